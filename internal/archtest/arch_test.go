@@ -112,10 +112,13 @@ var layers = map[string][]string{
 	"internal/web/upload": {
 		"internal/web/pace", "internal/control/upload", "internal/disk", "internal/id", "internal/fault",
 	},
-	"test":                {"test", "internal/programtest"},
-	"test/rig":            {"test", "internal/programtest", "internal/storage/blob"}, // what is stored, compared
-	"tools":               {},
-	"test/bench":          {"test", "internal/media/encode", "internal/media/rendition/ladder"}, // whose settings its peer is given
+	"test":     {"test", "internal/programtest"},
+	"test/rig": {"test", "internal/programtest", "internal/storage/blob"}, // what is stored, compared
+	"tools":    {},
+	"test/bench": {
+		"test", "internal/programtest",
+		"internal/media/encode", "internal/media/rendition/ladder", // whose settings its peer is given
+	},
 	"test/bench/populate": {"internal/control", "internal/storage/db", "internal/masterkey", "internal/id"},
 
 	"internal/control/signing":     {"internal/stalecache", "internal/control/field", "internal/id", "internal/fault"},

@@ -227,3 +227,66 @@ func TestDeletedWhileItIsRecognised(t *testing.T) {
 		}
 	}
 }
+
+// steady is an engine that takes ten seconds for each piece of half a second.
+type steady struct {
+	polyglot
+
+	world *world
+	look  func() // before each piece, when it is known that it is wanted
+}
+
+func (s *steady) Abilities() (speech.Abilities, error) {
+	return speech.Abilities{Languages: []string{"en"}, LongestPiece: 500 * time.Millisecond}, nil
+}
+
+func (s *steady) Transcribe(
+	ctx context.Context, pcm io.Reader, c speech.Config, emit func(speech.Result) error,
+) error {
+	if err := c.StillWanted(ctx); err != nil {
+		return err
+	}
+	s.look()
+	s.world.mu.Lock()
+	s.world.clock = s.world.clock.Add(10 * time.Second)
+	s.world.mu.Unlock()
+	return s.polyglot.Transcribe(ctx, pcm, c, emit)
+}
+
+// TestTimeLeft: a track says how long its recognition still takes from the first piece on, counted from when that was
+// begun.
+func TestTimeLeft(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, time.Minute)
+	engine := &steady{world: s.world}
+	w := &workerspeech.Worker{
+		Assets: s.Service, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 1, Scratch: s.scratch,
+		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Now: s.now,
+		Rules: func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
+	}
+	s.handle[asset.JobSpeech] = w.Handler()
+	path := programtest.SharedMedia(t, "tone.m4a",
+		"-f", "lavfi", "-i", "sine=duration=2", "-c:a", "aac", "-ar", "48000")
+	a := s.create(assetopt.Input{
+		URL: s.site.offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "en"}},
+	})
+	looks, began := 0, time.Time{}
+	engine.look = func() {
+		tr, now := textTrack(t, s.find(a.ID), "en"), s.now()
+		if looks++; looks == 1 {
+			began = now
+			if left := tr.Pace.Left(now); len(tr.Pace) != 1 || left != 0 {
+				t.Errorf("when it is begun %s are left, by %v", left, tr.Pace)
+			}
+			return
+		}
+		want := now.Sub(began).Seconds() * (100 - tr.Progress) / tr.Progress
+		if left := tr.Pace.Left(now).Seconds(); left < 0.7*want || left > 1.3*want+2 {
+			t.Errorf("at %g %% %g s are left, want %g", tr.Progress, left, want)
+		}
+	}
+	s.must(s.work())
+	if tr := textTrack(t, s.find(a.ID), "en"); looks < 3 || tr.Status != asset.TrackReady || tr.Pace != nil {
+		t.Errorf("%d pieces, %+v", looks, tr)
+	}
+}

@@ -64,18 +64,22 @@ func (b *bench) spoken(ctx context.Context) (*encoder.Clip, said, error) {
 	if err := os.WriteFile(whole, sound, 0o600); err != nil {
 		return nil, nil, fmt.Errorf("write speech: %w", err)
 	}
-	err := once(path, func(to string) error {
-		return ffmpeg(
-			ctx, "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30", "-f", "s16le", "-ar", fmt.Sprint(pcmRate), "-ac", "1", "-i", whole, "-af", "apad",
-			"-t", "49", "-c:v", "libx264", "-preset", "veryfast", "-tune", "zerolatency", "-pix_fmt", "yuv420p", "-g", "60", "-keyint_min", "60",
-			"-sc_threshold", "0", "-b:v", "800k", "-c:a", "aac", "-ar", "48000", "-ac", "2", "-b:a", "128k", "-f", "flv", to,
-		)
-	})
+	err := once(path, func(to string) error { return withPicture(ctx, whole, readAloud+time.Second, to) })
 	if err != nil {
 		return nil, nil, err
 	}
 	clip, err := encoder.ReadClip(path, int(readAloud.Seconds()*30), int(readAloud.Seconds()*48000/1024), readAloud)
 	return clip, ends, err
+}
+
+// withPicture makes a clip of speech with a picture that moves.
+func withPicture(ctx context.Context, speech string, length time.Duration, to string) error {
+	return ffmpeg(
+		ctx, "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30",
+		"-f", "s16le", "-ar", fmt.Sprint(pcmRate), "-ac", "1", "-i", speech, "-af", "apad", "-t", fmt.Sprint(length.Seconds()), "-c:v", "libx264", "-preset", "veryfast",
+		"-tune", "zerolatency", "-pix_fmt", "yuv420p", "-g", "60", "-keyint_min", "60", "-sc_threshold", "0",
+		"-b:v", "800k", "-c:a", "aac", "-ar", "48000", "-ac", "2", "-b:a", "128k", "-f", "flv", to,
+	)
 }
 
 // audible is the length of samples without the silence at their end.
@@ -127,6 +131,14 @@ func (b *bench) speech(ctx context.Context) error {
 	return nil
 }
 
+// captioned makes a live stream with generated subtitles.
+func (m *millrace) captioned(c *viewer.Client, latency string) (s liveStream, err error) {
+	body := fmt.Sprintf(`{"playback_policies":["public"],"latency_mode":%q,"new_asset_settings":{"playback_policies":["public"]},`+
+		`"generated_subtitles":[{"name":"English","language_code":"en"}]}`, latency)
+	err = call(c, "POST", "/video/v1/live-streams", body, &s)
+	return s, err
+}
+
 // repeats is how often the clip is sent.
 const repeats = 3
 
@@ -134,10 +146,8 @@ const repeats = 3
 func (m *millrace) heard(ctx context.Context, latency string, clip *encoder.Clip, ends said) (delays []float64, err error) {
 	c := m.client()
 	defer c.Close()
-	var s liveStream
-	body := fmt.Sprintf(`{"playback_policies":["public"],"latency_mode":%q,"new_asset_settings":{"playback_policies":["public"]},`+
-		`"generated_subtitles":[{"name":"English","language_code":"en"}]}`, latency)
-	if err = call(c, "POST", "/video/v1/live-streams", body, &s); err != nil {
+	s, err := m.captioned(c, latency)
+	if err != nil {
 		return nil, err
 	}
 	p, err := encoder.Dial(ctx, "rtmp://"+m.rtmp+"/app/"+s.StreamKey)

@@ -31,7 +31,8 @@ type Generator struct {
 	Phrases func(ctx context.Context, e id.Environment, vocabularies []string) ([]string, error)
 }
 
-// latency is after how much speech without a pause words become final while a broadcast goes on.
+// latency is after how much speech without a pause words become final while a broadcast goes on, where an engine does
+// not tell them sooner, as PocketSphinx does.
 const latency = 4 * time.Second
 
 // Tracks are the tracks that are made of a broadcast's sound. That no engine takes the language is an error of the

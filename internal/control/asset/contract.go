@@ -285,7 +285,8 @@ type Work interface {
 	// TrackReady and TrackFailed end a preparing track. Events video.asset.track.ready/errored.
 	TrackReady(ctx context.Context, a id.Asset, t Track, now time.Time) error
 	TrackFailed(ctx context.Context, a id.Asset, t id.Track, e Errors, now time.Time) error
-	// TrackProgress says how much of a preparing track is made, in percent. No event.
+	// TrackProgress says how much of a preparing track is made, in percent: less than before where work on it begins
+	// again. No event.
 	TrackProgress(ctx context.Context, a id.Asset, t id.Track, percent float64, now time.Time) error
 	// StaticReady and StaticFailed end a preparing file. Events static_rendition.ready/errored; of mp4_support, with the last file,
 	// static_renditions.ready/errored.

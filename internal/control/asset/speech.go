@@ -123,7 +123,7 @@ func (s *Service) TrackProgress(ctx context.Context, a id.Asset, track id.Track,
 		if t.Status != TrackPreparing {
 			return errSame
 		}
-		t.Progress = min(max(percent, 0), 100)
+		t.Progress, t.Pace = progressed(t.Pace, percent, now)
 		c.put(i, t)
 		return nil
 	})

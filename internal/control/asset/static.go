@@ -37,6 +37,7 @@ type StaticRendition struct {
 	Passthrough    string             `json:"passthrough,omitempty"`
 	// Progress is how much of a preparing file is encoded, in percent; 0 where nothing has to be, too.
 	Progress float64 `json:"progress,omitempty"`
+	Pace     Pace    `json:"pace,omitempty"` // of that
 	Errors   *Errors `json:"error,omitempty"`
 }
 
@@ -390,7 +391,7 @@ func (s *Service) StaticProgress(
 		if f.Status != FilePreparing {
 			return errSame
 		}
-		f.Progress = min(max(percent, 0), 100)
+		f.Progress, f.Pace = progressed(f.Pace, percent, now)
 		c.putFile(i, f)
 		return nil
 	})
@@ -410,7 +411,7 @@ func (s *Service) endFile(ctx context.Context, a id.Asset, file id.StaticRenditi
 			}
 			return fault.New(fault.Conflict, "the static rendition is %s already", f.Status)
 		}
-		f.Status, f.Progress = to, 0
+		f.Status, f.Progress, f.Pace = to, 0, nil
 		fill(&f)
 		c.putFile(i, f)
 		if c.Asset.mp4Wanted() {

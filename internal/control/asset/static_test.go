@@ -223,6 +223,13 @@ func TestStatic(t *testing.T) {
 	w.forget()
 	done := f
 	done.Width, done.Height, done.Size, done.Bitrate, done.ResolutionTier = 1280, 720, 5e9, 4e6, "720p"
+	w.must(w.StaticProgress(w.ctx(), a.ID, f.ID, 0, w.now()))
+	w.must(w.StaticProgress(w.ctx(), a.ID, f.ID, 20.7, w.now().Add(19*time.Second)))
+	if got := w.find(a.ID).Static.Files[0]; got.Progress != 20 || len(got.Pace) != 2 {
+		t.Errorf("%+v", got)
+	} else if left := got.Pace.Left(got.Pace[1].At); left < 70*time.Second || left > 80*time.Second {
+		t.Errorf("%s are left when a fifth took 20 s", left)
+	}
 	w.must(w.StaticProgress(w.ctx(), a.ID, f.ID, 140, w.now()))
 	if got := w.find(a.ID).Static.Files[0]; got.Progress != 100 {
 		t.Errorf("%+v", got)
@@ -231,7 +238,7 @@ func TestStatic(t *testing.T) {
 	w.must(w.StaticReady(w.ctx(), a.ID, done, w.now()))
 	w.happened("static_rendition.ready")
 	w.must(w.StaticProgress(w.ctx(), a.ID, f.ID, 12, w.now())) // late
-	if got := w.find(a.ID).Static.Files[0]; got.Progress != 0 {
+	if got := w.find(a.ID).Static.Files[0]; got.Progress != 0 || got.Pace != nil {
 		t.Errorf("%+v", got)
 	}
 	w.wantKind(w.StaticFailed(w.ctx(), a.ID, f.ID, asset.Errors{}, w.now()), fault.Conflict)

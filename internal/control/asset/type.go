@@ -161,6 +161,7 @@ type Track struct {
 	Speech *Speech `json:"-"`
 	// Progress is how much of a preparing track is made, in percent, where that is known.
 	Progress float64 `json:"progress,omitempty"`
+	Pace     Pace    `json:"pace,omitempty"` // of that
 	// Confidence is how sure it is, from 0 to 1, that the language that was found is the right one; 0: nobody looked for it, or the
 	// engine does not say.
 	Confidence float64 `json:"auto_language_confidence,omitempty"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"millrace/internal/fault"
 )
@@ -47,7 +48,16 @@ func (b *Budget) Cores() int { return b.foreground.size }
 // Acquire waits for weight cores of the share that p takes from; more than the whole share counts as the whole. release is called once,
 // when the child has ended. fault.Unavailable says that too many wait already.
 func (b *Budget) Acquire(ctx context.Context, p Priority, weight int) (release func(), err error) {
-	return b.share(p).acquire(ctx, p, weight)
+	return b.AcquirePart(ctx, p, weight, 0)
+}
+
+// AcquirePart is Acquire for a part of work of which so much is left. Of such parts with one priority those of work
+// that is done soonest go first, so that a minute of sound does not wait for ten hours of it, and one of two that are
+// as long is done before the other begins; but none is passed by more than mostPasses. left 0: nobody knows.
+func (b *Budget) AcquirePart(
+	ctx context.Context, p Priority, weight int, left time.Duration,
+) (release func(), err error) {
+	return b.share(p).acquire(ctx, p, weight, left)
 }
 
 // TryAcquire is Acquire for those who can't wait, such as a live stream; ok is false when the share is taken.
@@ -82,8 +92,14 @@ type share struct {
 type waiter struct {
 	priority Priority
 	weight   int
+	left     time.Duration // of the work that it is a part of; 0: nobody knows
+	passed   int           // how many of less work have gone before it
 	let      chan struct{} // closed when it may go on
 }
+
+// mostPasses is how many parts of shorter work go before one of longer work that has waited for longer: it gets on, a
+// part for so many, however much short work there is.
+const mostPasses = 16
 
 func (s *share) clamp(weight int) int { return min(max(1, weight), s.size) }
 
@@ -98,20 +114,16 @@ func (s *share) try(weight int) (release func(), ok bool) {
 	return func() { s.giveBack(weight) }, true
 }
 
-func (s *share) acquire(ctx context.Context, p Priority, weight int) (release func(), err error) {
-	w := &waiter{priority: p, weight: s.clamp(weight), let: make(chan struct{})}
+func (s *share) acquire(
+	ctx context.Context, p Priority, weight int, left time.Duration,
+) (release func(), err error) {
+	w := &waiter{priority: p, weight: s.clamp(weight), left: left, let: make(chan struct{})}
 	s.mu.Lock()
 	if len(s.waiting) >= maxWaiting {
 		s.mu.Unlock()
 		return nil, fault.New(fault.Unavailable, "the service is busy encoding: ask again in a moment")
 	}
-	at, _ := slices.BinarySearchFunc(s.waiting, w, func(e, w *waiter) int {
-		if e.priority >= w.priority {
-			return -1
-		}
-		return 1
-	})
-	s.waiting = slices.Insert(s.waiting, at, w)
+	s.line(w)
 	s.admit()
 	s.mu.Unlock()
 	select {
@@ -123,6 +135,25 @@ func (s *share) acquire(ctx context.Context, p Priority, weight int) (release fu
 		return nil, fmt.Errorf("wait for a free processor: %w", context.Cause(ctx))
 	}
 	return func() { s.giveBack(w.weight) }, nil
+}
+
+// line gives a waiter its place among the others.
+func (s *share) line(w *waiter) {
+	at, _ := slices.BinarySearchFunc(s.waiting, w, func(e, w *waiter) int {
+		if e.priority >= w.priority {
+			return -1
+		}
+		return 1
+	})
+	for ; at > 0 && w.passes(s.waiting[at-1]); at-- {
+		s.waiting[at-1].passed++
+	}
+	s.waiting = slices.Insert(s.waiting, at, w)
+}
+
+// passes reports whether w goes before one that has waited for longer.
+func (w *waiter) passes(e *waiter) bool {
+	return w.left > 0 && e.left > w.left && e.priority == w.priority && e.passed < mostPasses
 }
 
 // leave takes a waiter out; false when it was let in.

@@ -351,20 +351,38 @@ func (r *runner) publish() {
 	texts := r.Edge.Texts()
 	put := func(all []speech.Cue) {
 		for _, c := range all {
-			texts.Publish(r.Rendition, captions.Cue{Start: c.Start, End: c.End, Text: captions.Escape(c.Text)})
+			texts.Publish(r.Rendition, textCue(c))
 		}
 		late := texts.Late(r.Rendition)
 		r.miss(late - r.late)
 		r.late = late
 	}
+	drafted := func() {
+		if texts.Withdraw(r.Rendition) {
+			cues.TakeDraft()
+		}
+	}
 	for got := range r.stream.Results() {
+		drafted()
 		words := r.sentences.Add(r.corrector.Correct(got.Words), got.Until)
+		if r.sentences.Ended() {
+			cues.EndSentence()
+		}
 		put(cues.Add(words, got.Until))
+		if c, ok := cues.Draft(); ok {
+			texts.Draft(r.Rendition, textCue(c))
+		}
 		r.mu.Lock()
 		if !r.idle {
 			texts.Watermark(r.Rendition, cues.Known(got.Until))
 		}
 		r.mu.Unlock()
 	}
+	drafted()
 	put(cues.Flush())
+}
+
+// textCue is a cue as a text rendition has it.
+func textCue(c speech.Cue) captions.Cue {
+	return captions.Cue{Start: c.Start, End: c.End, Text: captions.Escape(c.Text)}
 }

@@ -7,20 +7,28 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
 
 const (
-	// pieceMost is how long the pieces of long sound are at most, where the engine takes them.
-	pieceMost   = 75 * SampleRate
+	// pieceMost is how long the pieces of long sound are at most, where the engine takes them, and pieceShort those of
+	// short sound: each costs the start of a process.
+	pieceMost, pieceShort = 75 * SampleRate, 20 * SampleRate
+	// piecesEach is how many pieces of short sound there are for each that is recognised at once: with fewer, some
+	// would have none to do at the end, and progress would have no steps.
+	piecesEach  = 2
 	quietWindow = SampleRate / 5 // of which the loudness is looked at
 )
 
 // pieces gives the lengths that pieces have at least and at most: they are cut at the quietest moment between the two.
-func pieces(e Engine) (least, most int) {
+func (b Batch) pieces() (least, most int) {
 	most = pieceMost
-	if can, err := e.Abilities(); err == nil && can.LongestPiece > 0 {
+	if b.Length > 0 {
+		most = min(max(int(Samples(b.Length))/(piecesEach*max(1, b.Most)), pieceShort), pieceMost)
+	}
+	if can, err := b.Engine.Abilities(); err == nil && can.LongestPiece > 0 {
 		most = min(most, int(Samples(can.LongestPiece)))
 	}
 	return most * 3 / 5, most
@@ -30,6 +38,8 @@ func pieces(e Engine) (least, most int) {
 type Batch struct {
 	Engine Engine
 	Most   int // pieces at once; each waits for a processor by itself
+	// Length is that of all sound, about; 0: unknown.
+	Length time.Duration
 	// Progress is told how much was recognised; nil: nobody wants to know. An error ends it.
 	Progress func(done time.Duration) error
 }
@@ -59,7 +69,7 @@ func (b Batch) Run(ctx context.Context, pcm io.Reader, c Config) (Transcript, er
 	var done time.Duration
 	places := make(chan struct{}, max(1, b.Most))
 	cut := cutter{in: pcm}
-	cut.least, cut.most = pieces(b.Engine)
+	cut.least, cut.most = b.pieces()
 	var readErr error
 	for readErr == nil && ctx.Err() == nil {
 		p := &piece{from: cut.at}
@@ -72,9 +82,13 @@ func (b Batch) Run(ctx context.Context, pcm io.Reader, c Config) (Transcript, er
 		case <-ctx.Done():
 			continue
 		}
+		part := c
+		mu.Lock()
+		part.Left = b.left(done)
+		mu.Unlock()
 		wait.Go(func() {
 			defer func() { <-places }()
-			if err := p.recognise(ctx, b.Engine, c); err != nil {
+			if err := p.recognise(ctx, b.Engine, part); err != nil {
 				cancel(err)
 				return
 			}
@@ -103,6 +117,14 @@ func (b Batch) Run(ctx context.Context, pcm io.Reader, c Config) (Transcript, er
 	t.Words = NewSentences(b.Engine, c.Language).Add(t.Words, math.MaxInt64) // nothing follows
 	t.Language, t.Confidence = mostSpoken(all)
 	return t, nil
+}
+
+// left is how much of the sound is left when so much is recognised; 0: nobody knows.
+func (b Batch) left(done time.Duration) time.Duration {
+	if b.Length <= 0 {
+		return 0
+	}
+	return max(b.Length-done, time.Second)
 }
 
 // mostSpoken is the language of most words. What is found in a piece without words means nothing.
@@ -140,29 +162,41 @@ func (p *piece) recognise(ctx context.Context, e Engine, c Config) error {
 // cutter cuts sound where it is quiet.
 type cutter struct {
 	in          io.Reader
-	least, most int // samples of a piece
-	held        []byte
-	at          int64 // sample that comes next
+	least, most int    // samples of a piece
+	ahead       []byte // that were read
+	at          int64  // sample that comes next
 }
 
-// next is the next piece. io.EOF comes with the last one.
+// next is the next piece. io.EOF comes with the last one. What is left at the end for two pieces is cut in its middle,
+// so that the last one is no stub: few words are recognised worse.
 func (c *cutter) next() ([]byte, error) {
-	buf := make([]byte, 2*c.most)
-	n := copy(buf, c.held)
-	m, err := io.ReadFull(c.in, buf[n:])
-	buf = buf[:(n+m)/2*2]
-	c.held = nil
+	full := 2 * (c.most + c.least)
+	have := len(c.ahead)
+	c.ahead = slices.Grow(c.ahead, full-have)[:full]
+	n, err := io.ReadFull(c.in, c.ahead[have:])
+	c.ahead = c.ahead[:(have+n)/2*2]
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = io.EOF
 	}
-	if err != nil {
-		c.at += int64(len(buf) / 2)
-		return buf, err
+	samples := len(c.ahead) / 2
+	from, to := c.least, c.most
+	switch {
+	case errors.Is(err, io.EOF) && samples > c.most:
+		from, to = samples*2/5, samples*3/5
+	case err != nil:
+		return c.take(samples), err
 	}
-	end := 2 * quietest(len(buf)/2, c.least, func(i int) int16 { return int16(buf[2*i]) | int16(buf[2*i+1])<<8 })
-	c.held = bytes.Clone(buf[end:])
-	c.at += int64(end / 2)
-	return buf[:end], nil
+	return c.take(quietest(to, from, func(i int) int16 {
+		return int16(c.ahead[2*i]) | int16(c.ahead[2*i+1])<<8
+	})), nil
+}
+
+// take takes samples from those that were read ahead.
+func (c *cutter) take(samples int) []byte {
+	piece := bytes.Clone(c.ahead[:2*samples])
+	c.ahead = c.ahead[:copy(c.ahead, c.ahead[2*samples:])]
+	c.at += int64(samples)
+	return piece
 }
 
 // quietest is the middle of the quietest moment among n samples, behind a number of them.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -141,6 +142,101 @@ func TestShortPieces(t *testing.T) {
 	}
 	if all != 2*time.Minute {
 		t.Errorf("pieces of %v", engine.lengths)
+	}
+}
+
+// unhurried is an engine that takes half as long as the sound is.
+type unhurried struct {
+	loud
+
+	mu      sync.Mutex
+	lengths []time.Duration
+	left    []time.Duration
+}
+
+func (u *unhurried) Transcribe(ctx context.Context, pcm io.Reader, c Config, _ func(Result) error) error {
+	data, err := io.ReadAll(pcm)
+	if err != nil {
+		return err
+	}
+	long := Duration(int64(len(data) / 2))
+	u.mu.Lock()
+	u.lengths, u.left = append(u.lengths, long), append(u.left, c.Left)
+	u.mu.Unlock()
+	work, cancel := context.WithTimeout(ctx, long/2)
+	defer cancel()
+	<-work.Done()
+	return nil
+}
+
+// TestShortSoundIsShared: sound of less than two minutes is recognised in pieces side by side, and says how far it is
+// in between; each piece knows how much is left of all.
+func TestShortSoundIsShared(t *testing.T) {
+	t.Parallel()
+	for _, seconds := range []int{30, 60, 110} {
+		synctest.Test(t, func(t *testing.T) {
+			e, steps := &unhurried{}, 0
+			long, began := time.Duration(seconds)*time.Second, time.Now()
+			b := Batch{Engine: e, Most: 2, Length: long, Progress: func(time.Duration) error {
+				steps++
+				return nil
+			}}
+			if _, err := b.Run(t.Context(), bytes.NewReader(make([]byte, 2*seconds*SampleRate)), Config{}); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > long*35/100 {
+				t.Errorf("%s of sound took two processors %s, and one %s", long, took, long/2)
+			}
+			if n := len(e.left); steps < 2 || e.left[0] != long || n > 2 && e.left[n-1] > long*2/3 {
+				t.Errorf("%s: %d steps, with %v left", long, steps, e.left)
+			}
+		})
+	}
+}
+
+// TestLongSoundIsInLongPieces: the start of a process for each piece costs little of sound that lasts.
+func TestLongSoundIsInLongPieces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const seconds = 600
+		e := &unhurried{}
+		b := Batch{Engine: e, Most: 2, Length: seconds * time.Second}
+		if _, err := b.Run(t.Context(), bytes.NewReader(make([]byte, 2*seconds*SampleRate)), Config{}); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(e.lengths); n > seconds/45+1 {
+			t.Errorf("%d pieces of %d s", n, seconds)
+		}
+	})
+}
+
+// TestNoStub: no piece at the end of sound is much shorter than the others, however long the sound is.
+func TestNoStub(t *testing.T) {
+	t.Parallel()
+	const least, most = 12 * SampleRate, 20 * SampleRate
+	for seconds := 21; seconds < 70; seconds++ {
+		pcm := make([]byte, 2*seconds*SampleRate)
+		c := cutter{in: bytes.NewReader(pcm), least: least, most: most}
+		all := 0
+		for {
+			p, err := c.next()
+			n := len(p) / 2
+			if all += n; n > most || n < 8*SampleRate {
+				t.Errorf("of %d s a piece of %s", seconds, Duration(int64(n)))
+			}
+			if c.at != int64(all) {
+				t.Fatalf("at %d behind %d samples", c.at, all)
+			}
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if all != len(pcm)/2 {
+			t.Errorf("of %d s there are %s", seconds, Duration(int64(all)))
+		}
 	}
 }
 

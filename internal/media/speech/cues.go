@@ -27,8 +27,8 @@ type Cue struct {
 
 // Cues makes cues of words. Words come by Add, in order; a cue comes out once no later word can change it. The zero value is ready.
 type Cues struct {
-	// Live has all words that come by one Add be in cues at once: nothing is waited for, neither words that would go with them nor the time
-	// at which the next ones are said. A cue may then end up to a second later than the next one begins.
+	// Live has cues come out once they are whole, and not wait for the time at which the next words are said. A cue may
+	// then end up to a second later than the next one begins. The words that are in none yet are in the Draft.
 	Live bool
 
 	words []Word // not in a cue yet
@@ -67,9 +67,29 @@ func (c *Cues) Add(words []Word, until time.Duration) []Cue {
 	return out
 }
 
-// Known is the time before which no cue will begin any more, where all words are known up to a time.
+// Draft is a cue of the words that are in none yet, as it would be if no others came; ok is false when there are none.
+func (c *Cues) Draft() (cue Cue, ok bool) {
+	if len(c.words) == 0 {
+		return Cue{}, false
+	}
+	return c.cue(c.words), true
+}
+
+// TakeDraft says that the draft has become a cue, since the last Add: no other has its words.
+func (c *Cues) TakeDraft() { c.words = nil }
+
+// EndSentence has a sentence end with the word that came last, where it is in no cue yet.
+func (c *Cues) EndSentence() {
+	if n := len(c.words); n > 0 {
+		c.words[n-1].Text = stopped(c.words[n-1].Text)
+	}
+}
+
+// Known is the time before which no cue will begin any more but the draft, where all words are known up to a time.
 func (c *Cues) Known(until time.Duration) time.Duration {
 	switch {
+	case c.Live:
+		return until
 	case c.last != nil:
 		return min(until, c.last.Start)
 	case len(c.words) > 0:
@@ -96,7 +116,7 @@ func (c *Cues) next() int {
 		return 0
 	}
 	n := fit(c.words)
-	if n < len(c.words) || c.Live {
+	if n < len(c.words) {
 		return n
 	}
 	if ends(c.words[n-1].Text) && len(text(c.words)) > lineLength || c.until >= c.words[n-1].End+pauseLength {
@@ -202,13 +222,7 @@ func broken(whole string) string {
 
 // make takes the first n words into a cue, and gives the one before it, whose end is known by that.
 func (c *Cues) make(n int) (out []Cue) {
-	words := c.words[:n]
-	cue := Cue{Start: words[0].Start, End: words[n-1].End, Text: text(words)}
-	if utf8.RuneCountInString(cue.Text) > lineLength {
-		if b := broken(cue.Text); b != "" {
-			cue.Text = b
-		}
-	}
+	cue := c.cue(c.words[:n])
 	c.words = c.words[n:]
 	if c.last != nil {
 		if c.last.End > cue.Start-cueGap {
@@ -219,11 +233,22 @@ func (c *Cues) make(n int) (out []Cue) {
 		}
 		out = append(out, *c.last)
 	}
+	c.last = &cue
+	return out
+}
+
+// cue is one of words, for as long as it takes to read them.
+func (c *Cues) cue(words []Word) Cue {
+	cue := Cue{Start: words[0].Start, End: words[len(words)-1].End, Text: text(words)}
+	if utf8.RuneCountInString(cue.Text) > lineLength {
+		if b := broken(cue.Text); b != "" {
+			cue.Text = b
+		}
+	}
 	read := time.Duration(utf8.RuneCountInString(cue.Text)) * time.Second / readingRate
 	if c.Live { // longer, and the cues of who speaks fast would be later and later
 		read = min(read, cue.End-cue.Start+hold)
 	}
 	cue.End = min(max(cue.End+hold/2, cue.Start+shortestCue, cue.Start+read), max(cue.Start+longestCue, cue.End))
-	c.last = &cue
-	return out
+	return cue
 }

@@ -2,6 +2,7 @@ package speech
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,33 +99,66 @@ func TestCueForm(t *testing.T) {
 	}
 }
 
-// TestCuesAtOnce: live, the words of a result are in cues as soon as it is there, whatever may follow, and stay in them.
-func TestCuesAtOnce(t *testing.T) {
+// TestLiveCues: live, words that come one by one are in the draft until a cue is whole, which waits for nothing else;
+// those of a draft that was taken are in no other cue.
+func TestLiveCues(t *testing.T) {
 	t.Parallel()
-	words := spoken("we have been talking about the weather in the north of the country and about the rivers. hello.")
-	c := Cues{Live: true}
-	var cues []Cue
-	for len(words) > 0 {
-		n := min(5, len(words))
-		got := c.Add(words[:n], words[n-1].Start)
-		if len(got) == 0 || got[len(got)-1].End < words[n-1].End {
-			t.Fatalf("behind %q there is %v", text(words[:n]), got)
-		}
-		if known := c.Known(words[n-1].Start); known != words[n-1].Start {
-			t.Errorf("a cue may begin at %s", known)
-		}
-		for _, g := range got {
-			if g.End > words[n-1].End+hold {
-				t.Errorf("%q ends at %s, its last word at %s", g.Text, g.End, words[n-1].End)
+	const said = "we have been talking about the weather in the north of the country and about the rivers. hello."
+	for _, taken := range []int{0, 1, 5, 12} { // after so many words each
+		words := spoken(said)
+		c := Cues{Live: true}
+		var cues []Cue
+		for i, w := range words {
+			cues = append(cues, c.Add([]Word{w}, w.End)...)
+			draft, ok := c.Draft()
+			all := cues
+			if ok {
+				all = append(slices.Clone(cues), draft)
+			}
+			if got, want := joined(all), text(words[:i+1]); got != want {
+				t.Fatalf("there is %q, not %q", got, want)
+			}
+			if last := all[len(all)-1]; last.End < w.End || last.End > w.End+hold {
+				t.Errorf("%q ends at %s, its last word at %s", last.Text, last.End, w.End)
+			}
+			if known := c.Known(w.End); known != w.End {
+				t.Errorf("a cue may begin at %s", known)
+			}
+			if ok && taken > 0 && i%taken == 0 {
+				c.TakeDraft()
+				cues = append(cues, draft)
 			}
 		}
-		cues, words = append(cues, got...), words[n:]
+		if cues = append(cues, c.Flush()...); joined(cues) != text(words) {
+			t.Errorf("said %q, not %q", joined(cues), text(words))
+		}
+		if n := len(cues); taken == 0 && n > 4 {
+			t.Errorf("%d cues", n)
+		}
 	}
-	if got := text(spoken("we have been talking about the weather in the north of the country and about the rivers. hello.")); joined(cues) != got {
-		t.Errorf("said %q, not %q", joined(cues), got)
+}
+
+// TestLateFullStop: that a sentence has ended is known by the next word only; the word before gets its full stop while
+// it is in no cue.
+func TestLateFullStop(t *testing.T) {
+	t.Parallel()
+	c, s := Cues{Live: true}, &Sentences{}
+	var cues []Cue
+	add := func(text string, from, to int) {
+		start, end := time.Duration(from)*time.Millisecond, time.Duration(to)*time.Millisecond
+		words := s.Add([]Word{{Text: text, Start: start, End: end}}, end)
+		if s.Ended() {
+			c.EndSentence()
+		}
+		cues = append(cues, c.Add(words, end)...)
 	}
-	if rest := c.Flush(); rest != nil {
-		t.Errorf("left over: %v", rest)
+	add("good", 0, 300)
+	add("morning", 300, 700)
+	add("everyone", 700, 1200)
+	add("we", 1650, 1800)
+	add("begin", 1800, 2200)
+	if got := joined(append(cues, c.Flush()...)); got != "Good morning everyone. We begin" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -23,6 +23,7 @@ type Sentences struct {
 	begun  bool
 	before Word // the last one that was given
 	words  int  // of the sentence, so far
+	ended  bool // that of the word before those that were added last, as is known by them
 }
 
 // NewSentences returns that of an engine; nil, which changes nothing, where the engine punctuates or the language, as
@@ -42,9 +43,11 @@ func (s *Sentences) Add(words []Word, until time.Duration) []Word {
 		return words
 	}
 	out := slices.Clone(words)
+	s.ended = false
 	for i, said := range words {
 		w := &out[i]
 		if !s.begun || s.ends(w.Text, w.Start-s.before.End) {
+			s.ended = s.ended || i == 0 && s.begun
 			s.begun, s.words = true, 0
 			w.Text = capitalised(w.Text)
 		}
@@ -56,11 +59,23 @@ func (s *Sentences) Add(words []Word, until time.Duration) []Word {
 		} else {
 			ended = s.ends("", until-w.End)
 		}
-		if ended && !ends(w.Text) {
-			w.Text = strings.TrimRight(w.Text, ",") + "."
+		if ended {
+			w.Text = stopped(w.Text)
 		}
 	}
 	return out
+}
+
+// Ended reports whether the words that were added last begin a sentence, so that the one before them has ended, which
+// was not known when it was added.
+func (s *Sentences) Ended() bool { return s != nil && s.ended }
+
+// stopped is a word with which a sentence ends.
+func stopped(word string) string {
+	if ends(word) {
+		return word
+	}
+	return strings.TrimRight(word, ",") + "."
 }
 
 // ends reports whether a sentence ends between the word before and the next one.

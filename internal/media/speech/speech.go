@@ -69,10 +69,14 @@ func (a Abilities) Speaks(language string) bool {
 type Config struct {
 	Language string   // BCP 47, or auto
 	Phrases  []string // likely ones, the most important first
-	// MaxLatency is after how much speech without a pause words become final; 0: 6 s. Sound that has ended is not cut.
+	// MaxLatency is after how much speech without a pause words become final; 0: as the engine does. Sound that has
+	// ended is not cut.
 	MaxLatency time.Duration
 	// Effort is how hard the engine looks.
 	Effort Effort
+	// Left is how much is left of the sound that has ended of which this is a piece: where pieces wait for a processor,
+	// those of what is done soonest go first. 0: nobody knows.
+	Left time.Duration
 	// Wanted is asked before sound that has ended is recognised, once there is a processor or a place for it: that may
 	// have taken hours. An error says that nobody wants it any more, and ends it. nil: it is wanted.
 	Wanted func(ctx context.Context) error

@@ -37,6 +37,8 @@ type written struct {
 	until    time.Duration  // nothing that begins before comes any more
 	full     bool           // some were left out
 	late     time.Duration  // of those that were left out as they came too late
+	draft    *captions.Cue  // becomes one when the segment in which it begins is listed
+	drafted  bool           // it has
 	embedded bool           // they are the closed captions of the pictures
 	// They are a file that was added, as Offer says: there are none here, and nobody waits for any.
 	offered bool
@@ -139,10 +141,44 @@ func (x *Texts) Publish(id string, c captions.Cue) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := x.find(id)
-	if l == nil || e.ended || len(clean) == 0 {
+	return l != nil && !e.ended && len(clean) > 0 && x.publish(l, clean[0])
+}
+
+// Draft has a cue wait for words that may go with it: it is published when the segment in which it begins is listed,
+// unless it is withdrawn before. There is one at most.
+func (x *Texts) Draft(id string, c captions.Cue) {
+	clean := captions.New([]captions.Cue{c}).Cues()
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	if l := x.find(id); l != nil && len(clean) > 0 {
+		l.said.draft, l.said.drafted = &clean[0], false
+	}
+}
+
+// Withdraw takes back the draft, and reports whether it has been published.
+func (x *Texts) Withdraw(id string) (published bool) {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	l := x.find(id)
+	if l == nil {
 		return false
 	}
-	c = clean[0]
+	published, l.said.draft, l.said.drafted = l.said.drafted, nil, false
+	return published
+}
+
+// takeDraft gives the draft, to be published, if it begins before a time; nil: there is none that does.
+func (w *written) takeDraft(end time.Duration) *captions.Cue {
+	d := w.draft
+	if d == nil || d.Start >= end {
+		return nil
+	}
+	w.draft, w.drafted = nil, true
+	return d
+}
+
+// publish is Publish. Called with the lock.
+func (x *Texts) publish(l *liveRendition, c captions.Cue) bool {
 	if !l.said.embedded && x.live(l)-c.Start > MostLate {
 		l.said.late += max(c.End-c.Start, 0)
 		return false
@@ -311,6 +347,9 @@ func (x *Texts) advance(l *liveRendition) (moved bool) {
 		at, end := int64(l.listedEnd()), int64(float64(ticks)/float64(lead.Timescale)*textScale)
 		if x.awaited(l, lead, i, time.Duration(end)) {
 			break
+		}
+		if d := l.said.takeDraft(time.Duration(end)); d != nil {
+			x.publish(l, *d)
 		}
 		l.said.ticks = ticks
 		l.segs = append(l.segs, segment{

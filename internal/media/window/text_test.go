@@ -104,6 +104,44 @@ func TestTextNeverChanges(t *testing.T) {
 	}
 }
 
+// TestTextDraft: a cue that waits for further words is published with the segment in which it begins, when that is
+// listed, and not before; one that was withdrawn is not, and who withdraws it knows which it was.
+func TestTextDraft(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low})
+	r.start()
+	r.Texts().Add(subtitles, false)
+	r.segment(2, false)
+	x := r.Texts()
+	draft := func(from, to time.Duration, text string) {
+		x.Draft(subtitles, captions.Cue{Start: from, End: to, Text: text})
+	}
+	draft(700*time.Millisecond, 900*time.Millisecond, "one")
+	if x.Withdraw(subtitles) {
+		t.Error("a draft was published before the segment was listed")
+	}
+	draft(700*time.Millisecond, 1100*time.Millisecond, "one two")
+	r.segment(2, false) // up to 1.2 s
+	published := x.Withdraw(subtitles)
+	if got := r.vtt(t, r.first+1); !published || !strings.Contains(got, "one two") {
+		t.Errorf("published: %t\n%s", published, got)
+	}
+	if x.Withdraw(subtitles) {
+		t.Error("it was published twice")
+	}
+	draft(2*time.Second, 2100*time.Millisecond, "later")
+	r.segment(2, false) // up to 1.8 s
+	if x.Withdraw(subtitles) {
+		t.Error("a draft that begins in the next segment was published")
+	}
+	draft(1900*time.Millisecond, 2100*time.Millisecond, "gone")
+	x.Withdraw(subtitles)
+	r.segment(2, false)
+	if got := r.vtt(t, r.first+3); strings.Contains(got, "gone") || x.Withdraw(subtitles) {
+		t.Errorf("a draft that was withdrawn is in\n%s", got)
+	}
+}
+
 // TestTextTooLate: a cue of what was said that begins more than ten seconds behind the live edge is not shown with
 // other pictures, but left out and counted. Closed captions begin where their segment does, however long that is.
 func TestTextTooLate(t *testing.T) {

@@ -48,6 +48,7 @@ type StaticRendition struct {
 	Passthrough    string `json:"passthrough,omitempty"`
 
 	Progress float64 `json:"progress,omitempty" doc:"How much of a preparing file is encoded, in percent."`
+	TimeLeft float64 `json:"time_left,omitempty" doc:"Seconds until it is made, estimated; absent if unknown."`
 }
 
 // StaticRenditions are an asset's files to download.
@@ -293,8 +294,31 @@ func wireFile(f asset.StaticRendition) StaticRendition {
 	return out
 }
 
-// asset is wireAsset with the address of the master, which only this server knows.
-func (s *server) asset(a asset.Asset) Asset { return assetAt(s.public, a) }
+// asset is wireAsset with what only this server knows: the address of the master, and how long work still takes.
+func (s *server) asset(a asset.Asset) Asset {
+	out := assetAt(s.public, a)
+	for i, t := range a.Tracks {
+		out.Tracks[i] = s.track(t)
+	}
+	for i, f := range a.Static.Files {
+		if f.Status == asset.FilePreparing {
+			out.StaticRenditions.Files[i].TimeLeft = s.timeLeft(f.Pace)
+		}
+	}
+	return out
+}
+
+// track is wireTrack with how long work on it still takes.
+func (s *server) track(t asset.Track) Track {
+	out := wireTrack(t)
+	if t.Status == asset.TrackPreparing {
+		out.TimeLeft = s.timeLeft(t.Pace)
+	}
+	return out
+}
+
+// timeLeft is how long work still takes, in whole seconds; 0: nobody knows.
+func (s *server) timeLeft(p asset.Pace) float64 { return math.Ceil(p.Left(s.now()).Seconds()) }
 
 // assetAt is an asset of the service at a URL. The master has an address only together with the signature that opens it.
 func assetAt(public string, a asset.Asset) Asset {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"millrace/internal/control/asset"
 	"millrace/internal/id"
 )
 
@@ -35,7 +34,7 @@ type generateSubtitlesInput struct {
 
 func (s *server) generateSubtitles(ctx context.Context, in *generateSubtitlesInput) (*many[Track], error) {
 	made, err := s.assets.GenerateTracks(ctx, environment(ctx), in.id(), id.Track(in.Track), subtitlesOf(in.Body.GeneratedSubtitles), s.now())
-	return all(convert(made, func(t asset.Track) Track { return wireTrack(t) })), err
+	return all(convert(made, s.track)), err
 }
 
 // GeneratedSubtitlesUpdate replaces a live stream's generated_subtitles.

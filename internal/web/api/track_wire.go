@@ -23,6 +23,7 @@ type Track struct {
 	Passthrough    string   `json:"passthrough,omitempty"`
 	Confidence     float64  `json:"auto_language_confidence,omitempty" doc:"How sure it is, from 0 to 1, that the language that was found is the right one."`
 	Progress       float64  `json:"progress,omitempty" doc:"How much of a preparing track is made, in percent."`
+	TimeLeft       float64  `json:"time_left,omitempty" doc:"Seconds until it is made, estimated; absent if unknown."`
 	Error          *Problem `json:"error,omitempty"`
 }
 

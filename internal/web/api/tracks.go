@@ -36,7 +36,7 @@ type createTrackInput struct {
 
 func (s *server) createTrack(ctx context.Context, in *createTrackInput) (*one[Track], error) {
 	t, err := s.assets.AddTrack(ctx, environment(ctx), in.id(), in.Body.input(), s.now())
-	return just(wireTrack(t)), err
+	return just(s.track(t)), err
 }
 
 type updateTrackInput struct {
@@ -47,7 +47,7 @@ type updateTrackInput struct {
 
 func (s *server) updateTrack(ctx context.Context, in *updateTrackInput) (*one[Track], error) {
 	t, err := s.assets.PatchTrack(ctx, environment(ctx), in.id(), id.Track(in.Track), in.Body.input(), s.now())
-	return just(wireTrack(t)), err
+	return just(s.track(t)), err
 }
 
 func (s *server) deleteTrack(ctx context.Context, in *trackRef) (*none, error) {

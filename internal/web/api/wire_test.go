@@ -205,3 +205,32 @@ func TestShownWithoutDetails(t *testing.T) {
 		}
 	}
 }
+
+// TestTimeLeft: what is being made says how long that still takes, by the clock of the response, and nothing else does.
+func TestTimeLeft(t *testing.T) {
+	t.Parallel()
+	a := fullAsset()
+	pace := asset.Pace{{At: noon}, {At: noon.Add(time.Minute), Percent: 25}}
+	for i := range a.Tracks {
+		a.Tracks[i].Pace = pace
+	}
+	for i := range a.Static.Files {
+		a.Static.Files[i].Pace = pace
+	}
+	now := noon.Add(90 * time.Second)
+	s := newServer(Options{Now: func() time.Time { return now }})
+	got := s.asset(a)
+	for _, tr := range got.Tracks {
+		if want := map[string]float64{"t3": 150}[tr.ID]; tr.TimeLeft != want {
+			t.Errorf("track %s: %v s, want %v", tr.ID, tr.TimeLeft, want)
+		}
+	}
+	for _, f := range got.StaticRenditions.Files {
+		if want := map[string]float64{"f1": 150}[f.ID]; f.TimeLeft != want {
+			t.Errorf("file %s: %v s, want %v", f.ID, f.TimeLeft, want)
+		}
+	}
+	if now = noon.Add(time.Hour); s.asset(a).Tracks[2].TimeLeft != 0 {
+		t.Error("what stands still says how long it takes")
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
@@ -133,6 +134,9 @@ func (t track) Ready() bool     { return t.Status == asset.TrackReady }
 func (t track) Failed() bool    { return t.Status == asset.TrackErrored }
 func (t track) Percent() string { return percent(t.Progress) }
 
+// Left is how long it still takes; empty: nobody knows.
+func (t track) Left() string { return left(t.Pace.Left(t.Asset.Now)) }
+
 // Why says what went wrong.
 func (t track) Why() string { return why(t.Errors) }
 
@@ -147,13 +151,14 @@ type file struct {
 	asset.StaticRendition
 
 	Address string // empty: there is none
+	Now     time.Time
 }
 
 // Files are those to download, as far as there are any.
 func (v video) Files() []file {
 	var out []file
 	for _, f := range v.Static.Files {
-		x := file{StaticRendition: f}
+		x := file{StaticRendition: f, Now: v.Now}
 		if p := v.Public(); p != "" && f.Status == asset.FileReady {
 			x.Address = "/" + string(p) + "/" + f.Name
 		}
@@ -170,6 +175,9 @@ func (f file) Why() string   { return why(f.Errors) }
 
 // Percent is how much of it is encoded; empty: nobody knows.
 func (f file) Percent() string { return percent(f.Progress) }
+
+// Left is how long it still takes; empty: nobody knows.
+func (f file) Left() string { return left(f.Pace.Left(f.Now)) }
 
 // Big is its size; empty: nobody knows.
 func (f file) Big() string {

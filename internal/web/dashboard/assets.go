@@ -91,6 +91,23 @@ func percent(p float64) string {
 	return fmt.Sprintf("%.0f %%", min(p, 100))
 }
 
+// left says how long something still takes; empty: nobody knows.
+func left(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return ""
+	case d < time.Minute:
+		return "Less than a minute left"
+	case d < 90*time.Second:
+		return "About a minute left"
+	case d < 90*time.Minute:
+		return fmt.Sprintf("About %.0f minutes left", d.Minutes())
+	case d < 36*time.Hour:
+		return fmt.Sprintf("About %.0f hours left", d.Hours())
+	}
+	return fmt.Sprintf("About %.0f days left", d.Hours()/24)
+}
+
 // Work is what is done with it while it is prepared.
 func (v video) Work() string {
 	if v.Progress.State == asset.Transcoding {

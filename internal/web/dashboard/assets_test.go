@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -426,10 +427,12 @@ func TestFollowAsset(t *testing.T) {
 	}
 	e.until("data-player=")
 	file := a.Static.Files[0].ID
-	if err := s.assets.StaticProgress(t.Context(), a.ID, file, 37, s.now); err != nil {
+	err := errors.Join(s.assets.StaticProgress(t.Context(), a.ID, file, 0, s.now.Add(-time.Minute)),
+		s.assets.StaticProgress(t.Context(), a.ID, file, 37, s.now))
+	if err != nil {
 		t.Fatal(err)
 	}
-	e.until("Preparing, 37 %")
+	e.until("Preparing, 37 %</span><div class=\"s dim\">About 2 minutes left</div>")
 	if err := s.assets.Delete(t.Context(), s.env(t), a.ID, s.now); err != nil {
 		t.Fatal(err)
 	}

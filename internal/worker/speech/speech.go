@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -127,11 +128,23 @@ func document(said speech.Transcript) captions.Document {
 
 // recognise reads the sound and has it recognised.
 func (w *Worker) recognise(ctx context.Context, a asset.Asset, t asset.Track, engine speech.Engine) (said speech.Transcript, err error) {
-	batch := speech.Batch{Engine: engine, Most: w.Most, Progress: w.progress(ctx, a, t)}
+	batch := speech.Batch{
+		Engine: engine, Most: w.Most, Length: time.Duration(a.Facts.Duration * float64(time.Second)),
+		Progress: w.progress(ctx, a, t),
+	}
+	begin := sync.OnceFunc(func() { // what is left is told by the time since; that it can't be is no reason to end
+		_ = w.Assets.TrackProgress(ctx, a.ID, t.ID, 0, w.Now())
+	})
 	listen := func(ctx context.Context, pcm io.Reader) (bad error) {
 		said, bad = batch.Run(ctx, pcm, speech.Config{
 			Language: t.Speech.Language, Phrases: t.Speech.Phrases, Effort: speech.Thorough,
-			Wanted: func(ctx context.Context) error { return w.wanted(ctx, a, t) },
+			Wanted: func(ctx context.Context) error {
+				if gone := w.wanted(ctx, a, t); gone != nil {
+					return gone
+				}
+				begin()
+				return nil
+			},
 		})
 		return bad
 	}
@@ -173,9 +186,6 @@ func (w *Worker) alternate(ctx context.Context, a asset.Asset, t asset.Track, li
 	return w.Decoder.PCMOfFile(ctx, path, fragmented, listen)
 }
 
-// leastStep is by how much, in percent, a track has to get on to be written.
-const leastStep = 2
-
 // wanted returns an error where the track was deleted, or its asset. That it can't be found out is no reason to end.
 func (w *Worker) wanted(ctx context.Context, a asset.Asset, t asset.Track) error {
 	gone, err := w.gone(ctx, a, t)
@@ -197,18 +207,18 @@ func (w *Worker) gone(ctx context.Context, a asset.Asset, t asset.Track) (bool, 
 
 // progress writes down how much is recognised. That it can't be is no reason to end, unless the track was deleted.
 func (w *Worker) progress(ctx context.Context, a asset.Asset, t asset.Track) func(time.Duration) error {
-	reported := 0.0
+	var last attempt.Step
 	return func(done time.Duration) error {
 		if a.Facts.Duration <= 0 {
 			return nil
 		}
-		percent := min(100*done.Seconds()/a.Facts.Duration, 99)
-		if percent-reported >= leastStep {
-			reported = percent
-			err := w.Assets.TrackProgress(ctx, a.ID, t.ID, float64(int(percent)), w.Now())
-			if attempt.Absent(err) {
-				return errGone
-			}
+		percent, now := min(100*done.Seconds()/a.Facts.Duration, 99), w.Now()
+		if !last.Worth(percent, now) {
+			return nil
+		}
+		last = attempt.Step{Percent: percent, At: now}
+		if err := w.Assets.TrackProgress(ctx, a.ID, t.ID, percent, now); attempt.Absent(err) {
+			return errGone
 		}
 		return nil
 	}

@@ -105,19 +105,13 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendi
 	return w.sweep(ctx, a, f)
 }
 
-// leastStep is by how much, in percent, a file has to get on for that to be written down.
-const leastStep = 2
-
 // progress writes down how much of a file is encoded. That it can't be is no reason to end.
 func (w *Worker) progress(ctx context.Context, a asset.Asset, f asset.StaticRendition) func(done, of int) {
-	told := f.Progress // by an earlier attempt
+	last := attempt.Step{Percent: f.Progress, At: w.Now()} // by an earlier attempt
 	return func(done, of int) {
-		percent := float64(min(100*done/of, 99))
-		if percent-told < leastStep {
-			return
-		}
-		if w.Assets.StaticProgress(ctx, a.ID, f.ID, percent, w.Now()) == nil {
-			told = percent
+		percent, now := min(100*float64(done)/float64(of), 99), w.Now()
+		if last.Worth(percent, now) && w.Assets.StaticProgress(ctx, a.ID, f.ID, percent, now) == nil {
+			last = attempt.Step{Percent: percent, At: now}
 		}
 	}
 }

@@ -69,7 +69,11 @@ type Cost struct {
 }
 
 // Read measures a process and all below it.
-func Read(pid int) (Cost, error) {
+func Read(pid int) (Cost, error) { return Named(pid, "") }
+
+// Named measures those of a process and all below it that are of a program with a name, as the system cuts it; empty:
+// all.
+func Named(pid int, name string) (Cost, error) {
 	var c Cost
 	parents, err := processes()
 	if err != nil {
@@ -77,7 +81,7 @@ func Read(pid int) (Cost, error) {
 	}
 	for p, st := range parents {
 		for q := p; q != 0; q = parents[q].parent {
-			if q == pid {
+			if q == pid && (name == "" || st.name == name) {
 				c.CPU += st.cpu
 				c.RSS += st.rss
 				break
@@ -88,6 +92,7 @@ func Read(pid int) (Cost, error) {
 }
 
 type stat struct {
+	name   string
 	parent int
 	cpu    time.Duration
 	rss    int64
@@ -119,6 +124,7 @@ func processes() (map[int]stat, error) {
 		}
 		n := func(i int) int64 { x, _ := strconv.ParseInt(v[i], 10, 64); return x }
 		out[pid] = stat{
+			name:   string(b[bytes.IndexByte(b, '(')+1 : end]),
 			parent: int(n(1)),
 			cpu:    time.Duration(n(11)+n(12)+n(13)+n(14)) * time.Second / ticksPerSecond,
 			rss:    n(21) * int64(os.Getpagesize()),

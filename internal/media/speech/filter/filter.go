@@ -104,7 +104,7 @@ func (l live) Transcribe(ctx context.Context, pcm io.Reader, c speech.Config, em
 
 // Transcribe implements speech.Engine. It waits for processors.
 func (e *Engine) Transcribe(ctx context.Context, pcm io.Reader, c speech.Config, emit func(speech.Result) error) error {
-	release, err := e.opt.Budget.Acquire(ctx, encode.Background, threads)
+	release, err := e.opt.Budget.AcquirePart(ctx, encode.Background, threads, c.Left)
 	if err != nil {
 		return err
 	}

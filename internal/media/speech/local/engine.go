@@ -103,11 +103,12 @@ const startTime = 5 * time.Minute
 
 var errSlowStart = errors.New("the engine takes too long to start")
 
+// longestUtterance is after how much speech without a pause, in samples, it is cut. Words are told about a second after
+// they were said (worker.TestCutWithRewind), whatever Config.MaxLatency is.
+const longestUtterance = 10 * speech.SampleRate
+
 // Open implements speech.Engine.
 func (e *Engine) Open(ctx context.Context, c speech.Config) (speech.Stream, error) {
-	if c.MaxLatency == 0 {
-		c.MaxLatency = 6 * time.Second
-	}
 	select {
 	case e.places <- struct{}{}:
 		return e.open(ctx, c), nil
@@ -121,7 +122,7 @@ const chunk = speech.SampleRate
 
 // Transcribe implements speech.Engine. It waits for a processor.
 func (e *Engine) Transcribe(ctx context.Context, pcm io.Reader, c speech.Config, emit func(speech.Result) error) error {
-	release, err := e.opt.Budget.Acquire(ctx, encode.Background, 1)
+	release, err := e.opt.Budget.AcquirePart(ctx, encode.Background, 1, c.Left)
 	if err != nil {
 		return err
 	}

@@ -140,8 +140,8 @@ func (s *session) once(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	start := wire.Start{
-		Model: s.engine.opt.Model, Phrases: s.config.Phrases, MaxSamples: int(speech.Samples(s.config.MaxLatency)), Effort: int(s.pace.begin(cancel)),
-		Whole: s.patient,
+		Model: s.engine.opt.Model, Phrases: s.config.Phrases, MaxSamples: longestUtterance,
+		Effort: int(s.pace.begin(cancel)), Whole: s.patient,
 	}
 	return encode.NewProcess(encode.ProcessOptions{
 		Program: s.engine.opt.Program, Args: s.engine.opt.Args, Limits: s.engine.opt.Limits, Priority: s.priority,

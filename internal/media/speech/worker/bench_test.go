@@ -1,7 +1,11 @@
 package worker
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -9,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -38,8 +43,11 @@ const invented = "the captain of zorvex met the mayor of quellimar and then tabr
 // voices are those of flite that the engine understands.
 var voices = []string{"slt", "rms", "awb", "kal16"}
 
-// recognition gives the words of samples, how late the last one of each result was, and the processor time that it took in seconds.
-type recognition func(b *testing.B, pcm []int16) (words []string, late []time.Duration, used float64)
+// recognition gives the words of samples, how late they were, and the processor time that it took in seconds.
+type recognition func(b *testing.B, pcm []int16) (words []string, late delays, used float64)
+
+// delays are from the end of words until they are known: of the last one of each result, and of each one.
+type delays struct{ last, each []time.Duration }
 
 // BenchmarkRecognise is what the engine makes of generated speech, in one process without anything around it: words that are wrong, processor time as
 // a share of the speech's length, and how long after its end the last word of a result is known while it streams. Beside it is the engine's own
@@ -47,72 +55,97 @@ type recognition func(b *testing.B, pcm []int16) (words []string, late []time.Du
 func BenchmarkRecognise(b *testing.B) {
 	programtest.Speech(b)
 	names := []string{"Zorvex", "Quellimar", "Tabrinko", "Vandoolia"}
-	live := wire.Start{Model: programtest.SpeechModel, MaxSamples: 4 * speech.SampleRate, Effort: int(speech.Steady)}
-	behind, final, early, latest := live, live, live, live
+	live := wire.Start{Model: programtest.SpeechModel, MaxSamples: 10 * speech.SampleRate, Effort: int(speech.Steady)}
+	behind, final := live, live
 	behind.Effort = int(speech.Quick)
 	final.Effort, final.Whole = int(speech.Thorough), true
-	early.MaxSamples = 3 * speech.SampleRate
-	latest.MaxSamples = 6 * speech.SampleRate
 	for _, x := range []struct {
 		name  string
 		start wire.Start
 	}{
-		{"live", live}, {"live, cut at 3 s", early}, {"live, cut at 6 s", latest}, {"behind", behind}, {"final", final},
+		{"live", live}, {"behind", behind}, {"final", final},
 	} {
-		b.Run(x.name+"/ordinary", func(b *testing.B) { measure(b, ours(x.start), ordinary...) })
-		b.Run(x.name+"/without a pause", func(b *testing.B) { measure(b, ours(x.start), breathless(ordinary)...) })
-		b.Run(x.name+"/names", func(b *testing.B) { measure(b, ours(x.start), invented) })
+		b.Run(x.name+"/read by people", func(b *testing.B) { measure(b, ours(x.start), read(b)) })
+		b.Run(x.name+"/ordinary", func(b *testing.B) { measure(b, ours(x.start), generated(b, ordinary...)) })
+		b.Run(x.name+"/without a pause", func(b *testing.B) {
+			measure(b, ours(x.start), generated(b, breathless(ordinary)...))
+		})
+		b.Run(x.name+"/names", func(b *testing.B) { measure(b, ours(x.start), generated(b, invented)) })
 		x.start.Phrases = names
-		b.Run(x.name+"/names with vocabulary", func(b *testing.B) { measure(b, ours(x.start), invented) })
+		b.Run(x.name+"/names with vocabulary", func(b *testing.B) { measure(b, ours(x.start), generated(b, invented)) })
 	}
 	for _, decibels := range []float64{30, 20, 10} {
 		b.Run(fmt.Sprintf("live/ordinary, %g dB above white noise", decibels), func(b *testing.B) {
-			measure(b, noisy(ours(live), decibels), ordinary...)
+			measure(b, noisy(ours(live), decibels), generated(b, ordinary...))
 		})
 	}
 	if program, err := exec.LookPath("pocketsphinx_continuous"); err == nil {
-		b.Run("its own program/ordinary", func(b *testing.B) { measure(b, itsOwn(program), ordinary...) })
-		b.Run("its own program/names", func(b *testing.B) { measure(b, itsOwn(program), invented) })
+		b.Run("its own program/read by people", func(b *testing.B) { measure(b, itsOwn(program), read(b)) })
+		b.Run("its own program/ordinary", func(b *testing.B) { measure(b, itsOwn(program), generated(b, ordinary...)) })
+		b.Run("its own program/names", func(b *testing.B) { measure(b, itsOwn(program), generated(b, invented)) })
 	}
 }
 
-func measure(b *testing.B, recognise recognition, texts ...string) {
+// spoken is speech with the words that it has.
+type spoken struct {
+	words []string
+	pcm   []int16
+}
+
+// generated are texts as each of the voices reads them.
+func generated(b *testing.B, texts ...string) (all []spoken) {
 	b.Helper()
-	var delays []time.Duration
+	for _, text := range texts {
+		for _, voice := range voices {
+			all = append(all, spoken{plain(text), aloud(b, voice, text)})
+		}
+	}
+	return all
+}
+
+// read are texts as people read them.
+func read(b *testing.B) (all []spoken) {
+	b.Helper()
+	for _, r := range programtest.Readings(b) {
+		all = append(all, spoken{r.Words, append(numbers(r.Sound), make([]int16, speech.SampleRate)...)})
+	}
+	return all
+}
+
+func measure(b *testing.B, recognise recognition, said []spoken) {
+	b.Helper()
+	var last, each []time.Duration
 	var long time.Duration
 	var used float64
 	wrong, all := 0, 0
 	for b.Loop() {
-		for _, text := range texts {
-			want := plain(text)
-			for _, voice := range voices {
-				pcm := aloud(b, voice, text)
-				words, late, took := recognise(b, pcm)
-				used += took
-				long += speech.Duration(int64(len(pcm)))
-				wrong, all, delays = wrong+wordErrors(want, words), all+len(want), append(delays, late...)
-			}
+		for _, s := range said {
+			words, late, took := recognise(b, s.pcm)
+			used += took
+			long += speech.Duration(int64(len(s.pcm)))
+			wrong, all = wrong+programtest.WordErrors(s.words, words), all+len(s.words)
+			last, each = append(last, late.last...), append(each, late.each...)
 		}
 	}
 	b.ReportMetric(100*float64(wrong)/float64(all), "%wrong")
 	b.ReportMetric(used/long.Seconds(), "cores")
-	if slices.Sort(delays); len(delays) > 0 {
-		b.ReportMetric(delays[len(delays)/2].Seconds(), "p50-s")
-		b.ReportMetric(delays[len(delays)*95/100].Seconds(), "p95-s")
+	report := func(delays []time.Duration, prefix string) {
+		if slices.Sort(delays); len(delays) > 0 {
+			b.ReportMetric(delays[len(delays)/2].Seconds(), prefix+"p50-s")
+			b.ReportMetric(delays[len(delays)*95/100].Seconds(), prefix+"p95-s")
+		}
 	}
+	report(last, "")
+	report(each, "each-")
 	b.ReportMetric(0, "ns/op")
 }
 
 // itsOwn is the engine's own program with its defaults, which recognises a file.
 func itsOwn(program string) recognition {
-	return func(b *testing.B, pcm []int16) ([]string, []time.Duration, float64) {
+	return func(b *testing.B, pcm []int16) (words []string, late delays, used float64) {
 		b.Helper()
-		raw := make([]byte, 0, 2*len(pcm))
-		for _, s := range pcm {
-			raw = append(raw, byte(s), byte(uint16(s)>>8))
-		}
 		path := filepath.Join(b.TempDir(), "speech.raw")
-		if err := os.WriteFile(path, raw, 0o600); err != nil {
+		if err := os.WriteFile(path, raw(pcm), 0o600); err != nil {
 			b.Fatal(err)
 		}
 		model := func(name string) string { return filepath.Join(programtest.SpeechModel, name) }
@@ -122,7 +155,8 @@ func itsOwn(program string) recognition {
 		if err != nil {
 			b.Fatal(err)
 		}
-		return strings.Fields(string(out)), nil, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+		used = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+		return strings.Fields(string(out)), delays{}, used
 	}
 }
 
@@ -137,7 +171,7 @@ func breathless(texts []string) []string {
 
 // noisy adds white noise, which is so many decibels less loud than the whole of the speech.
 func noisy(r recognition, decibels float64) recognition {
-	return func(b *testing.B, pcm []int16) ([]string, []time.Duration, float64) {
+	return func(b *testing.B, pcm []int16) ([]string, delays, float64) {
 		b.Helper()
 		sum := 0.0
 		for _, s := range pcm {
@@ -162,29 +196,44 @@ func plain(text string) []string {
 func aloud(b testing.TB, voice, text string) []int16 {
 	b.Helper()
 	path := programtest.SharedMedia(b, "speech.raw", append(programtest.SpeechArgs(voice, text), "-ar", "16000", "-ac", "1", "-f", "s16le")...)
-	raw, err := os.ReadFile(filepath.Clean(path))
+	data, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {
 		b.Fatal(err)
 	}
-	pcm := make([]int16, len(raw)/2+speech.SampleRate)
-	for i := range len(raw) / 2 {
-		pcm[i] = int16(raw[2*i]) | int16(raw[2*i+1])<<8
+	return append(numbers(data), make([]int16, speech.SampleRate)...)
+}
+
+// numbers are samples of bytes as numbers.
+func numbers(data []byte) []int16 {
+	pcm := make([]int16, len(data)/2)
+	for i := range pcm {
+		pcm[i] = int16(data[2*i]) | int16(data[2*i+1])<<8
 	}
 	return pcm
 }
 
+// raw are samples as bytes.
+func raw(pcm []int16) []byte {
+	out := make([]byte, 0, 2*len(pcm))
+	for _, s := range pcm {
+		out = append(out, byte(s), byte(uint16(s)>>8))
+	}
+	return out
+}
+
 // ours recognises samples that come a tenth of a second at a time.
 func ours(start wire.Start) recognition {
-	return func(b *testing.B, pcm []int16) (words []string, late []time.Duration, used float64) {
+	return func(b *testing.B, pcm []int16) (words []string, late delays, used float64) {
 		b.Helper()
 		before := processorTime(b)
 		var at int64
 		d, err := newDecoder(start, func(r wire.Result) error {
-			for _, w := range r.Words {
+			for i, w := range r.Words {
 				words = append(words, w.Text)
-			}
-			if n := len(r.Words); n > 0 {
-				late = append(late, speech.Duration(at-r.Words[n-1].End))
+				late.each = append(late.each, speech.Duration(at-w.End))
+				if i == len(r.Words)-1 {
+					late.last = append(late.last, speech.Duration(at-w.End))
+				}
 			}
 			return nil
 		})
@@ -214,22 +263,67 @@ func processorTime(b *testing.B) float64 {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano()).Seconds()
 }
 
-// wordErrors is how many words have to be put in, taken out or changed: the word error rate's numerator.
-func wordErrors(want, got []string) int {
-	row := make([]int, len(got)+1)
-	for j := range row {
-		row[j] = j
+// BenchmarkPieces is what is made of what people read aloud when it has ended, with two processors: in pieces of the
+// length for long sound, as where its length is unknown, and in those for its length.
+func BenchmarkPieces(b *testing.B) {
+	programtest.Speech(b)
+	said := read(b)
+	for _, known := range []bool{false, true} {
+		b.Run(fmt.Sprintf("length known %t", known), func(b *testing.B) {
+			e := &inProcess{b: b}
+			measure(b, func(b *testing.B, pcm []int16) (words []string, late delays, used float64) {
+				b.Helper()
+				before := processorTime(b)
+				batch := speech.Batch{Engine: e, Most: 2}
+				if known {
+					batch.Length = speech.Duration(int64(len(pcm)))
+				}
+				got, err := batch.Run(b.Context(), bytes.NewReader(raw(pcm)), speech.Config{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				for _, w := range got.Words {
+					words = append(words, w.Text)
+				}
+				return words, delays{}, processorTime(b) - before
+			}, said)
+			b.ReportMetric(float64(e.pieces)/float64(b.N), "pieces")
+		})
 	}
-	for i, w := range want {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j, g := range got {
-			same := 1
-			if strings.EqualFold(w, g) {
-				same = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+same)
+}
+
+// inProcess is the engine without a process of its own, one piece at a time.
+type inProcess struct {
+	speech.Engine
+
+	b      *testing.B
+	mu     sync.Mutex
+	pieces int
+}
+
+func (*inProcess) Abilities() (speech.Abilities, error) { return speech.Abilities{}, nil }
+
+func (e *inProcess) Transcribe(
+	_ context.Context, pcm io.Reader, _ speech.Config, emit func(speech.Result) error,
+) error {
+	data, err := io.ReadAll(pcm)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pieces++
+	start := wire.Start{Model: programtest.SpeechModel, Effort: int(speech.Thorough), Whole: true}
+	var words []speech.Word
+	d, err := newDecoder(start, func(r wire.Result) error {
+		for _, w := range r.Words {
+			start, end := speech.Duration(w.Start), speech.Duration(w.End)
+			words = append(words, speech.Word{Text: w.Text, Start: start, End: end})
 		}
+		return nil
+	})
+	if err == nil {
+		err = errors.Join(d.feed(0, numbers(data)), d.end())
 	}
-	return row[len(got)]
+	return errors.Join(err, emit(speech.Result{Words: words}))
 }

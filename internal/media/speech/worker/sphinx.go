@@ -200,6 +200,11 @@ func (r *recogniser) speaking() bool { return r.lib.psInSpeech(r.ps) != 0 }
 // endUtterance gives what was said since it began.
 func (r *recogniser) endUtterance() []segment {
 	r.lib.psEndUtt(r.ps)
+	return r.soFar()
+}
+
+// soFar gives what was said since an utterance began, as far as is known.
+func (r *recogniser) soFar() []segment {
 	if r.lib.psHypothesis(r.ps, nil) == 0 {
 		return nil
 	}

@@ -9,29 +9,36 @@ const (
 	onset = 8000
 	// safe is how far behind the end a word has to have ended that is taken when speech is cut, in frames.
 	safe = 80
+	// look is between looks at what is known of speech that goes on, in samples. A word is told that ended so many
+	// frames before, stable, and was the same at the look before: hardly any changes after that.
+	look, stable = 2 * step, 100
+	// drift is by how many frames the beginning of a word that is the same may have moved.
+	drift = 3
 	// pause is what speech is best cut at: one so long, in frames, and so far behind the end.
 	pause, pauseBefore = 8, 30
 )
 
-// streamDecoder recognises sound while it streams: it finds out where speech begins and ends, and cuts what has no pauses: at a word, from which on the sound is processed again.
+// streamDecoder recognises sound while it streams: it finds out where speech begins and ends, tells words while it goes
+// on, and cuts what has no pauses: at a word, from which on the sound is processed again.
 type streamDecoder struct {
 	report
 
 	engine  engine
 	longest int64 // samples of speech without a pause; 0: any
 
-	begun    bool    // an utterance is open
-	at       int64   // sample that comes next
-	speaking bool    // somebody speaks
-	since    int64   // sample since which
-	kept     []int16 // the samples before at, as far back as a cut may lead
+	begun    bool      // an utterance is open
+	at       int64     // sample that comes next
+	speaking bool      // somebody speaks
+	before   []segment // what was known of that at the look before
+	since    int64     // sample since which
+	kept     []int16   // the samples before at, as far back as a cut may lead
 }
 
 // begin starts a stream at a sample.
 func (d *streamDecoder) begin(at int64) error {
 	d.engine.startStream()
 	d.base, d.at, d.speaking, d.kept = at, at, false, d.kept[:0]
-	d.begun = true
+	d.begun, d.before = true, nil
 	return d.engine.startUtterance()
 }
 
@@ -68,15 +75,33 @@ func (d *streamDecoder) step(samples []int16) error {
 	case now && !d.speaking:
 		d.speaking, d.since = true, d.at
 	case !now && d.speaking:
-		d.speaking = false
+		d.speaking, d.before = false, nil
 		if err := d.say(d.engine.endUtterance()); err != nil {
 			return err
 		}
 		return d.engine.startUtterance()
 	case now && d.longest > 0 && d.at-d.since >= d.longest:
 		return d.cut()
+	case now && d.at%look < step:
+		return d.tellStable()
 	}
 	return nil
+}
+
+// tellStable tells the words of speech that goes on which will hardly change any more.
+func (d *streamDecoder) tellStable() error {
+	all := d.engine.soFar()
+	n, end := 0, int32((d.at-d.base)/frameSamples)
+	for n < min(len(all), len(d.before)) && all[n].last < end-stable && all[n].same(d.before[n]) {
+		n++
+	}
+	d.before = all
+	return d.say(all[:n])
+}
+
+// same reports whether two segments are one, seen at different times.
+func (s segment) same(o segment) bool {
+	return s.word == o.word && max(s.first-o.first, o.first-s.first) <= drift
 }
 
 // keep holds what a cut may have to process again.

@@ -19,6 +19,7 @@ type loudness struct {
 func (e *loudness) startStream()          {}
 func (e *loudness) startUtterance() error { return nil }
 func (e *loudness) speaking() bool        { return false }
+func (e *loudness) soFar() []segment      { return nil }
 
 func (e *loudness) process(samples []int16, _ bool) error {
 	e.pieces = append(e.pieces, slices.Clone(samples))
@@ -113,8 +114,8 @@ func TestSecondPass(t *testing.T) {
 	live, final := 0, 0
 	for _, voice := range voices[:2] {
 		pcm := aloud(t, voice, ordinary[1])
-		live += wordErrors(plain(ordinary[1]), recognised(t, stream, pcm))
-		final += wordErrors(plain(ordinary[1]), recognised(t, whole, pcm))
+		live += programtest.WordErrors(plain(ordinary[1]), recognised(t, stream, pcm))
+		final += programtest.WordErrors(plain(ordinary[1]), recognised(t, whole, pcm))
 	}
 	t.Logf("%d words are wrong live, %d behind the end", live, final)
 	if final >= live {

@@ -15,7 +15,8 @@ type report struct {
 	until int64 // sample up to which all was told
 }
 
-// say tells the words of segments.
+// say tells the words of segments, but for those that were told before: a word is one of them where its middle is
+// before the end of what was told.
 func (r *report) say(all []segment) error {
 	var words []wire.Word
 	for _, s := range all {
@@ -26,7 +27,11 @@ func (r *report) say(all []segment) error {
 		if text = r.text(text); text == "" {
 			continue
 		}
-		words = append(words, spread(text, r.base+int64(s.first)*frameSamples, r.base+int64(s.last+1)*frameSamples, s.confidence)...)
+		start, end := r.base+int64(s.first)*frameSamples, r.base+int64(s.last+1)*frameSamples
+		if (start+end)/2 < r.until {
+			continue
+		}
+		words = append(words, spread(text, start, end, s.confidence)...)
 	}
 	if len(words) == 0 {
 		return nil

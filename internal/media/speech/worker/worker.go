@@ -60,6 +60,8 @@ type engine interface {
 	process(samples []int16, whole bool) error
 	speaking() bool
 	endUtterance() []segment
+	// soFar is what is known while an utterance goes on; the words at its end may change.
+	soFar() []segment
 }
 
 // decoder recognises sound.
