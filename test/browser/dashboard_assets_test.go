@@ -16,7 +16,7 @@ func TestDashboardAssets(t *testing.T) {
 	s := rig.Start(t, rig.Options{})
 	files := rig.Files(t, map[string]string{
 		"film.mp4": rig.File(t, "film.mp4", rig.Clip{Size: "640x360", Kbit: 300, GOP: 1, Seconds: 12}),
-		"fi.vtt":   "WEBVTT\n\n00:00.000 --> 00:12.000\nHei maailma\n",
+		"fi.vtt":   "WEBVTT\n\n00:00.000 --> 00:05.000\nHei maailma\n\n00:05.000 --> 00:12.000\n" + longCue + "\n",
 	})
 	p := firstLink(t, b, s)
 	p.Fill(t, "#password", "correct horse battery")
