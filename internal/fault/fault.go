@@ -154,6 +154,18 @@ func (l *List) AddAbsent(format string, args ...any) {
 	l.absent = true
 }
 
+// Take adds the messages of an Invalid error, so that they are told together with what else is wrong. Any other error
+// it gives back.
+func (l *List) Take(err error) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Kind != Invalid || e.Ours {
+		return err
+	}
+	l.messages = append(l.messages, e.Messages...)
+	l.absent = l.absent || e.Absent
+	return nil
+}
+
 // Err is nil when nothing was added, else an Invalid error with every message.
 func (l *List) Err() error {
 	if len(l.messages) == 0 {

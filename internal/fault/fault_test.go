@@ -3,6 +3,7 @@ package fault_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"millrace/internal/fault"
@@ -68,5 +69,31 @@ func TestOutside(t *testing.T) {
 		if got := fault.Outside(tt.err); got != tt.want {
 			t.Errorf("%s: got %t", name, got)
 		}
+	}
+}
+
+// TestListTakes: what is wrong with the input is told together; anything else is the caller's.
+func TestListTakes(t *testing.T) {
+	t.Parallel()
+	var other, absent fault.List
+	other.Add("b")
+	absent.AddAbsent("c")
+	var l fault.List
+	l.Add("a")
+	for _, err := range []error{nil, fmt.Errorf("check: %w", other.Err()), absent.Err()} {
+		if got := l.Take(err); got != nil {
+			t.Errorf("%v is given back: %v", err, got)
+		}
+	}
+	for _, err := range []error{
+		errors.New("x"), fault.New(fault.Conflict, "x"), fault.Ours(fault.New(fault.Invalid, "x")),
+	} {
+		if got := l.Take(err); got != err { //nolint:errorlint // exactly this value
+			t.Errorf("%v is not given back: %v", err, got)
+		}
+	}
+	err := l.Err()
+	if got := fault.Messages(err); !slices.Equal(got, []string{"a", "b", "c"}) || !fault.IsAbsent(err) {
+		t.Errorf("told %q, %v", got, err)
 	}
 }

@@ -2,6 +2,8 @@ package browser_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"millrace/test/browser"
@@ -16,7 +18,7 @@ func TestDashboardAssets(t *testing.T) {
 	s := rig.Start(t, rig.Options{})
 	files := rig.Files(t, map[string]string{
 		"film.mp4": rig.File(t, "film.mp4", rig.Clip{Size: "640x360", Kbit: 300, GOP: 1, Seconds: 12}),
-		"fi.vtt":   "WEBVTT\n\n00:00.000 --> 00:12.000\nHei maailma\n",
+		"fi.vtt":   "WEBVTT\n\n00:00.000 --> 00:05.000\nHei maailma\n\n00:05.000 --> 00:12.000\n" + longCue + "\n",
 	})
 	p := firstLink(t, b, s)
 	p.Fill(t, "#password", "correct horse battery")
@@ -40,6 +42,7 @@ func TestDashboardAssets(t *testing.T) {
 		patience)
 	usesPlayer(t, b, p)
 	codeFollows(t, b, p)
+	clipRefused(t, b, p)
 	deleted(t, p)
 	p.Await(t, "has none any more", "document.querySelector('.empty h2')?.textContent === 'No asset yet'", patience)
 	p.StaysHome(t, s.HTTP)
@@ -61,6 +64,31 @@ func codeFollows(t *testing.T, b *browser.Browser, p *browser.Page) {
 			text, section), patience)
 	}
 	looksRight(t, b, p, "asset-code")
+}
+
+// clipRefused sends the form of a clip with three mistakes: each is said below its field, where the fields of the line and
+// their button stay side by side, and the first has the focus and can be seen.
+func clipRefused(t *testing.T, b *browser.Browser, p *browser.Page) {
+	t.Helper()
+	const line = `(['start_time', 'end_time', 'clip_title', 'make-clip'].map((id) =>
+		document.getElementById(id).getBoundingClientRect().top - document.getElementById('clip').getBoundingClientRect().top))`
+	var before, after []float64
+	p.Eval(t, line, &before)
+	p.Fill(t, "#start_time", "soon")
+	p.Fill(t, "#end_time", "1:00:00")
+	p.Eval(t, "document.getElementById('clip_title').removeAttribute('maxlength')", nil)
+	p.Fill(t, "#clip_title", strings.Repeat("a", 513))
+	p.Click(t, "#make-clip")
+	p.Await(t, "says all that is wrong", "document.querySelectorAll('#clip .bad').length === 3 && "+
+		"document.readyState === 'complete'", patience)
+	p.Await(t, "has the focus in the first field, in sight", "document.activeElement.id === 'start_time' && "+
+		"document.activeElement.getBoundingClientRect().bottom < innerHeight && "+
+		"document.activeElement.getBoundingClientRect().top > document.querySelector('.top').offsetHeight", patience)
+	p.Eval(t, line, &after)
+	if !slices.Equal(before, after) || slices.Min(before) != slices.Max(before) {
+		t.Errorf("the line is at %v, and was at %v", after, before)
+	}
+	looksRight(t, b, p, "clip-refused")
 }
 
 // deleted deletes the asset whose page is shown.

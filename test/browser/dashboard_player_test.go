@@ -1,7 +1,9 @@
 package browser_test
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"millrace/test/browser"
 )
@@ -28,12 +30,13 @@ func usesPlayer(t *testing.T, b *browser.Browser, p *browser.Page) {
 	p.Eval(t, "[...video.textTracks].some((t) => t.mode === 'showing') && "+
 		"document.getElementById('captions').click()", nil) // a track that is the default is on from the first
 	press(t, p, "c")
-	p.Await(t, "shows captions above the controls", "[...video.textTracks].some((t) => t.mode === 'showing' && "+
-		"t.activeCues?.[0]?.text === 'Hei maailma' && t.activeCues[0].line < -1)", patience)
+	showsCaption(t, p, "Hei maailma")
 	press(t, p, "k")
 	p.Await(t, "stands", "video.paused", patience)
+	captionsStandClear(t, p)
 
 	var at float64
+	p.Eval(t, "document.getElementById('stage').focus(); video.currentTime = 2", nil)
 	p.Eval(t, "video.currentTime", &at)
 	press(t, p, "ArrowRight")
 	p.Eval(t, "video.currentTime", &at)
@@ -54,6 +57,63 @@ func usesPlayer(t *testing.T, b *browser.Browser, p *browser.Page) {
 	}
 	p.Eval(t, "video.currentTime = 2.5; scrollTo(0, 0)", nil)
 	looksRight(t, b, p, "ready")
+}
+
+// longCue is a caption that takes several lines on a phone.
+const longCue = "Tämä teksti on niin pitkä, että se ei mahdu yhdelle riville kapeassa kuvassa, vaan vie niitä monta"
+
+// showsCaption awaits the caption that is shown.
+func showsCaption(t *testing.T, p *browser.Page, text string) {
+	t.Helper()
+	p.Await(t, "shows "+text, "[...video.textTracks].some((t) => t.mode === 'showing' && "+
+		"t.activeCues?.[0]?.text === "+quoted(text)+")", patience)
+}
+
+// captionsStandClear seeks in a player that is paused, and makes it smaller and as large as the screen: no line of a
+// caption lies under the controls, which are shown all the time.
+func captionsStandClear(t *testing.T, p *browser.Page) {
+	t.Helper()
+	aboveControls(t, p, "paused")
+	press(t, p, "ArrowRight")
+	showsCaption(t, p, longCue)
+	aboveControls(t, p, "behind a key")
+	p.Eval(t, "video.currentTime = 1", nil)
+	showsCaption(t, p, "Hei maailma")
+	aboveControls(t, p, "behind a seek")
+	p.Eval(t, "video.currentTime = 6", nil)
+	showsCaption(t, p, longCue)
+	p.Resize(t, 320, 640)
+	aboveControls(t, p, "on a phone")
+	p.Resize(t, 1280, 800)
+	aboveControls(t, p, "on a large screen again")
+	p.Click(t, "#full")
+	p.Await(t, "fills the screen", "document.fullscreenElement", patience)
+	aboveControls(t, p, "in full screen")
+	p.Click(t, "#full")
+	p.Await(t, "fills it no more", "!document.fullscreenElement", patience)
+	aboveControls(t, p, "in the page again")
+}
+
+// aboveControls awaits that each line of the captions that are shown ends where the controls begin, and that there are
+// some.
+func aboveControls(t *testing.T, p *browser.Page, when string) {
+	t.Helper()
+	var top float64
+	var lines []browser.Box
+	for end := time.Now().Add(patience); ; <-time.After(100 * time.Millisecond) {
+		p.Eval(t, "((bar) => bar.getBoundingClientRect().top + parseFloat(getComputedStyle(bar).paddingTop))"+
+			"(document.getElementById('controls'))", &top)
+		lines = p.Cues(t)
+		under := func(line browser.Box) bool { return line.Bottom > top+1 }
+		if len(lines) > 0 && !slices.ContainsFunc(lines, under) {
+			p.Screenshot(t, "captions-"+when)
+			return
+		}
+		if time.Now().After(end) {
+			p.Screenshot(t, "captions-"+when)
+			t.Fatalf("%s: the controls begin at %.0f, and captions have %+v", when, top, lines)
+		}
+	}
 }
 
 // press presses a key where the focus is.

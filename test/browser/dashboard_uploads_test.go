@@ -50,22 +50,36 @@ const { send } = XMLHttpRequest.prototype;
 XMLHttpRequest.prototype.send = function (body) { window.sent += body?.size ?? 0; send.call(this, body); }`, nil)
 	p.Choose(t, "#files", film)
 	p.Await(t, "is uploaded", said+" === 'Uploaded' && document.querySelectorAll('.up').length === 1", patience)
+	p.Await(t, "has its row", "!document.querySelector('.empty') && !document.querySelector('#news a') && "+
+		"document.querySelector('.tbl tbody tr')?.checkVisibility()", patience)
 	var sent int64
 	p.Eval(t, "window.sent", &sent)
 	if info, err := os.Stat(film); err != nil || sent != info.Size()-8<<20 {
 		t.Errorf("%d bytes were sent again of %s: %v", sent, film, err)
 	}
 
+	s.CreateAsset(t, s.HTTP+"/nothing.mp4") // by somebody else
+	p.Await(t, "lets what others add wait", "document.querySelector('#news a')?.textContent.startsWith('1 new')",
+		patience)
+	p.Eval(t, `document.querySelector('main').style.minHeight = '200vh';
+const row = document.querySelector('.tbl tbody tr');
+const sight = () => row.getBoundingClientRect().top - document.querySelector('.top').getBoundingClientRect().bottom;
+scrollBy(0, sight() + 8);
+Object.assign(window, { same: true, sight })`, nil)
 	p.Eval(t, `const bytes = new DataTransfer();
 bytes.items.add(new File(['no video'], 'Heats <img src=x onerror="window.bad = 1">.mp4'));
 for (const type of ['dragover', 'drop']) document.body.dispatchEvent(
   new DragEvent(type, { bubbles: true, cancelable: true, dataTransfer: bytes }))`, nil)
 	p.Await(t, "takes what is dropped", "document.querySelectorAll('.up').length === 2 && "+
 		"[...document.querySelectorAll('.up .state')].every((s) => s.textContent === 'Uploaded')", patience)
+	p.Await(t, "has its row above the first one, which stays where it is read", "window.same && "+
+		"document.querySelector('.tbl .name')?.textContent.startsWith('Heats') && "+
+		"document.querySelectorAll('.tbl tbody tr').length === 2 && Math.abs(window.sight() + 8) < 1 && "+
+		"document.querySelector('#news a').textContent.startsWith('1 new')", patience)
 	p.Click(t, ".up:last-child a.name")
 	p.Await(t, "says what is wrong with it", "document.querySelector('#head .state.fault')", patience)
 	p.Click(t, ".side a[href='/dashboard/assets']")
-	p.Await(t, "has both", "document.querySelectorAll('.tbl tbody tr').length === 2 && window.bad === undefined",
+	p.Await(t, "has all", "document.querySelectorAll('.tbl tbody tr').length === 3 && window.bad === undefined",
 		patience)
 	p.Click(t, ".tbl tr:last-child a.name")
 	p.Await(t, "is the video", "window.video?.duration > 11 && "+

@@ -39,6 +39,8 @@ type command struct {
 	Code     string   `json:"code,omitempty"`
 	File     string   `json:"file,omitempty"`
 	Flags    []string `json:"flags,omitempty"`
+
+	Scriptless bool `json:"scriptless,omitempty"`
 }
 
 type response struct {

@@ -113,6 +113,16 @@ func (b *Browser) OpenSize(t testing.TB, url string, width, height int) *Page {
 	return p
 }
 
+// OpenScriptless opens url in a tab that runs no script of its pages; Eval and Await look at it all the same.
+func (b *Browser) OpenScriptless(t testing.TB, url string) *Page {
+	t.Helper()
+	p := &Page{b: b, Began: time.Now()}
+	if err := b.do(command{Do: "open", URL: url, Width: 1280, Height: 800, Scriptless: true}, &p.id); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 // Forget empties the browser's cache, so that a tab that is opened then loads all from the server.
 func (b *Browser) Forget(t testing.TB) {
 	t.Helper()
@@ -206,6 +216,24 @@ func (p *Page) Await(t testing.TB, what, code string, limit time.Duration) {
 			t.Fatalf("%s: not within %v (%v)\npage: %s\n%v", what, limit, err, p.Probe(t), p.Log(t))
 		}
 	}
+}
+
+// Box is where something is on a page, in CSS pixels from the upper left of what is seen.
+type Box struct {
+	Left   float64 `json:"left"`
+	Top    float64 `json:"top"`
+	Right  float64 `json:"right"`
+	Bottom float64 `json:"bottom"`
+}
+
+// Cues are the boxes of the texts that the page's video element shows, a line each.
+func (p *Page) Cues(t testing.TB) []Box {
+	t.Helper()
+	var boxes []Box
+	if err := p.b.do(command{Do: "cues", Page: p.id}, &boxes); err != nil {
+		t.Fatal(err)
+	}
+	return boxes
 }
 
 // Select opens the player's menu and picks an entry by its text: Select(t, "#audio", "Deutsch").

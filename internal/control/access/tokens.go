@@ -49,7 +49,7 @@ func (s *Service) CreateToken(ctx context.Context, in TokenInput, now time.Time)
 	if len(in.Permissions) == 0 {
 		in.Permissions = Permissions()
 	}
-	if err := in.check(now); err != nil {
+	if err := in.Check(now); err != nil {
 		return Token{}, "", err
 	}
 	secret := id.New()
@@ -60,12 +60,12 @@ func (s *Service) CreateToken(ctx context.Context, in TokenInput, now time.Time)
 	return t, secret, nil
 }
 
-// check refuses what no token can be made with. A token manages environments or works in one, not both.
-func (in TokenInput) check(now time.Time) error {
+// Check says all that no token can be made with. A token manages environments or works in one, not both. fault.Invalid.
+func (in TokenInput) Check(now time.Time) error {
 	var l fault.List
 	field.Name(&l, "name", in.Name, field.MaxName)
 	allowed := Permissions()
-	if slices.Contains(InstallationPermissions(), in.Permissions[0]) {
+	if len(in.Permissions) > 0 && slices.Contains(InstallationPermissions(), in.Permissions[0]) {
 		allowed = InstallationPermissions()
 	}
 	for i, p := range in.Permissions {

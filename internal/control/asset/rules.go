@@ -26,9 +26,41 @@ const (
 	maxTracks      = 100             // of one asset
 )
 
-func (in CreateInput) check() error {
+// Check says all that is wrong with in by itself, and as a clip of source; nil: it is none, or of what is not known.
+// fault.Invalid; fault.Conflict where the source is not ready yet.
+func (in CreateInput) Check(source *Asset) error {
 	var l fault.List
 	in.Options.Check(&l, "", assetopt.ForAsset)
+	if source != nil {
+		checkClip(&l, in.Options, *source)
+	}
+	if err := l.Err(); err != nil {
+		return err
+	}
+	if source != nil && source.Status != Ready {
+		return fault.New(fault.Conflict, "inputs[0].url must name an asset that is ready")
+	}
+	return nil
+}
+
+// clipOf is the asset that in asks for a clip of; false: it asks for none.
+func (in CreateInput) clipOf() (id.Asset, bool) {
+	if len(in.Options.Inputs) == 0 {
+		return "", false
+	}
+	of, clip := assetopt.ClipSource(in.Options.Inputs[0].URL)
+	return of, clip && of != ""
+}
+
+// Check says all that is wrong with in by itself. fault.Invalid.
+func (in PatchInput) Check() error {
+	var l fault.List
+	if in.Passthrough != nil {
+		field.Passthrough(&l, "passthrough", *in.Passthrough)
+	}
+	if in.Meta != nil {
+		in.Meta.Check(&l, "meta")
+	}
 	return l.Err()
 }
 
@@ -198,68 +230,67 @@ func (p TrackPatch) apply(t Track, others []Track) (Track, error) {
 		field.Name(&l, "name", *p.Name, field.MaxName)
 		t.Name = *p.Name
 	}
-	if err := l.Err(); err != nil {
-		return t, err
-	}
 	if p.Name != nil {
-		return named(t, others)
+		var err error
+		if t, err = named(t, others); l.Take(err) != nil {
+			return t, err
+		}
 	}
-	return t, nil
+	return t, l.Err()
+}
+
+// Check says all that is wrong with p as a change of t; others are the asset's tracks. fault.Invalid.
+func (p TrackPatch) Check(t Track, others []Track) error {
+	_, err := p.apply(t, others)
+	return err
 }
 
 // maxTime is the latest second of an asset whose duration is not known yet.
 const maxTime = 86400
 
-// checkThumbnail reports whether the asset has a picture at v seconds, as far as that is known.
-func (a Asset) checkThumbnail(v float64) error {
+// checkThumbnail allows seconds at which the asset has a picture, as far as that is known.
+func (a Asset) checkThumbnail(l *fault.List, v float64) {
 	last := float64(maxTime)
 	if d := a.Facts.Duration; d > 0 && !a.growing() {
 		last = d
 	}
-	var l fault.List
-	field.Between(&l, "thumbnail_time", v, 0, last)
-	return l.Err()
+	field.Between(l, "thumbnail_time", v, 0, last)
 }
 
-// checkClip reports whether a clip may be cut from source, which is in the same environment. What a clip shows are the source's own pictures:
-// overlays are part of those, and none can be laid over them.
-func checkClip(o assetopt.Options, source Asset) error {
+// checkClip adds what is wrong with a clip of source, which is in the same environment. What a clip shows are the
+// source's own pictures: overlays are part of those, and none can be laid over them.
+func checkClip(l *fault.List, o assetopt.Options, source Asset) {
 	in := o.Inputs[0]
-	if source.Status != Ready {
-		return fault.New(fault.Conflict, "inputs[0].url must name an asset that is ready")
-	}
 	overlaid := func(in assetopt.Input) bool { return in.Overlay != nil }
 	if i := slices.IndexFunc(o.Inputs, overlaid); i >= 0 {
-		return fault.New(fault.Invalid, "inputs[%d].overlay_settings: nothing can be laid over a clip, which plays its source's pictures as they are", i)
+		l.Add("inputs[%d].overlay_settings: nothing can be laid over a clip, which plays its source's pictures as they are",
+			i)
 	}
-	if err := checkClipName(in.Name, source); err != nil {
-		return err
-	}
+	checkClipName(l, in.Name, source)
 	if o.CopyOverlays != nil && !*o.CopyOverlays && slices.ContainsFunc(source.Options.Inputs, overlaid) {
-		return fault.New(fault.Invalid, "copy_overlays must not be false: the source's overlays are part of its picture and can't be taken away")
+		l.Add("copy_overlays must not be false: the source's overlays are part of its picture and can't be taken away")
+	}
+	if source.IsLive || source.Facts.Duration <= 0 {
+		return
 	}
 	start, end := in.ClipRange()
-	if !source.IsLive && source.Facts.Duration > 0 {
-		if start > source.Facts.Duration-0.5 {
-			return fault.New(fault.Invalid, "inputs[0].start_time must be at least 0.5 seconds before the end of the source asset")
-		}
-		if in.EndTime != nil && end > source.Facts.Duration+1 { // measured and shown durations differ by less than a segment's rounding
-			return fault.New(fault.Invalid,
-				"inputs[0].end_time must not be more than a second after the end of the source asset")
-		}
+	if start > source.Facts.Duration-0.5 {
+		l.Add("inputs[0].start_time must be at least 0.5 seconds before the end of the source asset")
 	}
-	return nil
+	// Measured and shown durations differ by less than a segment's rounding.
+	if in.EndTime != nil && end > source.Facts.Duration+1 {
+		l.Add("inputs[0].end_time must not be more than a second after the end of the source asset")
+	}
 }
 
 // checkClipName refuses a name for the clip's sound that another audio track has, which it takes over from its source.
-func checkClipName(name string, source Asset) error {
+func checkClipName(l *fault.List, name string, source Asset) {
 	taken := func(t Track) bool {
 		return t.Type == AudioTrack && !t.Primary && t.Status != TrackErrored && t.Name == name
 	}
 	if name != "" && slices.ContainsFunc(source.Tracks, taken) {
-		return fault.New(fault.Invalid, "inputs[0].name must be unique among the audio tracks, and the source asset has one of that name")
+		l.Add("inputs[0].name must be unique among the audio tracks, and the source asset has one of that name")
 	}
-	return nil
 }
 
 // growing reports whether the asset's timeline may still get entries: a recording until its broadcast is over, anything else until

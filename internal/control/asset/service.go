@@ -87,12 +87,33 @@ func New(o Options) *Service {
 	return &Service{store: o.Store, drm: o.DRM, recognition: o.Recognition, changed: o.Changed}
 }
 
+// checked says all that is wrong with in, and gives the asset that it is a clip of; nil: it is none.
+func (s *Service) checked(ctx context.Context, env id.Environment, in CreateInput) (*Asset, error) {
+	var l fault.List
+	var source *Asset
+	if of, clip := in.clipOf(); clip {
+		found, err := s.store.Get(ctx, env, of)
+		switch {
+		case fault.Is(err, fault.NotFound):
+			l.Add("inputs[0].url must name an asset that exists")
+		case err != nil:
+			return nil, err
+		default:
+			source = &found
+		}
+	}
+	if err := l.Take(in.Check(source)); err != nil {
+		return nil, err
+	}
+	return source, l.Err()
+}
+
 // Create makes a preparing asset from URLs or as a clip. Events created, track.created; job JobIngest, and JobExpire of a test.
 func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Asset, error) {
-	if err := in.check(); err != nil {
+	source, err := s.checked(ctx, env, in)
+	if err != nil {
 		return Asset{}, err
 	}
-	var err error
 	in.Options.AdvancedPolicies, err = s.drm.Choose(
 		ctx, env, "advanced_playback_policies", in.Options.AdvancedPolicies)
 	if err != nil {
@@ -108,21 +129,10 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		Options: in.Options.WithQuality(assetopt.ForAsset, in.DefaultQuality).WithDefaults(assetopt.ForAsset), PlaybackIDs: playbackid.NewAll(in.Options.PlaybackPolicies, in.Options.AdvancedPolicies),
 		Media: id.Media(id.New()), CreatedAt: now, UpdatedAt: now,
 	}
-	if source, clip := assetopt.ClipSource(in.Options.Inputs[0].URL); clip {
-		var from Asset
-		from, err = s.store.Get(ctx, env, source)
-		if fault.Is(err, fault.NotFound) {
-			return Asset{}, fault.New(fault.Invalid, "inputs[0].url must name an asset that exists")
-		}
-		if err != nil {
-			return Asset{}, err
-		}
-		if err = checkClip(in.Options, from); err != nil {
-			return Asset{}, err
-		}
-		played = playbackid.RequestsOf(from.PlaybackIDs)
+	if source != nil {
+		played = playbackid.RequestsOf(source.PlaybackIDs)
 		// From now on, so that the source may be deleted without taking the bytes away.
-		a.Origin, a.SourceAsset, a.Uses = FromClip, source, append([]id.Media{from.Media}, from.Uses...)
+		a.Origin, a.SourceAsset, a.Uses = FromClip, source.ID, append([]id.Media{source.Media}, source.Uses...)
 	}
 	err = s.drm.CheckClear(ctx, env, in.Options.Requests(), in.Options.MasterAccess == assetopt.Temporary, played...)
 	if err != nil {
@@ -192,17 +202,19 @@ func (s *Service) Some(ctx context.Context, env id.Environment, of []id.Asset) (
 
 // Patch changes what the owner may change. Event updated.
 func (s *Service) Patch(ctx context.Context, env id.Environment, a id.Asset, in PatchInput, now time.Time) (Asset, error) {
-	var l fault.List
-	if in.Passthrough != nil {
-		field.Passthrough(&l, "passthrough", *in.Passthrough)
-	}
-	if in.Meta != nil {
-		in.Meta.Check(&l, "meta")
-	}
-	if err := l.Err(); err != nil {
-		return Asset{}, err
+	wrong := in.Check()
+	if wrong != nil && in.ThumbnailTime == nil {
+		return Asset{}, wrong
 	}
 	return s.change(ctx, env, a, now, func(c *Change) error {
+		var l fault.List
+		_ = l.Take(wrong) // it is Invalid
+		if t := in.ThumbnailTime; t != nil && *t != nil {
+			c.Asset.checkThumbnail(&l, **t)
+		}
+		if err := l.Err(); err != nil {
+			return err
+		}
 		if in.Passthrough != nil {
 			c.Asset.Options.Passthrough = *in.Passthrough
 		}
@@ -210,11 +222,6 @@ func (s *Service) Patch(ctx context.Context, env id.Environment, a id.Asset, in 
 			c.Asset.Options.Meta = in.Meta.Apply(c.Asset.Options.Meta)
 		}
 		if in.ThumbnailTime != nil {
-			if v := *in.ThumbnailTime; v != nil {
-				if err := c.Asset.checkThumbnail(*v); err != nil {
-					return err
-				}
-			}
 			c.Asset.ThumbnailTime = *in.ThumbnailTime
 		}
 		c.tell(EventUpdated)

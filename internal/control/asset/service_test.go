@@ -298,6 +298,57 @@ func TestClip(t *testing.T) {
 	w.happened("deleted", "job media.purge", "job media.purge") // its own and the source's
 }
 
+// TestAllFaults: a request is told all that is wrong with it at once, also what only the source of a clip, the track or
+// the asset tells.
+func TestAllFaults(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	source := w.ready()
+	long := strings.Repeat("a", assetopt.MaxTitle+1)
+	clip := func(of id.Asset, start, end float64) error {
+		o := assetopt.Options{Meta: assetopt.Meta{Title: long}, Inputs: []assetopt.Input{{
+			URL: "svc://assets/" + string(of), StartTime: &start, EndTime: &end,
+		}}}
+		_, err := w.Create(w.ctx(), env, asset.CreateInput{Options: o}, w.now())
+		return err
+	}
+	track, err := w.AddTrack(w.ctx(), env, source.ID, asset.TrackInput{
+		URL: "https://h/x", Type: "text", LanguageCode: "en", Name: "English",
+	}, w.now())
+	w.must(err)
+	_, err = w.AddTrack(w.ctx(), env, source.ID, asset.TrackInput{
+		URL: "https://h/y", Type: "text", LanguageCode: "fi", Name: "Suomi",
+	}, w.now())
+	w.must(err)
+	taken, language, far := "Suomi", "?", new(1e9)
+	_, patched := w.PatchTrack(w.ctx(), env, source.ID, track.ID, asset.TrackPatch{
+		Name: &taken, LanguageCode: &language,
+	}, w.now())
+	_, thumbnail := w.Patch(w.ctx(), env, source.ID, asset.PatchInput{Passthrough: &long, ThumbnailTime: &far}, w.now())
+	for name, tt := range map[string]struct {
+		err  error
+		want []string // how the messages begin
+	}{
+		"beyond the end": {
+			clip(source.ID, 9.8, 30),
+			[]string{"meta.title may", "inputs[0].start_time must", "inputs[0].end_time must"},
+		},
+		"no times":  {clip(source.ID, -1, -2), []string{"meta.title", "inputs[0].start_time", "inputs[0].end_time"}},
+		"no source": {clip("none", 0, 1), []string{"inputs[0].url must name an asset that exists", "meta.title"}},
+		"track":     {patched, []string{"language_code must", "name must be unique"}},
+		"thumbnail": {thumbnail, []string{"passthrough may", "thumbnail_time must"}},
+	} {
+		got := fault.Messages(tt.err)
+		fits := len(got) == len(tt.want) && fault.Is(tt.err, fault.Invalid)
+		for i := 0; fits && i < len(got); i++ {
+			fits = strings.HasPrefix(got[i], tt.want[i])
+		}
+		if !fits {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // TestClipName: the source's audio tracks come along, so that the clip's own can't have the name of one.
 func TestClipName(t *testing.T) {
 	t.Parallel()

@@ -35,11 +35,12 @@ func (r Recognition) Check(ctx context.Context, env id.Environment, path string,
 
 // CheckInputs is Check of an asset's inputs.
 func (r Recognition) CheckInputs(ctx context.Context, env id.Environment, path string, all []Input) error {
+	var l fault.List
 	for i, in := range all {
 		at := field.Join(field.At(path, i), "generated_subtitles")
-		if err := r.Check(ctx, env, at, in.GeneratedSubtitles); err != nil {
+		if err := l.Take(r.Check(ctx, env, at, in.GeneratedSubtitles)); err != nil {
 			return err
 		}
 	}
-	return nil
+	return l.Err()
 }

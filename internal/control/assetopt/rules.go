@@ -278,14 +278,12 @@ func (in Input) checkClip(l *fault.List, path string, source id.Asset) {
 		l.Add("%s.url must name an asset: svc://assets/{asset_id} or mux://assets/{asset_id}", path)
 	}
 	const day = 24 * 60 * 60
-	start := 0.0
+	start, starts := 0.0, true
 	if in.StartTime != nil {
-		if !field.Between(l, path+".start_time", *in.StartTime, 0, day) {
-			return
-		}
-		start = *in.StartTime
+		start, starts = *in.StartTime, field.Between(l, path+".start_time", *in.StartTime, 0, day)
 	}
-	if in.EndTime != nil && field.Between(l, path+".end_time", *in.EndTime, 0, day) && *in.EndTime-start < shortestClip-1e-9 {
+	ends := in.EndTime != nil && field.Between(l, path+".end_time", *in.EndTime, 0, day)
+	if starts && ends && *in.EndTime-start < shortestClip-1e-9 {
 		l.Add("%s.end_time must be at least %v seconds after start_time", path, shortestClip)
 	}
 }

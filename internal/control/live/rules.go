@@ -43,6 +43,19 @@ func (in CreateInput) newAsset() *assetopt.Options {
 	return &o
 }
 
+// Check says all that is wrong with in by itself. fault.Invalid.
+func (in CreateInput) Check() error {
+	_, err := in.settings()
+	return err
+}
+
+// Check says all that is wrong with in as a change of a stream. fault.Invalid; fault.Conflict for what can't be changed
+// while a broadcast goes on.
+func (in PatchInput) Check(of Stream) error {
+	_, err := in.apply(of.Settings, of.ActiveAsset != "")
+	return err
+}
+
 // settings checks in and gives the settings that it asks for, defaults filled in.
 func (in CreateInput) settings() (Settings, error) {
 	var l fault.List
@@ -235,13 +248,17 @@ func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 	}
 	if in.EmbeddedSubtitles != nil {
 		if broadcasting {
-			return s, fault.New(fault.Invalid, "embedded_subtitles may be changed only while the live stream is idle")
+			l.Add("embedded_subtitles may be changed only while the live stream is idle")
+		} else {
+			s.EmbeddedSubtitles = *in.EmbeddedSubtitles
 		}
-		s.EmbeddedSubtitles = *in.EmbeddedSubtitles
 	}
 	s.check(&l, given{in.Meta != nil, in.NewAsset != nil, in.EmbeddedSubtitles != nil})
+	if err := l.Err(); err != nil {
+		return s, err
+	}
 	s.EmbeddedSubtitles = s.namedEmbedded()
-	return s, l.Err()
+	return s, nil
 }
 
 // namedEmbedded names the tracks of captions in the video, by none of the names that were chosen for other text tracks.

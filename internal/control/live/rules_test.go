@@ -288,6 +288,11 @@ func TestPatch(t *testing.T) {
 	wantMessages(t, err, "latency_mode may be changed only while the live stream is idle")
 	_, err = w.Patch(w.ctx(), env, on.ID, live.PatchInput{LatencyMode: new(live.Standard), ReconnectWindow: new(90.0)}, w.now())
 	w.must(err) // the mode it has
+	_, err = w.Patch(w.ctx(), env, on.ID, live.PatchInput{
+		EmbeddedSubtitles: &[]assetopt.EmbeddedSubtitle{{}}, Passthrough: new("\x00"),
+	}, w.now())
+	wantMessages(t, err, "embedded_subtitles may be changed only while the live stream is idle",
+		"passthrough must not contain the character U+0000")
 	if len(w.notified) != 1 {
 		t.Errorf("the owner was told of %v", w.notified)
 	}

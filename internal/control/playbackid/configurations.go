@@ -26,12 +26,17 @@ type Configurations func(ctx context.Context, env id.Environment, configuration 
 func (c Configurations) Choose(
 	ctx context.Context, env id.Environment, path string, requests []Request,
 ) ([]Request, error) {
+	var l fault.List
 	chosen := slices.Clone(requests)
 	for i, r := range requests {
 		var err error
-		if chosen[i], err = c.ChooseOne(ctx, env, field.At(path, i), r); err != nil {
+		chosen[i], err = c.ChooseOne(ctx, env, field.At(path, i), r)
+		if err = l.Take(err); err != nil {
 			return nil, err
 		}
+	}
+	if err := l.Err(); err != nil {
+		return nil, err
 	}
 	return chosen, nil
 }

@@ -104,10 +104,7 @@ func New(store Store, types []string) *Service { return &Service{store, types} }
 
 // Create makes an endpoint with a fresh secret.
 func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Webhook, error) {
-	var l fault.List
-	checkAddress(&l, in.Address)
-	s.checkTypes(&l, in.Types)
-	if err := l.Err(); err != nil {
+	if err := in.Check(s.types); err != nil {
 		return Webhook{}, err
 	}
 	now = stamp(now)
@@ -135,17 +132,7 @@ func (s *Service) List(ctx context.Context, env id.Environment, page, limit int)
 // Patch changes an endpoint. One that is enabled again is sent what waited when it was disabled and had not been tried,
 // then what happens from then on; what it has missed can be replayed.
 func (s *Service) Patch(ctx context.Context, env id.Environment, key id.Webhook, in PatchInput, now time.Time) (Webhook, error) {
-	var l fault.List
-	if in.Address == nil && in.Enabled == nil && in.Types == nil {
-		l.Add("at least one of address, enabled and event_types must be given")
-	}
-	if in.Address != nil {
-		checkAddress(&l, *in.Address)
-	}
-	if in.Types != nil {
-		s.checkTypes(&l, *in.Types)
-	}
-	if err := l.Err(); err != nil {
+	if err := in.Check(s.types); err != nil {
 		return Webhook{}, err
 	}
 	return s.change(ctx, env, key, now, func(w *Webhook) {
@@ -262,6 +249,29 @@ func (s *Service) retry(try func() (Webhook, error)) (w Webhook, err error) {
 
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 
+// Check says all that is wrong with in; types are those of all events. fault.Invalid.
+func (in CreateInput) Check(types []string) error {
+	var l fault.List
+	checkAddress(&l, in.Address)
+	checkTypes(&l, in.Types, types)
+	return l.Err()
+}
+
+// Check says all that is wrong with in; types are those of all events. fault.Invalid.
+func (in PatchInput) Check(types []string) error {
+	var l fault.List
+	if in.Address == nil && in.Enabled == nil && in.Types == nil {
+		l.Add("at least one of address, enabled and event_types must be given")
+	}
+	if in.Address != nil {
+		checkAddress(&l, *in.Address)
+	}
+	if in.Types != nil {
+		checkTypes(&l, *in.Types, types)
+	}
+	return l.Err()
+}
+
 func checkAddress(l *fault.List, v string) {
 	if v == "" {
 		l.Add("address is required")
@@ -279,16 +289,16 @@ func checkAddress(l *fault.List, v string) {
 	}
 }
 
-func (s *Service) checkTypes(l *fault.List, types []string) {
-	if !field.Count(l, "event_types", len(types), maxTypes) {
+func checkTypes(l *fault.List, wanted, types []string) {
+	if !field.Count(l, "event_types", len(wanted), maxTypes) {
 		return
 	}
-	for i, t := range types {
+	for i, t := range wanted {
 		at := field.At("event_types", i)
-		if !field.Text(l, at, t, maxType) || slices.Contains(s.types, t) {
+		if !field.Text(l, at, t, maxType) || slices.Contains(types, t) {
 			continue
 		}
-		if near := spelling.Nearest(t, s.types); near != "" {
+		if near := spelling.Nearest(t, types); near != "" {
 			l.Add("%s is no type of event that can happen; did you mean %s?", at, near)
 		} else {
 			l.Add("%s must be a type of event that can happen, such as video.asset.ready", at)

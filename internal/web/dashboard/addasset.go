@@ -48,13 +48,13 @@ func readAdd(r *http.Request) addForm {
 		URL: typed(r, "url"), Title: typed(r, "title"), Policy: typed(r, "policy"), Quality: typed(r, "video_quality"),
 		Passthrough: typed(r, "passthrough"), Download: ticked(r, "download"), Test: ticked(r, "test"),
 		said: said{fields: []fieldAt{
-			{"inputs", "url"},
-			{"meta.title", "title"},
-			{"playback_policies", "policy"},
-			{"video_quality", "video_quality"},
-			{"static_renditions", "download"},
-			{"test", "test"},
-			{"passthrough", "passthrough"},
+			{"inputs", "url", "Address of the file"},
+			{"meta.title", "title", "Name"},
+			{"playback_policies", "policy", "Who may watch"},
+			{"video_quality", "video_quality", "Video quality"},
+			{"static_renditions", "download", "MP4 file"},
+			{"test", "test", "For a test"},
+			{"passthrough", "passthrough", "Passthrough"},
 		}},
 	}
 }

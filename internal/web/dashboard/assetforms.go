@@ -20,7 +20,9 @@ type nameForm struct {
 func readName(r *http.Request) nameForm {
 	return nameForm{
 		Title: typed(r, "title"), Passthrough: typed(r, "passthrough"),
-		said: said{fields: []fieldAt{{"meta.title", "title"}, {"passthrough", "passthrough"}}},
+		said: said{fields: []fieldAt{
+			{"meta.title", "title", "Name"}, {"passthrough", "passthrough", "Passthrough"},
+		}},
 	}
 }
 
@@ -49,11 +51,11 @@ func readAddTrack(r *http.Request) trackForm {
 		URL: typed(r, "track_url"), Type: typed(r, "track_type"), Name: typed(r, "track_name"),
 		Language: typed(r, "language_code"), Captions: ticked(r, "closed_captions"),
 		said: said{fields: []fieldAt{
-			{"url", "track_url"},
-			{"type", "track_type"},
-			{"language_code", "language_code"},
-			{"name", "track_name"},
-			{"closed_captions", "closed_captions"},
+			{"type", "track_type", "Kind"},
+			{"url", "track_url", "Address of the file"},
+			{"language_code", "language_code", "Language"},
+			{"name", "track_name", "Name"},
+			{"closed_captions", "closed_captions", "For the deaf and hard of hearing"},
 		}},
 	}
 }
@@ -94,11 +96,13 @@ func (s *server) editAsset(w http.ResponseWriter, r *http.Request, p access.Pers
 	}
 	both := merge(r, assetFormer(row))
 	f := readName(r)
+	in := f.changes(row.Options)
 	if err == nil && f.overtaken(both) {
+		f.also(in.Check())
 		s.showName(w, r, p, http.StatusConflict, f)
 		return
 	}
-	then, in := row, f.changes(row.Options)
+	then := row
 	if err == nil && in != (asset.PatchInput{}) { // else no event has to tell of it
 		then, err = s.Assets.Patch(r.Context(), p.Environment.ID, row.ID, in, s.Now())
 	}

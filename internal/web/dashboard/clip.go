@@ -22,7 +22,9 @@ func readClip(r *http.Request) clipForm {
 	return clipForm{
 		Start: typed(r, "start_time"), End: typed(r, "end_time"), Title: typed(r, "clip_title"),
 		said: said{fields: []fieldAt{
-			{"inputs[0].start_time", "start_time"}, {"inputs[0].end_time", "end_time"}, {"meta.title", "clip_title"},
+			{"inputs[0].start_time", "start_time", "In"},
+			{"inputs[0].end_time", "end_time", "Out"},
+			{"meta.title", "clip_title", "Name"},
 		}},
 	}
 }
@@ -45,11 +47,9 @@ func (s *server) clip(w http.ResponseWriter, r *http.Request, p access.Person) {
 		return
 	}
 	f := readClip(r)
-	options := f.options(from)
+	in := asset.CreateInput{Options: f.options(from), DefaultQuality: p.Environment.VideoQuality}
 	if len(f.Bad) == 0 {
-		made, err := s.Assets.Create(r.Context(), p.Environment.ID, asset.CreateInput{
-			Options: options, DefaultQuality: p.Environment.VideoQuality,
-		}, s.Now())
+		made, err := s.Assets.Create(r.Context(), p.Environment.ID, in, s.Now())
 		if err == nil {
 			http.Redirect(w, r, video{Asset: made}.Address(), http.StatusSeeOther)
 			return
@@ -59,6 +59,8 @@ func (s *server) clip(w http.ResponseWriter, r *http.Request, p access.Person) {
 			return
 		}
 		f.complain(fault.Messages(err))
+	} else {
+		f.also(in.Check(&from))
 	}
 	f.Code = s.clipCode(from, f)
 	s.showWith(w, r, p, http.StatusBadRequest, func(v *assetPage) { v.Clip = f })

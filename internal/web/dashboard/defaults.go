@@ -53,7 +53,7 @@ func (s *server) routeDefaults(mux *http.ServeMux) {
 type defaultsPage struct {
 	Quality, LiveRungs, Captions, Ancestors string
 	Service                                 Configured
-	Bad                                     map[string]string
+	said
 }
 
 // Section is where in the settings the page is.
@@ -85,7 +85,7 @@ func (s *server) setDefault(w http.ResponseWriter, r *http.Request, p access.Per
 		http.Redirect(w, r, defaultsPath+"#"+name, http.StatusSeeOther) //nolint:gosec // a name of the table
 	case fault.Is(err, fault.Invalid):
 		d := s.defaultsOf(p.Environment)
-		d.Bad = map[string]string{name: sentence(err) + "."}
+		d.beside(name, sentence(err)+".")
 		switch name {
 		case "captions":
 			d.Captions = value

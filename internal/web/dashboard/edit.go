@@ -54,6 +54,8 @@ func (s *server) edit(w http.ResponseWriter, r *http.Request, p access.Person) {
 			s.fail(w, r, p, err)
 			return
 		}
+	} else if in != (live.PatchInput{}) {
+		f.also(in.Check(v))
 	}
 	s.renderEdit(w, r, p, status, f, v, false)
 }

@@ -49,7 +49,9 @@ func readTrackForm(r *http.Request) trackForm {
 	return trackForm{
 		Name: typed(r, "name"), Language: typed(r, "language_code"), Captions: ticked(r, "closed_captions"),
 		said: said{fields: []fieldAt{
-			{"name", "name"}, {"language_code", "language_code"}, {"closed_captions", "closed_captions"},
+			{"name", "name", "Name"},
+			{"language_code", "language_code", "Language"},
+			{"closed_captions", "closed_captions", "For the deaf and hard of hearing"},
 		}},
 	}
 }
@@ -80,13 +82,15 @@ func (s *server) editTrack(w http.ResponseWriter, r *http.Request, p access.Pers
 	}
 	both := merge(r, trackFormer(v.Track))
 	f := readTrackForm(r)
+	in := f.changes(v.track)
 	if f.overtaken(both) {
+		f.also(in.Check(v.Track, v.Asset.Asset.Tracks))
 		v.Form = f
 		s.renderTrack(w, r, p, http.StatusConflict, v, false)
 		return
 	}
 	then := v.Track
-	if in := f.changes(v.track); in != (asset.TrackPatch{}) { // else no event has to tell of it
+	if in != (asset.TrackPatch{}) { // else no event has to tell of it
 		then, err = s.Assets.PatchTrack(r.Context(), p.Environment.ID, v.Asset.ID, v.ID, in, s.Now())
 	}
 	if status, known := f.refused(err); known {

@@ -1,23 +1,96 @@
 package dashboard
 
 import (
+	"html/template"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"millrace/internal/fault"
 )
 
-// fieldAt says at which field of a form a message of the service stands, by how its path begins.
-type fieldAt struct{ path, field string }
+// fieldAt says at which field of a form a message of the service stands, by how its path begins; empty: none does.
+type fieldAt struct {
+	path, field string
+	label       string // as the page calls the field
+}
 
-// said is what is wrong with a form.
+// said is what is wrong with a form: all of it at once.
 type said struct {
 	Bad    map[string]string // by the field that it stands beside
 	Top    []string          // what belongs to no field
-	fields []fieldAt
+	fields []fieldAt         // in the order of the page
+}
+
+// wrong is what is wrong with a field.
+type wrong struct{ Field, Label, Text string }
+
+// Wrongs are all of them, in the order of the page.
+func (s said) Wrongs() (all []wrong) {
+	left := maps.Clone(s.Bad)
+	for _, f := range s.fields {
+		if text, bad := left[f.field]; bad {
+			all = append(all, wrong{f.field, f.label, text})
+			delete(left, f.field)
+		}
+	}
+	for _, field := range slices.Sorted(maps.Keys(left)) {
+		all = append(all, wrong{field, field, left[field]})
+	}
+	return all
+}
+
+// Wrong is what is wrong with a field; nil: nothing.
+func (s said) Wrong(field string) *wrong {
+	if text, bad := s.Bad[field]; bad {
+		return &wrong{Field: field, Text: text}
+	}
+	return nil
+}
+
+// Mark are further attributes of the control of a field: one that is wrong is announced with what is wrong, and the
+// first one has the focus.
+func (s said) Mark(field string) template.HTMLAttr {
+	if s.Bad[field] == "" {
+		return ""
+	}
+	return ` aria-invalid="true"` + s.described(field)
+}
+
+// MarkGroup are those of a fieldset, which is a group of controls.
+func (s said) MarkGroup(field string) template.HTMLAttr {
+	if s.Bad[field] == "" {
+		return ""
+	}
+	return ` tabindex="-1"` + s.described(field)
+}
+
+// described are the attributes that a wrong field and a wrong group have in common. Names of fields are constants.
+func (s said) described(field string) template.HTMLAttr {
+	attrs := ` aria-describedby="` + field + `-bad"`
+	if s.Wrongs()[0].Field == field {
+		attrs += " autofocus"
+	}
+	return template.HTMLAttr(attrs) //nolint:gosec // see above
+}
+
+// summary stands at the head of a form that was refused.
+type summary struct {
+	What   string // came of it
+	Top    []string
+	Wrongs []wrong
+}
+
+// Summary is that of this form; nil: nothing is wrong with it.
+func (s said) Summary(what string) *summary {
+	if len(s.Bad)+len(s.Top) == 0 {
+		return nil
+	}
+	return &summary{what, s.Top, s.Wrongs()}
 }
 
 // typed is what somebody typed into a field, as text that a page can show.
@@ -33,18 +106,24 @@ func kept(typed, shown string) bool {
 	return typed == strings.TrimSpace(strings.NewReplacer("\r", "", "\n", "").Replace(shown))
 }
 
+// beside says what is wrong with a field, behind what was said of it before.
 func (s *said) beside(field, what string) {
 	if s.Bad == nil {
 		s.Bad = map[string]string{}
 	}
-	s.Bad[field] = what
+	switch is := s.Bad[field]; {
+	case is == "":
+		s.Bad[field] = what
+	case !strings.Contains(is, what):
+		s.Bad[field] = is + " " + what
+	}
 }
 
 // overtaken puts beside their fields what somebody else has made of settings that are changed here too; it reports
 // whether there are any. The form that says so is filled in with what was typed here, so it can be sent again.
 func (s *said) overtaken(both url.Values) bool {
-	for field, now := range both {
-		is := strings.Join(now, ", ")
+	for _, field := range slices.Sorted(maps.Keys(both)) {
+		is := strings.Join(both[field], ", ")
 		switch is {
 		case "":
 			is = "is empty now"
@@ -53,6 +132,8 @@ func (s *said) overtaken(both url.Values) bool {
 		}
 		if field == "type" { // has no message of its own
 			field = "which"
+		} else if s.Bad[field] != "" {
+			continue
 		}
 		s.beside(field, "Changed meanwhile: it "+is+". Save again to replace that.")
 	}
@@ -114,7 +195,7 @@ func (s *said) complain(messages []string) {
 		path, rest, _ := strings.Cut(m, " ")
 		field := ""
 		for _, known := range s.fields {
-			if strings.HasPrefix(path, known.path) {
+			if known.path != "" && strings.HasPrefix(path, known.path) {
 				field = known.field
 			}
 		}
@@ -140,3 +221,6 @@ func (s *said) refused(err error) (status int, known bool) {
 	s.complain(fault.Messages(err))
 	return status, true
 }
+
+// also adds what the service would say against the rest of a form of which something is wrong already.
+func (s *said) also(err error) { _, _ = s.refused(err) }

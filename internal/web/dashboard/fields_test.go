@@ -23,7 +23,7 @@ func FuzzComplain(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s := said{fields: []fieldAt{{"url", "url"}}}
+		s := said{fields: []fieldAt{{"url", "url", "Address"}}}
 		s.complain([]string{text})
 		if len(s.Bad)+len(s.Top) != 1 || utf8.ValidString(text) && len(s.Top) == 1 && !utf8.ValidString(s.Top[0]) {
 			t.Errorf("%q is %q and %q", text, s.Bad, s.Top)

@@ -9,39 +9,48 @@ import (
 	"time"
 
 	"millrace/internal/control/access"
+	"millrace/internal/id"
 )
 
-const maxNew = 100 // rows that a page counts as new
+const (
+	maxNew     = 100 // rows that a page counts as new
+	maxUploads = 50  // uploads that a page may name as its own
+)
 
 // followList keeps a page of a list up to date.
 func followList[ID ~string, T any](s *server, c *rowCache[ID, T], find func(*http.Request) finding) personal {
 	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
 		f := &followedList[ID, T]{
 			c: c, asked: find(r), rows: map[ID]string{}, changed: map[ID]int64{}, moving: map[ID]string{},
+			uploads: map[id.Upload]bool{},
 		}
-		has := r.URL.Query()["row"]
-		for _, row := range has[:min(len(has), perPage)] {
+		q := r.URL.Query()
+		for _, row := range atMostFirst(q["row"], perPage) {
 			f.rows[ID(row)] = ""
+		}
+		for _, u := range atMostFirst(q["upload"], maxUploads) {
+			f.uploads[id.Upload(u)] = true
 		}
 		s.keepUpToDate(w, r, p, f)
 	}
 }
 
 // followedList is an open page of a list. Its rows change in their places and stay, also when they would not be listed
-// any more; what is new waits until the page is loaded again.
+// any more; what is new waits until the page is loaded again, but for what the page has uploaded itself.
 type followedList[ID ~string, T any] struct {
 	shown[T] // as it was when all of it was shown last
 
 	c       *rowCache[ID, T]
 	asked   finding
-	rows    map[ID]string // the names of those that it has
-	changed map[ID]int64  // since when
-	moving  map[ID]string // those whose progress no events tell, as they were sent last
-	all     bool          // everything may have changed
-	oldest  time.Time     // what was made before is on another page; zero: on this one
-	fresh   map[ID]bool   // fit, and are not on the page
-	count   int64         // sequence of what the counts have not in them; 0: nothing
-	said    string        // what the part beside the rows was made of that was sent last
+	rows    map[ID]string      // the names of those that it has
+	changed map[ID]int64       // since when
+	moving  map[ID]string      // those whose progress no events tell, as they were sent last
+	uploads map[id.Upload]bool // that the page makes itself
+	all     bool               // everything may have changed
+	oldest  time.Time          // what was made before is on another page; zero: on this one
+	fresh   map[ID]bool        // fit, and are not on the page
+	count   int64              // sequence of what the counts have not in them; 0: nothing
+	said    string             // what the part beside the rows was made of that was sent last
 }
 
 func (f *followedList[ID, T]) noteAll() { f.all = true }
@@ -140,7 +149,7 @@ func (f *followedList[ID, T]) start(
 	f.fresh, f.oldest = map[ID]bool{}, time.Time{}
 	for _, v := range f.shown.rows {
 		of := f.c.id(v)
-		if _, has := f.rows[of]; has {
+		if _, has := f.rows[of]; has || f.uploaded(v) {
 			html, err := f.c.view.render("row", f.c.row(v))
 			if err != nil {
 				return err
@@ -158,7 +167,12 @@ func (f *followedList[ID, T]) start(
 	return nil
 }
 
-// put shows a row that the page has.
+// uploaded reports whether something was made of an upload of the page itself.
+func (f *followedList[ID, T]) uploaded(v T) bool {
+	return f.c.upload != nil && f.uploads[f.c.upload(v)]
+}
+
+// put shows a row that the page has, or gets.
 func (f *followedList[ID, T]) put(rows *strings.Builder, of ID, r cachedRow[T]) {
 	f.rows[of] = f.c.title(r.of)
 	sent, moved := f.moving[of]
@@ -186,7 +200,9 @@ func (f *followedList[ID, T]) showOne(rows *strings.Builder, of ID, r cachedRow[
 	case has:
 		f.put(rows, of, r)
 	case r.html != "" && f.c.fits(f.finding, r.of) && f.c.made(r.of).After(f.oldest):
-		if len(f.fresh) < maxNew {
+		if f.uploaded(r.of) {
+			f.put(rows, of, r)
+		} else if len(f.fresh) < maxNew {
 			f.fresh[of] = true
 		}
 	default:
@@ -200,6 +216,9 @@ func (f *followedList[ID, T]) New() string { return atMost(len(f.fresh), maxNew-
 
 // Self is the address of the page.
 func (f *followedList[ID, T]) Self() string { return f.address(f.Page) }
+
+// atMostFirst are the first of all, at most so many.
+func atMostFirst(all []string, most int) []string { return all[:min(len(all), most)] }
 
 // atMost is a number as text, which says so when there are more than most; 0 is empty.
 func atMost(n, most int) string {

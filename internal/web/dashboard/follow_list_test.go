@@ -199,3 +199,60 @@ func TestFollowAssets(t *testing.T) {
 		t.Errorf("a deleted one loses its name:\n%s", data)
 	}
 }
+
+// uploaded makes an asset of an upload.
+func (s *site) uploaded(t *testing.T, u id.Upload, title string) asset.Asset {
+	t.Helper()
+	c, err := s.assets.Uploaded(asset.NewUpload{
+		Upload: u, Environment: s.env(t), Options: assetopt.Options{Meta: assetopt.Meta{Title: title}},
+		Media: id.Media(id.New()),
+	}, s.now)
+	if err == nil {
+		err = s.db.Assets().Insert(t.Context(), c)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Asset
+}
+
+// TestFollowUploads: what a page has uploaded itself comes as a row, where it fits, and is no news; what others have
+// uploaded is.
+func TestFollowUploads(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "http://example.com")
+	old := s.asset(t, "Old")
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	const own = "&upload=another&upload=own"
+	all := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/assets")+own)
+	all.until("Old")
+	failed := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/assets?status=failed")+own)
+	failed.until(`id="news"`)
+	film := s.uploaded(t, "own", "Own film")
+	if got := rows(all.until("Own film")); !slices.Contains(got, string(film.ID)) {
+		t.Errorf("the page's own: rows %q", got)
+	}
+	theirs := s.uploaded(t, "theirs", "Their film")
+	if data := all.until("1 new<"); slices.Contains(rows(data), string(theirs.ID)) {
+		t.Errorf("somebody else's:\n%s", data)
+	}
+	if err := s.assets.Fail(t.Context(), film.ID, asset.Errors{Messages: []string{"no"}}, s.now); err != nil {
+		t.Fatal(err)
+	}
+	all.until(`<span class="state fault">Failed</span>`)
+	if got := rows(failed.until("Own film")); !slices.Equal(got, []string{string(film.ID)}) {
+		t.Errorf("the page's own, once it fits: rows %q", got)
+	}
+	none := s.followed(t, s.cookie, "/dashboard/assets?q=none")
+	again := s.follow(t, server, none+"&upload="+url.QueryEscape(hostile))
+	if data := again.until(`id="news"`); strings.Contains(data, "<script>") {
+		t.Errorf("an upload that is asked for has markup:\n%s", data)
+	}
+	// The connection was lost meanwhile.
+	back := s.follow(t, server, "/dashboard/assets/follow?row="+string(old.ID)+own)
+	data := back.until("1 new<", "Own film")
+	if strings.Contains(data, "2 new<") {
+		t.Errorf("the page's own is news when it comes back:\n%s", data)
+	}
+}

@@ -57,6 +57,7 @@ func (s *server) assetRows() *rowCache[id.Asset, asset.Asset] {
 		fits:   func(f finding, v asset.Asset) bool { return assetList{finding: f}.fits(v) },
 		row:    func(v asset.Asset) any { return s.video(v) },
 		moving: func(v asset.Asset) bool { return s.video(v).Working() },
+		upload: func(v asset.Asset) id.Upload { return v.Upload },
 		gone: func(of id.Asset, name string) asset.Asset {
 			out := asset.Asset{ID: of}
 			out.Options.Meta.Title = name

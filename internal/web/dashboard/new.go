@@ -22,16 +22,16 @@ type form struct {
 
 // streamFields are where messages about a live stream stand.
 var streamFields = []fieldAt{ //nolint:gochecknoglobals // a table
-	{"meta.title", "title"},
-	{"latency_mode", "latency_mode"},
-	{"playback_policies", "policy"},
-	{"new_asset_settings.playback_policies", "recordings"},
-	{"new_asset_settings.video_quality", "video_quality"},
-	{"new_asset_settings.static_renditions", "download"},
-	{"reconnect_window", "reconnect_window"},
-	{"reconnect_slate_url", "reconnect_slate_url"},
-	{"max_continuous_duration", "hours"},
-	{"passthrough", "passthrough"},
+	{"meta.title", "title", "Name"},
+	{"latency_mode", "latency_mode", "Delay"},
+	{"playback_policies", "policy", "Who may watch"},
+	{"new_asset_settings.playback_policies", "recordings", "Who may watch its recordings"},
+	{"reconnect_window", "reconnect_window", "Wait for an encoder that has gone"},
+	{"reconnect_slate_url", "reconnect_slate_url", "Picture of the slate"},
+	{"max_continuous_duration", "hours", "Longest broadcast"},
+	{"new_asset_settings.video_quality", "video_quality", "Video quality"},
+	{"new_asset_settings.static_renditions", "download", "MP4 file of each recording"},
+	{"passthrough", "passthrough", "Passthrough"},
 }
 
 // The choices of who may watch. What is neither is nobody.
@@ -61,6 +61,8 @@ func (s *server) create(w http.ResponseWriter, r *http.Request, p access.Person)
 			s.fail(w, r, p, err)
 			return
 		}
+	} else {
+		f.also(in.Check())
 	}
 	s.renderNew(w, r, p, status, f, false)
 }

@@ -106,7 +106,7 @@ func readRule(r *http.Request) ruleForm {
 	return ruleForm{
 		Domains: typed(r, "domains"), NoReferrer: ticked(r, "allow_no_referrer"),
 		NoAgent: ticked(r, "allow_no_user_agent"), Downloads: ticked(r, "allow_high_risk_user_agent"),
-		said: said{fields: []fieldAt{{"referrer.allowed_domains", "domains"}}},
+		said: said{fields: []fieldAt{{"referrer.allowed_domains", "domains", "Domains"}}},
 	}
 }
 
@@ -140,16 +140,24 @@ func (s *server) renderRefused(w http.ResponseWriter, r *http.Request, p access.
 		s.fail(w, r, p, err)
 		return
 	}
-	for _, m := range fault.Messages(err) {
-		var i int
-		_, unread := fmt.Sscanf(m, "referrer.allowed_domains[%d]", &i)
-		if domains := f.domains(); unread == nil && i < len(domains) {
-			_, rest, _ := strings.Cut(m, " ")
-			f.beside("domains", "“"+domains[i]+"” "+rest+".")
-			break
-		}
+	if typed, what := f.refusedDomains(fault.Messages(err)); len(typed) > 0 {
+		f.Bad["domains"] = strings.Join(typed, ", ") + " " + what + "."
 	}
 	s.renderRule(w, r, p, status, f, false)
+}
+
+// refusedDomains are those as they were typed that messages number, and what is said of each.
+func (f ruleForm) refusedDomains(messages []string) (typed []string, what string) {
+	domains := f.domains()
+	for _, m := range messages {
+		var i int
+		_, err := fmt.Sscanf(m, "referrer.allowed_domains[%d]", &i)
+		if err == nil && i < len(domains) {
+			typed = append(typed, "“"+domains[i]+"”")
+			_, what, _ = strings.Cut(m, " ")
+		}
+	}
+	return typed, what
 }
 
 func (s *server) createRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {

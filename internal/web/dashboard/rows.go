@@ -26,6 +26,7 @@ type kind[ID ~string, T any] struct {
 	row    func(T) any                // of which the template row is made
 	gone   func(of ID, name string) T // one that is deleted, as far as it is known
 	moving func(T) bool               // work goes on whose progress no events tell; nil: never
+	upload func(T) id.Upload          // that it was made of; empty: of none. nil: none of these are
 	some   func(context.Context, id.Environment, []ID) ([]T, error)
 	load   func(context.Context, access.Person, finding) (shown[T], error)
 	// count counts for the filter, as server.count does; nil: it has no numbers.

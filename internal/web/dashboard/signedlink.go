@@ -140,6 +140,15 @@ type linkForm struct {
 	keys []signing.Key
 }
 
+// linkFields are what may be wrong in that form, which the form itself says.
+var linkFields = []fieldAt{ //nolint:gochecknoglobals // a table
+	{"", "use", "For"},
+	{"", "amount", "Holds for"},
+	{"", "key", "Signing key"},
+	{"", "private_key", "Its private half"},
+	{"", "restriction", "Playback restriction"},
+}
+
 // Units are the units of how long a link holds.
 func (linkForm) Units() []string { return []string{"minutes", "hours", "days"} }
 
@@ -200,6 +209,7 @@ type madeLink struct {
 }
 
 func (s *server) makeLink(w http.ResponseWriter, r *http.Request, p access.Person, f linkForm) {
+	f.fields = linkFields
 	f.Use, f.Amount, f.Unit = typed(r, "use"), typed(r, "amount"), typed(r, "unit")
 	f.Key, f.Rule = typed(r, "key"), typed(r, "restriction")
 	o := f.order(r.PostFormValue("private_key"))

@@ -129,13 +129,20 @@ func (s *server) addTarget(w http.ResponseWriter, r *http.Request, p access.Pers
 		s.fail(w, r, p, err)
 		return
 	}
+	if f.key != "" && f.Bad["stream_key"] == "" {
+		f.beside("stream_key", "It is not kept, so type it once more.")
+	}
 	s.renderTarget(w, r, p, status, f, false)
 }
 
 func (s *server) readTarget(r *http.Request, of live.Stream) targetForm {
 	return targetForm{
 		Of: s.stream(of), URL: typed(r, "url"), Passthrough: typed(r, "passthrough"), key: typed(r, "stream_key"),
-		said: said{fields: []fieldAt{{"url", "url"}, {"stream_key", "stream_key"}, {"passthrough", "passthrough"}}},
+		said: said{fields: []fieldAt{
+			{"url", "url", "Server URL"},
+			{"stream_key", "stream_key", "Stream key"},
+			{"passthrough", "passthrough", "Passthrough"},
+		}},
 	}
 }
 

@@ -81,7 +81,9 @@ type tokenForm struct {
 func readToken(r *http.Request, p access.Person) tokenForm {
 	return tokenForm{
 		Name: typed(r, "name"), Days: typed(r, "days"), May: permissionsOf(p, r.PostForm["permission"]...),
-		said: said{fields: []fieldAt{{"name", "name"}, {"expires_at", "days"}, {"permissions", "permission"}}},
+		said: said{fields: []fieldAt{
+			{"name", "name", "Name"}, {"permissions", "permission", "May"}, {"expires_at", "days", "Expires"},
+		}},
 	}
 }
 
@@ -141,6 +143,9 @@ func (s *server) createToken(w http.ResponseWriter, r *http.Request, p access.Pe
 			s.fail(w, r, p, err)
 			return
 		}
+	} else {
+		in.Permissions = nil // what is wrong with them is said
+		f.also(in.Check(s.Now()))
 	}
 	s.renderToken(w, r, p, status, f, false)
 }

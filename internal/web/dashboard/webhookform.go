@@ -23,7 +23,7 @@ type webhookForm struct {
 func (s *server) readWebhook(r *http.Request) webhookForm {
 	f := webhookForm{
 		Address: typed(r, "address"), Chosen: typed(r, "which") == "chosen",
-		said: said{fields: []fieldAt{{"address", "address"}, {"event_types", "which"}}},
+		said: said{fields: []fieldAt{{"address", "address", "Address"}, {"event_types", "which", "Events"}}},
 	}
 	for _, t := range s.EventTypes {
 		if slices.Contains(r.PostForm["type"], t) || slices.Contains(r.PostForm["group"], groupOf(t)) {
@@ -50,11 +50,10 @@ func (s *server) showNewWebhook(w http.ResponseWriter, r *http.Request, p access
 
 func (s *server) createWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
 	f := s.readWebhook(r)
+	in := webhook.CreateInput{Address: f.Address, Types: f.types}
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
-		made, err := s.Webhooks.Create(r.Context(), p.Environment.ID, webhook.CreateInput{
-			Address: f.Address, Types: f.types,
-		}, s.Now())
+		made, err := s.Webhooks.Create(r.Context(), p.Environment.ID, in, s.Now())
 		if err == nil {
 			s.renderSecret(w, r, p, made, shownOnce{
 				Heading: "The webhook is made",
@@ -67,6 +66,8 @@ func (s *server) createWebhook(w http.ResponseWriter, r *http.Request, p access.
 			s.fail(w, r, p, err)
 			return
 		}
+	} else {
+		f.also(in.Check(s.EventTypes))
 	}
 	s.renderWebhook(w, r, p, status, f, false)
 }
@@ -110,9 +111,10 @@ func (s *server) editWebhook(w http.ResponseWriter, r *http.Request, p access.Pe
 	if f.overtaken(both) {
 		status = http.StatusConflict
 	}
+	in := f.changes()
 	if len(f.Bad) == 0 {
 		then := e.Webhook
-		if in := f.changes(); in != (webhook.PatchInput{}) {
+		if in != (webhook.PatchInput{}) {
 			then, err = s.Webhooks.Patch(r.Context(), p.Environment.ID, e.ID, in, s.Now())
 		}
 		if err == nil {
@@ -125,6 +127,8 @@ func (s *server) editWebhook(w http.ResponseWriter, r *http.Request, p access.Pe
 			s.fail(w, r, p, err)
 			return
 		}
+	} else if in != (webhook.PatchInput{}) {
+		f.also(in.Check(s.EventTypes))
 	}
 	s.renderWebhook(w, r, p, status, f, false)
 }

@@ -104,9 +104,13 @@ const commands = {
     rmSync(profile, { recursive: true, force: true });
     return true;
   },
-  async open({ browser, url, width, height }) {
+  async open({ browser, url, width, height, scriptless }) {
     const page = await browsers.get(browser).context.newPage();
     await page.setViewportSize({ width: width || 1280, height: height || 800 });
+    if (scriptless) {
+      const session = await page.context().newCDPSession(page); // for as long as the page is open
+      await session.send('Emulation.setScriptExecutionDisabled', { value: true });
+    }
     const name = keep(page);
     await page.goto(url, { waitUntil: 'domcontentloaded', timeout: PATIENCE });
     return name;
@@ -130,6 +134,22 @@ const commands = {
   fill: async (c) => (await ready(c)).fill(c.selector, c.label, { timeout: PATIENCE }).then(() => true),
   select: async (c) => (await ready(c)).selectOption(c.selector, { label: c.label }, { timeout: PATIENCE }),
   choose: async (c) => (await ready(c)).setInputFiles(c.selector, c.file, { timeout: PATIENCE }).then(() => true),
+  // cues gives the boxes of the texts that the video element shows, in CSS pixels of the page: browsers have them in a
+  // tree of their own, which only the debugger sees.
+  async cues({ page }) {
+    const of = pages.get(page).page;
+    const session = await of.context().newCDPSession(of);
+    await session.send('DOM.enable');
+    const { nodes } = await session.send('DOM.getFlattenedDocument', { depth: -1, pierce: true });
+    const boxes = [];
+    for (const { nodeId, attributes = [] } of nodes) {
+      if (!attributes.includes('cue')) continue;
+      const { quads } = await session.send('DOM.getContentQuads', { nodeId }).catch(() => ({ quads: [] }));
+      for (const [left, top, , , right, bottom] of quads) boxes.push({ left, top, right, bottom });
+    }
+    await session.detach();
+    return boxes;
+  },
   resize: ({ page, width, height }) => pages.get(page).page.setViewportSize({ width, height }).then(() => true),
   screenshot: ({ page, file }) => pages.get(page).page.screenshot({ path: file }).then(() => true),
   // forget empties the cache of all tabs.

@@ -108,6 +108,7 @@ class Upload {
     }
     this.id = made.id;
     this.url = made.url;
+    document.dispatchEvent(new CustomEvent('millrace:upload', { detail: this.id })); // follow.js shows what becomes of it
     if (this.state === 'cancelled') quit(this.id);
     else this.#note();
     return known ? null : 0;
