@@ -68,7 +68,7 @@ func TestEngineComesBack(t *testing.T) {
 		all := strings.Join(w.textSegments(n.viewer(), w.playbackID(a), before), "")
 		// Where the engine begins as a segment does, it may begin with the one before. Those words come late, and as each
 		// one is shown for a second, so do all others.
-		if strings.Contains(all, "\nw5\n") || !strings.Contains(all, "\nw30\n") {
+		if said(all, "w5") || !said(all, "w30") {
 			t.Errorf("the track is %s, and listed:\n%s", before.Status, all)
 		}
 		if told := strings.Count(strings.Join(w.events(), " ")+" ", " warning "); told != 1 {

@@ -23,6 +23,7 @@ func fullTrack(a id.Asset, name string, created time.Time) asset.Track {
 		TextSource: "uploaded", LanguageCode: "en", Name: name, ClosedCaptions: true, Passthrough: "p?'", URL: "https://u:p@h/x",
 		Rendition: "r-" + name, Channel: "cc1", Forced: true, Speech: &asset.Speech{Language: "auto", Phrases: []string{"p"}, Of: "t"}, Progress: 4, Confidence: 0.5, Object: "media/x", Duration: 1.5, MaxWidth: 2, MaxHeight: 3, MaxFrameRate: 29.97, MaxChannels: 2,
 		Errors: &asset.Errors{Type: "x", Messages: []string{"m"}}, CreatedAt: created,
+		Pace: asset.Pace{{At: at(2), Percent: 3.5}},
 	}
 }
 
