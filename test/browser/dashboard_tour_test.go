@@ -283,8 +283,10 @@ func (o *tour) events() {
 // reads awaits a text on a page, as it is, and that nothing on it has become markup or has run.
 func (o *tour) reads(p *browser.Page, text string) {
 	o.t.Helper()
-	p.Await(o.t, "has "+text,
-		"document.readyState === 'complete' && document.body.textContent.includes("+quoted(text)+")", patience)
+	const turns = "\u202e" // names are shown without it
+	text = strings.ReplaceAll(text, turns, "")
+	p.Await(o.t, "has "+text, "document.readyState === 'complete' && "+
+		"document.body.textContent.replaceAll('"+turns+"', '').includes("+quoted(text)+")", patience)
 	var found []string
 	p.Eval(o.t, `[...document.querySelectorAll('[onerror], [onload], [src="x"], iframe, script:not([src])')]
 		.map((e) => e.outerHTML.slice(0, 200)).concat(window.bad === undefined ? [] : ['a script ran'])`, &found)
