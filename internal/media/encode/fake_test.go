@@ -110,7 +110,7 @@ func fake(what string) {
 		}
 		onFirstProcessor()
 		fake("told-spin")
-	case "work-there": // a tenth of a second of it, and says for how long the process that it is told of has run meanwhile
+	case "work-there": // works for 0.1 s, then prints how long another process ran meanwhile; its number is on stdin
 		onFirstProcessor()
 		in, _ := io.ReadAll(os.Stdin) // until its priority is set
 		other, _ := strconv.Atoi(string(in))
