@@ -505,7 +505,7 @@ func TestSpeechTooLate(t *testing.T) {
 			if late := c.Start - time.Duration(second)*time.Second; late > edge.MostLate+time.Second { // the first one is there for a second
 				t.Errorf("%s is shown %s after it was said", c.Text, late)
 			}
-			for _, word := range strings.Fields(c.Text) {
+			for word := range strings.FieldsSeq(c.Text) {
 				words[word] = true
 			}
 		}
