@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
 	"github.com/uptrace/bun"
 
 	"millrace/internal/control/access"
@@ -143,8 +144,9 @@ func (d *DB) Ping(ctx context.Context) error {
 func (d *DB) Name() string { return "database" }
 
 // Run keeps house until ctx ends: on SQLite it keeps the log short and checkpoints out of the writers' way, on
-// PostgreSQL it numbers events as they are committed, says that there are some, and tells HearRights. Everything else works without it, with
-// longer pauses. It stops before Close and after everything that writes.
+// PostgreSQL it numbers events as they are committed, says that there are some, here and to all other processes, as of
+// jobs, and tells HearRights. Everything else works without it, with pauses of a second. It stops before Close and after
+// everything that writes.
 func (d *DB) Run(ctx context.Context) error { return d.engine.run(ctx) }
 
 // LogBytes gives what tells the size in bytes of the log beside SQLite's file; nil on PostgreSQL, which keeps its own.
@@ -176,13 +178,13 @@ type tx struct {
 type jobsIn[T any] struct {
 	client   *river.Client[T]
 	tx       T
-	inserted func() // told of each job; nil: nobody wants to know
+	inserted func(queue string) // told of each job that can be worked on at once; nil: nobody wants to know
 }
 
 func (j jobsIn[T]) insert(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error {
-	_, err := j.client.InsertTx(ctx, j.tx, args, opts)
-	if err == nil && j.inserted != nil {
-		j.inserted()
+	got, err := j.client.InsertTx(ctx, j.tx, args, opts)
+	if err == nil && j.inserted != nil && !got.UniqueSkippedAsDuplicate && got.Job.State == rivertype.JobStateAvailable {
+		j.inserted(got.Job.Queue)
 	}
 	return err
 }

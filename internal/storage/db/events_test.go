@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/event"
@@ -152,32 +151,6 @@ func TestNews(t *testing.T) {
 		stop()
 		must(t, <-ended)
 	})
-}
-
-// TestNewsOfAnother: the commit of one process wakes a reader of another one. What it looks for by itself, every ten
-// seconds, would be too late.
-func TestNewsOfAnother(t *testing.T) {
-	t.Parallel()
-	url := dbtest.Postgres(t)
-	writes, reads := dbtest.Open(t, url), dbtest.Open(t, url)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	first := reads.News()
-	go func() { ended <- reads.Run(ctx) }()
-	<-first // it listens
-	late := time.NewTimer(time.Minute)
-	defer late.Stop()
-	for i := range 20 {
-		news := reads.News()
-		must(t, writes.Tell(t.Context(), func() {}, about("x", i)))
-		select {
-		case <-news:
-		case <-late.C:
-			t.Fatalf("it was woken for %d of 20 events", i)
-		}
-	}
-	stop()
-	must(t, <-ended)
 }
 
 func ids(events []event.Event) []string {

@@ -35,9 +35,10 @@ type postgresEngine struct {
 	jobs *river.Client[pgx.Tx]
 	node nodeLock
 
-	events *news
-	rights *rights
-	logger *slog.Logger
+	events  *news
+	rights  *rights
+	notices notices
+	logger  *slog.Logger
 }
 
 func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
@@ -70,7 +71,7 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 	if err != nil {
 		return nil, away(ctx, err)
 	}
-	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: riverLog(o.Logger)}); err != nil {
+	if e.jobs, err = river.NewClient(silentDriver{driver}, &river.Config{Logger: riverLog(o.Logger)}); err != nil {
 		return nil, fmt.Errorf("make job client: %w", err)
 	}
 	e.db = bun.NewDB(e.std, pgdialect.New())
@@ -123,9 +124,17 @@ func (e *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx)
 	}); err != nil {
 		return fmt.Errorf("reach PostgreSQL connection: %w", err)
 	}
-	return away(ctx, pgx.BeginFunc(ctx, raw, func(t pgx.Tx) error {
-		return fn(ctx, tx{IDB: conn, scan: e.db.ScanRows, events: afterCommit{}, jobs: jobsIn[pgx.Tx]{client: e.jobs, tx: t}})
-	}))
+	events, queues := &afterCommit{}, map[string]bool{}
+	err = pgx.BeginFunc(ctx, raw, func(t pgx.Tx) error {
+		return fn(ctx, tx{
+			IDB: conn, scan: e.db.ScanRows, events: events,
+			jobs: jobsIn[pgx.Tx]{client: e.jobs, tx: t, inserted: func(queue string) { queues[queue] = true }},
+		})
+	})
+	if err == nil {
+		e.notices.add(events.some, queues)
+	}
+	return away(ctx, err)
 }
 
 func (e *postgresEngine) client(cfg *river.Config) (JobClient, error) {

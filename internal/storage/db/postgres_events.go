@@ -2,35 +2,26 @@ package db
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
 const (
+	// eventChannel says that there are events, or that something about webhooks is changed.
 	eventChannel = "millrace_events"
 	// rightsChannel is for changes of what caches hold of viewers' rights, each with its noun and its ID.
 	rightsChannel   = "millrace_rights"
 	rightsSeparator = ":"
-	// listenAgain is how long a listener waits that has lost its connection, and with it notifications.
-	listenAgain = time.Second
-	// eventsFor is how long one waits for a notification before it looks whether its connection still is one.
-	eventsFor = 10 * time.Second
-	// listenPing is how long the database may take to say so.
-	listenPing = 5 * time.Second
 )
 
 // afterCommit leaves events without a sequence. Transactions end in another order than they begin in: one that took its numbers early and
 // commits late would put events in front of others that have been read already.
-type afterCommit struct{}
+// It only notes that there are some: see notices.
+type afterCommit struct{ some bool }
 
-func (afterCommit) begin(ctx context.Context, t tx, _ int) (int64, error) {
-	if _, err := t.ExecContext(ctx, "SELECT pg_notify('"+eventChannel+"', '')"); err != nil { // sent by the commit
-		return 0, fmt.Errorf("notify of events: %w", err)
-	}
+func (a *afterCommit) begin(context.Context, tx, int) (int64, error) {
+	a.some = true
 	return 0, nil
 }
 
@@ -44,14 +35,32 @@ const numberCommitted = `WITH fresh AS (
 )
 UPDATE events SET sequence = $1 + ordered.place FROM ordered WHERE events.id = ordered.id`
 
-// numberEvents has the row of the cursor locked while it numbers: one process at a time does, and each begins with what is committed by then.
+// numberEvents implements engine.
 func (e *postgresEngine) numberEvents(ctx context.Context) error {
-	var some bool
-	if err := e.pool.QueryRow(ctx, "SELECT EXISTS (SELECT 1 FROM events WHERE sequence = 0)").Scan(&some); err != nil || !some {
-		return away(ctx, wrapped("look for new events", err))
+	_, some, err := lookForEvents(ctx, e.pool)
+	if err == nil && some {
+		_, err = number(ctx, e.pool)
 	}
-	err := pgx.BeginFunc(ctx, e.pool, func(t pgx.Tx) error {
-		var last int64
+	return away(ctx, err)
+}
+
+// querier is the pool, or a connection of its own.
+type querier interface {
+	QueryRow(ctx context.Context, query string, args ...any) pgx.Row
+	Begin(ctx context.Context) (pgx.Tx, error)
+}
+
+// lookForEvents reads the last sequence that was given, and whether events are committed that have none.
+func lookForEvents(ctx context.Context, q querier) (last int64, some bool, err error) {
+	err = q.QueryRow(ctx, "SELECT last, EXISTS (SELECT 1 FROM events WHERE sequence = 0) FROM event_cursor WHERE one = 1").
+		Scan(&last, &some)
+	return last, some, wrapped("look for new events", err)
+}
+
+// number has the row of the cursor locked while it numbers: one process at a time does, and each begins with what is
+// committed by then. It gives the last sequence.
+func number(ctx context.Context, q querier) (last int64, err error) {
+	err = pgx.BeginFunc(ctx, q, func(t pgx.Tx) error {
 		if err := t.QueryRow(ctx, "SELECT last FROM event_cursor WHERE one = 1 FOR UPDATE").Scan(&last); err != nil {
 			return err
 		}
@@ -59,10 +68,11 @@ func (e *postgresEngine) numberEvents(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = t.Exec(ctx, "UPDATE event_cursor SET last = $1 WHERE one = 1", last+done.RowsAffected())
+		last += done.RowsAffected()
+		_, err = t.Exec(ctx, "UPDATE event_cursor SET last = $1 WHERE one = 1", last)
 		return err
 	})
-	return away(ctx, wrapped("number events", err))
+	return last, wrapped("number events", err)
 }
 
 // tellRights implements engine.
@@ -83,74 +93,4 @@ func wrapped(doing string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", doing, err)
-}
-
-// run numbers events as they are committed, by any process, and tells who waits for them here; and it tells of changed
-// rights.
-func (e *postgresEngine) run(ctx context.Context) error {
-	pause := time.NewTicker(listenAgain)
-	defer pause.Stop()
-	for ctx.Err() == nil {
-		if err := e.listen(ctx); err != nil && ctx.Err() == nil {
-			e.logger.DebugContext(ctx, "stopped listening for events", slog.Any("error", err))
-		}
-		select {
-		case <-ctx.Done():
-		case <-pause.C:
-		}
-	}
-	return nil
-}
-
-// listen has a connection of its own until that breaks.
-func (e *postgresEngine) listen(ctx context.Context) error {
-	conn, err := pgx.ConnectConfig(ctx, e.pool.Config().ConnConfig)
-	if err != nil {
-		return fmt.Errorf("connect to database: %w", err)
-	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	for _, channel := range []string{eventChannel, rightsChannel} {
-		if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
-			return fmt.Errorf("listen for events: %w", err)
-		}
-	}
-	e.rights.missed() // what was changed while nobody listened
-	for {
-		if err := e.numberEvents(ctx); err != nil {
-			return err
-		}
-		e.events.tell()
-		if err := e.await(ctx, conn); err != nil {
-			return err
-		}
-	}
-}
-
-// await returns at the next notification of events, or after a while without one. What is said of rights it tells.
-func (e *postgresEngine) await(ctx context.Context, conn *pgx.Conn) error {
-	short, stop := context.WithTimeout(ctx, eventsFor)
-	defer stop()
-	for {
-		n, err := conn.WaitForNotification(short)
-		switch {
-		case err == nil && n.Channel == rightsChannel:
-			e.rights.told(n.Payload)
-		case err == nil:
-			return nil
-		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
-			return fmt.Errorf("wait for events: %w", err)
-		default:
-			return alive(ctx, conn)
-		}
-	}
-}
-
-// alive fails for a connection that is one no more, although nobody has said so: nothing would be heard of over it.
-func alive(ctx context.Context, conn *pgx.Conn) error {
-	short, stop := context.WithTimeout(ctx, listenPing)
-	defer stop()
-	if err := conn.Ping(short); err != nil {
-		return fmt.Errorf("look after connection for events: %w", err)
-	}
-	return nil
 }

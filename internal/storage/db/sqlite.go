@@ -204,7 +204,7 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 	err := e.db.RunInTx(ctx, nil, func(ctx context.Context, t bun.Tx) error {
 		return fn(ctx, tx{
 			IDB: t, scan: e.db.ScanRows, prepared: e.prepared, bind: t.StmtContext, events: events,
-			jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func() { inserted = true }},
+			jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func(string) { inserted = true }},
 		})
 	})
 	if err == nil && inserted {
