@@ -26,6 +26,8 @@ type bench struct {
 	binary      string // millrace
 	peer        string // MediaMTX
 	nginxBinary string
+	before      string   // an earlier millrace, to compare with
+	postgres    string   // URL of an administration database
 	cert, key   string   // PEM files that servers are started with; empty: without TLS
 	litter      []string // folders that go at the end
 
@@ -71,6 +73,7 @@ func measurements() []measurement {
 		{"uploadplay", (*bench).uploadPlay},
 		{"uploadslive", (*bench).uploadsLive},
 		{"lists", (*bench).lists},
+		{"creates", (*bench).creates},
 	}
 }
 
@@ -84,7 +87,7 @@ func main() {
 func run() error {
 	var names []string
 	for _, m := range measurements() {
-		if m.name != "reading" || os.Getenv(programtest.ReadingsVariable) != "" {
+		if (m.name != "reading" || os.Getenv(programtest.ReadingsVariable) != "") && m.name != "creates" {
 			names = append(names, m.name)
 		}
 	}
@@ -93,6 +96,8 @@ func run() error {
 	flag.StringVar(&b.dir, "dir", "tmp/bench", "folder for media and data")
 	flag.StringVar(&b.binary, "millrace", "bin/millrace", "the binary to measure")
 	flag.StringVar(&b.peer, "mediamtx", "", "MediaMTX, to compare live streams with")
+	flag.StringVar(&b.before, "before", "", "an earlier millrace, to compare the creation of live streams with")
+	flag.StringVar(&b.postgres, "postgres", "", "URL of a PostgreSQL database in which others may be created, for creates")
 	flag.StringVar(&b.nginxBinary, "nginx", "", "nginx, to compare serving with")
 	flag.IntVar(&b.streams, "streams", 30, "encoders at once")
 	flag.IntVar(&b.rounds, "rounds", 2, "how often the servers take turns")

@@ -133,18 +133,20 @@ func TestNewsOfSilence(t *testing.T) {
 func TestNewsBesideFullPool(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
-	writes, full := dbtest.Open(t, url), dbtest.Open(t, url+"?pool_max_conns=1")
+	writes, full := dbtest.Open(t, url), dbtest.Open(t, url+"?pool_max_conns=2")
 	listens(t, full)
-	release, held, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	release, held, ended := make(chan struct{}), make(chan struct{}), make(chan error)
+	for range 2 {
+		go func() {
+			ended <- full.InTransaction(context.WithoutCancel(t.Context()), func(func(context.Context, string) error) error {
+				held <- struct{}{}
+				<-release
+				return nil
+			})
+		}()
+		<-held
+	}
 	news := full.News()
-	go func() {
-		ended <- full.InTransaction(context.WithoutCancel(t.Context()), func(func(context.Context, string) error) error {
-			close(held)
-			<-release
-			return nil
-		})
-	}()
-	<-held
 	must(t, writes.Tell(t.Context(), func() {}, about("x", 1)))
 	select {
 	case <-news:
@@ -152,7 +154,9 @@ func TestNewsBesideFullPool(t *testing.T) {
 		t.Error("nobody is told of an event")
 	}
 	close(release)
-	must(t, <-ended)
+	for range 2 {
+		must(t, <-ended)
+	}
 }
 
 // TestNewsAfterReconnect: who loses the connection that listens has another one soon.
