@@ -73,7 +73,7 @@ func (b *bench) create(ctx context.Context, clients int) (ms []float64, rate flo
 		return nil, 0, err
 	}
 	m, err := b.serve(data, rand.Text()+rand.Text(), "--database-url", database, "--api-rate-token", "0",
-		"--api-rate-address", "0", "--log-level", "error")
+		"--api-rate-address", "0")
 	if err != nil {
 		return nil, 0, err
 	}
