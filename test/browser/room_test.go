@@ -8,7 +8,7 @@ import (
 
 // phone and large are widths of screens in CSS pixels: the smallest that all pages have room on, and a usual one.
 const (
-	phone = 360
+	phone = 320
 	large = 1280
 )
 
