@@ -94,11 +94,11 @@ func filledDashboard(t *testing.T, b *browser.Browser, s *rig.Server) map[string
 	film := s.CreateAsset(t, files+"/film.mp4").Text("id")
 	live := s.CreateLive(t, "low", rig.Object{"meta": rig.Object{"title": streamName}})
 	s.Publish(t, live.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1})
-	hook := made201(t, s, "/system/v1/webhooks", rig.Object{"address": files + "/hook"})
-	limit := made201(t, s, "/video/v1/playback-restrictions", rig.Object{"referrer": rig.Object{
+	hook := posted(t, s, "/system/v1/webhooks", rig.Object{"address": files + "/hook"})
+	limit := posted(t, s, "/video/v1/playback-restrictions", rig.Object{"referrer": rig.Object{
 		"allowed_domains": []string{"example.com"},
 	}, "user_agent": rig.Object{"allow_no_user_agent": false, "allow_high_risk_user_agent": false}})
-	made201(t, s, "/system/v1/signing-keys", nil)
+	posted(t, s, "/system/v1/signing-keys", nil)
 	s.AwaitAsset(t, film, "ready", patience, rig.Ready)
 	track := s.AddTrack(t, film, rig.Object{
 		"url": files + "/fi.vtt", "type": "text", "text_type": "subtitles", "language_code": "fi",
@@ -121,8 +121,8 @@ func filledDashboard(t *testing.T, b *browser.Browser, s *rig.Server) map[string
 	return pages
 }
 
-// made201 makes something by the API and gives its ID.
-func made201(t *testing.T, s *rig.Server, path string, body any) string {
+// posted makes something by the API and gives its ID.
+func posted(t *testing.T, s *rig.Server, path string, body any) string {
 	t.Helper()
 	code, made := s.Do(t, http.MethodPost, path, body)
 	if code != http.StatusCreated {

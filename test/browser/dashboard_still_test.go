@@ -76,6 +76,9 @@ func lateScripts(t *testing.T, origin string) string {
 		t.Fatal(err)
 	}
 	proxy := httputil.NewSingleHostReverseProxy(u)
+	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { // also when a page is closed
+		w.WriteHeader(http.StatusBadGateway)
+	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, ".js") || strings.Contains(r.URL.Path, "thumbnail") {
 			<-time.After(500 * time.Millisecond)
