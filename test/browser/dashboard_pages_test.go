@@ -9,7 +9,7 @@ import (
 )
 
 // TestDashboardPages: each page is right for who sees, hears or moves otherwise, on a large screen and a small one, light
-// and dark, while a live stream with a hostile name is on air.
+// and dark, while a live stream with a hostile name is on air. On one in between it has room.
 func TestDashboardPages(t *testing.T) {
 	rig.Parallel(t)
 	b := browser.Start(t)
@@ -33,6 +33,11 @@ func TestDashboardPages(t *testing.T) {
 				p.Eval(t, "performance.getEntries().reduce((n, e) => n + (e.encodedBodySize || 0), 0)", &bytes)
 				if bytes > 150_000 && name != "stream" && name != "asset" { // those have a player
 					t.Errorf("%s takes %d bytes", name, bytes)
+				}
+				if width == large {
+					p.Resize(t, tablet, 800)
+					p.Screenshot(t, name+"-tablet")
+					hasRoom(t, p, name+", on a tablet")
 				}
 				p.Close(t)
 			}

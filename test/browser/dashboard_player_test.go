@@ -34,6 +34,12 @@ func usesPlayer(t *testing.T, b *browser.Browser, p *browser.Page) {
 	press(t, p, "k")
 	p.Await(t, "stands", "video.paused", patience)
 	captionsStandClear(t, p)
+	p.Eval(t, "document.getElementById('stage').focus()", nil)
+	press(t, p, "c")
+	p.Await(t, "shows none", "![...video.textTracks].some((t) => t.mode === 'showing')", patience)
+	press(t, p, "c")
+	showsCaption(t, p, longCue)
+	aboveControls(t, p, "off and on, paused")
 
 	var at float64
 	p.Eval(t, "document.getElementById('stage').focus(); video.currentTime = 2", nil)

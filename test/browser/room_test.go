@@ -6,10 +6,12 @@ import (
 	"millrace/test/browser"
 )
 
-// phone and large are widths of screens in CSS pixels: the smallest that all pages have room on, and a usual one.
+// phone, tablet and large are widths of screens in CSS pixels: the smallest that all pages have room on (WCAG 2.2,
+// 1.4.10), one in between, and a usual one.
 const (
-	phone = 360
-	large = 1280
+	phone  = 320
+	tablet = 800
+	large  = 1280
 )
 
 // outside finds what is cut off at a side of the screen: the page itself, when it scrolls sideways; an element that is

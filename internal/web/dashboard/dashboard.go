@@ -39,9 +39,10 @@ var files embed.FS
 const Path = "/dashboard"
 
 // policy lets pages load and ask what is of this origin, and nothing else. hls.js runs its worker and feeds the video
-// element from blobs.
+// element from blobs, and gives its tracks a data: address: one that is refused shows no captions any more once it was
+// turned off.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; " +
-	"media-src 'self' blob:; connect-src 'self'; worker-src blob:; form-action 'self'; " +
+	"media-src 'self' blob: data:; connect-src 'self'; worker-src blob:; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"
 
 // Options is what the dashboard needs. Every field without a default named here must be set.

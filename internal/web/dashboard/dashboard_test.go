@@ -271,6 +271,7 @@ func closedPage(t *testing.T, w *httptest.ResponseRecorder) {
 	csp := w.Header().Get("Content-Security-Policy")
 	for _, want := range []string{
 		"default-src 'none'", "script-src 'self';", "style-src 'self';",
+		"media-src 'self' blob: data:;", // hls.js gives tracks data:,WEBVTT
 		"frame-ancestors 'none'",
 	} {
 		if !strings.Contains(csp, want) || strings.Contains(csp, "unsafe") {

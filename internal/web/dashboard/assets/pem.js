@@ -1,6 +1,5 @@
 // Saves the private half of a signing key as a file. It is made here, so that the private half is in no address.
 for (const button of document.querySelectorAll('[data-pem]')) {
-  button.hidden = false;
   button.addEventListener('click', () => {
     const pem = atob(document.querySelector(`[data-line="${button.dataset.pem}"]`).textContent);
     const href = URL.createObjectURL(new Blob([pem], { type: 'application/x-pem-file' }));

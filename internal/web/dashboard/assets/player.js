@@ -28,7 +28,6 @@ class Player {
     this.at = at;
     this.live = 'live' in box.dataset;
     this.video = box.querySelector('video');
-    this.video.controls = false; // they are for who has no script
     this.say = box.querySelector('.pl-say');
     this.gone = new AbortController();
     const { signal } = this.gone;
