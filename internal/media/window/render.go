@@ -27,12 +27,12 @@ type prefix struct {
 }
 
 // bytes compresses once, whoever asks first.
-func (r *rendered) bytes(compressed bool) ([]byte, error) {
+func (r *rendered) bytes(compressed bool) []byte {
 	if !compressed {
-		return r.text, nil
+		return r.text
 	}
 	r.pack.Do(func() { r.packed = hls.Gzip(r.text) })
-	return r.packed, nil
+	return r.packed
 }
 
 // rendered gives a playlist, rendering it once per change and only when somebody asks. Called with the lock.
