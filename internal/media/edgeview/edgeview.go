@@ -41,6 +41,16 @@ func (b Broadcast) About() playback.About {
 	return playback.About{Media: b.ID, Asset: b.Asset, Title: b.Title, Began: b.Began}
 }
 
+// Generation numbers who writes the broadcast.
+func (b Broadcast) Generation() int64 { return b.Edge.Generation() }
+
+// Revised waits until playlists show something else than a revision, as playback.At numbers them, or until ctx ends. It
+// gives the revision that is current then, and whether there will be no other.
+func (b Broadcast) Revised(ctx context.Context, revision uint64) (current uint64, ended bool) {
+	r := b.Edge.Revised(ctx, revision)
+	return r.Number, r.Ended
+}
+
 // HasTexts implements playback.Broadcast.
 func (b Broadcast) HasTexts() bool { return b.Edge.Texts().Any() }
 
@@ -195,6 +205,7 @@ func (v view) Playlist(
 	}
 	at := playback.At{
 		Revision: list.Revision.Number, Next: list.Next, Parts: list.Parts, Before: list.Before, Ended: list.Revision.Ended,
+		Hint: list.Hint,
 	}
 	return playback.Text{Data: list.Text, MaxAge: 1, At: at}, nil
 }

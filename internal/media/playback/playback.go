@@ -90,10 +90,11 @@ type Text struct {
 type At struct {
 	// Revision counts the changes of what any of its playlists shows, this one's among them.
 	Revision uint64
-	Next     int64 // media sequence number of the first segment that is not whole
-	Parts    int   // of that one that are listed
-	Before   int   // parts that the segment before it has or had
-	Ended    bool  // nothing is added any more
+	Next     int64  // media sequence number of the first segment that is not whole
+	Parts    int    // of that one that are listed
+	Before   int    // parts that the segment before it has or had
+	Ended    bool   // nothing is added any more
+	Hint     string // URI of the part that comes next; empty: the playlist says none
 }
 
 // Reached reports whether the playlist is a response to a request: it lists the segment or part that is asked for, or

@@ -409,7 +409,9 @@ func (e *Edge) current(rendition string, k listing) (*rendered, Listing, error) 
 	if e.sealed == 0 {
 		return nil, Listing{}, ErrNotYet
 	}
-	return e.rendered(l, k), e.reach(l), nil
+	text, out := e.rendered(l, k), e.reach(l)
+	out.Hint = text.hint
+	return text, out, nil
 }
 
 // sane refuses what no playlist will say soon, section 6.2.5.2.

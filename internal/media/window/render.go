@@ -16,6 +16,7 @@ type listing struct{ event, skip, textHoldBack bool }
 type rendered struct {
 	version uint64
 	text    []byte
+	hint    string
 	pack    sync.Once
 	packed  []byte
 }
@@ -44,7 +45,7 @@ func (e *Edge) rendered(l *liveRendition, k listing) *rendered {
 		l.text = map[listing]*rendered{}
 	}
 	m := e.media(l, k)
-	r := &rendered{version: e.version, text: m.Append(make([]byte, 0, 4096+len(m.Rendered)))}
+	r := &rendered{version: e.version, hint: m.Hint, text: m.Append(make([]byte, 0, 4096+len(m.Rendered)))}
 	l.text[k] = r
 	return r
 }

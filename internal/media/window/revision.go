@@ -12,9 +12,10 @@ type Revision struct {
 type Listing struct {
 	Text     []byte
 	Revision Revision
-	Next     int64 // media sequence number of the first segment that is not whole
-	Parts    int   // of that one that are listed
-	Before   int   // parts that the segment before it has or had
+	Next     int64  // media sequence number of the first segment that is not whole
+	Parts    int    // of that one that are listed
+	Before   int    // parts that the segment before it has or had
+	Hint     string // URI of the part that comes next; empty: the text says none
 }
 
 // Generation numbers who writes the broadcast; see Options.
