@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"millrace/internal/fault"
@@ -103,45 +105,40 @@ func TestEqual(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newStudio(tt.low, 0)
-			s.View(tt.watch)
-			s.Edge.Derived()
-			s.publish(tt.parts)
-			if tt.ended {
-				s.Edge.Close()
-			}
-			f, n, _ := pair(t, s, 64<<20)
-			for range 2 { // what is asked for and what is kept
-				want := all(t.Context(), s.View(tt.watch))
-				got := all(t.Context(), view(t, f, tt.watch))
-				for _, what := range slices.Sorted(maps(want)) {
-					if got[what] != want[what] {
-						t.Errorf("%s:\n got %s\nwant %s", what, got[what], want[what])
-					}
-				}
-			}
-			if b, err := f.OfAsset(t.Context(), stream, asset); err != nil || !reflect.DeepEqual(b.About(), s.About()) {
-				t.Errorf("by its asset: %+v, %v", b, err)
-			}
-			if b, err := f.Earlier(t.Context(), stream, media); err != nil || b.HasTexts() != s.HasTexts() {
-				t.Errorf("by its media: %+v, %v", b, err)
-			}
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			if len(n.asked) == 0 {
-				t.Error("nothing was asked of the owner")
-			}
+			synctest.Test(t, func(t *testing.T) { equal(t, tt.low, tt.watch, tt.parts, tt.ended) })
 		})
 	}
 }
 
-func maps(m map[string]string) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for k := range m {
-			if !yield(k) {
-				return
+func equal(t *testing.T, low bool, watch playback.Watch, parts int, ended bool) {
+	t.Helper()
+	s := newStudio(low, 0)
+	s.View(watch)
+	s.publish(parts)
+	if ended {
+		s.Edge.Close()
+	}
+	all(t.Context(), s.View(watch)) // renditions begin when they are asked for
+	f, n, _ := pair(t, s, 64<<20)
+	for range 2 { // what is asked for and what is kept
+		want := all(t.Context(), s.View(watch))
+		got := all(t.Context(), view(t, f, watch))
+		for _, what := range slices.Sorted(maps.Keys(want)) {
+			if got[what] != want[what] {
+				t.Errorf("%s: %.300s, want %.300s", what, got[what], want[what])
 			}
 		}
+	}
+	if b, err := f.OfAsset(t.Context(), stream, asset); err != nil || !reflect.DeepEqual(b.About(), s.About()) {
+		t.Errorf("by its asset: %+v, %v", b, err)
+	}
+	if b, err := f.Earlier(t.Context(), stream, media); err != nil || b.HasTexts() != s.HasTexts() {
+		t.Errorf("by its media: %+v, %v", b, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.asked) == 0 {
+		t.Error("nothing was asked of the owner")
 	}
 }
 
@@ -149,6 +146,11 @@ func maps(m map[string]string) func(func(string) bool) {
 // same bytes as at the owner.
 func TestBlockingIsEqual(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, blocking)
+}
+
+func blocking(t *testing.T) {
+	t.Helper()
 	s := newStudio(true, 0)
 	s.publish(16)
 	f, _, _ := pair(t, s, 64<<20)
@@ -176,6 +178,7 @@ func TestBlockingIsEqual(t *testing.T) {
 				}
 			}
 		}
+		synctest.Wait()
 		s.publish(1)
 		got := map[string][]byte{}
 		for range count {

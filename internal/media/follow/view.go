@@ -39,7 +39,7 @@ func (v view) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 
 // Pictures implements playback.Renditions.
 func (v view) Pictures(ctx context.Context) ([]hls.Picture, error) {
-	r, err := v.ask(ctx, wire.Ask{What: wire.Pictures, Event: v.event})
+	r, err := v.ask(ctx, wire.Ask{What: wire.Pictures, Event: v.event, Texts: v.added})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (v view) Chunk(ctx context.Context, rendition string, res hls.Resource) (pl
 // Covers implements playback.Renditions.
 func (v view) Covers(ctx context.Context, rendition string, res hls.Resource, c playback.Clip) (bool, error) {
 	r, err := v.ask(ctx, wire.Ask{
-		What: wire.Covers, Event: v.event, Rendition: rendition, Resource: res, Clip: wire.ClipOf(c),
+		What: wire.Covers, Event: v.event, Texts: v.added, Rendition: rendition, Resource: res, Clip: wire.ClipOf(c),
 	})
 	if err != nil {
 		return false, err
@@ -78,7 +78,7 @@ func (v view) Covers(ctx context.Context, rendition string, res hls.Resource, c 
 // Text implements playback.Live.
 func (v view) Text(ctx context.Context, rendition string) (captions.Document, error) {
 	v.touch()
-	r, err := v.ask(ctx, wire.Ask{What: wire.Text, Event: v.event, Rendition: rendition})
+	r, err := v.ask(ctx, wire.Ask{What: wire.Text, Event: v.event, Texts: v.added, Rendition: rendition})
 	if err != nil {
 		return captions.Document{}, err
 	}
@@ -101,7 +101,7 @@ func (v view) TextSpan(ctx context.Context, rendition string, res hls.Resource) 
 // Footage implements playback.Live.
 func (v view) Footage(ctx context.Context) (playback.Footage, error) {
 	v.touch()
-	r, err := v.ask(ctx, wire.Ask{What: wire.Footage, Event: v.event})
+	r, err := v.ask(ctx, wire.Ask{What: wire.Footage, Event: v.event, Texts: v.added})
 	if err != nil {
 		return playback.Footage{}, err
 	}
