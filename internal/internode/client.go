@@ -12,9 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"syscall"
 	"time"
 
 	"millrace/internal/id"
@@ -62,7 +60,7 @@ func NewClient(o ClientOptions) *Client {
 	return &Client{
 		opts: o, signer: newSigner(o.Key), quiet: quiet{log: o.Logger, now: o.Now},
 		transport: &http.Transport{ // without a proxy of the environment
-			DialContext: dialer.DialContext, TLSClientConfig: o.TLS, TLSHandshakeTimeout: dialTimeout, Protocols: &protocols,
+			DialContext: dial(dialer), TLSClientConfig: o.TLS, TLSHandshakeTimeout: dialTimeout, Protocols: &protocols,
 			DisableCompression: true, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: maxHeader,
 			HTTP2: &http.HTTP2Config{
 				StrictMaxConcurrentRequests: true, // one connection, whatever is under way
@@ -93,9 +91,8 @@ func (c *Client) send(ctx context.Context, to Peer, r *http.Request) (*http.Resp
 	if err != nil {
 		return nil, signature{}, err
 	}
-	dialed := false
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { dialed = true }})
-	r = r.Clone(ctx)
+	by := &attempt{}
+	r = r.Clone(by.watch(ctx))
 	r.URL.Scheme, r.URL.Host, r.Host, r.URL.User, r.URL.Fragment = base.Scheme, base.Host, "", nil, ""
 	sig := signature{at: c.opts.Now(), nonce: newNonce(), from: c.opts.Self.Node, to: to.Node, digest: digest(body)}
 	r.Header.Set("Authorization", c.signer.sign(sig, r.Method, r.URL.RequestURI()))
@@ -105,7 +102,7 @@ func (c *Client) send(ctx context.Context, to Peer, r *http.Request) (*http.Resp
 	}
 	res, err := c.transport.RoundTrip(r)
 	if err != nil {
-		return nil, sig, c.failed(to, err, dialed)
+		return nil, sig, c.failed(to, err, by)
 	}
 	if res.Header.Get(refusedHeader) != "" {
 		return nil, sig, c.refused(ctx, to, sig, res)
@@ -129,16 +126,11 @@ func bodyOf(r *http.Request) ([]byte, error) {
 }
 
 // failed tells apart who does not respond and who responds with something else.
-func (c *Client) failed(to Peer, err error, dialed bool) error {
+func (c *Client) failed(to Peer, err error, by *attempt) error {
 	e := &Error{Code: Unreachable, URL: to.URL, To: to.Node, Err: err}
-	var timeout net.Error
-	switch certificate := (*tls.CertificateVerificationError)(nil); {
-	case errors.As(err, &certificate):
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		e.Code = Certificate
-	case !dialed, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
-		errors.Is(err, syscall.EPIPE), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
-		errors.As(err, &timeout) && timeout.Timeout():
-	default:
+	} else if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || by.stranger() {
 		e.Code = NotMillrace
 	}
 	return e

@@ -97,7 +97,8 @@ func (e *Error) Error() string {
 		return withCause("the certificate of "+who+" can't be verified", e.Err) + ": it has to be for the host of the " +
 			"URL, and of an authority in internal-tls-ca"
 	default:
-		return withCause("nothing responds at "+who, e.Err) + ": look whether the node runs, and whether the way is open"
+		return withCause("nothing responds at "+who, e.Err) + ": look whether the node " +
+			"runs, whether the way is open, and whether the URL should begin with https or http"
 	}
 }
 
