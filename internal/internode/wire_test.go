@@ -99,7 +99,6 @@ func TestStrangers(t *testing.T) {
 		"another service":            {plain, internode.NotMillrace, "status 302"},
 		"HTTP/1.1":                   {serve(page, false, false), internode.NotMillrace, "over HTTP/2 all the way"},
 		"TLS":                        {strings.Replace(serve(page, true, true), "https", "http", 1), internode.Unreachable, "https"},
-		"no TLS":                     {strings.Replace(plain, "http", "https", 1), internode.NotMillrace, ""},
 		"unknown authority":          {serve(page, true, true), internode.Certificate, "internal-tls-ca"},
 		"HTTP/1.1 over TLS":          {serve(page, true, false), internode.NotMillrace, "over HTTP/2 all the way"},
 		"closes":                     {"http://" + closes.Addr().String(), internode.Unreachable, "whether the node runs"},
