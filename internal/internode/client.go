@@ -12,9 +12,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"millrace/internal/id"
@@ -41,6 +40,13 @@ type Client struct {
 	signer    *signer
 	transport *http.Transport
 	quiet     quiet
+	refusedAt atomic.Int64 // when a node last refused a request because of the clock, in Unix milliseconds
+}
+
+// ClockDiffers reports whether a node has refused a request within the last minute because its clock differs from this
+// one's.
+func (c *Client) ClockDiffers() bool {
+	return c.opts.Now().Sub(time.UnixMilli(c.refusedAt.Load())) < time.Minute
 }
 
 const (
@@ -62,11 +68,12 @@ func NewClient(o ClientOptions) *Client {
 	return &Client{
 		opts: o, signer: newSigner(o.Key), quiet: quiet{log: o.Logger, now: o.Now},
 		transport: &http.Transport{ // without a proxy of the environment
-			DialContext: dialer.DialContext, TLSClientConfig: o.TLS, TLSHandshakeTimeout: dialTimeout, Protocols: &protocols,
+			DialContext: dial(dialer), TLSClientConfig: o.TLS, TLSHandshakeTimeout: dialTimeout, Protocols: &protocols,
 			DisableCompression: true, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: maxHeader,
 			HTTP2: &http.HTTP2Config{
 				StrictMaxConcurrentRequests: true, // one connection, whatever is under way
-				SendPingTimeout:             pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: pingAfter + pingTimeout,
+				SendPingTimeout:             pingAfter, PingTimeout: pingTimeout,
+				WriteByteTimeout: pingAfter + pingTimeout,
 			},
 		},
 	}
@@ -76,8 +83,8 @@ func NewClient(o ClientOptions) *Client {
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Do signs a request and sends it to a peer. Of its URL path and query count; its body is read into memory and may have
-// MaxBody bytes. An error is an *Error where the peer can't be reached or refuses the request; any other response is the
-// caller's, who has to close its body and bound its size and, by ctx, its time. It follows no redirects. Responses are
+// MaxBody bytes. An error is an *Error where the peer can't be reached or refuses the request; any other response is
+// the caller's, who has to close its body and bound its size and, by ctx, its time. It follows no redirects. Responses are
 // not signed: what can be changed on the way is what TLS does not protect.
 func (c *Client) Do(ctx context.Context, to Peer, r *http.Request) (*http.Response, error) {
 	res, _, err := c.send(ctx, to, r)
@@ -93,9 +100,8 @@ func (c *Client) send(ctx context.Context, to Peer, r *http.Request) (*http.Resp
 	if err != nil {
 		return nil, signature{}, err
 	}
-	dialed := false
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { dialed = true }})
-	r = r.Clone(ctx)
+	by := &attempt{}
+	r = r.Clone(by.watch(ctx))
 	r.URL.Scheme, r.URL.Host, r.Host, r.URL.User, r.URL.Fragment = base.Scheme, base.Host, "", nil, ""
 	sig := signature{at: c.opts.Now(), nonce: newNonce(), from: c.opts.Self.Node, to: to.Node, digest: digest(body)}
 	r.Header.Set("Authorization", c.signer.sign(sig, r.Method, r.URL.RequestURI()))
@@ -105,7 +111,7 @@ func (c *Client) send(ctx context.Context, to Peer, r *http.Request) (*http.Resp
 	}
 	res, err := c.transport.RoundTrip(r)
 	if err != nil {
-		return nil, sig, c.failed(to, err, dialed)
+		return nil, sig, c.failed(to, err, by)
 	}
 	if res.Header.Get(refusedHeader) != "" {
 		return nil, sig, c.refused(ctx, to, sig, res)
@@ -129,16 +135,11 @@ func bodyOf(r *http.Request) ([]byte, error) {
 }
 
 // failed tells apart who does not respond and who responds with something else.
-func (c *Client) failed(to Peer, err error, dialed bool) error {
+func (c *Client) failed(to Peer, err error, by *attempt) error {
 	e := &Error{Code: Unreachable, URL: to.URL, To: to.Node, Err: err}
-	var timeout net.Error
-	switch certificate := (*tls.CertificateVerificationError)(nil); {
-	case errors.As(err, &certificate):
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		e.Code = Certificate
-	case !dialed, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
-		errors.Is(err, syscall.EPIPE), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded),
-		errors.As(err, &timeout) && timeout.Timeout():
-	default:
+	} else if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || by.stranger() {
 		e.Code = NotMillrace
 	}
 	return e
@@ -155,8 +156,11 @@ func (c *Client) refused(ctx context.Context, to Peer, sig signature, res *http.
 	e.Code, e.Node = r.Code, r.Node
 	if r.Code == Clock {
 		e.Off = time.UnixMilli(r.Time).Sub(c.opts.Now())
-		c.quiet.warn(ctx, "clock "+string(to.Node), "the clocks of two nodes differ: have both set by NTP", "node", r.Node,
-			"its_clock_ahead_by", e.Off.Round(time.Second), "proven", proven)
+		if proven {
+			c.refusedAt.Store(c.opts.Now().UnixMilli())
+		}
+		c.quiet.warn(ctx, "clock "+string(to.Node), "the clocks of two nodes differ: have both set by NTP",
+			"node", r.Node, "its_clock_ahead_by", e.Off.Round(time.Second), "proven", proven)
 	}
 	return e
 }
