@@ -25,6 +25,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/audience"
 	"millrace/internal/control/live"
+	nodes "millrace/internal/control/node"
 	"millrace/internal/control/upload"
 	"millrace/internal/control/usage"
 	"millrace/internal/fetch"
@@ -84,6 +85,7 @@ type node struct {
 	live    *broadcast.Service
 	viewers *presentation.Source
 	library *ondemand.Library
+	row     *nodes.Service // of this node
 	claims  *claim.Claimer // nil: there are no other nodes
 	rungs   *justintime.Maker
 	mark    overlay.Layer // what test streams and test assets get
@@ -216,6 +218,7 @@ func (n *node) open(ctx context.Context) (err error) {
 		Journals: journals, Marks: memory.Dir, Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
 		Encoder: n.ffmpeg, Mark: n.mark, Below: n.liveRenditions(made), Meter: &n.meter, Speech: n.liveSpeech(),
 	})
+	n.makeRow()
 	n.makeImages(made)
 	n.viewers = presentation.New(presentation.Options{
 		Access: n.access, Assets: n.assets, Broadcasts: n.live, Blob: n.blob, Library: n.library, Renditions: n.rungs, Images: n.images,
@@ -292,6 +295,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	g.Add(n.db)
+	g.Add(n.row)
 	g.Add(n.webhooks())
 	g.Add(tally.New(tally.Options{Meter: &n.meter, Usage: n.usage, Share: n.counts.Share, Now: clock, Logger: n.log}))
 	if n.claims != nil {
@@ -397,7 +401,7 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.live, Usage: n.usage, Vocabularies: n.vocabularies,
 			Received: n.files.Received,
 			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
-			Webhooks: n.endpoints(), Events: n.db, EventForm: formOf(n.db, n.base),
+			Webhooks: n.endpoints(), Nodes: n.row, Events: n.db, EventForm: formOf(n.db, n.base),
 			Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
 		players,
