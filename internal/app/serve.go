@@ -294,13 +294,9 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
-	g.Add(n.db)
-	g.Add(n.row)
+	n.sharesDatabase(g)
 	g.Add(n.webhooks())
 	g.Add(tally.New(tally.Options{Meter: &n.meter, Usage: n.usage, Share: n.counts.Share, Now: clock, Logger: n.log}))
-	if n.claims != nil {
-		g.Add(n.claims)
-	}
 	for _, v := range n.spares {
 		g.Add(v)
 	}
@@ -369,6 +365,15 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		g.Add(publishers)
 	}
 	return nil
+}
+
+// sharesDatabase adds the database and what other nodes know of this one; they are the last to stop.
+func (n *node) sharesDatabase(g *lifecycle.Group) {
+	g.Add(n.db)
+	g.Add(n.row)
+	if n.claims != nil {
+		g.Add(n.claims)
+	}
 }
 
 // secure adds the listeners over TLS.
