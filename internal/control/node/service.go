@@ -36,10 +36,10 @@ type Options struct {
 
 // Service keeps the row of this process's node. All its methods may be called at the same time.
 type Service struct {
-	o        Options
-	self     Node // only Run uses it
-	replaced atomic.Bool
-	late     atomic.Bool // the last renewal failed
+	o    Options
+	self Node        // only Run uses it
+	late bool        // the last renewal failed; only Run uses it
+	up   atomic.Bool // the last one worked
 }
 
 // New makes a service; nothing starts.
@@ -64,16 +64,8 @@ func (s *Service) Nodes(ctx context.Context) ([]Node, error) {
 	return all, nil
 }
 
-// Check is ErrReplaced once another process has taken this node's name.
-func (s *Service) Check(context.Context) error {
-	if s.replaced.Load() {
-		return ErrReplaced
-	}
-	return nil
-}
-
-// Renewed reports whether the row is this run's and the last renewal worked.
-func (s *Service) Renewed() bool { return !s.replaced.Load() && !s.late.Load() }
+// Renewed reports whether the row is this run's and was renewed the last time.
+func (s *Service) Renewed() bool { return s.up.Load() }
 
 // Run keeps the row until ctx ends, and marks it as gone then. It returns ErrReplaced as soon as it finds that another
 // process has taken the node's name: from then on this one may do nothing under that name.
@@ -83,8 +75,8 @@ func (s *Service) Run(ctx context.Context) error {
 	step := s.register
 	for {
 		err := s.inTime(ctx, step)
+		s.up.Store(err == nil)
 		if errors.Is(err, ErrReplaced) {
-			s.replaced.Store(true)
 			s.o.Logger.ErrorContext(ctx, "another process runs under this node's name: this one stops; give one of the "+
 				"two its own --node-id (and data folder: its file node-id must not be copied)",
 				slog.String("node", string(s.o.Name)))
@@ -112,10 +104,12 @@ func (s *Service) inTime(ctx context.Context, step func(context.Context) error) 
 func (s *Service) tell(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
-	case err != nil && !s.late.Swap(true):
+	case err != nil && !s.late:
+		s.late = true
 		s.o.Logger.WarnContext(ctx, "this node could not say that it is there: others take it for gone",
 			slog.Any("error", err))
-	case err == nil && s.late.Swap(false):
+	case err == nil && s.late:
+		s.late = false
 		s.o.Logger.InfoContext(ctx, "this node says again that it is there")
 	}
 }
