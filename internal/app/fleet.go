@@ -29,6 +29,7 @@ type fleet struct {
 	peers    *internode.Client // how they are asked
 	reach    *reach            // at which URL others reach this one
 	trust    *trust            // nil: in clear text, here as elsewhere
+	owners   *owners           // who has which live stream
 }
 
 // state is what /readyz says of it, in lines; empty: this node serves alone. Viewers are served whatever it is.

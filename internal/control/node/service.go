@@ -27,11 +27,13 @@ type Options struct {
 	Run          string // a fresh ID
 	Version      string
 	Roles        []string
-	AdvertiseURL string        // how other nodes reach this one; empty: they can't
-	Load         func() Load   // how busy this node is now; it may not block
-	Every        time.Duration // how often the row is renewed
-	Valid        time.Duration // how long it is valid without a renewal; more than Every
-	Logger       *slog.Logger
+	AdvertiseURL string // how other nodes reach this one; empty: they can't
+	// Reached says it each time in place of AdvertiseURL; it may not block. nil: AdvertiseURL does not change.
+	Reached func() string
+	Load    func() Load   // how busy this node is now; it may not block
+	Every   time.Duration // how often the row is renewed
+	Valid   time.Duration // how long it is valid without a renewal; more than Every
+	Logger  *slog.Logger
 }
 
 // Service keeps the row of this process's node. All its methods may be called at the same time.
@@ -116,7 +118,7 @@ func (s *Service) tell(ctx context.Context, err error) {
 
 // register takes the row over, whoever had it: a process that was killed and starts again waits for nobody.
 func (s *Service) register(ctx context.Context) error {
-	s.self.Load = s.o.Load()
+	s.look()
 	at, earlier, err := s.o.Store.Register(ctx, s.self, s.o.Valid)
 	if err != nil {
 		return err
@@ -131,8 +133,16 @@ func (s *Service) register(ctx context.Context) error {
 	return nil
 }
 
-func (s *Service) renew(ctx context.Context) error {
+// look fills in what changes.
+func (s *Service) look() {
 	s.self.Load = s.o.Load()
+	if s.o.Reached != nil {
+		s.self.AdvertiseURL = s.o.Reached()
+	}
+}
+
+func (s *Service) renew(ctx context.Context) error {
+	s.look()
 	return s.o.Store.Renew(ctx, s.self, s.o.Valid)
 }
 
