@@ -25,12 +25,14 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/audience"
 	"millrace/internal/control/live"
+	nodes "millrace/internal/control/node"
 	"millrace/internal/control/upload"
 	"millrace/internal/control/usage"
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/follow"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/images"
 	"millrace/internal/media/ingest/rtmp"
@@ -72,6 +74,8 @@ type node struct {
 
 	access *access.Service
 	people
+	fleet
+	others  *follow.Follower // what follows broadcasts of other nodes; nil: there are none
 	streams *live.Service
 	assets  *asset.Service
 	uploads *upload.Service
@@ -84,6 +88,7 @@ type node struct {
 	live    *broadcast.Service
 	viewers *presentation.Source
 	library *ondemand.Library
+	row     *nodes.Service // of this node
 	claims  *claim.Claimer // nil: there are no other nodes
 	rungs   *justintime.Maker
 	mark    overlay.Layer // what test streams and test assets get
@@ -178,6 +183,9 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.access = access.New(access.Options{Store: n.db.Access()})
 	n.sessions = access.NewSessions(access.SessionOptions{Store: n.db.Sessions(), Access: n.access})
 	n.admitViewers()
+	if err = n.openFleet(); err != nil {
+		return err
+	}
 	n.usage = usage.New(n.db.Usage())
 	n.countViewers()
 	n.assets = asset.New(asset.Options{
@@ -216,9 +224,10 @@ func (n *node) open(ctx context.Context) (err error) {
 		Journals: journals, Marks: memory.Dir, Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
 		Encoder: n.ffmpeg, Mark: n.mark, Below: n.liveRenditions(made), Meter: &n.meter, Speech: n.liveSpeech(),
 	})
+	n.makeRow()
 	n.makeImages(made)
 	n.viewers = presentation.New(presentation.Options{
-		Access: n.access, Assets: n.assets, Broadcasts: n.live, Blob: n.blob, Library: n.library, Renditions: n.rungs, Images: n.images,
+		Access: n.access, Assets: n.assets, Broadcasts: n.broadcasts(), Blob: n.blob, Library: n.library, Renditions: n.rungs, Images: n.images,
 		Meter: &n.meter, Guard: n.guard, Keys: contentkey.Keys{Source: n.drm}, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
@@ -291,12 +300,12 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
-	g.Add(n.db)
+	if err = n.joinFleet(ctx, g); err != nil {
+		return err
+	}
+	n.sharesDatabase(g)
 	g.Add(n.webhooks())
 	g.Add(tally.New(tally.Options{Meter: &n.meter, Usage: n.usage, Share: n.counts.Share, Now: clock, Logger: n.log}))
-	if n.claims != nil {
-		g.Add(n.claims)
-	}
 	for _, v := range n.spares {
 		g.Add(v)
 	}
@@ -346,15 +355,10 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 			return err
 		}
 	}
-	callers, err := srt.Listen(ctx, n.cfg.SRTAddr, srt.Options{
-		Gate: n.live, Secrets: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress,
-	})
+	callers, err := n.listenSRT(ctx, g)
 	if err != nil {
-		return fmt.Errorf("%w (millrace doctor says who has the port)", err)
+		return err
 	}
-	n.close = append(n.close, func() error { callers.Close(); return nil })
-	n.log.InfoContext(ctx, "listening", "what", "srt", "addr", callers.Addr().String())
-	g.Add(callerServer{callers})
 	ln, err := n.listenBehindProxies(ctx, "rtmp", n.cfg.RTMPAddr, n.budgets.publishers)
 	if err != nil {
 		return err
@@ -365,6 +369,29 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		g.Add(publishers)
 	}
 	return nil
+}
+
+// listenSRT adds the listener for SRT.
+func (n *node) listenSRT(ctx context.Context, g *lifecycle.Group) (*srt.Server, error) {
+	callers, err := srt.Listen(ctx, n.cfg.SRTAddr, srt.Options{
+		Gate: n.live, Secrets: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w (millrace doctor says who has the port)", err)
+	}
+	n.close = append(n.close, func() error { callers.Close(); return nil })
+	n.log.InfoContext(ctx, "listening", "what", "srt", "addr", callers.Addr().String())
+	g.Add(callerServer{callers})
+	return callers, nil
+}
+
+// sharesDatabase adds the database and what other nodes know of this one; they are the last to stop.
+func (n *node) sharesDatabase(g *lifecycle.Group) {
+	g.Add(n.db)
+	g.Add(n.row)
+	if n.claims != nil {
+		g.Add(n.claims)
+	}
 }
 
 // secure adds the listeners over TLS.
@@ -394,10 +421,10 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 	}
 	return router(
 		api.New(api.Options{
-			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.live, Usage: n.usage, Vocabularies: n.vocabularies,
+			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.health(), Usage: n.usage, Vocabularies: n.vocabularies,
 			Received: n.files.Received,
 			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
-			Webhooks: n.endpoints(), Events: n.db, EventForm: formOf(n.db, n.base),
+			Webhooks: n.endpoints(), Nodes: n.row, Events: n.db, EventForm: formOf(n.db, n.base),
 			Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
 		players,
