@@ -58,6 +58,7 @@ type studio struct {
 	edgeview.Broadcast
 
 	msn, part int
+	open      map[string][]byte // what the open segments of renditions have
 }
 
 func newStudio(low bool, generation int64) *studio {
@@ -78,7 +79,7 @@ func newStudio(low bool, generation int64) *studio {
 	edge.Target(2, map[string]time.Duration{timeline.MainVideo: half, timeline.MainAudio: half})
 	edge.Texts().Add("t1", false)
 	edge.Live(true)
-	s := &studio{Broadcast: edgeview.Broadcast{
+	s := &studio{open: map[string][]byte{}, Broadcast: edgeview.Broadcast{
 		ID: media, Edge: edge, Below: small{edge}, Title: "Far away", Asset: asset, Began: time.Unix(1e9, 0).UTC(),
 	}}
 	return s
@@ -94,7 +95,11 @@ func (s *studio) publish(parts int) {
 			s.Edge.Begin(timeline.MainAudio, mark, 0, at)
 		}
 		for _, r := range []string{timeline.MainAudio, timeline.MainVideo} {
-			s.Edge.Part(r, fmt.Appendf(nil, "%s %d %d.", r, s.msn, s.part), 45000, s.part == 0)
+			if s.part == 0 {
+				s.open[r] = nil
+			}
+			s.open[r] = fmt.Appendf(s.open[r], "%s %d %d.", r, s.msn, s.part)
+			s.Edge.Part(r, s.open[r], 45000, s.part == 0)
 		}
 		if s.part++; s.part == 4 {
 			s.Edge.Finish(timeline.MainAudio, 180000)
