@@ -27,13 +27,11 @@ type Options struct {
 	Run          string // a fresh ID
 	Version      string
 	Roles        []string
-	AdvertiseURL string // how other nodes reach this one; empty: they can't
-	// Reached says it each time in place of AdvertiseURL; it may not block. nil: AdvertiseURL does not change.
-	Reached func() string
-	Load    func() Load   // how busy this node is now; it may not block
-	Every   time.Duration // how often the row is renewed
-	Valid   time.Duration // how long it is valid without a renewal; more than Every
-	Logger  *slog.Logger
+	AdvertiseURL func() string // where other nodes reach this one now; empty: nowhere; it may not block
+	Load         func() Load   // how busy this node is now; it may not block
+	Every        time.Duration // how often the row is renewed
+	Valid        time.Duration // how long it is valid without a renewal; more than Every
+	Logger       *slog.Logger
 }
 
 // Service keeps the row of this process's node. All its methods may be called at the same time.
@@ -50,7 +48,7 @@ func New(o Options) *Service {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Service{o: o, self: Node{
-		Name: o.Name, Run: o.Run, Version: o.Version, Roles: o.Roles, AdvertiseURL: o.AdvertiseURL,
+		Name: o.Name, Run: o.Run, Version: o.Version, Roles: o.Roles,
 	}}
 }
 
@@ -135,10 +133,7 @@ func (s *Service) register(ctx context.Context) error {
 
 // look fills in what changes.
 func (s *Service) look() {
-	s.self.Load = s.o.Load()
-	if s.o.Reached != nil {
-		s.self.AdvertiseURL = s.o.Reached()
-	}
+	s.self.Load, s.self.AdvertiseURL = s.o.Load(), s.o.AdvertiseURL()
 }
 
 func (s *Service) renew(ctx context.Context) error {

@@ -111,8 +111,9 @@ func process(t *testing.T, r *row, run string) (s *node.Service, log *bytes.Buff
 	streams := 0
 	s = node.New(node.Options{
 		Store: r, Name: "a", Run: run, Every: time.Second, Valid: 3 * time.Second,
-		Load:   func() node.Load { streams++; return node.Load{Streams: streams} },
-		Logger: slog.New(slog.NewTextHandler(log, nil)),
+		AdvertiseURL: func() string { return "" },
+		Load:         func() node.Load { streams++; return node.Load{Streams: streams} },
+		Logger:       slog.New(slog.NewTextHandler(log, nil)),
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	go func() { ended <- s.Run(ctx) }()

@@ -133,7 +133,7 @@ func TestNewsOfSilence(t *testing.T) {
 func TestNewsBesideFullPool(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
-	writes, full := dbtest.Open(t, url), dbtest.Open(t, url+"?pool_max_conns=2")
+	writes, full := dbtest.Open(t, url), dbtest.Open(t, limited(t, url, "2"))
 	listens(t, full)
 	release, held, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	for range 2 {
