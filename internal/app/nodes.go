@@ -27,7 +27,8 @@ const (
 func (n *node) makeRow() {
 	o := nodes.Options{
 		Store: n.db.Nodes(), Name: n.id, Run: id.New(), Version: cli.Version(), Roles: []string{nodes.RoleAll},
-		AdvertiseURL: func() string { return n.reach.URL() }, Load: n.load(), Every: renewAloneEvery, Valid: rowValidAlone, Logger: n.log,
+		AdvertiseURL: func() string { return n.reach.URL() }, Load: n.load(),
+		Every: renewAloneEvery, Valid: rowValidAlone, Logger: n.log,
 	}
 	if n.cfg.Database.Engine == config.Postgres {
 		o.Every, o.Valid = renewEvery, rowValid

@@ -227,7 +227,8 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.makeRow()
 	n.makeImages(made)
 	n.viewers = presentation.New(presentation.Options{
-		Access: n.access, Assets: n.assets, Broadcasts: n.broadcasts(), Blob: n.blob, Library: n.library, Renditions: n.rungs, Images: n.images,
+		Access: n.access, Assets: n.assets, Broadcasts: n.broadcasts(), Blob: n.blob,
+		Library: n.library, Renditions: n.rungs, Images: n.images,
 		Meter: &n.meter, Guard: n.guard, Keys: contentkey.Keys{Source: n.drm}, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
@@ -421,7 +422,8 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 	}
 	return router(
 		api.New(api.Options{
-			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.health(), Usage: n.usage, Vocabularies: n.vocabularies,
+			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.health(),
+			Usage: n.usage, Vocabularies: n.vocabularies,
 			Received: n.files.Received,
 			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
 			Webhooks: n.endpoints(), Nodes: n.row, Events: n.db, EventForm: formOf(n.db, n.base),

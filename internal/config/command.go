@@ -250,7 +250,8 @@ var commands = []command{
 	{
 		name: Nodes, summary: "list the nodes and how busy they are",
 		text: "Lists the processes of the service on the database by name: whether they are alive, their version and " +
-			"roles, the URL at which other nodes reach them, the live streams broadcast from them, their viewers, the " +
+			"roles, the URL at which other nodes reach them, the live streams broadcast from them, their viewers, " +
+			"the " +
 			"load of their machine per processor, and when they were last heard of. One that is gone is listed for a " +
 			"day. It reads the database, whether the service runs or not.",
 	},

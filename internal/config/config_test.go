@@ -192,7 +192,7 @@ func TestProblems(t *testing.T) {
 		"one dash":        {args: []string{"serve", "-http-addr", ":1"}, want: []string{"flags start with two dashes: write --http-addr"}},
 		"secret flag":     {args: []string{"serve", "--token-secret=x"}, want: []string{"--token-secret is not a flag, because process lists show flags: set MILLRACE_TOKEN_SECRET in the environment"}},
 		"no value":        {args: []string{"serve", "--http-addr"}, want: []string{"--http-addr needs a value after it"}},
-		"wrong command":   {args: []string{"serve", "--json"}, want: []string{"--json belongs to doctor, events tail, audit, not to serve"}},
+		"wrong command":   {args: []string{"serve", "--json"}, want: []string{"--json belongs to doctor, events tail, audit, nodes, not to serve"}},
 		"quality": {
 			args: []string{"environment", "video-quality", "gold"},
 			want: []string{`"gold" is none of basic, plus, premium, default`},

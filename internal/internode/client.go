@@ -84,8 +84,8 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Do signs a request and sends it to a peer. Of its URL path and query count; its body is read into memory and may have
 // MaxBody bytes. An error is an *Error where the peer can't be reached or refuses the request; any other response is
-// the caller's, who has to close its body and bound its size and, by ctx, its time. It follows no redirects. Responses are
-// not signed: what can be changed on the way is what TLS does not protect.
+// the caller's, who has to close its body and bound its size and, by ctx, its time. It follows no redirects. Responses
+// are not signed: what can be changed on the way is what TLS does not protect.
 func (c *Client) Do(ctx context.Context, to Peer, r *http.Request) (*http.Response, error) {
 	res, _, err := c.send(ctx, to, r)
 	return res, err

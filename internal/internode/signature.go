@@ -130,7 +130,8 @@ func parseSignature(header string) (sig signature, err error) {
 	}
 	ms, err := strconv.ParseInt(f[1], 10, 64)
 	if err != nil || ms < 0 || strconv.FormatInt(ms, 10) != f[1] || !isHex(f[0], keyIDDigits) ||
-		!isHex(f[2], nonceDigits) || !isNode(f[3]) || !isNode(f[4]) || f[5] != noBody && !isHex(f[5], 2*sha256.Size) || !isHex(f[6], 2*sha256.Size) {
+		!isHex(f[2], nonceDigits) || !isNode(f[3]) || !isNode(f[4]) || f[5] != noBody && !isHex(f[5], 2*sha256.Size) ||
+		!isHex(f[6], 2*sha256.Size) {
 		return sig, errUnsigned
 	}
 	return signature{

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// creates measures how many live streams a second clients make on PostgreSQL, each with its event, and how long each takes.
-// Another binary and this one take turns, each with a database of its own on the same server.
+// creates measures how many live streams a second clients make on PostgreSQL, each with its event, and how long each
+// takes. Another binary and this one take turns, each with a database of its own on the same server.
 func (b *bench) creates(ctx context.Context) error {
 	if b.postgres == "" {
 		return errors.New("measure on PostgreSQL: -postgres is needed")
@@ -60,8 +60,8 @@ func (b *bench) creates(ctx context.Context) error {
 	return nil
 }
 
-// create has clients create live streams for as long as the window, each one after the other. It gives what each response
-// took in milliseconds, and how many there were a second.
+// create has clients create live streams for as long as the window, each one after the other. It gives what each
+// response took in milliseconds, and how many there were a second.
 func (b *bench) create(ctx context.Context, clients int) (ms []float64, rate float64, err error) {
 	database, drop, err := b.database(ctx)
 	if err != nil {

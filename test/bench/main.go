@@ -97,7 +97,8 @@ func run() error {
 	flag.StringVar(&b.binary, "millrace", "bin/millrace", "the binary to measure")
 	flag.StringVar(&b.peer, "mediamtx", "", "MediaMTX, to compare live streams with")
 	flag.StringVar(&b.before, "before", "", "an earlier millrace, to compare the creation of live streams with")
-	flag.StringVar(&b.postgres, "postgres", "", "URL of a PostgreSQL database in which others may be created, for creates")
+	flag.StringVar(&b.postgres, "postgres", "",
+		"URL of a PostgreSQL database in which others may be created, for creates")
 	flag.StringVar(&b.nginxBinary, "nginx", "", "nginx, to compare serving with")
 	flag.IntVar(&b.streams, "streams", 30, "encoders at once")
 	flag.IntVar(&b.rounds, "rounds", 2, "how often the servers take turns")

@@ -56,14 +56,18 @@ const idle = `(() => {
 	const sends = (form) => form && form.hasAttribute('action') &&
 		[...form.elements].some((e) => e.type === 'submit' && e.checkVisibility());
 	const works = (e) => {
-		if (e.localName === 'a') return e.hasAttribute('href') && (!e.getAttribute('href').startsWith('#') || document.querySelector(e.hash));
+		if (e.localName === 'a') return e.hasAttribute('href') &&
+				(!e.getAttribute('href').startsWith('#') || document.querySelector(e.hash));
 		if (e.localName === 'summary') return e.parentElement.localName === 'details';
 		if (e.localName === 'video') return e.currentSrc;
-		if (e.localName === 'button') return e.type === 'submit' && e.form && (e.form.hasAttribute('action') || e.hasAttribute('formaction'));
+		if (e.localName === 'button') return e.type === 'submit' && e.form &&
+				(e.form.hasAttribute('action') || e.hasAttribute('formaction'));
 		return (e.name || e.type === 'submit') && sends(e.form);
 	};
-	const all = 'a, button, input:not([type=hidden]), select, textarea, summary, video, [role=button], [role=tab], [data-copy]';
-	for (const e of document.querySelectorAll(all)) if (!e.disabled && e.checkVisibility({ visibilityProperty: true }) && !works(e))
+	const all = 'a, button, input:not([type=hidden]), select, textarea, summary, video, [role=button], ' +
+			'[role=tab], [data-copy]';
+	for (const e of document.querySelectorAll(all))
+			if (!e.disabled && e.checkVisibility({ visibilityProperty: true }) && !works(e))
 		found.push(e.outerHTML.replace(/\s+/g, ' ').slice(0, 160));
 	return found;
 })()`
@@ -114,7 +118,8 @@ func filledDashboard(t *testing.T, b *browser.Browser, s *rig.Server) map[string
 		"growing": "/dashboard/assets/" + s.Live(t, live.Text("id")).Text("active_asset_id"),
 		"track":   asset + "/tracks/" + track, "asset-delete": asset + "/delete", "end": stream + "/end",
 		"webhook": "/dashboard/webhooks/" + hook, "webhook-edit": "/dashboard/webhooks/" + hook + "/edit",
-		"webhook-delete": "/dashboard/webhooks/" + hook + "/delete", "restricted": "/dashboard/settings/restrictions/" + limit,
+		"webhook-delete": "/dashboard/webhooks/" + hook + "/delete",
+		"restricted":     "/dashboard/settings/restrictions/" + limit,
 	} {
 		pages[name] = path
 	}

@@ -19,8 +19,8 @@ import (
 // what is still called good.
 const mostShift = 0.02
 
-// TestDashboardStandsStill: what is read stays where it is while the scripts and pictures of a page come late, and while
-// it is kept up to date.
+// TestDashboardStandsStill: what is read stays where it is while the scripts and pictures of a page come late, and
+// while it is kept up to date.
 func TestDashboardStandsStill(t *testing.T) {
 	rig.Parallel(t)
 	b := browser.Start(t)
@@ -100,7 +100,8 @@ func standsStill(t *testing.T, p *browser.Page, name string) {
 		const seen = new PerformanceObserver(() => {});
 		seen.observe({ type: 'layout-shift', buffered: true });
 		const all = seen.takeRecords().filter((e) => !e.hadRecentInput);
-		const named = (n) => n ? (n.id && '#' + n.id) || n.className || n.nodeName + ' ' + n.textContent.slice(0, 20) : 'gone';
+		const named = (n) => n ? (n.id && '#' + n.id) || n.className ||
+			n.nodeName + ' ' + n.textContent.slice(0, 20) : 'gone';
 		const at = (r) => [r.x, r.y, r.width, r.height].map(Math.round).join(' ');
 		return {
 			By: all.reduce((n, e) => n + e.value, 0),

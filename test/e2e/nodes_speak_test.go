@@ -74,8 +74,8 @@ func relay(t *testing.T, from, to string) {
 }
 
 // TestNodesSpeak starts nodes that advertise URLs: one that leads to itself is taken, one that leads to another node or
-// to one of another database ends the start, and one where nothing responds, or something else, is called until it leads
-// there.
+// to one of another database ends the start, and one where nothing responds, or something else, is called until it
+// leads there.
 func TestNodesSpeak(t *testing.T) {
 	rig.Parallel(t)
 	scaled(t)

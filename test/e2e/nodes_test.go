@@ -48,7 +48,8 @@ func listings(t *testing.T, s *stage) func(t *testing.T, when, want string) {
 		t.Fatalf("token, link: %v, %q, %v", token != nil, link, err)
 	}
 	browser := &http.Client{Jar: jar}
-	res, err := browser.PostForm(s.HTTP+link, url.Values{"password": {"correct horse battery"}}) //nolint:noctx // at once
+	password := url.Values{"password": {"correct horse battery"}}
+	res, err := browser.PostForm(s.HTTP+link, password) //nolint:noctx // at once
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,8 @@ func listings(t *testing.T, s *stage) func(t *testing.T, when, want string) {
 
 var (
 	credentials = regexp.MustCompile(`MILLRACE_TOKEN_ID=(\S+)\s+MILLRACE_TOKEN_SECRET=(\S+)`)
-	onThePage   = regexp.MustCompile(`(?s)name-c"><b>(\w+)</b>.*?class="state \w+">(\w+)</span>.*?Live streams: </span>(\d+)`)
+	onThePage   = regexp.MustCompile(`(?s)name-c"><b>(\w+)</b>.*?class="state \w+">(\w+)</span>` +
+		`.*?Live streams: </span>(\d+)`)
 )
 
 // listedNode is what a line says of a node.

@@ -42,7 +42,8 @@ func listNodes(ctx context.Context, c config.Command, cfg config.Config, stdout 
 	fmt.Fprintln(tab, "NAME\tSTATE\tVERSION\tROLES\tADVERTISE URL\tSTREAMS\tVIEWERS\tLOAD\tLAST SEEN")
 	for _, n := range all {
 		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%.2f\t%s\n", n.Name, n.State, textOrNone(n.Version),
-			textOrNone(strings.Join(n.Roles, ",")), textOrNone(n.AdvertiseURL), n.Load.Streams, n.Load.Viewers, n.Load.CPU,
+			textOrNone(strings.Join(n.Roles, ",")), textOrNone(n.AdvertiseURL),
+			n.Load.Streams, n.Load.Viewers, n.Load.CPU,
 			timeOrNone(n.SeenAt))
 	}
 	if err := tab.Flush(); err != nil {

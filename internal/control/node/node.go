@@ -43,7 +43,7 @@ type Node struct {
 type Load struct {
 	Streams int     // live streams that are broadcast from it
 	Viewers int     // who watch at it
-	CPU     float64 // of the whole machine, per processor: processes that run or wait to, on average over a minute; 0 or more
+	CPU     float64 // load average of the machine over a minute, per processor; 0 or more
 }
 
 // Owner is the node that has a live stream's broadcast.
@@ -55,7 +55,8 @@ type Owner struct {
 
 // Directory is implemented by storage/db.
 type Directory interface {
-	// Owner is who has the lease on a live stream's broadcast and can be reached by other nodes. fault.NotFound: nobody.
+	// Owner is who has the lease on a live stream's broadcast and can be reached by other nodes. fault.NotFound:
+	// nobody.
 	Owner(ctx context.Context, s id.LiveStream) (Owner, error)
 }
 
@@ -64,8 +65,8 @@ var ErrReplaced = errors.New("another process has taken over this node's name")
 
 // Store is implemented by storage/db. Renewals have a connection of their own, so that they don't wait for other calls.
 type Store interface {
-	// Register writes the row of a new run, valid for so long, and takes it over from an earlier run. at is when; earlier
-	// is the row as it was, nil: there was none.
+	// Register writes the row of a new run, valid for so long, and takes it over from an earlier run. at is when;
+	// earlier is the row as it was, nil: there was none.
 	Register(ctx context.Context, n Node, valid time.Duration) (at time.Time, earlier *Node, err error)
 	// Renew writes the run's row again, valid for so long from now. It is ErrReplaced when it is another run's row.
 	Renew(ctx context.Context, n Node, valid time.Duration) error

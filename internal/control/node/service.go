@@ -77,8 +77,9 @@ func (s *Service) Run(ctx context.Context) error {
 		err := s.inTime(ctx, step)
 		s.up.Store(err == nil)
 		if errors.Is(err, ErrReplaced) {
-			s.o.Logger.ErrorContext(ctx, "another process runs under this node's name: this one stops; give one of the "+
-				"two its own --node-id (and data folder: its file node-id must not be copied)",
+			s.o.Logger.ErrorContext(ctx,
+				"another process runs under this node's name: this one stops; give one of the "+
+					"two its own --node-id (and data folder: its file node-id must not be copied)",
 				slog.String("node", string(s.o.Name)))
 			return fmt.Errorf("renew node %s: %w", s.o.Name, err)
 		}
@@ -123,8 +124,9 @@ func (s *Service) register(ctx context.Context) error {
 	}
 	s.self.StartedAt = at
 	if earlier != nil && earlier.State == Alive && earlier.Run != s.o.Run {
-		s.o.Logger.WarnContext(ctx, "an earlier process of this node's name was alive seconds ago: it was killed, or it "+
-			"runs elsewhere and stops now; if so, give one of the two its own --node-id",
+		s.o.Logger.WarnContext(ctx,
+			"an earlier process of this node's name was alive seconds ago: it was killed, or it "+
+				"runs elsewhere and stops now; if so, give one of the two its own --node-id",
 			slog.String("node", string(s.o.Name)), slog.Time("started_at", earlier.StartedAt),
 			slog.String("advertise_url", earlier.AdvertiseURL))
 	}

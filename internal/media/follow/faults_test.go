@@ -246,8 +246,8 @@ func TestLiesOfAbout(t *testing.T) {
 	}
 }
 
-// TestManyWait: an owner is not asked for more at a time than it serves, whatever viewers ask for; those beyond are told
-// at once, and the owner's other viewers are not delayed.
+// TestManyWait: an owner is not asked for more at a time than it serves, whatever viewers ask for; those beyond are
+// told at once, and the owner's other viewers are not delayed.
 func TestManyWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -161,8 +161,8 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestUnwatched: half a minute after the last viewer nothing is kept of a broadcast, and its owner is asked for nothing;
-// who comes then finds it again.
+// TestUnwatched: half a minute after the last viewer nothing is kept of a broadcast, and its owner is asked for
+// nothing; who comes then finds it again.
 func TestUnwatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -146,8 +146,8 @@ func (d *DB) Name() string { return "database" }
 
 // Run keeps house until ctx ends: on SQLite it keeps the log short and checkpoints out of the writers' way, on
 // PostgreSQL it numbers events as they are committed, says that there are some, here and to all other processes, as of
-// jobs, and tells HearRights. Everything else works without it, with pauses of a second. It stops before Close and after
-// everything that writes.
+// jobs, and tells HearRights. Everything else works without it, with pauses of a second. It stops before Close and
+// after everything that writes.
 func (d *DB) Run(ctx context.Context) error { return d.engine.run(ctx) }
 
 // LogBytes gives what tells the size in bytes of the log beside SQLite's file; nil on PostgreSQL, which keeps its own.
@@ -184,7 +184,8 @@ type jobsIn[T any] struct {
 
 func (j jobsIn[T]) insert(ctx context.Context, args river.JobArgs, opts *river.InsertOpts) error {
 	got, err := j.client.InsertTx(ctx, j.tx, args, opts)
-	if err == nil && j.inserted != nil && !got.UniqueSkippedAsDuplicate && got.Job.State == rivertype.JobStateAvailable {
+	if err == nil && j.inserted != nil && !got.UniqueSkippedAsDuplicate &&
+		got.Job.State == rivertype.JobStateAvailable {
 		j.inserted(got.Job.Queue)
 	}
 	return err

@@ -142,7 +142,8 @@ func (d *DB) LivingNodes(ctx context.Context, silent time.Duration) ([]id.Node, 
 
 func (d *DB) nodes(ctx context.Context, seen string, silent time.Duration) ([]id.Node, error) {
 	var ids []id.Node
-	err := d.read.NewSelect().Table("nodes").Column("id").Where(seen+d.engine.now()+" - ?", silent.Milliseconds()).Order("id").Scan(ctx, &ids)
+	err := d.read.NewSelect().Table("nodes").Column("id").Where(seen+d.engine.now()+" - ?", silent.Milliseconds()).
+		Order("id").Scan(ctx, &ids)
 	if err != nil {
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}

@@ -14,12 +14,14 @@ import (
 	"millrace/internal/id"
 )
 
-// Nodes is the store of nodes. On PostgreSQL it writes over a connection of its own, which a busy pool can't keep from it.
+// Nodes is the store of nodes. On PostgreSQL it writes over a connection of its own, which a busy pool can't keep from
+// it.
 func (d *DB) Nodes() node.Store { return nodeStore{d} }
 
 type nodeStore struct{ *DB }
 
-// queueSilent is how long a node of an earlier version, which has no run, is listed as alive after its queue was heard of.
+// queueSilent is how long a node of an earlier version, which has no run, is listed as alive after its queue was heard
+// of.
 const queueSilent = 30 * time.Second
 
 type nodeRow struct {
@@ -58,7 +60,8 @@ func (r nodeRow) value() node.Node {
 
 // nodeColumns are nodeRow's, by the database's clock.
 func (s nodeStore) nodeColumns() string {
-	return "id, seen_at, run, version, roles, advertise_url, streams, viewers, cpu_load, started_at, renewed_at, valid_until, " +
+	return "id, seen_at, run, version, roles, advertise_url, streams, viewers, cpu_load, " +
+		"started_at, renewed_at, valid_until, " +
 		"CASE WHEN run = '' THEN seen_at >= " + s.engine.now() + fmt.Sprintf(" - %d", queueSilent.Milliseconds()) +
 		" ELSE valid_until > " + s.engine.now() + " END AS alive"
 }
@@ -103,12 +106,14 @@ func (s nodeStore) put(n node.Node, where string, valid time.Duration) *bun.RawQ
 	if !n.StartedAt.IsZero() {
 		started = millis(n.StartedAt)
 	}
-	return s.own.NewRaw("INSERT INTO nodes (id, seen_at, run, version, roles, advertise_url, streams, viewers, cpu_load, "+
-		"started_at, renewed_at, valid_until) VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? + ?) "+
-		"ON CONFLICT (id) DO UPDATE SET run = EXCLUDED.run, version = EXCLUDED.version, roles = EXCLUDED.roles, "+
-		"advertise_url = EXCLUDED.advertise_url, streams = EXCLUDED.streams, viewers = EXCLUDED.viewers, "+
-		"cpu_load = EXCLUDED.cpu_load, started_at = EXCLUDED.started_at, renewed_at = EXCLUDED.renewed_at, valid_until = EXCLUDED.valid_until "+
-		"WHERE "+where+" RETURNING started_at",
+	return s.own.NewRaw(
+		"INSERT INTO nodes (id, seen_at, run, version, roles, advertise_url, streams, viewers, cpu_load, "+
+			"started_at, renewed_at, valid_until) VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? + ?) "+
+			"ON CONFLICT (id) DO UPDATE SET run = EXCLUDED.run, version = EXCLUDED.version, roles = EXCLUDED.roles, "+
+			"advertise_url = EXCLUDED.advertise_url, streams = EXCLUDED.streams, viewers = EXCLUDED.viewers, "+
+			"cpu_load = EXCLUDED.cpu_load, started_at = EXCLUDED.started_at, renewed_at = EXCLUDED.renewed_at, "+
+			"valid_until = EXCLUDED.valid_until "+
+			"WHERE "+where+" RETURNING started_at",
 		string(n.Name), n.Run, n.Version, strings.Join(n.Roles, ","), n.AdvertiseURL, n.Load.Streams, n.Load.Viewers,
 		n.Load.CPU, started, now, now, valid.Milliseconds())
 }

@@ -16,8 +16,9 @@ import (
 
 func aNode(name, run string) node.Node {
 	return node.Node{
-		Name: "a", Run: run, Version: "1.2", Roles: []string{"ingest", "jobs"}, AdvertiseURL: "http://" + name + ":8080",
-		Load: node.Load{Streams: 3, Viewers: 70, CPU: 0.25},
+		Name: "a", Run: run, Version: "1.2", Roles: []string{"ingest", "jobs"},
+		AdvertiseURL: "http://" + name + ":8080",
+		Load:         node.Load{Streams: 3, Viewers: 70, CPU: 0.25},
 	}
 }
 

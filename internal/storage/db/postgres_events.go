@@ -52,7 +52,8 @@ type querier interface {
 
 // lookForEvents reads the last sequence that was given, and whether events are committed that have none.
 func lookForEvents(ctx context.Context, q querier) (last int64, some bool, err error) {
-	err = q.QueryRow(ctx, "SELECT last, EXISTS (SELECT 1 FROM events WHERE sequence = 0) FROM event_cursor WHERE one = 1").
+	err = q.QueryRow(ctx,
+		"SELECT last, EXISTS (SELECT 1 FROM events WHERE sequence = 0) FROM event_cursor WHERE one = 1").
 		Scan(&last, &some)
 	return last, some, wrapped("look for new events", err)
 }

@@ -16,20 +16,20 @@ const (
 	listenerName = "millrace listener"
 	// listenAgain is how long a listener waits that has lost its connection, and with it notifications.
 	listenAgain = time.Second
-	// roundEvery is how often one looks for events that it was not notified of: those of a process that has died, or that
-	// could not notify.
+	// roundEvery is how often one looks for events that it was not notified of: those of a process that has died, or
+	// that could not notify.
 	roundEvery = time.Second
 	// roundsApart is the time from one look to the next, however many notifications there are to send or have come.
 	roundsApart = 50 * time.Millisecond
-	// lookFor is how long the database may take to say whether there are any, and to send notifications. A connection that
-	// is one no more, although nobody has said so, is noticed by that.
+	// lookFor is how long the database may take to say whether there are any, and to send notifications. A connection
+	// that is one no more, although nobody has said so, is noticed by that.
 	lookFor = 15 * time.Second
 	// numberFor is how long it may take to number them, and to wait for another process that does.
 	numberFor = time.Minute
 )
 
-// run numbers events as they are committed, by any process, and tells who waits for them here; it notifies others of what
-// this process commits; and it tells of changed rights.
+// run numbers events as they are committed, by any process, and tells who waits for them here; it notifies others of
+// what this process commits; and it tells of changed rights.
 func (e *postgresEngine) run(ctx context.Context) error {
 	pause := time.NewTicker(listenAgain)
 	defer pause.Stop()
@@ -128,8 +128,8 @@ func (l *listening) notify(ctx context.Context, events bool, queues []string) er
 	return nil
 }
 
-// await returns when it is time for the next round: once somebody has said that there is something, or after a while. What
-// is said of rights it tells at once.
+// await returns when it is time for the next round: once somebody has said that there is something, or after a while.
+// What is said of rights it tells at once.
 func (l *listening) await(ctx context.Context) error {
 	now := time.Now()
 	soon, late := now.Add(roundsApart), now.Add(roundEvery)

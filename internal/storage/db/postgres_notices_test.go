@@ -58,7 +58,8 @@ func refuseNotifications(t *testing.T, url string) {
 		"CREATE SCHEMA refusing",
 		`CREATE FUNCTION refusing.pg_notify(text, text) RETURNS void LANGUAGE plpgsql
 			AS $$ BEGIN RAISE EXCEPTION 'no notifications'; END $$`,
-		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, refusing, pg_catalog', current_database());
+		`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = public, refusing, pg_catalog',
+current_database());
 			END $$`,
 	} {
 		_, err := conn.Exec(t.Context(), statement)
@@ -66,8 +67,8 @@ func refuseNotifications(t *testing.T, url string) {
 	}
 }
 
-// wakes has n events committed one after the other, and fails if a reader of another process is not told of each of them,
-// a minute for all of them.
+// wakes has n events committed one after the other, and fails if a reader of another process is not told of each of
+// them, a minute for all of them.
 func wakes(t *testing.T, url string, reads, writes *db.DB, n int) {
 	t.Helper()
 	late := time.NewTimer(time.Minute)
@@ -92,8 +93,8 @@ func wakes(t *testing.T, url string, reads, writes *db.DB, n int) {
 	}
 }
 
-// TestNewsOfAnother: what one process commits wakes a reader of another one. What that looks for by itself, each second,
-// would be too late.
+// TestNewsOfAnother: what one process commits wakes a reader of another one. What that looks for by itself, each
+// second, would be too late.
 func TestNewsOfAnother(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
@@ -103,8 +104,8 @@ func TestNewsOfAnother(t *testing.T) {
 	wakes(t, url, reads, writes, 100)
 }
 
-// TestNewsOfSilence: a process that can't notify, or does not live to, is looked after each second. The log has one line
-// of that.
+// TestNewsOfSilence: a process that can't notify, or does not live to, is looked after each second. The log has one
+// line of that.
 func TestNewsOfSilence(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)

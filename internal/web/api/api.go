@@ -116,7 +116,8 @@ func newServer(o Options) *server {
 	setHumaHooks()
 	s := &server{
 		received: o.Received,
-		live:     o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health, usage: o.Usage, webhooks: o.Webhooks, vocabularies: o.Vocabularies,
+		live:     o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health,
+		usage: o.Usage, webhooks: o.Webhooks, vocabularies: o.Vocabularies,
 		nodes: o.Nodes, events: o.Events, form: o.EventForm,
 		signing: o.Viewers.Signing, restrictions: o.Viewers.Restrictions, drm: o.Viewers.DRM, audit: o.Callers.Audit, limits: o.Callers.Limits, clients: o.Callers.Clients,
 		now: o.Now, log: o.Logger, name: o.ServiceName, public: o.PublicURL, mux: http.NewServeMux(),

@@ -18,22 +18,23 @@ type Nodes interface {
 // Node is one process of the service.
 type Node struct {
 	Name         string   `json:"name" doc:"What --node-id gives, or a UUID." example:"ingest-1"`
-	Status       string   `json:"status" enum:"alive,gone" doc:"gone: it has ended, or has not been heard of for some seconds."`
+	Status       string   `json:"status" enum:"alive,gone" doc:"gone: it has ended or no longer responds."`
 	Version      string   `json:"version,omitempty"`
 	Roles        []string `json:"roles" example:"[\"all\"]"`
 	AdvertiseURL string   `json:"advertise_url,omitempty" doc:"How other nodes reach it; absent when they can't."`
 	Streams      int      `json:"live_streams" minimum:"0" doc:"How many live streams are broadcast from it."`
 	Viewers      int      `json:"viewers" minimum:"0" doc:"How many watch at it."`
-	CPULoad      float64  `json:"cpu_load" minimum:"0" doc:"Load of its machine over the last minute, per processor: 1 is all of them busy."`
-	StartedAt    string   `json:"started_at,omitempty" doc:"Seconds since the Unix epoch, on the database's clock." example:"1609869152"`
-	LastSeenAt   string   `json:"last_seen_at,omitempty" doc:"Seconds since the Unix epoch, on the database's clock." example:"1609869152"`
+	CPULoad      float64  `json:"cpu_load" minimum:"0" doc:"Load of its machine in a minute, per processor: 1 is full."`
+	StartedAt    string   `json:"started_at,omitempty" doc:"Unix time, in seconds." example:"1609869152"`
+	LastSeenAt   string   `json:"last_seen_at,omitempty" doc:"Unix time, in seconds." example:"1609869152"`
 }
 
 func (s *server) routeNodes() {
 	handle(s, route{
-		method: http.MethodGet, path: "/system/v1/nodes", id: "list-nodes", tag: nodeTag, permission: access.InstallationRead,
-		summary: "List nodes",
-		text:    "By name; one that is gone is listed for a day. " + installationText,
+		method: http.MethodGet, path: "/system/v1/nodes", id: "list-nodes", tag: nodeTag,
+		permission: access.InstallationRead,
+		summary:    "List nodes",
+		text:       "By name; one that is gone is listed for a day. " + installationText,
 	}, s.listNodes)
 }
 

@@ -61,6 +61,7 @@ var permissionOf = map[string]string{
 
 	"list-environments": access.InstallationRead, "get-environment": access.InstallationRead, "create-environment": access.InstallationWrite,
 	"update-environment": access.InstallationWrite, "create-environment-access-token": access.InstallationWrite,
+	"list-nodes": access.InstallationRead,
 }
 
 // operations are those of the document that are supported, by their IDs, with their methods and paths.

@@ -37,7 +37,8 @@ func TestNodesPage(t *testing.T) {
 	closedPage(t, w)
 	body := w.Body.String()
 	for _, want := range []string{
-		"1 of 2 alive", `<span class="state ok">Alive</span>`, `<span class="state off">Gone</span>`, "25%", "</span>31<", "1.2",
+		"1 of 2 alive", `<span class="state ok">Alive</span>`, `<span class="state off">Gone</span>`,
+		"25%", "</span>31<", "1.2",
 		"of an earlier version", "&lt;script&gt;", `aria-current="page">Nodes</a>`,
 	} {
 		if w.Code != http.StatusOK || !strings.Contains(body, strings.ReplaceAll(want, "</span>31<", "</span>31<")) {
