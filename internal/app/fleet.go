@@ -32,8 +32,8 @@ type fleet struct {
 	owners   *owners           // who has which live stream
 }
 
-// state is what /readyz says of it, in lines; empty: this node serves alone. Viewers are served whatever it is.
-func (f *fleet) state() string {
+// reachability is what /readyz says of it, in lines; empty: this node serves alone. Viewers are served whatever it is.
+func (f *fleet) reachability() string {
 	if f.reach == nil {
 		return ""
 	}
@@ -218,7 +218,7 @@ func (r *reach) URL() string {
 // meant for this node. What does not respond may come later, as a load balancer.
 func (r *reach) first(ctx context.Context) error {
 	err := r.call(ctx)
-	switch internode.CodeOf(err) {
+	switch internode.CodeOf(err) { //nolint:exhaustive // all others may pass
 	case internode.OtherNode, internode.ForeignKey, internode.OtherSchema, internode.Protocol, internode.Unproven:
 		return fmt.Errorf("check advertise-url %s: %w", r.url, err)
 	default:

@@ -42,7 +42,7 @@ func (n *node) ready() *readiness {
 	storage := func(ctx context.Context) error { return reachable(ctx, n.blob) }
 	return &readiness{
 		needs: []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}},
-		also:  n.fleet.state, log: n.log,
+		also:  n.reachability, log: n.log,
 	}
 }
 

@@ -182,7 +182,7 @@ func (c *Client) Hello(ctx context.Context, to Peer) (Greeting, error) {
 	if err != nil {
 		return Greeting{}, fmt.Errorf("say hello: %w", err)
 	}
-	res, sig, err := c.send(ctx, to, r)
+	res, sig, err := c.send(ctx, to, r) //nolint:bodyclose // read closes it
 	if err != nil {
 		return Greeting{}, err
 	}

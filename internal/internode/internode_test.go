@@ -70,7 +70,7 @@ func start(t *testing.T, name id.Node, k internode.Key, schema int64) *node {
 	n.Server = internode.NewServer(internode.ServerOptions{Key: k, Self: n.self, Now: n.clock.now, Logger: log})
 	n.client = internode.NewClient(internode.ClientOptions{Key: k, Self: n.self, Now: n.clock.now, Logger: log})
 	t.Cleanup(n.client.Close)
-	ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is there at once
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,11 +127,11 @@ func TestNodesSpeak(t *testing.T) {
 		t.Errorf("hello: %+v, %v", g, err)
 	}
 	for range 20 {
-		res, err := a.client.Do(t.Context(), b.peer(), get(t, "/part/4?x=1&y=%2F"))
-		if err != nil {
-			t.Fatal(err)
+		part, failed := a.client.Do(t.Context(), b.peer(), get(t, "/part/4?x=1&y=%2F"))
+		if failed != nil {
+			t.Fatal(failed)
 		}
-		if got := text(t, res); got != "HTTP/2.0 4 x=1&y=%2F of a" {
+		if got := text(t, part); got != "HTTP/2.0 4 x=1&y=%2F of a" {
 			t.Errorf("got %q", got)
 		}
 	}
@@ -181,7 +181,7 @@ func TestCheck(t *testing.T) {
 // nobody is an address where nothing listens.
 func nobody(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is there at once
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func (q *quiet) warn(ctx context.Context, kind, line string, args ...any) {
 	if more > 0 {
 		args = append(args, "not_logged", more)
 	}
-	q.log.WarnContext(ctx, line, args...)
+	q.log.WarnContext(ctx, line, args...) //nolint:sloglint // its callers have it constant
 }
 
 func (q *quiet) may(kind string) (more int, ok bool) {

@@ -96,10 +96,10 @@ func (e *Error) Error() string {
 	case Certificate:
 		return withCause("the certificate of "+who+" can't be verified", e.Err) + ": it has to be for the host of " +
 			"the URL, and of an authority in internal-tls-ca"
-	default:
-		return withCause("nothing responds at "+who, e.Err) + ": look whether the node " +
-			"runs, whether the way is open, and whether the URL should begin with https or http"
+	case Unreachable:
 	}
+	return withCause("nothing responds at "+who, e.Err) + ": check that the node runs, that the network lets " +
+		"requests through, and whether the URL should begin with https or http"
 }
 
 func (e *Error) stranger(who string) string {

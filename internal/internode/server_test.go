@@ -3,6 +3,7 @@ package internode
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -39,7 +40,7 @@ func newRig(log io.Writer) *rig {
 
 // ask serves a request with a signature for another one.
 func (r *rig) ask(method, target, body, authorization string) *http.Response {
-	q := httptest.NewRequest(method, target, strings.NewReader(body))
+	q := httptest.NewRequestWithContext(context.Background(), method, target, strings.NewReader(body))
 	if body == "" {
 		q.Body, q.ContentLength = http.NoBody, 0
 	}
@@ -266,7 +267,7 @@ func FuzzSignature(f *testing.F) {
 // BenchmarkAuthenticate is what the signature of a GET costs who serves it.
 func BenchmarkAuthenticate(b *testing.B) {
 	r := newRig(io.Discard)
-	q := httptest.NewRequest(http.MethodGet, "/edge/1234/segment/17/part/3", http.NoBody)
+	q := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/edge/1234/segment/17/part/3", http.NoBody)
 	q.Header.Set("Authorization", r.key.sign(fresh(), "GET", q.RequestURI))
 	b.ReportAllocs()
 	for b.Loop() {

@@ -52,7 +52,7 @@ func newSigner(k Key) *signer {
 
 // mac is HMAC-SHA-256 in hexadecimal digits. What is signed begins with its kind, so that none passes for another.
 func (s *signer) mac(text string) string {
-	m := s.macs.Get().(hash.Hash) //nolint:errcheck,forcetypeassert // the pool has nothing else
+	m := s.macs.Get().(hash.Hash) //nolint:forcetypeassert // the pool has nothing else
 	defer s.macs.Put(m)
 	m.Reset()
 	_, _ = m.Write([]byte(text)) // never fails

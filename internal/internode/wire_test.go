@@ -74,7 +74,7 @@ func TestStrangers(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s.URL
 	}
-	closes, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is there at once
+	closes, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestStrangers(t *testing.T) {
 func TestLargeHeaders(t *testing.T) {
 	t.Parallel()
 	b := start(t, "b", key(1), 7)
-	c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://")) //nolint:noctx // it is there
+	c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestVanishedPeer(t *testing.T) {
 		close(asked)
 		<-r.Context().Done()
 	}))
-	ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is there at once
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestVanishedPeer(t *testing.T) {
 		if err != nil {
 			return
 		}
-		out, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://")) //nolint:noctx // it is there
+		out, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
 		if err != nil {
 			t.Error(err)
 			return

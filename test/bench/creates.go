@@ -111,13 +111,13 @@ func (b *bench) database(ctx context.Context) (address string, drop func() error
 	}
 	name := "bench_" + strings.ToLower(rand.Text())
 	execute := func(ctx context.Context, statement string) error {
-		conn, err := pgx.Connect(ctx, b.postgres)
-		if err == nil {
-			_, err = conn.Exec(ctx, statement)
-			err = errors.Join(err, conn.Close(ctx))
+		conn, failed := pgx.Connect(ctx, b.postgres)
+		if failed == nil {
+			_, failed = conn.Exec(ctx, statement)
+			failed = errors.Join(failed, conn.Close(ctx))
 		}
-		if err != nil {
-			return fmt.Errorf("ask PostgreSQL: %w", err)
+		if failed != nil {
+			return fmt.Errorf("ask PostgreSQL: %w", failed)
 		}
 		return nil
 	}

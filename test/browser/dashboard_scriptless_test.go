@@ -1,6 +1,7 @@
 package browser_test
 
 import (
+	"maps"
 	"net/http"
 	"testing"
 
@@ -114,15 +115,13 @@ func filledDashboard(t *testing.T, b *browser.Browser, s *rig.Server) map[string
 	p.Close(t)
 	stream, asset := "/dashboard/live/"+live.Text("id"), "/dashboard/assets/"+film
 	pages := dashboardPages(stream, asset)
-	for name, path := range map[string]string{
+	maps.Copy(pages, map[string]string{
 		"growing": "/dashboard/assets/" + s.Live(t, live.Text("id")).Text("active_asset_id"),
 		"track":   asset + "/tracks/" + track, "asset-delete": asset + "/delete", "end": stream + "/end",
 		"webhook": "/dashboard/webhooks/" + hook, "webhook-edit": "/dashboard/webhooks/" + hook + "/edit",
 		"webhook-delete": "/dashboard/webhooks/" + hook + "/delete",
 		"restricted":     "/dashboard/settings/restrictions/" + limit,
-	} {
-		pages[name] = path
-	}
+	})
 	return pages
 }
 

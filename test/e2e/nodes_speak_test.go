@@ -49,7 +49,7 @@ func failedStart(t *testing.T, beside *rig.Server, args ...string) string {
 // relay passes connections to an address on to another one until the test ends.
 func relay(t *testing.T, from, to string) {
 	t.Helper()
-	ln, err := net.Listen("tcp", from) //nolint:noctx // it is there at once
+	ln, err := net.Listen("tcp", from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func relay(t *testing.T, from, to string) {
 			}
 			go func() {
 				defer func() { _ = in.Close() }()
-				out, err := net.Dial("tcp", to) //nolint:noctx // it ends with the server
+				out, err := net.Dial("tcp", to)
 				if err != nil {
 					return
 				}

@@ -26,7 +26,7 @@ func (p viewing) chunk(ctx context.Context, rendition string, r hls.Resource) (B
 	if c == (Clip{}) {
 		return p.Chunk(ctx, rendition, r)
 	}
-	if err := p.covered(ctx, rendition, r, c); err != nil {
+	if err = p.covered(ctx, rendition, r, c); err != nil {
 		return Body{}, err
 	}
 	b, err := p.Chunk(ctx, rendition, r)

@@ -117,7 +117,7 @@ func (e *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx)
 	}
 	defer func() { _ = conn.Close() }() // gives it back to the pool
 	var raw *pgx.Conn
-	if err := conn.Raw(func(driverConn any) error {
+	if err = conn.Raw(func(driverConn any) error {
 		std, ok := driverConn.(reachedConn)
 		if !ok {
 			return fmt.Errorf("connection is a %T", driverConn)

@@ -62,16 +62,17 @@ func lookForEvents(ctx context.Context, q querier) (last int64, some bool, err e
 // committed by then. It gives the last sequence.
 func number(ctx context.Context, q querier) (last int64, err error) {
 	err = pgx.BeginFunc(ctx, q, func(t pgx.Tx) error {
-		if err := t.QueryRow(ctx, "SELECT last FROM event_cursor WHERE one = 1 FOR UPDATE").Scan(&last); err != nil {
-			return err
+		row := t.QueryRow(ctx, "SELECT last FROM event_cursor WHERE one = 1 FOR UPDATE")
+		if failed := row.Scan(&last); failed != nil {
+			return failed
 		}
-		done, err := t.Exec(ctx, numberCommitted, last)
-		if err != nil {
-			return err
+		done, failed := t.Exec(ctx, numberCommitted, last)
+		if failed != nil {
+			return failed
 		}
 		last += done.RowsAffected()
-		_, err = t.Exec(ctx, "UPDATE event_cursor SET last = $1 WHERE one = 1", last)
-		return err
+		_, failed = t.Exec(ctx, "UPDATE event_cursor SET last = $1 WHERE one = 1", last)
+		return failed
 	})
 	return last, wrapped("number events", err)
 }
