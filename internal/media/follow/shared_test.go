@@ -66,7 +66,8 @@ func TestCoalesced(t *testing.T) {
 		}
 		synctest.Wait() // the change is known
 		for range viewers {
-			if _, err := v.Playlist(t.Context(), timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false); err != nil {
+			r := playback.Reload{MSN: -1, Part: -1}
+			if _, err := v.Playlist(t.Context(), timeline.MainVideo, r, false); err != nil {
 				t.Error(err)
 			}
 		}
@@ -102,7 +103,8 @@ func TestHint(t *testing.T) {
 		v := view(t, f, playback.Watch{})
 		reload := func(msn int64, part int) {
 			t.Helper()
-			if _, err := v.Playlist(t.Context(), timeline.MainVideo, playback.Reload{MSN: msn, Part: part}, false); err != nil {
+			r := playback.Reload{MSN: msn, Part: part}
+			if _, err := v.Playlist(t.Context(), timeline.MainVideo, r, false); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -161,8 +163,8 @@ func TestMemory(t *testing.T) {
 	})
 }
 
-// TestUnwatched: half a minute after the last viewer nothing is kept of a broadcast, and its owner is asked for nothing;
-// who comes then finds it again.
+// TestUnwatched: half a minute after the last viewer nothing is kept of a broadcast, and its owner is asked for
+// nothing; who comes then finds it again.
 func TestUnwatched(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +191,7 @@ func TestUnwatched(t *testing.T) {
 		time.Sleep(time.Minute)
 		after, _ := n.count(wire.Changes, "")
 		if f.Following() != 0 || f.Kept() != 0 || after != before {
-			t.Errorf("%d are followed, %d bytes kept, and the owner was asked %d times", f.Following(), f.Kept(), after-before)
+			t.Errorf("%d are followed, %d bytes kept, the owner asked %d times", f.Following(), f.Kept(), after-before)
 		}
 		ask()
 		if f.Following() != 1 {
@@ -208,7 +210,9 @@ func TestMetered(t *testing.T) {
 		s.publish(16)
 		n := newNode("run", s)
 		all := &fleet{nodes: map[string]*node{"a": n}, has: "a"}
-		f := follow.New(follow.Options{Peer: all, Directory: all, Meter: &here, Bytes: 1 << 20, Now: time.Now, Logger: quiet()})
+		f := follow.New(follow.Options{
+			Peer: all, Directory: all, Meter: &here, Bytes: 1 << 20, Now: time.Now, Logger: quiet(),
+		})
 		defer f.Close()
 		v := view(t, f, playback.Watch{})
 		for range 3 { // the last two are kept
