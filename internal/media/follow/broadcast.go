@@ -85,13 +85,7 @@ func (b *broadcast) touch() {
 func (b *broadcast) follow() {
 	defer b.f.forget(b)
 	for b.isWatched() {
-		ctx, cancel := context.WithTimeoutCause(b.ctx, prompt, errSilent())
-		r, err := b.f.ask(ctx, b.owner.Node, b.of(), wire.Ask{What: wire.Changes, Revision: b.newest()}, wire.MaxShort)
-		cancel()
-		var c wire.Change
-		if err == nil {
-			c, err = wire.Decode[wire.Change](r.data)
-		}
+		c, err := b.change()
 		if err != nil {
 			b.lose(err)
 			return
@@ -99,6 +93,21 @@ func (b *broadcast) follow() {
 		b.changed(c)
 	}
 	b.end(fault.New(fault.Unavailable, "nobody has asked for this for a while: ask again"))
+}
+
+// change waits for the next change.
+func (b *broadcast) change() (c wire.Change, err error) {
+	ctx, cancel := context.WithTimeoutCause(b.ctx, prompt, errSilent())
+	defer cancel()
+	known := b.newest()
+	r, err := b.f.ask(ctx, b.owner.Node, b.of(), wire.Ask{What: wire.Changes, Revision: known}, wire.MaxShort)
+	if err == nil {
+		c, err = wire.Decode[wire.Change](r.data)
+	}
+	if err == nil && c.Revision < known { // it would say so again and again
+		err = fault.New(fault.Internal, "the node that has the live stream tells of changes of the past")
+	}
+	return c, err
 }
 
 func (b *broadcast) isWatched() bool {

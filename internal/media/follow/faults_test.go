@@ -100,12 +100,12 @@ func TestNextGeneration(t *testing.T) {
 		}
 		list()
 		next := newStudio(true, 1)
-		next.publish(20)
+		next.publish(32) // as many revisions
 		n.mu.Lock()
 		n.current = next
 		n.mu.Unlock()
 		time.Sleep(2 * time.Second)
-		if got := list(); !strings.Contains(got, "v/1-4.m4s") || strings.Contains(got, "v/7.m4s") {
+		if got := list(); !strings.Contains(got, "v/1-7.m4s") || strings.Contains(got, "v/7.m4s") {
 			t.Errorf("of the next generation:\n%s", got)
 		}
 		other := newStudio(true, 0)
@@ -237,6 +237,26 @@ func TestLies(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestChangesOfThePast: an owner that tells of changes of the past is not asked again and again.
+func TestChangesOfThePast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudio(true, 0)
+		s.publish(16)
+		f, n, _ := pair(t, s, 64<<20)
+		n.is(lie(wire.Changes, func(r *httptest.ResponseRecorder) {
+			r.Body.Reset()
+			r.Body.WriteString(`{"Revision":1}`)
+			r.Header().Set("Content-Length", "14")
+		})(n))
+		view(t, f, playback.Watch{})
+		time.Sleep(5 * time.Second)
+		if times, _ := n.count(wire.Changes, ""); times != 1 || f.Following() != 0 {
+			t.Errorf("the owner was asked %d times, and %d broadcasts are followed", times, f.Following())
+		}
+	})
 }
 
 // TestLiesOfAbout: a description of another broadcast, or none, is refused.

@@ -92,6 +92,38 @@ func TestCoalesced(t *testing.T) {
 	})
 }
 
+// TestTrue: a playlist that is kept is given until something changes that it shows, be it in another rendition; then the
+// owner is asked.
+func TestTrue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudio(true, 0)
+		s.publish(16)
+		f, n, _ := pair(t, s, 64<<20)
+		v := view(t, f, playback.Watch{})
+		list := func(v playback.Live) string {
+			t.Helper()
+			text, err := v.Playlist(t.Context(), timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text.Data)
+		}
+		list(v)
+		list(v)
+		if times, _ := n.count(wire.Playlist, ""); times != 1 {
+			t.Errorf("the owner was asked %d times, and nothing had changed", times)
+		}
+		s.Edge.Begin(timeline.MainAudio, timeline.Mark{Start: time.Unix(1e9+8, 0)}, 0, 900000+4*180000)
+		s.Edge.Part(timeline.MainAudio, []byte("sound"), 45000, true)
+		synctest.Wait()
+		got, want := list(v), list(s.View(playback.Watch{}))
+		if got != want || !strings.Contains(got, "LAST-MSN=4,LAST-PART=0") {
+			t.Errorf("after the sound has gone on:\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
 // TestHint: the part that comes next is asked for before any viewer does, while viewers take parts of that rendition;
 // and no longer.
 func TestHint(t *testing.T) {
