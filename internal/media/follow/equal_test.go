@@ -197,3 +197,42 @@ func blocking(t *testing.T) {
 		}
 	}
 }
+
+// TestReached: a playlist says of itself which requests it is the response to, as its edge does.
+func TestReached(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudio(true, 0)
+		s.publish(12)
+		waited, at := 0, 0
+		for range 9 {
+			for _, rendition := range []string{timeline.MainVideo, "t1"} {
+				now, err := s.View(playback.Watch{}).Playlist(t.Context(), rendition, playback.Reload{MSN: -1, Part: -1}, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for msn := range int64(8) {
+					for part := -1; part < 8; part++ {
+						r, began := playback.Reload{MSN: msn, Part: part}, time.Now()
+						if _, err = s.View(playback.Watch{}).Playlist(t.Context(), rendition, r, false); err != nil {
+							continue // too far
+						}
+						reached := time.Since(began) == 0
+						if got := now.At.Reached(r); got != reached {
+							t.Errorf("%s with %d segments and %d parts: %+v: %t", rendition, s.msn, s.part, r, got)
+						}
+						if reached {
+							at++
+						} else {
+							waited++
+						}
+					}
+				}
+			}
+			s.publish(1)
+		}
+		if waited < 20 || at < 100 {
+			t.Errorf("%d were to wait, and %d were not", waited, at)
+		}
+	})
+}
