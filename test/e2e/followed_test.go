@@ -114,7 +114,8 @@ func listedURIs(text string) (uris []string) {
 		line = strings.TrimSpace(line)
 		_, quoted, attribute := strings.Cut(line, `URI="`)
 		switch {
-		case line == "", strings.HasPrefix(line, "#EXT-X-PRELOAD-HINT"), strings.HasPrefix(line, "#EXT-X-RENDITION-REPORT"):
+		case line == "", strings.HasPrefix(line, "#EXT-X-PRELOAD-HINT"),
+			strings.HasPrefix(line, "#EXT-X-RENDITION-REPORT"):
 		case attribute:
 			uri, _, _ := strings.Cut(quoted, `"`)
 			uris = append(uris, uri)

@@ -207,14 +207,15 @@ func TestReached(t *testing.T) {
 		waited, at := 0, 0
 		for range 9 {
 			for _, rendition := range []string{timeline.MainVideo, "t1"} {
-				now, err := s.View(playback.Watch{}).Playlist(t.Context(), rendition, playback.Reload{MSN: -1, Part: -1}, false)
+				v := s.View(playback.Watch{})
+				now, err := v.Playlist(t.Context(), rendition, playback.Reload{MSN: -1, Part: -1}, false)
 				if err != nil {
 					t.Fatal(err)
 				}
 				for msn := range int64(8) {
 					for part := -1; part < 8; part++ {
 						r, began := playback.Reload{MSN: msn, Part: part}, time.Now()
-						if _, err = s.View(playback.Watch{}).Playlist(t.Context(), rendition, r, false); err != nil {
+						if _, err = v.Playlist(t.Context(), rendition, r, false); err != nil {
 							continue // too far
 						}
 						reached := time.Since(began) == 0

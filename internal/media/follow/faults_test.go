@@ -199,7 +199,9 @@ func TestLies(t *testing.T) {
 		"a segment of no length": {lie(wire.Chunk, func(r *httptest.ResponseRecorder) {
 			r.Header().Del("Content-Length")
 		}), chunk, fault.Internal},
-		"a segment of a terabyte":   {lie(wire.Chunk, header("Content-Length", "1000000000000")), chunk, fault.Internal},
+		"a segment of a terabyte": {
+			lie(wire.Chunk, header("Content-Length", "1000000000000")), chunk, fault.Internal,
+		},
 		"garbage beside a segment":  {lie(wire.Chunk, header(wire.MediaHeader, "{{")), chunk, fault.Internal},
 		"garbage beside a playlist": {lie(wire.Playlist, header(wire.ListedHeader, "")), playlist, fault.Internal},
 		"a playlist of the past": {lie(wire.Playlist, header(wire.ListedHeader, `{"At":{"Revision":1}}`)), playlist,

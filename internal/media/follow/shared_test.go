@@ -92,8 +92,8 @@ func TestCoalesced(t *testing.T) {
 	})
 }
 
-// TestTrue: a playlist that is kept is given until something changes that it shows, be it in another rendition; then the
-// owner is asked.
+// TestTrue: a playlist that is kept is given until something changes that it shows, be it in another rendition; then
+// the owner is asked.
 func TestTrue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
