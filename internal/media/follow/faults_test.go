@@ -313,6 +313,10 @@ func TestManyWait(t *testing.T) {
 		); err != nil {
 			t.Errorf("at the owner: %v", err)
 		}
+		time.Sleep(10 * time.Second)
+		if f.Following() != 1 {
+			t.Error("the broadcast is not followed any more")
+		}
 	})
 }
 

@@ -67,8 +67,9 @@ const (
 	prompt = 4 * time.Second
 	// refrain is how long an owner that did not respond is not asked again for a broadcast.
 	refrain = time.Second
-	// mostAsked is how many requests to one owner may be under way at a time. It serves a thousand, on one connection.
-	mostAsked = 900
+	// mostAsked is how many requests to one owner may be under way at a time, and mostOfOne how many of its broadcasts are
+	// followed, each of which has one request under way beside those. It serves a thousand, on one connection.
+	mostAsked, mostOfOne = 700, 290
 	// mostFollowed is how many broadcasts are followed at a time.
 	mostFollowed = 5000
 )
@@ -232,7 +233,7 @@ func (f *Follower) follow(s id.LiveStream, owner Owner, about wire.Description) 
 	switch {
 	case f.closed:
 		return nil, nil, fault.New(fault.Unavailable, "the service is stopping: ask again in a moment")
-	case len(f.all) >= mostFollowed:
+	case len(f.all) >= mostFollowed || f.of(owner.Node.ID) >= mostOfOne:
 		return nil, nil, fault.New(fault.TooMany, "this node follows as many live streams as it can: ask again later")
 	}
 	b = newBroadcast(f, s, owner, about)
@@ -247,6 +248,16 @@ func (f *Follower) follow(s id.LiveStream, owner Owner, about wire.Description) 
 		}
 	})
 	return b, old, nil
+}
+
+// of counts the broadcasts of a node that are followed. Called with the lock.
+func (f *Follower) of(n id.Node) (count int) {
+	for _, b := range f.all {
+		if b.owner.Node.ID == n {
+			count++
+		}
+	}
+	return count
 }
 
 // forget takes a broadcast out of those that are followed.
