@@ -46,7 +46,9 @@ func (film) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) {
 	return &hls.Tiles{Width: 16, Height: 9, Columns: 2, Rows: 1, Images: []hls.Tiled{sheet}}, nil
 }
 
-func (film) Earlier(context.Context, string) (playback.Presentation, error) { return nil, nil }
+func (film) Earlier(context.Context, string) (playback.Presentation, error) {
+	return nil, fault.New(fault.NotFound, "there is no earlier broadcast")
+}
 
 func (film) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
 	m := &hls.Multivariant{Renditions: []hls.Rendition{

@@ -355,7 +355,9 @@ func (s *stream) File(context.Context, string) (playback.File, error) {
 }
 
 // Earlier implements playback.Presentation.
-func (s *stream) Earlier(context.Context, string) (playback.Presentation, error) { return nil, nil }
+func (s *stream) Earlier(context.Context, string) (playback.Presentation, error) {
+	return nil, fault.New(fault.NotFound, "there is no earlier broadcast")
+}
 
 // Master implements playback.Source.
 func (s *stream) Master(context.Context, string, string, string) (playback.File, error) {

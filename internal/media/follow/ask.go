@@ -27,10 +27,13 @@ const patience = 45 * time.Second
 // ask sends one request to a node, and takes at most so many bytes. Errors are faults: those of the owner keep their
 // kind.
 func (f *Follower) ask(ctx context.Context, to Node, of wire.Of, a wire.Ask, most int64) (response, error) {
-	if !f.enter(to.ID) {
-		return response{}, fault.New(fault.TooMany, "too much is asked of the node that has the live stream: ask again in a moment")
+	if a.What != wire.Changes { // which has a place of its own
+		if !f.enter(to.ID) {
+			return response{}, fault.New(fault.TooMany,
+				"too much is asked of the node that has the live stream: ask again in a moment")
+		}
+		defer f.leave(to.ID)
 	}
-	defer f.leave(to.ID)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent())
 	defer cancel()
 	target, err := url.Parse(a.Target(of))
@@ -90,7 +93,8 @@ func silent(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); fault.Is(cause, fault.Unavailable) {
 		return cause
 	}
-	return fault.Wrap(fault.Unavailable, err, "the node that has the live stream does not respond: ask again in a moment")
+	return fault.Wrap(fault.Unavailable, err,
+		"the node that has the live stream does not respond: ask again in a moment")
 }
 
 // enter takes one of the places for requests to a node.

@@ -41,7 +41,8 @@ func newBroadcast(f *Follower, s id.LiveStream, owner Owner, about wire.Descript
 			ID: string(about.Asset), Environment: string(owner.Environment), LiveStream: string(s),
 		}),
 	}
-	b.ctx, b.cease = context.WithCancelCause(context.Background()) //nolint:forbidigo // it outlives the viewer that asked first
+	// It outlives the viewer that asked first.
+	b.ctx, b.cease = context.WithCancelCause(context.Background()) //nolint:forbidigo // see above
 	return b
 }
 
@@ -84,13 +85,7 @@ func (b *broadcast) touch() {
 func (b *broadcast) follow() {
 	defer b.f.forget(b)
 	for b.isWatched() {
-		ctx, cancel := context.WithTimeoutCause(b.ctx, prompt, errSilent())
-		r, err := b.f.ask(ctx, b.owner.Node, b.of(), wire.Ask{What: wire.Changes, Revision: b.newest()}, wire.MaxShort)
-		cancel()
-		var c wire.Change
-		if err == nil {
-			c, err = wire.Decode[wire.Change](r.data)
-		}
+		c, err := b.change()
 		if err != nil {
 			b.lose(err)
 			return
@@ -98,6 +93,21 @@ func (b *broadcast) follow() {
 		b.changed(c)
 	}
 	b.end(fault.New(fault.Unavailable, "nobody has asked for this for a while: ask again"))
+}
+
+// change waits for the next change.
+func (b *broadcast) change() (c wire.Change, err error) {
+	ctx, cancel := context.WithTimeoutCause(b.ctx, prompt, errSilent())
+	defer cancel()
+	known := b.newest()
+	r, err := b.f.ask(ctx, b.owner.Node, b.of(), wire.Ask{What: wire.Changes, Revision: known}, wire.MaxShort)
+	if err == nil {
+		c, err = wire.Decode[wire.Change](r.data)
+	}
+	if err == nil && c.Revision < known { // it would say so again and again
+		err = fault.New(fault.Internal, "the node that has the live stream tells of changes of the past")
+	}
+	return c, err
 }
 
 func (b *broadcast) isWatched() bool {
@@ -141,7 +151,8 @@ func (b *broadcast) lose(err error) {
 		return
 	}
 	b.f.opt.Directory.Lost(b.stream)
-	b.f.opt.Logger.Info("a broadcast is not followed any more", "live_stream", b.stream, "node", b.owner.Node.ID, "error", err)
+	b.f.opt.Logger.Info("a broadcast is not followed any more", "live_stream", b.stream, "node", b.owner.Node.ID,
+		"error", err)
 	b.end(fault.Wrap(fault.Unavailable, err,
 		"the node that had the live stream does not respond, or has it no more: ask again in a moment"))
 }

@@ -80,10 +80,3 @@ func (c *calls[K, V]) run(ctx context.Context, k K, d *call[V], ask func(context
 	c.mu.Unlock()
 	close(d.done)
 }
-
-// count is how many calls are under way.
-func (c *calls[K, V]) count() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.all)
-}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +36,8 @@ func said(v any, err error) string {
 func all(ctx context.Context, v playback.Live) map[string]string {
 	out := map[string]string{}
 	clips := map[string]playback.Clip{
-		"": {}, " by seconds": {From: 2, To: 5}, " by day": {Begin: time.Unix(1e9+2, 0).UTC(), End: time.Unix(1e9+5, 5e8).UTC()},
+		"": {}, " by seconds": {From: 2, To: 5},
+		" by day":     {Begin: time.Unix(1e9+2, 0).UTC(), End: time.Unix(1e9+5, 5e8).UTC()},
 		" of nothing": {Begin: time.Unix(2e9, 0).UTC()},
 	}
 	for name, c := range clips {
@@ -54,7 +56,7 @@ func all(ctx context.Context, v playback.Live) map[string]string {
 				}
 			}
 		}
-		for _, name := range []string{"init-0.mp4", "init-1.mp4", "0.m4s", "3.m4s", "4.1.m4s", "3.vtt", "4.9.m4s", "2-3.m4s"} {
+		for name := range strings.FieldsSeq("init-0.mp4 init-1.mp4 0.m4s 3.m4s 4.1.m4s 3.vtt 4.9.m4s 2-3.m4s") {
 			res, _ := hls.ParseResource(name)
 			b, err := v.Chunk(ctx, r, res)
 			b.Watched.Of = nil // each node counts what it sends
@@ -194,4 +196,44 @@ func blocking(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestReached: a playlist says of itself which requests it is the response to, as its edge does.
+func TestReached(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudio(true, 0)
+		s.publish(12)
+		waited, at := 0, 0
+		for range 9 {
+			for _, rendition := range []string{timeline.MainVideo, "t1"} {
+				v := s.View(playback.Watch{})
+				now, err := v.Playlist(t.Context(), rendition, playback.Reload{MSN: -1, Part: -1}, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for msn := range int64(8) {
+					for part := -1; part < 8; part++ {
+						r, began := playback.Reload{MSN: msn, Part: part}, time.Now()
+						if _, err = v.Playlist(t.Context(), rendition, r, false); err != nil {
+							continue // too far
+						}
+						reached := time.Since(began) == 0
+						if got := now.At.Reached(r); got != reached {
+							t.Errorf("%s with %d segments and %d parts: %+v: %t", rendition, s.msn, s.part, r, got)
+						}
+						if reached {
+							at++
+						} else {
+							waited++
+						}
+					}
+				}
+			}
+			s.publish(1)
+		}
+		if waited < 20 || at < 100 {
+			t.Errorf("%d were to wait, and %d were not", waited, at)
+		}
+	})
 }

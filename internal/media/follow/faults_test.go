@@ -100,12 +100,12 @@ func TestNextGeneration(t *testing.T) {
 		}
 		list()
 		next := newStudio(true, 1)
-		next.publish(20)
+		next.publish(32) // as many revisions
 		n.mu.Lock()
 		n.current = next
 		n.mu.Unlock()
 		time.Sleep(2 * time.Second)
-		if got := list(); !strings.Contains(got, "v/1-4.m4s") || strings.Contains(got, "v/7.m4s") {
+		if got := list(); !strings.Contains(got, "v/1-7.m4s") || strings.Contains(got, "v/7.m4s") {
 			t.Errorf("of the next generation:\n%s", got)
 		}
 		other := newStudio(true, 0)
@@ -133,9 +133,12 @@ func TestNextGeneration(t *testing.T) {
 	})
 }
 
+// breaker is what is wrong with a node; see node.
+type breaker func(http.ResponseWriter, *http.Request) bool
+
 // lie replaces a response for a path by another one.
-func lie(what wire.What, change func(*httptest.ResponseRecorder)) func(n *node) func(http.ResponseWriter, *http.Request) bool {
-	return func(n *node) func(http.ResponseWriter, *http.Request) bool {
+func lie(what wire.What, change func(*httptest.ResponseRecorder)) func(n *node) breaker {
+	return func(n *node) breaker {
 		return func(w http.ResponseWriter, r *http.Request) bool {
 			if !strings.HasPrefix(r.URL.Path, wire.Prefix+string(what)) {
 				return false
@@ -174,21 +177,33 @@ func TestLies(t *testing.T) {
 		_, err := v.Multivariant(ctx, playback.Clip{})
 		return err
 	}
+	footage := func(ctx context.Context, v playback.Live) error {
+		_, err := v.Footage(ctx)
+		return err
+	}
 	playlist := func(ctx context.Context, v playback.Live) error {
 		_, err := v.Playlist(ctx, timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false)
 		return err
 	}
 	for name, tt := range map[string]struct {
-		lie func(*node) func(http.ResponseWriter, *http.Request) bool
+		lie func(*node) breaker
 		ask func(context.Context, playback.Live) error
 		is  fault.Kind
 	}{
-		"a segment shorter than it says": {lie(wire.Chunk, func(r *httptest.ResponseRecorder) { r.Body.Truncate(3) }), chunk, fault.Unavailable},
-		"a segment longer than it says":  {lie(wire.Chunk, func(r *httptest.ResponseRecorder) { r.Body.WriteString("more") }), chunk, fault.Internal},
-		"a segment of no length":         {lie(wire.Chunk, func(r *httptest.ResponseRecorder) { r.Header().Del("Content-Length") }), chunk, fault.Internal},
-		"a segment of a terabyte":        {lie(wire.Chunk, header("Content-Length", "1000000000000")), chunk, fault.Internal},
-		"garbage beside a segment":       {lie(wire.Chunk, header(wire.MediaHeader, "{{")), chunk, fault.Internal},
-		"garbage beside a playlist":      {lie(wire.Playlist, header(wire.ListedHeader, "")), playlist, fault.Internal},
+		"a segment shorter than it says": {lie(wire.Chunk, func(r *httptest.ResponseRecorder) {
+			r.Body.Truncate(3)
+		}), chunk, fault.Unavailable},
+		"a segment longer than it says": {lie(wire.Chunk, func(r *httptest.ResponseRecorder) {
+			r.Body.WriteString("more")
+		}), chunk, fault.Internal},
+		"a segment of no length": {lie(wire.Chunk, func(r *httptest.ResponseRecorder) {
+			r.Header().Del("Content-Length")
+		}), chunk, fault.Internal},
+		"a segment of a terabyte": {
+			lie(wire.Chunk, header("Content-Length", "1000000000000")), chunk, fault.Internal,
+		},
+		"garbage beside a segment":  {lie(wire.Chunk, header(wire.MediaHeader, "{{")), chunk, fault.Internal},
+		"garbage beside a playlist": {lie(wire.Playlist, header(wire.ListedHeader, "")), playlist, fault.Internal},
 		"a playlist of the past": {lie(wire.Playlist, header(wire.ListedHeader, `{"At":{"Revision":1}}`)), playlist,
 			fault.Internal},
 		"garbage as a multivariant playlist": {lie(wire.Multivariant, replaced("[1,2")), multivariant, fault.Internal},
@@ -199,10 +214,7 @@ func TestLies(t *testing.T) {
 		"an error without a kind": {lie(wire.Playlist, func(r *httptest.ResponseRecorder) {
 			r.Code = http.StatusTeapot
 		}), playlist, fault.Internal},
-		"a timeline out of order": {lie(wire.Footage, replaced(`{"segment":{"msn":-1}}`)), func(ctx context.Context, v playback.Live) error {
-			_, err := v.Footage(ctx)
-			return err
-		}, fault.Internal},
+		"a timeline out of order": {lie(wire.Footage, replaced(`{"segment":{"msn":-1}}`)), footage, fault.Internal},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -227,6 +239,26 @@ func TestLies(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestChangesOfThePast: an owner that tells of changes of the past is not asked again and again.
+func TestChangesOfThePast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudio(true, 0)
+		s.publish(16)
+		f, n, _ := pair(t, s, 64<<20)
+		n.is(lie(wire.Changes, func(r *httptest.ResponseRecorder) {
+			r.Body.Reset()
+			r.Body.WriteString(`{"Revision":1}`)
+			r.Header().Set("Content-Length", "14")
+		})(n))
+		view(t, f, playback.Watch{})
+		time.Sleep(5 * time.Second)
+		if times, _ := n.count(wire.Changes, ""); times != 1 || f.Following() != 0 {
+			t.Errorf("the owner was asked %d times, and %d broadcasts are followed", times, f.Following())
+		}
+	})
 }
 
 // TestLiesOfAbout: a description of another broadcast, or none, is refused.
@@ -262,7 +294,8 @@ func TestManyWait(t *testing.T) {
 		told := make(chan error, viewers)
 		for i := range viewers {
 			go func() {
-				_, err := v.Chunk(t.Context(), timeline.MainVideo, hls.Resource{Init: -1, MSN: int64(i), Part: -1, Ext: "m4s"})
+				r := hls.Resource{Init: -1, MSN: int64(i), Part: -1, Ext: "m4s"}
+				_, err := v.Chunk(t.Context(), timeline.MainVideo, r)
 				told <- err
 			}()
 		}
@@ -279,6 +312,10 @@ func TestManyWait(t *testing.T) {
 			t.Context(), timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false,
 		); err != nil {
 			t.Errorf("at the owner: %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		if f.Following() != 1 {
+			t.Error("the broadcast is not followed any more")
 		}
 	})
 }

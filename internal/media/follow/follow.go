@@ -67,8 +67,9 @@ const (
 	prompt = 4 * time.Second
 	// refrain is how long an owner that did not respond is not asked again for a broadcast.
 	refrain = time.Second
-	// mostAsked is how many requests to one owner may be under way at a time. It serves a thousand, on one connection.
-	mostAsked = 900
+	// mostAsked is how many requests to one owner may be under way at a time, and mostOfOne how many of its broadcasts are
+	// followed, each of which has one request under way beside those. It serves a thousand, on one connection.
+	mostAsked, mostOfOne = 700, 290
 	// mostFollowed is how many broadcasts are followed at a time.
 	mostFollowed = 5000
 )
@@ -148,9 +149,8 @@ func (f *Follower) Earlier(ctx context.Context, s id.LiveStream, m id.Media) (pl
 func (f *Follower) find(ctx context.Context, of wire.Of) (playback.Broadcast, error) {
 	b, err := f.known(of)
 	if b == nil && err == nil {
-		b, err = f.finds.do(ctx, context.Background(), of, func(ctx context.Context) (*broadcast, error) { //nolint:forbidigo // of all who wait for it
-			return f.describe(ctx, of)
-		})
+		life := context.Background() //nolint:forbidigo // of all who wait for it
+		b, err = f.finds.do(ctx, life, of, func(ctx context.Context) (*broadcast, error) { return f.describe(ctx, of) })
 	}
 	if err != nil {
 		return nil, err
@@ -221,8 +221,8 @@ func (f *Follower) note(of wire.Of, err error) {
 	f.failed[of] = failure{err, f.opt.Now().Add(refrain)}
 }
 
-// follow begins to follow a broadcast, unless it is followed already. old is what is followed by its name and is not
-// any more.
+// follow begins to follow a broadcast, unless it is followed already. old is what was followed by its name
+// until now.
 func (f *Follower) follow(s id.LiveStream, owner Owner, about wire.Description) (b, old *broadcast, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -233,7 +233,7 @@ func (f *Follower) follow(s id.LiveStream, owner Owner, about wire.Description) 
 	switch {
 	case f.closed:
 		return nil, nil, fault.New(fault.Unavailable, "the service is stopping: ask again in a moment")
-	case len(f.all) >= mostFollowed:
+	case len(f.all) >= mostFollowed || f.of(owner.Node.ID) >= mostOfOne:
 		return nil, nil, fault.New(fault.TooMany, "this node follows as many live streams as it can: ask again later")
 	}
 	b = newBroadcast(f, s, owner, about)
@@ -248,6 +248,16 @@ func (f *Follower) follow(s id.LiveStream, owner Owner, about wire.Description) 
 		}
 	})
 	return b, old, nil
+}
+
+// of counts the broadcasts of a node that are followed. Called with the lock.
+func (f *Follower) of(n id.Node) (count int) {
+	for _, b := range f.all {
+		if b.owner.Node.ID == n {
+			count++
+		}
+	}
+	return count
 }
 
 // forget takes a broadcast out of those that are followed.

@@ -70,7 +70,9 @@ func newStudio(low bool, generation int64) *studio {
 		kind frame.Kind
 		init timeline.Init
 	}{
-		{frame.Video, timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30}},
+		{frame.Video, timeline.Init{
+			Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30,
+		}},
 		{frame.Audio, timeline.Init{Rendition: timeline.MainAudio, Codec: "mp4a.40.2", SampleRate: 48000, Channels: 2}},
 	} {
 		edge.AddInit(r.kind, 90000, r.init, []byte("init of "+r.init.Rendition))
@@ -127,7 +129,7 @@ type node struct {
 func newNode(run string, s *studio) *node {
 	n := &node{current: s, asked: map[string]int{}}
 	n.handler = owner.New(owner.Options{
-		Broadcasts: n, Run: run, From: func(context.Context) id.Node { return "b" }, Logger: slog.New(slog.DiscardHandler),
+		Broadcasts: n, Run: run, From: func(context.Context) id.Node { return "b" }, Logger: quiet(),
 	})
 	return n
 }
@@ -235,7 +237,7 @@ func pair(t *testing.T, s *studio, bytes int64) (*follow.Follower, *node, *fleet
 	n := newNode("run", s)
 	all := &fleet{nodes: map[string]*node{"a": n}, has: "a"}
 	f := follow.New(follow.Options{
-		Peer: all, Directory: all, Meter: &metering.Meter{}, Bytes: bytes, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Peer: all, Directory: all, Meter: &metering.Meter{}, Bytes: bytes, Now: time.Now, Logger: quiet(),
 	})
 	t.Cleanup(f.Close)
 	return f, n, all

@@ -66,7 +66,8 @@ func TestCoalesced(t *testing.T) {
 		}
 		synctest.Wait() // the change is known
 		for range viewers {
-			if _, err := v.Playlist(t.Context(), timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false); err != nil {
+			r := playback.Reload{MSN: -1, Part: -1}
+			if _, err := v.Playlist(t.Context(), timeline.MainVideo, r, false); err != nil {
 				t.Error(err)
 			}
 		}
@@ -91,6 +92,38 @@ func TestCoalesced(t *testing.T) {
 	})
 }
 
+// TestTrue: a playlist that is kept is given until something changes that it shows, be it in another rendition; then
+// the owner is asked.
+func TestTrue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudio(true, 0)
+		s.publish(16)
+		f, n, _ := pair(t, s, 64<<20)
+		v := view(t, f, playback.Watch{})
+		list := func(v playback.Live) string {
+			t.Helper()
+			text, err := v.Playlist(t.Context(), timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text.Data)
+		}
+		list(v)
+		list(v)
+		if times, _ := n.count(wire.Playlist, ""); times != 1 {
+			t.Errorf("the owner was asked %d times, and nothing had changed", times)
+		}
+		s.Edge.Begin(timeline.MainAudio, timeline.Mark{Start: time.Unix(1e9+8, 0)}, 0, 900000+4*180000)
+		s.Edge.Part(timeline.MainAudio, []byte("sound"), 45000, true)
+		synctest.Wait()
+		got, want := list(v), list(s.View(playback.Watch{}))
+		if got != want || !strings.Contains(got, "LAST-MSN=4,LAST-PART=0") {
+			t.Errorf("after the sound has gone on:\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
 // TestHint: the part that comes next is asked for before any viewer does, while viewers take parts of that rendition;
 // and no longer.
 func TestHint(t *testing.T) {
@@ -102,7 +135,8 @@ func TestHint(t *testing.T) {
 		v := view(t, f, playback.Watch{})
 		reload := func(msn int64, part int) {
 			t.Helper()
-			if _, err := v.Playlist(t.Context(), timeline.MainVideo, playback.Reload{MSN: msn, Part: part}, false); err != nil {
+			r := playback.Reload{MSN: msn, Part: part}
+			if _, err := v.Playlist(t.Context(), timeline.MainVideo, r, false); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
@@ -189,7 +223,7 @@ func TestUnwatched(t *testing.T) {
 		time.Sleep(time.Minute)
 		after, _ := n.count(wire.Changes, "")
 		if f.Following() != 0 || f.Kept() != 0 || after != before {
-			t.Errorf("%d are followed, %d bytes kept, and the owner was asked %d times", f.Following(), f.Kept(), after-before)
+			t.Errorf("%d are followed, %d bytes kept, the owner asked %d times", f.Following(), f.Kept(), after-before)
 		}
 		ask()
 		if f.Following() != 1 {
@@ -208,7 +242,9 @@ func TestMetered(t *testing.T) {
 		s.publish(16)
 		n := newNode("run", s)
 		all := &fleet{nodes: map[string]*node{"a": n}, has: "a"}
-		f := follow.New(follow.Options{Peer: all, Directory: all, Meter: &here, Bytes: 1 << 20, Now: time.Now, Logger: quiet()})
+		f := follow.New(follow.Options{
+			Peer: all, Directory: all, Meter: &here, Bytes: 1 << 20, Now: time.Now, Logger: quiet(),
+		})
 		defer f.Close()
 		v := view(t, f, playback.Watch{})
 		for range 3 { // the last two are kept

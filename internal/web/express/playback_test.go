@@ -55,7 +55,9 @@ func (recording) File(context.Context, string) (playback.File, error) {
 	return playback.File{}, fault.New(fault.NotFound, "there is none")
 }
 
-func (recording) Earlier(context.Context, string) (playback.Presentation, error) { return nil, nil }
+func (recording) Earlier(context.Context, string) (playback.Presentation, error) {
+	return nil, fault.New(fault.NotFound, "there is no earlier broadcast")
+}
 
 func (recording) Media() string { return "m1" }
 func (recording) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
