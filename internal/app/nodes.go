@@ -9,7 +9,6 @@ import (
 	"millrace/internal/app/cli"
 	"millrace/internal/config"
 	nodes "millrace/internal/control/node"
-	"millrace/internal/id"
 	"millrace/internal/media/watching"
 	"millrace/internal/sketch"
 )
@@ -26,7 +25,7 @@ const (
 // makeRow builds what keeps this node's row.
 func (n *node) makeRow() {
 	o := nodes.Options{
-		Store: n.db.Nodes(), Name: n.id, Run: id.New(), Version: cli.Version(), Roles: []string{nodes.RoleAll},
+		Store: n.db.Nodes(), Name: n.id, Run: n.run, Version: cli.Version(), Roles: []string{nodes.RoleAll},
 		AdvertiseURL: func() string { return n.reach.URL() }, Load: n.load(),
 		Every: renewAloneEvery, Valid: rowValidAlone, Logger: n.log,
 	}

@@ -89,6 +89,7 @@ type node struct {
 	viewers *presentation.Source
 	library *ondemand.Library
 	row     *nodes.Service // of this node
+	run     string         // of this process
 	claims  *claim.Claimer // nil: there are no other nodes
 	rungs   *justintime.Maker
 	mark    overlay.Layer // what test streams and test assets get
@@ -154,6 +155,7 @@ func (n *node) shut() error {
 
 // open opens what the services stand on.
 func (n *node) open(ctx context.Context) (err error) {
+	n.run = id.New()
 	if n.id, err = nodeID(n.cfg); err != nil {
 		return err
 	}
@@ -220,7 +222,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	memory := journal.OpenMemory(journals)
 	n.close = append(n.close, memory.Close)
 	n.live = broadcast.New(broadcast.Options{
-		Streams: broadcasts, Assets: n.assets, Store: n.blob, Node: n.id, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
+		Streams: broadcasts, Assets: n.assets, Store: n.blob, Owner: live.Owner{Node: n.id, Run: n.run}, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
 		Journals: journals, Marks: memory.Dir, Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
 		Encoder: n.ffmpeg, Mark: n.mark, Below: n.liveRenditions(made), Meter: &n.meter, Speech: n.liveSpeech(),
 	})

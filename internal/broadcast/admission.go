@@ -17,7 +17,7 @@ type admission struct {
 	opt        *Options
 	broadcasts *registry
 	// begin runs the broadcast of a row that this node has none of; fresh: nobody has recorded anything of it.
-	begin func(ctx context.Context, s live.Stream, fresh bool, asked time.Time) (*broadcast, error)
+	begin func(ctx context.Context, s live.Stream, fresh bool) (*broadcast, error)
 }
 
 // What a broadcast responds to a publication that it can't take.
@@ -47,37 +47,49 @@ func (a admission) admit(ctx context.Context, p ingest.Publication) (*sink, erro
 
 // connect takes the live stream for an encoder, and gives it back if its publication can't be opened.
 func (a admission) connect(ctx context.Context, p ingest.Publication) (*sink, error) {
-	fresh, asked := id.Asset(id.New()), a.opt.Now()
-	s, err := a.opt.Streams.Connect(ctx, p.Key, p.Protocol, fresh, a.opt.Node, a.opt.Lease, asked)
+	fresh := id.Asset(id.New())
+	var led live.Writer
+	s, err := a.opt.Streams.Connect(ctx, live.Connection{
+		StreamKey: p.Key, Protocol: p.Protocol, NewAsset: fresh, Owner: a.opt.Owner,
+		Led: func(s id.LiveStream) live.Writer { led = a.broadcasts.writer(s); return led },
+	}, a.opt.Now())
 	if err != nil {
 		return nil, err
 	}
-	sink, err := a.join(ctx, s, p, s.ActiveAsset == fresh, asked)
+	opened := a.broadcasts.open(s.ID)
+	sink, err := a.join(ctx, s, p, led, s.ActiveAsset == fresh)
+	opened()
 	if err == nil {
 		return sink, nil
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if _, uerr := a.opt.Streams.Disconnected(undo, s.ID, s.Epoch, a.opt.Now()); uerr != nil && !fault.Permanent(uerr) {
+	if _, uerr := a.opt.Streams.Disconnected(undo, s.ID, s.Writer(), a.opt.Now()); uerr != nil && !fault.Permanent(uerr) {
 		err = errors.Join(err, uerr)
 	}
 	return nil, fmt.Errorf("open broadcast of live stream %s: %w", s.ID, err)
 }
 
-// join opens a publication of the broadcast that s was admitted to, which runs already, or begins, or goes on from what
-// is stored.
+// join opens a publication of the broadcast that s was admitted to, which runs already (as led), or begins, or goes on
+// from what is stored.
 func (a admission) join(
-	ctx context.Context, s live.Stream, p ingest.Publication, fresh bool, asked time.Time,
+	ctx context.Context, s live.Stream, p ingest.Publication, led live.Writer, fresh bool,
 ) (*sink, error) {
 	b := a.broadcasts.of(s.ID)
-	if b == nil || b.epoch != s.Epoch {
+	if b == nil || b.by != s.Writer() {
+		if s.Writer() == led { // it has gone in this moment, and the next one has to be another writer
+			return nil, errEnding
+		}
+		if err := b.supersede(ctx, s); err != nil {
+			return nil, err
+		}
 		if !fresh { // it was another node's until now, which may be about to record its last segment
 			if err := pause(ctx, handover); err != nil {
 				return nil, err
 			}
 		}
 		var err error
-		if b, err = a.begin(ctx, s, fresh, asked); err != nil {
+		if b, err = a.begin(ctx, s, fresh); err != nil {
 			return nil, err
 		}
 	}
@@ -87,7 +99,7 @@ func (a admission) join(
 	}
 	done := make(chan result, 1)
 	b.mail.post(func() {
-		opened, err := b.attach(ctx, s, p, asked)
+		opened, err := b.attach(ctx, s, p)
 		done <- result{opened, err}
 	})
 	select { // not on ctx: what is opened has to be closed by somebody

@@ -38,7 +38,7 @@ func (b *broadcast) hush(silent bool) {
 		if b.sink != s || b.schedule.quiet != silent {
 			return nil
 		}
-		row, err := b.opt.Streams.Silence(ctx, b.id, b.epoch, b.opt.Node, silent, b.opt.Now())
+		row, err := b.opt.Streams.Silence(ctx, b.id, b.by, silent, b.opt.Now())
 		if err == nil {
 			b.reported = row.Revision
 			b.recorder.hush(silent)
@@ -48,7 +48,7 @@ func (b *broadcast) hush(silent bool) {
 }
 
 // attach opens a publication, on the goroutine of the broadcast. s is the row as the admission left it.
-func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publication, asked time.Time) (*sink, error) {
+func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publication) (*sink, error) {
 	switch {
 	case !b.quitting.IsZero():
 		return nil, ingest.ErrShutdown
@@ -59,16 +59,17 @@ func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publicat
 	}
 	b.replace()
 	b.stream = s
+	b.revision.Store(s.Revision)
 	b.schedule.follow(s, b.opt.Now())
 	b.writer.Allow(s.Settings.Slate())
 	b.owner.broadcasts.rekey(b, s.StreamKey)
 	b.schedule.came(b.opt.Now())
-	b.recorder.resume(s, asked)
+	b.recorder.resume(s)
 	b.sink, b.sampleAt = b.newSink(ctx, p), b.opt.Now().Add(sampleEvery)
 	return b.sink, nil
 }
 
-// replace closes the publication whose place an admission has given to another: it was silent, or its lease ran out.
+// replace closes the publication whose place an admission has given to another: it was silent, or its owner was dead for a moment.
 func (b *broadcast) replace() {
 	switch {
 	case b.sink == nil:
@@ -84,7 +85,7 @@ func (b *broadcast) replace() {
 func (b *broadcast) began(s *sink) {
 	now := b.opt.Now()
 	b.tell("recording began", func(ctx context.Context) error {
-		return b.opt.Streams.Recording(ctx, b.id, b.epoch, s.resumed, now)
+		return b.opt.Streams.Recording(ctx, b.id, b.by, s.resumed, now)
 	})
 }
 
@@ -103,11 +104,12 @@ func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
 		if b.sink != nil {
 			return nil // an admission has told it
 		}
-		row, err := b.opt.Streams.Disconnected(ctx, b.id, b.epoch, at)
-		if err == nil {
-			b.reported = row.Revision
+		row, err := b.opt.Streams.Disconnected(ctx, b.id, b.by, at)
+		if err != nil {
+			return err
 		}
-		return err
+		b.reported = row.Revision
+		return b.recorder.release(ctx)
 	})
 	if broken != nil {
 		b.crash(broken)

@@ -42,14 +42,15 @@ type broadcast struct {
 	breaks   *session.Breaks // of all publications
 	mail     *mailbox
 	wake     chan struct{} // one token: look at the stream's row
+	revision atomic.Int64  // of the stream's row, as it was read last
 	unheard  atomic.Int64  // nanoseconds of what was said that have no subtitles, as recognition was behind
 }
 
 // identity is what never changes of a broadcast, but for its stream's key.
 type identity struct {
 	id    id.LiveStream
-	epoch id.Epoch
-	key   string // the stream key; guarded by the registry
+	by    live.Writer // who leads it here
+	key   string      // the stream key; guarded by the registry
 	asset asset.Asset
 	mode  live.LatencyMode
 	log   *slog.Logger
@@ -69,7 +70,7 @@ type lifetime struct {
 // state is where a broadcast stands.
 type state struct {
 	ending
-	renewal
+	reading
 
 	stream   live.Stream
 	schedule schedule
@@ -82,22 +83,23 @@ type state struct {
 	waiting  []chan struct{} // for the outbox, or for the end
 }
 
-// renewal is when the lease is renewed.
-type renewal struct {
-	renewAt time.Time
-	early   bool          // it is wanted at once, beside what is due
-	pause   time.Duration // before the next attempt, while they fail
+// reading is when the broadcast reads its stream's row: when it has heard that there may be something new in it.
+type reading struct {
+	wanted bool
+	at     time.Time     // not before
+	pause  time.Duration // before the next attempt, while they fail
 }
 
-// due reports whether the lease is to be renewed now.
-func (r *renewal) due(now time.Time) bool { return r.early || !now.Before(r.renewAt) }
+// want has the row read at once.
+func (r *reading) want() { r.wanted, r.at = true, time.Time{} }
 
-// planRenewal plans the next renewal, after a pause. One that was early changes nothing about what is due already.
-func (r *renewal) planRenewal(now time.Time, pause time.Duration) {
-	if next := now.Add(pause); !r.early || !now.Before(r.renewAt) || next.Before(r.renewAt) {
-		r.renewAt = next
-	}
-	r.early = false
+// due reports whether the row is to be read now.
+func (r *reading) due(now time.Time) bool { return r.wanted && !now.Before(r.at) }
+
+// failed plans the next attempt.
+func (r *reading) failed(now time.Time) {
+	r.pause = min(max(2*r.pause, firstPause), lastPause)
+	r.at = now.Add(r.pause)
 }
 
 // ending is how far the end of a broadcast has come.
@@ -111,15 +113,15 @@ type ending struct {
 
 // labels are what ties log lines about the broadcast together.
 func (b *broadcast) labels() []any {
-	return []any{"live_stream_id", b.id, "asset_id", b.asset.ID, "epoch", int64(b.epoch)}
+	return []any{"live_stream_id", b.id, "asset_id", b.asset.ID, "epoch", int64(b.by.Epoch)}
 }
 
-// newBroadcast goes on from what is stored of a broadcast. asked is when the lease was taken.
-func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, policy Policy, asked time.Time) *broadcast {
+// newBroadcast goes on from what is stored of a broadcast.
+func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, policy Policy) *broadcast {
 	b := &broadcast{
 		owner: l, opt: &l.opt, mail: newMailbox(), wake: make(chan struct{}, 1), breaks: session.NewBreaks(),
 		identity: identity{
-			id: s.ID, epoch: s.Epoch, key: s.StreamKey, asset: a, mode: s.Settings.LatencyMode,
+			id: s.ID, by: s.Writer(), key: s.StreamKey, asset: a, mode: s.Settings.LatencyMode,
 			title: s.Settings.Meta.Title, fresh: before.timeline == nil,
 			meter: l.opt.Meter.Counter(metering.Asset{
 				ID: string(a.ID), Environment: string(a.Environment),
@@ -131,16 +133,17 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 	}
 	b.log = l.opt.Logger.With(b.labels()...)
 	b.recorder = &recorder{
-		opt: &l.opt, of: s, asset: a, refused: b.refused, rows: before.rows, ready: a.Status == asset.Ready,
-		lease: lease{long: l.opt.Lease}, times: resumeRecordingTimes(a.Recordings, before.timeline, a.Limit),
+		opt: &l.opt, of: s.ID, by: b.by, asset: a, refused: b.refused, rows: before.rows, ready: a.Status == asset.Ready,
+		reserved: s.Reserved, times: resumeRecordingTimes(a.Recordings, before.timeline, a.Limit),
 	}
-	b.recorder.resume(s, asked)
+	b.revision.Store(s.Revision)
+	b.recorder.resume(s)
 	own, derived := l.journals.open(a.Media, before.own, b.log)
 	b.edge = window.New(window.Options{
 		Media: string(a.Media), Mode: modeOf(b.mode), Store: b.recorder, Recorder: b.recorder,
 		Timeline: before.timeline, Logger: b.log,
 		Journal: own, DerivedJournal: derived, Generation: s.Generation, Reserved: s.Reserved,
-		Short: func() { b.mail.post(b.reserve) }, Broken: b.broken,
+		Short: l.observer.press, Broken: b.broken,
 	})
 	b.recorder.edge = b.edge
 	b.addTexts()
@@ -210,7 +213,7 @@ func (b *broadcast) run(root context.Context) {
 		select {
 		case <-b.mail.ready:
 		case <-b.wake:
-			b.renewAt = time.Time{}
+			b.want()
 		case <-stored:
 			b.sealed = true
 			b.conclude()
@@ -222,12 +225,12 @@ func (b *broadcast) run(root context.Context) {
 	}
 }
 
-// act does what is due. What has been posted comes first, and again after a renewal, which may have taken as long as
-// patience allows: a deadline is judged by what is known when it is judged.
+// act does what is due. What has been posted comes first, and again after the row was read, which may have taken as long
+// as patience allows: a deadline is judged by what is known when it is judged.
 func (b *broadcast) act(ctx context.Context) {
 	b.read()
-	if b.renewal.due(b.opt.Now()) {
-		b.renew(ctx)
+	if b.reading.due(b.opt.Now()) {
+		b.look(ctx)
 		b.read()
 	}
 	now := b.opt.Now()
@@ -251,7 +254,7 @@ func (b *broadcast) act(ctx context.Context) {
 	}, func(what string, err error) {
 		b.log.DebugContext(ctx, "control plane has moved on", "what", what, "error", err)
 	})
-	if _, busy := b.outbox.due(); !busy && !b.schedule.ending && !b.renewal.due(now) {
+	if _, busy := b.outbox.due(); !busy && !b.schedule.ending && !b.reading.due(now) {
 		b.reply()
 	}
 }
@@ -263,13 +266,16 @@ func (b *broadcast) read() {
 	}
 }
 
+// longestPause bounds how long a broadcast's goroutine waits for nothing in particular.
+const longestPause = time.Hour
+
 // due is how long nothing happens by itself.
 func (b *broadcast) due() time.Duration {
 	now := b.opt.Now()
-	if b.renewal.due(now) {
+	if b.reading.due(now) {
 		return 0
 	}
-	next := b.renewAt
+	next := now.Add(longestPause)
 	sooner := func(at time.Time) {
 		if !at.IsZero() && at.Before(next) {
 			next = at
@@ -277,6 +283,9 @@ func (b *broadcast) due() time.Duration {
 	}
 	sooner(b.schedule.next(now).at)
 	sooner(b.quitting)
+	if b.wanted {
+		sooner(b.at)
+	}
 	if b.sink != nil {
 		sooner(b.sampleAt)
 	}
@@ -314,31 +323,27 @@ func (b *broadcast) stopWriting() {
 	b.full()
 }
 
-// renew keeps the lease and learns what the owner of the stream wants.
-func (b *broadcast) renew(ctx context.Context) {
+// look reads what the owner of the stream wants, and whether the broadcast is still this node's.
+func (b *broadcast) look(ctx context.Context) {
 	try, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, err := b.recorder.renew(try)
+	s, err := b.recorder.look(try)
 	switch {
 	case err == nil:
-		b.pause = 0
 		b.follow(s)
 	case errors.Is(err, ErrLeaseLost): // the recorder has posted it
 	default:
-		b.pause = min(max(2*b.pause, firstPause), b.opt.Lease/3)
-		b.planRenewal(b.opt.Now(), b.pause)
-		b.log.WarnContext(ctx, "lease not renewed, trying again", "error", err)
+		b.failed(b.opt.Now())
+		b.log.WarnContext(ctx, "row of live stream not read, trying again", "error", err)
 		return
 	}
-	b.planRenewal(b.opt.Now(), b.opt.Lease/3)
+	b.reading = reading{}
 }
-
-// reserve has media sequence numbers reserved before the lease is due to be renewed.
-func (b *broadcast) reserve() { b.early = true }
 
 // follow takes over what the stream's row says. An encoder that came with a key that is no more is dropped.
 func (b *broadcast) follow(s live.Stream) {
 	b.stream = s
+	b.revision.Store(s.Revision)
 	b.schedule.follow(s, b.opt.Now())
 	b.writer.Allow(s.Settings.Slate())
 	b.owner.broadcasts.rekey(b, s.StreamKey)
@@ -360,6 +365,24 @@ func (b *broadcast) refused(why error) {
 	})
 }
 
+// supersede has the broadcast given up, if there is one, when s names a later writer of it: another node had it
+// meanwhile, and has it no more.
+func (b *broadcast) supersede(ctx context.Context, s live.Stream) error {
+	if b == nil || b.by.Epoch != s.Epoch || b.by.Generation >= s.Generation {
+		return nil
+	}
+	b.recorder.stop(ErrLeaseLost)
+	done := make(chan struct{})
+	b.mail.post(func() { close(done) }) // behind what the recorder has posted
+	select {
+	case <-done:
+	case <-b.gone:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
 // letGo gives the broadcast up on this node. Neither its end nor an event is stored: the next owner goes on with it.
 func (b *broadcast) letGo(why error) {
 	b.lost = true
@@ -375,7 +398,7 @@ func (b *broadcast) letGo(why error) {
 func (b *broadcast) flush(ctx context.Context) bool {
 	done := make(chan struct{})
 	b.mail.post(func() {
-		b.renewAt = time.Time{} // what was asked of the broadcast before counts, whether its wake-up has come or not
+		b.want() // what was asked of the broadcast before counts, whether its wake-up has come or not
 		b.waiting = append(b.waiting, done)
 	})
 	select {

@@ -41,7 +41,7 @@ func (b *broadcast) tellLeft(s *sink) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.owner.root), b.opt.Grace)
 	defer cancel()
-	if err := b.opt.Streams.Left(ctx, b.id, b.epoch, now); err != nil {
+	if err := b.opt.Streams.Left(ctx, b.id, b.by.Epoch, now); err != nil {
 		b.log.WarnContext(ctx, "encoder's leaving can't be told", "error", err)
 	}
 }
@@ -58,10 +58,10 @@ func (b *broadcast) conclude() {
 		return b.opt.Assets.EndLive(ctx, b.asset.ID, b.recorder.recordings(), now)
 	})
 	b.tell("broadcast ended", func(ctx context.Context) error {
-		_, err := b.opt.Streams.End(ctx, b.id, b.epoch, b.why, now)
+		_, err := b.opt.Streams.End(ctx, b.id, b.by, b.why, now)
 		return err
 	})
-	b.outbox.add("broadcast over", func(context.Context) error { // not told: there is no lease any more
+	b.outbox.add("broadcast over", func(context.Context) error { // not told: the row names nobody any more
 		b.over = true
 		return nil
 	})

@@ -3,6 +3,7 @@ package broadcast
 import (
 	"context"
 
+	"millrace/internal/control/live"
 	"millrace/internal/id"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
@@ -48,12 +49,13 @@ func AwaitStored(l *Service, s id.LiveStream) func(ctx context.Context, msn int6
 
 // Expect admits an encoder to a new broadcast, as Admit does, and leaves its publication to be opened.
 func Expect(ctx context.Context, l *Service, key string) error {
-	asked := l.opt.Now()
-	s, err := l.opt.Streams.Connect(ctx, key, "rtmp", id.Asset(id.New()), l.opt.Node, l.opt.Lease, asked)
+	s, err := l.opt.Streams.Connect(ctx, live.Connection{
+		StreamKey: key, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: l.opt.Owner,
+	}, l.opt.Now())
 	if err != nil {
 		return err
 	}
-	_, err = l.begin(ctx, s, true, asked)
+	_, err = l.begin(ctx, s, true)
 	return err
 }
 

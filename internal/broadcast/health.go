@@ -146,7 +146,7 @@ func (l *Service) Health(s live.Stream) live.Health {
 	h.Stream = s.ID
 	switch {
 	case h.Status != "":
-	case s.Protocol != "" && s.Node != l.opt.Node:
+	case s.Protocol != "" && s.Node != l.opt.Owner.Node:
 		h.Status = live.HealthElsewhere
 	case s.ActiveAsset != "":
 		h.Status = live.HealthAway
@@ -211,7 +211,7 @@ func (b *broadcast) measure(now time.Time) {
 		default:
 			b.log.Warn("ingest warning", "type", c.Kind, "message", c.Message)
 			b.tell("ingest warning", func(ctx context.Context) error {
-				return b.opt.Streams.Warn(ctx, b.id, b.epoch, live.Warning{Type: c.Kind, Message: c.Message}, now)
+				return b.opt.Streams.Warn(ctx, b.id, b.by, live.Warning{Type: c.Kind, Message: c.Message}, now)
 			})
 		}
 	}

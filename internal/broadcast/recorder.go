@@ -13,6 +13,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 	"millrace/internal/measure"
 	"millrace/internal/media/timeline"
 	"millrace/internal/media/window"
@@ -22,25 +23,28 @@ import (
 var ErrLeaseLost = errors.New("lease lost")
 
 // recorder is a broadcast's record: what the edge has stored becomes rows of the asset, and the first of it makes
-// stream and asset playable. Nothing is written unless this node holds the broadcast's lease. The edge's goroutine
+// stream and asset playable. Nothing is written unless the broadcast is this node's. The edge's goroutine
 // calls Record; everybody else may call the rest.
 type recorder struct {
 	opt   *Options
-	of    live.Stream // whose broadcast it is; only ID and Epoch count
-	asset asset.Asset // as it was when the broadcast began here; only ID and Options count
+	of    id.LiveStream // whose broadcast it is
+	by    live.Writer   // who leads it here
+	asset asset.Asset   // as it was when the broadcast began here; only ID and Options count
 	edge  *window.Edge
 	sent  sent
 	// refused is told, once, that nothing can be recorded any more: ErrLeaseLost, or the asset is gone.
 	refused func(error)
 
 	mu        sync.Mutex
-	lease     lease
-	over      error // nothing is recorded any more
-	rows      int64 // the sequence number that the next row gets
-	ready     bool  // the asset was told to be playable
-	active    bool  // so was the stream
-	connected bool  // an encoder is; a stream does not become active behind its back
-	hushed    bool  // the row says, or may say, that it is silent
+	sure      time.Time // until when at least the broadcast is this node's, on its own steady clock
+	reserved  int64     // media sequence numbers below are, as far as it is known
+	reserving bool      // others are being reserved
+	over      error     // nothing is recorded any more
+	rows      int64     // the sequence number that the next row gets
+	ready     bool      // the asset was told to be playable
+	active    bool      // so was the stream
+	connected bool      // an encoder is; a stream does not become active behind its back
+	hushed    bool      // the row says, or may say, that it is silent
 	times     *recordingTimes
 
 	shown struct { // what the asset shows; the edge's goroutine alone
@@ -77,7 +81,7 @@ func (l *recorder) Record(ctx context.Context, entries []timeline.Entry) error {
 	now := l.opt.Now()
 	// A conflict: it is active already, or the encoder has just left and it is told with what the next one sends.
 	if !active && connected {
-		switch err := l.opt.Streams.Active(ctx, l.of.ID, l.of.Epoch, now); {
+		switch err := l.opt.Streams.Active(ctx, l.of, l.by, now); {
 		case err == nil:
 			active = true
 		case !fault.Permanent(err):
@@ -141,16 +145,16 @@ func (l *recorder) show(ctx context.Context) error {
 }
 
 // hold makes sure that the broadcast is still this node's. When it is not, or has no asset any more, what comes is
-// dropped. While no encoder is connected, or a silent one is, it may come back to another node at any time, lease or
-// not, so each write asks.
+// dropped. While no encoder is connected, or a silent one is, it may come back to another node at any time, so each
+// write asks.
 func (l *recorder) hold(ctx context.Context) (bool, error) {
 	l.mu.Lock()
-	stopped, sure := l.stopped(), l.connected && !l.hushed && !l.lease.doubtful(l.opt.Now())
+	stopped, sure := l.stopped(), l.connected && !l.hushed && l.opt.Now().Before(l.sure)
 	l.mu.Unlock()
 	if stopped || sure {
 		return sure && !stopped, nil
 	}
-	_, err := l.renew(ctx)
+	_, err := l.look(ctx)
 	if errors.Is(err, ErrLeaseLost) {
 		return false, nil
 	}
@@ -175,17 +179,16 @@ func (l *recorder) lost(ctx context.Context) (bool, error) {
 	return errors.Is(l.over, ErrLeaseLost), err
 }
 
-// renew prolongs the lease; the response is the stream's row. Losing it ends the record. A database that does not
-// respond does not: nobody else can take the broadcast over through it either.
-func (l *recorder) renew(ctx context.Context) (live.Stream, error) {
-	asked, reserved := l.opt.Now(), l.reservation()
-	s, err := l.opt.Streams.Renew(ctx, l.of.ID, l.of.Epoch, l.opt.Node, asked.Add(l.opt.Lease), reserved)
+// look reads the stream's row. When that names another writer the record ends. A database that does not respond does
+// not end it: nobody else can take the broadcast over through it either.
+func (l *recorder) look(ctx context.Context) (live.Stream, error) {
+	asked := l.opt.Now()
+	s, sure, err := l.opt.Streams.Hold(ctx, l.of, l.by)
 	switch {
 	case err == nil:
-		l.edge.Reserve(reserved)
+		l.assure(asked.Add(sure))
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.lease.renewed = asked
 		l.active = s.Status() == live.StatusActive
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
 		l.stop(ErrLeaseLost)
@@ -194,22 +197,70 @@ func (l *recorder) renew(ctx context.Context) (live.Stream, error) {
 	return s, err
 }
 
-// reservation is the first media sequence number that nobody is told of before the lease is renewed again. Anyone who
-// goes on after a crash and can't know better begins there, so what is reserved is more than is needed, but not much.
-func (l *recorder) reservation() int64 {
-	const ahead = 6 // segments of 2 s last for two renewals
-	next, live := l.edge.Upcoming()
-	if live {
-		next += ahead
-	}
-	return next
-}
-
-// resume takes over what an admission or an adoption has found: the lease is this node's since it was asked for.
-func (l *recorder) resume(s live.Stream, asked time.Time) {
+// assure notes that the broadcast is this node's until a time at least.
+func (l *recorder) assure(until time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lease.renewed = asked
+	if until.After(l.sure) {
+		l.sure = until
+	}
+}
+
+// ahead is how many media sequence numbers are reserved at once. Anyone who goes on after a crash and can't know better
+// begins behind them, so these are more than are needed, but not many.
+const ahead = 6
+
+// reservation is what is to be reserved, if few numbers are left; reservedTo has to be told what became of it.
+func (l *recorder) reservation() (r live.Reservation, needed bool) {
+	next, coming := l.edge.Upcoming()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped() || l.reserving || next <= l.reserved && (!coming || next+ahead/2 <= l.reserved) {
+		return r, false
+	}
+	l.reserving = true
+	return l.numbers(next + ahead), true
+}
+
+// numbers is a reservation. Called with the lock.
+func (l *recorder) numbers(next int64) live.Reservation {
+	return live.Reservation{Stream: l.of, Epoch: l.by.Epoch, Generation: l.by.Generation, Next: next, Was: live.Whatever}
+}
+
+// reservedTo notes that numbers are reserved, or may be.
+func (l *recorder) reservedTo(next int64, sure bool) {
+	if sure {
+		l.edge.Reserve(next)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reserving = false
+	if sure || next < l.reserved {
+		l.reserved = next
+	}
+}
+
+// release gives reserved numbers back that nobody was told of, when no more are coming: another node may go on.
+func (l *recorder) release(ctx context.Context) error {
+	next, coming := l.edge.Upcoming()
+	l.mu.Lock()
+	if coming || l.stopped() || l.reserving || next >= l.reserved {
+		l.mu.Unlock()
+		return nil
+	}
+	l.reserving = true
+	r := l.numbers(next)
+	r.Was = l.reserved
+	l.mu.Unlock()
+	done, err := l.opt.Streams.Reserve(ctx, l.by.Owner, []live.Reservation{r})
+	l.reservedTo(next, len(done) > 0)
+	return err
+}
+
+// resume takes over what an admission or an adoption has found.
+func (l *recorder) resume(s live.Stream) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.active, l.hushed = s.Status() == live.StatusActive, s.Silent
 }
 

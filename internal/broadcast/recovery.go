@@ -2,7 +2,6 @@ package broadcast
 
 import (
 	"context"
-	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
@@ -12,14 +11,25 @@ import (
 	"millrace/internal/mediastore"
 )
 
-// recover takes over broadcasts that nobody leads: at start those that this node led before its last end, at any time
-// those whose lease has run out.
+// recover takes over broadcasts that nobody leads: those of this node before its last end, those of nodes that are gone,
+// and those that a defect has ended here.
 func (l *Service) recover(ctx context.Context, starting bool) error {
-	streams, err := l.opt.Streams.Broadcasting(ctx)
+	orphans, err := l.opt.Streams.Orphans(ctx, l.opt.Owner, starting)
 	if err != nil {
 		return err
 	}
-	for _, s := range l.orphans(streams, starting) {
+	for _, h := range l.observer.missing() {
+		switch s, err := l.opt.Streams.Find(ctx, h.Stream); {
+		case err == nil && s.Owner == l.opt.Owner && s.Epoch == h.Epoch && s.Generation == h.Generation:
+			orphans = append(orphans, s)
+		case err != nil && !fault.Is(err, fault.NotFound):
+			return err
+		}
+	}
+	for _, s := range orphans {
+		if l.broadcasts.leads(s.ID) && s.Owner == l.opt.Owner {
+			continue
+		}
 		switch err := l.tryAdopt(ctx, s); {
 		case err == nil:
 		case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound): // ended, or another node was faster
@@ -33,48 +43,26 @@ func (l *Service) recover(ctx context.Context, starting bool) error {
 	return nil
 }
 
-// sighting is a lease as it was found first, on this node's own clock.
-type sighting struct{ until, since time.Time }
-
-// orphans picks those whose owner is gone. A running node also wants to have seen that a lease was not renewed for as
-// long as it lasts: a clock that was set forward, here or there, is no death.
-func (l *Service) orphans(streams []live.Stream, starting bool) []live.Stream {
-	now, seen := l.opt.Now(), map[id.LiveStream]sighting{}
-	var out []live.Stream
-	for _, s := range streams {
-		if l.broadcasts.of(s.ID) != nil {
-			continue
-		}
-		before, known := l.seen[s.ID]
-		if !known || !before.until.Equal(s.LeaseUntil) {
-			before = sighting{s.LeaseUntil, now}
-		}
-		seen[s.ID] = before
-		expired := !now.Before(s.LeaseUntil)
-		if starting && (expired || s.Node == l.opt.Node) || expired && now.Sub(before.since) >= l.opt.Lease {
-			out = append(out, s)
-		}
-	}
-	l.seen = seen
-	return out
-}
-
-// adopt goes on with a broadcast whose owner died: its encoder is away since the owner's last sign of life.
+// adopt goes on with a broadcast whose owner died: its encoder is away since the owner was heard of last.
 func (l *Service) adopt(ctx context.Context, s live.Stream) error {
-	asked, own := l.opt.Now(), s.Node == l.opt.Node
-	s, err := l.opt.Streams.Adopt(ctx, s.ID, s.Epoch, l.opt.Node, l.opt.Lease, asked)
+	asked, own := l.opt.Now(), s.Node == l.opt.Owner.Node
+	s, err := l.opt.Streams.Adopt(ctx, s.ID, s.Writer(), l.opt.Owner, asked)
 	if err != nil {
 		return err
 	}
+	defer l.broadcasts.open(s.ID)()
 	if s.DisconnectedAt.IsZero() { // disabled meanwhile, and so without a state that would say it
 		s.DisconnectedAt = asked
+	}
+	if err = l.broadcasts.of(s.ID).supersede(ctx, s); err != nil {
+		return err
 	}
 	a, before, err := l.record(ctx, s, false)
 	if err != nil {
 		return err
 	}
 	before.own = own
-	_, err = l.start(ctx, s, a, before, asked)
+	_, err = l.start(ctx, s, a, before)
 	if err == nil {
 		l.opt.Logger.InfoContext(ctx, "broadcast recovered", "live_stream_id", s.ID, "asset_id", a.ID, "epoch",
 			int64(s.Epoch))
@@ -104,7 +92,7 @@ func (l *Service) record(ctx context.Context, s live.Stream, fresh bool) (asset.
 	case err != nil:
 		return a, stored{}, err
 	case !a.IsLive:
-		_, err = l.opt.Streams.End(ctx, s.ID, s.Epoch, live.EndCrash, l.opt.Now())
+		_, err = l.opt.Streams.End(ctx, s.ID, s.Writer(), live.EndCrash, l.opt.Now())
 		if err == nil || fault.Permanent(err) {
 			err = errEnding
 		}

@@ -2,6 +2,8 @@ package broadcast
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"millrace/internal/control/live"
@@ -19,6 +21,7 @@ type registry struct {
 	byAsset map[id.Asset]*broadcast // all that are in memory
 	byMedia map[id.Media]*broadcast
 	lost    map[id.Media]*broadcast // to other nodes, until the last of their goroutines has ended
+	opening map[id.LiveStream]int   // admissions that may begin one
 }
 
 func newRegistry() *registry {
@@ -26,21 +29,24 @@ func newRegistry() *registry {
 		current: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
 		byAsset: map[id.Asset]*broadcast{},
 		byMedia: map[id.Media]*broadcast{}, lost: map[id.Media]*broadcast{},
+		opening: map[id.LiveStream]int{},
 	}
 }
 
-// start adds the broadcast that begin starts, unless there is one of the same epoch.
+// start adds the broadcast that begin starts, unless there is one of the same writer, or of a later one.
 func (r *registry) start(s live.Stream, begin func() *broadcast) (*broadcast, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closing {
 		return nil, ingest.ErrShutdown
 	}
-	if b := r.current[s.ID]; b != nil && b.epoch >= s.Epoch {
-		if b.epoch > s.Epoch {
+	if b := r.current[s.ID]; b != nil {
+		switch w := s.Writer(); {
+		case b.by == w:
+			return b, nil
+		case b.by.Epoch > w.Epoch, b.by.Epoch == w.Epoch && b.by.Generation >= w.Generation:
 			return nil, errEnding
 		}
-		return b, nil
 	}
 	b := begin()
 	r.current[s.ID], r.newest[s.ID], r.byAsset[b.asset.ID], r.byMedia[b.asset.Media] = b, b, b, b
@@ -64,6 +70,42 @@ func (r *registry) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.current)
+}
+
+// all are the current broadcasts.
+func (r *registry) all() []*broadcast {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Collect(maps.Values(r.current))
+}
+
+// open notes that an admission may begin a stream's broadcast, until what it returns is called.
+func (r *registry) open(s id.LiveStream) (opened func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.opening[s]++
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.opening[s]--; r.opening[s] == 0 {
+			delete(r.opening, s)
+		}
+	}
+}
+
+// leads reports whether a stream's broadcast is led here, or about to be.
+func (r *registry) leads(s id.LiveStream) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current[s] != nil || r.opening[s] > 0
+}
+
+// writer is who leads a stream's broadcast here; zero when nobody does.
+func (r *registry) writer(s id.LiveStream) live.Writer {
+	if b := r.of(s); b != nil {
+		return b.by
+	}
+	return live.Writer{}
 }
 
 // of is the current broadcast of a stream; nil when there is none.

@@ -94,13 +94,3 @@ func (c *schedule) follow(s live.Stream, now time.Time) {
 	c.window = time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
 	c.longest = time.Duration(s.Settings.MaxContinuous) * time.Second
 }
-
-// lease is the right to record a broadcast, as this node knows it. It is measured on the node's own steady clock: a
-// jump of the wall clock neither ends nor lengthens it.
-type lease struct {
-	long    time.Duration
-	renewed time.Time // when the last renewal that succeeded was asked for
-}
-
-// doubtful reports whether somebody else may have it by now, unless it is renewed first.
-func (l lease) doubtful(now time.Time) bool { return now.Sub(l.renewed) > l.long*2/3 }

@@ -76,16 +76,6 @@ func TestKeepsLink(t *testing.T) {
 	}
 }
 
-func TestLeaseIsDoubtful(t *testing.T) {
-	t.Parallel()
-	l := lease{long: 15 * time.Second, renewed: time.Now()}
-	for after, want := range map[time.Duration]bool{0: false, 5 * time.Second: false, 10 * time.Second: false, 10001 * time.Millisecond: true, time.Hour: true} {
-		if l.doubtful(l.renewed.Add(after)) != want {
-			t.Errorf("after %v: %v", after, !want)
-		}
-	}
-}
-
 // segment is an entry with so many milliseconds of video and sound.
 func segment(msn, at, long int64) timeline.Entry {
 	return timeline.Entry{Segment: &timeline.Segment{MSN: msn, Chunks: []timeline.Chunk{

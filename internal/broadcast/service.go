@@ -1,7 +1,7 @@
 // Package broadcast is the media run time of live streams: a broadcast's life on its node, from the admission of its
 // first encoder to the end of its recording. Frames pass through it, from a publication's session to the writer of the
 // live edge; facts about them become changes of resources, and what the rows say becomes deadlines. What it records it
-// records under a lease. It must never know SQL, S3's API, sockets or viewers. Goroutines: Service's own, and for each
+// records while its stream's row names this process. It must never know SQL, S3's API, sockets or viewers. Goroutines: Service's own, and for each
 // broadcast one that leads it, one that stores what is sealed and one that writes the edge.
 package broadcast
 
@@ -33,8 +33,7 @@ type Options struct {
 	Streams   live.Broadcasts
 	Assets    asset.Work
 	Store     window.Store
-	Node      id.Node
-	Lease     time.Duration        // how long a broadcast stays this node's without a sign of life; 15 s when 0
+	Owner     live.Owner           // this process
 	Keep      time.Duration        // how long an ended broadcast is still served from memory; 60 s when 0
 	Linger    time.Duration        // how long an encoder stays connected after complete; 60 s when 0
 	Stills    edgewriter.Stills    // encodes the slate's pictures; nil: the last key frame is shown instead
@@ -71,7 +70,7 @@ type Service struct {
 
 	panics atomic.Int64
 
-	seen map[id.LiveStream]sighting // of other nodes' broadcasts; Run's own
+	observer *observer
 }
 
 // New returns a Service.
@@ -81,15 +80,15 @@ func New(o Options) *Service {
 			*d = v
 		}
 	}
-	set(&o.Lease, 15*time.Second)
 	set(&o.Keep, time.Minute)
 	set(&o.Linger, time.Minute)
 	set(&o.Grace, 10*time.Second)
 	l := &Service{
 		opt: o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: newRegistry(),
 		records: records{all: map[id.LiveStream]*record{}}, journals: journals{o.Journals, o.Marks},
-		pictures: edgewriter.NewPictures(o.Stills), seen: map[id.LiveStream]sighting{},
+		pictures: edgewriter.NewPictures(o.Stills),
 	}
+	l.observer = newObserver(&l.opt, l.broadcasts)
 	l.admission = admission{opt: &l.opt, broadcasts: l.broadcasts, begin: l.begin}
 	return l
 }
@@ -104,12 +103,17 @@ func (l *Service) Run(ctx context.Context) error {
 	defer stop(nil)
 	defer close(l.down)
 	l.root = root
+	var observer sync.WaitGroup
+	observing, blind := context.WithCancel(context.WithoutCancel(ctx))
+	defer observer.Wait()
+	defer blind()
+	observer.Go(func() { l.observer.run(observing) })
 	if err := l.recover(ctx, true); err != nil {
 		return fmt.Errorf("recover broadcasts: %w", err)
 	}
 	l.sweepJournals(ctx)
 	close(l.up)
-	t := time.NewTicker(l.opt.Lease)
+	t := time.NewTicker(searchEvery)
 	defer t.Stop()
 	for ctx.Err() == nil {
 		select {
@@ -216,24 +220,24 @@ func (l *Service) Passphrase(ctx context.Context, key string) (string, error) {
 }
 
 // begin runs the broadcast that a live stream's row names: it begins, or goes on from what is stored.
-func (l *Service) begin(ctx context.Context, s live.Stream, fresh bool, asked time.Time) (*broadcast, error) {
+func (l *Service) begin(ctx context.Context, s live.Stream, fresh bool) (*broadcast, error) {
 	a, before, err := l.record(ctx, s, fresh)
 	if err != nil {
 		return nil, err
 	}
-	return l.start(ctx, s, a, before, asked)
+	return l.start(ctx, s, a, before)
 }
 
 // start runs a broadcast, unless somebody else just did.
 func (l *Service) start(
-	ctx context.Context, s live.Stream, a asset.Asset, before stored, asked time.Time,
+	ctx context.Context, s live.Stream, a asset.Asset, before stored,
 ) (*broadcast, error) {
 	policy, err := l.renditionPolicy(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	return l.broadcasts.start(s, func() *broadcast {
-		b := newBroadcast(l, s, a, before, policy, asked)
+		b := newBroadcast(l, s, a, before, policy)
 		storing, halt := context.WithCancelCause(context.WithoutCancel(l.root))
 		b.halt = halt
 		writing, full := context.WithCancel(storing)

@@ -85,7 +85,7 @@ func (b *broadcast) forwarded(r relay.Report) {
 			if !b.forwards(r.Publication) {
 				return nil // the end of the publication was told before
 			}
-			return b.opt.Streams.Target(ctx, b.id, b.epoch, id.SimulcastTarget(r.Target), factOf(r.State),
+			return b.opt.Streams.Target(ctx, b.id, b.by, id.SimulcastTarget(r.Target), factOf(r.State),
 				at.UTC().Truncate(time.Millisecond))
 		})
 	})

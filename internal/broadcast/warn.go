@@ -29,7 +29,7 @@ func explain(err error) string {
 func (b *broadcast) warn(kind, message string) {
 	now := b.opt.Now()
 	b.tell("warning", func(ctx context.Context) error {
-		return b.opt.Streams.Warn(ctx, b.id, b.epoch, live.Warning{Type: kind, Message: message}, now)
+		return b.opt.Streams.Warn(ctx, b.id, b.by, live.Warning{Type: kind, Message: message}, now)
 	})
 	b.tell("warning", func(ctx context.Context) error {
 		return b.opt.Assets.Warn(ctx, b.asset.ID, asset.Warning{Type: kind, Message: message}, now)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -54,6 +55,8 @@ type world struct {
 	began   time.Time
 	disks   map[id.Node]string // the folder of each machine's journals; none without
 	disk    func() string      // makes one; nil: there are none
+	fleet   fleet
+	runs    int // processes that were started
 	log     *strings.Builder
 	logMu   sync.Mutex
 }
@@ -73,8 +76,9 @@ func run(t *testing.T, test func(w *world)) {
 		w := &world{
 			t: t, ctx: ctx, db: d, objects: &objects{data: map[string][]byte{}}, access: access.New(access.Options{Store: d.Access()}),
 			journal: &journal{}, began: time.Now(), log: &strings.Builder{}, disks: map[id.Node]string{},
+			fleet: fleet{valid: map[id.Node]row{}},
 		}
-		w.streams = live.New(live.Options{Store: streamStore{Store: d.LiveStreams(), journal: w.journal}, Changed: func(s id.LiveStream) {
+		w.streams = live.New(live.Options{Store: streamStore{Store: d.LiveStreams(), journal: w.journal, fleet: &w.fleet}, Changed: func(s id.LiveStream) {
 			if w.changed != nil {
 				w.changed(s)
 			}
@@ -149,7 +153,10 @@ type power struct {
 	writes                  atomic.Int64 // the node dies with this one; 0: never
 	committed               atomic.Pointer[func(types []string)]
 	slow                    slowness
-	calls                   atomic.Int64 // of the database, so far
+	calls                   atomic.Int64 // of the database, so far, but for what goes by the clock
+	unrenewed               atomic.Bool  // its node's row is not renewed
+	// What goes by the clock, for all broadcasts together; and the rows that were read one by one.
+	looks, reservations, sights, holds atomic.Int64
 }
 
 // slowness is how a database keeps its callers waiting.
@@ -193,6 +200,31 @@ func (p *power) call(ctx context.Context, do func() error) error {
 		return herr
 	}
 	return err
+}
+
+// watch is a call that is made by the clock: it is not one of those that are counted, and takes long where all do.
+func watch[T any](ctx context.Context, p *power, do func() (T, error)) (v T, err error) {
+	if p == nil {
+		return do()
+	}
+	if err = p.reach(&p.database); err != nil {
+		return v, err
+	}
+	if err = p.slow.hold(ctx, all, false); err != nil {
+		return v, err
+	}
+	v, err = do()
+	if herr := p.slow.hold(ctx, all, true); herr != nil {
+		return v, herr
+	}
+	return v, err
+}
+
+// held counts the rows that were read one by one.
+func (p *power) held() {
+	if p != nil {
+		p.holds.Add(1)
+	}
 }
 
 // query is call for what has a result.
@@ -244,11 +276,13 @@ func (p *power) wrote(err error) error {
 func (w *world) start(name id.Node, change ...func(*broadcast.Options)) *node {
 	w.t.Helper()
 	n := &node{w: w, power: &power{}, done: make(chan error, 1)}
-	n.streams = live.New(live.Options{Store: streamStore{w.db.LiveStreams(), n.power, w.journal}})
+	w.runs++
+	owner := live.Owner{Node: name, Run: fmt.Sprintf("%s%d", name, w.runs)}
+	n.streams = live.New(live.Options{Store: streamStore{w.db.LiveStreams(), n.power, w.journal, &w.fleet}})
 	n.assets = asset.New(asset.Options{Store: assetStore{w.db.Assets(), n.power, w.journal}})
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", name)
 	o := broadcast.Options{
-		Streams: n.streams, Assets: n.assets, Store: nodeObjects{w.objects, n.power}, Node: name, Now: time.Now, Logger: log, Meter: &n.meter,
+		Streams: n.streams, Assets: n.assets, Store: nodeObjects{w.objects, n.power}, Owner: owner, Now: time.Now, Logger: log, Meter: &n.meter,
 	}
 	if w.disk != nil && w.disks[name] == "" {
 		w.disks[name] = w.disk()
@@ -263,7 +297,16 @@ func (w *world) start(name id.Node, change ...func(*broadcast.Options)) *node {
 	})
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.ctx))
 	n.stop = stop
-	go func() { n.done <- n.Run(ctx) }()
+	w.fleet.renew(owner, true)
+	there, leave := context.WithCancel(context.WithoutCancel(w.ctx))
+	var row sync.WaitGroup
+	row.Go(func() { w.fleet.keep(there, owner, n.power) })
+	go func() {
+		err := n.Run(ctx)
+		leave()
+		row.Wait()
+		n.done <- err
+	}()
 	w.t.Cleanup(n.end)
 	w.changed = n.Changed
 	synctest.Wait() // it has looked after what was left behind
@@ -506,6 +549,7 @@ type streamStore struct {
 	live.Store
 	power   *power
 	journal *journal
+	fleet   *fleet
 }
 
 func (s streamStore) Insert(ctx context.Context, c live.Change) error {
@@ -526,6 +570,9 @@ func (s streamStore) Broadcasting(ctx context.Context) ([]live.Stream, error) {
 
 func (s streamStore) Save(ctx context.Context, c live.Change) error {
 	return s.power.call(ctx, func() error {
+		if c.Dead != (live.Owner{}) && s.fleet.sure(c.Dead) > 0 {
+			return fault.New(fault.Conflict, "the owner is alive")
+		}
 		return s.power.wrote(s.power.tell(s.journal.tell(s.Store.Save(ctx, c), c.Events), c.Events))
 	})
 }
@@ -536,10 +583,61 @@ func (s streamStore) Delete(ctx context.Context, c live.Change) error {
 	})
 }
 
-func (s streamStore) Renew(
-	ctx context.Context, st id.LiveStream, e id.Epoch, n id.Node, until time.Time, reserved int64,
-) (live.Stream, error) {
-	return query(ctx, s.power, func() (live.Stream, error) { return s.Store.Renew(ctx, st, e, n, until, reserved) })
+func (s streamStore) Standing(ctx context.Context, o, by live.Owner) (live.Standing, error) {
+	return query(ctx, s.power, func() (live.Standing, error) {
+		st, err := s.Store.Standing(ctx, o, by)
+		st.Sure = s.fleet.sure(o)
+		return st, err
+	})
+}
+
+func (s streamStore) Hold(
+	ctx context.Context, st id.LiveStream, o live.Owner,
+) (got live.Stream, sure time.Duration, err error) {
+	err = s.power.call(ctx, func() error {
+		s.power.held()
+		sure = s.fleet.sure(o)
+		got, _, err = s.Store.Hold(ctx, st, o)
+		return err
+	})
+	return got, sure, err
+}
+
+func (s streamStore) Orphans(ctx context.Context, by live.Owner, starting bool) ([]live.Stream, error) {
+	return watch(ctx, s.power, func() ([]live.Stream, error) {
+		all, err := s.Store.Orphans(ctx, by, starting)
+		return slices.DeleteFunc(all, func(st live.Stream) bool {
+			if st.Node == by.Node {
+				return !starting && s.fleet.sure(st.Owner) > 0
+			}
+			return s.fleet.there(st.Node)
+		}), err
+	})
+}
+
+func (s streamStore) Held(ctx context.Context, o live.Owner) (held []live.Held, sure time.Duration, err error) {
+	held, err = watch(ctx, s.power, func() ([]live.Held, error) {
+		s.power.looks.Add(1)
+		sure = s.fleet.sure(o)
+		held, _, err := s.Store.Held(ctx, o)
+		return held, err
+	})
+	return held, sure, err
+}
+
+func (s streamStore) Reserve(ctx context.Context, o live.Owner, all []live.Reservation) ([]id.LiveStream, error) {
+	return watch(ctx, s.power, func() ([]id.LiveStream, error) {
+		s.power.reservations.Add(1)
+		return s.Store.Reserve(ctx, o, all)
+	})
+}
+
+func (s streamStore) See(ctx context.Context, o live.Owner, at time.Time) error {
+	_, err := watch(ctx, s.power, func() (struct{}, error) {
+		s.power.sights.Add(1)
+		return struct{}{}, s.Store.See(ctx, o, at)
+	})
+	return err
 }
 
 type assetStore struct {

@@ -228,7 +228,7 @@ func TestStore(t *testing.T) {
 // links is a live service to which some facts are stale.
 type links struct{ live.Broadcasts }
 
-func (links) Target(_ context.Context, _ id.LiveStream, _ id.Epoch, t id.SimulcastTarget, _ live.TargetFact, _ time.Time) error {
+func (links) Target(_ context.Context, _ id.LiveStream, _ live.Writer, t id.SimulcastTarget, _ live.TargetFact, _ time.Time) error {
 	if t == "stale" {
 		return fault.New(fault.Conflict, "means nothing")
 	}
@@ -243,7 +243,7 @@ func TestSimulcast(t *testing.T) {
 		target id.SimulcastTarget
 		fact   live.TargetFact
 	}{{"one", live.LinkUp}, {"two", live.LinkUp}, {"one", live.LinkDown}, {"three", live.LinkImpossible}, {"stale", live.LinkDown}} {
-		_ = b.Target(t.Context(), "s1", 1, tt.target, tt.fact, time.Time{}) // counted or not
+		_ = b.Target(t.Context(), "s1", live.Writer{Epoch: 1}, tt.target, tt.fact, time.Time{}) // counted or not
 	}
 	expect(t, scrape(t, m), `millrace_simulcast_links_total{state="broadcasting"} 2`, `millrace_simulcast_links_total{state="errored"} 1`,
 		`millrace_simulcast_links_total{state="fatal"} 1`)

@@ -26,8 +26,10 @@ type broadcasts struct {
 func (m *Metrics) Broadcasts(b live.Broadcasts) live.Broadcasts { return broadcasts{b, m.links} }
 
 // Target implements live.Broadcasts. What means nothing in the stream's state is not counted.
-func (b broadcasts) Target(ctx context.Context, s id.LiveStream, e id.Epoch, t id.SimulcastTarget, f live.TargetFact, now time.Time) error {
-	err := b.Broadcasts.Target(ctx, s, e, t, f, now)
+func (b broadcasts) Target(
+	ctx context.Context, s id.LiveStream, w live.Writer, t id.SimulcastTarget, f live.TargetFact, now time.Time,
+) error {
+	err := b.Broadcasts.Target(ctx, s, w, t, f, now)
 	if state := targetStates[f]; err == nil && state != "" {
 		b.links.WithLabelValues(state).Inc()
 	}

@@ -26,28 +26,65 @@ func TestAdopt(t *testing.T) {
 		t.Run(string(tt.from), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			s := w.on(tt.from) // with a lease of a minute
-			_, err := w.Adopt(w.ctx(), s.ID, s.Epoch, "other", time.Minute, w.now())
+			s := w.on(tt.from)
+			seen := w.now()
+			w.must(w.See(w.ctx(), s.Owner, seen))
+			_, err := w.Adopt(w.ctx(), s.ID, s.Writer(), run("other"), w.now())
 			w.wantKind(err, fault.Conflict) // the owner lives
-			_, err = w.Adopt(w.ctx(), s.ID, s.Epoch+1, "node", time.Minute, w.now())
+			later := s.Writer()
+			later.Epoch++
+			_, err = w.Adopt(w.ctx(), s.ID, later, s.Owner, w.now())
 			w.wantKind(err, fault.Conflict)
-			w.clock = s.LeaseUntil
-			got, err := w.Adopt(w.ctx(), s.ID, s.Epoch, "other", time.Minute, w.clock)
+			w.nodes.kill(s.Owner)
+			got, err := w.Adopt(w.ctx(), s.ID, s.Writer(), run("other"), seen.Add(time.Minute))
 			w.must(err)
-			away := s.LeaseUntil.Add(-time.Minute)
+			away := seen
 			if !s.DisconnectedAt.IsZero() {
 				away = s.DisconnectedAt
 			}
-			if got.State != tt.to || got.Node != "other" || !got.LeaseUntil.Equal(w.clock.Add(time.Minute)) || !got.DisconnectedAt.Equal(away) ||
+			if got.State != tt.to || got.Owner != run("other") || got.Generation != s.Generation+1 || !got.DisconnectedAt.Equal(away) ||
 				got.Protocol != "" || got.ActiveAsset != s.ActiveAsset || got.Epoch != s.Epoch {
 				t.Errorf("adopted %+v, away since %v wanted", got, away)
 			}
 			w.events(tt.events...)
-			_, err = w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now(), 0)
+			_, _, err = w.Hold(w.ctx(), s.ID, s.Writer())
 			w.wantKind(err, fault.Conflict)
-			_, err = w.Adopt(w.ctx(), s.ID, s.Epoch, "other", time.Minute, w.now()) // in a new life, its own lease does not stand in the way
+			again := live.Owner{Node: "other", Run: "later"} // whose row is valid still, of the run before
+			got, err = w.Adopt(w.ctx(), s.ID, got.Writer(), again, w.now())
 			w.must(err)
+			if got.Owner != again {
+				t.Errorf("adopted %+v", got)
+			}
 			w.events()
+		})
+	}
+}
+
+// TestAdoptSinceWhen has the encoder away since its owner was heard of last, within the broadcast.
+func TestAdoptSinceWhen(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		seen time.Duration // after the broadcast's beginning; never: not at all
+		want time.Duration
+	}{
+		"before the broadcast": {-time.Minute, 0},
+		"in it":                {20 * time.Second, 20 * time.Second},
+		"by a clock ahead":     {time.Hour, time.Minute},
+		"never":                {-1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			s := w.on(live.Active)
+			if tt.seen != -1 {
+				w.must(w.See(w.ctx(), s.Owner, s.StartedAt.Add(tt.seen)))
+			}
+			w.nodes.kill(s.Owner)
+			got, err := w.Adopt(w.ctx(), s.ID, s.Writer(), run("other"), s.StartedAt.Add(time.Minute))
+			w.must(err)
+			if d := got.DisconnectedAt.Sub(s.StartedAt); d != tt.want {
+				t.Errorf("away since %v after the beginning, want %v", d, tt.want)
+			}
 		})
 	}
 }
@@ -58,12 +95,13 @@ func TestAdoptToEnd(t *testing.T) {
 	s := w.on(live.Active)
 	w.must(w.Delete(w.ctx(), env, s.ID, w.now()))
 	w.events("deleted")
-	got, err := w.Adopt(w.ctx(), s.ID, s.Epoch, "other", time.Minute, s.LeaseUntil)
+	w.nodes.kill(s.Owner)
+	got, err := w.Adopt(w.ctx(), s.ID, s.Writer(), run("other"), w.now())
 	w.must(err)
 	if got.EndWanted != live.EndDelete || got.Node != "other" {
 		t.Errorf("adopted %+v", got)
 	}
-	_, err = w.End(w.ctx(), s.ID, s.Epoch, got.EndWanted, s.LeaseUntil)
+	_, err = w.End(w.ctx(), s.ID, got.Writer(), got.EndWanted, w.now())
 	w.must(err)
 	w.events()
 }
@@ -72,11 +110,12 @@ func TestAdoptRace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.on(live.Active)
-	errs := make([]error, 8)
+	w.nodes.kill(s.Owner)
+	errs, now := make([]error, 8), w.now()
 	var wg sync.WaitGroup
 	for i := range errs {
 		wg.Go(func() {
-			_, errs[i] = w.Adopt(t.Context(), s.ID, s.Epoch, id.Node(fmt.Sprint("n", i)), time.Minute, s.LeaseUntil)
+			_, errs[i] = w.Adopt(t.Context(), s.ID, s.Writer(), run(id.Node(fmt.Sprint("n", i))), now)
 		})
 	}
 	wg.Wait()

@@ -11,26 +11,20 @@ import (
 )
 
 // Connect admits an encoder; see Broadcasts.
-func (s *Service) Connect(ctx context.Context, streamKey, protocol string, newAsset id.Asset, node id.Node, lease time.Duration, now time.Time) (Stream, error) {
+func (s *Service) Connect(ctx context.Context, n Connection, now time.Time) (Stream, error) {
 	now = stamp(now)
-	return s.save(ctx, now, func() (Stream, error) { return s.store.ByKey(ctx, streamKey) }, func(st *Stream) ([]string, error) {
-		var events []string
+	read := func() (Stream, error) { return s.store.ByKey(ctx, n.StreamKey) }
+	return s.take(ctx, now, read, func(c *Change) ([]string, error) {
+		st := &c.Stream
 		switch {
 		case st.State == Disabled:
 			return nil, fault.New(fault.Denied, "the live stream is disabled")
 		case st.EndWanted != EndNone, st.State == Idle && st.ActiveAsset != "":
 			return nil, fault.New(fault.Conflict, "the last broadcast of the live stream is being finished")
 		}
-		goesOn := false
-		if lost, ok := Next(st.State, PublisherLost); ok { // somebody has the encoder
-			alive := now.Before(st.LeaseUntil)
-			if alive && !st.Silent {
-				return nil, fault.New(fault.Conflict, "another encoder is connected to the live stream")
-			}
-			goesOn = alive                                    // it never left, so no window runs
-			st.State, st.DisconnectedAt = lost, st.LeaseUntil // otherwise, whoever it was is gone since then at the latest
-			st.targets(SourceLost)
-			events = append(events, EventDisconnected)
+		events, goesOn, err := s.displace(ctx, c, n.Owner, now)
+		if err != nil {
+			return nil, err
 		}
 		if st.State != Idle && !goesOn && !now.Before(st.DisconnectedAt.Add(st.window())) {
 			return nil, fault.New(fault.Conflict, "the reconnect window of the live stream has passed and its broadcast is being finished")
@@ -39,17 +33,41 @@ func (s *Service) Connect(ctx context.Context, streamKey, protocol string, newAs
 		if !ok {
 			return nil, stale()
 		}
-		if st.State == Idle {
-			st.Epoch, st.ActiveAsset, st.StartedAt = st.Epoch+1, newAsset, now
+		switch {
+		case st.State == Idle:
+			st.Epoch, st.ActiveAsset, st.StartedAt = st.Epoch+1, n.NewAsset, now
 			st.Generation, st.Reserved = 0, 0
-		} else {
+		case n.Led == nil || st.Writer() != n.Led(st.ID):
 			st.Generation++
 		}
-		st.State, st.Protocol, st.DisconnectedAt, st.Silent = to, protocol, time.Time{}, false
-		st.Node, st.LeaseUntil = node, stamp(now.Add(lease))
+		st.State, st.Protocol, st.DisconnectedAt, st.Silent = to, n.Protocol, time.Time{}, false
+		st.Owner = n.Owner
 		st.targets(SourceConnected)
 		return append(events, EventConnected), nil
 	})
+}
+
+// displace takes the place of the encoder that is connected, if there is one, and reports whether it had never left. It
+// is fault.Conflict where that encoder keeps its place: its owner lives, and has not said that it is silent.
+func (s *Service) displace(ctx context.Context, c *Change, by Owner, now time.Time) ([]string, bool, error) {
+	st := &c.Stream
+	lost, ok := Next(st.State, PublisherLost)
+	if !ok { // nobody has the encoder
+		return nil, false, nil
+	}
+	was, err := s.store.Standing(ctx, st.Owner, by)
+	if err != nil {
+		return nil, false, err
+	}
+	if was.Alive() && !st.Silent {
+		return nil, false, fault.New(fault.Conflict, "another encoder is connected to the live stream")
+	}
+	if !st.Silent {
+		c.Dead = st.Owner
+	}
+	st.State, st.DisconnectedAt = lost, st.lastSign(was.Seen, now) // where it lives, no window runs
+	st.targets(SourceLost)
+	return []string{EventDisconnected}, was.Alive(), nil
 }
 
 // Passphrase is the secret of an SRT encoder; see Broadcasts.
@@ -58,35 +76,47 @@ func (s *Service) Passphrase(ctx context.Context, streamKey string) (string, err
 	return st.SRTPassphrase, err
 }
 
-// Adopt takes a broadcast over from a dead node; see Broadcasts.
-func (s *Service) Adopt(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, lease time.Duration, now time.Time) (Stream, error) {
+// Adopt takes a broadcast over from a process that is gone; see Broadcasts.
+func (s *Service) Adopt(ctx context.Context, stream id.LiveStream, from Writer, by Owner, now time.Time) (Stream, error) {
 	now = stamp(now)
-	return s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
-		if st.Node != node && now.Before(st.LeaseUntil) {
-			return nil, fault.New(fault.Conflict, "the owner of the broadcast is alive")
+	read := func() (Stream, error) { return s.of(ctx, stream, from) }
+	return s.take(ctx, now, read, func(c *Change) ([]string, error) {
+		st := &c.Stream
+		was, err := s.store.Standing(ctx, from.Owner, by)
+		if err != nil {
+			return nil, err
+		}
+		if from.Node != by.Node { // an earlier process of the same node is gone, whatever its row says
+			if was.Alive() {
+				return nil, fault.New(fault.Conflict, "the owner of the broadcast is alive")
+			}
+			c.Dead = from.Owner
 		}
 		events := []string{}
 		if lost, ok := Next(st.State, PublisherLost); ok {
-			st.State, st.Protocol, st.DisconnectedAt, st.Silent = lost, "", st.lastSign(lease, now), false
+			st.State, st.Protocol, st.DisconnectedAt, st.Silent = lost, "", st.lastSign(was.Seen, now), false
 			st.targets(SourceLost)
 			events = append(events, EventDisconnected)
 		}
-		st.Node, st.LeaseUntil = node, stamp(now.Add(lease))
+		st.Owner = by
 		st.Generation++
 		return events, nil
 	})
 }
 
-// lastSign is when the owner was heard of last: not before the broadcast began, and not in the future.
-func (s Stream) lastSign(lease time.Duration, now time.Time) time.Time {
-	sign := stamp(s.LeaseUntil.Add(-lease))
-	if sign.Before(s.StartedAt) {
-		sign = s.StartedAt
+// lastSign is when the owner was heard of last: not before the broadcast began, and not in the future. One that was
+// never heard of is of a version that wrote leases, and DisconnectedAt says when it renewed the last one.
+func (s Stream) lastSign(seen, now time.Time) time.Time {
+	if seen.IsZero() {
+		seen = s.DisconnectedAt
 	}
-	if sign.After(now) {
-		sign = now
+	switch {
+	case seen.Before(s.StartedAt):
+		return s.StartedAt
+	case seen.After(now):
+		return now
 	}
-	return sign
+	return stamp(seen)
 }
 
 func (s Stream) window() time.Duration {
@@ -95,9 +125,9 @@ func (s Stream) window() time.Duration {
 
 // Recording says that first frames were accepted; see Broadcasts.
 func (s *Service) Recording(
-	ctx context.Context, stream id.LiveStream, e id.Epoch, resumed bool, now time.Time,
+	ctx context.Context, stream id.LiveStream, w Writer, resumed bool, now time.Time,
 ) error {
-	_, err := s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
+	_, err := s.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
 		if resumed && st.State == Active {
 			return []string{EventRecording}, nil
 		}
@@ -107,8 +137,8 @@ func (s *Service) Recording(
 }
 
 // Active says that the stream can be played. Event active, and recording when that was not told before.
-func (s *Service) Active(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) error {
-	_, err := s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
+func (s *Service) Active(ctx context.Context, stream id.LiveStream, w Writer, now time.Time) error {
+	_, err := s.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
 		events := []string{EventActive}
 		if st.State == Connected {
 			events = []string{EventRecording, EventActive}
@@ -122,8 +152,8 @@ func (s *Service) Active(ctx context.Context, stream id.LiveStream, e id.Epoch, 
 }
 
 // Disconnected says that the encoder is away and starts the reconnect window. Event disconnected.
-func (s *Service) Disconnected(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) (Stream, error) {
-	return s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
+func (s *Service) Disconnected(ctx context.Context, stream id.LiveStream, w Writer, now time.Time) (Stream, error) {
+	return s.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
 		st.Protocol, st.DisconnectedAt, st.Silent = "", stamp(now), false
 		st.targets(SourceLost)
 		return []string{EventDisconnected}, st.step(PublisherLost)
@@ -145,9 +175,9 @@ func (s *Service) Left(ctx context.Context, stream id.LiveStream, e id.Epoch, no
 }
 
 // Silence reports whether the connected encoder has been silent for long enough to lose its place to another; see Broadcasts.
-func (s *Service) Silence(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, silent bool, now time.Time) (Stream, error) {
-	return s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
-		if _, connected := Next(st.State, PublisherLost); !connected || st.Node != node {
+func (s *Service) Silence(ctx context.Context, stream id.LiveStream, w Writer, silent bool, now time.Time) (Stream, error) {
+	return s.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
+		if _, connected := Next(st.State, PublisherLost); !connected {
 			return nil, stale()
 		}
 		st.Silent = silent
@@ -156,11 +186,11 @@ func (s *Service) Silence(ctx context.Context, stream id.LiveStream, e id.Epoch,
 }
 
 // End finishes the broadcast; see Broadcasts.
-func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why EndReason, now time.Time) (Stream, error) {
+func (s *Service) End(ctx context.Context, stream id.LiveStream, w Writer, why EndReason, now time.Time) (Stream, error) {
 	now = stamp(now)
 	var after Stream
 	err := retry(func() error {
-		st, err := s.ofEpoch(ctx, stream, e)
+		st, err := s.of(ctx, stream, w)
 		if err != nil {
 			return err
 		}
@@ -182,7 +212,7 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, e id.Epoch, why
 		if err := c.Stream.step(BroadcastEnded); err != nil {
 			return stop{err}
 		}
-		c.Stream.StartedAt, c.Stream.DisconnectedAt, c.Stream.LeaseUntil, c.Stream.Node = time.Time{}, time.Time{}, time.Time{}, ""
+		c.Stream.StartedAt, c.Stream.DisconnectedAt, c.Stream.Owner = time.Time{}, time.Time{}, Owner{}
 		c.Stream.ActiveAt, c.Stream.Silent = time.Time{}, false
 		if c.Stream.State == Idle {
 			types = append(types, EventIdle)
@@ -217,10 +247,10 @@ func (s Stream) cutOff(why EndReason) bool {
 }
 
 // Warn tells of a warning; see Broadcasts.
-func (s *Service) Warn(ctx context.Context, stream id.LiveStream, e id.Epoch, w Warning, now time.Time) error {
+func (s *Service) Warn(ctx context.Context, stream id.LiveStream, by Writer, w Warning, now time.Time) error {
 	now = stamp(now)
 	return retry(func() error {
-		st, err := s.ofEpoch(ctx, stream, e)
+		st, err := s.of(ctx, stream, by)
 		if err != nil {
 			return err
 		}
@@ -234,9 +264,38 @@ func (s *Service) Warn(ctx context.Context, stream id.LiveStream, e id.Epoch, w 
 	})
 }
 
-// Renew extends the lease; the response carries what the API wants of the owner.
-func (s *Service) Renew(ctx context.Context, stream id.LiveStream, e id.Epoch, node id.Node, until time.Time, reserved int64) (Stream, error) {
-	return s.store.Renew(ctx, stream, e, node, stamp(until), reserved)
+// Hold reads the row of a broadcast that w leads; see Broadcasts.
+func (s *Service) Hold(ctx context.Context, stream id.LiveStream, w Writer) (Stream, time.Duration, error) {
+	st, sure, err := s.store.Hold(ctx, stream, w.Owner)
+	if err == nil && !st.ledBy(w) {
+		err = stale()
+	}
+	return st, sure, err
+}
+
+// Held lists what a process leads; see Broadcasts.
+func (s *Service) Held(ctx context.Context, o Owner) ([]Held, time.Duration, error) {
+	return s.store.Held(ctx, o)
+}
+
+// Reserve writes media sequence numbers; see Broadcasts.
+func (s *Service) Reserve(ctx context.Context, o Owner, all []Reservation) ([]id.LiveStream, error) {
+	return s.store.Reserve(ctx, o, all)
+}
+
+// See notes that a process was there; see Broadcasts.
+func (s *Service) See(ctx context.Context, o Owner, now time.Time) error {
+	return s.store.See(ctx, o, stamp(now))
+}
+
+// ForgetOwners removes what is noted of processes that are gone for long.
+func (s *Service) ForgetOwners(ctx context.Context, now time.Time) error {
+	return s.store.ForgetOwners(ctx, now)
+}
+
+// Orphans lists the broadcasts that nobody leads; see Broadcasts.
+func (s *Service) Orphans(ctx context.Context, by Owner, starting bool) ([]Stream, error) {
+	return s.store.Orphans(ctx, by, starting)
 }
 
 // Find reads a stream of any environment.
@@ -249,15 +308,15 @@ func (s *Service) Broadcasting(ctx context.Context) ([]Stream, error) {
 	return s.store.Broadcasting(ctx)
 }
 
-// fact makes one step of the broadcast of epoch e.
-func (s *Service) fact(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time, step func(*Stream) ([]string, error)) (Stream, error) {
-	return s.save(ctx, now, func() (Stream, error) { return s.ofEpoch(ctx, stream, e) }, step)
+// fact makes one step of the broadcast that w leads.
+func (s *Service) fact(ctx context.Context, stream id.LiveStream, w Writer, now time.Time, step func(*Stream) ([]string, error)) (Stream, error) {
+	return s.save(ctx, now, func() (Stream, error) { return s.of(ctx, stream, w) }, step)
 }
 
-// ofEpoch reads a stream whose broadcast is e.
-func (s *Service) ofEpoch(ctx context.Context, stream id.LiveStream, e id.Epoch) (Stream, error) {
+// of reads a stream whose broadcast w leads.
+func (s *Service) of(ctx context.Context, stream id.LiveStream, w Writer) (Stream, error) {
 	st, err := s.store.Find(ctx, stream)
-	if err == nil && (st.Epoch != e || st.ActiveAsset == "") {
+	if err == nil && !st.ledBy(w) {
 		return Stream{}, stop{stale()}
 	}
 	return st, err

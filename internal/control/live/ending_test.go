@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
@@ -44,13 +43,13 @@ func TestComplete(t *testing.T) {
 			if len(w.notified) != 2 || w.notified[0] != s.ID {
 				t.Errorf("the owner was told of %v", w.notified)
 			}
-			got, err := w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now().Add(time.Minute), 0)
+			got, _, err := w.Hold(w.ctx(), s.ID, s.Writer())
 			w.must(err)
 			if got.EndWanted != live.EndComplete {
-				t.Errorf("the renewal returns %q", got.EndWanted)
+				t.Errorf("the owner reads %q", got.EndWanted)
 			}
 			w.events()
-			_, err = w.End(w.ctx(), s.ID, s.Epoch, live.EndComplete, w.now())
+			_, err = w.End(w.ctx(), s.ID, s.Writer(), live.EndComplete, w.now())
 			w.must(err)
 			w.events("idle")
 			if got := w.state(s.ID, live.Idle); got.EndWanted != live.EndNone || got.ActiveAsset != "" {
@@ -103,7 +102,7 @@ func TestEndTellsWhoWasConnected(t *testing.T) {
 					tt.before(w, s.ID)
 				}
 				w.events(tt.told...)
-				_, err := w.End(w.ctx(), s.ID, s.Epoch, tt.why, w.now())
+				_, err := w.End(w.ctx(), s.ID, s.Writer(), tt.why, w.now())
 				w.must(err)
 				var want []string
 				if tt.cutOff && state.HasEncoder() {
@@ -135,10 +134,10 @@ func TestDisable(t *testing.T) {
 			if r := w.recovered(); !slices.Contains(r, s.ID) { // a crash here loses nothing
 				t.Errorf("recovered are %v", r)
 			}
-			w.wantKind(w.Active(w.ctx(), s.ID, s.Epoch, w.now()), fault.Conflict) // what the owner says before it knows
-			_, err := w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now())
+			w.wantKind(w.Active(w.ctx(), s.ID, s.Writer(), w.now()), fault.Conflict) // what the owner says before it knows
+			_, err := w.Disconnected(w.ctx(), s.ID, s.Writer(), w.now())
 			w.wantKind(err, fault.Conflict)
-			_, err = w.End(w.ctx(), s.ID, s.Epoch, live.EndDisable, w.now())
+			_, err = w.End(w.ctx(), s.ID, s.Writer(), live.EndDisable, w.now())
 			w.must(err)
 			if state.HasEncoder() {
 				w.events("disconnected")
@@ -169,15 +168,15 @@ func TestEnableBeforeEnd(t *testing.T) {
 	if got.ActiveAsset == "" || got.EndWanted != live.EndDisable || len(w.recovered()) != 1 {
 		t.Errorf("enabled %+v", got)
 	}
-	_, err := w.Connect(w.ctx(), s.StreamKey, "rtmp", "new", "node", time.Minute, w.now())
+	_, err := w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", "new"), w.now())
 	w.wantKind(err, fault.Conflict) // one broadcast at a time
-	_, err = w.End(w.ctx(), s.ID, s.Epoch, live.EndDisable, w.now())
+	_, err = w.End(w.ctx(), s.ID, s.Writer(), live.EndDisable, w.now())
 	w.must(err)
 	w.events("disconnected", "idle")
 	if got := w.state(s.ID, live.Idle); got.ActiveAsset != "" || got.EndWanted != live.EndNone {
 		t.Errorf("ended %+v", got)
 	}
-	_, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "new", "node", time.Minute, w.now())
+	_, err = w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", "new"), w.now())
 	w.must(err)
 }
 
@@ -186,7 +185,7 @@ func TestEndDisable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.on(live.Active)
-	_, err := w.End(w.ctx(), s.ID, s.Epoch, live.EndTest, w.now())
+	_, err := w.End(w.ctx(), s.ID, s.Writer(), live.EndTest, w.now())
 	w.must(err)
 	w.events("disconnected", "disabled")
 	w.state(s.ID, live.Disabled)
@@ -202,7 +201,7 @@ func TestCompleteThenDisable(t *testing.T) {
 	if got := w.state(s.ID, live.Disabled); got.EndWanted != live.EndDisable {
 		t.Errorf("end wanted is %q", got.EndWanted)
 	}
-	_, err := w.End(w.ctx(), s.ID, s.Epoch, live.EndComplete, w.now()) // the owner heard of the first wish only
+	_, err := w.End(w.ctx(), s.ID, s.Writer(), live.EndComplete, w.now()) // the owner heard of the first wish only
 	w.must(err)
 	w.state(s.ID, live.Disabled)
 	w.events("disabled")
@@ -217,7 +216,7 @@ func TestDeleteIdle(t *testing.T) {
 	w.wantKind(w.Delete(w.ctx(), env, s.ID, w.now()), fault.NotFound)
 	_, err := w.Find(w.ctx(), s.ID)
 	w.wantKind(err, fault.NotFound)
-	_, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "a", "n", time.Minute, w.now())
+	_, err = w.Connect(w.ctx(), encoderAt("n", s.StreamKey, "rtmp", "a"), w.now())
 	w.wantKind(err, fault.NotFound)
 	if !slices.Equal(w.notified, []id.LiveStream{s.ID}) { // its playback IDs are to stop at once
 		t.Errorf("told %v", w.notified)
@@ -241,18 +240,18 @@ func TestDeleteWhileBroadcasting(t *testing.T) {
 			w.wantKind(err, fault.NotFound)
 			w.wantKind(w.Delete(w.ctx(), env, s.ID, w.now()), fault.NotFound)
 			w.wantKind(w.Enable(w.ctx(), env, s.ID, w.now()), fault.NotFound)
-			_, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "a", "n", time.Minute, w.now())
+			_, err = w.Connect(w.ctx(), encoderAt("n", s.StreamKey, "rtmp", "a"), w.now())
 			w.wantKind(err, fault.NotFound)
 			_, err = w.db.Access().PlaybackID(w.ctx(), s.PlaybackIDs[0].ID)
 			w.wantKind(err, fault.NotFound) // new playback fails at once
-			got, err := w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now().Add(time.Minute), 0)
+			got, _, err := w.Hold(w.ctx(), s.ID, s.Writer())
 			w.must(err)
 			if got.EndWanted != live.EndDelete || !slices.Contains(w.recovered(), s.ID) {
 				t.Errorf("the owner reads %+v, recovered are %v", got, w.recovered())
 			}
-			_, err = w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now())
+			_, err = w.Disconnected(w.ctx(), s.ID, s.Writer(), w.now())
 			w.wantKind(err, fault.Conflict)
-			_, err = w.End(w.ctx(), s.ID, s.Epoch, live.EndDelete, w.now())
+			_, err = w.End(w.ctx(), s.ID, s.Writer(), live.EndDelete, w.now())
 			w.must(err)
 			_, err = w.Find(w.ctx(), s.ID)
 			w.wantKind(err, fault.NotFound)
@@ -273,9 +272,9 @@ func TestRecentAssetsAreBounded(t *testing.T) {
 		full.RecentAssets = append(full.RecentAssets, "old")
 	}
 	w.must(w.store.Save(w.ctx(), live.Change{From: live.Idle, Stream: full}))
-	got, err := w.Connect(w.ctx(), s.StreamKey, "rtmp", "newest", "n", time.Minute, w.now())
+	got, err := w.Connect(w.ctx(), encoderAt("n", s.StreamKey, "rtmp", "newest"), w.now())
 	w.must(err)
-	got, err = w.End(w.ctx(), s.ID, got.Epoch, live.EndWindow, w.now())
+	got, err = w.End(w.ctx(), s.ID, got.Writer(), live.EndWindow, w.now())
 	w.must(err)
 	if n := len(got.RecentAssets); n != 100 || got.RecentAssets[99] != "newest" {
 		t.Errorf("%d recent assets, the last is %s", n, got.RecentAssets[n-1])

@@ -288,6 +288,13 @@ func (s *Service) change(ctx context.Context, env id.Environment, stream id.Live
 
 // save reads, steps and writes, again when somebody else was faster.
 func (s *Service) save(ctx context.Context, now time.Time, read func() (Stream, error), step func(st *Stream) ([]string, error)) (Stream, error) {
+	return s.take(ctx, now, read, func(c *Change) ([]string, error) { return step(&c.Stream) })
+}
+
+// take is save for a step that may also say whose place is taken.
+func (s *Service) take(
+	ctx context.Context, now time.Time, read func() (Stream, error), step func(c *Change) ([]string, error),
+) (Stream, error) {
 	now = stamp(now)
 	var after Stream
 	err := retry(func() error {
@@ -296,7 +303,7 @@ func (s *Service) save(ctx context.Context, now time.Time, read func() (Stream, 
 			return err
 		}
 		c := begin(st)
-		types, err := step(&c.Stream)
+		types, err := step(&c)
 		if err != nil {
 			return stop{err}
 		}

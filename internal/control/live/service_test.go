@@ -27,6 +27,7 @@ type world struct {
 	t        *testing.T
 	db       *db.DB
 	store    live.Store
+	nodes    *nodes
 	clock    time.Time
 	mu       sync.Mutex
 	notified []id.LiveStream // by Options.Changed, which may be called from several goroutines
@@ -36,7 +37,9 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	d := dbtest.Open(t, dbtest.SQLite(t))
-	w := &world{t: t, db: d, store: d.LiveStreams(), clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	w := &world{t: t, db: d, clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	w.nodes = &nodes{Store: d.LiveStreams(), dead: map[live.Owner]bool{}}
+	w.store = w.nodes
 	w.Service = live.New(live.Options{Store: w.store, DRM: configurations, Changed: func(s id.LiveStream) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -133,22 +136,22 @@ func (w *world) state(s id.LiveStream, want live.State) live.Stream {
 func (w *world) on(state live.State) live.Stream {
 	w.t.Helper()
 	s := w.create(live.CreateInput{PlaybackPolicies: []playbackid.Policy{"public"}})
-	s, err := w.Connect(w.ctx(), s.StreamKey, "rtmp", "asset1", "node", time.Minute, w.now())
+	s, err := w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", "asset1"), w.now())
 	w.must(err)
 	steps := []struct {
 		reached live.State
 		step    func() error
 	}{
-		{live.Connected, func() error { return w.Recording(w.ctx(), s.ID, s.Epoch, false, w.now()) }},
-		{live.Recording, func() error { return w.Active(w.ctx(), s.ID, s.Epoch, w.now()) }},
-		{live.Active, func() error { _, lost := w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now()); return lost }},
+		{live.Connected, func() error { return w.Recording(w.ctx(), s.ID, s.Writer(), false, w.now()) }},
+		{live.Recording, func() error { return w.Active(w.ctx(), s.ID, s.Writer(), w.now()) }},
+		{live.Active, func() error { _, lost := w.Disconnected(w.ctx(), s.ID, s.Writer(), w.now()); return lost }},
 	}
 	for _, step := range steps {
 		if step.reached == state {
 			break
 		}
 		if state == live.Waiting {
-			_, err = w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now())
+			_, err = w.Disconnected(w.ctx(), s.ID, s.Writer(), w.now())
 			w.must(err)
 			break
 		}
@@ -164,42 +167,43 @@ func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.create(live.CreateInput{})
-	got, err := w.Connect(w.ctx(), s.StreamKey, "rtmp", "asset1", "node", 10*time.Second, w.now())
+	got, err := w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", "asset1"), w.now())
 	w.must(err)
-	if got.Epoch != 1 || got.ActiveAsset != "asset1" || got.Protocol != "rtmp" || got.Node != "node" || !got.LeaseUntil.Equal(w.clock.Add(10*time.Second)) ||
+	if got.Epoch != 1 || got.ActiveAsset != "asset1" || got.Protocol != "rtmp" || got.Node != "node" || got.Run != run("node").Run ||
 		!got.StartedAt.Equal(w.clock) || got.Status() != live.StatusIdle {
 		t.Errorf("connected %+v", got)
 	}
 	if d := w.events("connected"); d[0].ActiveAsset != "asset1" {
 		t.Errorf("event names asset %q", d[0].ActiveAsset)
 	}
-	w.must(w.Recording(w.ctx(), s.ID, 1, false, w.now()))
-	w.must(w.Active(w.ctx(), s.ID, 1, w.now()))
+	w.must(w.Recording(w.ctx(), s.ID, got.Writer(), false, w.now()))
+	w.must(w.Active(w.ctx(), s.ID, got.Writer(), w.now()))
 	w.events("recording", "active")
 	if w.state(s.ID, live.Active).Status() != live.StatusActive {
 		t.Error("status is not active")
 	}
-	got, err = w.Disconnected(w.ctx(), s.ID, 1, w.now())
+	got, err = w.Disconnected(w.ctx(), s.ID, got.Writer(), w.now())
 	w.must(err)
 	if got.State != live.Reconnecting || got.Protocol != "" || !got.DisconnectedAt.Equal(w.clock) || got.Node != "node" || got.Status() != live.StatusActive {
 		t.Errorf("disconnected %+v", got)
 	}
 	w.events("disconnected")
-	got, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "asset2", "node2", time.Minute, w.now())
+	got, err = w.Connect(w.ctx(), encoderAt("node2", s.StreamKey, "rtmp", "asset2"), w.now())
 	w.must(err)
 	if got.State != live.Active || got.ActiveAsset != "asset1" || got.Epoch != 1 || got.Node != "node2" || !got.DisconnectedAt.IsZero() {
 		t.Errorf("resumed %+v", got)
 	}
 	w.events("connected")
-	w.wantKind(w.Recording(w.ctx(), s.ID, 1, false, w.now()), fault.Conflict) // of the first encoder: told with active
-	w.must(w.Recording(w.ctx(), s.ID, 1, true, w.now()))
+	w.wantKind(w.Recording(w.ctx(), s.ID, got.Writer(), false, w.now()), fault.Conflict) // of the first encoder: told with active
+	w.must(w.Recording(w.ctx(), s.ID, got.Writer(), true, w.now()))
 	if d := w.events("recording"); d[0].State != live.Active {
 		t.Errorf("after a reconnect recording is told in state %s", d[0].State)
 	}
-	_, err = w.Disconnected(w.ctx(), s.ID, 1, w.now())
+	_, err = w.Disconnected(w.ctx(), s.ID, got.Writer(), w.now())
 	w.must(err)
 	w.events("disconnected")
-	got, err = w.End(w.ctx(), s.ID, 1, live.EndWindow, w.now())
+	last := got
+	got, err = w.End(w.ctx(), s.ID, got.Writer(), live.EndWindow, w.now())
 	w.must(err)
 	if d := w.events("idle"); d[0].ActiveAsset != "asset1" || d[0].State != live.Idle {
 		t.Errorf("the event of the end names asset %q and state %s", d[0].ActiveAsset, d[0].State)
@@ -207,24 +211,26 @@ func TestLifecycle(t *testing.T) {
 	if !same(got, w.find(s.ID)) {
 		t.Errorf("end gives %+v, the store has %+v", got, w.find(s.ID))
 	}
-	if got.State != live.Idle || got.ActiveAsset != "" || !slices.Equal(got.RecentAssets, []id.Asset{"asset1"}) || got.Node != "" ||
-		!got.LeaseUntil.IsZero() || !got.StartedAt.IsZero() || !got.DisconnectedAt.IsZero() {
+	if got.State != live.Idle || got.ActiveAsset != "" || !slices.Equal(got.RecentAssets, []id.Asset{"asset1"}) || got.Owner != (live.Owner{}) ||
+		!got.StartedAt.IsZero() || !got.DisconnectedAt.IsZero() {
 		t.Errorf("ended %+v", got)
 	}
-	_, err = w.End(w.ctx(), s.ID, 1, live.EndWindow, w.now())
+	_, err = w.End(w.ctx(), s.ID, last.Writer(), live.EndWindow, w.now())
 	w.wantKind(err, fault.Conflict)
-	got, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "asset3", "node", time.Minute, w.now())
+	got, err = w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", "asset3"), w.now())
 	w.must(err)
 	if got.Epoch != 2 || got.ActiveAsset != "asset3" {
 		t.Errorf("second broadcast %+v", got)
 	}
 	w.events("connected")
 	for _, f := range []func() error{ // of the first broadcast
-		func() error { return w.Recording(w.ctx(), s.ID, 1, false, w.now()) },
-		func() error { _, err := w.Disconnected(w.ctx(), s.ID, 1, w.now()); return err },
-		func() error { _, err := w.End(w.ctx(), s.ID, 1, live.EndWindow, w.now()); return err },
-		func() error { _, err := w.Renew(w.ctx(), s.ID, 1, "node", w.now(), 0); return err },
-		func() error { return w.Recording(w.ctx(), s.ID, 3, false, w.now()) },
+		func() error { return w.Recording(w.ctx(), s.ID, last.Writer(), false, w.now()) },
+		func() error { _, err := w.Disconnected(w.ctx(), s.ID, last.Writer(), w.now()); return err },
+		func() error { _, err := w.End(w.ctx(), s.ID, last.Writer(), live.EndWindow, w.now()); return err },
+		func() error { _, _, err := w.Hold(w.ctx(), s.ID, last.Writer()); return err },
+		func() error {
+			return w.Recording(w.ctx(), s.ID, live.Writer{Epoch: 3, Owner: got.Owner}, false, w.now())
+		},
 	} {
 		w.wantKind(f(), fault.Conflict)
 	}
@@ -243,10 +249,10 @@ func TestPlayableWithoutRecordingFact(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.on(live.Connected)
-	w.must(w.Active(w.ctx(), s.ID, s.Epoch, w.now()))
+	w.must(w.Active(w.ctx(), s.ID, s.Writer(), w.now()))
 	w.events("recording", "active")
-	w.wantKind(w.Active(w.ctx(), s.ID, s.Epoch, w.now()), fault.Conflict)
-	w.wantKind(w.Recording(w.ctx(), s.ID, s.Epoch, false, w.now()), fault.Conflict)
+	w.wantKind(w.Active(w.ctx(), s.ID, s.Writer(), w.now()), fault.Conflict)
+	w.wantKind(w.Recording(w.ctx(), s.ID, s.Writer(), false, w.now()), fault.Conflict)
 	w.events()
 }
 
@@ -256,17 +262,17 @@ func TestLostBeforePlayable(t *testing.T) {
 	for _, from := range []live.State{live.Connected, live.Recording} {
 		w := newWorld(t)
 		s := w.on(from)
-		got, err := w.Disconnected(w.ctx(), s.ID, s.Epoch, w.now())
+		got, err := w.Disconnected(w.ctx(), s.ID, s.Writer(), w.now())
 		w.must(err)
 		if got.State != live.Waiting || got.Status() != live.StatusIdle || got.ActiveAsset == "" {
 			t.Errorf("lost in %s: %+v", from, got)
 		}
-		got, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "other", "node", time.Minute, w.now())
+		got, err = w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", "other"), w.now())
 		w.must(err)
 		if got.State != live.Connected || got.ActiveAsset != s.ActiveAsset || got.Epoch != s.Epoch {
 			t.Errorf("back in %+v", got)
 		}
-		w.must(w.Recording(w.ctx(), s.ID, s.Epoch, false, w.now()))
+		w.must(w.Recording(w.ctx(), s.ID, got.Writer(), false, w.now()))
 		w.events("disconnected", "connected", "recording")
 	}
 }
@@ -275,7 +281,7 @@ func TestConnectRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	connect := func(key string, after time.Duration) error {
-		_, err := w.Connect(w.ctx(), key, "rtmp", "new", "node2", time.Minute, w.now().Add(after))
+		_, err := w.Connect(w.ctx(), encoderAt("node2", key, "rtmp", "new"), w.now().Add(after))
 		return err
 	}
 	w.wantKind(connect("unknown", 0), fault.NotFound)
@@ -308,15 +314,22 @@ func TestConnectRefused(t *testing.T) {
 func TestTakeOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := w.on(live.Active) // with a lease of a minute
-	got, err := w.Connect(w.ctx(), s.StreamKey, "rtmp", "other", "node2", time.Minute, s.LeaseUntil.Add(time.Second))
+	s := w.on(live.Active)
+	seen := w.now()
+	w.must(w.See(w.ctx(), s.Owner, seen))
+	w.nodes.kill(s.Owner)
+	got, err := w.Connect(w.ctx(), encoderAt("node2", s.StreamKey, "rtmp", "other"), seen.Add(59*time.Second))
 	w.must(err)
 	if got.State != live.Active || got.ActiveAsset != s.ActiveAsset || got.Node != "node2" || got.Epoch != s.Epoch {
 		t.Errorf("taken over %+v", got)
 	}
-	_, err = w.Renew(w.ctx(), s.ID, s.Epoch, "node", w.now(), 0)
+	_, _, err = w.Hold(w.ctx(), s.ID, s.Writer())
 	w.wantKind(err, fault.Conflict) // the old owner has lost it
-	_, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "other", "node3", time.Minute, got.LeaseUntil.Add(61*time.Second))
+	_, err = w.Connect(w.ctx(), encoderAt("node3", s.StreamKey, "rtmp", "other"), w.now())
+	w.wantKind(err, fault.Conflict) // its owner lives
+	w.must(w.See(w.ctx(), got.Owner, w.now()))
+	w.nodes.kill(got.Owner)
+	_, err = w.Connect(w.ctx(), encoderAt("node3", s.StreamKey, "rtmp", "other"), w.clock.Add(61*time.Second))
 	w.wantKind(err, fault.Conflict) // the window has passed
 	w.clock = w.clock.Add(time.Hour)
 	w.events("disconnected", "connected")
@@ -331,7 +344,7 @@ func TestConnectRace(t *testing.T) {
 	for i := range errs {
 		now := w.now()
 		wg.Go(func() {
-			_, errs[i] = w.Connect(w.ctx(), s.StreamKey, "rtmp", id.Asset(fmt.Sprint(i)), "node", time.Minute, now)
+			_, errs[i] = w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", id.Asset(fmt.Sprint(i))), now)
 		})
 	}
 	wg.Wait()

@@ -85,8 +85,10 @@ func (s *Service) DeleteSimulcastTarget(ctx context.Context, env id.Environment,
 }
 
 // Target tells what became of a target's link; see Broadcasts.
-func (s *Service) Target(ctx context.Context, stream id.LiveStream, e id.Epoch, target id.SimulcastTarget, f TargetFact, now time.Time) error {
-	_, err := s.fact(ctx, stream, e, now, func(st *Stream) ([]string, error) {
+func (s *Service) Target(
+	ctx context.Context, stream id.LiveStream, w Writer, target id.SimulcastTarget, f TargetFact, now time.Time,
+) error {
+	_, err := s.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
 		i, err := st.target(target)
 		if err != nil {
 			return nil, err

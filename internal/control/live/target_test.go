@@ -76,12 +76,12 @@ func TestTargetsAreAddedWhileIdle(t *testing.T) {
 	_, err = w.GetSimulcastTarget(w.ctx(), "other", s.ID, first)
 	w.wantKind(err, fault.NotFound)
 
-	st, err := w.Connect(w.ctx(), s.StreamKey, "rtmp", "asset1", "node", time.Minute, w.now())
+	st, err := w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", "asset1"), w.now())
 	w.must(err)
 	_, err = add(targets(1)[0])
 	wantMessages(t, err, "simulcast targets may be added and deleted only while the live stream is idle")
 	wantMessages(t, w.DeleteSimulcastTarget(w.ctx(), env, s.ID, first, w.now()), "simulcast targets may be added and deleted only while the live stream is idle")
-	_, err = w.End(w.ctx(), s.ID, st.Epoch, live.EndComplete, w.now())
+	_, err = w.End(w.ctx(), s.ID, st.Writer(), live.EndComplete, w.now())
 	w.must(err)
 	_, err = add(targets(1)[0])
 	w.must(err)
@@ -95,11 +95,11 @@ func TestTargetsFollowTheStream(t *testing.T) {
 	a, b := s.Settings.SimulcastTargets[0].ID, s.Settings.SimulcastTargets[1].ID
 	connect := func() live.Stream {
 		t.Helper()
-		st, err := w.Connect(w.ctx(), s.StreamKey, "rtmp", "asset1", "node", time.Minute, w.now())
+		st, err := w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", "asset1"), w.now())
 		w.must(err)
 		return st
 	}
-	e := connect().Epoch
+	e := connect().Writer()
 	w.shows(s.ID, live.TargetStarting, live.TargetStarting)
 	w.events("connected", prefix+"starting", prefix+"starting")
 	step := func(target id.SimulcastTarget, f live.TargetFact, events ...string) {
@@ -113,7 +113,9 @@ func TestTargetsFollowTheStream(t *testing.T) {
 	step(a, up, prefix+"broadcasting")
 	step(b, never, prefix+"errored")
 	w.shows(s.ID, live.TargetBroadcasting, live.TargetFatal)
-	w.wantKind(w.Target(w.ctx(), s.ID, e+1, a, down, w.now()), fault.Conflict)
+	later := e
+	later.Epoch++
+	w.wantKind(w.Target(w.ctx(), s.ID, later, a, down, w.now()), fault.Conflict)
 	w.wantKind(w.Target(w.ctx(), s.ID, e, "absent", down, w.now()), fault.NotFound)
 
 	_, err := w.Disconnected(w.ctx(), s.ID, e, w.now())
@@ -121,7 +123,7 @@ func TestTargetsFollowTheStream(t *testing.T) {
 	w.shows(s.ID, live.TargetIdle, live.TargetFatal) // it is not tried again for this asset
 	w.events("disconnected", prefix+"idle")
 	w.wantKind(w.Target(w.ctx(), s.ID, e, a, up, w.now()), fault.Conflict) // told too late
-	connect()
+	e = connect().Writer()
 	w.shows(s.ID, live.TargetStarting, live.TargetFatal)
 	w.events("connected", prefix+"starting")
 	_, err = w.End(w.ctx(), s.ID, e, live.EndComplete, w.now())
@@ -136,25 +138,25 @@ func TestTargetsWithoutTheirOwner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.create(live.CreateInput{SimulcastTargets: targets(1)})
-	st, err := w.Connect(w.ctx(), s.StreamKey, "rtmp", "asset1", "node", time.Minute, w.now())
+	st, err := w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", "asset1"), w.now())
 	w.must(err)
-	w.must(w.Target(w.ctx(), s.ID, st.Epoch, s.Settings.SimulcastTargets[0].ID, up, w.now()))
+	w.must(w.Target(w.ctx(), s.ID, st.Writer(), s.Settings.SimulcastTargets[0].ID, up, w.now()))
 	w.events("connected", prefix+"starting", prefix+"broadcasting")
-	w.clock = st.LeaseUntil
-	_, err = w.Connect(w.ctx(), s.StreamKey, "rtmp", "asset2", "other", time.Minute, w.now())
+	w.nodes.kill(st.Owner)
+	st, err = w.Connect(w.ctx(), encoderAt("other", s.StreamKey, "rtmp", "asset2"), w.now())
 	w.must(err)
 	w.shows(s.ID, live.TargetStarting)
 	w.events("disconnected", "connected", prefix+"starting")
-	w.must(w.Target(w.ctx(), s.ID, st.Epoch, s.Settings.SimulcastTargets[0].ID, up, w.now()))
+	w.must(w.Target(w.ctx(), s.ID, st.Writer(), s.Settings.SimulcastTargets[0].ID, up, w.now()))
 	w.events(prefix + "broadcasting")
-	w.clock = w.find(s.ID).LeaseUntil
-	_, err = w.Adopt(w.ctx(), s.ID, st.Epoch, "third", time.Minute, w.now())
+	w.nodes.kill(st.Owner)
+	st, err = w.Adopt(w.ctx(), s.ID, st.Writer(), run("third"), w.now())
 	w.must(err)
 	w.shows(s.ID, live.TargetIdle)
 	w.events("disconnected", prefix+"idle")
 	w.must(w.Delete(w.ctx(), env, s.ID, w.now()))
 	w.events("deleted")
-	_, err = w.End(w.ctx(), s.ID, st.Epoch, live.EndDelete, w.now())
+	_, err = w.End(w.ctx(), s.ID, st.Writer(), live.EndDelete, w.now())
 	w.must(err)
 	w.events()
 }
@@ -164,7 +166,7 @@ func TestTargetEventData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.create(live.CreateInput{SimulcastTargets: targets(1)})
-	_, err := w.Connect(w.ctx(), s.StreamKey, "rtmp", "asset1", "node", time.Minute, w.now())
+	_, err := w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", "asset1"), w.now())
 	w.must(err)
 	all, err := w.db.Events(w.ctx(), env, time.Time{}, 10)
 	w.must(err)

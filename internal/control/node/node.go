@@ -55,8 +55,7 @@ type Owner struct {
 
 // Directory is implemented by storage/db.
 type Directory interface {
-	// Owner is who has the lease on a live stream's broadcast and can be reached by other nodes. fault.NotFound:
-	// nobody.
+	// Owner is who owns a live stream's broadcast, lives and can be reached by other nodes. fault.NotFound: nobody.
 	Owner(ctx context.Context, s id.LiveStream) (Owner, error)
 }
 

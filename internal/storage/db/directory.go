@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/uptrace/bun"
+
 	"millrace/internal/control/node"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -16,7 +18,8 @@ func (d *DB) Directory() node.Directory { return directory{d} }
 
 type directory struct{ *DB }
 
-// Owner implements node.Directory: a lease on the stream's row says who it is, and its own row where it is reached.
+// Owner implements node.Directory: the stream's row says who it is, and its own row whether it lives and where it is
+// reached.
 func (d directory) Owner(ctx context.Context, s id.LiveStream) (node.Owner, error) {
 	if !possible(string(s)) {
 		return node.Owner{}, noOwner()
@@ -27,8 +30,9 @@ func (d directory) Owner(ctx context.Context, s id.LiveStream) (node.Owner, erro
 		Environment  string `bun:"environment_id"`
 	}
 	err := d.read.NewRaw("SELECT n.id AS name, n.advertise_url, s.environment_id FROM live_streams s "+
-		"JOIN nodes n ON n.id = s.node WHERE s.id = ? AND s.lease_until > "+d.engine.now()+" AND n.advertise_url <> ''",
-		string(s)).Scan(ctx, &row)
+		"JOIN nodes n ON n.id = s.node AND n.run = s.run "+
+		"WHERE s.id = ? AND s.active_asset <> '' AND n.run <> '' AND n.valid_until > ? AND n.advertise_url <> ''",
+		string(s), bun.Safe(d.engine.now())).Scan(ctx, &row)
 	if errors.Is(err, sql.ErrNoRows) {
 		return node.Owner{}, noOwner()
 	}

@@ -4,41 +4,43 @@ import (
 	"testing"
 	"time"
 
+	"millrace/internal/control/live"
 	"millrace/internal/control/node"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/storage/db/dbtest"
 )
 
-// TestDirectory: the owner of a live stream is the node that has the lease on it, if others can reach that one.
+// TestDirectory: the owner of a live stream is the node that its row names, if it lives and others can reach that one.
 func TestDirectory(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, url string) {
 		d := dbtest.Open(t, url)
-		register := func(name, advertised string) {
+		register := func(name, advertised string, valid time.Duration) {
 			t.Helper()
 			n := node.Node{Name: id.Node(name), Run: "run", AdvertiseURL: advertised}
-			_, _, err := d.Nodes().Register(t.Context(), n, time.Hour)
+			_, _, err := d.Nodes().Register(t.Context(), n, valid)
 			must(t, err)
 		}
-		register("there", "http://10.0.0.5:9465")
-		register("alone", "")
+		register("there", "http://10.0.0.5:9465", time.Hour)
+		register("alone", "", time.Hour)
+		register("dead", "http://10.0.0.6:9465", 0)
 		for name, tt := range map[string]struct {
-			node  id.Node
-			until time.Duration
+			owner live.Owner
+			asset id.Asset
 			want  string
 		}{
-			"owned":         {"there", time.Hour, "http://10.0.0.5:9465"},
-			"over":          {"there", -time.Second, ""},
-			"unreachable":   {"alone", time.Hour, ""},
-			"without a row": {"nowhere", time.Hour, ""},
-			"idle":          {"", 0, ""},
+			"owned":         {live.Owner{Node: "there", Run: "run"}, "asset", "http://10.0.0.5:9465"},
+			"ended":         {live.Owner{Node: "there", Run: "run"}, "", ""},
+			"restarted":     {live.Owner{Node: "there", Run: "earlier"}, "asset", ""},
+			"of no run":     {live.Owner{Node: "there"}, "asset", ""},
+			"dead":          {live.Owner{Node: "dead", Run: "run"}, "asset", ""},
+			"unreachable":   {live.Owner{Node: "alone", Run: "run"}, "asset", ""},
+			"without a row": {live.Owner{Node: "nowhere", Run: "run"}, "asset", ""},
+			"idle":          {live.Owner{}, "", ""},
 		} {
 			s := idleStream("env", name, at(0))
-			s.Node = tt.node
-			if tt.until != 0 {
-				s.LeaseUntil = time.Now().Add(tt.until)
-			}
+			s.Owner, s.ActiveAsset = tt.owner, tt.asset
 			insertStreams(t, d, s)
 			got, err := d.Directory().Owner(t.Context(), s.ID)
 			if tt.want == "" {
@@ -46,7 +48,7 @@ func TestDirectory(t *testing.T) {
 				continue
 			}
 			must(t, err)
-			if want := (node.Owner{Name: tt.node, AdvertiseURL: tt.want, Environment: "env"}); got != want {
+			if want := (node.Owner{Name: tt.owner.Node, AdvertiseURL: tt.want, Environment: "env"}); got != want {
 				t.Errorf("%s: %+v, want %+v", name, got, want)
 			}
 		}

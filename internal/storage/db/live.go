@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/uptrace/bun"
 
@@ -34,7 +33,7 @@ type liveRow struct {
 	StartedAt      int64  `bun:"started_at"`
 	DisconnectedAt int64  `bun:"disconnected_at"`
 	Node           string `bun:"node"`
-	LeaseUntil     int64  `bun:"lease_until"`
+	Run            string `bun:"run"`
 	ActiveAt       int64  `bun:"active_at"`
 	Generation     int64  `bun:"generation"`
 	Reserved       int64  `bun:"reserved"`
@@ -63,7 +62,7 @@ func (d liveStore) row(s live.Stream) (liveRow, error) {
 	return liveRow{
 		ID: string(s.ID), Environment: string(s.Environment), StreamKeyHash: hash, Secrets: secrets, State: string(s.State),
 		Settings: settings, Epoch: int64(s.Epoch), ActiveAsset: string(s.ActiveAsset), RecentAssets: recent, Protocol: s.Protocol,
-		StartedAt: millis(s.StartedAt), DisconnectedAt: millis(s.DisconnectedAt), Node: string(s.Node), LeaseUntil: millis(s.LeaseUntil),
+		StartedAt: millis(s.StartedAt), DisconnectedAt: millis(s.DisconnectedAt), Node: string(s.Node), Run: s.Run,
 		ActiveAt: millis(s.ActiveAt), Silent: s.Silent, EndWanted: string(s.EndWanted), CreatedAt: millis(s.CreatedAt), UpdatedAt: millis(s.UpdatedAt), DeletedAt: millis(s.DeletedAt),
 		Revision: s.Revision, Generation: s.Generation, Reserved: s.Reserved,
 	}, nil
@@ -74,7 +73,7 @@ func (d liveStore) value(r liveRow, ids []playbackid.ID) (live.Stream, error) {
 		ID: id.LiveStream(r.ID), Environment: id.Environment(r.Environment),
 		State: live.State(r.State), PlaybackIDs: ids, Epoch: id.Epoch(r.Epoch), ActiveAsset: id.Asset(r.ActiveAsset), Protocol: r.Protocol,
 		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), StartedAt: moment(r.StartedAt), DisconnectedAt: moment(r.DisconnectedAt),
-		Node: id.Node(r.Node), LeaseUntil: moment(r.LeaseUntil), ActiveAt: moment(r.ActiveAt), Silent: r.Silent, EndWanted: live.EndReason(r.EndWanted), DeletedAt: moment(r.DeletedAt),
+		Owner: live.Owner{Node: id.Node(r.Node), Run: r.Run}, ActiveAt: moment(r.ActiveAt), Silent: r.Silent, EndWanted: live.EndReason(r.EndWanted), DeletedAt: moment(r.DeletedAt),
 		Revision: r.Revision, Generation: r.Generation, Reserved: r.Reserved,
 	}
 	err := errors.Join(read(r.Settings, &s.Settings), read(r.RecentAssets, &s.RecentAssets))
@@ -207,8 +206,10 @@ func (d liveStore) Save(ctx context.Context, c live.Change) error {
 	}
 	row.Revision++
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		res, err := t.NewUpdate().Model(&row).WherePK().
-			Where("revision = ?", c.Stream.Revision).Where("state = ?", string(c.From)).Where("epoch = ?", int64(c.FromEpoch)).Exec(ctx)
+		q := t.NewUpdate().Model(&row).WherePK().
+			Value("reserved", "CASE WHEN epoch = ? THEN reserved ELSE ? END", row.Epoch, row.Reserved).
+			Where("revision = ?", c.Stream.Revision).Where("state = ?", string(c.From)).Where("epoch = ?", int64(c.FromEpoch))
+		res, err := d.ifDead(q, c).Exec(ctx)
 		if isUnique(err) {
 			return exists(err, liveStream)
 		}
@@ -235,29 +236,6 @@ func (d liveStore) Delete(ctx context.Context, c live.Change) error {
 		}
 		return t.tell(ctx, c.Events, c.Jobs)
 	})
-}
-
-func (d liveStore) Renew(ctx context.Context, s id.LiveStream, e id.Epoch, node id.Node, until time.Time, reserved int64) (live.Stream, error) {
-	var rows []liveRow
-	var ids []playbackid.ID
-	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		found, err := t.query(ctx, renewLease, millis(until), reserved, string(s), int64(e), string(node)) //nolint:rowserrcheck // scan looks at it
-		if err == nil {
-			err = t.scan(ctx, found, &rows)
-		}
-		if err != nil {
-			return fmt.Errorf("renew lease of live stream: %w", err)
-		}
-		if len(rows) == 0 {
-			return t.untouched(ctx, (*liveRow)(nil), string(s), liveStream)
-		}
-		ids, err = t.playbackIDs(ctx, playbackid.OfLiveStream, string(s))
-		return err
-	})
-	if err != nil {
-		return live.Stream{}, err
-	}
-	return d.value(rows[0], ids)
 }
 
 // touched checks that a compare-and-set has found its row: otherwise that has moved on, or is gone.

@@ -32,7 +32,7 @@ func fullStream(name string) live.Stream {
 		},
 		PlaybackIDs: []playbackid.ID{{ID: id.Playback("p2-" + name), Policy: "public"}, {ID: id.Playback("p1-" + name), Policy: "drm", DRMConfigurationID: "d"}},
 		Epoch:       7, ActiveAsset: "asset", RecentAssets: []id.Asset{"old", "newer"}, Protocol: "rtmp", CreatedAt: at(1), UpdatedAt: at(2),
-		StartedAt: at(3), DisconnectedAt: at(4), Node: "node", LeaseUntil: at(5), ActiveAt: at(6), Silent: true, EndWanted: live.EndComplete, Revision: 3, Generation: 4, Reserved: 5,
+		StartedAt: at(3), DisconnectedAt: at(4), Owner: live.Owner{Node: "node", Run: "run"}, ActiveAt: at(6), Silent: true, EndWanted: live.EndComplete, Revision: 3, Generation: 4, Reserved: 5,
 	}
 }
 
@@ -155,7 +155,7 @@ func TestLiveAbsent(t *testing.T) {
 			unknown := idleStream("env", "x", at(0))
 			wantKind(t, store.Save(ctx, live.Change{From: live.Idle, Stream: unknown}), fault.NotFound)
 			wantKind(t, store.Delete(ctx, live.Change{From: live.Idle, Stream: unknown}), fault.NotFound)
-			_, err = store.Renew(ctx, "s-x", 1, "n", at(1), 9)
+			_, _, err = store.Hold(ctx, "s-x", live.Owner{Node: "n", Run: "r"})
 			wantKind(t, err, fault.NotFound)
 		})
 	}
@@ -320,41 +320,6 @@ func TestLiveList(t *testing.T) {
 						}
 					}
 				})
-			}
-		})
-	}
-}
-
-func TestLiveRenew(t *testing.T) {
-	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			d := dbtest.Open(t, url)
-			store := d.LiveStreams()
-			s := fullStream("a")
-			idle := idleStream("env", "b", at(0))
-			idle.Node = "node"
-			insertStreams(t, d, s, idle)
-			got, err := store.Renew(t.Context(), s.ID, 7, "node", at(100), 9)
-			must(t, err)
-			want := s
-			want.LeaseUntil, want.Reserved, want.Revision = at(100), 9, s.Revision+1
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("renewed\n%+v, want\n%+v", got, want)
-			}
-			wantKind(t, store.Save(t.Context(), live.Change{From: s.State, FromEpoch: s.Epoch, Stream: s}), fault.Conflict) // it has the old lease
-			_, err = store.Renew(t.Context(), s.ID, 7, "other", at(200), 9)
-			wantKind(t, err, fault.Conflict)
-			_, err = store.Renew(t.Context(), s.ID, 6, "node", at(200), 9)
-			wantKind(t, err, fault.Conflict)
-			_, err = store.Renew(t.Context(), idle.ID, 0, "node", at(200), 9)
-			wantKind(t, err, fault.Conflict)
-			got, err = store.Find(t.Context(), s.ID)
-			must(t, err)
-			if !got.LeaseUntil.Equal(at(100)) {
-				t.Errorf("lease until %v", got.LeaseUntil)
 			}
 		})
 	}

@@ -12,13 +12,11 @@ import (
 	"github.com/uptrace/bun/schema"
 )
 
-// Statements of the hot paths: each segment, each renewal of a lease, each new live stream. bun writes the values into the text of a
+// Statements of the hot paths: each segment, each new live stream. bun writes the values into the text of a
 // statement, which SQLite then has to parse each time; that was half of what a statement cost. There these are prepared once.
 const (
 	appendEntry = "INSERT INTO timeline_entries (asset_id, sequence, data) SELECT id, ?, ? FROM assets " +
 		"WHERE id = ? AND is_live AND status <> 'errored' ON CONFLICT DO NOTHING"
-	renewLease = "UPDATE live_streams SET lease_until = ?, reserved = ?, revision = revision + 1 " +
-		"WHERE id = ? AND epoch = ? AND node = ? AND active_asset <> '' RETURNING *"
 	playbackIDsOf = "SELECT * FROM playback_ids WHERE object_id = ? AND object_kind = ? ORDER BY position, id"
 )
 
@@ -26,7 +24,7 @@ const (
 type prepared map[string]*sql.Stmt
 
 func prepare(ctx context.Context, db *bun.DB) (prepared, error) {
-	texts := []string{appendEntry, renewLease, playbackIDsOf, countEvents, advanceCursor, recordAttempt}
+	texts := []string{appendEntry, playbackIDsOf, countEvents, advanceCursor, recordAttempt}
 	for _, row := range []any{&liveRow{}, &playbackRow{}, &eventRow{}} {
 		text, _ := insertion(db.Dialect(), row)
 		texts = append(texts, text)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
@@ -188,16 +187,18 @@ func (p plot) broadcast() {
 	p.must(err)
 	target, err := p.streams.AddSimulcastTarget(ctx, envID, st.ID, live.SimulcastTarget{URL: "rtmp://example.com/app", StreamKey: "k"}, noon)
 	p.must(err)
-	st, err = p.streams.Connect(ctx, st.StreamKey, "rtmp", "asset1", "node", time.Minute, noon)
+	st, err = p.streams.Connect(ctx, live.Connection{
+		StreamKey: st.StreamKey, Protocol: "rtmp", NewAsset: "asset1", Owner: live.Owner{Node: "node", Run: "run"},
+	}, noon)
 	p.must(err)
-	p.must(p.streams.Recording(ctx, st.ID, st.Epoch, false, noon))
-	p.must(p.streams.Active(ctx, st.ID, st.Epoch, noon))
-	p.must(p.streams.Warn(ctx, st.ID, st.Epoch, live.Warning{Type: live.CustomSlateUnavailable, Message: "m"}, noon))
-	p.must(p.streams.Target(ctx, st.ID, st.Epoch, target.ID, live.LinkUp, noon))
-	p.must(p.streams.Target(ctx, st.ID, st.Epoch, target.ID, live.LinkDown, noon))
-	_, err = p.streams.Disconnected(ctx, st.ID, st.Epoch, noon)
+	p.must(p.streams.Recording(ctx, st.ID, st.Writer(), false, noon))
+	p.must(p.streams.Active(ctx, st.ID, st.Writer(), noon))
+	p.must(p.streams.Warn(ctx, st.ID, st.Writer(), live.Warning{Type: live.CustomSlateUnavailable, Message: "m"}, noon))
+	p.must(p.streams.Target(ctx, st.ID, st.Writer(), target.ID, live.LinkUp, noon))
+	p.must(p.streams.Target(ctx, st.ID, st.Writer(), target.ID, live.LinkDown, noon))
+	_, err = p.streams.Disconnected(ctx, st.ID, st.Writer(), noon)
 	p.must(err)
-	_, err = p.streams.End(ctx, st.ID, st.Epoch, live.EndWindow, noon)
+	_, err = p.streams.End(ctx, st.ID, st.Writer(), live.EndWindow, noon)
 	p.must(err)
 	_, err = p.streams.ResetStreamKey(ctx, envID, st.ID, noon)
 	p.must(err)

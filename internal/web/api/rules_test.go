@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"millrace/internal/control/asset"
+	"millrace/internal/control/live"
 	"millrace/internal/storage/db/dbtest"
 )
 
@@ -256,7 +257,9 @@ func TestActiveAsset(t *testing.T) {
 		}
 		return n
 	}
-	st, err := services.lives.Connect(t.Context(), made.Data.Key, "rtmp", "recording1", "node", time.Minute, time.Now())
+	st, err := services.lives.Connect(t.Context(), live.Connection{
+		StreamKey: made.Data.Key, Protocol: "rtmp", NewAsset: "recording1", Owner: live.Owner{Node: "node", Run: "run"},
+	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -194,7 +194,9 @@ func measured() asset.Growth {
 func (r deployment) encode(ctx context.Context, what, key string) error {
 	now := time.Now()
 	if what == "connect" {
-		st, err := r.lives.Connect(ctx, key, "rtmp", id.Asset(id.New()), "node", time.Minute, now)
+		st, err := r.lives.Connect(ctx, live.Connection{
+			StreamKey: key, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
+		}, now)
 		if err != nil {
 			return err
 		}
@@ -204,7 +206,7 @@ func (r deployment) encode(ctx context.Context, what, key string) error {
 		if _, err := r.assets.Record(ctx, made, now); err != nil {
 			return err
 		}
-		return r.lives.Active(ctx, st.ID, st.Epoch, now)
+		return r.lives.Active(ctx, st.ID, st.Writer(), now)
 	}
 	st, err := r.streams.ByKey(ctx, key)
 	if err != nil {
@@ -213,13 +215,13 @@ func (r deployment) encode(ctx context.Context, what, key string) error {
 	if st.EndWanted != live.EndComplete {
 		return fault.New(fault.Conflict, "nobody asked for the end")
 	}
-	if _, err = r.lives.Disconnected(ctx, st.ID, st.Epoch, now); err != nil {
+	if _, err = r.lives.Disconnected(ctx, st.ID, st.Writer(), now); err != nil {
 		return err
 	}
 	stretch := asset.Recording{StartedAt: st.StartedAt, Duration: 10, Type: "content"}
 	if err = r.assets.EndLive(ctx, st.ActiveAsset, []asset.Recording{stretch}, now); err != nil {
 		return err
 	}
-	_, err = r.lives.End(ctx, st.ID, st.Epoch, live.EndComplete, now)
+	_, err = r.lives.End(ctx, st.ID, st.Writer(), live.EndComplete, now)
 	return err
 }

@@ -188,9 +188,11 @@ func (s *site) stream(t testing.TB, title string, onAir bool, policies ...playba
 		Meta: assetopt.Meta{Title: title}, Passthrough: title, LatencyMode: live.Low, PlaybackPolicies: policies,
 	}, s.now)
 	if err == nil && onAir {
-		v, err = s.live.Connect(t.Context(), v.StreamKey, "rtmp", id.Asset(id.New()), "node", time.Minute, s.now)
+		v, err = s.live.Connect(t.Context(), live.Connection{
+			StreamKey: v.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
+		}, s.now)
 		if err == nil {
-			err = s.live.Active(t.Context(), v.ID, v.Epoch, s.now)
+			err = s.live.Active(t.Context(), v.ID, v.Writer(), s.now)
 		}
 	}
 	if err == nil {

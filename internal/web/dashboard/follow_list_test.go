@@ -64,9 +64,11 @@ func TestFollowList(t *testing.T) {
 	onAir := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live?status=active"))
 	onAir.until(`id="news"`)
 
-	connected, err := s.live.Connect(t.Context(), one.StreamKey, "rtmp", id.Asset(id.New()), "node", time.Minute, s.now)
+	connected, err := s.live.Connect(t.Context(), live.Connection{
+		StreamKey: one.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
+	}, s.now)
 	if err == nil {
-		err = s.live.Active(t.Context(), one.ID, connected.Epoch, s.now)
+		err = s.live.Active(t.Context(), one.ID, connected.Writer(), s.now)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +84,7 @@ func TestFollowList(t *testing.T) {
 
 	shown := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live?status=active"))
 	shown.until("LIVE")
-	if _, err = s.live.End(t.Context(), one.ID, connected.Epoch, live.EndComplete, s.now); err != nil {
+	if _, err = s.live.End(t.Context(), one.ID, connected.Writer(), live.EndComplete, s.now); err != nil {
 		t.Fatal(err)
 	}
 	idle := `<span class="state">Idle</span>`

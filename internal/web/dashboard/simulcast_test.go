@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/audit"
@@ -26,16 +25,18 @@ func (s *site) target(t *testing.T, v live.Stream, in live.SimulcastTarget) live
 }
 
 // connect begins a broadcast.
-func (s *site) connect(t *testing.T, v live.Stream) id.Epoch {
+func (s *site) connect(t *testing.T, v live.Stream) live.Writer {
 	t.Helper()
-	on, err := s.live.Connect(t.Context(), v.StreamKey, "rtmp", id.Asset(id.New()), "node", time.Minute, s.now)
+	on, err := s.live.Connect(t.Context(), live.Connection{
+		StreamKey: v.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
+	}, s.now)
 	if err == nil {
-		err = s.live.Active(t.Context(), v.ID, on.Epoch, s.now)
+		err = s.live.Active(t.Context(), v.ID, on.Writer(), s.now)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return on.Epoch
+	return on.Writer()
 }
 
 // TestTargets: a target is added by a form and deleted behind a question; the audit log has both, and no page its key.
