@@ -18,6 +18,7 @@ const (
 	mostReserved   = 8192 // a half, at most so many
 	mostPublishers = 2048 // a tenth for RTMP and RTMPS, at most so many
 	mostWebRTC     = 2048 // a thirtieth for WHIP over TCP, at most so many
+	mostNodes      = 256  // connections from other nodes, of which each has one: a sixteenth, out of what is reserved
 
 	memoryShare      = 8        // viewers' connections take an eighth of the memory at most
 	memoryConnection = 16 << 10 // bytes that one takes
@@ -48,8 +49,9 @@ const uploadPatience = 5 * time.Second
 
 // budgets are who may have how many connections, and how much of the memory.
 type budgets struct {
-	viewers, publishers, webrtc *socket.Budget
-	unsent                      *unsent.Budget // of what viewers and callers are sent
+	viewers, publishers, webrtc, nodes *socket.Budget
+
+	unsent *unsent.Budget // of what viewers and callers are sent
 }
 
 // shares divides descriptors up. One address has half of what is for all like it, at most.
@@ -72,9 +74,11 @@ func (n *node) connections(ctx context.Context) error {
 	}
 	limitMemory(n.cfg, memory, debug.SetMemoryLimit)
 	v, p, w := shares(files.Cur, memory)
+	others := int(min(files.Cur/16, mostNodes))
 	n.budgets = budgets{
 		viewers:    socket.NewBudget(v, v/2, kindShares(v)...),
 		publishers: socket.NewBudget(p, p/2), webrtc: socket.NewBudget(w, w/2),
+		nodes:  socket.NewBudget(others, others/2),
 		unsent: unsent.New(unsent.LimitsOf(memory)),
 	}
 	n.log.InfoContext(ctx, "connections", "open_files", files.Cur, "viewers", v, "publishers", p, "webrtc_tcp", w)

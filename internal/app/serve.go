@@ -72,6 +72,7 @@ type node struct {
 
 	access *access.Service
 	people
+	fleet
 	streams *live.Service
 	assets  *asset.Service
 	uploads *upload.Service
@@ -178,6 +179,9 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.access = access.New(access.Options{Store: n.db.Access()})
 	n.sessions = access.NewSessions(access.SessionOptions{Store: n.db.Sessions(), Access: n.access})
 	n.admitViewers()
+	if err = n.openFleet(); err != nil {
+		return err
+	}
 	n.usage = usage.New(n.db.Usage())
 	n.countViewers()
 	n.assets = asset.New(asset.Options{
@@ -291,6 +295,9 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
+	if err = n.joinFleet(ctx, g); err != nil {
+		return err
+	}
 	g.Add(n.db)
 	g.Add(n.webhooks())
 	g.Add(tally.New(tally.Options{Meter: &n.meter, Usage: n.usage, Share: n.counts.Share, Now: clock, Logger: n.log}))
@@ -346,15 +353,10 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 			return err
 		}
 	}
-	callers, err := srt.Listen(ctx, n.cfg.SRTAddr, srt.Options{
-		Gate: n.live, Secrets: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress,
-	})
+	callers, err := n.listenSRT(ctx, g)
 	if err != nil {
-		return fmt.Errorf("%w (millrace doctor says who has the port)", err)
+		return err
 	}
-	n.close = append(n.close, func() error { callers.Close(); return nil })
-	n.log.InfoContext(ctx, "listening", "what", "srt", "addr", callers.Addr().String())
-	g.Add(callerServer{callers})
 	ln, err := n.listenBehindProxies(ctx, "rtmp", n.cfg.RTMPAddr, n.budgets.publishers)
 	if err != nil {
 		return err
@@ -365,6 +367,20 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		g.Add(publishers)
 	}
 	return nil
+}
+
+// listenSRT adds the listener for SRT.
+func (n *node) listenSRT(ctx context.Context, g *lifecycle.Group) (*srt.Server, error) {
+	callers, err := srt.Listen(ctx, n.cfg.SRTAddr, srt.Options{
+		Gate: n.live, Secrets: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w (millrace doctor says who has the port)", err)
+	}
+	n.close = append(n.close, func() error { callers.Close(); return nil })
+	n.log.InfoContext(ctx, "listening", "what", "srt", "addr", callers.Addr().String())
+	g.Add(callerServer{callers})
+	return callers, nil
 }
 
 // secure adds the listeners over TLS.

@@ -101,6 +101,7 @@ var layers = map[string][]string{
 	"internal/receive":            {"internal/control", "internal/media/objectkey", "internal/storage/blob", "internal/disk", "internal/id", "internal/fault"},
 	"internal/stalecache":         {"internal/fault"},
 	"internal/claim":              {"internal/lifecycle", "internal/id"},
+	"internal/internode":          {"internal/id", "internal/fault"},
 	"internal/tally":              {"internal/control/usage", "internal/media/metering", "internal/id"},
 	"internal/measure":            {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
 	"internal/worker":             {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},

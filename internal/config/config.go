@@ -110,6 +110,12 @@ type Config struct {
 	ACMEEmail     string
 	ACMEDirectory string // URL
 
+	InternalAddr    string // where other nodes connect; empty: none do
+	InternalTLSCert string // PEM file, set together with InternalTLSKey or not at all
+	InternalTLSKey  string
+	InternalTLSCA   string   // PEM file; empty: the system's authorities, and callers show no certificate
+	AdvertiseURL    *url.URL // nil: see AdvertisedBase
+
 	PublicURL     *url.URL // nil: see PublicBase
 	RTMPPublicURL *url.URL // nil: see RTMPBase
 
@@ -274,6 +280,7 @@ func (c *Config) conflicts() (problems []string) {
 	if c.Storage.Kind == S3 && c.Storage.halfCredentials() {
 		problems = append(problems, "of the credentials for S3 one half is missing: set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment, or neither to use the role of the machine or pod")
 	}
+	problems = append(problems, c.internalConflicts()...)
 	return append(problems, c.sharedPorts()...)
 }
 
@@ -286,6 +293,7 @@ func (c *Config) sharedPorts() (problems []string) {
 		{"https-addr", c.HTTPSAddr, "tcp"},
 		{"rtmps-addr", c.RTMPSAddr, "tcp"},
 		{"metrics-addr", c.MetricsAddr, "tcp"},
+		{"internal-addr", c.InternalAddr, "tcp"},
 		{"webrtc-tcp-addr", c.WebRTCTCPAddr, "tcp"},
 		{"srt-addr", c.SRTAddr, "udp"},
 		{"webrtc-udp-addr", c.WebRTCUDPAddr, "udp"},

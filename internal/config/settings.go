@@ -166,6 +166,35 @@ var settings = []Setting{
 		apply: into(parseSocket, func(c *Config) *string { return &c.MetricsAddr }),
 	},
 	{
+		Name: "internal-addr", Kind: KindAddress, Default: "off",
+		Help: "Where this node listens for the other nodes of its database, over HTTP/2: host:port inside a private " +
+			"network, for example 10.0.0.5:9465, or off: it serves alone. Needs PostgreSQL.",
+		apply: into(parseSocket, func(c *Config) *string { return &c.InternalAddr }),
+	},
+	{
+		Name: "internal-tls-cert", Kind: KindPath, Absent: "nodes speak in clear text",
+		Help: "PEM file with the certificate chain of internal-addr. It and internal-tls-key are read again when they " +
+			"change, and on SIGHUP.",
+		apply: into(parseText, func(c *Config) *string { return &c.InternalTLSCert }),
+	},
+	{
+		Name: "internal-tls-key", Kind: KindPath, Absent: "nodes speak in clear text",
+		Help:  "PEM file with that certificate's private key.",
+		apply: into(parseText, func(c *Config) *string { return &c.InternalTLSKey }),
+	},
+	{
+		Name: "internal-tls-ca", Kind: KindPath, Absent: "the system's authorities; callers need no certificate",
+		Help: "PEM file with the authorities that certificates of other nodes are verified by, of those that are " +
+			"called and of those that call. Read at the start.",
+		apply: into(parseText, func(c *Config) *string { return &c.InternalTLSCA }),
+	},
+	{
+		Name: "advertise-url", Kind: KindURL, Absent: "made from internal-addr where that names a host",
+		Help: "URL under which other nodes reach internal-addr of this one, for example http://10.0.0.5:9465. It is " +
+			"called at the start, and has to lead to this node.",
+		apply: into(parseAdvertised, func(c *Config) **url.URL { return &c.AdvertiseURL }),
+	},
+	{
 		Name: "public-url", Kind: KindURL, Absent: "made from http-addr",
 		Help:  "URL under which viewers and API clients reach this service, for example https://video.example.org.",
 		apply: into(parseWebURL, func(c *Config) **url.URL { return &c.PublicURL }),

@@ -134,6 +134,10 @@ func (v *Vault) Hash(secret, use string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
+// Key is a key for one use outside the vault. It is the same for all processes that have the same data key, whatever
+// master key that is encrypted under.
+func (v *Vault) Key(use string) [Size]byte { return [Size]byte(derive(v.key[:], "key: "+use)) }
+
 func seal(a cipher.AEAD, secret []byte, place string) []byte {
 	out := make([]byte, 1, 1+len(secret)+a.Overhead())
 	out[0] = version

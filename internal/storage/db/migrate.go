@@ -55,6 +55,24 @@ func provider(d goose.Dialect, db *sql.DB, vault **masterkey.Vault) (*goose.Prov
 	return p, nil
 }
 
+// SchemaVersion is the number of this program's newest migration, which a database has as soon as it is open. A newer
+// program may have added others since.
+func SchemaVersion() (newest int64, err error) {
+	newest = max(encryptFrom, encryptUploadsFrom)
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return 0, fmt.Errorf("list migrations: %w", err)
+	}
+	for _, name := range names {
+		number, err := goose.NumericComponent(name)
+		if err != nil {
+			return 0, fmt.Errorf("read number of migration: %w", err)
+		}
+		newest = max(newest, number)
+	}
+	return newest, nil
+}
+
 // unlock decrypts the data key, which is made at the first time.
 func unlock(ctx context.Context, db *sql.DB, key func(known string) (masterkey.Key, error)) (*masterkey.Vault, string, error) {
 	if key == nil {
@@ -91,6 +109,10 @@ func unlock(ctx context.Context, db *sql.DB, key func(known string) (masterkey.K
 func (d *DB) Identity() string { return d.vault.Hash("database", "identity")[:identityDigits] }
 
 const identityDigits = 32
+
+// Key is a key for one use outside the database, the same for all processes that have it open: it follows from the data
+// key, so it stays when the master key changes. It is a secret.
+func (d *DB) Key(use string) [masterkey.Size]byte { return d.vault.Key(use) }
 
 // MasterKey is the fingerprint of the master key when the database was opened.
 func (d *DB) MasterKey() string { return d.master }

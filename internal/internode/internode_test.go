@@ -1,0 +1,188 @@
+package internode_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"millrace/internal/id"
+	"millrace/internal/internode"
+	"millrace/internal/leaktest"
+)
+
+func TestMain(m *testing.M) { leaktest.Main(m) }
+
+// clock is one that a test can set.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+func key(b byte) (k internode.Key) {
+	for i := range k {
+		k[i] = b
+	}
+	return k
+}
+
+// locked is a log that may be read while it is written.
+type locked struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// node is a Server that listens, and a Client.
+type node struct {
+	*internode.Server
+	client *internode.Client
+	clock  clock
+	self   internode.Greeting
+	url    string
+	log    locked
+	conns  atomic.Int64 // that were opened to it
+}
+
+func (n *node) peer() internode.Peer { return internode.Peer{Node: n.self.Node, URL: n.url} }
+
+func start(t *testing.T, name id.Node, k internode.Key, schema int64) *node {
+	t.Helper()
+	n := &node{self: internode.Greeting{Node: name, Run: "run of " + string(name), Version: "1.2.3", Schema: schema}}
+	log := slog.New(slog.NewTextHandler(&n.log, nil))
+	n.Server = internode.NewServer(internode.ServerOptions{Key: k, Self: n.self, Now: n.clock.now, Logger: log})
+	n.client = internode.NewClient(internode.ClientOptions{Key: k, Self: n.self, Now: n.clock.now, Logger: log})
+	t.Cleanup(n.client.Close)
+	ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is there at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.url = "http://" + ln.Addr().String()
+	server := n.HTTP(nil)
+	server.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			n.conns.Add(1)
+		}
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Serve(ln)
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-ended
+	})
+	return n
+}
+
+func get(t *testing.T, target string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func text(t *testing.T, res *http.Response) string {
+	t.Helper()
+	defer func() { _ = res.Body.Close() }()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestNodesSpeak(t *testing.T) {
+	t.Parallel()
+	a, b := start(t, "a", key(1), 7), start(t, "b", key(1), 7)
+	b.Handle("GET /part/{n}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Proto+" "+r.PathValue("n")+" "+r.URL.RawQuery+" of "+string(internode.FromNode(r.Context())))
+	}))
+	b.Handle("POST /told", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	}))
+	g, err := a.client.Hello(t.Context(), b.peer())
+	if err != nil || g != b.self {
+		t.Errorf("hello: %+v, %v", g, err)
+	}
+	for range 20 {
+		res, err := a.client.Do(t.Context(), b.peer(), get(t, "/part/4?x=1&y=%2F"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(t, res); got != "HTTP/2.0 4 x=1&y=%2F of a" {
+			t.Errorf("got %q", got)
+		}
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/told", strings.NewReader("news"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := a.client.Do(t.Context(), b.peer(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := text(t, res); got != "news" {
+		t.Errorf("got %q", got)
+	}
+	if got := b.conns.Load(); got != 1 {
+		t.Errorf("%d connections", got)
+	}
+	if res, err = a.client.Do(t.Context(), b.peer(), get(t, "/video/v1/assets")); err != nil || res.StatusCode != http.StatusNotFound {
+		t.Errorf("%v, %v", res, err)
+	}
+	_ = text(t, res)
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	a, b, foreign := start(t, "a", key(1), 7), start(t, "b", key(1), 7), start(t, "c", key(2), 7)
+	again := start(t, "a", key(1), 8) // another program with the same name
+	for name, tt := range map[string]struct {
+		url  string
+		want internode.Code
+	}{
+		"itself":       {a.url, ""},
+		"another node": {b.url, internode.OtherNode},
+		"another key":  {foreign.url, internode.ForeignKey},
+		"other schema": {again.url, internode.OtherSchema},
+		"nothing":      {"http://" + nobody(t), internode.Unreachable},
+	} {
+		if err := a.client.Check(ctx, tt.url); internode.CodeOf(err) != tt.want || (err == nil) != (tt.want == "") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// nobody is an address where nothing listens.
+func nobody(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is there at once
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }()
+	return ln.Addr().String()
+}
