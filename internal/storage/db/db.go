@@ -38,6 +38,7 @@ type Options struct {
 type DB struct {
 	write  *bun.DB // SQLite: one connection, since it has one writer
 	read   *bun.DB // SQLite: a pool that can't write; PostgreSQL: the same as write
+	own    *bun.DB // of this node's row: on PostgreSQL one connection beside the pool, on SQLite the same as write
 	engine engine
 	news   *news // of events
 	rights *rights

@@ -52,8 +52,9 @@ func rest(deaths int) time.Duration {
 	return min(pause, longestRest)
 }
 
-// ReleaseJobs gives the jobs back that a dead node was working on, so that they are taken up at once, and forgets the node. What was broken
-// off is no attempt. River itself would wait for an hour or, without a timeout, for ever. Never call it for a node that may be alive.
+// ReleaseJobs gives the jobs back that a dead node was working on, so that they are taken up at once, and notes
+// that the node has none. What was broken off is no attempt. River itself would wait for an hour or, without a timeout,
+// for ever. Never call it for a node that may be alive.
 func (d *DB) ReleaseJobs(ctx context.Context, node id.Node) (int, error) {
 	var running []struct {
 		ID     int64 `bun:"id"`
@@ -72,7 +73,7 @@ func (d *DB) ReleaseJobs(ctx context.Context, node id.Node) (int, error) {
 				return err
 			}
 		}
-		_, err = t.NewRaw("DELETE FROM nodes WHERE id = ?", string(node)).Exec(ctx)
+		_, err = t.NewRaw("UPDATE nodes SET seen_at = 0 WHERE id = ?", string(node)).Exec(ctx)
 		return err
 	})
 	if err != nil {

@@ -115,3 +115,24 @@ func (d *DB) Plans(read func(*DB) error) ([]string, error) {
 	err := read(&watched)
 	return p.lines, err
 }
+
+// TakeConnections takes so many connections of the pool, until the function is called that it returns.
+func (d *DB) TakeConnections(ctx context.Context, n int) (release func() error, err error) {
+	var taken []bun.Conn
+	release = func() error {
+		var errs []error
+		for _, c := range taken {
+			errs = append(errs, c.Close())
+		}
+		taken = nil
+		return errors.Join(errs...)
+	}
+	for range n {
+		c, err := d.write.Conn(ctx)
+		if err != nil {
+			return nil, errors.Join(err, release())
+		}
+		taken = append(taken, c)
+	}
+	return release, nil
+}

@@ -120,7 +120,7 @@ func (d *DB) CancelWanted(ctx context.Context, running []int64) ([]int64, error)
 	return ids, nil
 }
 
-// SeeNode says that node is alive, by the database's clock.
+// SeeNode says that node works on jobs, by the database's clock.
 func (d *DB) SeeNode(ctx context.Context, node id.Node) error {
 	_, err := d.write.NewRaw("INSERT INTO nodes (id, seen_at) VALUES (?, "+d.engine.now()+
 		") ON CONFLICT (id) DO UPDATE SET seen_at = EXCLUDED.seen_at", string(node)).Exec(ctx)
@@ -132,17 +132,17 @@ func (d *DB) SeeNode(ctx context.Context, node id.Node) error {
 
 // LostNodes gives the nodes that were not seen for that long and did not take their leave.
 func (d *DB) LostNodes(ctx context.Context, silent time.Duration) ([]id.Node, error) {
-	return d.nodes(ctx, "<", silent)
+	return d.nodes(ctx, "seen_at > 0 AND seen_at < ", silent)
 }
 
 // LivingNodes gives the others.
 func (d *DB) LivingNodes(ctx context.Context, silent time.Duration) ([]id.Node, error) {
-	return d.nodes(ctx, ">=", silent)
+	return d.nodes(ctx, "seen_at >= ", silent)
 }
 
-func (d *DB) nodes(ctx context.Context, compare string, silent time.Duration) ([]id.Node, error) {
+func (d *DB) nodes(ctx context.Context, seen string, silent time.Duration) ([]id.Node, error) {
 	var ids []id.Node
-	err := d.read.NewSelect().Table("nodes").Column("id").Where("seen_at "+compare+" "+d.engine.now()+" - ?", silent.Milliseconds()).Order("id").Scan(ctx, &ids)
+	err := d.read.NewSelect().Table("nodes").Column("id").Where(seen+d.engine.now()+" - ?", silent.Milliseconds()).Order("id").Scan(ctx, &ids)
 	if err != nil {
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}

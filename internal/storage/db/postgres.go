@@ -31,6 +31,7 @@ const (
 type postgresEngine struct {
 	pool *pgxpool.Pool
 	std  *sql.DB
+	own  *sql.DB // one connection beside the pool, opened when it is needed
 	db   *bun.DB
 	jobs *river.Client[pgx.Tx]
 	node nodeLock
@@ -60,6 +61,8 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 		logger: o.Logger,
 	}
 	e.std.SetMaxIdleConns(0) // the pool below keeps them
+	e.own = sql.OpenDB(reached{stdlib.GetConnector(*cfg.ConnConfig)})
+	e.own.SetMaxOpenConns(1)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.close())
@@ -75,8 +78,8 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 	}
 	e.db = bun.NewDB(e.std, pgdialect.New())
 	return &DB{
-		write: e.db, read: e.db, engine: audited{e}, news: e.events, rights: e.rights, vault: vault, master: master,
-		logger: o.Logger,
+		write: e.db, read: e.db, own: bun.NewDB(e.own, pgdialect.New()), engine: audited{e}, news: e.events,
+		rights: e.rights, vault: vault, master: master, logger: o.Logger,
 	}, nil
 }
 
@@ -157,7 +160,7 @@ func (e *postgresEngine) later() string { return "clock_timestamp() + ? * interv
 
 func (e *postgresEngine) close() error {
 	e.node.release()
-	err := e.std.Close()
+	err := errors.Join(e.own.Close(), e.std.Close())
 	e.pool.Close()
 	return err
 }

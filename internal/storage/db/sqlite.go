@@ -108,8 +108,8 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 		return nil, err
 	}
 	return &DB{
-		write: e.db, read: bun.NewDB(e.read, sqlitedialect.New()), engine: audited{e}, news: e.events, rights: &rights{},
-		vault: vault, master: master, logger: o.Logger,
+		write: e.db, own: e.db, read: bun.NewDB(e.read, sqlitedialect.New()), engine: audited{e}, news: e.events,
+		rights: &rights{}, vault: vault, master: master, logger: o.Logger,
 	}, nil
 }
 

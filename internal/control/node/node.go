@@ -1,0 +1,63 @@
+// Package node is the nodes of an installation: the processes of the service that share one database. Each keeps a row
+// that says what it is and how busy it is, and renews it; one that has not renewed its row for a while is gone.
+// It must never know SQL, HTTP or the clock: which rows are still valid, only the database's clock says.
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"millrace/internal/id"
+)
+
+// State is whether a node is there.
+type State string
+
+// The states.
+const (
+	Alive State = "alive"
+	Gone  State = "gone" // it has ended, or has not renewed its row in time
+)
+
+// RoleAll is the role of a node that does everything.
+const RoleAll = "all"
+
+// Node is one process of the service, as its row says. Every time in it is the database's.
+type Node struct {
+	Name id.Node
+	// Run is different each time the process starts; empty: a process of a version before nodes had runs, of which
+	// Name, State and SeenAt alone are known.
+	Run          string
+	Version      string
+	Roles        []string
+	AdvertiseURL string // how other nodes reach it; empty: they can't
+	Load         Load
+	State        State
+	StartedAt    time.Time
+	SeenAt       time.Time // when the row was last renewed
+	ValidUntil   time.Time
+}
+
+// Load is how busy a node is.
+type Load struct {
+	Streams int     // live streams that are broadcast from it
+	Viewers int     // who watch at it
+	CPU     float64 // of the whole machine, per processor: processes that run or wait to, on average over a minute; 0 or more
+}
+
+// ErrReplaced says that another run has taken over the node's row.
+var ErrReplaced = errors.New("another process has taken over this node's name")
+
+// Store is implemented by storage/db. Renewals have a connection of their own, so that they don't wait for other calls.
+type Store interface {
+	// Register writes the row of a new run, valid for so long, and takes it over from an earlier run. at is when; earlier
+	// is the row as it was, nil: there was none.
+	Register(ctx context.Context, n Node, valid time.Duration) (at time.Time, earlier *Node, err error)
+	// Renew writes the run's row again, valid for so long from now. It is ErrReplaced when it is another run's row.
+	Renew(ctx context.Context, n Node, valid time.Duration) error
+	// Leave marks a run's row as gone. Rows that nobody has renewed for longer than kept are removed.
+	Leave(ctx context.Context, name id.Node, run string, kept time.Duration) error
+	// Nodes lists all rows by name.
+	Nodes(ctx context.Context) ([]Node, error)
+}
