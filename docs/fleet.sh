@@ -65,7 +65,7 @@ export MILLRACE_WEBRTC_UDP_ADDR=off MILLRACE_WEBRTC_TCP_ADDR=off
 for i in 0 1; do
   start TERM "node$((i + 1))" "$millrace" serve --data-dir "$dir/node$((i + 1))" --http-addr "127.0.0.1:${http[i]}" \
     --rtmp-addr "127.0.0.1:${rtmp[i]}" --srt-addr "127.0.0.1:${srt[i]}" \
-    --rtmp-public-url "rtmp://127.0.0.1:${rtmp[i]}/app"
+    --rtmp-public-url "rtmp://127.0.0.1:${rtmp[i]}/app" --internal-addr "127.0.0.1:${internal[i]}"
 done
 
 # nginx, with docs/front/nginx.conf.
