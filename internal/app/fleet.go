@@ -31,6 +31,21 @@ type fleet struct {
 	trust    *trust            // nil: in clear text, here as elsewhere
 }
 
+// state is what /readyz says of it, in lines; empty: this node serves alone. Viewers are served whatever it is.
+func (f *fleet) state() string {
+	if f.reach == nil {
+		return ""
+	}
+	state := "reach this one"
+	switch {
+	case f.reach.URL() == "":
+		state = "can't reach this one yet"
+	case f.peers.ClockDiffers():
+		state = "have another time: set the clocks by NTP"
+	}
+	return "other nodes: " + state + "\n"
+}
+
 // openFleet makes what other packages hand their handlers to. Nothing listens before joinFleet.
 func (n *node) openFleet() (err error) {
 	if n.cfg.InternalAddr == "" {

@@ -22,6 +22,7 @@ const (
 // everybody, and so says no more than which it is; the log says why, once.
 type readiness struct {
 	needs []need
+	also  func() string // lines on what it can do without
 	log   *slog.Logger
 
 	mu     sync.Mutex // held while they are asked; a second caller waits for the same result
@@ -39,7 +40,9 @@ type need struct {
 
 func (n *node) ready() *readiness {
 	storage := func(ctx context.Context) error { return reachable(ctx, n.blob) }
-	return &readiness{needs: []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}}, log: n.log}
+	return &readiness{
+		needs: []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}}, also: n.fleet.state, log: n.log,
+	}
 }
 
 // reachable asks a storage for an object that is not there.
@@ -80,6 +83,9 @@ func (r *readiness) look(ctx context.Context) (status int, text string) {
 		}
 		n.away = err != nil
 		_, _ = fmt.Fprintf(&lines, "%s: %s\n", n.name, state)
+	}
+	if r.also != nil {
+		lines.WriteString(r.also())
 	}
 	r.text, r.until = lines.String(), time.Now().Add(readyFor)
 	return r.status, r.text

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"millrace/internal/id"
@@ -39,6 +40,13 @@ type Client struct {
 	signer    *signer
 	transport *http.Transport
 	quiet     quiet
+	refusedAt atomic.Int64 // when a node last refused a request because of the clock, in Unix milliseconds
+}
+
+// ClockDiffers reports whether a node has refused a request within the last minute because its clock differs from this
+// one's.
+func (c *Client) ClockDiffers() bool {
+	return c.opts.Now().Sub(time.UnixMilli(c.refusedAt.Load())) < time.Minute
 }
 
 const (
@@ -147,6 +155,9 @@ func (c *Client) refused(ctx context.Context, to Peer, sig signature, res *http.
 	e.Code, e.Node = r.Code, r.Node
 	if r.Code == Clock {
 		e.Off = time.UnixMilli(r.Time).Sub(c.opts.Now())
+		if proven {
+			c.refusedAt.Store(c.opts.Now().UnixMilli())
+		}
 		c.quiet.warn(ctx, "clock "+string(to.Node), "the clocks of two nodes differ: have both set by NTP", "node", r.Node,
 			"its_clock_ahead_by", e.Off.Round(time.Second), "proven", proven)
 	}

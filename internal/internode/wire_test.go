@@ -45,6 +45,9 @@ func TestClocks(t *testing.T) {
 			if !strings.Contains(a.log.String(), "the clocks of two nodes differ") {
 				t.Errorf("the caller says %s", a.log.String())
 			}
+			if !a.client.ClockDiffers() || b.client.ClockDiffers() {
+				t.Error("whose clock differs is the caller's business to show")
+			}
 		})
 	}
 }

@@ -103,6 +103,9 @@ func TestNodesSpeak(t *testing.T) {
 	o.Args = []string{"--internal-addr", "127.0.0.1:0", "--advertise-url", "http://" + front}
 	b := rig.Start(t, o)
 	b.AwaitLog(t, patience, not, `"code":"unreachable"`, front)
+	if code, _, body := (&stage{Server: b}).Get(t, b.HTTP+"/readyz"); code != http.StatusOK || !strings.Contains(string(body), "can't reach") {
+		t.Errorf("readyz: %d %s", code, body)
+	}
 	relay(t, front, internalAddress(t, b))
 	b.AwaitLog(t, patience, reached, front)
 

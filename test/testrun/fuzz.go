@@ -25,7 +25,7 @@ var facesNetwork = []string{ //nolint:gochecknoglobals // a table
 	"millrace/internal/media/ingest", "millrace/internal/media/rtmpwire", "millrace/internal/media/relay", "millrace/internal/media/images",
 	"millrace/internal/media/container", "millrace/internal/media/codec", "millrace/internal/media/captions", "millrace/internal/media/ondemand",
 	"millrace/internal/media/playback", "millrace/internal/media/speech/remote", "millrace/internal/fetch", "millrace/internal/cpix",
-	"millrace/internal/clientaddr", "millrace/internal/proxyprotocol",
+	"millrace/internal/clientaddr", "millrace/internal/proxyprotocol", "millrace/internal/internode",
 	"millrace/internal/control/signing", "millrace/internal/control/restriction",
 	"millrace/internal/web/api", "millrace/internal/web/express", "millrace/internal/web/licence", "millrace/internal/web/upload",
 }
