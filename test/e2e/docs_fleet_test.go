@@ -25,8 +25,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestDocsFleet runs docs/fleet.sh: what is made by way of nginx plays from both nodes with the same bytes, and when the
-// script is told to end, so has all that it started.
+// TestDocsFleet runs docs/fleet.sh: what is made by way of nginx plays from both nodes with the same bytes, and when
+// the script has ended, so has all that it started.
 func TestDocsFleet(t *testing.T) {
 	rig.Parallel(t)
 	f := startDocsFleet(t)
@@ -88,8 +88,9 @@ func startDocsFleet(t *testing.T) *docsFleet {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	f := &docsFleet{
-		front: fmt.Sprintf("https://127.0.0.1:%d", first), client: &http.Client{Transport: transport, Timeout: patience},
-		said: new(bytes.Buffer), ended: make(chan error, 1),
+		front:  fmt.Sprintf("https://127.0.0.1:%d", first),
+		client: &http.Client{Transport: transport, Timeout: patience},
+		said:   new(bytes.Buffer), ended: make(chan error, 1),
 	}
 	for i := range 11 {
 		f.ports = append(f.ports, first+i)

@@ -21,11 +21,11 @@ import (
 	"millrace/test/rig"
 )
 
-// agedByCache are rules of hlscheck that compare playlists of several URLs as they are at one moment. A cache keeps each
-// of them for up to a second, of its own: a full playlist and its delta update, or a rendition and the report of it in
-// another, may then be a second apart in age, which is several parts. No player minds: what it joins to a playlist that
-// it has is asked for by _HLS_msn and _HLS_part, which are part of the cache's key, and so is never older than that. The
-// other tests that use hlscheck apply these rules to the nodes themselves.
+// agedByCache are rules of hlscheck that compare playlists of several URLs as they are at one moment. A cache keeps
+// each of them for up to a second, of its own: a full playlist and its delta update, or a rendition and the report of it
+// in another, may then be a second apart in age, which is several parts. No player minds: what it joins to a playlist
+// that it has is asked for by _HLS_msn and _HLS_part, which are part of the cache's key, and so is never older than
+// that. The other tests that use hlscheck apply these rules to the nodes themselves.
 var agedByCache = []string{"delta", "skip-boundary", "report"} //nolint:gochecknoglobals // constant
 
 // TestFrontNginx runs nginx as docs/front/nginx.conf configures it.
@@ -78,7 +78,7 @@ const longestTarget = 21
 
 // TestFrontTimeouts: the documented proxies wait for longer than a blocking reload takes.
 func TestFrontTimeouts(t *testing.T) {
-	t.Parallel()
+	rig.Parallel(t)
 	for file, setting := range map[string]string{
 		"nginx.conf": `proxy_read_timeout (\d+)s;`, "varnish.vcl": `\.(?:first_byte|between_bytes)_timeout = (\d+)s;`,
 	} {
@@ -338,7 +338,9 @@ func (f frontTest) shares(t *testing.T, merged bool) {
 	folder := strings.TrimSuffix(uri, "v.m3u8")
 	segments := ofSegment.FindAllString(text, -1)
 	parts := ofPart.FindAllStringSubmatch(text, -1)
-	for _, name := range []string{segments[len(segments)-1], parts[len(parts)-1][1], ofInit.FindStringSubmatch(text)[1]} {
+	for _, name := range []string{
+		segments[len(segments)-1], parts[len(parts)-1][1], ofInit.FindStringSubmatch(text)[1],
+	} {
 		_, first := f.get(t, folder+name+"?CMCD=br%3D300%2Csid%3D%22a%22", http.StatusOK)
 		_, second := f.get(t, folder+name+"?CMCD=br%3D300%2Csid%3D%22b%22", http.StatusOK)
 		_, third := f.get(t, folder+name, http.StatusOK)
@@ -513,6 +515,7 @@ func (f frontTest) passes(t *testing.T) {
 func (f frontTest) check(t *testing.T) {
 	t.Helper()
 	checkBut(t, "through the proxy", agedByCache, hlscheck.Options{
-		URL: f.front.URL + "/" + f.public + ".m3u8", Client: f.front.Client, Follow: 4 * time.Second, LowLatency: true, MaxSegments: 3,
+		URL: f.front.URL + "/" + f.public + ".m3u8", Client: f.front.Client,
+		Follow: 4 * time.Second, LowLatency: true, MaxSegments: 3,
 	}, "blocking-reload", "preload-hint", "part-bytes", "ranges", "gzip", "media-cache", "immutable-bytes")
 }

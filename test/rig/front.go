@@ -23,7 +23,7 @@ type Front struct {
 	Client *http.Client // takes nginx's certificate, and speaks HTTP/2 with it
 }
 
-// documented is a file of docs/front with the replacements made, of pairs of old and new text that all have to be there.
+// documented is a file of docs/front with some text replaced, given as pairs of old and new. All of it has to be there.
 func documented(t testing.TB, name string, replace ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../docs/front", name))
@@ -59,8 +59,8 @@ http {
 }
 `
 
-// Nginx starts nginx with docs/front/nginx.conf in front of nodes, given as host:port. Its responses have the cache's key,
-// as the field X-Key, and in X-Cache whether they come from there.
+// Nginx starts nginx with docs/front/nginx.conf in front of nodes, given as host:port. Its responses have the cache's
+// key, as the field X-Key, and in X-Cache whether they come from there.
 func Nginx(t testing.TB, nodes ...string) *Front {
 	t.Helper()
 	dir := t.TempDir()
@@ -89,7 +89,8 @@ func Nginx(t testing.TB, nodes ...string) *Front {
 	if err = os.WriteFile(file, fmt.Appendf(nil, aroundNginx, dir, user, config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(programtest.Path(t, "nginx"), "-p", dir, "-e", "stderr", "-c", file) //nolint:noctx // by runFront
+	//nolint:noctx // ended by runFront
+	cmd := exec.Command(programtest.Path(t, "nginx"), "-p", dir, "-e", "stderr", "-c", file)
 	inherited, err := ln.(*net.TCPListener).File()
 	if err != nil {
 		t.Fatal(err)
@@ -130,7 +131,8 @@ func Varnish(t testing.TB, one, other string) *Front {
 		if m := where.FindSubmatch(said); err == nil && m != nil {
 			transport := &http.Transport{}
 			t.Cleanup(transport.CloseIdleConnections)
-			return &Front{URL: "http://" + net.JoinHostPort(string(m[1]), string(m[2])), Client: &http.Client{Transport: transport}}
+			address := net.JoinHostPort(string(m[1]), string(m[2]))
+			return &Front{URL: "http://" + address, Client: &http.Client{Transport: transport}}
 		}
 		if time.Now().After(end) {
 			t.Fatalf("Varnish does not say where it listens: %v: %s", err, said)
