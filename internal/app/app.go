@@ -40,6 +40,7 @@ func actions(stdout, stderr io.Writer) cli.Actions {
 		DRM:         openDRM,
 		MasterKey:   cli.MasterKey{Fingerprints: fingerprints, Rotate: rotateMasterKey},
 		Audit:       openAudit,
+		Nodes:       openNodes,
 		OpenStorage: openStorage,
 		UploadsLeft: uploadsLeft,
 

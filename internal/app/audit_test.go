@@ -155,6 +155,7 @@ func TestEveryCommandIsAudited(t *testing.T) {
 	c.changes("master_key", "master-key rotate")
 	c.reads("master-key fingerprint")
 	c.reads("audit")
+	c.reads("nodes")
 	for _, without := range []string{ // they run the service or ask it, or open no database, or only follow it
 		"serve", "demo", "doctor", "upload", "token sign", "events tail", "config check", "version", "help",
 	} {

@@ -34,7 +34,7 @@ func (n *node) dashboard() http.Handler {
 	return dashboard.Handler(dashboard.Options{
 		Services: dashboard.Services{
 			Access: n.access, Live: n.streams, Assets: n.assets, Uploads: n.uploads, Webhooks: n.endpoints(),
-			Signing: n.signing, Restrictions: n.restrictions,
+			Signing: n.signing, Restrictions: n.restrictions, Nodes: n.row,
 		},
 		Sessions: n.sessions, Health: n.live, Events: n.db, Clients: n.clients(), Ingest: &n.ingest,
 		PublicURL: n.base, Now: clock, Logger: n.log,

@@ -29,6 +29,7 @@ type fleet struct {
 	peers    *internode.Client // how they are asked
 	reach    *reach            // at which URL others reach this one
 	trust    *trust            // nil: in clear text, here as elsewhere
+	owners   *owners           // who has which live stream
 }
 
 // state is what /readyz says of it, in lines; empty: this node serves alone. Viewers are served whatever it is.
@@ -68,7 +69,8 @@ func (n *node) openFleet() (err error) {
 	return nil
 }
 
-// joinFleet listens for other nodes and looks whether they reach this one. A URL that leads to somebody else is an error.
+// joinFleet listens for other nodes and looks whether they reach this one. A URL that leads to somebody else is an
+// error.
 func (n *node) joinFleet(ctx context.Context, g *lifecycle.Group) error {
 	if n.cfg.InternalAddr == "" {
 		return nil

@@ -23,6 +23,7 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 		return nil
 	}
 	n.metrics.Watch(n.live)
+	n.metrics.NodeUp(n.row.Renewed)
 	n.metrics.Unsent(n.budgets.unsent.Held)
 	if log := n.db.LogBytes(); log != nil {
 		n.metrics.DatabaseLog(log)

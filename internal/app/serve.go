@@ -25,12 +25,14 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/audience"
 	"millrace/internal/control/live"
+	nodes "millrace/internal/control/node"
 	"millrace/internal/control/upload"
 	"millrace/internal/control/usage"
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/encode"
+	"millrace/internal/media/follow"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/images"
 	"millrace/internal/media/ingest/rtmp"
@@ -73,6 +75,7 @@ type node struct {
 	access *access.Service
 	people
 	fleet
+	others  *follow.Follower // what follows broadcasts of other nodes; nil: there are none
 	streams *live.Service
 	assets  *asset.Service
 	uploads *upload.Service
@@ -85,6 +88,7 @@ type node struct {
 	live    *broadcast.Service
 	viewers *presentation.Source
 	library *ondemand.Library
+	row     *nodes.Service // of this node
 	claims  *claim.Claimer // nil: there are no other nodes
 	rungs   *justintime.Maker
 	mark    overlay.Layer // what test streams and test assets get
@@ -220,9 +224,10 @@ func (n *node) open(ctx context.Context) (err error) {
 		Journals: journals, Marks: memory.Dir, Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
 		Encoder: n.ffmpeg, Mark: n.mark, Below: n.liveRenditions(made), Meter: &n.meter, Speech: n.liveSpeech(),
 	})
+	n.makeRow()
 	n.makeImages(made)
 	n.viewers = presentation.New(presentation.Options{
-		Access: n.access, Assets: n.assets, Broadcasts: n.live, Blob: n.blob, Library: n.library, Renditions: n.rungs, Images: n.images,
+		Access: n.access, Assets: n.assets, Broadcasts: n.broadcasts(), Blob: n.blob, Library: n.library, Renditions: n.rungs, Images: n.images,
 		Meter: &n.meter, Guard: n.guard, Keys: contentkey.Keys{Source: n.drm}, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
@@ -298,12 +303,9 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err = n.joinFleet(ctx, g); err != nil {
 		return err
 	}
-	g.Add(n.db)
+	n.sharesDatabase(g)
 	g.Add(n.webhooks())
 	g.Add(tally.New(tally.Options{Meter: &n.meter, Usage: n.usage, Share: n.counts.Share, Now: clock, Logger: n.log}))
-	if n.claims != nil {
-		g.Add(n.claims)
-	}
 	for _, v := range n.spares {
 		g.Add(v)
 	}
@@ -383,6 +385,15 @@ func (n *node) listenSRT(ctx context.Context, g *lifecycle.Group) (*srt.Server, 
 	return callers, nil
 }
 
+// sharesDatabase adds the database and what other nodes know of this one; they are the last to stop.
+func (n *node) sharesDatabase(g *lifecycle.Group) {
+	g.Add(n.db)
+	g.Add(n.row)
+	if n.claims != nil {
+		g.Add(n.claims)
+	}
+}
+
 // secure adds the listeners over TLS.
 func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux http.Handler, encoders *rtmp.Server) error {
 	https, err := n.listenBehindProxies(ctx, "https", n.cfg.HTTPSAddr, n.budgets.viewers)
@@ -410,10 +421,10 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 	}
 	return router(
 		api.New(api.Options{
-			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.live, Usage: n.usage, Vocabularies: n.vocabularies,
+			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.health(), Usage: n.usage, Vocabularies: n.vocabularies,
 			Received: n.files.Received,
 			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
-			Webhooks: n.endpoints(), Events: n.db, EventForm: formOf(n.db, n.base),
+			Webhooks: n.endpoints(), Nodes: n.row, Events: n.db, EventForm: formOf(n.db, n.base),
 			Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
 		players,

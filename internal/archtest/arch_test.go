@@ -147,15 +147,26 @@ var layers = map[string][]string{
 	"internal/media/speech/remote": {"internal/media/speech"},
 	"internal/media/speech/local":  {"internal/media/speech", "internal/media/encode"},
 	"internal/media/speech/filter": {"internal/media/speech", "internal/media/encode"},
-	"internal/media/protection":    {"internal/media/container", "internal/media/delivered", "internal/media/hls", "internal/media/playback", "internal/fault"},
-	"internal/media/edgewriter":    {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/encode", "internal/media/packager", "internal/media/slate", "internal/media/window", "internal/fault"},
+	"internal/media/follow": {
+		"internal/media/follow/wire", "internal/media/captions", "internal/media/delivered", "internal/media/hls",
+		"internal/media/metering", "internal/media/playback", "internal/media/timeline", "internal/id", "internal/fault",
+	},
+	"internal/media/follow/wire": {
+		"internal/media/captions", "internal/media/delivered", "internal/media/hls", "internal/media/playback", "internal/id", "internal/fault",
+	},
+	"internal/media/follow/owner": {
+		"internal/media/follow/wire", "internal/media/delivered", "internal/media/playback", "internal/media/timeline",
+		"internal/id", "internal/fault",
+	},
+	"internal/media/protection": {"internal/media/container", "internal/media/delivered", "internal/media/hls", "internal/media/playback", "internal/fault"},
+	"internal/media/edgewriter": {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/encode", "internal/media/packager", "internal/media/slate", "internal/media/window", "internal/fault"},
 }
 
 // mayGo lists the folders whose job is to own goroutines.
 var mayGo = []string{
 	"internal/lifecycle", "internal/certificate", "internal/delivery", "internal/media/ingest",
 	"internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay",
-	"internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images",
+	"internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/follow", "internal/media/images",
 	"internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue",
 	"internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app",
 	"test", "internal/proxyprotocol", "internal/storage/db/dbtest",

@@ -8,7 +8,6 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/edgeview"
-	"millrace/internal/media/playback"
 	"millrace/internal/media/rendition"
 	"millrace/internal/media/timeline"
 	"millrace/internal/media/window"
@@ -61,11 +60,8 @@ func (b *broadcast) newBelow(policy Policy) *rendition.Live {
 	})
 }
 
-// view is a broadcast as it can be watched; false when there is none.
-func (b *broadcast) view() (playback.Broadcast, bool) {
-	if b == nil {
-		return nil, false
-	}
+// view is a broadcast as it can be watched.
+func (b *broadcast) view() edgeview.Broadcast {
 	v := edgeview.Broadcast{
 		ID: b.asset.Media, Edge: b.edge, Below: rendition.None{}, Meter: b.meter, Title: b.title, Asset: b.asset.ID,
 		Began: b.asset.CreatedAt,
@@ -73,7 +69,7 @@ func (b *broadcast) view() (playback.Broadcast, bool) {
 	if b.below != nil {
 		v.Below = b.below
 	}
-	return v, true
+	return v
 }
 
 // awaitStored waits until a segment of the video is stored, and makes sure that the broadcast is still this node's:

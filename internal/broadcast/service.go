@@ -267,16 +267,27 @@ func (l *Service) stopping() bool {
 func (l *Service) Broadcasts() int { return l.broadcasts.count() }
 
 // Watched is the broadcast that a live stream's viewers see: the current one, or the last one while it is kept.
-func (l *Service) Watched(s id.LiveStream) (playback.Broadcast, bool) {
-	return l.broadcasts.watched(s).view()
+// NotReady: there is none in this node's memory.
+func (l *Service) Watched(_ context.Context, s id.LiveStream) (playback.Broadcast, error) {
+	if b := l.broadcasts.watched(s); b != nil {
+		return b.view(), nil
+	}
+	return nil, playback.Inactive()
 }
 
-// OfAsset is the broadcast of an asset, running or ended, if it is in this node's memory.
-func (l *Service) OfAsset(a id.Asset) (playback.Broadcast, bool) {
-	return l.broadcasts.recordedAs(a).view()
+// OfAsset is the broadcast of an asset, running or ended. NotFound: there is none in this node's memory.
+func (l *Service) OfAsset(_ context.Context, _ id.LiveStream, a id.Asset) (playback.Broadcast, error) {
+	return found(l.broadcasts.recordedAs(a))
 }
 
-// Earlier is a broadcast of a live stream by its media, current or kept.
-func (l *Service) Earlier(s id.LiveStream, m id.Media) (playback.Broadcast, bool) {
-	return l.broadcasts.earlier(s, m).view()
+// Earlier is a broadcast of a live stream by its media, current or kept. NotFound: there is none in this node's memory.
+func (l *Service) Earlier(_ context.Context, s id.LiveStream, m id.Media) (playback.Broadcast, error) {
+	return found(l.broadcasts.earlier(s, m))
+}
+
+func found(b *broadcast) (playback.Broadcast, error) {
+	if b == nil {
+		return nil, fault.New(fault.NotFound, "there is no such broadcast")
+	}
+	return b.view(), nil
 }

@@ -40,9 +40,9 @@ func textTracks(a asset.Asset) (out []asset.Track) {
 }
 
 func (n *node) texts(w *world, s live.Stream) *edge.Texts {
-	b, ok := n.Watched(s.ID)
-	if !ok {
-		w.t.Fatal("no broadcast")
+	b, err := n.Watched(w.t.Context(), s.ID)
+	if err != nil {
+		w.t.Fatal(err)
 	}
 	return b.(edgeview.Broadcast).Edge.Texts()
 }

@@ -67,7 +67,7 @@ var accessOptions = []option{
 		},
 	},
 	{
-		name: "installation", help: "Make an installation token, which can make, rename and list environments over the API, and nothing else.",
+		name: "installation", help: "Make an installation token, which can make, rename and list environments and list nodes over the API, and nothing else.",
 		commands: []string{TokenCreate},
 		apply:    func(c *Command, s string) error { return isSwitch(s, &c.Access.Installation) },
 	},

@@ -31,6 +31,7 @@ const (
 	EnvironmentRename = "environment rename"
 	SetFrameAncestors = "environment frame-ancestors"
 	Audit             = "audit"
+	Nodes             = "nodes"
 	DashboardLink     = "dashboard link"
 
 	WebhookCreate     = "webhook create"
@@ -75,7 +76,7 @@ type Command struct {
 	Text     string        // Help: what to print, without a last line feed
 	Words    []string      // operands, as many as the command takes
 	Label    string        // token create, drm-configuration create: --name
-	JSON     bool          // doctor, events tail, audit: --json
+	JSON     bool          // doctor, events tail, audit, nodes: --json
 	Duration time.Duration // demo: how long the encoder streams
 	Types    []string      // events tail, webhook create: --type
 	Replay   Replay        // webhook replay; Since of audit too, Status of webhook deliveries
@@ -149,7 +150,7 @@ var commonOptions = []option{
 		},
 	},
 	{
-		name: "json", help: "Print JSON.", commands: []string{Doctor, EventsTail, Audit},
+		name: "json", help: "Print JSON.", commands: []string{Doctor, EventsTail, Audit, Nodes},
 		apply: func(c *Command, s string) error {
 			return isSwitch(s, &c.JSON)
 		},
@@ -246,6 +247,13 @@ var commands = []command{
 		operands: []string{"ORIGINS"},
 	},
 	{name: Audit, summary: "list who changed what", text: "Lists changes over the API and by commands, newest first: when, who, from where, what. It reads the database, whether the service runs or not."},
+	{
+		name: Nodes, summary: "list the nodes and how busy they are",
+		text: "Lists the processes of the service on the database by name: whether they are alive, their version and " +
+			"roles, the URL at which other nodes reach them, the live streams broadcast from them, their viewers, the " +
+			"load of their machine per processor, and when they were last heard of. One that is gone is listed for a " +
+			"day. It reads the database, whether the service runs or not.",
+	},
 	{
 		name: DashboardLink, summary: "make a link that sets the password of the dashboard",
 		text: "Prints a link to the dashboard of the service, on which its password is set, for the first time or again; " +

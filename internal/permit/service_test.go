@@ -46,7 +46,7 @@ func (film) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) {
 	return &hls.Tiles{Width: 16, Height: 9, Columns: 2, Rows: 1, Images: []hls.Tiled{sheet}}, nil
 }
 
-func (film) Earlier(string) (playback.Presentation, bool) { return nil, false }
+func (film) Earlier(context.Context, string) (playback.Presentation, error) { return nil, nil }
 
 func (film) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
 	m := &hls.Multivariant{Renditions: []hls.Rendition{
@@ -82,7 +82,7 @@ func (f film) Chunk(_ context.Context, _ string, r hls.Resource) (playback.Body,
 	return playback.Body{Data: fmt.Appendf(nil, "%s %s %d", secret, f.id, r.MSN)}, nil
 }
 
-func (film) Pictures() ([]hls.Picture, error) {
+func (film) Pictures(context.Context) ([]hls.Picture, error) {
 	return []hls.Picture{
 		{Rendition: "v", Short: 360, Offered: true},
 		{Rendition: "large", Short: 1080, Offered: true},
@@ -90,9 +90,9 @@ func (film) Pictures() ([]hls.Picture, error) {
 	}, nil
 }
 
-func (film) Covers(_ string, r hls.Resource, c playback.Clip) bool {
+func (film) Covers(_ context.Context, _ string, r hls.Resource, c playback.Clip) (bool, error) {
 	at := float64(2 * r.MSN)
-	return r.Init >= 0 || (c.To == 0 || at < c.To) && at+2 > c.From
+	return r.Init >= 0 || (c.To == 0 || at < c.To) && at+2 > c.From, nil
 }
 
 func (film) Sidecar(context.Context, string) (playback.Body, error) {

@@ -246,7 +246,7 @@ func TestBounds(t *testing.T) {
 				if got := w.may(stage); got != want {
 					t.Errorf("got  %s\nwant %s", got, want)
 				}
-				if all, err := v.Pictures(); err != nil || playback.Smallest(all) != tt.smallest {
+				if all, err := v.Pictures(t.Context()); err != nil || playback.Smallest(all) != tt.smallest {
 					t.Errorf("the smallest of %+v is not %d, %v", all, tt.smallest, err)
 				}
 			})
@@ -275,7 +275,7 @@ var listedVariant = regexp.MustCompile(`\nplaybackid01/m/(\S+)\.m3u8`)
 // may lists, in the form of TestBounds, which renditions the viewer is given, by whatever name.
 func (w watcher) may(stage string) string {
 	all := []string{timeline.MainVideo}
-	pictures, err := w.shown.Pictures()
+	pictures, err := w.shown.Pictures(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}

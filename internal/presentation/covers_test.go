@@ -47,7 +47,7 @@ func TestCovers(t *testing.T) {
 	} {
 		var got []string
 		for i, name := range strings.Fields("6 7 8 9 10 11 12 13") {
-			if v.Covers(timeline.MainVideo, hls.Resource{Init: -1, MSN: int64(6 + i), Part: -1}, c) {
+			if v.covers(hls.Resource{Init: -1, MSN: int64(6 + i), Part: -1}, c) {
 				got = append(got, name)
 			}
 		}
@@ -55,7 +55,7 @@ func TestCovers(t *testing.T) {
 			t.Errorf("%+v covers %v, want %s", c, got, want)
 		}
 	}
-	if !v.Covers(timeline.MainVideo, hls.Resource{Init: 0, Part: -1}, playback.Clip{From: 99}) {
+	if !v.covers(hls.Resource{Init: 0, Part: -1}, playback.Clip{From: 99}) {
 		t.Error("an initialization segment is not covered")
 	}
 }

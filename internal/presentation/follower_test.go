@@ -82,9 +82,11 @@ func (f followed) Chunk(_ context.Context, _ string, r hls.Resource) (playback.B
 	return playback.Body{Data: []byte(f.segments[r.MSN])}, nil
 }
 
-func (f followed) Pictures() ([]hls.Picture, error) { return nil, nil }
+func (f followed) Pictures(context.Context) ([]hls.Picture, error) { return nil, nil }
 
-func (f followed) Covers(string, hls.Resource, playback.Clip) bool { return true }
+func (f followed) Covers(context.Context, string, hls.Resource, playback.Clip) (bool, error) {
+	return true, nil
+}
 
 func (f followed) Text(_ context.Context, rendition string) (captions.Document, error) {
 	return captions.New([]captions.Cue{{End: time.Second, Text: "of " + rendition}}), nil
@@ -94,7 +96,7 @@ func (followed) TextSpan(context.Context, string, hls.Resource) (from, to time.D
 	return 0, 0, fault.New(fault.NotFound, "the follower has no text that was added")
 }
 
-func (f followed) Footage() (playback.Footage, error) {
+func (f followed) Footage(context.Context) (playback.Footage, error) {
 	return playback.Footage{}, fault.New(fault.NotFound, "the follower has no footage")
 }
 
@@ -103,21 +105,27 @@ type elsewhere []*follower
 
 func (elsewhere) Recovered(context.Context) error { return nil }
 
-func (e elsewhere) Watched(s id.LiveStream) (playback.Broadcast, bool) {
-	return e[len(e)-1], s == followedStream
+func (e elsewhere) Watched(_ context.Context, s id.LiveStream) (playback.Broadcast, error) {
+	if s != followedStream {
+		return nil, playback.Inactive()
+	}
+	return e[len(e)-1], nil
 }
 
-func (e elsewhere) OfAsset(a id.Asset) (playback.Broadcast, bool) {
-	return e[len(e)-1], a == followedAsset
+func (e elsewhere) OfAsset(_ context.Context, s id.LiveStream, a id.Asset) (playback.Broadcast, error) {
+	if s != followedStream || a != followedAsset {
+		return nil, errNoEarlier()
+	}
+	return e[len(e)-1], nil
 }
 
-func (e elsewhere) Earlier(_ id.LiveStream, m id.Media) (playback.Broadcast, bool) {
+func (e elsewhere) Earlier(_ context.Context, _ id.LiveStream, m id.Media) (playback.Broadcast, error) {
 	for _, f := range e {
 		if f.about.Media == m {
-			return f, true
+			return f, nil
 		}
 	}
-	return nil, false
+	return nil, errNoEarlier()
 }
 
 func public(p id.Playback) playbackid.ID { return playbackid.ID{ID: p, Policy: playbackid.Public} }

@@ -70,7 +70,7 @@ func (v *recorded) Image(ctx context.Context, name, query, base string) (playbac
 
 // Image implements playback.Presentation.
 func (v *live) Image(ctx context.Context, name, query, base string) (playback.Image, error) {
-	from, err := v.Footage()
+	from, err := v.Footage(ctx)
 	if err != nil {
 		return playback.Image{}, err
 	}

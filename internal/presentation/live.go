@@ -123,14 +123,16 @@ func (v *live) Chunk(ctx context.Context, rendition string, r hls.Resource) (pla
 	return playback.Body{Data: d.Slice(from, to, timeline.Origin*90000), Text: true}, nil
 }
 
+func errNoEarlier() error { return fault.New(fault.NotFound, "there is no earlier broadcast") }
+
 // Earlier implements playback.Presentation: who watches a broadcast while the next one begins still finds its end.
-func (v *live) Earlier(media string) (playback.Presentation, bool) {
+func (v *live) Earlier(ctx context.Context, media string) (playback.Presentation, error) {
 	if v.event() {
-		return nil, false
+		return nil, errNoEarlier()
 	}
-	b, ok := v.p.opt.Broadcasts.Earlier(v.stream, id.Media(media))
-	if !ok {
-		return nil, false
+	b, err := v.p.opt.Broadcasts.Earlier(ctx, v.stream, id.Media(media))
+	if err != nil {
+		return nil, err
 	}
-	return v.p.live(b, v.stream, nil), true
+	return v.p.live(b, v.stream, nil), nil
 }

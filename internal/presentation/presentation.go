@@ -40,11 +40,12 @@ type Broadcasts interface {
 	// Recovered waits until this node has taken up what it was recording before it was started again.
 	Recovered(ctx context.Context) error
 	// Watched is the broadcast that a live stream's viewers see: the current one, or the last one while it is kept.
-	Watched(s id.LiveStream) (playback.Broadcast, bool)
-	// OfAsset is the broadcast that is recorded as an asset.
-	OfAsset(a id.Asset) (playback.Broadcast, bool)
-	// Earlier is a broadcast of a live stream by its media, current or kept.
-	Earlier(s id.LiveStream, m id.Media) (playback.Broadcast, bool)
+	// NotReady: there is none.
+	Watched(ctx context.Context, s id.LiveStream) (playback.Broadcast, error)
+	// OfAsset is the broadcast of a live stream that is recorded as an asset. NotFound: there is none.
+	OfAsset(ctx context.Context, s id.LiveStream, a id.Asset) (playback.Broadcast, error)
+	// Earlier is a broadcast of a live stream by its media, current or kept. NotFound: there is none.
+	Earlier(ctx context.Context, s id.LiveStream, m id.Media) (playback.Broadcast, error)
 }
 
 // Guard says what a request may have of a playback ID; permit.Guard fits.
@@ -157,7 +158,7 @@ func (p *Source) Smallest(ctx context.Context, o playbackid.Object) (int, error)
 	if err != nil {
 		return 0, unlessNothing(err)
 	}
-	all, err := found.Pictures()
+	all, err := found.Pictures(ctx)
 	if err != nil {
 		return 0, unlessNothing(err)
 	}
@@ -207,9 +208,9 @@ func (p *Source) openLive(ctx context.Context, s id.LiveStream, now time.Time) (
 	if p.opt.Broadcasts == nil {
 		return nil, playback.Inactive()
 	}
-	b, ok := p.opt.Broadcasts.Watched(s)
-	if !ok {
-		return nil, playback.Inactive()
+	b, err := p.opt.Broadcasts.Watched(ctx, s)
+	if err != nil {
+		return nil, err
 	}
 	var tracks []asset.Track
 	if b.HasTexts() { // how they are named can be changed while they are live
@@ -248,9 +249,13 @@ func (p *Source) openAsset(
 		return nil, fault.New(fault.NotFound,
 			"the asset is errored: there is nothing to play, and there will not be; its errors tell why")
 	}
-	if p.opt.Broadcasts != nil && row.Index == "" {
-		if b, ok := p.opt.Broadcasts.OfAsset(a); ok {
+	if p.opt.Broadcasts != nil && row.Index == "" && row.LiveStream != "" {
+		b, err := p.opt.Broadcasts.OfAsset(ctx, row.LiveStream, a)
+		if err == nil {
 			return p.event(b, row), nil
+		}
+		if !fault.Is(err, fault.NotFound) {
+			return nil, err
 		}
 	}
 	current := func(v *recorded) bool { // a timeline grows without the row

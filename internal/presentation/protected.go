@@ -64,7 +64,9 @@ func (v protectedLive) Multivariant(ctx context.Context, c playback.Clip) (*hls.
 }
 
 // Pictures implements playback.Renditions.
-func (v protectedLive) Pictures() ([]hls.Picture, error) { return v.view.Pictures() }
+func (v protectedLive) Pictures(ctx context.Context) ([]hls.Picture, error) {
+	return v.view.Pictures(ctx)
+}
 
 // Playlist implements playback.Renditions.
 func (v protectedLive) Playlist(
@@ -84,13 +86,12 @@ func (v protectedLive) File(context.Context, string) (playback.File, error) {
 }
 
 // Earlier implements playback.Presentation.
-func (v protectedLive) Earlier(media string) (playback.Presentation, bool) {
-	had, ok := v.live.Earlier(media)
-	if !ok {
-		return nil, false
+func (v protectedLive) Earlier(ctx context.Context, media string) (playback.Presentation, error) {
+	had, err := v.live.Earlier(ctx, media)
+	if err != nil {
+		return nil, err
 	}
-	out, err := v.p.encrypt(v.view.Content, had)
-	return out, err == nil
+	return v.p.encrypt(v.view.Content, had)
 }
 
 // protectedRecording is a recording, encrypted.
@@ -106,7 +107,9 @@ func (v protectedRecording) Multivariant(ctx context.Context, c playback.Clip) (
 }
 
 // Pictures implements playback.Renditions.
-func (v protectedRecording) Pictures() ([]hls.Picture, error) { return v.view.Pictures() }
+func (v protectedRecording) Pictures(ctx context.Context) ([]hls.Picture, error) {
+	return v.view.Pictures(ctx)
+}
 
 // Playlist implements playback.Renditions.
 func (v protectedRecording) Playlist(

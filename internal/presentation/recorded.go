@@ -140,7 +140,9 @@ func (p *Source) alternate(ctx context.Context, tr asset.Track, v *recorded) (*t
 func (v *recorded) Media() string { return string(v.media) }
 
 // Earlier implements playback.Presentation: a recording's media stays the same.
-func (v *recorded) Earlier(string) (playback.Presentation, bool) { return nil, false }
+func (v *recorded) Earlier(context.Context, string) (playback.Presentation, error) {
+	return nil, errNoEarlier()
+}
 
 // Description implements playback.Presentation.
 func (v *recorded) Description() playback.Description {
@@ -206,7 +208,7 @@ func (v *recorded) Multivariant(_ context.Context, c playback.Clip) (*hls.Multiv
 }
 
 // Pictures implements playback.Renditions.
-func (v *recorded) Pictures() ([]hls.Picture, error) {
+func (v *recorded) Pictures(context.Context) ([]hls.Picture, error) {
 	video := v.timeline.Rendition(timeline.MainVideo)
 	if video == nil {
 		return nil, nil
@@ -306,7 +308,11 @@ func seconds64(ticks int64, scale uint32) time.Duration {
 }
 
 // Covers implements playback.Presentation.
-func (v *recorded) Covers(_ string, r hls.Resource, c playback.Clip) bool {
+func (v *recorded) Covers(_ context.Context, _ string, r hls.Resource, c playback.Clip) (bool, error) {
+	return v.covers(r, c), nil
+}
+
+func (v *recorded) covers(r hls.Resource, c playback.Clip) bool {
 	if r.Init >= 0 {
 		return true
 	}

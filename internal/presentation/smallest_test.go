@@ -35,7 +35,7 @@ type sizedView struct {
 	sizes [][2]int
 }
 
-func (s sizedView) Pictures() (all []hls.Picture, err error) {
+func (s sizedView) Pictures(context.Context) (all []hls.Picture, err error) {
 	for i, size := range s.sizes {
 		all = append(all, hls.Picture{Rendition: fmt.Sprint("v", i), Short: min(size[0], size[1]), Offered: true})
 	}
@@ -56,14 +56,19 @@ type sizedBroadcasts struct{ sizes [][2]int }
 
 func (sizedBroadcasts) Recovered(context.Context) error { return nil }
 
-func (b sizedBroadcasts) Watched(id.LiveStream) (playback.Broadcast, bool) {
-	return sized{&follower{about: playback.About{Media: "m"}}, b.sizes}, b.sizes != nil
+func (b sizedBroadcasts) Watched(context.Context, id.LiveStream) (playback.Broadcast, error) {
+	if b.sizes == nil {
+		return nil, playback.Inactive()
+	}
+	return sized{&follower{about: playback.About{Media: "m"}}, b.sizes}, nil
 }
 
-func (b sizedBroadcasts) OfAsset(id.Asset) (playback.Broadcast, bool) { return nil, false }
+func (b sizedBroadcasts) OfAsset(context.Context, id.LiveStream, id.Asset) (playback.Broadcast, error) {
+	return nil, errNoEarlier()
+}
 
-func (b sizedBroadcasts) Earlier(id.LiveStream, id.Media) (playback.Broadcast, bool) {
-	return nil, false
+func (b sizedBroadcasts) Earlier(context.Context, id.LiveStream, id.Media) (playback.Broadcast, error) {
+	return nil, errNoEarlier()
 }
 
 type noKeys struct{}

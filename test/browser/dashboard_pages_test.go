@@ -53,5 +53,6 @@ func dashboardPages(stream, asset string) map[string]string {
 		"webhooks": "/dashboard/webhooks", "webhook-form": "/dashboard/webhooks/new",
 		"events": "/dashboard/events", "event": "/dashboard/events/1",
 		"defaults": "/dashboard/settings/defaults", "health": "/dashboard/settings/health",
+		"nodes": "/dashboard/settings/nodes",
 	}
 }

@@ -327,11 +327,11 @@ func (s *stream) Chunk(ctx context.Context, rendition string, r hls.Resource) (p
 }
 
 // Pictures implements playback.Presentation.
-func (s *stream) Pictures() ([]hls.Picture, error) { return nil, nil }
+func (s *stream) Pictures(context.Context) ([]hls.Picture, error) { return nil, nil }
 
 // Covers implements playback.Presentation.
-func (s *stream) Covers(rendition string, r hls.Resource, c playback.Clip) bool {
-	return s.edge.Covers(rendition, r, hls.Clip{Begin: c.Begin, End: c.End})
+func (s *stream) Covers(_ context.Context, rendition string, r hls.Resource, c playback.Clip) (bool, error) {
+	return s.edge.Covers(rendition, r, hls.Clip{Begin: c.Begin, End: c.End}), nil
 }
 
 func playbackError(err error) error {
@@ -355,7 +355,7 @@ func (s *stream) File(context.Context, string) (playback.File, error) {
 }
 
 // Earlier implements playback.Presentation.
-func (s *stream) Earlier(string) (playback.Presentation, bool) { return nil, false }
+func (s *stream) Earlier(context.Context, string) (playback.Presentation, error) { return nil, nil }
 
 // Master implements playback.Source.
 func (s *stream) Master(context.Context, string, string, string) (playback.File, error) {

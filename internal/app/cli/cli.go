@@ -43,6 +43,8 @@ type Actions struct {
 	SpeechEngines func(cfg config.Config) ([]speech.Engine, error)
 	// Audit opens the audit log of the configured database; close lets go of it.
 	Audit func(ctx context.Context, cfg config.Config) (log audit.Log, closeDB func() error, err error)
+	// Nodes opens the nodes on the configured database; close lets go of it.
+	Nodes func(ctx context.Context, cfg config.Config) (nodes Nodes, closeDB func() error, err error)
 	// DRM opens the DRM configurations of an environment likewise.
 	DRM func(ctx context.Context, cfg config.Config, e id.Environment) (configurations DRMConfigurations, closeDB func() error, err error)
 	// MasterKey is what can be done with the master key of the configured database.
@@ -140,6 +142,8 @@ func run(
 		err = environments(ctx, c, cfg, stdout, a)
 	case config.Audit:
 		err = auditLog(ctx, c, cfg, stdout, a)
+	case config.Nodes:
+		err = listNodes(ctx, c, cfg, stdout, a)
 	case config.KeyCreate, config.KeyList, config.KeyDelete:
 		err = signingKeys(ctx, c, cfg, stdout, a)
 	case config.DRMCreate, config.DRMList, config.DRMVendors, config.DRMDelete:

@@ -123,6 +123,9 @@ func try(t *testing.T, f *fakeTokens, args ...string) (o outcome) {
 		Audit: func(context.Context, config.Config) (audit.Log, func() error, error) {
 			return f, func() error { o.closedTimes++; return nil }, nil
 		},
+		Nodes: func(context.Context, config.Config) (Nodes, func() error, error) {
+			return f, func() error { o.closedTimes++; return nil }, nil
+		},
 		SpeechEngines: func(config.Config) ([]speech.Engine, error) { return nil, nil },
 		OpenStorage: func(ctx context.Context, _ config.Config, url config.Secret) (blob.Store, error) {
 			return blob.OpenURL(ctx, url.Reveal())

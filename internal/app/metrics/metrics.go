@@ -90,6 +90,19 @@ func (m *Metrics) Unsent(bytes func() int64) {
 	}, func() float64 { return float64(bytes()) }))
 }
 
+// NodeUp adds whether this node tells the others that it is there.
+func (m *Metrics) NodeUp(renewed func() bool) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "millrace_node_up",
+		Help: "1 when this node's row in the database was renewed the last time; 0: others take it for gone.",
+	}, func() float64 {
+		if renewed() {
+			return 1
+		}
+		return 0
+	}))
+}
+
 // DatabaseLog adds the size of the log beside an SQLite database.
 func (m *Metrics) DatabaseLog(bytes func() int64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

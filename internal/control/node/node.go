@@ -46,6 +46,19 @@ type Load struct {
 	CPU     float64 // of the whole machine, per processor: processes that run or wait to, on average over a minute; 0 or more
 }
 
+// Owner is the node that has a live stream's broadcast.
+type Owner struct {
+	Name         id.Node
+	AdvertiseURL string         // never empty
+	Environment  id.Environment // of the stream
+}
+
+// Directory is implemented by storage/db.
+type Directory interface {
+	// Owner is who has the lease on a live stream's broadcast and can be reached by other nodes. fault.NotFound: nobody.
+	Owner(ctx context.Context, s id.LiveStream) (Owner, error)
+}
+
 // ErrReplaced says that another run has taken over the node's row.
 var ErrReplaced = errors.New("another process has taken over this node's name")
 

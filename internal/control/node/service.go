@@ -27,19 +27,21 @@ type Options struct {
 	Run          string // a fresh ID
 	Version      string
 	Roles        []string
-	AdvertiseURL string        // how other nodes reach this one; empty: they can't
-	Load         func() Load   // how busy this node is now; it may not block
-	Every        time.Duration // how often the row is renewed
-	Valid        time.Duration // how long it is valid without a renewal; more than Every
-	Logger       *slog.Logger
+	AdvertiseURL string // how other nodes reach this one; empty: they can't
+	// Reached says it each time in place of AdvertiseURL; it may not block. nil: AdvertiseURL does not change.
+	Reached func() string
+	Load    func() Load   // how busy this node is now; it may not block
+	Every   time.Duration // how often the row is renewed
+	Valid   time.Duration // how long it is valid without a renewal; more than Every
+	Logger  *slog.Logger
 }
 
 // Service keeps the row of this process's node. All its methods may be called at the same time.
 type Service struct {
-	o        Options
-	self     Node // only Run uses it
-	replaced atomic.Bool
-	late     atomic.Bool // the last renewal failed
+	o    Options
+	self Node        // only Run uses it
+	late bool        // the last renewal failed; only Run uses it
+	up   atomic.Bool // the last one worked
 }
 
 // New makes a service; nothing starts.
@@ -64,16 +66,8 @@ func (s *Service) Nodes(ctx context.Context) ([]Node, error) {
 	return all, nil
 }
 
-// Check is ErrReplaced once another process has taken this node's name.
-func (s *Service) Check(context.Context) error {
-	if s.replaced.Load() {
-		return ErrReplaced
-	}
-	return nil
-}
-
-// Renewed reports whether the row is this run's and the last renewal worked.
-func (s *Service) Renewed() bool { return !s.replaced.Load() && !s.late.Load() }
+// Renewed reports whether the row is this run's and was renewed the last time.
+func (s *Service) Renewed() bool { return s.up.Load() }
 
 // Run keeps the row until ctx ends, and marks it as gone then. It returns ErrReplaced as soon as it finds that another
 // process has taken the node's name: from then on this one may do nothing under that name.
@@ -83,8 +77,8 @@ func (s *Service) Run(ctx context.Context) error {
 	step := s.register
 	for {
 		err := s.inTime(ctx, step)
+		s.up.Store(err == nil)
 		if errors.Is(err, ErrReplaced) {
-			s.replaced.Store(true)
 			s.o.Logger.ErrorContext(ctx, "another process runs under this node's name: this one stops; give one of the "+
 				"two its own --node-id (and data folder: its file node-id must not be copied)",
 				slog.String("node", string(s.o.Name)))
@@ -112,17 +106,19 @@ func (s *Service) inTime(ctx context.Context, step func(context.Context) error) 
 func (s *Service) tell(ctx context.Context, err error) {
 	switch {
 	case ctx.Err() != nil:
-	case err != nil && !s.late.Swap(true):
+	case err != nil && !s.late:
+		s.late = true
 		s.o.Logger.WarnContext(ctx, "this node could not say that it is there: others take it for gone",
 			slog.Any("error", err))
-	case err == nil && s.late.Swap(false):
+	case err == nil && s.late:
+		s.late = false
 		s.o.Logger.InfoContext(ctx, "this node says again that it is there")
 	}
 }
 
 // register takes the row over, whoever had it: a process that was killed and starts again waits for nobody.
 func (s *Service) register(ctx context.Context) error {
-	s.self.Load = s.o.Load()
+	s.look()
 	at, earlier, err := s.o.Store.Register(ctx, s.self, s.o.Valid)
 	if err != nil {
 		return err
@@ -137,8 +133,16 @@ func (s *Service) register(ctx context.Context) error {
 	return nil
 }
 
-func (s *Service) renew(ctx context.Context) error {
+// look fills in what changes.
+func (s *Service) look() {
 	s.self.Load = s.o.Load()
+	if s.o.Reached != nil {
+		s.self.AdvertiseURL = s.o.Reached()
+	}
+}
+
+func (s *Service) renew(ctx context.Context) error {
+	s.look()
 	return s.o.Store.Renew(ctx, s.self, s.o.Valid)
 }
 

@@ -41,6 +41,16 @@ func (b Broadcast) About() playback.About {
 	return playback.About{Media: b.ID, Asset: b.Asset, Title: b.Title, Began: b.Began}
 }
 
+// Generation numbers who writes the broadcast.
+func (b Broadcast) Generation() int64 { return b.Edge.Generation() }
+
+// Revised waits until playlists show something else than a revision, as playback.At numbers them, or until ctx ends. It
+// gives the revision that is current then, and whether there will be no other.
+func (b Broadcast) Revised(ctx context.Context, revision uint64) (current uint64, ended bool) {
+	r := b.Edge.Revised(ctx, revision)
+	return r.Number, r.Ended
+}
+
 // HasTexts implements playback.Broadcast.
 func (b Broadcast) HasTexts() bool { return b.Edge.Texts().Any() }
 
@@ -133,7 +143,7 @@ func (v view) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 }
 
 // Pictures implements playback.Renditions.
-func (v view) Pictures() ([]hls.Picture, error) {
+func (v view) Pictures(context.Context) ([]hls.Picture, error) {
 	renditions, err := v.Edge.Describe()
 	if err != nil {
 		return nil, window.Fault(err)
@@ -186,11 +196,18 @@ func (v view) Playlist(
 	reload := window.Reload{
 		Event: v.Event, MSN: r.MSN, Part: r.Part, Skip: r.Skip && !clipped, TextHoldBack: r.TextHoldBack,
 	}
-	data, err := v.Edge.Playlist(ctx, rendition, reload, compressed && !clipped)
+	list, err := v.Edge.Listing(ctx, rendition, reload, compressed && !clipped)
 	if err == nil && clipped {
-		data, err = v.clip(ctx, data, r.Clip, compressed)
+		list.Text, err = v.clip(ctx, list.Text, r.Clip, compressed)
 	}
-	return playback.Text{Data: data, MaxAge: 1}, window.Fault(err)
+	if err != nil {
+		return playback.Text{}, window.Fault(err)
+	}
+	at := playback.At{
+		Revision: list.Revision.Number, Next: list.Next, Parts: list.Parts, Before: list.Before, Ended: list.Revision.Ended,
+		Hint: list.Hint,
+	}
+	return playback.Text{Data: list.Text, MaxAge: 1, At: at}, nil
 }
 
 // withholds reports whether a rendition is the video, and that is larger than viewers may see; or text that was added
@@ -224,8 +241,10 @@ func (v view) clip(ctx context.Context, playlist []byte, c playback.Clip, compre
 }
 
 // Covers implements playback.Renditions.
-func (v view) Covers(rendition string, r hls.Resource, c playback.Clip) bool {
-	return v.Edge.Covers(rendition, r, v.bounds(c))
+func (v view) Covers(
+	_ context.Context, rendition string, r hls.Resource, c playback.Clip,
+) (bool, error) {
+	return v.Edge.Covers(rendition, r, v.bounds(c)), nil
 }
 
 // bounds are those of c as the playlists have it: the seconds of an asset mean nothing in the last half minute of a
@@ -290,7 +309,7 @@ func (v view) TextSpan(
 }
 
 // Footage implements playback.Live.
-func (v view) Footage() (playback.Footage, error) {
+func (v view) Footage(context.Context) (playback.Footage, error) {
 	t, err := v.Edge.Video(!v.Event)
 	if errors.Is(err, window.ErrUnknown) {
 		return playback.Footage{}, fault.New(fault.NotFound, "there is no video to take a picture from")

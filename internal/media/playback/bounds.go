@@ -1,6 +1,7 @@
 package playback
 
 import (
+	"context"
 	"math"
 	"slices"
 	"strings"
@@ -73,7 +74,7 @@ func (m modifiers) bound(p *hls.Multivariant, pictures []hls.Picture) {
 
 // allows refuses renditions that a token's max_resolution and min_resolution leave out, by what they show, whether
 // playlists list them or not.
-func (p viewing) allows(rendition string) error {
+func (p viewing) allows(ctx context.Context, rendition string) error {
 	if !p.permit.Signed || !strings.Contains(p.permit.Query, "_resolution=") {
 		return nil
 	}
@@ -81,7 +82,7 @@ func (p viewing) allows(rendition string) error {
 	if err != nil {
 		return err
 	}
-	pictures, err := p.Pictures()
+	pictures, err := p.Pictures(ctx)
 	if err != nil {
 		return err
 	}

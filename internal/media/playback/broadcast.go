@@ -54,7 +54,7 @@ type Live interface {
 	// TextSpan is from when to when a segment goes of a text rendition that was added; from the asset's second 0 on.
 	TextSpan(ctx context.Context, rendition string, r hls.Resource) (from, to time.Duration, err error)
 	// Footage is what images are taken from. NotFound: there is no video.
-	Footage() (Footage, error)
+	Footage(ctx context.Context) (Footage, error)
 }
 
 // Footage is the video of what is live, for images.

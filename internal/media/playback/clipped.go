@@ -26,17 +26,29 @@ func (p viewing) chunk(ctx context.Context, rendition string, r hls.Resource) (B
 	if c == (Clip{}) {
 		return p.Chunk(ctx, rendition, r)
 	}
-	if !p.Covers(rendition, r, c) {
-		return Body{}, outside()
+	if err := p.covered(ctx, rendition, r, c); err != nil {
+		return Body{}, err
 	}
 	b, err := p.Chunk(ctx, rendition, r)
-	if err == nil && !p.Covers(rendition, r, c) { // it was waited for, and its time was not known before
+	if err != nil {
+		return b, err
+	}
+	if err = p.covered(ctx, rendition, r, c); err != nil { // it was waited for, and its time was not known before
 		if b.Reader != nil {
 			_ = b.Reader.Close() // nothing was read
 		}
-		return Body{}, outside()
+		return Body{}, err
 	}
-	return b, err
+	return b, nil
+}
+
+// covered refuses what is not in a clip.
+func (p viewing) covered(ctx context.Context, rendition string, r hls.Resource, c Clip) error {
+	covers, err := p.Covers(ctx, rendition, r, c)
+	if err == nil && !covers {
+		err = outside()
+	}
+	return err
 }
 
 func outside() error {

@@ -167,9 +167,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 func (h *Handler) rendition(w http.ResponseWriter, r *http.Request, p viewing, path string) error {
 	media, rest, _ := strings.Cut(path, "/")
 	if media != p.Media() {
-		earlier, ok := p.Earlier(media)
-		if !ok {
+		earlier, err := p.Earlier(r.Context(), media)
+		if fault.Is(err, fault.NotFound) {
 			return unknown()
+		}
+		if err != nil {
+			return err
 		}
 		p.Presentation = earlier
 	}
@@ -218,7 +221,7 @@ func (h *Handler) multivariant(w http.ResponseWriter, r *http.Request, p viewing
 	}
 	var pictures []hls.Picture
 	if mod.bounded() {
-		if pictures, err = p.Pictures(); err != nil {
+		if pictures, err = p.Pictures(r.Context()); err != nil {
 			return err
 		}
 	}
@@ -259,7 +262,7 @@ func (h *Handler) playlist(w http.ResponseWriter, r *http.Request, p viewing, re
 	if err != nil {
 		return err
 	}
-	if err = p.allows(rendition); err != nil {
+	if err = p.allows(r.Context(), rendition); err != nil {
 		return err
 	}
 	reload.Clip, reload.TextHoldBack = mod.clip, mod.textHold
@@ -340,7 +343,7 @@ func (h *Handler) sidecar(w http.ResponseWriter, r *http.Request, p viewing, nam
 }
 
 func (h *Handler) chunk(w http.ResponseWriter, r *http.Request, p viewing, rendition string, res hls.Resource) error {
-	if err := p.allows(rendition); err != nil {
+	if err := p.allows(r.Context(), rendition); err != nil {
 		return err
 	}
 	b, err := p.chunk(h.withViewer(r), rendition, res)

@@ -83,7 +83,12 @@ func (s *source) Master(context.Context, string, string, string) (playback.File,
 
 func errNone() error { return fault.New(fault.NotFound, "there is none") }
 
-func (s *source) Earlier(media string) (playback.Presentation, bool) { return s, media == "m0" }
+func (s *source) Earlier(_ context.Context, media string) (playback.Presentation, error) {
+	if media != "m0" {
+		return nil, fault.New(fault.NotFound, "there is no such broadcast")
+	}
+	return s, nil
+}
 
 func (s *source) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
 	m := &hls.Multivariant{
@@ -96,7 +101,7 @@ func (s *source) Multivariant(context.Context, playback.Clip) (*hls.Multivariant
 	return m, nil
 }
 
-func (s *source) Pictures() ([]hls.Picture, error) { return nil, nil }
+func (s *source) Pictures(context.Context) ([]hls.Picture, error) { return nil, nil }
 
 func (s *source) Playlist(_ context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
 	if s.playlist != nil {
@@ -119,9 +124,9 @@ func (s *source) Playlist(_ context.Context, rendition string, r playback.Reload
 const stored = "0123456789"
 
 // Covers knows 2 seconds of each segment, and of the others when they were asked for.
-func (s *source) Covers(_ string, r hls.Resource, c playback.Clip) bool {
+func (s *source) Covers(_ context.Context, _ string, r hls.Resource, c playback.Clip) (bool, error) {
 	at := float64(2 * r.MSN)
-	return r.Init >= 0 || r.MSN > s.waited || at < c.To && at+2 > c.From
+	return r.Init >= 0 || r.MSN > s.waited || at < c.To && at+2 > c.From, nil
 }
 
 func (s *source) Chunk(_ context.Context, rendition string, r hls.Resource) (playback.Body, error) {

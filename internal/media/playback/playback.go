@@ -30,7 +30,7 @@ type Renditions interface {
 	Multivariant(ctx context.Context, c Clip) (*hls.Multivariant, error)
 	// Pictures are all renditions of video that Playlist and Chunk give, also those that no playlist lists. NotReady:
 	// there is nothing to play yet.
-	Pictures() ([]hls.Picture, error)
+	Pictures(ctx context.Context) ([]hls.Picture, error)
 	// Playlist is a rendition's media playlist, compressed with gzip if asked. It waits when r asks for what is not
 	// there yet.
 	Playlist(ctx context.Context, rendition string, r Reload, compressed bool) (Text, error)
@@ -38,7 +38,7 @@ type Renditions interface {
 	Chunk(ctx context.Context, rendition string, r hls.Resource) (Body, error)
 	// Covers reports whether a segment or part has something of a clip. Initialization segments and what is not there
 	// yet are covered.
-	Covers(rendition string, r hls.Resource, c Clip) bool
+	Covers(ctx context.Context, rendition string, r hls.Resource, c Clip) (bool, error)
 }
 
 // Presentation is something to watch: renditions with what belongs to them.
@@ -59,8 +59,8 @@ type Presentation interface {
 	// File is a file to download by its name. NotReady: it is being made.
 	File(ctx context.Context, name string) (File, error)
 	// Earlier is what was watched under an earlier media's name, for as long as it is kept: a live stream's changes
-	// with each broadcast. false: there is none.
-	Earlier(media string) (Presentation, bool)
+	// with each broadcast. NotFound: there is none.
+	Earlier(ctx context.Context, media string) (Presentation, error)
 }
 
 // Image is a response that may change.
@@ -83,6 +83,30 @@ type Reload struct {
 type Text struct {
 	Data   []byte
 	MaxAge int // seconds it may be cached
+	At     At  // of a broadcast: how far it goes
+}
+
+// At is how far a playlist of a broadcast goes.
+type At struct {
+	// Revision counts the changes of what any of its playlists shows, this one's among them.
+	Revision uint64
+	Next     int64  // media sequence number of the first segment that is not whole
+	Parts    int    // of that one that are listed
+	Before   int    // parts that the segment before it has or had
+	Ended    bool   // nothing is added any more
+	Hint     string // URI of the part that comes next; empty: the playlist says none
+}
+
+// Reached reports whether the playlist is a response to a request: it lists the segment or part that is asked for, or
+// says that there is no more. A part behind the last one of a segment stands for the first one of the next.
+func (a At) Reached(r Reload) bool {
+	switch {
+	case a.Ended || r.MSN < a.Next-1:
+		return true
+	case r.MSN == a.Next-1:
+		return r.Part < a.Before || a.Parts > 0
+	}
+	return r.MSN == a.Next && r.Part >= 0 && r.Part < a.Parts
 }
 
 // Body is media: Data, or Size bytes from Reader.

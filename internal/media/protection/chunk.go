@@ -92,6 +92,6 @@ func (s *state) setClear(rendition string) {
 }
 
 // Covers implements playback.Renditions.
-func (v View) Covers(rendition string, r hls.Resource, c playback.Clip) bool {
-	return v.Clear.Covers(rendition, r, c)
+func (v View) Covers(ctx context.Context, rendition string, r hls.Resource, c playback.Clip) (bool, error) {
+	return v.Clear.Covers(ctx, rendition, r, c)
 }

@@ -107,8 +107,8 @@ func (v View) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 }
 
 // Pictures implements playback.Renditions.
-func (v View) Pictures() ([]hls.Picture, error) {
-	all, err := v.Clear.Pictures()
+func (v View) Pictures(ctx context.Context) ([]hls.Picture, error) {
+	all, err := v.Clear.Pictures(ctx)
 	for i := range all {
 		refused := slices.ContainsFunc(all[i].Codecs, func(codec string) bool { return !cenc.Supported(codec) })
 		all[i].Offered = all[i].Offered && !refused

@@ -43,7 +43,7 @@ func (p *plain) Multivariant(context.Context, playback.Clip) (*hls.Multivariant,
 	return &hls.Multivariant{Variants: []hls.Variant{{URI: "v.m3u8", Codecs: []string{p.codec, "mp4a.40.2"}}, {URI: "low.m3u8", Codecs: []string{"avc1.42c01e"}}}}, nil
 }
 
-func (p *plain) Pictures() ([]hls.Picture, error) {
+func (p *plain) Pictures(context.Context) ([]hls.Picture, error) {
 	return []hls.Picture{
 		{Rendition: "v", Short: 720, Codecs: []string{"avc1.42c01e", p.codec}, Offered: true},
 		{Rendition: "low", Short: 270, Codecs: []string{"avc1.42c01e"}, Offered: true},
@@ -54,7 +54,9 @@ func (p *plain) Playlist(context.Context, string, playback.Reload, bool) (playba
 	return playback.Text{Data: p.text, MaxAge: 1}, nil
 }
 
-func (p *plain) Covers(string, hls.Resource, playback.Clip) bool { return true }
+func (p *plain) Covers(context.Context, string, hls.Resource, playback.Clip) (bool, error) {
+	return true, nil
+}
 
 func (p *plain) Chunk(_ context.Context, rendition string, r hls.Resource) (playback.Body, error) {
 	p.reads.Add(1)
@@ -329,7 +331,7 @@ func TestPlaylists(t *testing.T) {
 		if m, err = v.Multivariant(t.Context(), playback.Clip{}); err != nil || len(m.Variants) != 1 || m.Variants[0].URI != "low.m3u8" {
 			t.Errorf("AV1 beside H.264: %+v, %v", m, err)
 		}
-		if all, err := v.Pictures(); err != nil || all[0].Offered || !all[1].Offered {
+		if all, err := v.Pictures(t.Context()); err != nil || all[0].Offered || !all[1].Offered {
 			t.Errorf("AV1 beside H.264: %+v, %v", all, err)
 		}
 	}

@@ -61,7 +61,8 @@ type Edge struct {
 	opt Options
 
 	mu           sync.Mutex
-	version      uint64 // of everything a playlist shows; grows with each publication
+	version      uint64        // of everything a playlist shows; grows with each publication
+	revised      chan struct{} // closed with the next version; nil: nobody waits
 	renditions   []*liveRendition
 	derived      Derived // made of renditions
 	texts        Texts   // cut as the video is
@@ -276,7 +277,7 @@ func (e *Edge) key(rendition string, msn int64) string {
 
 // changed publishes: caches are stale, waiters on l look again. Called with the lock.
 func (e *Edge) changed(l *liveRendition) {
-	e.version++
+	e.revise()
 	l.awake()
 	e.derived.follow(l)
 	if l.Kind != frame.Text {

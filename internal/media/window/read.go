@@ -375,35 +375,43 @@ type Reload struct {
 	TextHoldBack bool
 }
 
-// Playlist is a rendition's media playlist, plain or compressed with gzip. It waits for the asked media sequence number
+// Playlist is Listing's text.
+func (e *Edge) Playlist(ctx context.Context, rendition string, r Reload, compressed bool) ([]byte, error) {
+	l, err := e.Listing(ctx, rendition, r, compressed)
+	return l.Text, err
+}
+
+// Listing is a rendition's media playlist, plain or compressed with gzip. It waits for the asked media sequence number
 // and part; when the edge stands still for three target durations the unchanged playlist is the response, so that
 // players keep polling.
-func (e *Edge) Playlist(ctx context.Context, rendition string, r Reload, compressed bool) ([]byte, error) {
+func (e *Edge) Listing(ctx context.Context, rendition string, r Reload, compressed bool) (Listing, error) {
 	if r.MSN >= 0 {
 		_, err := e.await(ctx, rendition, e.threeTargets,
 			func(l *liveRendition) (Location, bool, error) { return Location{}, e.reached(l, r), e.sane(l, r) })
 		if err != nil && !errors.Is(err, ErrTimeout) && !errors.Is(err, ErrUnknown) {
-			return nil, err
+			return Listing{}, err
 		}
 	}
-	text, err := e.current(rendition, listing{r.Event, r.Skip && e.opt.Mode.Low, r.TextHoldBack})
-	if err != nil {
-		return nil, err
+	text, out, err := e.current(rendition, listing{r.Event, r.Skip && e.opt.Mode.Low, r.TextHoldBack})
+	if err == nil {
+		out.Text = text.bytes(compressed) // without the lock: compressing takes its time
 	}
-	return text.bytes(compressed) // without the lock: compressing takes its time
+	return out, err
 }
 
-func (e *Edge) current(rendition string, k listing) (*rendered, error) {
+func (e *Edge) current(rendition string, k listing) (*rendered, Listing, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.find(rendition)
 	if l == nil {
-		return nil, ErrUnknown
+		return nil, Listing{}, ErrUnknown
 	}
 	if e.sealed == 0 {
-		return nil, ErrNotYet
+		return nil, Listing{}, ErrNotYet
 	}
-	return e.rendered(l, k), nil
+	text, out := e.rendered(l, k), e.reach(l)
+	out.Hint = text.hint
+	return text, out, nil
 }
 
 // sane refuses what no playlist will say soon, section 6.2.5.2.

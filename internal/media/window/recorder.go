@@ -348,7 +348,7 @@ func (e *Edge) trim(l *liveRendition) {
 		case s.lost:
 			s.gap, s.size, s.hot = true, 0, nil
 			e.derived.gap(l, i)
-			e.version++
+			e.revise()
 		case s.stored:
 			s.hot.buf, s.hot.media = nil, nil
 			if i < asked {

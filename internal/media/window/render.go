@@ -16,6 +16,7 @@ type listing struct{ event, skip, textHoldBack bool }
 type rendered struct {
 	version uint64
 	text    []byte
+	hint    string
 	pack    sync.Once
 	packed  []byte
 }
@@ -27,12 +28,12 @@ type prefix struct {
 }
 
 // bytes compresses once, whoever asks first.
-func (r *rendered) bytes(compressed bool) ([]byte, error) {
+func (r *rendered) bytes(compressed bool) []byte {
 	if !compressed {
-		return r.text, nil
+		return r.text
 	}
 	r.pack.Do(func() { r.packed = hls.Gzip(r.text) })
-	return r.packed, nil
+	return r.packed
 }
 
 // rendered gives a playlist, rendering it once per change and only when somebody asks. Called with the lock.
@@ -44,7 +45,7 @@ func (e *Edge) rendered(l *liveRendition, k listing) *rendered {
 		l.text = map[listing]*rendered{}
 	}
 	m := e.media(l, k)
-	r := &rendered{version: e.version, text: m.Append(make([]byte, 0, 4096+len(m.Rendered)))}
+	r := &rendered{version: e.version, hint: m.Hint, text: m.Append(make([]byte, 0, 4096+len(m.Rendered)))}
 	l.text[k] = r
 	return r
 }

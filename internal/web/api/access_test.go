@@ -8,6 +8,7 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/audit"
+	nodes "millrace/internal/control/node"
 	"millrace/internal/id"
 )
 
@@ -75,6 +76,21 @@ func (n notedAudit) AuditLog(_ context.Context, q audit.Query) ([]audit.Entry, e
 	}}, nil
 }
 
+// notedNodes are two nodes: one that is there, and one of an earlier version that has gone.
+type notedNodes struct{ *notebook }
+
+func (n notedNodes) Nodes(context.Context) ([]nodes.Node, error) {
+	n.note("nodes.Nodes")
+	return []nodes.Node{
+		{
+			Name: "ingest-1", Run: "run1", Version: "1.2.3", Roles: []string{nodes.RoleAll}, State: nodes.Alive,
+			AdvertiseURL: "http://10.0.0.1:8081", Load: nodes.Load{Streams: 2, Viewers: 31, CPU: 0.25},
+			StartedAt: noon, SeenAt: noon.Add(time.Minute), ValidUntil: noon.Add(time.Minute),
+		},
+		{Name: "ingest-2", State: nodes.Gone},
+	}, nil
+}
+
 func TestAccessTokens(t *testing.T) {
 	t.Parallel()
 	boss := func(r *http.Request) {
@@ -101,6 +117,8 @@ func TestAccessTokens(t *testing.T) {
 		{name: "get an absent one", method: "GET", path: environments + "/absent", auth: boss, status: 404},
 		{name: "rename an environment", method: "PATCH", path: environments + "/env2", body: `{"name":"Shop"}`, auth: boss, status: 200},
 		{name: "create a token of an environment", method: "POST", path: environments + "/env2/access-tokens", body: `{"name":"first"}`, auth: boss, status: 201},
+		{name: "list nodes", method: "GET", path: "/system/v1/nodes", auth: boss, status: 200},
+		{name: "list them with a token of an environment", method: "GET", path: "/system/v1/nodes", status: 403},
 		{name: "list changes", method: "GET", path: log + "?limit=1&actor=ci&operation=delete-asset&resource_id=asset1&since=2026-01-01T00:00:00Z&until=1767225600", status: 200},
 		{name: "list those before", method: "GET", path: log + "?cursor=01942038-9600-7000-8000-000000000001", status: 200},
 		{name: "list with a wrong cursor", method: "GET", path: log + "?cursor=1&since=then&limit=0", status: 400},

@@ -45,6 +45,7 @@ type Options struct {
 	Usage        usage.API
 	Webhooks     webhook.API
 	Vocabularies vocabulary.API
+	Nodes        Nodes
 	Viewers      Viewers
 	Events       EventLog
 	EventForm    EventForm
@@ -87,6 +88,7 @@ type server struct {
 	drm          drm.API
 	audit        audit.Log
 	vocabularies vocabulary.API
+	nodes        Nodes
 	limits       Limits
 	clients      clientaddr.Finder
 	events       EventLog
@@ -114,7 +116,8 @@ func newServer(o Options) *server {
 	setHumaHooks()
 	s := &server{
 		received: o.Received,
-		live:     o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health, usage: o.Usage, webhooks: o.Webhooks, vocabularies: o.Vocabularies, events: o.Events, form: o.EventForm,
+		live:     o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health, usage: o.Usage, webhooks: o.Webhooks, vocabularies: o.Vocabularies,
+		nodes: o.Nodes, events: o.Events, form: o.EventForm,
 		signing: o.Viewers.Signing, restrictions: o.Viewers.Restrictions, drm: o.Viewers.DRM, audit: o.Callers.Audit, limits: o.Callers.Limits, clients: o.Callers.Clients,
 		now: o.Now, log: o.Logger, name: o.ServiceName, public: o.PublicURL, mux: http.NewServeMux(),
 	}
@@ -145,6 +148,7 @@ func newServer(o Options) *server {
 	s.routeAccessTokens()
 	s.routeEnvironments()
 	s.routeAudit()
+	s.routeNodes()
 	s.routeSigningKeys()
 	s.routeRestrictions()
 	s.routeDRM()

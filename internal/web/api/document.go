@@ -59,6 +59,7 @@ func documentConfig(o Options, name string) huma.Config {
 				{Name: tokenTag, Description: "Credentials of API requests."},
 				{Name: environmentTag, Description: "The tenants of an installation."},
 				{Name: auditTag, Description: "The audit log: who changed which resource."},
+				{Name: nodeTag, Description: "The processes of the service, and how busy they are."},
 				{Name: "System"},
 				{Name: absentTag, Description: "What client libraries can call and this service does not have. The response is 400 and says why."},
 			},

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/danielgtaylor/huma/v2"
 	"gopkg.in/yaml.v3"
 )
 
@@ -72,6 +73,37 @@ func TestDocument(t *testing.T) {
 }
 
 // TestDocumentRefs follows every reference of the document.
+// TestDocumentTags: the tag of each operation is declared, once, as the page and generators of clients sort by it.
+func TestDocumentTags(t *testing.T) {
+	t.Parallel()
+	doc := newServer(Options{}).huma.OpenAPI()
+	declared := map[string]int{}
+	for _, tag := range doc.Tags {
+		declared[tag.Name]++
+	}
+	used := map[string]bool{}
+	for path, item := range doc.Paths {
+		for method, op := range map[string]*huma.Operation{
+			"GET": item.Get, "POST": item.Post, "PUT": item.Put, "PATCH": item.Patch, "DELETE": item.Delete,
+		} {
+			if op == nil {
+				continue
+			}
+			if len(op.Tags) != 1 || declared[op.Tags[0]] != 1 {
+				t.Errorf("%s %s has the tags %q, of which the document must declare one, once", method, path, op.Tags)
+			}
+			for _, tag := range op.Tags {
+				used[tag] = true
+			}
+		}
+	}
+	for tag := range declared {
+		if !used[tag] {
+			t.Errorf("the tag %q is declared and no operation has it", tag)
+		}
+	}
+}
+
 func TestDocumentRefs(t *testing.T) {
 	t.Parallel()
 	var doc map[string]any

@@ -255,7 +255,7 @@ func (f *fakeAssets) SetMasterAccess(_ context.Context, _ id.Environment, a id.A
 // metered has figures of every stream but the plain one.
 type metered struct{}
 
-func (metered) Health(s live.Stream) live.Health {
+func (metered) Health(_ context.Context, s live.Stream) live.Health {
 	if s.ID == plainStream().ID {
 		return live.Health{Stream: s.ID, Status: live.HealthIdle}
 	}

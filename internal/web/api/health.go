@@ -12,7 +12,7 @@ import (
 // Health measures encoders.
 type Health interface {
 	// Health tells how the encoder of a live stream does; s is the stream as it is stored.
-	Health(s live.Stream) live.Health
+	Health(ctx context.Context, s live.Stream) live.Health
 }
 
 // StreamHealth is how the encoder of a live stream does.
@@ -92,7 +92,7 @@ func (s *server) getHealth(ctx context.Context, in *LiveRef) (*one[StreamHealth]
 	if err != nil {
 		return nil, err
 	}
-	return just(wireHealth(s.health.Health(stream))), nil
+	return just(wireHealth(s.health.Health(ctx, stream))), nil
 }
 
 func wireHealth(h live.Health) StreamHealth {

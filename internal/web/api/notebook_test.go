@@ -65,6 +65,7 @@ func (n *notebook) options() Options {
 		Received: func(context.Context, upload.Upload) (int64, error) { return 262144, nil },
 		Now:      now, Logger: quietLogger(io.Discard), Live: n.live(), Assets: n.assets(), Uploads: &fakeUploads{n}, Health: metered{}, Usage: &fakeUsage{n},
 		Viewers: Viewers{Signing: &fakeSigning{n}, Restrictions: &fakeRestrictions{n}, DRM: fakeDRM{n}}, Vocabularies: fakeVocabularies{n},
+		Nodes:    notedNodes{n},
 		Webhooks: fakeWebhooks{n}, Events: notedEvents{n}, EventForm: testForm(),
 		Callers: Callers{Audit: notedAudit{n}, Access: fakeAccess{notebook: n, lookup: func(_ id.Environment, p id.Playback) (playbackid.Object, error) {
 			n.note("access.Lookup", p)

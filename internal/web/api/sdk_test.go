@@ -110,10 +110,10 @@ func openServices(t *testing.T, url string) deployment {
 	}
 	keys := signing.New(signing.Options{Store: d.Signing()})
 	r.Handle("/", New(Options{
-		Vocabularies: vocabulary.New(d.Vocabularies()),
-		Viewers:      Viewers{Signing: keys, Restrictions: restriction.New(restriction.Options{Store: d.Restrictions()}), DRM: encrypted},
-		Received:     func(context.Context, upload.Upload) (int64, error) { return 0, nil },
-		Live:         r.lives, Assets: r.assets, Callers: Callers{Access: tokens, Audit: d}, Usage: usage.New(d.Usage()),
+		Vocabularies: vocabulary.New(d.Vocabularies()), Nodes: d.Nodes(),
+		Viewers:  Viewers{Signing: keys, Restrictions: restriction.New(restriction.Options{Store: d.Restrictions()}), DRM: encrypted},
+		Received: func(context.Context, upload.Upload) (int64, error) { return 0, nil },
+		Live:     r.lives, Assets: r.assets, Callers: Callers{Access: tokens, Audit: d}, Usage: usage.New(d.Usage()),
 		Uploads:  upload.New(upload.Options{Store: d.Uploads(), DRM: encrypted.Named}),
 		Webhooks: webhook.New(d, EventTypes()), Events: d, EventForm: EventForm{Environment: d.Access().Environment, LiveStream: r.streams.Find, Asset: d.Assets().Find, Upload: d.Uploads().Find}, Logger: quietLogger(io.Discard),
 	}))

@@ -74,6 +74,7 @@ type Services struct {
 	Webhooks     webhook.API
 	Signing      signing.API
 	Restrictions restriction.API
+	Nodes        Nodes
 }
 
 // Health measures encoders, as for the API.

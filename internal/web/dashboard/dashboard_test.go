@@ -21,6 +21,7 @@ import (
 	"millrace/internal/control/audit"
 	"millrace/internal/control/event"
 	"millrace/internal/control/live"
+	"millrace/internal/control/node"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/control/restriction"
 	"millrace/internal/control/signing"
@@ -56,6 +57,7 @@ type site struct {
 	log      bytes.Buffer // what the dashboard logs
 	health   measured     // of all encoders
 	examine  dashboard.Examine
+	nodes    func() ([]node.Node, error)
 	now      time.Time
 	cookie   string // of the owner
 }
@@ -79,7 +81,7 @@ func badly(live.Stream) live.Health {
 func newSite(t testing.TB, public string) *site {
 	t.Helper()
 	d := dbtest.Open(t, dbtest.SQLite(t))
-	s := &site{db: d, health: badly, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
+	s := &site{db: d, health: badly, nodes: func() ([]node.Node, error) { return nil, nil }, now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
 	s.tokens = access.New(access.Options{Store: d.Access()})
 	s.sessions = access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: s.tokens})
 	s.live = live.New(live.Options{Store: d.LiveStreams()})
@@ -99,6 +101,7 @@ func newSite(t testing.TB, public string) *site {
 			Webhooks:     s.hooks,
 			Signing:      s.keys,
 			Restrictions: s.rules,
+			Nodes:        nodesOf(func() ([]node.Node, error) { return s.nodes() }),
 		},
 		Sessions: s.sessions, Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,
 		Events: d, Clients: clientaddr.Finder{}, PublicURL: public,

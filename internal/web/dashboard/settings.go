@@ -15,6 +15,7 @@ func (s *server) routeSettings(mux *http.ServeMux) {
 	s.routeKeys(mux)
 	s.routeRestrictions(mux)
 	s.routeDefaults(mux)
+	s.routeNodes(mux)
 	s.routeHealth(mux)
 }
 

@@ -22,7 +22,7 @@ type views map[string]*template.Template
 // pages are the templates that are pages of their own.
 var pages = []string{ //nolint:gochecknoglobals // constants
 	"door", "refused", "live", "new", "edit", "stream", "target", "ask", "assets", "asset", "addasset", "track",
-	"tokens", "newtoken", "defaults", "doctor", "keys", "once",
+	"tokens", "newtoken", "defaults", "nodes", "doctor", "keys", "once",
 	"restrictions", "restriction", "signedlink", "madelink",
 	"webhooks", "webhook", "webhookform", "events", "event",
 }

@@ -55,7 +55,7 @@ func (recording) File(context.Context, string) (playback.File, error) {
 	return playback.File{}, fault.New(fault.NotFound, "there is none")
 }
 
-func (recording) Earlier(string) (playback.Presentation, bool) { return nil, false }
+func (recording) Earlier(context.Context, string) (playback.Presentation, error) { return nil, nil }
 
 func (recording) Media() string { return "m1" }
 func (recording) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
@@ -66,9 +66,11 @@ func (recording) Playlist(_ context.Context, _ string, r playback.Reload, compre
 	return playback.Text{Data: bytes.Repeat(fmt.Appendf(nil, "#%d %d %v %v\n", r.MSN, r.Part, r.Skip, compressed), 2000), MaxAge: 1}, nil
 }
 
-func (recording) Pictures() ([]hls.Picture, error) { return nil, nil }
+func (recording) Pictures(context.Context) ([]hls.Picture, error) { return nil, nil }
 
-func (recording) Covers(string, hls.Resource, playback.Clip) bool { return true }
+func (recording) Covers(context.Context, string, hls.Resource, playback.Clip) (bool, error) {
+	return true, nil
+}
 
 func (s recording) Chunk(_ context.Context, rendition string, _ hls.Resource) (playback.Body, error) {
 	if rendition == "v" {

@@ -1,0 +1,204 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"millrace/internal/broadcast"
+	"millrace/internal/control/live"
+	nodes "millrace/internal/control/node"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/internode"
+	"millrace/internal/media/edgeview"
+	"millrace/internal/media/follow"
+	edges "millrace/internal/media/follow/owner"
+	"millrace/internal/media/follow/wire"
+	"millrace/internal/media/playback"
+	"millrace/internal/mediastore"
+	"millrace/internal/presentation"
+	"millrace/internal/stalecache"
+	"millrace/internal/web/api"
+)
+
+const (
+	// keptOfOthers is how many bytes of other nodes' broadcasts are kept: half a minute of 25 live streams of 10 Mbit/s
+	// each.
+	keptOfOthers = 1 << 30
+	// ownerFresh is how long it is taken for granted who owns a stream, or that nobody does.
+	ownerFresh = time.Second
+	// ownersKnown bounds of how many streams that is known.
+	ownersKnown = 4096
+)
+
+// broadcasts are what viewers of this node can see: its own broadcasts and, where there is a fleet, those of others.
+func (n *node) broadcasts() presentation.Broadcasts {
+	if n.peers == nil {
+		return n.live
+	}
+	n.internal.Handle("GET "+wire.Prefix, edges.New(edges.Options{
+		Broadcasts: n.live, Objects: mediastore.Objects{Blob: n.blob}, Run: id.New(), From: internode.FromNode, Logger: n.log,
+	}))
+	n.internal.Handle("GET "+healthPath, healthHandler{n.streams, n.live})
+	n.owners = &owners{
+		rows: n.db.Directory(), self: n.id,
+		known: stalecache.New[id.LiveStream, nodes.Owner](ownersKnown, ownerFresh).GoodFor(time.Minute),
+	}
+	n.others = follow.New(follow.Options{
+		Peer: peers{n.peers}, Directory: n.owners, Meter: &n.meter, Bytes: keptOfOthers, Now: clock, Logger: n.log,
+	})
+	n.close = append(n.close, func() error { n.others.Close(); return nil })
+	return followed{n.live, n.others}
+}
+
+// followed asks this node first, then the others.
+type followed struct {
+	own    *broadcast.Service
+	others *follow.Follower
+}
+
+// Recovered implements presentation.Broadcasts.
+func (f followed) Recovered(ctx context.Context) error { return f.own.Recovered(ctx) }
+
+// Watched implements presentation.Broadcasts. A broadcast that has ended here is shown for as long as no other node has
+// the next one.
+func (f followed) Watched(ctx context.Context, s id.LiveStream) (playback.Broadcast, error) {
+	own, err := f.own.Watched(ctx, s)
+	if b, ok := own.(edgeview.Broadcast); err == nil && (!ok || !b.Edge.Ended()) {
+		return own, nil
+	}
+	other, failed := f.others.Watched(ctx, s)
+	if err == nil && fault.Is(failed, fault.NotReady) {
+		return own, nil
+	}
+	return other, failed
+}
+
+// OfAsset implements presentation.Broadcasts.
+func (f followed) OfAsset(ctx context.Context, s id.LiveStream, a id.Asset) (playback.Broadcast, error) {
+	if own, err := f.own.OfAsset(ctx, s, a); err == nil {
+		return own, nil
+	}
+	return f.others.OfAsset(ctx, s, a)
+}
+
+// Earlier implements presentation.Broadcasts.
+func (f followed) Earlier(ctx context.Context, s id.LiveStream, m id.Media) (playback.Broadcast, error) {
+	if own, err := f.own.Earlier(ctx, s, m); err == nil {
+		return own, nil
+	}
+	return f.others.Earlier(ctx, s, m)
+}
+
+// owners knows which other nodes have live streams. The database is asked at most once a second for each.
+type owners struct {
+	rows  nodes.Directory
+	self  id.Node
+	known *stalecache.Cache[id.LiveStream, nodes.Owner]
+}
+
+// Owner implements follow.Directory.
+func (o *owners) Owner(ctx context.Context, s id.LiveStream) (follow.Owner, error) {
+	found, err := o.known.Get(ctx, s, clock(), func(ctx context.Context) (nodes.Owner, error) { return o.rows.Owner(ctx, s) })
+	if err != nil {
+		return follow.Owner{}, err
+	}
+	if found.Name == o.self {
+		return follow.Owner{}, fault.New(fault.NotFound, "no other node has the live stream")
+	}
+	return follow.Owner{
+		Node: follow.Node{ID: found.Name, URL: found.AdvertiseURL}, Environment: found.Environment,
+	}, nil
+}
+
+// Lost implements follow.Directory.
+func (o *owners) Lost(s id.LiveStream) { o.known.Drop(s) }
+
+// peers is internode's client as media asks it.
+type peers struct{ client *internode.Client }
+
+// Do implements follow.Peer.
+func (p peers) Do(ctx context.Context, to follow.Node, r *http.Request) (*http.Response, error) {
+	return p.client.Do(ctx, internode.Peer{Node: to.ID, URL: to.URL}, r)
+}
+
+// health is what is measured of encoders, of this node's and of others.
+func (n *node) health() api.Health { return health{n} }
+
+type health struct{ n *node }
+
+const (
+	healthPath = "/health/v1"
+	healthTime = 3 * time.Second
+	mostHealth = 1 << 20 // bytes: ten minutes of samples are a fifth of it
+)
+
+// Health implements api.Health. What another node does not tell in time is said to be elsewhere.
+func (h health) Health(ctx context.Context, s live.Stream) live.Health {
+	own := h.n.live.Health(s)
+	if own.Status != live.HealthElsewhere || h.n.owners == nil {
+		return own
+	}
+	there, err := h.elsewhere(ctx, s.ID)
+	if err != nil {
+		h.n.log.InfoContext(ctx, "the health of an encoder at another node is not known", "live_stream", s.ID, "error", err)
+		return own
+	}
+	return there
+}
+
+func (h health) elsewhere(ctx context.Context, s id.LiveStream) (out live.Health, err error) {
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	to, err := h.n.owners.Owner(ctx, s)
+	if err != nil {
+		return out, err
+	}
+	r := &http.Request{
+		Method: http.MethodGet, Header: http.Header{},
+		URL: &url.URL{Path: healthPath, RawQuery: url.Values{"stream": {string(s)}}.Encode()},
+	}
+	res, err := peers{h.n.peers}.Do(ctx, to.Node, r.WithContext(ctx))
+	if err != nil {
+		return out, err
+	}
+	defer func() { _ = res.Body.Close() }() // it was only read
+	data, err := io.ReadAll(io.LimitReader(res.Body, mostHealth))
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("status %d", res.StatusCode)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	if err == nil && (out.Stream != s || len(out.Samples) > live.MaxSamples) {
+		err = fault.New(fault.Internal, "the response is about something else")
+	}
+	return out, err
+}
+
+// healthHandler tells other nodes what is measured here.
+type healthHandler struct {
+	streams *live.Service
+	own     *broadcast.Service
+}
+
+// ServeHTTP implements http.Handler.
+func (h healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s, err := h.streams.Find(r.Context(), id.LiveStream(r.URL.Query().Get("stream")))
+	if err != nil {
+		wire.Fail(w, err, false)
+		return
+	}
+	data, err := json.Marshal(h.own.Health(s))
+	if err != nil {
+		wire.Fail(w, err, false)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(data) // who asked may be gone
+}

@@ -1,0 +1,70 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"millrace/internal/app/cli"
+	"millrace/internal/config"
+	nodes "millrace/internal/control/node"
+	"millrace/internal/id"
+	"millrace/internal/media/watching"
+	"millrace/internal/sketch"
+)
+
+const (
+	// renewEvery is how often a node of several renews its row, and rowValid how long that is valid: a renewal or two
+	// may be late. On SQLite there is one node, and a renewal is a write among all others.
+	renewEvery, rowValid           = time.Second, 3 * time.Second
+	renewAloneEvery, rowValidAlone = 5 * time.Second, 15 * time.Second
+	// countViewersEvery bounds how often all viewers of this node are gone through for its row.
+	countViewersEvery = 5 * time.Second
+)
+
+// makeRow builds what keeps this node's row.
+func (n *node) makeRow() {
+	o := nodes.Options{
+		Store: n.db.Nodes(), Name: n.id, Run: id.New(), Version: cli.Version(), Roles: []string{nodes.RoleAll},
+		Reached: func() string { return n.reach.URL() },
+		Load:    n.load(), Every: renewAloneEvery, Valid: rowValidAlone, Logger: n.log,
+	}
+	if n.cfg.Database.Engine == config.Postgres {
+		o.Every, o.Valid = renewEvery, rowValid
+	}
+	n.row = nodes.New(o)
+}
+
+// load gives what tells how busy this node is; one goroutine may call it.
+func (n *node) load() func() nodes.Load {
+	var counted time.Time
+	var viewers int
+	return func() nodes.Load {
+		if now := clock(); now.Sub(counted) >= countViewersEvery {
+			viewers, counted = viewersAt(n.watched, now), now
+		}
+		return nodes.Load{
+			Streams: n.live.Broadcasts(), Viewers: viewers, CPU: machineLoad() / float64(runtime.NumCPU()),
+		}
+	}
+}
+
+// viewersAt is how many watch at this node; one who watches several things counts once.
+func viewersAt(r *watching.Register, now time.Time) int {
+	all := r.Now(now)
+	each := make([]sketch.Sketch, 0, len(all))
+	for _, s := range all {
+		each = append(each, s)
+	}
+	return sketch.Union(each...).Count()
+}
+
+// openNodes opens the nodes of the configured database, whether the service runs or not.
+func openNodes(ctx context.Context, cfg config.Config) (cli.Nodes, func() error, error) {
+	d, err := openDatabase(ctx, cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, nil, err
+	}
+	return d.Nodes(), d.Close, nil
+}

@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"millrace/internal/fault"
+)
+
+// kinds are those of faults as they are written, with the HTTP status that goes with them.
+var kinds = map[fault.Kind]struct { //nolint:gochecknoglobals // a table
+	name   string
+	status int
+}{
+	fault.Internal: {"internal", http.StatusInternalServerError}, fault.Invalid: {"invalid", http.StatusBadRequest},
+	fault.NotFound: {"not_found", http.StatusNotFound}, fault.Conflict: {"conflict", http.StatusConflict},
+	fault.Unauthorized: {"unauthorized", http.StatusUnauthorized}, fault.Denied: {"denied", http.StatusForbidden},
+	fault.TooLarge:    {"too_large", http.StatusRequestEntityTooLarge},
+	fault.NotReady:    {"not_ready", http.StatusPreconditionFailed},
+	fault.Unavailable: {"unavailable", http.StatusServiceUnavailable},
+	fault.TooMany:     {"too_many", http.StatusTooManyRequests},
+}
+
+// failure is an error as it is sent.
+type failure struct {
+	Kind       string   `json:"kind"`
+	Messages   []string `json:"messages,omitempty"`
+	RetryAfter int64    `json:"retry_after_ms,omitempty"`
+	Moved      bool     `json:"moved,omitempty"`
+}
+
+// MovedError says that a node does not have the edge any more that was asked about.
+type MovedError struct{ Err error }
+
+func (e *MovedError) Error() string {
+	return "the broadcast is not at that node any more: " + e.Err.Error()
+}
+
+// Unwrap returns what the node said.
+func (e *MovedError) Unwrap() error { return e.Err }
+
+// Fail writes an error, with the kind and the sentences of a fault and nothing else of it; moved: the edge that was
+// asked about is not here any more.
+func Fail(w http.ResponseWriter, err error, moved bool) {
+	k := kinds[fault.KindOf(err)]
+	data, err := json.Marshal(failure{
+		Kind: k.name, Messages: fault.Messages(err), RetryAfter: fault.RetryAfter(err).Milliseconds(), Moved: moved,
+	})
+	if err != nil || len(data) > MaxError {
+		data = []byte(`{"kind":"internal"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(k.status)
+	_, _ = w.Write(data) // who asked may be gone; there is nothing left to tell
+}
+
+// Failed is the error that a response has; its kind is that of the fault at the node that sent it.
+func Failed(status int, data []byte) error {
+	f, err := Decode[failure](data)
+	if err != nil {
+		return err
+	}
+	for kind, k := range kinds {
+		if k.name == f.Kind && k.status == status {
+			out := &fault.Error{
+				Kind: kind, Messages: f.Messages, RetryAfter: time.Duration(f.RetryAfter) * time.Millisecond,
+			}
+			if f.Moved {
+				return &MovedError{out}
+			}
+			return out
+		}
+	}
+	return garbled(nil)
+}

@@ -1,0 +1,57 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"millrace/internal/control/access"
+	nodes "millrace/internal/control/node"
+)
+
+const nodeTag = "Nodes"
+
+// Nodes are the processes that share the database; control/node's Service fits.
+type Nodes interface {
+	Nodes(ctx context.Context) ([]nodes.Node, error)
+}
+
+// Node is one process of the service.
+type Node struct {
+	Name         string   `json:"name" doc:"What --node-id gives, or a UUID." example:"ingest-1"`
+	Status       string   `json:"status" enum:"alive,gone" doc:"gone: it has ended, or has not been heard of for some seconds."`
+	Version      string   `json:"version,omitempty"`
+	Roles        []string `json:"roles" example:"[\"all\"]"`
+	AdvertiseURL string   `json:"advertise_url,omitempty" doc:"How other nodes reach it; absent when they can't."`
+	Streams      int      `json:"live_streams" minimum:"0" doc:"How many live streams are broadcast from it."`
+	Viewers      int      `json:"viewers" minimum:"0" doc:"How many watch at it."`
+	CPULoad      float64  `json:"cpu_load" minimum:"0" doc:"Load of its machine over the last minute, per processor: 1 is all of them busy."`
+	StartedAt    string   `json:"started_at,omitempty" doc:"Seconds since the Unix epoch, on the database's clock." example:"1609869152"`
+	LastSeenAt   string   `json:"last_seen_at,omitempty" doc:"Seconds since the Unix epoch, on the database's clock." example:"1609869152"`
+}
+
+func (s *server) routeNodes() {
+	handle(s, route{
+		method: http.MethodGet, path: "/system/v1/nodes", id: "list-nodes", tag: nodeTag, permission: access.InstallationRead,
+		summary: "List nodes",
+		text:    "By name; one that is gone is listed for a day. " + installationText,
+	}, s.listNodes)
+}
+
+func (s *server) listNodes(ctx context.Context, _ *struct{}) (*many[Node], error) {
+	found, err := s.nodes.Nodes(ctx)
+	return all(convert(found, wireNode)), err
+}
+
+func wireNode(n nodes.Node) Node {
+	w := Node{
+		Name: string(n.Name), Status: string(n.State), Version: n.Version, Roles: append([]string{}, n.Roles...),
+		AdvertiseURL: n.AdvertiseURL, Streams: n.Load.Streams, Viewers: n.Load.Viewers, CPULoad: n.Load.CPU,
+	}
+	if !n.StartedAt.IsZero() {
+		w.StartedAt = epoch(n.StartedAt)
+	}
+	if !n.SeenAt.IsZero() {
+		w.LastSeenAt = epoch(n.SeenAt)
+	}
+	return w
+}

@@ -1,0 +1,65 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/node"
+)
+
+const nodesPath = settingsPath + "/nodes"
+
+// Nodes are the processes that share the database; control/node's Service fits.
+type Nodes interface {
+	Nodes(ctx context.Context) ([]node.Node, error)
+}
+
+func (s *server) routeNodes(mux *http.ServeMux) {
+	mux.Handle("GET "+nodesPath, s.person("", owns, s.showNodes))
+}
+
+// nodeList is the page of the nodes.
+type nodeList struct{ Rows []nodeRow }
+
+// Section is where in the settings the page is.
+func (nodeList) Section() string { return "nodes" }
+
+// Alive is how many are there.
+func (l nodeList) Alive() (n int) {
+	for _, r := range l.Rows {
+		if r.Alive() {
+			n++
+		}
+	}
+	return n
+}
+
+type nodeRow struct{ node.Node }
+
+// Alive reports whether the node is there.
+func (r nodeRow) Alive() bool { return r.State == node.Alive }
+
+// Earlier reports whether it is of a version that tells nothing more of itself.
+func (r nodeRow) Earlier() bool { return r.Run == "" }
+
+// Does are its roles.
+func (r nodeRow) Does() string { return strings.Join(r.Roles, ", ") }
+
+// CPU is the load of its machine, in percent of all processors.
+func (r nodeRow) CPU() string { return strconv.Itoa(int(r.Load.CPU*100+0.5)) + "%" }
+
+func (s *server) showNodes(w http.ResponseWriter, r *http.Request, p access.Person) {
+	found, err := s.Nodes.Nodes(r.Context())
+	if err != nil {
+		s.fail(w, r, p, err)
+		return
+	}
+	l := nodeList{Rows: make([]nodeRow, 0, len(found))}
+	for _, n := range found {
+		l.Rows = append(l.Rows, nodeRow{n})
+	}
+	s.render(w, r, p, http.StatusOK, "nodes", l)
+}
