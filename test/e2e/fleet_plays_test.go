@@ -75,7 +75,7 @@ func (s fleetStream) play(t *testing.T, f *rig.Fleet, owner *rig.Server, d *drmR
 		all.Go(func() {
 			node.AwaitPlayable(t, node.PlayURL(id)+token, patience)
 			o := hlscheck.Options{
-				URL: node.PlayURL(id) + token, Follow: 5 * time.Second, LowLatency: s.mode == "low", MaxSegments: 3,
+				URL: node.PlayURL(id) + token, Follow: 3 * time.Second, LowLatency: s.mode == "low", MaxSegments: 2,
 				Until: slices.DeleteFunc(slices.Clone(s.must), func(rule string) bool { return rule != "webvtt" }),
 			}
 			must := append([]string{"reload-grows", "tfdt", "immutable-bytes", "bandwidth"}, s.must...)
@@ -122,7 +122,7 @@ func (s fleetStream) sameBytes(t *testing.T, f *rig.Fleet, owner *rig.Server, pa
 			}
 		}
 	}
-	if pictures != s.pictures || compared < 12*len(lists) {
+	if pictures != s.pictures || compared < 6*len(lists) {
 		t.Errorf("%d sizes of the picture, want %d; %d responses were compared", pictures, s.pictures, compared)
 	}
 }
