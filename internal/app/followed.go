@@ -42,7 +42,8 @@ func (n *node) broadcasts() presentation.Broadcasts {
 		return n.live
 	}
 	n.internal.Handle("GET "+wire.Prefix, edges.New(edges.Options{
-		Broadcasts: n.live, Objects: mediastore.Objects{Blob: n.blob}, Run: id.New(), From: internode.FromNode, Logger: n.log,
+		Broadcasts: n.live, Objects: mediastore.Objects{Blob: n.blob}, Run: id.New(), From: internode.FromNode,
+		Logger: n.log,
 	}))
 	n.internal.Handle("GET "+healthPath, healthHandler{n.streams, n.live})
 	n.owners = &owners{
@@ -104,7 +105,9 @@ type owners struct {
 
 // Owner implements follow.Directory.
 func (o *owners) Owner(ctx context.Context, s id.LiveStream) (follow.Owner, error) {
-	found, err := o.known.Get(ctx, s, clock(), func(ctx context.Context) (nodes.Owner, error) { return o.rows.Owner(ctx, s) })
+	found, err := o.known.Get(ctx, s, clock(), func(ctx context.Context) (nodes.Owner, error) {
+		return o.rows.Owner(ctx, s)
+	})
 	if err != nil {
 		return follow.Owner{}, err
 	}
@@ -146,7 +149,8 @@ func (h health) Health(ctx context.Context, s live.Stream) live.Health {
 	}
 	there, err := h.elsewhere(ctx, s.ID)
 	if err != nil {
-		h.n.log.InfoContext(ctx, "the health of an encoder at another node is not known", "live_stream", s.ID, "error", err)
+		h.n.log.InfoContext(ctx, "the health of an encoder at another node is not known", "live_stream", s.ID,
+			"error", err)
 		return own
 	}
 	return there

@@ -227,7 +227,8 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.makeRow()
 	n.makeImages(made)
 	n.viewers = presentation.New(presentation.Options{
-		Access: n.access, Assets: n.assets, Broadcasts: n.broadcasts(), Blob: n.blob, Library: n.library, Renditions: n.rungs, Images: n.images,
+		Access: n.access, Assets: n.assets, Broadcasts: n.broadcasts(),
+		Blob: n.blob, Library: n.library, Renditions: n.rungs, Images: n.images,
 		Meter: &n.meter, Guard: n.guard, Keys: contentkey.Keys{Source: n.drm}, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)

@@ -149,10 +149,12 @@ var layers = map[string][]string{
 	"internal/media/speech/filter": {"internal/media/speech", "internal/media/encode"},
 	"internal/media/follow": {
 		"internal/media/follow/wire", "internal/media/captions", "internal/media/delivered", "internal/media/hls",
-		"internal/media/metering", "internal/media/playback", "internal/media/timeline", "internal/id", "internal/fault",
+		"internal/media/metering", "internal/media/playback", "internal/media/timeline",
+		"internal/id", "internal/fault",
 	},
 	"internal/media/follow/wire": {
-		"internal/media/captions", "internal/media/delivered", "internal/media/hls", "internal/media/playback", "internal/id", "internal/fault",
+		"internal/media/captions", "internal/media/delivered", "internal/media/hls", "internal/media/playback",
+		"internal/id", "internal/fault",
 	},
 	"internal/media/follow/owner": {
 		"internal/media/follow/wire", "internal/media/delivered", "internal/media/playback", "internal/media/timeline",
@@ -166,7 +168,9 @@ var layers = map[string][]string{
 var mayGo = []string{
 	"internal/lifecycle", "internal/certificate", "internal/delivery", "internal/media/ingest",
 	"internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay",
-	"internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/follow", "internal/media/images",
+	"internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images",
+	"internal/media/follow",
+
 	"internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue",
 	"internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app",
 	"test", "internal/proxyprotocol", "internal/storage/db/dbtest",

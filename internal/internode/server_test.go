@@ -145,6 +145,16 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestLargeBody sends more than it may, and does not say how much beforehand.
+func TestLargeBody(t *testing.T) {
+	t.Parallel()
+	q := httptest.NewRequest(http.MethodPost, "/edge/", strings.NewReader(strings.Repeat("x", MaxBody+1)))
+	q.ContentLength = -1
+	if got := readBody(q, noBody); got != TooLarge {
+		t.Errorf("got %q", got)
+	}
+}
+
 // TestOnce sends what has been sent before: a GET changes nothing, and anything else is taken once, also by a process
 // that was started since.
 func TestOnce(t *testing.T) {
@@ -254,6 +264,7 @@ func FuzzSignature(f *testing.F) {
 	f.Add(s.sign(sig, "PUT", "/"))
 	f.Add(scheme + " 1:::::::")
 	f.Add(scheme + " 2:x")
+	f.Add(strings.Replace(s.sign(sig, "PUT", "/"), ":1:", ":01:", 1))
 	f.Add("")
 	f.Fuzz(func(t *testing.T, header string) {
 		sig, err := parseSignature(header)

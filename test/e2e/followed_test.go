@@ -48,7 +48,7 @@ func followed(t *testing.T, a, b *rig.Server, mode string) {
 	encoder := a.Publish(t, l.Text("stream_key"), rig.Clip{Size: "640x360", Kbit: 600, GOP: 1})
 	b.AwaitPlayable(t, b.PlayURL(public), patience)
 	watched := hlscheck.Options{
-		URL: b.PlayURL(public), Follow: 6 * time.Second, LowLatency: mode == "low", MaxSegments: 4, StallsFrom: time.Time{},
+		URL: b.PlayURL(public), Follow: 6 * time.Second, LowLatency: mode == "low", MaxSegments: 4,
 	}
 	check(t, "at the other node", watched)
 	watched.URL, watched.Follow = b.PlayURL(signed)+"?token="+keys.token(t, signed), 4*time.Second
@@ -86,7 +86,8 @@ func sameAt(t *testing.T, a, b *rig.Server, path string) {
 	count := 0
 	for list := range begun {
 		var text string
-		for _, query := range []string{"", "?_HLS_skip=YES", "?_HLS_msn=1", "?program_start_time=1&program_end_time=9999999999"} {
+		clip := "?program_start_time=1&program_end_time=9999999999"
+		for _, query := range []string{"", "?_HLS_skip=YES", "?_HLS_msn=1", clip} {
 			got := equalAt(t, a, b, list+query, "identity")
 			equalAt(t, a, b, list+query, "gzip")
 			if query == "" {
@@ -113,7 +114,7 @@ func listedURIs(text string) (uris []string) {
 		line = strings.TrimSpace(line)
 		_, quoted, attribute := strings.Cut(line, `URI="`)
 		switch {
-		case strings.HasPrefix(line, "#EXT-X-PRELOAD-HINT"), strings.HasPrefix(line, "#EXT-X-RENDITION-REPORT"), line == "":
+		case line == "", strings.HasPrefix(line, "#EXT-X-PRELOAD-HINT"), strings.HasPrefix(line, "#EXT-X-RENDITION-REPORT"):
 		case attribute:
 			uri, _, _ := strings.Cut(quoted, `"`)
 			uris = append(uris, uri)
@@ -138,8 +139,8 @@ func equalAt(t *testing.T, a, b *rig.Server, path, encoding string) string {
 	at, body := fetched(t, a, path, encoding)
 	there, other := fetched(t, b, path, encoding)
 	if at != there || !bytes.Equal(body, other) {
-		t.Errorf("%s, %s: status %d and %d, %d and %d bytes\n%.600s\n%.600s", path, encoding, at, there, len(body), len(other),
-			body, other)
+		t.Errorf("%s, %s: status %d and %d, %d and %d bytes\n%.600s\n%.600s",
+			path, encoding, at, there, len(body), len(other), body, other)
 	}
 	return string(body)
 }

@@ -35,10 +35,10 @@ func failedStart(t *testing.T, beside *rig.Server, args ...string) string {
 		"--webrtc-udp-addr", "off", "--webrtc-tcp-addr", "off", "--internal-addr", "127.0.0.1:0",
 	}, args...)
 	c := exec.CommandContext(ctx, rig.Binary(t), args...)
+	c.Env = c.Environ()
 	for _, name := range []string{"MILLRACE_DATABASE_URL", "MILLRACE_STORAGE_URL", "MILLRACE_MASTER_KEY"} {
 		c.Env = append(c.Env, name+"="+beside.Setting(name))
 	}
-	c.Env = append(c.Environ(), c.Env...)
 	out, err := c.CombinedOutput()
 	if err == nil || ctx.Err() != nil {
 		t.Errorf("serve %q: %v", args, err)

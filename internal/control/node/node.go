@@ -55,7 +55,8 @@ type Owner struct {
 
 // Directory is implemented by storage/db.
 type Directory interface {
-	// Owner is who has the lease on a live stream's broadcast and can be reached by other nodes. fault.NotFound: nobody.
+	// Owner is who has the lease on a live stream's broadcast and can be reached by other nodes. fault.NotFound:
+	// nobody.
 	Owner(ctx context.Context, s id.LiveStream) (Owner, error)
 }
 

@@ -204,8 +204,8 @@ func (v view) Playlist(
 		return playback.Text{}, window.Fault(err)
 	}
 	at := playback.At{
-		Revision: list.Revision.Number, Next: list.Next, Parts: list.Parts, Before: list.Before, Ended: list.Revision.Ended,
-		Hint: list.Hint,
+		Revision: list.Revision.Number, Next: list.Next, Parts: list.Parts, Before: list.Before,
+		Ended: list.Revision.Ended, Hint: list.Hint,
 	}
 	return playback.Text{Data: list.Text, MaxAge: 1, At: at}, nil
 }

@@ -28,7 +28,8 @@ const patience = 45 * time.Second
 // kind.
 func (f *Follower) ask(ctx context.Context, to Node, of wire.Of, a wire.Ask, most int64) (response, error) {
 	if !f.enter(to.ID) {
-		return response{}, fault.New(fault.TooMany, "too much is asked of the node that has the live stream: ask again in a moment")
+		return response{}, fault.New(fault.TooMany,
+			"too much is asked of the node that has the live stream: ask again in a moment")
 	}
 	defer f.leave(to.ID)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errSilent())
@@ -90,7 +91,8 @@ func silent(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); fault.Is(cause, fault.Unavailable) {
 		return cause
 	}
-	return fault.Wrap(fault.Unavailable, err, "the node that has the live stream does not respond: ask again in a moment")
+	return fault.Wrap(fault.Unavailable, err,
+		"the node that has the live stream does not respond: ask again in a moment")
 }
 
 // enter takes one of the places for requests to a node.

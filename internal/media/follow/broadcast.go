@@ -41,7 +41,8 @@ func newBroadcast(f *Follower, s id.LiveStream, owner Owner, about wire.Descript
 			ID: string(about.Asset), Environment: string(owner.Environment), LiveStream: string(s),
 		}),
 	}
-	b.ctx, b.cease = context.WithCancelCause(context.Background()) //nolint:forbidigo // it outlives the viewer that asked first
+	// It outlives the viewer that asked first.
+	b.ctx, b.cease = context.WithCancelCause(context.Background()) //nolint:forbidigo // see above
 	return b
 }
 
@@ -141,7 +142,8 @@ func (b *broadcast) lose(err error) {
 		return
 	}
 	b.f.opt.Directory.Lost(b.stream)
-	b.f.opt.Logger.Info("a broadcast is not followed any more", "live_stream", b.stream, "node", b.owner.Node.ID, "error", err)
+	b.f.opt.Logger.Info("a broadcast is not followed any more", "live_stream", b.stream, "node", b.owner.Node.ID,
+		"error", err)
 	b.end(fault.Wrap(fault.Unavailable, err,
 		"the node that had the live stream does not respond, or has it no more: ask again in a moment"))
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +36,8 @@ func said(v any, err error) string {
 func all(ctx context.Context, v playback.Live) map[string]string {
 	out := map[string]string{}
 	clips := map[string]playback.Clip{
-		"": {}, " by seconds": {From: 2, To: 5}, " by day": {Begin: time.Unix(1e9+2, 0).UTC(), End: time.Unix(1e9+5, 5e8).UTC()},
+		"": {}, " by seconds": {From: 2, To: 5},
+		" by day":     {Begin: time.Unix(1e9+2, 0).UTC(), End: time.Unix(1e9+5, 5e8).UTC()},
 		" of nothing": {Begin: time.Unix(2e9, 0).UTC()},
 	}
 	for name, c := range clips {
@@ -54,7 +56,7 @@ func all(ctx context.Context, v playback.Live) map[string]string {
 				}
 			}
 		}
-		for _, name := range []string{"init-0.mp4", "init-1.mp4", "0.m4s", "3.m4s", "4.1.m4s", "3.vtt", "4.9.m4s", "2-3.m4s"} {
+		for name := range strings.FieldsSeq("init-0.mp4 init-1.mp4 0.m4s 3.m4s 4.1.m4s 3.vtt 4.9.m4s 2-3.m4s") {
 			res, _ := hls.ParseResource(name)
 			b, err := v.Chunk(ctx, r, res)
 			b.Watched.Of = nil // each node counts what it sends

@@ -2,9 +2,9 @@
 // media/edgeview's are. It asks the owner for what viewers ask, once however many of them wait, keeps media that never
 // changes in bounded memory, and playlists for as long as they are true.
 //
-// It must never know which node owns a stream (a Directory says so), how nodes reach and trust each other (a Peer does),
-// who watches, or what viewers may see. Goroutines: one for each broadcast that is followed, which ends half a minute
-// after the last viewer has asked, and one for each request to an owner, which is bounded in time.
+// It must never know which node owns a stream (a Directory says so), how nodes reach and trust each other (a Peer
+// does), who watches, or what viewers may see. Goroutines: one for each broadcast that is followed, which ends half a
+// minute after the last viewer has asked, and one for each request to an owner, which is bounded in time.
 package follow
 
 import (
@@ -148,9 +148,8 @@ func (f *Follower) Earlier(ctx context.Context, s id.LiveStream, m id.Media) (pl
 func (f *Follower) find(ctx context.Context, of wire.Of) (playback.Broadcast, error) {
 	b, err := f.known(of)
 	if b == nil && err == nil {
-		b, err = f.finds.do(ctx, context.Background(), of, func(ctx context.Context) (*broadcast, error) { //nolint:forbidigo // of all who wait for it
-			return f.describe(ctx, of)
-		})
+		life := context.Background() //nolint:forbidigo // of all who wait for it
+		b, err = f.finds.do(ctx, life, of, func(ctx context.Context) (*broadcast, error) { return f.describe(ctx, of) })
 	}
 	if err != nil {
 		return nil, err
@@ -221,8 +220,8 @@ func (f *Follower) note(of wire.Of, err error) {
 	f.failed[of] = failure{err, f.opt.Now().Add(refrain)}
 }
 
-// follow begins to follow a broadcast, unless it is followed already. old is what is followed by its name and is not any
-// more.
+// follow begins to follow a broadcast, unless it is followed already. old is what was followed by its name
+// until now.
 func (f *Follower) follow(s id.LiveStream, owner Owner, about wire.Description) (b, old *broadcast, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

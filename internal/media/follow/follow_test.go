@@ -58,6 +58,7 @@ type studio struct {
 	edgeview.Broadcast
 
 	msn, part int
+	open      map[string][]byte // what the open segments of renditions have
 }
 
 func newStudio(low bool, generation int64) *studio {
@@ -69,7 +70,9 @@ func newStudio(low bool, generation int64) *studio {
 		kind frame.Kind
 		init timeline.Init
 	}{
-		{frame.Video, timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30}},
+		{frame.Video, timeline.Init{
+			Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30,
+		}},
 		{frame.Audio, timeline.Init{Rendition: timeline.MainAudio, Codec: "mp4a.40.2", SampleRate: 48000, Channels: 2}},
 	} {
 		edge.AddInit(r.kind, 90000, r.init, []byte("init of "+r.init.Rendition))
@@ -78,7 +81,7 @@ func newStudio(low bool, generation int64) *studio {
 	edge.Target(2, map[string]time.Duration{timeline.MainVideo: half, timeline.MainAudio: half})
 	edge.Texts().Add("t1", false)
 	edge.Live(true)
-	s := &studio{Broadcast: edgeview.Broadcast{
+	s := &studio{open: map[string][]byte{}, Broadcast: edgeview.Broadcast{
 		ID: media, Edge: edge, Below: small{edge}, Title: "Far away", Asset: asset, Began: time.Unix(1e9, 0).UTC(),
 	}}
 	return s
@@ -94,7 +97,11 @@ func (s *studio) publish(parts int) {
 			s.Edge.Begin(timeline.MainAudio, mark, 0, at)
 		}
 		for _, r := range []string{timeline.MainAudio, timeline.MainVideo} {
-			s.Edge.Part(r, fmt.Appendf(nil, "%s %d %d.", r, s.msn, s.part), 45000, s.part == 0)
+			if s.part == 0 {
+				s.open[r] = nil
+			}
+			s.open[r] = fmt.Appendf(s.open[r], "%s %d %d.", r, s.msn, s.part)
+			s.Edge.Part(r, s.open[r], 45000, s.part == 0)
 		}
 		if s.part++; s.part == 4 {
 			s.Edge.Finish(timeline.MainAudio, 180000)
@@ -122,7 +129,7 @@ type node struct {
 func newNode(run string, s *studio) *node {
 	n := &node{current: s, asked: map[string]int{}}
 	n.handler = owner.New(owner.Options{
-		Broadcasts: n, Run: run, From: func(context.Context) id.Node { return "b" }, Logger: slog.New(slog.DiscardHandler),
+		Broadcasts: n, Run: run, From: func(context.Context) id.Node { return "b" }, Logger: quiet(),
 	})
 	return n
 }
@@ -230,7 +237,7 @@ func pair(t *testing.T, s *studio, bytes int64) (*follow.Follower, *node, *fleet
 	n := newNode("run", s)
 	all := &fleet{nodes: map[string]*node{"a": n}, has: "a"}
 	f := follow.New(follow.Options{
-		Peer: all, Directory: all, Meter: &metering.Meter{}, Bytes: bytes, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Peer: all, Directory: all, Meter: &metering.Meter{}, Bytes: bytes, Now: time.Now, Logger: quiet(),
 	})
 	t.Cleanup(f.Close)
 	return f, n, all

@@ -24,7 +24,8 @@ func (v view) Playlist(
 	}
 	need := b.newest()
 	if r.Clip == (playback.Clip{}) {
-		if had, ok := b.f.kept.get(b, a); ok && had.listed.At.Revision >= need && (r.MSN < 0 || had.listed.At.Reached(r)) {
+		had, ok := b.f.kept.get(b, a)
+		if ok && had.listed.At.Revision >= need && (r.MSN < 0 || had.listed.At.Reached(r)) {
 			return textOf(had), nil
 		}
 	}

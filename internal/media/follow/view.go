@@ -111,10 +111,12 @@ func (v view) Footage(ctx context.Context) (playback.Footage, error) {
 		t, err = timeline.Build(entries)
 	}
 	if err != nil {
-		return playback.Footage{}, fault.Wrap(fault.Internal, err, "the node that has the live stream gave a timeline that can't be read")
+		return playback.Footage{}, fault.Wrap(fault.Internal, err,
+			"the node that has the live stream gave a timeline that can't be read")
 	}
 	if t.Rendition(timeline.MainVideo) == nil {
-		return playback.Footage{}, fault.New(fault.Internal, "the node that has the live stream gave a timeline without video")
+		return playback.Footage{}, fault.New(fault.Internal,
+			"the node that has the live stream gave a timeline without video")
 	}
 	f := playback.Footage{Timeline: t, Source: film{v.broadcast}}
 	if r.film.Live {
