@@ -47,8 +47,8 @@ sub vcl_init {
 sub vcl_recv {
     set req.backend_hint = nodes.backend();
     unset req.http.Forwarded;                  # the client's own word; Varnish adds whom it sees to X-Forwarded-For
-    # What viewers share: playlists, segments, parts, texts and images of a playback ID. All else passes by the cache, as
-    # it comes, both ways: API, dashboard and its events, uploads, WHIP, pages, downloads.
+    # What viewers share: playlists, segments, parts, texts and images of a playback ID. All else passes by the cache,
+    # as it comes, both ways: API, dashboard and its events, uploads, WHIP, pages, downloads.
     if (req.method != "GET" && req.method != "HEAD") {
         return (pass);
     }

@@ -25,8 +25,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestDocsFleet runs docs/fleet.sh: what is made by way of nginx plays from both nodes with the same bytes, and when
-// the script has ended, so has all that it started.
+// TestDocsFleet runs docs/fleet.sh: what is made by way of nginx, or published to one node, plays from both nodes,
+// and when the script has ended, so has all that it started.
 func TestDocsFleet(t *testing.T) {
 	rig.Parallel(t)
 	f := startDocsFleet(t)
@@ -54,7 +54,33 @@ func TestDocsFleet(t *testing.T) {
 			t.Errorf("one node has %d bytes of a segment, nginx gave %d", len(got), len(want))
 		}
 	}
+	f.playsLive(t)
 	f.stop(t)
+}
+
+// playsLive has an encoder at one node, and viewers at both.
+func (f *docsFleet) playsLive(t *testing.T) {
+	t.Helper()
+	stream := f.api(t, http.MethodPost, "/video/v1/live-streams", rig.Object{"playback_policies": []string{"public"}},
+		http.StatusCreated)
+	encoder := rig.PublishTo(t, f.rtmp[0]+stream.Text("stream_key"), small())
+	defer encoder.Stop()
+	for _, base := range append(slices.Clone(f.nodes), f.front) {
+		path := "/" + stream.Text("playback_ids.0.id") + ".m3u8"
+		for end := time.Now().Add(patience); ; rig.Pause(100 * time.Millisecond) {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			code, b := f.do(t, req)
+			if code == http.StatusOK {
+				break
+			}
+			if code != http.StatusPreconditionFailed || time.Now().After(end) {
+				t.Fatalf("%s: %d: %.300s", base, code, b)
+			}
+		}
+	}
 }
 
 // docsFleet is what docs/fleet.sh has started.
