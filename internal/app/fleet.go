@@ -68,7 +68,8 @@ func (n *node) openFleet() (err error) {
 	return nil
 }
 
-// joinFleet listens for other nodes and looks whether they reach this one. A URL that leads to somebody else is an error.
+// joinFleet listens for other nodes and looks whether they reach this one. A URL that leads to somebody else is an
+// error.
 func (n *node) joinFleet(ctx context.Context, g *lifecycle.Group) error {
 	if n.cfg.InternalAddr == "" {
 		return nil

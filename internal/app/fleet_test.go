@@ -48,7 +48,8 @@ func TestReach(t *testing.T) {
 		if err := <-ended; err != nil || calls != 31 {
 			t.Errorf("%d calls, %v", calls, err)
 		}
-		if n := strings.Count(log.String(), "can't reach"); n != 3 || !strings.Contains(log.String(), "other nodes reach this one") {
+		if n := strings.Count(log.String(), "can't reach"); n != 3 ||
+			!strings.Contains(log.String(), "other nodes reach this one") {
 			t.Errorf("%d lines:\n%s", n, log.String())
 		}
 	})
@@ -59,8 +60,9 @@ func TestWrongReach(t *testing.T) {
 	t.Parallel()
 	for code, ends := range map[internode.Code]bool{
 		internode.OtherNode: true, internode.ForeignKey: true, internode.OtherSchema: true, internode.Protocol: true,
-		internode.Unproven: true, internode.NotMillrace: false, internode.Unreachable: false, internode.Certificate: false,
-		internode.Clock: false, internode.Altered: false, internode.TooMany: false,
+		internode.Unproven: true, internode.NotMillrace: false, internode.Unreachable: false,
+		internode.Certificate: false,
+		internode.Clock:       false, internode.Altered: false, internode.TooMany: false,
 	} {
 		r := &reach{url: "http://a", log: slog.New(slog.DiscardHandler), check: func(context.Context, string) error {
 			return &internode.Error{Code: code}
@@ -90,7 +92,9 @@ func TestTrust(t *testing.T) {
 	ours, others := trusted(true), trusted(true)
 	without := &trust{files: ours.files}
 	self := internode.Greeting{Node: "a", Run: "1", Schema: 1}
-	server := internode.NewServer(internode.ServerOptions{Self: self, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	server := internode.NewServer(internode.ServerOptions{
+		Self: self, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
 	serve := func(tr *trust) string {
 		ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is there at once
 		if err != nil {

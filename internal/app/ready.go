@@ -41,7 +41,8 @@ type need struct {
 func (n *node) ready() *readiness {
 	storage := func(ctx context.Context) error { return reachable(ctx, n.blob) }
 	return &readiness{
-		needs: []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}}, also: n.fleet.state, log: n.log,
+		needs: []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}},
+		also:  n.fleet.state, log: n.log,
 	}
 }
 

@@ -64,8 +64,8 @@ func (c *Config) internalConflicts() (problems []string) {
 		return problems
 	}
 	if c.AdvertiseURL == nil && anywhere(c.InternalAddr) {
-		problems = append(problems, "internal-addr "+c.InternalAddr+" names no host that other nodes could connect to: "+
-			"say with advertise-url where they reach it, or give internal-addr one address, as in 10.0.0.5:9465")
+		problems = append(problems, "internal-addr "+c.InternalAddr+" names no host that other nodes could connect to: say "+
+			" with advertise-url where they reach it, or give internal-addr one address, as in 10.0.0.5:9465")
 	}
 	if c.Database.Engine != Postgres {
 		problems = append(problems, "internal-addr is for several nodes on one database, which takes PostgreSQL: set "+

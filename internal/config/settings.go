@@ -173,8 +173,8 @@ var settings = []Setting{
 	},
 	{
 		Name: "internal-tls-cert", Kind: KindPath, Absent: "nodes speak in clear text",
-		Help: "PEM file with the certificate chain of internal-addr. It and internal-tls-key are read again when they " +
-			"change, and on SIGHUP.",
+		Help: "PEM file with the certificate chain of internal-addr. It and internal-tls-key are read again when " +
+			"they change, and on SIGHUP.",
 		apply: into(parseText, func(c *Config) *string { return &c.InternalTLSCert }),
 	},
 	{

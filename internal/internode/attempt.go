@@ -44,8 +44,8 @@ func dial(d *net.Dialer) func(ctx context.Context, network, addr string) (net.Co
 	}
 }
 
-// greeted looks at the first bytes that come over a connection: of HTTP/2 they are a frame of settings (RFC 9113 section
-// 3.4), of TLS a record of a handshake (RFC 8446 section 5.1).
+// greeted looks at the first bytes that come over a connection: of HTTP/2 they are a frame of settings (RFC 9113
+// section 3.4), of TLS a record of a handshake (RFC 8446 section 5.1).
 type greeted struct {
 	net.Conn
 	read    int // bytes; by one goroutine

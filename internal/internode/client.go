@@ -72,7 +72,8 @@ func NewClient(o ClientOptions) *Client {
 			DisableCompression: true, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: maxHeader,
 			HTTP2: &http.HTTP2Config{
 				StrictMaxConcurrentRequests: true, // one connection, whatever is under way
-				SendPingTimeout:             pingAfter, PingTimeout: pingTimeout, WriteByteTimeout: pingAfter + pingTimeout,
+				SendPingTimeout:             pingAfter, PingTimeout: pingTimeout,
+				WriteByteTimeout: pingAfter + pingTimeout,
 			},
 		},
 	}
@@ -82,8 +83,8 @@ func NewClient(o ClientOptions) *Client {
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
 // Do signs a request and sends it to a peer. Of its URL path and query count; its body is read into memory and may have
-// MaxBody bytes. An error is an *Error where the peer can't be reached or refuses the request; any other response is the
-// caller's, who has to close its body and bound its size and, by ctx, its time. It follows no redirects. Responses are
+// MaxBody bytes. An error is an *Error where the peer can't be reached or refuses the request; any other response is
+// the caller's, who has to close its body and bound its size and, by ctx, its time. It follows no redirects. Responses are
 // not signed: what can be changed on the way is what TLS does not protect.
 func (c *Client) Do(ctx context.Context, to Peer, r *http.Request) (*http.Response, error) {
 	res, _, err := c.send(ctx, to, r)
@@ -158,8 +159,8 @@ func (c *Client) refused(ctx context.Context, to Peer, sig signature, res *http.
 		if proven {
 			c.refusedAt.Store(c.opts.Now().UnixMilli())
 		}
-		c.quiet.warn(ctx, "clock "+string(to.Node), "the clocks of two nodes differ: have both set by NTP", "node", r.Node,
-			"its_clock_ahead_by", e.Off.Round(time.Second), "proven", proven)
+		c.quiet.warn(ctx, "clock "+string(to.Node), "the clocks of two nodes differ: have both set by NTP",
+			"node", r.Node, "its_clock_ahead_by", e.Off.Round(time.Second), "proven", proven)
 	}
 	return e
 }

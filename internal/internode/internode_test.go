@@ -116,7 +116,8 @@ func TestNodesSpeak(t *testing.T) {
 	t.Parallel()
 	a, b := start(t, "a", key(1), 7), start(t, "b", key(1), 7)
 	b.Handle("GET /part/{n}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, r.Proto+" "+r.PathValue("n")+" "+r.URL.RawQuery+" of "+string(internode.FromNode(r.Context())))
+		from := string(internode.FromNode(r.Context()))
+		_, _ = io.WriteString(w, r.Proto+" "+r.PathValue("n")+" "+r.URL.RawQuery+" of "+from)
 	}))
 	b.Handle("POST /told", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(w, r.Body)
@@ -148,7 +149,8 @@ func TestNodesSpeak(t *testing.T) {
 	if got := b.conns.Load(); got != 1 {
 		t.Errorf("%d connections", got)
 	}
-	if res, err = a.client.Do(t.Context(), b.peer(), get(t, "/video/v1/assets")); err != nil || res.StatusCode != http.StatusNotFound {
+	res, err = a.client.Do(t.Context(), b.peer(), get(t, "/video/v1/assets"))
+	if err != nil || res.StatusCode != http.StatusNotFound {
 		t.Errorf("%v, %v", res, err)
 	}
 	_ = text(t, res)

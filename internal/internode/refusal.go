@@ -68,18 +68,18 @@ func (e *Error) Error() string {
 	}
 	switch e.Code {
 	case Unsigned, Altered:
-		return who + " refuses the signature: something on the way changes requests; connect the nodes directly, or by " +
-			"a proxy that leaves path, query and Authorization as they are"
+		return who + " refuses the signature: something on the way changes requests; connect the nodes directly, or " +
+			"by a proxy that leaves path, query and Authorization as they are"
 	case Protocol:
 		return who + " speaks another version of the protocol of nodes: run the same version of Millrace on both"
 	case ForeignKey:
-		return who + " does not know the key of this database's nodes: it belongs to another database, or has another " +
-			"master key; correct the URL"
+		return who + " does not know the key of this database's nodes: it belongs to another database, or has " +
+			"another master key; correct the URL"
 	case Clock:
 		return fmt.Sprintf("%s refuses the request: %s; have the clocks of both machines set by NTP", who, e.clocks())
 	case OtherNode:
-		return fmt.Sprintf("%s is not node %s, for which the request was: give each node an advertise-url that leads to "+
-			"it alone", who, e.To)
+		return fmt.Sprintf("%s is not node %s, for which the request was: give each node an advertise-url that leads "+
+			"to it alone", who, e.To)
 	case Replayed:
 		return who + " has had the request before: something on the way sends requests twice"
 	case TooMany:
@@ -91,11 +91,11 @@ func (e *Error) Error() string {
 	case OtherSchema:
 		return who + " runs a program for another schema of the database: run the same version of Millrace on both"
 	case Unproven:
-		return who + " gives a response without the signature of this database's nodes: correct the URL, or look who is " +
-			"between the nodes"
+		return who + " gives a response without the signature of this database's nodes: correct the URL, or look who " +
+			"is between the nodes"
 	case Certificate:
-		return withCause("the certificate of "+who+" can't be verified", e.Err) + ": it has to be for the host of the " +
-			"URL, and of an authority in internal-tls-ca"
+		return withCause("the certificate of "+who+" can't be verified", e.Err) + ": it has to be for the host of " +
+			"the URL, and of an authority in internal-tls-ca"
 	default:
 		return withCause("nothing responds at "+who, e.Err) + ": look whether the node " +
 			"runs, whether the way is open, and whether the URL should begin with https or http"

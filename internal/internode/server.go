@@ -1,8 +1,8 @@
 // Package internode is how the nodes of one database speak to each other: HTTP/2 on a listener of its own, each request
 // signed with a key that all of them have (decision 78).
 //
-// It must never know what is asked, how the key is kept, nor which nodes there are. It starts no goroutines but those of
-// net/http.
+// It must never know what is asked, how the key is kept, nor which nodes there are. It starts no goroutines but those
+// of net/http.
 package internode
 
 import (
@@ -24,13 +24,13 @@ const (
 	// MaxBody is the largest body of a request, in bytes: it is kept in memory until its digest has been compared.
 	MaxBody = 1 << 20
 
-	// window is how far the clocks of two nodes may differ, the way of a request included. A signature is valid twice as
-	// long.
+	// window is how far the clocks of two nodes may differ, the way of a request included. A signature is valid twice
+	// as long.
 	window = 15 * time.Second
 	// mostNonces is how many requests that may come only once are remembered: 2000 a second, in 10 MB.
 	mostNonces = 1 << 16
-	// streams is how many requests another node has on its connection at a time: those that wait for something to happen
-	// count as well.
+	// streams is how many requests another node has on its connection at a time: those that wait for something to
+	// happen count as well.
 	streams = 1000
 	// writeTimeout is how long a connection may take nothing of what it is sent.
 	writeTimeout = 20 * time.Second
@@ -62,7 +62,8 @@ func (s *Server) HTTP(secure *tls.Config) *http.Server {
 	protocols.SetUnencryptedHTTP2(secure == nil)
 	return &http.Server{
 		Handler: s, Protocols: &protocols, TLSConfig: secure, MaxHeaderBytes: maxHeader,
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: idleTimeout,
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute,
+		IdleTimeout: idleTimeout,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: streams, SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
 			WriteByteTimeout: writeTimeout,
@@ -82,7 +83,8 @@ func NewServer(o ServerOptions) *Server {
 }
 
 // Handle serves a pattern of http.ServeMux to other nodes. Its requests are signed; their query and body, which is
-// whole, are those that were signed, their other headers may have been changed on the way. FromNode says whose they are.
+// whole, are those that were signed, their other headers may have been changed on the way. FromNode says whose they
+// are.
 func (s *Server) Handle(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
 type fromKey struct{}
@@ -142,8 +144,8 @@ func (s *Server) authenticate(r *http.Request) (sig signature, refused Code) {
 	return sig, s.once(r.Method, sig, now)
 }
 
-// once lets a request that changes something in once. What came before this process began is not remembered, so what was
-// signed before that is not taken.
+// once lets a request that changes something in once. What came before this process began is not remembered, so what
+// was signed before that is not taken.
 func (s *Server) once(method string, sig signature, now time.Time) Code {
 	if repeatable(method) {
 		return ""

@@ -26,7 +26,8 @@ type rig struct {
 func newRig(log io.Writer) *rig {
 	r := &rig{key: newSigner(Key{1})}
 	r.Server = NewServer(ServerOptions{
-		Key: Key{1}, Self: Greeting{Node: "b", Run: "run", Schema: 3}, Now: time.Now, Logger: slog.New(slog.NewTextHandler(log, nil)),
+		Key: Key{1}, Self: Greeting{Node: "b", Run: "run", Schema: 3}, Now: time.Now,
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	r.Handle("/edge/", http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
 		r.calls++
@@ -63,7 +64,8 @@ func refusedAs(t *testing.T, res *http.Response) Code {
 		return ""
 	}
 	var r refusal
-	if err := json.NewDecoder(res.Body).Decode(&r); err != nil || r.Code != code || r.Node != "b" || res.StatusCode != statuses[code] {
+	err := json.NewDecoder(res.Body).Decode(&r)
+	if err != nil || r.Code != code || r.Node != "b" || res.StatusCode != statuses[code] {
 		t.Errorf("%s: %d %+v, %v", code, res.StatusCode, r, err)
 	}
 	return code
@@ -87,20 +89,24 @@ func TestRefusals(t *testing.T) {
 		"short":          {header: func(h string) string { return h[:len(h)-1] }, want: Unsigned},
 		"long":           {header: func(h string) string { return h + strings.Repeat("0", 600) }, want: Unsigned},
 		"two":            {header: func(h string) string { return h + ":x" }, want: Unsigned},
-		"newer":          {header: func(h string) string { return strings.Replace(h, " 1:", " 2:", 1) }, want: Protocol},
-		"foreign":        {by: newSigner(Key{2}), want: ForeignKey},
-		"no MAC of ours": {header: func(h string) string { return h[:len(h)-64] + strings.Repeat("0", 64) }, want: Altered},
-		"other node":     {change: func(s *signature) { s.to = "c" }, want: OtherNode},
-		"old":            {change: func(s *signature) { s.at = s.at.Add(-16 * time.Second) }, want: Clock},
-		"a minute off":   {change: func(s *signature) { s.at = s.at.Add(time.Minute) }, want: Clock},
-		"still valid":    {change: func(s *signature) { s.at = s.at.Add(-14 * time.Second) }},
-		"other query":    {target: "/edge/4?part=2&of=2", want: Altered},
-		"more query":     {target: target + "&x", want: Altered},
-		"other path":     {target: "/edge/5?part=1&of=2", want: Altered},
-		"other method":   {method: "DELETE", want: Altered},
-		"other body":     {signed: "x", body: "y", want: Altered},
-		"body added":     {body: "y", want: Altered},
-		"body dropped":   {signed: "x", want: Altered},
+		"newer": {
+			header: func(h string) string { return strings.Replace(h, " 1:", " 2:", 1) }, want: Protocol,
+		},
+		"foreign": {by: newSigner(Key{2}), want: ForeignKey},
+		"no MAC of ours": {
+			header: func(h string) string { return h[:len(h)-64] + strings.Repeat("0", 64) }, want: Altered,
+		},
+		"other node":   {change: func(s *signature) { s.to = "c" }, want: OtherNode},
+		"old":          {change: func(s *signature) { s.at = s.at.Add(-16 * time.Second) }, want: Clock},
+		"a minute off": {change: func(s *signature) { s.at = s.at.Add(time.Minute) }, want: Clock},
+		"still valid":  {change: func(s *signature) { s.at = s.at.Add(-14 * time.Second) }},
+		"other query":  {target: "/edge/4?part=2&of=2", want: Altered},
+		"more query":   {target: target + "&x", want: Altered},
+		"other path":   {target: "/edge/5?part=1&of=2", want: Altered},
+		"other method": {method: "DELETE", want: Altered},
+		"other body":   {signed: "x", body: "y", want: Altered},
+		"body added":   {body: "y", want: Altered},
+		"body dropped": {signed: "x", want: Altered},
 		"large body": {
 			signed: strings.Repeat("x", MaxBody+1), body: strings.Repeat("x", MaxBody+1), want: TooLarge,
 		},
@@ -136,6 +142,16 @@ func TestRefusals(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestLargeBody sends more than it may, and does not say how much beforehand.
+func TestLargeBody(t *testing.T) {
+	t.Parallel()
+	q := httptest.NewRequest(http.MethodPost, "/edge/", strings.NewReader(strings.Repeat("x", MaxBody+1)))
+	q.ContentLength = -1
+	if got := readBody(q, noBody); got != TooLarge {
+		t.Errorf("got %q", got)
 	}
 }
 
@@ -229,21 +245,26 @@ func TestAnswersAreSigned(t *testing.T) {
 		}
 		_ = res.Body.Close()
 		got := res.Header.Get(answerHeader)
-		if got != r.key.mac(answerText(sig.nonce, res.StatusCode, body)) || got == r.key.mac(answerText(newNonce(), res.StatusCode, body)) {
+		if got != r.key.mac(answerText(sig.nonce, res.StatusCode, body)) ||
+			got == r.key.mac(answerText(newNonce(), res.StatusCode, body)) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if res := r.ask("GET", helloPath, "", newSigner(Key{2}).sign(fresh(), "GET", helloPath)); res.Header.Get(answerHeader) != "" {
+	res := r.ask("GET", helloPath, "", newSigner(Key{2}).sign(fresh(), "GET", helloPath))
+	if res.Header.Get(answerHeader) != "" {
 		t.Error("a stranger has something signed")
 	}
 }
 
 func FuzzSignature(f *testing.F) {
 	s := newSigner(Key{1})
-	f.Add(s.sign(signature{at: time.UnixMilli(1), nonce: newNonce(), from: "a", to: "b", digest: noBody}, "GET", "/"))
-	f.Add(s.sign(signature{at: time.UnixMilli(1), nonce: newNonce(), from: "a", to: "b", digest: digest([]byte("x"))}, "PUT", "/"))
+	sig := signature{at: time.UnixMilli(1), nonce: newNonce(), from: "a", to: "b", digest: noBody}
+	f.Add(s.sign(sig, "GET", "/"))
+	sig.digest = digest([]byte("x"))
+	f.Add(s.sign(sig, "PUT", "/"))
 	f.Add(scheme + " 1:::::::")
 	f.Add(scheme + " 2:x")
+	f.Add(strings.Replace(s.sign(sig, "PUT", "/"), ":1:", ":01:", 1))
 	f.Add("")
 	f.Fuzz(func(t *testing.T, header string) {
 		sig, err := parseSignature(header)

@@ -75,8 +75,8 @@ const noBody = "-"
 
 // text is the signed text of a request. Only the target, which comes last, may have characters that separate.
 func (s *signature) text(method, target string) string {
-	return "request\n" + protocol + "\n" + strconv.FormatInt(s.at.UnixMilli(), 10) + "\n" + s.nonce + "\n" + string(s.from) + "\n" +
-		string(s.to) + "\n" + s.digest + "\n" + method + "\n" + target
+	return "request\n" + protocol + "\n" + strconv.FormatInt(s.at.UnixMilli(), 10) + "\n" + s.nonce + "\n" +
+		string(s.from) + "\n" + string(s.to) + "\n" + s.digest + "\n" + method + "\n" + target
 }
 
 // answerText is the signed text of what this package itself responds to a request: its nonce is in it, so that it is
@@ -94,7 +94,8 @@ func (s *signer) sign(sig signature, method, target string) string {
 
 func (s *signature) header() string {
 	return scheme + " " + strings.Join([]string{
-		protocol, s.keyID, strconv.FormatInt(s.at.UnixMilli(), 10), s.nonce, string(s.from), string(s.to), s.digest, s.mac,
+		protocol, s.keyID, strconv.FormatInt(s.at.UnixMilli(), 10), s.nonce, string(s.from), string(s.to),
+		s.digest, s.mac,
 	}, ":")
 }
 
@@ -128,18 +129,21 @@ func parseSignature(header string) (sig signature, err error) {
 		return sig, errUnsigned
 	}
 	ms, err := strconv.ParseInt(f[1], 10, 64)
-	if err != nil || ms < 0 || strconv.FormatInt(ms, 10) != f[1] || !isHex(f[0], keyIDDigits) || !isHex(f[2], nonceDigits) ||
-		!isNode(f[3]) || !isNode(f[4]) || f[5] != noBody && !isHex(f[5], 2*sha256.Size) || !isHex(f[6], 2*sha256.Size) {
+	if err != nil || ms < 0 || strconv.FormatInt(ms, 10) != f[1] || !isHex(f[0], keyIDDigits) ||
+		!isHex(f[2], nonceDigits) || !isNode(f[3]) || !isNode(f[4]) || f[5] != noBody && !isHex(f[5], 2*sha256.Size) || !isHex(f[6], 2*sha256.Size) {
 		return sig, errUnsigned
 	}
 	return signature{
-		keyID: f[0], at: time.UnixMilli(ms), nonce: f[2], from: id.Node(f[3]), to: id.Node(f[4]), digest: f[5], mac: f[6],
+		keyID: f[0], at: time.UnixMilli(ms), nonce: f[2], from: id.Node(f[3]), to: id.Node(f[4]), digest: f[5],
+		mac: f[6],
 	}, nil
 }
 
 // isHex reports whether s has as many lower-case hexadecimal digits and nothing else.
 func isHex(s string, digits int) bool {
-	return len(s) == digits && !strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') })
+	return len(s) == digits && !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'a' || r > 'f')
+	})
 }
 
 // isNode reports whether s can be the name of a node, as the setting node-id takes it.

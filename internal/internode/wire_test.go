@@ -36,7 +36,8 @@ func TestClocks(t *testing.T) {
 			a.clock.ahead.Store(int64(tt.ahead + 200*time.Millisecond)) // on its way it may take a while
 			_, err := a.client.Hello(t.Context(), b.peer())
 			e, ok := errors.AsType[*internode.Error](err)
-			if !ok || e.Code != internode.Clock || !e.Proven || e.Node != "b" || !strings.Contains(err.Error(), tt.said) {
+			if !ok || e.Code != internode.Clock || !e.Proven || e.Node != "b" ||
+				!strings.Contains(err.Error(), tt.said) {
 				t.Errorf("got %v", err)
 			}
 			if !strings.Contains(b.log.String(), tt.logged) || !strings.Contains(b.log.String(), "from=a") {
@@ -93,18 +94,18 @@ func TestStrangers(t *testing.T) {
 		_, _ = io.WriteString(w, `{"code":"invented","node":"b"}`)
 	})
 	a := start(t, "a", key(1), 7)
-	plain := serve(page, false, true)
+	secure := strings.Replace(serve(page, true, true), "https", "http", 1)
 	for name, tt := range map[string]struct {
 		url  string
 		want internode.Code
 		says string
 	}{
-		"another service":            {plain, internode.NotMillrace, "status 302"},
+		"another service":            {serve(page, false, true), internode.NotMillrace, "status 302"},
 		"HTTP/1.1":                   {serve(page, false, false), internode.NotMillrace, "over HTTP/2 all the way"},
-		"TLS":                        {strings.Replace(serve(page, true, true), "https", "http", 1), internode.Unreachable, "https"},
+		"TLS":                        {secure, internode.Unreachable, "https"},
 		"unknown authority":          {serve(page, true, true), internode.Certificate, "internal-tls-ca"},
 		"HTTP/1.1 over TLS":          {serve(page, true, false), internode.NotMillrace, "over HTTP/2 all the way"},
-		"closes":                     {"http://" + closes.Addr().String(), internode.Unreachable, "whether the node runs"},
+		"closes":                     {"http://" + closes.Addr().String(), internode.Unreachable, " the node runs"},
 		"another's signature":        {serve(unproven, false, true), internode.Unproven, "look who is between"},
 		"a refusal that is not ours": {serve(invented, false, true), internode.NotMillrace, "status 401"},
 	} {
@@ -135,7 +136,8 @@ func TestLargeHeaders(t *testing.T) {
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
 	for _, h := range [][2]string{
-		{":method", "GET"}, {":path", "/internode/hello"}, {":scheme", "http"}, {":authority", "b"}, {"x", strings.Repeat("~", 15<<10)},
+		{":method", "GET"}, {":path", "/internode/hello"}, {":scheme", "http"}, {":authority", "b"},
+		{"x", strings.Repeat("~", 15<<10)},
 		{"y", strings.Repeat("~", 2<<10)},
 	} {
 		if err = e.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
@@ -244,13 +246,15 @@ func TestBounds(t *testing.T) {
 	t.Parallel()
 	a := start(t, "a", key(1), 7)
 	for name, to := range map[string]internode.Peer{
-		"no URL": {Node: "b"}, "no name": {URL: a.url}, "no host": {Node: "b", URL: "http:///x"}, "no scheme": {Node: "b", URL: "ftp://x"},
+		"no URL": {Node: "b"}, "no name": {URL: a.url}, "no host": {Node: "b", URL: "http:///x"},
+		"no scheme": {Node: "b", URL: "ftp://x"},
 	} {
 		if _, err := a.client.Do(t.Context(), to, get(t, "/")); err == nil {
 			t.Errorf("%s: is sent", name)
 		}
 	}
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(make([]byte, internode.MaxBody+1)))
+	large := bytes.NewReader(make([]byte, internode.MaxBody+1))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", large)
 	if err != nil {
 		t.Fatal(err)
 	}

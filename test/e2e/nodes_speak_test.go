@@ -30,14 +30,15 @@ func failedStart(t *testing.T, beside *rig.Server, args ...string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	args = append([]string{
-		"serve", "--data-dir", t.TempDir(), "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",
+		"serve", "--data-dir", t.TempDir(), "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0",
+		"--srt-addr", "127.0.0.1:0",
 		"--webrtc-udp-addr", "off", "--webrtc-tcp-addr", "off", "--internal-addr", "127.0.0.1:0",
 	}, args...)
 	c := exec.CommandContext(ctx, rig.Binary(t), args...)
+	c.Env = c.Environ()
 	for _, name := range []string{"MILLRACE_DATABASE_URL", "MILLRACE_STORAGE_URL", "MILLRACE_MASTER_KEY"} {
 		c.Env = append(c.Env, name+"="+beside.Setting(name))
 	}
-	c.Env = append(c.Environ(), c.Env...)
 	out, err := c.CombinedOutput()
 	if err == nil || ctx.Err() != nil {
 		t.Errorf("serve %q: %v", args, err)
@@ -72,8 +73,8 @@ func relay(t *testing.T, from, to string) {
 	}()
 }
 
-// TestNodesSpeak starts nodes that advertise URLs: one that leads to itself is taken, one that leads to another node or to
-// one of another database ends the start, and one where nothing responds, or something else, is called until it leads
+// TestNodesSpeak starts nodes that advertise URLs: one that leads to itself is taken, one that leads to another node or
+// to one of another database ends the start, and one where nothing responds, or something else, is called until it leads
 // there.
 func TestNodesSpeak(t *testing.T) {
 	rig.Parallel(t)
@@ -86,8 +87,10 @@ func TestNodesSpeak(t *testing.T) {
 		url  string
 		says []string
 	}{
-		"another node": {internalAddress(t, a), []string{"is not node lost, for which the request was", "give each node an advertise-url that leads to it alone"}},
-		"another key":  {internalAddress(t, stranger), []string{"does not know the key", "correct the URL"}},
+		"another node": {internalAddress(t, a), []string{
+			"is not node lost, for which the request was", "give each node an advertise-url that leads to it alone",
+		}},
+		"another key": {internalAddress(t, stranger), []string{"does not know the key", "correct the URL"}},
 	} {
 		log := failedStart(t, a, "--node-id", "lost", "--advertise-url", "http://"+tt.url)
 		for _, s := range append(tt.says, "check advertise-url http://"+tt.url) {
@@ -103,7 +106,8 @@ func TestNodesSpeak(t *testing.T) {
 	o.Args = []string{"--internal-addr", "127.0.0.1:0", "--advertise-url", "http://" + front}
 	b := rig.Start(t, o)
 	b.AwaitLog(t, patience, not, `"code":"unreachable"`, front)
-	if code, _, body := (&stage{Server: b}).Get(t, b.HTTP+"/readyz"); code != http.StatusOK || !strings.Contains(string(body), "can't reach") {
+	code, _, body := (&stage{Server: b}).Get(t, b.HTTP+"/readyz")
+	if code != http.StatusOK || !strings.Contains(string(body), "can't reach") {
 		t.Errorf("readyz: %d %s", code, body)
 	}
 	relay(t, front, internalAddress(t, b))
