@@ -23,7 +23,6 @@ const source = new URLSearchParams(location.search).get('source');
 const seen = window.seen = { hls: { played: 0, texts: [], errors: [] }, shaka: { played: 0, texts: [], errors: [] } };
 const h = engine(Hls, {});
 h.on(Hls.Events.ERROR, (_, d) => { if (d.fatal) seen.hls.errors.push(d.details); });
-h.on(Hls.Events.SUBTITLE_TRACKS_UPDATED, () => { h.subtitleDisplay = true; h.subtitleTrack = 0; });
 h.loadSource(source);
 h.attachMedia(document.getElementById('hls'));
 const s = new shaka.Player();
@@ -38,6 +37,7 @@ for (const name of ['hls', 'shaka']) {
     const step = v.currentTime - last;
     if (step > 0 && step < 0.6) w.played += step;
     last = v.currentTime;
+    if (name === 'hls' && h.subtitleTracks.length > 0 && h.subtitleTrack < 0) h.subtitleTrack = 0;
     const track = name === 'shaka' && s.getTextTracks()[0];
     if (track && !track.active) s.selectTextTrack(track);
     for (const t of v.textTracks) {
