@@ -102,13 +102,11 @@ func startDocsFleet(t *testing.T) *docsFleet {
 	if s3 == "" {
 		rig.Missing(t, "MILLRACE_TEST_VERSITYGW is not set")
 	}
-	dir, err := os.MkdirTemp("", "millrace-fleet-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err = os.Chmod(dir, 0o755); err != nil { // PostgreSQL may be somebody else
-		t.Fatal(err)
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil { // PostgreSQL may be somebody else
+			t.Fatal(err)
+		}
 	}
 	first := portsInARow(t, 11)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
@@ -144,9 +142,11 @@ func startDocsFleet(t *testing.T) *docsFleet {
 		}
 	})
 	lines := bufio.NewScanner(out)
-	for lines.Scan() && lines.Text() != "ready" {
+	ready := false
+	for !ready && lines.Scan() {
+		ready = lines.Text() == "ready"
 	}
-	if lines.Text() != "ready" {
+	if !ready {
 		t.Fatalf("docs/fleet.sh: %v: %s", f.script.Wait(), f.said)
 	}
 	go func() {
@@ -257,7 +257,9 @@ func (f *docsFleet) api(t *testing.T, method, path string, body rig.Object, want
 	req.SetBasicAuth("fleet", f.secret)
 	req.Header.Set("Content-Type", "application/json")
 	code, b := f.do(t, req)
-	var o struct{ Data rig.Object }
+	var o struct {
+		Data rig.Object `json:"data"`
+	}
 	if code != want || len(b) > 0 && json.Unmarshal(b, &o) != nil {
 		t.Fatalf("%s %s: %d, want %d: %.300s", method, path, code, want, b)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -26,7 +27,7 @@ import (
 // in another, may then be a second apart in age, which is several parts. No player minds: what it joins to a playlist
 // that it has is asked for by _HLS_msn and _HLS_part, which are part of the cache's key, and so is never older than
 // that. The other tests that use hlscheck apply these rules to the nodes themselves.
-var agedByCache = []string{"delta", "skip-boundary", "report"} //nolint:gochecknoglobals // constant
+var agedByCache = []string{"delta", "skip-boundary", "report"}
 
 // TestFrontNginx runs nginx as docs/front/nginx.conf configures it.
 func TestFrontNginx(t *testing.T) {
@@ -251,9 +252,7 @@ func (f frontTest) send(t *testing.T, address string, header http.Header) *http.
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	res, err := f.front.Client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -492,13 +491,13 @@ func (f frontTest) passes(t *testing.T) {
 	req.Header = header
 	ended := make(chan int, 1)
 	go func() {
-		res, err := f.front.Client.Do(req)
-		if err != nil {
+		answer, failed := f.front.Client.Do(req)
+		if failed != nil {
 			ended <- 0
 			return
 		}
-		_ = res.Body.Close()
-		ended <- res.StatusCode
+		_ = answer.Body.Close()
+		ended <- answer.StatusCode
 	}()
 	if _, err = io.WriteString(out, `{"inputs":`); err != nil {
 		t.Fatal(err)
