@@ -77,7 +77,7 @@ s3-server:
 linter:
 	@$(TOOL) golangci-lint >/dev/null
 packages:
-	@scripts/install-packages.sh ffmpeg speech postgresql chromium-headless-shell node gstreamer pebble srt haproxy
+	@scripts/install-packages.sh ffmpeg speech postgresql chromium-headless-shell node gstreamer pebble srt haproxy varnish
 node-packages:
 	@scripts/install-node-packages.sh
 nginx:

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|speech|postgresql|chromium|
-# chromium-headless-shell|node|gstreamer|pebble|srt|haproxy ...
+# chromium-headless-shell|node|gstreamer|pebble|srt|haproxy|varnish ...
 # Does nothing for what is there already. Needs root or sudo only when something is missing.
 set -euo pipefail
 
@@ -15,6 +15,7 @@ have() {
     pebble) command -v pebble ;;
     srt) command -v srt-live-transmit ;;
     haproxy) command -v haproxy ;;
+    varnish) command -v varnishd && command -v varnishadm ;;
     *) echo "install-packages: unknown name $1" >&2; exit 2 ;;
   esac >/dev/null
 }
@@ -26,6 +27,7 @@ packages() {
     gstreamer) echo gstreamer1.0-tools gstreamer1.0-plugins-base gstreamer1.0-plugins-good gstreamer1.0-plugins-bad glib-networking ;;
     srt) echo srt-tools ;;
     haproxy) echo haproxy ;;
+    varnish) echo varnish ;;
     *) echo "$1" ;;
   esac
 }

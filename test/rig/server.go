@@ -64,7 +64,7 @@ func (p Pair) Run(t *testing.T, test func(t *testing.T, p Pair)) {
 }
 
 // need skips the test where the pair's servers are missing.
-func (p Pair) need(t *testing.T) {
+func (p Pair) need(t testing.TB) {
 	t.Helper()
 	if p == Scaled && (os.Getenv("MILLRACE_TEST_POSTGRES") == "" || os.Getenv("MILLRACE_TEST_S3") == "") {
 		Missing(t, "MILLRACE_TEST_POSTGRES and MILLRACE_TEST_S3 are not set")

@@ -146,7 +146,9 @@ func startServices(ctx context.Context, versitygw string) (started []*services.S
 	if err != nil {
 		return started, nil, err
 	}
-	return append(started, s3), []string{"MILLRACE_TEST_POSTGRES=" + pg.URL, "MILLRACE_TEST_S3=" + s3.URL}, nil
+	return append(started, s3), []string{
+		"MILLRACE_TEST_POSTGRES=" + pg.URL, "MILLRACE_TEST_S3=" + s3.URL, "MILLRACE_TEST_VERSITYGW=" + versitygw,
+	}, nil
 }
 
 // goTest runs the phase, reports each event, and returns the processor time that it took. A cancelled ctx ends the whole

@@ -115,7 +115,7 @@ func (v view) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 			rendition.SetRange(&variant, met)
 			variant.NoCaptions, shared.NoCaptions = l.NoCaptions, l.NoCaptions
 		case frame.Audio:
-			shared.Bandwidth = int64(math.Ceil(l.Peak))
+			shared.Bandwidth, shared.AverageBandwidth = int64(math.Ceil(l.Peak)), int64(math.Ceil(l.Average))
 			rendition.AddCodecs(&shared, met)
 			if len(renditions) == 1 {
 				variant.URI = hls.PlaylistURI(l.ID)

@@ -84,6 +84,30 @@ func TestVariants(t *testing.T) {
 	}
 }
 
+// TestVariantsTakeTheirSound: what is listed of the video and of what is made of it takes its sound too, at most and on
+// average.
+func TestVariantsTakeTheirSound(t *testing.T) {
+	t.Parallel()
+	b := broadcast()
+	in := timeline.Init{Rendition: timeline.MainAudio, Codec: "mp4a.40.2", Channels: 2}
+	n := b.Edge.AddInit(frame.Audio, 48000, in, []byte("init"))
+	b.Edge.Begin(timeline.MainAudio, timeline.Mark{Start: time.Unix(1e9, 0)}, n, 0)
+	b.Edge.Part(timeline.MainAudio, make([]byte, 16000), 96000, true)
+	b.Edge.Finish(timeline.MainAudio, 96000)
+	b.Below = set{b.Edge, true}
+	m, err := b.View(playback.Watch{Event: true}).Multivariant(t.Context(), playback.Clip{})
+	if err != nil || len(m.Variants) != 2 {
+		t.Fatalf("%d variants, %v", len(m.Variants), err)
+	}
+	const sound, picture = 8 * 16000 / 2, 8 * len("picture") / 2 // bit/s; the set's own picture takes nothing
+	for i, want := range []int64{sound + int64(picture), sound} {
+		v := m.Variants[i]
+		if v.Bandwidth != want || v.AverageBandwidth != want {
+			t.Errorf("%s: %d bit/s, %d on average; want %d", v.URI, v.Bandwidth, v.AverageBandwidth, want)
+		}
+	}
+}
+
 // TestChunks: what is a set's comes from it, all else from the edge.
 func TestChunks(t *testing.T) {
 	t.Parallel()

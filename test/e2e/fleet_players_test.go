@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"testing"
+	"time"
+
+	"millrace/test/browser"
+	"millrace/test/rig"
+)
+
+// fleetPage plays a stream in hls.js and in Shaka, set as docs/api.md says, with captions.
+const fleetPage = `<!doctype html><title>fleet</title>
+<video id="hls" muted autoplay width="320"></video><video id="shaka" muted autoplay width="320"></video>
+<script src="/watch/assets/hls.min.js"></script><script src="/shaka.js"></script>
+<script type="module">
+import { engine } from '/watch/assets/engine.js';
+const source = new URLSearchParams(location.search).get('source');
+const seen = window.seen = { hls: { played: 0, texts: [], errors: [] }, shaka: { played: 0, texts: [], errors: [] } };
+const h = engine(Hls, {});
+h.on(Hls.Events.ERROR, (_, d) => { if (d.fatal) seen.hls.errors.push(d.details); });
+h.loadSource(source);
+h.attachMedia(document.getElementById('hls'));
+const s = new shaka.Player();
+s.configure('manifest.hls.sequenceMode', true);
+const failed = (e) => seen.shaka.errors.push(String(e.code || e.detail && e.detail.code || e));
+s.addEventListener('error', failed);
+s.attach(document.getElementById('shaka')).then(() => s.load(source)).catch(failed);
+for (const name of ['hls', 'shaka']) {
+  const v = document.getElementById(name), w = seen[name];
+  let last = 0;
+  setInterval(() => {
+    const step = v.currentTime - last;
+    if (step > 0 && step < 0.6) w.played += step;
+    last = v.currentTime;
+    if (name === 'hls' && h.subtitleTracks.length > 0 && h.subtitleTrack < 0) h.subtitleTrack = 0;
+    const track = name === 'shaka' && s.getTextTracks()[0];
+    if (track && !track.active) s.selectTextTrack(track);
+    for (const t of v.textTracks) {
+      for (const cue of t.activeCues || []) if (!w.texts.includes(cue.text)) w.texts.push(cue.text);
+    }
+  }, 100);
+}
+</script>`
+
+// fleetSeen is what a player on that page has shown.
+type fleetSeen struct {
+	Played float64  `json:"played"` // seconds
+	Texts  []string `json:"texts"`
+	Errors []string `json:"errors"` // those that end it
+}
+
+// TestFleetInPlayers: hls.js and Shaka, whose every request comes to another node by way of nginx, play streams of each
+// latency mode with their captions.
+func TestFleetInPlayers(t *testing.T) {
+	rig.Paced(t)
+	scaled(t)
+	f := rig.StartFleet(t, 3, rig.Options{})
+	front := rig.Nginx(t, f.Hosts()...)
+	b := browser.Start(t)
+	site := fleetSite(t, b, front)
+	clip := rig.Clip{File: captionedClip(t, 120), Seconds: 120}
+	pages := map[string]*browser.Page{}
+	for i, mode := range []string{"standard", "reduced", "low"} {
+		owner := f.Nodes[i]
+		l := owner.CreateLive(t, mode, rig.Object{
+			"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en", "language_channel": "cc1"}},
+		})
+		id := l.Text("playback_ids.0.id")
+		owner.Publish(t, l.Text("stream_key"), clip)
+		for _, node := range f.Nodes {
+			node.AwaitPlayable(t, node.PlayURL(id), patience)
+		}
+		pages[mode] = b.Open(t, site+"/page?source=/"+id+".m3u8")
+	}
+	for mode, page := range pages {
+		seen := map[string]fleetSeen{}
+		played := func() bool {
+			page.Eval(t, "window.seen", &seen)
+			for _, x := range seen {
+				if x.Played < 6 || len(x.Texts) < 2 {
+					return false
+				}
+			}
+			return len(seen) == 2
+		}
+		for end := time.Now().Add(patience); !played(); rig.Pause(100 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: %+v\n%+v", mode, seen, page.Log(t))
+			}
+		}
+		for name, x := range seen {
+			if len(x.Errors) > 0 {
+				t.Errorf("%s in %s: %v", mode, name, x.Errors)
+			}
+		}
+	}
+}
+
+// fleetSite serves that page, and all else by way of nginx.
+func fleetSite(t *testing.T, b *browser.Browser, front *rig.Front) string {
+	t.Helper()
+	to, err := url.Parse(front.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		Transport: front.Client.Transport, FlushInterval: -1,
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/page", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, fleetPage) })
+	mux.HandleFunc("/shaka.js", func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFile(w, r, b.Module("shaka-player/dist/shaka-player.compiled.js"))
+	})
+	mux.Handle("/", pass)
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
