@@ -116,22 +116,27 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	collectLess(cfg, debug.SetGCPercent)
 	n := &node{cfg: cfg, log: log, out: out}
 	defer func() { err = errors.Join(err, n.shut()) }()
-	if err = n.open(ctx); errors.Is(err, errStopped) {
-		return nil
-	} else if err != nil {
-		return err
-	}
 	var g lifecycle.Group
-	if err = n.assemble(ctx, &g); err != nil {
-		return err
-	}
-	if err = n.firstLink(ctx); err != nil {
+	if err = n.start(ctx, &g); errors.Is(err, errStopped) || ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil // it was told to stop before it had started
+	} else if err != nil {
 		return err
 	}
 	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base)
 	err = g.Run(ctx)
 	log.InfoContext(ctx, "stopped")
 	return err
+}
+
+// start has all that g runs ready, and the listeners open.
+func (n *node) start(ctx context.Context, g *lifecycle.Group) error {
+	if err := n.open(ctx); err != nil {
+		return err
+	}
+	if err := n.assemble(ctx, g); err != nil {
+		return err
+	}
+	return n.firstLink(ctx)
 }
 
 // collectLess makes the garbage collector run half as often as Go's default: streams keep little memory and leave much behind. Where an

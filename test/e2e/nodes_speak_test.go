@@ -116,6 +116,7 @@ func TestNodesSpeak(t *testing.T) {
 	o.Args = []string{"--internal-addr", "127.0.0.1:0", "--advertise-url", a.HTTP}
 	c := rig.Start(t, o)
 	c.AwaitLog(t, patience, not, `"code":"not_millrace"`, "has to lead to the internal-addr")
+	c.AwaitLog(t, patience, `"msg":"ready"`)
 
 	keptApart(t, a)
 	for _, s := range []*rig.Server{c, b, a, stranger} {

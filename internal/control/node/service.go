@@ -123,7 +123,7 @@ func (s *Service) register(ctx context.Context) error {
 		return err
 	}
 	s.self.StartedAt = at
-	if earlier != nil && earlier.State == Alive && earlier.Run != s.o.Run {
+	if earlier != nil && earlier.State == Alive && earlier.Run != "" && earlier.Run != s.o.Run {
 		s.o.Logger.WarnContext(ctx,
 			"an earlier process of this node's name was alive seconds ago: it was killed, or it "+
 				"runs elsewhere and stops now; if so, give one of the two its own --node-id",

@@ -217,14 +217,18 @@ func TestTwoOfOneName(t *testing.T) {
 func TestRestartAfterKill(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
+		run   string
 		pause time.Duration
 		warns bool
-	}{"at once": {0, true}, "later": {10 * time.Second, false}} {
+	}{
+		"at once": {"killed", 0, true}, "later": {"killed", 10 * time.Second, false},
+		"with a row of the queue alone": {"", 0, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				r := &row{}
-				_, _, err := r.Register(t.Context(), node.Node{Name: "a", Run: "killed"}, 3*time.Second)
+				_, _, err := r.Register(t.Context(), node.Node{Name: "a", Run: tt.run}, 3*time.Second)
 				if err != nil {
 					t.Fatal(err)
 				}
