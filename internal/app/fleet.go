@@ -17,7 +17,6 @@ import (
 
 	"millrace/internal/app/cli"
 	"millrace/internal/certificate"
-	"millrace/internal/id"
 	"millrace/internal/internode"
 	"millrace/internal/lifecycle"
 	"millrace/internal/storage/db"
@@ -59,7 +58,7 @@ func (n *node) openFleet() (err error) {
 	if n.trust, err = n.trustOf(); err != nil {
 		return fmt.Errorf("prepare TLS between nodes: %w", err)
 	}
-	self := internode.Greeting{Node: n.id, Run: id.New(), Version: cli.Version(), Schema: schema}
+	self := internode.Greeting{Node: n.id, Run: n.run, Version: cli.Version(), Schema: schema}
 	key := internode.Key(n.db.Key("internode"))
 	n.internal = internode.NewServer(internode.ServerOptions{Key: key, Self: self, Now: clock, Logger: n.log})
 	n.peers = internode.NewClient(internode.ClientOptions{

@@ -42,7 +42,7 @@ func (n *node) broadcasts() presentation.Broadcasts {
 		return n.live
 	}
 	n.internal.Handle("GET "+wire.Prefix, edges.New(edges.Options{
-		Broadcasts: n.live, Objects: mediastore.Objects{Blob: n.blob}, Run: id.New(), From: internode.FromNode,
+		Broadcasts: n.live, Objects: mediastore.Objects{Blob: n.blob}, Run: n.run, From: internode.FromNode,
 		Logger: n.log,
 	}))
 	n.internal.Handle("GET "+healthPath, healthHandler{n.streams, n.live})

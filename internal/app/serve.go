@@ -114,7 +114,7 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	}
 	defer release()
 	collectLess(cfg, debug.SetGCPercent)
-	n := &node{cfg: cfg, log: log, out: out}
+	n := &node{cfg: cfg, log: log, out: out, run: id.New()}
 	defer func() { err = errors.Join(err, n.shut()) }()
 	var g lifecycle.Group
 	if err = n.start(ctx, &g); errors.Is(err, errStopped) || ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -160,7 +160,6 @@ func (n *node) shut() error {
 
 // open opens what the services stand on.
 func (n *node) open(ctx context.Context) (err error) {
-	n.run = id.New()
 	if n.id, err = nodeID(n.cfg); err != nil {
 		return err
 	}
@@ -265,7 +264,7 @@ const goneAfter = 15 * time.Second
 func (n *node) makeRungs(made mediastore.Derived, version string) {
 	o := justintime.Options{Encoder: n.ffmpeg, Store: made, Version: version, Cores: n.ffmpeg.Budget().Cores(), Now: clock, Logger: n.log}
 	if n.cfg.Database.Engine == config.Postgres {
-		n.claims = claim.New(claim.Options{Store: n.db.Claims(), Node: n.id, Run: id.New(), Now: clock, Logger: n.log})
+		n.claims = claim.New(claim.Options{Store: n.db.Claims(), Node: n.id, Run: n.run, Now: clock, Logger: n.log})
 		o.Claims = n.claims
 	}
 	if n.metrics != nil {

@@ -69,7 +69,8 @@ func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publicat
 	return b.sink, nil
 }
 
-// replace closes the publication whose place an admission has given to another: it was silent, or its owner was dead for a moment.
+// replace closes the publication whose place an admission has given to another: it was silent, or its owner was dead
+// for a moment.
 func (b *broadcast) replace() {
 	switch {
 	case b.sink == nil:

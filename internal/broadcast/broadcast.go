@@ -225,8 +225,8 @@ func (b *broadcast) run(root context.Context) {
 	}
 }
 
-// act does what is due. What has been posted comes first, and again after the row was read, which may have taken as long
-// as patience allows: a deadline is judged by what is known when it is judged.
+// act does what is due. What has been posted comes first, and again after the row was read, which may have taken as
+// long as patience allows: a deadline is judged by what is known when it is judged.
 func (b *broadcast) act(ctx context.Context) {
 	b.read()
 	if b.reading.due(b.opt.Now()) {

@@ -9,8 +9,8 @@ import (
 	"millrace/internal/id"
 )
 
-// fleet is the rows of nodes, as PostgreSQL has them, on the bubble's clock: the database here is SQLite, which knows one
-// node.
+// fleet is the rows of nodes, as PostgreSQL has them, on the bubble's clock: the database here is SQLite, which knows
+// one node.
 type fleet struct {
 	mu    sync.Mutex
 	valid map[id.Node]row

@@ -19,8 +19,8 @@ const (
 )
 
 // observer keeps a node's broadcasts and their rows together, for all of them at once: what it costs does not depend on
-// how many there are. A broadcast whose row says something else than it knows is woken, and reads it. While the database
-// does not respond nothing happens: nobody else can take a broadcast through it either. Run on one goroutine.
+// how many there are. A broadcast whose row says something else than it knows is woken, and reads it. While the
+// database does not respond nothing happens: nobody else can take a broadcast through it either. Run on one goroutine.
 type observer struct {
 	opt        *Options
 	broadcasts *registry
@@ -132,8 +132,8 @@ func (o *observer) find(rows []live.Held) {
 	o.strays = strays
 }
 
-// missing are the broadcasts that have been missing here for so long that nobody is about to lead them: a defect of this
-// program ended it.
+// missing are the broadcasts that have been missing here for so long that nobody is about to lead them: a defect of
+// this program ended it.
 func (o *observer) missing() (out []live.Held) {
 	now := o.opt.Now()
 	o.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"millrace/internal/media/ingest"
 )
 
-// TestOneLookForAll counts what a minute of broadcasts costs by the clock: the same for one as for many. A row is read by
-// itself when something has changed in it, and here that is the beginning.
+// TestOneLookForAll counts what a minute of broadcasts costs by the clock: the same for one as for many. A row is read
+// by itself when something has changed in it, and here that is the beginning.
 func TestOneLookForAll(t *testing.T) {
 	t.Parallel()
 	for _, many := range []int{1, 12} {
@@ -81,9 +81,9 @@ func TestWishesOfAnotherNode(t *testing.T) {
 	}
 }
 
-// TestNodeIsNotRenewed has a node not come round to renew its row, while it streams. Nobody takes its broadcasts before it has
-// been away for long, and then it gives them up and writes nothing more; an encoder that comes to another node meanwhile
-// is let in.
+// TestNodeIsNotRenewed has a node not come round to renew its row, while it streams. Nobody takes its broadcasts before
+// it has been away for long, and then it gives them up and writes nothing more; an encoder that comes to another node
+// meanwhile is let in.
 func TestNodeIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -160,8 +160,8 @@ func TestEncoderComesBackAtOnce(t *testing.T) {
 	})
 }
 
-// TestRestartedNode takes its own broadcasts up again at once, beside another node, though the row of the process before
-// is still valid; what that one still says counts for nothing.
+// TestRestartedNode takes its own broadcasts up again at once, beside another node, though the row of the process
+// before is still valid; what that one still says counts for nothing.
 func TestRestartedNode(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

@@ -50,8 +50,8 @@ func (b *broadcast) crash(why error) {
 }
 
 // lead runs the broadcast to its end. After a panic the end is made as after any other crash of what it consists of.
-// Should that panic as well, its state in memory is not to be trusted: the broadcast is let go of, and after a while this
-// process takes it up from what is stored.
+// Should that panic as well, its state in memory is not to be trusted: the broadcast is let go of, and after a while
+// this process takes it up from what is stored.
 func (b *broadcast) lead(root context.Context) {
 	err := fault.Guard(func() error { b.run(root); return nil })
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"millrace/internal/mediastore"
 )
 
-// recover takes over broadcasts that nobody leads: those of this node before its last end, those of nodes that are gone,
-// and those that a defect has ended here.
+// recover takes over broadcasts that nobody leads: those of this node before its last end, those of nodes that are
+// gone, and those that a defect has ended here.
 func (l *Service) recover(ctx context.Context, starting bool) error {
 	orphans, err := l.opt.Streams.Orphans(ctx, l.opt.Owner, starting)
 	if err != nil {

@@ -23,8 +23,8 @@ type fleetStream struct {
 	must     []string // rules of hlscheck that have to be applied
 }
 
-// TestFleetPlays: whatever node an encoder comes to, every node plays the stream as that one does: it keeps RFC 8216bis,
-// and each address has the same bytes. So do pictures of it, and the encoder's health is the same.
+// TestFleetPlays: whatever node an encoder comes to, every node plays the stream as that one does: it keeps RFC
+// 8216bis, and each address has the same bytes. So do pictures of it, and the encoder's health is the same.
 func TestFleetPlays(t *testing.T) {
 	rig.Parallel(t, rig.Long)
 	scaled(t)

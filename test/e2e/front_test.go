@@ -23,10 +23,10 @@ import (
 )
 
 // agedByCache are rules of hlscheck that compare playlists of several URLs as they are at one moment. A cache keeps
-// each of them for up to a second, of its own: a full playlist and its delta update, or a rendition and the report of it
-// in another, may then be a second apart in age, which is several parts. No player minds: what it joins to a playlist
-// that it has is asked for by _HLS_msn and _HLS_part, which are part of the cache's key, and so is never older than
-// that. The other tests that use hlscheck apply these rules to the nodes themselves.
+// each of them for up to a second, of its own: a full playlist and its delta update, or a rendition and the report of
+// it in another, may then be a second apart in age, which is several parts. No player minds: what it joins to a
+// playlist that it has is asked for by _HLS_msn and _HLS_part, which are part of the cache's key, and so is never older
+// than that. The other tests that use hlscheck apply these rules to the nodes themselves.
 var agedByCache = []string{"delta", "skip-boundary", "report"}
 
 // TestFrontNginx runs nginx as docs/front/nginx.conf configures it.

@@ -83,21 +83,22 @@ type Numbers struct {
 
 // Change is one atomic step: the row, what it tells and what it asks for.
 // The store compares-and-sets on (From, FromEpoch) and Stream.Revision as it was read; a row that has moved on is fault.Conflict
-// and nothing is written. It counts the revision up, and replaces the row's playback IDs by the stream's. Stream.Reserved is
-// written with a new epoch only.
+// and nothing is written. It counts the revision up, and replaces the row's playback IDs by the stream's.
+// Stream.Reserved is written with a new epoch only.
 type Change struct {
 	From      State
 	FromEpoch id.Epoch
 	Stream    Stream
-	// Dead is whose place is taken; zero: nobody's. While it lives, by the database's clock at the moment of the write, the
-	// change is fault.Conflict too.
+	// Dead is whose place is taken; zero: nobody's. While it lives, by the database's clock at the moment of the write,
+	// the change is fault.Conflict too.
 	Dead   Owner
 	Events []event.Event
 	Jobs   []job.Insert
 }
 
 // Store is implemented by storage/db; one call is one transaction. Absent or other environments' rows are fault.NotFound.
-// A row with DeletedAt is absent for Get, ByKey and List, and there for Find, Hold, Held, Orphans, Broadcasting, Save and Delete.
+// A row with DeletedAt is absent for Get, ByKey and List, and there for Find, Hold, Held, Orphans, Broadcasting, Save
+// and Delete.
 type Store interface {
 	Insert(ctx context.Context, c Change) error // an existing ID or stream key is fault.Conflict
 	Get(ctx context.Context, env id.Environment, s id.LiveStream) (Stream, error)
@@ -119,11 +120,11 @@ type Store interface {
 	Held(ctx context.Context, o Owner) ([]Held, time.Duration, error)
 	// Standing says how o stands; by asks. Where a database has one node only, every other process than by is gone.
 	Standing(ctx context.Context, o, by Owner) (Standing, error)
-	// Orphans lists the streams whose broadcast nobody leads: the owner has by's name and is dead, or its name has no valid
-	// row since OrphanedAfter. When by is starting every other run of its name is dead.
+	// Orphans lists the streams whose broadcast nobody leads: the owner has by's name and is dead, or its name has no
+	// valid row since OrphanedAfter. When by is starting every other run of its name is dead.
 	Orphans(ctx context.Context, by Owner, starting bool) ([]Stream, error)
-	// Reserve writes, in one statement, those reservations that are of broadcasts which o leads, and says which these are.
-	// It changes no revision.
+	// Reserve writes, in one statement, those reservations that are of broadcasts which o leads, and says which these
+	// are. It changes no revision.
 	Reserve(ctx context.Context, o Owner, all []Reservation) ([]id.LiveStream, error)
 	// See notes that o was there at a time.
 	See(ctx context.Context, o Owner, at time.Time) error
@@ -178,16 +179,17 @@ type API interface {
 type Broadcasts interface {
 	// Connect admits an encoder: fault.NotFound unknown key, fault.Denied disabled, fault.Conflict an encoder is live.
 	// From idle it begins a broadcast: epoch+1, ActiveAsset = newAsset, events connected. From reconnecting (or waiting), within the
-	// window, it continues the same one (resumed: the returned stream's ActiveAsset is not newAsset); so it does when the owner is
-	// dead that had the encoder, and, whatever the window, when that encoder is silent (events disconnected, connected). A
-	// broadcast that is about to be ended is fault.Conflict. Sets Owner, Generation (the same where the process leads the
-	// broadcast already), Protocol, StartedAt; clears DisconnectedAt.
+	// window, it continues the same one (resumed: the returned stream's ActiveAsset is not newAsset); so it does when
+	// the owner is dead that had the encoder, and, whatever the window, when that encoder is silent (events
+	// disconnected, connected). A broadcast that is about to be ended is fault.Conflict. Sets Owner, Generation (the
+	// same where the process leads the broadcast already), Protocol, StartedAt; clears DisconnectedAt.
 	Connect(ctx context.Context, c Connection, now time.Time) (Stream, error)
 	// Passphrase is the SRT passphrase that goes with a stream key, whatever the stream's state: fault.NotFound unknown key.
 	Passphrase(ctx context.Context, streamKey string) (string, error)
-	// Adopt makes by the owner of a broadcast that from led and whose owner is gone: dead, an earlier run of by's node, or by
-	// itself, which has no such broadcast any more. An encoder that was connected is away since the owner was last heard of
-	// (event disconnected). fault.Conflict when the owner lives or the writer is another: of several that try, one succeeds.
+	// Adopt makes by the owner of a broadcast that from led and whose owner is gone: dead, an earlier run of by's node,
+	// or by itself, which has no such broadcast any more. An encoder that was connected is away since the owner was
+	// last heard of (event disconnected). fault.Conflict when the owner lives or the writer is another: of several that
+	// try, one succeeds.
 	Adopt(ctx context.Context, s id.LiveStream, from Writer, by Owner, now time.Time) (Stream, error)
 	// Recording says that first frames of an encoder were accepted. Event recording. resumed: it was admitted to an
 	// active stream, as after a reconnect; then the state stays.
@@ -197,8 +199,8 @@ type Broadcasts interface {
 	// Target tells what became of the link to a simulcast target: LinkUp, LinkDown or LinkImpossible. What happens to the stream itself
 	// (connect, disconnect, adopt, end) moves its targets in the same change.
 	Target(ctx context.Context, s id.LiveStream, w Writer, t id.SimulcastTarget, f TargetFact, now time.Time) error
-	// Silence reports whether the connected encoder is silent, so that another connection is let in; no event. fault.Conflict
-	// when no encoder is connected.
+	// Silence reports whether the connected encoder is silent, so that another connection is let in; no event.
+	// fault.Conflict when no encoder is connected.
 	Silence(ctx context.Context, s id.LiveStream, w Writer, silent bool, now time.Time) (Stream, error)
 	// End finishes the broadcast: idle (or disabled), ActiveAsset into RecentAssets, events disconnected, of an encoder
 	// that it cuts off, and idle (disabled), owner cleared; a deleted stream's row goes away. It is the last step of an
@@ -208,19 +210,22 @@ type Broadcasts interface {
 	// Left says that the encoder has gone whose connection outlived the broadcast, which has been ended. Event disconnected; nothing is told once
 	// another broadcast has begun, or the stream is deleted.
 	Left(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error
-	// Hold reads the row of a broadcast that w leads, which says what the API wants of it, and for how long at least w's
-	// owner stays the owner (see Standing.Sure). fault.Conflict, or NotFound, when another leads it or it is over.
+	// Hold reads the row of a broadcast that w leads, which says what the API wants of it, and for how long at least
+	// w's owner stays the owner (see Standing.Sure). fault.Conflict, or NotFound, when another leads it or it is over.
 	Hold(ctx context.Context, s id.LiveStream, w Writer) (Stream, time.Duration, error)
-	// Held lists every broadcast that a process leads, and says for how long at least it stays the owner of all of them.
+	// Held lists every broadcast that a process leads, and says for how long at least it stays the owner of all of
+	// them.
 	Held(ctx context.Context, o Owner) ([]Held, time.Duration, error)
-	// Reserve says which media sequence numbers may be published, of many broadcasts at once, and gives those that o leads.
+	// Reserve says which media sequence numbers may be published, of many broadcasts at once, and gives those that o
+	// leads.
 	Reserve(ctx context.Context, o Owner, all []Reservation) ([]id.LiveStream, error)
-	// See says that a process that leads broadcasts is there; should it die, their encoders are away since the last time.
+	// See says that a process that leads broadcasts is there; should it die, their encoders are away since the last
+	// time.
 	See(ctx context.Context, o Owner, now time.Time) error
 	// ForgetOwners removes what was said of processes that are gone for long.
 	ForgetOwners(ctx context.Context, now time.Time) error
-	// Orphans lists the broadcasts that by may adopt: nobody leads them. When by is starting, these are all of earlier runs
-	// of its node, which it has seen to be gone.
+	// Orphans lists the broadcasts that by may adopt: nobody leads them. When by is starting, these are all of earlier
+	// runs of its node, which it has seen to be gone.
 	Orphans(ctx context.Context, by Owner, starting bool) ([]Stream, error)
 	// Warn tells the owner of the stream that something of the broadcast is not as wanted. Event warning.
 	Warn(ctx context.Context, s id.LiveStream, by Writer, w Warning, now time.Time) error

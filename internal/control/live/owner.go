@@ -33,8 +33,8 @@ type Connection struct {
 	StreamKey, Protocol string
 	NewAsset            id.Asset // of the broadcast, should it begin one
 	Owner               Owner
-	// Led is the writer that this process has of a stream's broadcast; zero: none. It may not block. nil: it has none of
-	// any stream.
+	// Led is the writer that this process has of a stream's broadcast; zero: none. It may not block. nil: it has none
+	// of any stream.
 	Led func(id.LiveStream) Writer
 }
 

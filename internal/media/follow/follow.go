@@ -67,8 +67,8 @@ const (
 	prompt = 4 * time.Second
 	// refrain is how long an owner that did not respond is not asked again for a broadcast.
 	refrain = time.Second
-	// mostAsked is how many requests to one owner may be under way at a time, and mostOfOne how many of its broadcasts are
-	// followed, each of which has one request under way beside those. It serves a thousand, on one connection.
+	// mostAsked is how many requests to one owner may be under way at a time, and mostOfOne how many of its broadcasts
+	// are followed, each of which has one request under way beside those. It serves a thousand, on one connection.
 	mostAsked, mostOfOne = 700, 290
 	// mostFollowed is how many broadcasts are followed at a time.
 	mostFollowed = 5000
