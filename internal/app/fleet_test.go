@@ -96,7 +96,7 @@ func TestTrust(t *testing.T) {
 		Self: self, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	serve := func(tr *trust) string {
-		ln, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is there at once
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}

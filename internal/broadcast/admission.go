@@ -70,28 +70,34 @@ func (a admission) connect(ctx context.Context, p ingest.Publication) (*sink, er
 	return nil, fmt.Errorf("open broadcast of live stream %s: %w", s.ID, err)
 }
 
+// led is the broadcast that s was admitted to, as this process leads it.
+func (a admission) led(ctx context.Context, s live.Stream, led live.Writer, fresh bool) (*broadcast, error) {
+	b := a.broadcasts.of(s.ID)
+	switch {
+	case b != nil && b.by == s.Writer():
+		return b, nil
+	case s.Writer() == led: // it has gone in this moment, and the next one has to be another writer
+		return nil, errEnding
+	}
+	if err := b.supersede(ctx, s); err != nil {
+		return nil, err
+	}
+	if !fresh { // it was another node's until now, which may be about to record its last segment
+		if err := pause(ctx, handover); err != nil {
+			return nil, err
+		}
+	}
+	return a.begin(ctx, s, fresh)
+}
+
 // join opens a publication of the broadcast that s was admitted to, which runs already (as led), or begins, or goes on
 // from what is stored.
 func (a admission) join(
 	ctx context.Context, s live.Stream, p ingest.Publication, led live.Writer, fresh bool,
 ) (*sink, error) {
-	b := a.broadcasts.of(s.ID)
-	if b == nil || b.by != s.Writer() {
-		if s.Writer() == led { // it has gone in this moment, and the next one has to be another writer
-			return nil, errEnding
-		}
-		if err := b.supersede(ctx, s); err != nil {
-			return nil, err
-		}
-		if !fresh { // it was another node's until now, which may be about to record its last segment
-			if err := pause(ctx, handover); err != nil {
-				return nil, err
-			}
-		}
-		var err error
-		if b, err = a.begin(ctx, s, fresh); err != nil {
-			return nil, err
-		}
+	b, err := a.led(ctx, s, led, fresh)
+	if err != nil {
+		return nil, err
 	}
 	type result struct {
 		sink *sink

@@ -619,8 +619,8 @@ func (s streamStore) Held(ctx context.Context, o live.Owner) (held []live.Held, 
 	held, err = watch(ctx, s.power, func() ([]live.Held, error) {
 		s.power.looks.Add(1)
 		sure = s.fleet.sure(o)
-		held, _, err := s.Store.Held(ctx, o)
-		return held, err
+		all, _, failed := s.Store.Held(ctx, o)
+		return all, failed
 	})
 	return held, sure, err
 }

@@ -39,8 +39,8 @@ func newRig(log io.Writer) *rig {
 }
 
 // ask serves a request with a signature for another one.
-func (r *rig) ask(method, target, body, authorization string) *http.Response {
-	q := httptest.NewRequestWithContext(context.Background(), method, target, strings.NewReader(body))
+func (r *rig) ask(ctx context.Context, method, target, body, authorization string) *http.Response {
+	q := httptest.NewRequestWithContext(ctx, method, target, strings.NewReader(body))
 	if body == "" {
 		q.Body, q.ContentLength = http.NoBody, 0
 	}
@@ -134,7 +134,7 @@ func TestRefusals(t *testing.T) {
 				if tt.header != nil {
 					header = tt.header(header)
 				}
-				res := r.ask(cmp.Or(tt.method, method), cmp.Or(tt.target, target), tt.body, header)
+				res := r.ask(t.Context(), cmp.Or(tt.method, method), cmp.Or(tt.target, target), tt.body, header)
 				if got := refusedAs(t, res); got != tt.want {
 					t.Errorf("%q, want %q", got, tt.want)
 				}
@@ -149,7 +149,8 @@ func TestRefusals(t *testing.T) {
 // TestLargeBody sends more than it may, and does not say how much beforehand.
 func TestLargeBody(t *testing.T) {
 	t.Parallel()
-	q := httptest.NewRequest(http.MethodPost, "/edge/", strings.NewReader(strings.Repeat("x", MaxBody+1)))
+	q := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/edge/",
+		strings.NewReader(strings.Repeat("x", MaxBody+1)))
 	q.ContentLength = -1
 	if got := readBody(q, noBody); got != TooLarge {
 		t.Errorf("got %q", got)
@@ -165,29 +166,29 @@ func TestOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		header := r.key.sign(fresh(), "GET", "/edge/")
 		for range 3 {
-			if got := refusedAs(t, r.ask("GET", "/edge/", "", header)); got != "" {
+			if got := refusedAs(t, r.ask(t.Context(), "GET", "/edge/", "", header)); got != "" {
 				t.Errorf("GET again: %s", got)
 			}
 		}
 		sig := fresh()
 		sig.at = sig.at.Add(window) // of a clock that is ahead
 		header = r.key.sign(sig, "POST", "/edge/")
-		if got := refusedAs(t, r.ask("POST", "/edge/", "", header)); got != "" {
+		if got := refusedAs(t, r.ask(t.Context(), "POST", "/edge/", "", header)); got != "" {
 			t.Errorf("POST: %s", got)
 		}
 		for range 3 {
 			time.Sleep(9 * time.Second)
-			if got := refusedAs(t, r.ask("POST", "/edge/", "", header)); got != Replayed {
+			if got := refusedAs(t, r.ask(t.Context(), "POST", "/edge/", "", header)); got != Replayed {
 				t.Errorf("POST again: %q", got)
 			}
 		}
 		time.Sleep(4 * time.Second)
-		if got := refusedAs(t, r.ask("POST", "/edge/", "", header)); got != Clock {
+		if got := refusedAs(t, r.ask(t.Context(), "POST", "/edge/", "", header)); got != Clock {
 			t.Errorf("POST after 31 s: %q", got)
 		}
 		header = r.key.sign(fresh(), "POST", "/edge/")
 		time.Sleep(time.Second)
-		if got := refusedAs(t, newRig(io.Discard).ask("POST", "/edge/", "", header)); got != Replayed {
+		if got := refusedAs(t, newRig(io.Discard).ask(t.Context(), "POST", "/edge/", "", header)); got != Replayed {
 			t.Errorf("POST to a process that has just begun: %q", got)
 		}
 	})
@@ -223,7 +224,7 @@ func TestRefusalsAreLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	r := newRig(&log)
 	for range 50 {
-		_ = refusedAs(t, r.ask("GET", "/edge/", "", ""))
+		_ = refusedAs(t, r.ask(t.Context(), "GET", "/edge/", "", ""))
 	}
 	if got := strings.Count(log.String(), "\n"); got != 1 {
 		t.Errorf("%d lines:\n%s", got, log.String())
@@ -239,7 +240,7 @@ func TestAnswersAreSigned(t *testing.T) {
 		s.at = s.at.Add(-time.Hour)
 		return s
 	}()} {
-		res := r.ask("GET", helloPath, "", r.key.sign(sig, "GET", helloPath))
+		res := r.ask(t.Context(), "GET", helloPath, "", r.key.sign(sig, "GET", helloPath))
 		body, err := io.ReadAll(res.Body)
 		if err != nil {
 			t.Fatal(err)
@@ -251,7 +252,7 @@ func TestAnswersAreSigned(t *testing.T) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	res := r.ask("GET", helloPath, "", newSigner(Key{2}).sign(fresh(), "GET", helloPath))
+	res := r.ask(t.Context(), "GET", helloPath, "", newSigner(Key{2}).sign(fresh(), "GET", helloPath))
 	if res.Header.Get(answerHeader) != "" {
 		t.Error("a stranger has something signed")
 	}

@@ -136,7 +136,10 @@ func TestLargeHeaders(t *testing.T) {
 	var block bytes.Buffer
 	e := hpack.NewEncoder(&block)
 	for _, h := range [][2]string{
-		{":method", "GET"}, {":path", "/internode/hello"}, {":scheme", "http"}, {":authority", "b"},
+		{":method", "GET"},
+		{":path", "/internode/hello"},
+		{":scheme", "http"},
+		{":authority", "b"},
 		{"x", strings.Repeat("~", 15<<10)},
 		{"y", strings.Repeat("~", 2<<10)},
 	} {

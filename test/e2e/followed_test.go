@@ -134,14 +134,28 @@ func equalStatus(t *testing.T, a, b *rig.Server, path string) {
 	}
 }
 
-// equalAt holds that a path has the same bytes at two nodes, and gives them.
+// equalAt holds that a path has the same bytes at two nodes, and gives them. The first one is asked until nothing has
+// changed there meanwhile: what an encoder has sent last may be closed and stored only now.
 func equalAt(t *testing.T, a, b *rig.Server, path, encoding string) string {
 	t.Helper()
 	at, body := fetched(t, a, path, encoding)
 	there, other := fetched(t, b, path, encoding)
+	for late := time.Now().Add(patience); time.Now().Before(late); {
+		now, again := fetched(t, a, path, encoding)
+		if now == at && bytes.Equal(again, body) {
+			break
+		}
+		at, body = now, again
+		there, other = fetched(t, b, path, encoding)
+	}
 	if at != there || !bytes.Equal(body, other) {
-		t.Errorf("%s, %s: status %d and %d, %d and %d bytes\n%.600s\n%.600s",
-			path, encoding, at, there, len(body), len(other), body, other)
+		same := 0
+		for same < min(len(body), len(other)) && body[same] == other[same] {
+			same++
+		}
+		from := max(same-200, 0)
+		t.Errorf("%s, %s: status %d and %d, %d and %d bytes, equal up to %d\n%.600s\n%.600s",
+			path, encoding, at, there, len(body), len(other), same, body[from:], other[from:])
 	}
 	return string(body)
 }

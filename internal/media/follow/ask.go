@@ -47,9 +47,9 @@ func (f *Follower) ask(ctx context.Context, to Node, of wire.Of, a wire.Ask, mos
 	}
 	defer func() { _ = res.Body.Close() }() // it was only read
 	if res.StatusCode != http.StatusOK {
-		data, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxError))
-		if err != nil {
-			return response{}, silent(ctx, err)
+		data, failed := io.ReadAll(io.LimitReader(res.Body, wire.MaxError))
+		if failed != nil {
+			return response{}, silent(ctx, failed)
 		}
 		return response{}, wire.Failed(res.StatusCode, data)
 	}
@@ -69,7 +69,7 @@ func (f *Follower) ask(ctx context.Context, to Node, of wire.Of, a wire.Ask, mos
 	if _, err = io.ReadFull(res.Body, out.data); err != nil {
 		return response{}, silent(ctx, err)
 	}
-	if n, err := res.Body.Read(make([]byte, 1)); n > 0 || err != nil && err != io.EOF { //nolint:errorlint // Read's own
+	if n, err := res.Body.Read(make([]byte, 1)); n > 0 || err != nil && err != io.EOF {
 		return response{}, fault.Wrap(fault.Internal, err, "the node that has the live stream sends more than it says")
 	}
 	return out, nil

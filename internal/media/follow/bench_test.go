@@ -40,7 +40,7 @@ func beside(b *testing.B, s *studio) map[string]playback.Live {
 	b.Helper()
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{ //nolint:gosec // it serves this test
+	server := &http.Server{
 		Handler: newNode("run", s), Protocols: &protocols, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: 1000},
 	}
 	ln, err := (&net.ListenConfig{}).Listen(b.Context(), "tcp", "127.0.0.1:0")

@@ -46,7 +46,7 @@ func (c *calls[K, V]) join(life context.Context, k K, ask func(context.Context) 
 		if c.all == nil {
 			c.all = map[K]*call[V]{}
 		}
-		ctx, cancel := context.WithCancel(life)
+		ctx, cancel := context.WithCancel(life) //nolint:gosec // who waits last calls it
 		d = &call[V]{done: make(chan struct{}), cancel: cancel}
 		c.all[k] = d
 		go c.run(ctx, k, d, ask)

@@ -47,8 +47,13 @@ func all(ctx context.Context, v playback.Live) map[string]string {
 		for name, c := range clips {
 			for _, gzip := range []bool{false, true} {
 				for _, reload := range []playback.Reload{
-					{MSN: -1, Part: -1}, {MSN: -1, Part: -1, Skip: true}, {MSN: -1, Part: -1, TextHoldBack: true},
-					{MSN: 3, Part: -1}, {MSN: 4, Part: 0}, {MSN: 3, Part: 9}, {MSN: 99, Part: 1},
+					{MSN: -1, Part: -1},
+					{MSN: -1, Part: -1, Skip: true},
+					{MSN: -1, Part: -1, TextHoldBack: true},
+					{MSN: 3, Part: -1},
+					{MSN: 4, Part: 0},
+					{MSN: 3, Part: 9},
+					{MSN: 99, Part: 1},
 				} {
 					reload.Clip = c
 					t, err := v.Playlist(ctx, r, reload, gzip)

@@ -204,8 +204,10 @@ func TestLies(t *testing.T) {
 		},
 		"garbage beside a segment":  {lie(wire.Chunk, header(wire.MediaHeader, "{{")), chunk, fault.Internal},
 		"garbage beside a playlist": {lie(wire.Playlist, header(wire.ListedHeader, "")), playlist, fault.Internal},
-		"a playlist of the past": {lie(wire.Playlist, header(wire.ListedHeader, `{"At":{"Revision":1}}`)), playlist,
-			fault.Internal},
+		"a playlist of the past": {
+			lie(wire.Playlist, header(wire.ListedHeader, `{"At":{"Revision":1}}`)), playlist,
+			fault.Internal,
+		},
 		"garbage as a multivariant playlist": {lie(wire.Multivariant, replaced("[1,2")), multivariant, fault.Internal},
 		"lines in a multivariant playlist": {lie(wire.Multivariant, replaced(
 			`{"Variants":[{"URI":"v.m3u8","Codecs":["a\n#EXT-X-STREAM-INF"]}]}`)), multivariant, fault.Internal},

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -154,7 +155,7 @@ func (n *node) Earlier(_ context.Context, _ id.LiveStream, m id.Media) (playback
 func (n *node) one(is func(*studio) bool) (playback.Broadcast, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, s := range append(n.earlier[:len(n.earlier):len(n.earlier)], n.current) {
+	for _, s := range append(slices.Clip(n.earlier), n.current) {
 		if s != nil && is(s) {
 			return s.Broadcast, nil
 		}

@@ -2,6 +2,7 @@ package follow_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -82,7 +83,7 @@ func TestSlowReader(t *testing.T) {
 			t.Errorf("another node: status %d after %v", w.Code, time.Since(began))
 		}
 		close(stuck.until)
-		if broke := <-done; broke != http.ErrAbortHandler {
+		if broke, _ := (<-done).(error); !errors.Is(broke, http.ErrAbortHandler) {
 			t.Errorf("the response that nobody read ended with %v", broke)
 		}
 	})

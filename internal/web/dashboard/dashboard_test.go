@@ -81,8 +81,10 @@ func badly(live.Stream) live.Health {
 func newSite(t testing.TB, public string) *site {
 	t.Helper()
 	d := dbtest.Open(t, dbtest.SQLite(t))
-	s := &site{db: d, health: badly, nodes: func() ([]node.Node, error) { return nil, nil },
-		now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)}
+	s := &site{
+		db: d, health: badly, nodes: func() ([]node.Node, error) { return nil, nil },
+		now: time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC),
+	}
 	s.tokens = access.New(access.Options{Store: d.Access()})
 	s.sessions = access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: s.tokens})
 	s.live = live.New(live.Options{Store: d.LiveStreams()})

@@ -148,7 +148,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	switch ask.What {
+	switch ask.What { //nolint:exhaustive // the others are shown by a view
 	case wire.About:
 		about := b.About()
 		now, ended := b.Revised(ctx, ^uint64(0))

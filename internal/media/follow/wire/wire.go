@@ -115,7 +115,7 @@ func TextsOf(all []playback.TextName) string {
 	if len(all) == 0 {
 		return ""
 	}
-	data, err := json.Marshal(all)
+	data, err := json.Marshal(all) //nolint:musttag // Names reads it
 	if err != nil {
 		return "" // strings always marshal
 	}
@@ -127,7 +127,7 @@ func (a Ask) Names() (all []playback.TextName, err error) {
 	if a.Texts == "" {
 		return nil, nil
 	}
-	if err = json.Unmarshal([]byte(a.Texts), &all); err != nil || len(all) > maxTexts {
+	if err = json.Unmarshal([]byte(a.Texts), &all); err != nil || len(all) > maxTexts { //nolint:musttag // see TextsOf
 		return nil, fault.Wrap(fault.Invalid, err, "ask: texts can't be read")
 	}
 	return all, nil
@@ -135,7 +135,7 @@ func (a Ask) Names() (all []playback.TextName, err error) {
 
 // Target is the path and query of a request.
 func (a Ask) Target(of Of) string {
-	data, err := json.Marshal(a)
+	data, err := json.Marshal(a) //nolint:musttag // Parse reads it
 	if err != nil {
 		data = nil // a clip of no number: the owner refuses it
 	}

@@ -32,11 +32,11 @@ func TestAsk(t *testing.T) {
 	if err != nil || got != ask || whose != of {
 		t.Errorf("%+v of %+v, %v; want %+v", got, whose, err, ask)
 	}
-	if c, err := got.Clip.Value(); err != nil || c != clip {
-		t.Errorf("the clip: %+v, %v", c, err)
+	if c, failed := got.Clip.Value(); failed != nil || c != clip {
+		t.Errorf("the clip: %+v, %v", c, failed)
 	}
-	if names, err := got.Names(); err != nil || len(names) != 1 || names[0].Name != `a "b" & c` {
-		t.Errorf("the texts: %+v, %v", names, err)
+	if names, failed := got.Names(); failed != nil || len(names) != 1 || names[0].Name != `a "b" & c` {
+		t.Errorf("the texts: %+v, %v", names, failed)
 	}
 	for _, target := range []string{
 		"/", "/broadcasts/v2/about?ask={}", wire.Prefix + "about", wire.Prefix + "about?ask=[]", wire.Prefix + "about?ask=%zz",
