@@ -41,7 +41,7 @@ func (s *Service) Connect(ctx context.Context, n Connection, now time.Time) (Str
 			st.Generation++
 		}
 		st.State, st.Protocol, st.DisconnectedAt, st.Silent = to, n.Protocol, time.Time{}, false
-		st.Owner = n.Owner
+		st.Owner, c.Seen = n.Owner, now
 		st.targets(SourceConnected)
 		return append(events, EventConnected), nil
 	})
@@ -98,7 +98,7 @@ func (s *Service) Adopt(ctx context.Context, stream id.LiveStream, from Writer, 
 			st.targets(SourceLost)
 			events = append(events, EventDisconnected)
 		}
-		st.Owner = by
+		st.Owner, c.Seen = by, now
 		st.Generation++
 		return events, nil
 	})

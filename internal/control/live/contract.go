@@ -91,7 +91,9 @@ type Change struct {
 	Stream    Stream
 	// Dead is whose place is taken; zero: nobody's. While it lives, by the database's clock at the moment of the write,
 	// the change is fault.Conflict too.
-	Dead   Owner
+	Dead Owner
+	// Seen is when Stream.Owner, which takes the broadcast, is there, as See writes it; zero: it takes nothing.
+	Seen   time.Time
 	Events []event.Event
 	Jobs   []job.Insert
 }

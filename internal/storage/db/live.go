@@ -219,6 +219,11 @@ func (d liveStore) Save(ctx context.Context, c live.Change) error {
 		if err := t.putPlaybackIDs(ctx, c.Stream.Environment, playbackid.OfLiveStream, row.ID, c.Stream.PlaybackIDs); err != nil {
 			return err
 		}
+		if !c.Seen.IsZero() {
+			if err := see(ctx, t, c.Stream.Owner, c.Seen); err != nil {
+				return err
+			}
+		}
 		return t.tell(ctx, c.Events, c.Jobs)
 	})
 }

@@ -147,7 +147,11 @@ func (d liveStore) Reserve(ctx context.Context, o live.Owner, all []live.Reserva
 }
 
 func (d liveStore) See(ctx context.Context, o live.Owner, at time.Time) error {
-	_, err := d.write.NewRaw("INSERT INTO owners (run, node, seen_at) VALUES (?, ?, ?) "+
+	return see(ctx, d.write, o, at)
+}
+
+func see(ctx context.Context, to bun.IDB, o live.Owner, at time.Time) error {
+	_, err := to.NewRaw("INSERT INTO owners (run, node, seen_at) VALUES (?, ?, ?) "+
 		"ON CONFLICT (run) DO UPDATE SET seen_at = EXCLUDED.seen_at", o.Run, string(o.Node), millis(at)).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("note that the owner of live streams is there: %w", err)

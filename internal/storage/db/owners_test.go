@@ -87,6 +87,19 @@ func TestTakeFromTheDead(t *testing.T) {
 	}
 }
 
+// TestTakingIsASign: who takes a broadcast is there in the same moment, also if it dies before it can say so again.
+func TestTakingIsASign(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		store, s := d.LiveStreams(), led(t, d, "a", here())
+		must(t, store.Save(t.Context(), live.Change{From: s.State, FromEpoch: s.Epoch, Stream: s, Seen: at(7)}))
+		if got, err := store.Standing(t.Context(), here(), here()); err != nil || !got.Seen.Equal(at(7)) {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
+}
+
 // TestOwnRunLives: nobody is dead for itself, on either database.
 func TestOwnRunLives(t *testing.T) {
 	t.Parallel()

@@ -164,7 +164,7 @@ func Parse(u *url.URL) (a Ask, of Of, err error) {
 		Stream: id.LiveStream(q.Get("stream")), Media: id.Media(q.Get("media")), Asset: id.Asset(q.Get("asset")),
 		Edition: q.Get("edition"),
 	}
-	if err = json.Unmarshal([]byte(q.Get("ask")), &a); err != nil {
+	if err = json.Unmarshal([]byte(q.Get("ask")), &a); err != nil { //nolint:musttag // see Target
 		return a, of, fault.Wrap(fault.Invalid, err, "ask: can't be read")
 	}
 	a.What = What(what)
