@@ -68,7 +68,9 @@ func listings(t *testing.T, s *stage) func(t *testing.T, when, want string) {
 				t.Fatal(err)
 			}
 			req.SetBasicAuth(token[1], token[2])
-			var all struct{ Data []json.RawMessage }
+			var all struct {
+				Data []json.RawMessage `json:"data"`
+			}
 			if err := json.Unmarshal(body(t, http.DefaultClient, req), &all); err != nil {
 				t.Fatal(err)
 			}
@@ -114,8 +116,9 @@ var (
 func listedNode(t *testing.T, line []byte) string {
 	t.Helper()
 	var n struct {
-		Name, Status string
-		Streams      json.Number `json:"live_streams"`
+		Name    string      `json:"name"`
+		Status  string      `json:"status"`
+		Streams json.Number `json:"live_streams"`
 	}
 	if err := json.Unmarshal(line, &n); err != nil {
 		t.Fatalf("%s: %v", line, err)
