@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"net/http/httptest"
 	"slices"
 	"sync"
@@ -28,7 +29,13 @@ import (
 	"millrace/internal/media/window"
 )
 
-func TestMain(m *testing.M) { leaktest.Main(m) }
+func TestMain(m *testing.M) {
+	if at := os.Getenv(followsAt); at != "" {
+		followers(at)
+		return
+	}
+	leaktest.Main(m)
+}
 
 const (
 	stream = id.LiveStream("stream00000001")
@@ -60,6 +67,7 @@ type studio struct {
 
 	msn, part int
 	open      map[string][]byte // what the open segments of renditions have
+	filler    string            // what each part has besides its name
 }
 
 func newStudio(low bool, generation int64) *studio {
@@ -101,7 +109,7 @@ func (s *studio) publish(parts int) {
 			if s.part == 0 {
 				s.open[r] = nil
 			}
-			s.open[r] = fmt.Appendf(s.open[r], "%s %d %d.", r, s.msn, s.part)
+			s.open[r] = fmt.Appendf(s.open[r], "%s %d %d.%s", r, s.msn, s.part, s.filler)
 			s.Edge.Part(r, s.open[r], 45000, s.part == 0)
 		}
 		if s.part++; s.part == 4 {
