@@ -41,11 +41,11 @@ var creating = []string{ //nolint:gochecknoglobals // a table
 //nolint:gochecknoglobals // a table
 var accessOptions = []option{
 	{
-		name: "create", help: "Make the SQLite database too, if there is none yet.", commands: creating,
+		name: "create", help: "Create the SQLite database if it doesn't exist yet.", commands: creating,
 		apply: func(c *Command, s string) error { return isSwitch(s, &c.Access.Create) },
 	},
 	{
-		name: "environment", word: "id", help: "ID of the environment; the default one unless given, of audit all of them.", commands: ofEnvironment,
+		name: "environment", word: "id", help: "ID of the environment. Default: the default environment; for audit, all of them.", commands: ofEnvironment,
 		apply: func(c *Command, s string) error { c.Access.Environment = s; return nil },
 	},
 	{

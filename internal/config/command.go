@@ -140,7 +140,7 @@ var options = slices.Concat(commonOptions, eventOptions, signOptions, accessOpti
 //nolint:gochecknoglobals // a table
 var commonOptions = []option{
 	{
-		name: "name", word: "text", help: "What it is for; it is shown in lists.", commands: []string{TokenCreate, DRMCreate},
+		name: "name", word: "text", help: "What it is for; shown in lists.", commands: []string{TokenCreate, DRMCreate},
 		apply: func(c *Command, s string) error {
 			if len(s) > 255 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
 				return errors.New("is not a name: use at most 255 bytes without control characters")
@@ -177,7 +177,7 @@ var commonOptions = []option{
 		},
 	},
 	{
-		name: "title", word: "text", help: "Title of the asset, for one file. The name of the file unless given.",
+		name: "title", word: "text", help: "Title of the asset; only with a single file. Default: the file's name.",
 		commands: []string{Upload},
 		apply: func(c *Command, s string) error {
 			if s == "" || utf8.RuneCountInString(s) > maxTitle || !utf8.ValidString(s) {
@@ -208,86 +208,86 @@ type command struct {
 
 //nolint:gochecknoglobals // a table
 var commands = []command{
-	{name: Serve, summary: "run the service", text: "Runs API, ingest, playback and workers in one process until Ctrl-C or SIGTERM. A second Ctrl-C ends it at once."},
-	{name: Demo, summary: "run the service with a test encoder and print what to look at", text: "Starts the service, streams a generated picture into it with ffmpeg, turns the stream into a recording with subtitles and a second audio track, and keeps serving until Ctrl-C.\nWithout --data-dir everything is kept in a temporary folder and removed at the end. Taken ports are replaced by free ones."},
-	{name: Doctor, summary: "check ffmpeg, ports, database, storage, clock and disk", text: "Checks what the service needs with the settings it would run with, and says how to mend what is wrong. Exit code 1 when something is."},
-	{name: TokenCreate, summary: "make an access token and print its secret once", text: "Makes an access token for the API. The secret is printed once and cannot be shown again. Without --permission it may do everything in its environment."},
+	{name: Serve, summary: "run the service", text: "Runs the API, ingest, playback and workers in one process until Ctrl-C or SIGTERM. A second Ctrl-C stops it at once."},
+	{name: Demo, summary: "run the service with a test encoder and print its URLs", text: "Starts the service, streams a generated picture into it with ffmpeg, turns the stream into a recording with subtitles and a second audio track, and keeps serving until Ctrl-C.\nWithout --data-dir everything is kept in a temporary folder and removed at the end. Ports in use are replaced by free ones."},
+	{name: Doctor, summary: "check ffmpeg, ports, database, storage, clock and disk", text: "Checks everything the service needs, with the settings it would run with, and says how to fix what is wrong. Exit code 1 if anything is."},
+	{name: TokenCreate, summary: "create an access token and print its secret once", text: "Creates an access token for the API. The secret is printed once and can't be shown again. Without --permission the token may do everything in its environment."},
 	{name: TokenList, summary: "list the access tokens", text: "Lists the access tokens, without their secrets."},
-	{name: TokenRevoke, summary: "revoke an access token", text: "Revokes an access token. Requests that carry it are refused from then on, within seconds.", operands: []string{"TOKEN-ID"}},
-	{name: KeyCreate, summary: "make a key that signs tokens of viewers and print it once", text: "Makes a signing key, with which tokens for playback IDs with the policy signed are signed. Its private half is printed once and cannot be shown again."},
+	{name: TokenRevoke, summary: "revoke an access token", text: "Revokes an access token. Requests with it are refused within seconds.", operands: []string{"TOKEN-ID"}},
+	{name: KeyCreate, summary: "create a key for signing viewers' tokens and print it once", text: "Creates a key for signing the tokens of playback IDs with the policy signed. The private key is printed once and can't be shown again."},
 	{name: KeyList, summary: "list the signing keys", text: "Lists the signing keys, newest first."},
 	{
 		name: KeyDelete, summary: "delete a signing key", operands: []string{"KEY-ID"},
 		text: "Deletes a signing key. What it has signed is refused from then on, at once on every node; on SQLite, by a service " +
 			"that runs, within two seconds.",
 	},
-	{name: TokenSign, summary: "sign a token for a viewer", text: "Signs a token for a playback ID with the policy signed, and prints it: players send it as ?token=. It needs no running service and no settings.", noSettings: true},
+	{name: TokenSign, summary: "sign a token for a viewer", text: "Signs a token for a playback ID with the policy signed and prints it; players send it as ?token=. Needs no running service and no settings.", noSettings: true},
 	{
-		name: SetQuality, summary: "set the video quality that is used when none is asked for",
+		name: SetQuality, summary: "set the default video quality",
 		operands: []string{"QUALITY"}, choices: []string{"basic", "plus", "premium", "default"},
-		text: "Sets the video_quality of assets and live streams that are made without one: basic, plus or premium " +
-			"(basic counts as plus live), or default for the service's own: basic on demand, plus live. It holds " +
-			"within seconds, for what is made from then on.",
+		text: "Sets the video_quality of assets and live streams created without one: basic, plus or premium " +
+			"(for live streams basic means plus), or default for the service's own: basic on demand, plus live. " +
+			"Takes effect within seconds, for new assets and live streams.",
 	},
-	{name: SetCaptions, summary: "set which engine recognises which language", text: "Sets which engine recognises speech in the environment, as pairs of a language, or * for all others, and an engine: en=pocketsphinx,*=openai. none switches a language off; default gives it back to the service (--speech-engines). millrace doctor says which engines there are. It holds for broadcasts and tracks that begin from then on.", operands: []string{"RULES"}},
+	{name: SetCaptions, summary: "set the speech recognition engine of each language", text: "Sets the environment's speech recognition engines, as pairs of a language (* for all others) and an engine: en=pocketsphinx,*=openai. none turns a language off; default restores the service's own setting (--speech-engines). millrace doctor lists the engines. Takes effect for new broadcasts and tracks.", operands: []string{"RULES"}},
 	{
 		name: SetLiveRungs, summary: "set when lower renditions of live streams are encoded",
 		operands: []string{"POLICY"}, choices: []string{"on_demand", "always", "off", "default"},
-		text: "Sets when the lower renditions of the environment's live streams are encoded: on_demand while somebody " +
-			"watches them, always, or off; or default for the service's own (--live-rungs). It holds for broadcasts " +
-			"that begin from then on.",
+		text: "Sets when the lower renditions of the environment's live streams are encoded: on_demand (while " +
+			"somebody watches them), always or off; default restores the service's own setting (--live-rungs). " +
+			"Takes effect for new broadcasts.",
 	},
-	{name: EnvironmentCreate, summary: "make an environment", text: "Makes an environment and prints its ID. What belongs to it is seen with its tokens only.", operands: []string{"NAME"}},
+	{name: EnvironmentCreate, summary: "create an environment", text: "Creates an environment and prints its ID. Only its own tokens can see what belongs to it.", operands: []string{"NAME"}},
 	{name: EnvironmentList, summary: "list the environments", text: "Lists the environments, oldest first."},
 	{name: EnvironmentRename, summary: "rename an environment", text: "Changes the name of an environment.", operands: []string{"ENVIRONMENT-ID", "NAME"}},
 	{
 		name: SetFrameAncestors, summary: "set which sites may embed players",
-		text: "Sets which origins may show the environment's /watch and /embed pages in a frame: all (the default), " +
-			"none, or a list such as https://example.com,https://*.example.com. It holds within seconds.",
+		text: "Sets which origins may embed the environment's /watch and /embed pages in a frame: all (the " +
+			"default), none, or a list such as https://example.com,https://*.example.com. Takes effect within " +
+			"seconds.",
 		operands: []string{"ORIGINS"},
 	},
-	{name: Audit, summary: "list who changed what", text: "Lists changes over the API and by commands, newest first: when, who, from where, what. It reads the database, whether the service runs or not."},
+	{name: Audit, summary: "list the audit log", text: "Lists changes made through the API and by commands, newest first: when, who, from where and what. Reads the database directly; the service need not run."},
 	{
-		name: Nodes, summary: "list the nodes and how busy they are",
-		text: "Lists the processes of the service on the database by name: whether they are alive, their version and " +
-			"roles, the URL at which other nodes reach them, the live streams broadcast from them, their viewers, " +
-			"the " +
-			"load of their machine per processor, and when they were last heard of. One that is gone is listed for a " +
-			"day. It reads the database, whether the service runs or not.",
+		name: Nodes, summary: "list the nodes and their load",
+		text: "Lists the nodes that share the database, by name: status, version, roles, the URL where other " +
+			"nodes reach them, live streams, viewers, load per processor, and when they were last seen. A node " +
+			"that has gone is listed for another day. Reads the database directly; the service need not run.",
 	},
 	{
-		name: DashboardLink, summary: "make a link that sets the password of the dashboard",
-		text: "Prints a link to the dashboard of the service, on which its password is set, for the first time or again; " +
-			"that ends all sessions of the old one. The link works once, within an hour. It is made in the database, " +
-			"whether the service runs or not, and begins with --public-url.",
+		name: DashboardLink, summary: "create a link for setting the dashboard's password",
+		text: "Prints a link to the dashboard where its password can be set, for the first time or again; a new " +
+			"password ends all sessions. The link works once, within an hour, and starts with --public-url. " +
+			"Writes to the database directly; the service need not run.",
 	},
 	{
-		name: Upload, summary: "send files to a running service and make assets of them", operands: []string{"FILE…"},
-		text: "Creates a direct upload for each file, sends one after the other, and prints the IDs of each asset and of its " +
-			"playback ID. A lost connection is waited for. After Ctrl-C, or when the process has ended in any other way, the same " +
-			"command goes on where it stopped, for a day: what is unfinished is remembered in $XDG_STATE_HOME/millrace/uploads, or " +
-			"~/.local/state/millrace/uploads. It needs an access token, MILLRACE_TOKEN_ID and MILLRACE_TOKEN_SECRET in the " +
-			"environment, and reaches the service at --public-url. Exit code 130 after Ctrl-C.",
+		name: Upload, summary: "upload files to a running service as assets", operands: []string{"FILE…"},
+		text: "Creates a direct upload for each file, sends them one after the other, and prints each asset's ID " +
+			"and playback ID. Lost connections are retried. If the command is interrupted in any way, running it " +
+			"again within a day resumes where it stopped: unfinished uploads are remembered in " +
+			"$XDG_STATE_HOME/millrace/uploads, or ~/.local/state/millrace/uploads. Needs an access token in " +
+			"MILLRACE_TOKEN_ID and MILLRACE_TOKEN_SECRET, and reaches the service at --public-url. Exit code 130 " +
+			"after Ctrl-C.",
 	},
-	{name: EventsTail, summary: "print events as they happen", text: "Prints what happens to live streams, assets and everything else, a line for each event, until Ctrl-C. With --json each line is the event as webhooks get it, without stream keys. It reads the database, whether the service runs or not."},
-	{name: WebhookCreate, summary: "have events sent to an address", text: "Has what happens from now on sent to an http or https URL, and prints the secret that deliveries are signed with, which cannot be shown again.", operands: []string{"ADDRESS"}},
+	{name: EventsTail, summary: "print events as they happen", text: "Prints one line per event, of live streams, assets and everything else, until Ctrl-C. With --json each line is the event as webhooks get it, without stream keys. Reads the database directly; the service need not run."},
+	{name: WebhookCreate, summary: "create a webhook", text: "Creates a webhook, which sends events from now on to an http or https URL, and prints its signing secret, which can't be shown again.", operands: []string{"ADDRESS"}},
 	{name: WebhookList, summary: "list the webhooks", text: "Lists the webhooks, without their secrets."},
-	{name: WebhookEnable, summary: "send events to a webhook again", text: "Has what happens from now on sent to a webhook that was disabled. What it missed can be replayed.", operands: []string{"WEBHOOK-ID"}},
-	{name: WebhookDisable, summary: "send nothing to a webhook", text: "Sends nothing to a webhook until it is enabled.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookEnable, summary: "redeliver events to a webhook", text: "Sends events from now on to a disabled webhook again. Events it missed can be replayed.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookDisable, summary: "disable a webhook", text: "Stops sending events to a webhook until it is enabled.", operands: []string{"WEBHOOK-ID"}},
 	{name: WebhookDelete, summary: "delete a webhook", text: "Deletes a webhook.", operands: []string{"WEBHOOK-ID"}},
-	{name: WebhookRotate, summary: "make a new signing secret for a webhook", text: "Makes a new signing secret and prints it, this once. Deliveries are signed with the old one too for 24 hours.", operands: []string{"WEBHOOK-ID"}},
-	{name: WebhookTest, summary: "send a test event to a webhook", text: "Has the event system.webhook.test sent to a webhook; millrace webhook deliveries shows what came of it. The service has to run.", operands: []string{"WEBHOOK-ID"}},
-	{name: WebhookDeliveries, summary: "list what was sent to a webhook", text: "Lists the last 100 events that a webhook was sent, newest first, with the last attempt of each and what those that wait are waiting for.", operands: []string{"WEBHOOK-ID"}},
-	{name: WebhookReplay, summary: "send events to a webhook again", text: "Has one event, or all since a time, sent to a webhook again, whether they had been delivered or not. With --failed it is those that were given up, and nothing else.", operands: []string{"WEBHOOK-ID"}},
-	{name: WebhookRetry, summary: "send now what waits for a webhook", text: "Makes the next attempt of everything now that waits for its time after a failed one, at most 100,000 events at once. Events that wait for an earlier one of the same object follow it as ever. The service has to run.", operands: []string{"WEBHOOK-ID"}},
-	{name: WebhookSkip, summary: "skip an event that waits for a webhook", text: "Has one event that waits not sent to a webhook, so that the next one of the same object is sent. It can be replayed; then it comes behind those.", operands: []string{"WEBHOOK-ID", "EVENT-ID"}},
-	{name: DRMCreate, summary: "make a DRM configuration for playback IDs with the policy drm", text: "Makes a DRM configuration and prints its ID, which playback IDs with the policy drm name as drm_configuration_id. How it encrypts can't be changed afterwards."},
+	{name: WebhookRotate, summary: "rotate the signing secret of a webhook", text: "Creates a new signing secret and prints it once. For 24 hours deliveries are signed with the old one as well.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookTest, summary: "send a test event to a webhook", text: "Sends the event system.webhook.test to a webhook; millrace webhook deliveries shows the result. The service must be running.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookDeliveries, summary: "list a webhook's deliveries", text: "Lists the last 100 events sent to a webhook, newest first, each with its last attempt and, if it is waiting, why.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookReplay, summary: "redeliver events to a webhook", text: "Sends one event, or all events since a time, to a webhook again, delivered before or not. With --failed only those that were given up.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookRetry, summary: "retry a webhook's waiting deliveries now", text: "Retries at once all deliveries that wait for their next attempt, at most 100,000. Events that wait for an earlier event of the same object still follow it. The service must be running.", operands: []string{"WEBHOOK-ID"}},
+	{name: WebhookSkip, summary: "skip a webhook's waiting event", text: "Skips a waiting event, so that the next event of the same object is sent. It can be replayed later, and then arrives after those.", operands: []string{"WEBHOOK-ID", "EVENT-ID"}},
+	{name: DRMCreate, summary: "create a DRM configuration for playback IDs with the policy drm", text: "Creates a DRM configuration and prints its ID, which playback IDs with the policy drm refer to as drm_configuration_id. Its encryption can't be changed later."},
 	{name: DRMList, summary: "list the DRM configurations", text: "Lists the DRM configurations, newest first, without their secrets."},
-	{name: DRMVendors, summary: "replace the licence servers and the key provider of a DRM configuration", text: "Replaces the licence servers and the key provider of a DRM configuration by those of a YAML file, whose form is in docs/drm-vendors.md. It holds within seconds. Keys that are made already stay as they are.", operands: []string{"DRM-CONFIGURATION-ID", "FILE"}},
-	{name: DRMDelete, summary: "delete a DRM configuration", text: "Deletes a DRM configuration that no playback ID names any more, and its content keys.", operands: []string{"DRM-CONFIGURATION-ID"}},
-	{name: MasterKeyFingerprint, summary: "show the fingerprints of the master key of the database and of this machine's", text: "Shows the fingerprint of the master key that the database's secrets are encrypted under, and of the one that the settings name. Exit code 1 when they differ."},
-	{name: MasterKeyRotate, summary: "make a new master key", text: "Makes a new master key, or takes the one in --new-key-file, and has the database know that one alone. What is encrypted stays as it is. Processes that run go on; give each of them the new key before it is started again."},
-	{name: Check, summary: "check the settings and say where each value comes from", text: "Reads flags, environment and file as serve would, and prints each value with its origin. Secrets are masked."},
+	{name: DRMVendors, summary: "replace the licence servers and the key provider of a DRM configuration", text: "Replaces the licence servers and the key provider of a DRM configuration with those in a YAML file (format: docs/drm-vendors.md). Takes effect within seconds. Existing keys are kept.", operands: []string{"DRM-CONFIGURATION-ID", "FILE"}},
+	{name: DRMDelete, summary: "delete a DRM configuration", text: "Deletes a DRM configuration that no playback ID refers to any more, and its content keys.", operands: []string{"DRM-CONFIGURATION-ID"}},
+	{name: MasterKeyFingerprint, summary: "compare the master keys of the database and of this machine", text: "Shows the fingerprint of the master key that encrypts the database's secrets, and of the one in the settings. Exit code 1 if they differ."},
+	{name: MasterKeyRotate, summary: "rotate the master key", text: "Creates a new master key, or takes the one in --new-key-file, and makes it the only one that opens the database. Encrypted data stays as it is. Running processes continue; give each of them the new key before it is restarted."},
+	{name: Check, summary: "check the settings and show where each value comes from", text: "Reads flags, environment and file as serve does, and prints each value with its origin. Secrets are masked."},
 	{name: Version, summary: "print the version", text: "Prints the version.", noSettings: true},
 	{name: Help, summary: "explain a command", text: "Explains a command: millrace help serve.", noSettings: true},
 }

@@ -25,7 +25,7 @@ func on(field func(*Command) *bool) func(*Command, string) error {
 //nolint:gochecknoglobals // a table
 var drmOptions = []option{
 	{
-		name: "scheme", word: "word", def: "cbcs", help: "How media is encrypted: cbcs, which all players take, or cenc, for old ones.", commands: []string{DRMCreate},
+		name: "scheme", word: "word", def: "cbcs", help: "Encryption scheme: cbcs, which all current players support, or cenc for old ones.", commands: []string{DRMCreate},
 		apply: func(c *Command, s string) error {
 			if s != "cbcs" && s != "cenc" {
 				return errors.New("is neither cbcs nor cenc")
@@ -35,31 +35,31 @@ var drmOptions = []option{
 		},
 	},
 	{
-		name: "encrypt-audio", help: "Encrypt audio too, with a key of its own.", commands: []string{DRMCreate},
+		name: "encrypt-audio", help: "Encrypt audio too, with its own key.", commands: []string{DRMCreate},
 		apply: on(func(c *Command) *bool { return &c.DRM.EncryptAudio }),
 	},
 	{
-		name: "keys-by-class", help: "A key for each of SD, HD and UHD, so that licences can differ; else one for all video.", commands: []string{DRMCreate},
+		name: "keys-by-class", help: "Use separate keys for SD, HD and UHD, so that licences can differ. Default: one key for all video.", commands: []string{DRMCreate},
 		apply: on(func(c *Command) *bool { return &c.DRM.KeysByClass }),
 	},
 	{
 		name: "encrypted-only", commands: []string{DRMCreate},
-		help:  "Refuse what would give the media in clear: other policies than drm, clips with such, and masters.",
+		help:  "Refuse everything that would expose the media unencrypted: policies other than drm, clips with them, and masters.",
 		apply: on(func(c *Command) *bool { return &c.DRM.EncryptedOnly }),
 	},
 	{
-		name: "rotation", word: "duration", help: "Change the keys of live streams so often, such as 1h; 5m at least. Not given: never.", commands: []string{DRMCreate},
+		name: "rotation", word: "duration", help: "Key rotation interval of live streams, such as 1h; at least 5m. Default: never.", commands: []string{DRMCreate},
 		apply: func(c *Command, s string) (err error) {
 			c.DRM.Rotation, err = parseDuration(s)
 			return err
 		},
 	},
 	{
-		name: "clear-key", help: "Give out keys with the built-in W3C ClearKey licence server, which needs no vendor. It hides keys from nobody who may play.", commands: []string{DRMCreate},
+		name: "clear-key", help: "Serve keys with the built-in W3C ClearKey licence server, which needs no vendor but hides the keys from nobody who may play.", commands: []string{DRMCreate},
 		apply: on(func(c *Command) *bool { return &c.DRM.ClearKey }),
 	},
 	{
-		name: "vendors-file", word: "path", help: "YAML file with licence servers of Widevine, PlayReady and FairPlay, and a key provider; its form is in docs/drm-vendors.md.", commands: []string{DRMCreate},
+		name: "vendors-file", word: "path", help: "YAML file with the licence servers of Widevine, PlayReady and FairPlay and a key provider (format: docs/drm-vendors.md).", commands: []string{DRMCreate},
 		apply: func(c *Command, s string) error { c.DRM.VendorsFile = s; return nil },
 	},
 	{

@@ -18,7 +18,7 @@ var eventOptions = []option{
 		},
 	},
 	{
-		name: "since", word: "time", help: "All from this time on, such as 2026-01-02T15:04:05Z.", commands: []string{WebhookReplay, Audit},
+		name: "since", word: "time", help: "All events from this time on, such as 2026-01-02T15:04:05Z.", commands: []string{WebhookReplay, Audit},
 		apply: func(c *Command, s string) (err error) {
 			if c.Replay.Since, err = time.Parse(time.RFC3339, s); err != nil {
 				return errors.New("is not a time such as 2026-01-02T15:04:05Z")
@@ -27,14 +27,14 @@ var eventOptions = []option{
 		},
 	},
 	{
-		name: "event", word: "id", help: "The event with this ID alone.", commands: []string{WebhookReplay},
+		name: "event", word: "id", help: "Only the event with this ID.", commands: []string{WebhookReplay},
 		apply: func(c *Command, s string) error {
 			c.Replay.Event = s
 			return nil
 		},
 	},
 	{
-		name: "failed", help: "Only what failed; without --since all of it that is kept.", commands: []string{WebhookReplay},
+		name: "failed", help: "Only failed deliveries; without --since all that are kept.", commands: []string{WebhookReplay},
 		apply: func(c *Command, s string) error { return isSwitch(s, &c.Replay.Failed) },
 	},
 	{

@@ -16,8 +16,7 @@ func overview() string {
 	b.WriteString("Millrace is a self-hosted live and on-demand video service.\n\nUsage: millrace COMMAND [flags]\n\nCommands:\n")
 	list(&b, commands)
 	b.WriteString("\nmillrace COMMAND --help explains a command; millrace serve --help lists every setting.\n")
-	b.WriteString("Exit codes: 0 done, 1 it did not work, 2 the command line or the configuration is wrong, " +
-		"130 interrupted.")
+	b.WriteString("Exit codes: 0 success, 1 failure, 2 invalid command line or configuration, 130 interrupted.")
 	return b.String()
 }
 
@@ -70,7 +69,7 @@ func commandHelp(c command) string {
 	case c.name == Serve:
 		b.WriteString(settingsHelp())
 	default:
-		b.WriteString("\nIt takes the settings of serve too, from flags, environment and file: millrace serve --help.\n")
+		b.WriteString("\nAlso takes the settings of serve, from flags, environment and file: millrace serve --help.\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -92,10 +91,10 @@ func settingsHelp() string {
 		}
 		fmt.Fprintf(&others, "  %s\n        %s\n        Default: %s\n", name, s.Help, s.DefaultText())
 	}
-	return "\nSettings:\n  --config path\n        YAML file with settings, one name: value on a line. Also " + envFile + ".\n        Default: none\n" + flags.String() +
-		"\nIn the environment only, because process lists show flags:\n" + others.String() +
-		"\nEach flag is also a name in the environment (--http-addr is MILLRACE_HTTP_ADDR) and a key of the\n" +
-		"YAML file (http-addr: \":8080\"). A flag wins over the environment, that over the file.\n"
+	return "\nSettings:\n  --config path\n        YAML file with settings, one name: value pair per line. Also " + envFile + ".\n        Default: none\n" + flags.String() +
+		"\nEnvironment or file only, because process lists show flags:\n" + others.String() +
+		"\nEach flag is also an environment variable (--http-addr is MILLRACE_HTTP_ADDR) and a key in the\n" +
+		"YAML file (http-addr: \":8080\"). Flags override the environment, which overrides the file.\n"
 }
 
 // Markdown is the table of settings as it stands in the README.

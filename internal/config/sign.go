@@ -18,7 +18,7 @@ var signOptions = []option{
 		apply: func(c *Command, s string) error { c.Sign.Key = s; return nil },
 	},
 	{
-		name: "private-key-file", word: "path", help: "File with the private half of the signing key: its PEM, or the base64 of it as the service shows it. Required.",
+		name: "private-key-file", word: "path", help: "File with the signing key's private key: PEM, or base64 of it as printed by the service. Required.",
 		commands: []string{TokenSign},
 		apply:    func(c *Command, s string) error { c.Sign.KeyFile = s; return nil },
 	},
@@ -37,14 +37,14 @@ var signOptions = []option{
 		},
 	},
 	{
-		name: "expiry", word: "duration", def: "7d", help: "How long it is good for, such as 90m, 12h or 7d.", commands: []string{TokenSign},
+		name: "expiry", word: "duration", def: "7d", help: "How long the token is valid, such as 90m, 12h or 7d.", commands: []string{TokenSign},
 		apply: func(c *Command, s string) (err error) {
 			c.Sign.Expiry, err = parseDays(s)
 			return err
 		},
 	},
 	{
-		name: "param", word: "name=value", help: "A further claim, such as width=640 or playback_restriction_id=…; may be repeated.", commands: []string{TokenSign},
+		name: "param", word: "name=value", help: "An additional claim, such as width=640 or playback_restriction_id=…; may be repeated.", commands: []string{TokenSign},
 		apply: func(c *Command, s string) error {
 			name, value, ok := strings.Cut(s, "=")
 			if !ok || name == "" {

@@ -38,7 +38,7 @@ func (o Options) Check(l *fault.List, path string, use Use) {
 	o.checkFiles(l, path)
 	o.checkInputs(l, path, use)
 	if o.GenerateShots {
-		l.AddAbsent("%s must be false or left out: this version does not look for shots", field.Join(path, "generate_shots"))
+		l.AddAbsent("%s must be false or left out: this version does not detect shots", field.Join(path, "generate_shots"))
 	}
 	if o.MasterAccess != "" {
 		CheckMaster(l, field.Join(path, "master_access"), o.MasterAccess)

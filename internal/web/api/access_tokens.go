@@ -24,38 +24,38 @@ type AccessTokenRef struct {
 
 // AccessToken is an access token as it is shown.
 type AccessToken struct {
-	ID          string   `json:"id" doc:"The user name of HTTP Basic." example:"8d1f0c1e-0000-4000-8000-000000000001"`
+	ID          string   `json:"id" doc:"The user name for HTTP Basic authentication." example:"8d1f0c1e-0000-4000-8000-000000000001"`
 	Name        string   `json:"name" example:"upload page"`
 	Permissions []string `json:"permissions" example:"[\"video:read\",\"video:write\"]"`
 	CreatedAt   string   `json:"created_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
 	ExpiresAt   string   `json:"expires_at,omitempty" doc:"Seconds since the Unix epoch; absent when it does not expire." example:"1641405152"`
-	LastUsedAt  string   `json:"last_used_at,omitempty" doc:"Seconds since the Unix epoch, exact to about a minute; absent when it was never used." example:"1609955552"`
-	Secret      string   `json:"secret,omitempty" doc:"The password of HTTP Basic. When the token is made, and never again."`
+	LastUsedAt  string   `json:"last_used_at,omitempty" doc:"Seconds since the Unix epoch, accurate to about a minute; absent if it was never used." example:"1609955552"`
+	Secret      string   `json:"secret,omitempty" doc:"The password for HTTP Basic authentication. Only in the response that creates the token."`
 }
 
 // AccessTokenCreate asks for an access token.
 type AccessTokenCreate struct {
-	Name        string   `json:"name,omitempty" doc:"What the token is for, in at most 255 characters." example:"upload page"`
-	Permissions []string `json:"permissions,omitempty" doc:"Some of video:read, video:write, data:read, data:write, system:read and system:write; those of the token that asks unless given." example:"[\"video:read\",\"video:write\"]"`
-	ExpiresAt   string   `json:"expires_at,omitempty" doc:"When it expires: RFC 3339, or seconds since the Unix epoch. Never unless given." example:"2027-01-01T00:00:00Z"`
+	Name        string   `json:"name,omitempty" doc:"What the token is for; at most 255 characters." example:"upload page"`
+	Permissions []string `json:"permissions,omitempty" doc:"Any of video:read, video:write, data:read, data:write, system:read and system:write. Default: those of the calling token." example:"[\"video:read\",\"video:write\"]"`
+	ExpiresAt   string   `json:"expires_at,omitempty" doc:"When it expires: RFC 3339, or seconds since the Unix epoch. Default: never." example:"2027-01-01T00:00:00Z"`
 }
 
 func (s *server) routeAccessTokens() {
 	handle(s, route{
 		method: http.MethodPost, path: tokenPath, id: "create-access-token", tag: tokenTag, status: http.StatusCreated, permission: systemWrite,
 		summary: "Create an access token",
-		text:    "It belongs to the environment of the token that asks, which can give no permission that it does not have. The secret is shown this once.",
+		text:    "Created in the environment of the calling token, with at most that token's permissions. The secret is shown only in this response.",
 	}, s.createAccessToken)
 	handle(s, route{
 		method: http.MethodGet, path: tokenPath, id: "list-access-tokens", tag: tokenTag, permission: systemRead, summary: "List access tokens",
-		text: "Newest first, without those that are revoked.",
+		text: "Newest first. Revoked tokens are left out.",
 	}, s.listAccessTokens)
 	handle(s, route{
 		method: http.MethodGet, path: tokenItem, id: "get-access-token", tag: tokenTag, permission: systemRead, summary: "Retrieve an access token",
 	}, s.getAccessToken)
 	handle(s, route{
 		method: http.MethodDelete, path: tokenItem, id: "delete-access-token", tag: tokenTag, status: http.StatusNoContent, permission: systemWrite,
-		summary: "Revoke an access token", text: "Requests that carry it are refused from then on, within five seconds on every node.",
+		summary: "Revoke an access token", text: "Requests with it are refused from now on; every node follows within five seconds.",
 	}, s.deleteAccessToken)
 }
 

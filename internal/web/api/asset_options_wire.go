@@ -53,7 +53,7 @@ type OverlaySettings struct {
 
 // InputSettings is one input file, or a clip of an asset.
 type InputSettings struct {
-	URL                string                       `json:"url,omitempty" doc:"http or https; for a clip svc://assets/{asset_id} or mux://assets/{asset_id}."`
+	URL                string                       `json:"url,omitempty" doc:"An http or https URL; for a clip, svc://assets/{asset_id} or mux://assets/{asset_id}."`
 	Type               string                       `json:"type,omitempty" enum:"video,audio,text"`
 	TextType           string                       `json:"text_type,omitempty" enum:"subtitles"`
 	LanguageCode       string                       `json:"language_code,omitempty" doc:"BCP 47."`
@@ -61,10 +61,10 @@ type InputSettings struct {
 	ClosedCaptions     bool                         `json:"closed_captions,omitempty"`
 	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255"`
 	StartTime          *float64                     `json:"start_time,omitempty" doc:"Seconds; clips only."`
-	EndTime            *float64                     `json:"end_time,omitempty" doc:"Seconds; clips only. At most a second past the source's end."`
+	EndTime            *float64                     `json:"end_time,omitempty" doc:"Seconds; clips only. At most one second after the end of the source."`
 	OverlaySettings    *OverlaySettings             `json:"overlay_settings,omitempty"`
 	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty" doc:"First input only."`
-	EmbeddedSubtitles  OneOrMany[EmbeddedSubtitle]  `json:"embedded_subtitles,omitempty" doc:"First input only: make text tracks of the CEA-608 captions in its video; at most one for each channel."`
+	EmbeddedSubtitles  OneOrMany[EmbeddedSubtitle]  `json:"embedded_subtitles,omitempty" doc:"First input only: make text tracks from the CEA-608 captions in its video; at most one per channel."`
 }
 
 // InputOrURL is an input, for which its URL may stand.
@@ -97,25 +97,25 @@ func (MP4Support) Schema(huma.Registry) *huma.Schema {
 
 // AssetSettings are the settings of an asset besides its inputs and policies, the same in requests and responses.
 type AssetSettings struct {
-	Advanced         []PlaybackIDCreate      `json:"advanced_playback_policies,omitempty" doc:"Instead of playback_policies, for the policy drm."`
-	Passthrough      string                  `json:"passthrough,omitempty" maxLength:"255" doc:"Free text of your own, in responses and events."`
-	Meta             Meta                    `json:"meta,omitzero" doc:"What players and people are shown."`
+	Advanced         []PlaybackIDCreate      `json:"advanced_playback_policies,omitempty" doc:"Use instead of playback_policies for the policy drm."`
+	Passthrough      string                  `json:"passthrough,omitempty" maxLength:"255" doc:"Your own free text, included in responses and events."`
+	Meta             Meta                    `json:"meta,omitzero" doc:"Descriptive fields, shown by players and the dashboard."`
 	MP4Support       MP4Support              `json:"mp4_support,omitempty" deprecated:"true" doc:"Use static_renditions."`
-	StaticRenditions []StaticRenditionCreate `json:"static_renditions,omitempty" doc:"Files to download; not together with mp4_support."`
-	VideoQuality     string                  `json:"video_quality,omitempty" enum:"basic,plus,premium" doc:"plus for live streams and for the policy drm, basic for others, unless given. Live streams have no basic."`
+	StaticRenditions []StaticRenditionCreate `json:"static_renditions,omitempty" doc:"Files to download. Can't be combined with mp4_support."`
+	VideoQuality     string                  `json:"video_quality,omitempty" enum:"basic,plus,premium" doc:"Default: plus for live streams and for the policy drm, otherwise basic. Live streams can't use basic."`
 	EncodingTier     string                  `json:"encoding_tier,omitempty" deprecated:"true" enum:"smart,baseline,premium" doc:"Use video_quality."`
-	MaxResolution    string                  `json:"max_resolution_tier,omitempty" enum:"1080p,1440p,2160p" doc:"The largest resolution that is encoded, stored and played; 1080p unless given."`
-	MasterAccess     string                  `json:"master_access,omitempty" enum:"none,temporary" doc:"temporary offers the original for a day; none unless given."`
-	NormalizeAudio   bool                    `json:"normalize_audio,omitempty" doc:"Bring the loudness to -24 LUFS; on demand only."`
-	CopyOverlays     *bool                   `json:"copy_overlays,omitempty" doc:"Clips only; true unless given."`
-	GenerateShots    bool                    `json:"generate_shots,omitempty" doc:"Must be false or left out: this version does not look for shots."`
+	MaxResolution    string                  `json:"max_resolution_tier,omitempty" enum:"1080p,1440p,2160p" doc:"The highest resolution that is encoded, stored and played. Default: 1080p."`
+	MasterAccess     string                  `json:"master_access,omitempty" enum:"none,temporary" doc:"temporary makes the original available for 24 hours. Default: none."`
+	NormalizeAudio   bool                    `json:"normalize_audio,omitempty" doc:"Normalize loudness to -24 LUFS; on-demand assets only."`
+	CopyOverlays     *bool                   `json:"copy_overlays,omitempty" doc:"Clips only. Default: true."`
+	GenerateShots    bool                    `json:"generate_shots,omitempty" doc:"Must be false or left out: this version does not detect shots."`
 	Test             bool                    `json:"test,omitempty" doc:"Watermarked, at most 10 seconds, deleted after 24 hours."`
 }
 
 // AssetOptions are the settings of an asset as responses have them.
 type AssetOptions struct {
 	PlaybackPolicies []PlaybackPolicy `json:"playback_policies"`
-	PlaybackPolicy   []PlaybackPolicy `json:"playback_policy" deprecated:"true" doc:"The same as playback_policies."`
+	PlaybackPolicy   []PlaybackPolicy `json:"playback_policy" deprecated:"true" doc:"An alias of playback_policies."`
 	Inputs           []InputSettings  `json:"inputs,omitempty"`
 	AssetSettings
 }
@@ -125,11 +125,11 @@ type Directive struct{}
 
 // NewAssetSettings are the settings of an asset as they are asked for.
 type NewAssetSettings struct {
-	PlaybackPolicies OneOrMany[PlaybackPolicy] `json:"playback_policies,omitempty" doc:"One playback ID is made for each. Without any the asset can't be played."`
-	PlaybackPolicy   OneOrMany[PlaybackPolicy] `json:"playback_policy,omitempty" deprecated:"true" doc:"The same as playback_policies."`
+	PlaybackPolicies OneOrMany[PlaybackPolicy] `json:"playback_policies,omitempty" doc:"One playback ID is created for each. Without any the asset can't be played."`
+	PlaybackPolicy   OneOrMany[PlaybackPolicy] `json:"playback_policy,omitempty" deprecated:"true" doc:"An alias of playback_policies."`
 	Inputs           OneOrMany[InputOrURL]     `json:"inputs,omitempty"`
-	Input            OneOrMany[InputOrURL]     `json:"input,omitempty" deprecated:"true" doc:"The same as inputs."`
-	Directives       []Directive               `json:"directives,omitempty" doc:"Must be empty or left out: jobs of language models are not part of this service."`
+	Input            OneOrMany[InputOrURL]     `json:"input,omitempty" deprecated:"true" doc:"An alias of inputs."`
+	Directives       []Directive               `json:"directives,omitempty" doc:"Must be empty or left out: language model jobs are not part of this service."`
 	AssetSettings
 }
 
@@ -138,7 +138,7 @@ type NewAssetSettingsUpdate struct {
 	MasterAccess *string              `json:"master_access,omitempty" enum:"none,temporary"`
 	MP4Support   *MP4Support          `json:"mp4_support,omitempty" deprecated:"true"`
 	VideoQuality *string              `json:"video_quality,omitempty" enum:"plus,premium"`
-	Meta         Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, nulls alone in it those members; an empty object changes nothing."`
+	Meta         Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object. null clears it; an object of only null members clears those; an empty object changes nothing."`
 }
 
 func (m Meta) domain() assetopt.Meta { return assetopt.Meta(m) }

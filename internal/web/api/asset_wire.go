@@ -16,7 +16,7 @@ import (
 // Progress is how far the work on an asset is.
 type Progress struct {
 	State    string  `json:"state" enum:"ingesting,transcoding,completed,live,errored"`
-	Progress float64 `json:"progress" doc:"Percent; -1 for live and errored."`
+	Progress float64 `json:"progress" doc:"Percent; -1 for live and errored assets."`
 }
 
 // Problem is why an asset or a track is errored.
@@ -35,53 +35,53 @@ type RecordingTime struct {
 // StaticRendition is one file to download.
 type StaticRendition struct {
 	ID             string `json:"id,omitempty" doc:"Absent for files made by mp4_support, as are status, type and resolution."`
-	Name           string `json:"name" example:"highest.mp4" doc:"The file is below the playback ID: /{playback_id}/{name}."`
+	Name           string `json:"name" example:"highest.mp4" doc:"The file's URL is /{playback_id}/{name}."`
 	Ext            string `json:"ext" enum:"mp4,m4a"`
 	Resolution     string `json:"resolution,omitempty" enum:"highest,audio-only,2160p,1440p,1080p,720p,540p,480p,360p,270p"`
 	ResolutionTier string `json:"resolution_tier,omitempty" enum:"audio-only,720p,1080p,1440p,2160p"`
 	Type           string `json:"type,omitempty" enum:"standard,advanced" doc:"advanced: an explicit resolution."`
-	Status         string `json:"status,omitempty" enum:"preparing,ready,skipped,errored" doc:"skipped: it would have to be scaled up, or there is no such media."`
+	Status         string `json:"status,omitempty" enum:"preparing,ready,skipped,errored" doc:"skipped: the source is smaller, or has no such media."`
 	Width          int    `json:"width,omitempty" doc:"Pixels."`
 	Height         int    `json:"height,omitempty" doc:"Pixels."`
 	Bitrate        int64  `json:"bitrate,omitempty" doc:"Bits per second."`
 	FileSize       string `json:"filesize,omitempty" doc:"Bytes, as a string." example:"1048576"`
 	Passthrough    string `json:"passthrough,omitempty"`
 
-	Progress float64 `json:"progress,omitempty" doc:"How much of a preparing file is encoded, in percent."`
-	TimeLeft float64 `json:"time_left,omitempty" doc:"Seconds until it is made, estimated; absent if unknown."`
+	Progress float64 `json:"progress,omitempty" doc:"Progress of a preparing file, in percent."`
+	TimeLeft float64 `json:"time_left,omitempty" doc:"Estimated seconds until it is ready; absent if unknown."`
 }
 
 // StaticRenditions are an asset's files to download.
 type StaticRenditions struct {
-	Status string            `json:"status,omitempty" enum:"preparing,ready,disabled,errored" deprecated:"true" doc:"The state of all files that mp4_support asks for."`
+	Status string            `json:"status,omitempty" enum:"preparing,ready,disabled,errored" deprecated:"true" doc:"The status of all files that mp4_support asks for."`
 	Files  []StaticRendition `json:"files"`
 }
 
 // Master is the original of an asset, for its owner and for a day.
 type Master struct {
 	Status string `json:"status" enum:"preparing,ready,errored"`
-	URL    string `json:"url,omitempty" doc:"For 24 hours; &download=name.mp4 behind it names the file."`
+	URL    string `json:"url,omitempty" doc:"Valid for 24 hours. Append &download=name.mp4 to name the file."`
 }
 
 // NonStandard is why an input file could not be taken as it is.
 type NonStandard struct {
-	VideoCodec     string `json:"video_codec,omitempty" example:"hevc" doc:"The codec there is, where that is not H.264."`
-	AudioCodec     string `json:"audio_codec,omitempty" example:"opus" doc:"The codec there is, where that is not AAC."`
-	GOP            string `json:"video_gop_size,omitempty" enum:"high" doc:"Key frames too far apart, or none that stand by themselves."`
-	Bitrate        string `json:"video_bitrate,omitempty" enum:"high" doc:"More than 8 Mbit/s on average, or 20 above 1080p."`
-	FrameRate      string `json:"video_frame_rate,omitempty" example:"144.000" doc:"Outside of 5 to 120 frames a second, or 60 above 1080p: it becomes 30."`
-	Resolution     string `json:"video_resolution,omitempty" example:"7680x4320" doc:"Larger than 2048 pixels on a side, or 4096 above 1080p."`
-	PixelAspect    string `json:"pixel_aspect_ratio,omitempty" example:"16:15" doc:"Pixels that are not square: they become so."`
+	VideoCodec     string `json:"video_codec,omitempty" example:"hevc" doc:"The codec, if it is not H.264."`
+	AudioCodec     string `json:"audio_codec,omitempty" example:"opus" doc:"The codec, if it is not AAC."`
+	GOP            string `json:"video_gop_size,omitempty" enum:"high" doc:"Key frames are too far apart, or none can be decoded independently."`
+	Bitrate        string `json:"video_bitrate,omitempty" enum:"high" doc:"Average above 8 Mbit/s, or above 20 Mbit/s for more than 1080p."`
+	FrameRate      string `json:"video_frame_rate,omitempty" example:"144.000" doc:"The frame rate, if it is outside 5 to 120 frames per second (5 to 60 above 1080p); it becomes 30."`
+	Resolution     string `json:"video_resolution,omitempty" example:"7680x4320" doc:"A side is longer than 2048 pixels, or 4096 for more than 1080p."`
+	PixelAspect    string `json:"pixel_aspect_ratio,omitempty" example:"16:15" doc:"The pixel aspect ratio, if pixels are not square; they are made square."`
 	PixelFormat    string `json:"unsupported_pixel_format,omitempty" example:"yuv422p10le"`
 	VideoEditList  string `json:"video_edit_list,omitempty" enum:"non-standard"`
 	AudioEditList  string `json:"audio_edit_list,omitempty" enum:"non-standard"`
-	FileParameters string `json:"unexpected_media_file_parameters,omitempty" enum:"non-standard" doc:"A property of the file such as interlaced pictures, high dynamic range, or a container that players don't read."`
+	FileParameters string `json:"unexpected_media_file_parameters,omitempty" enum:"non-standard" doc:"A property of the file such as interlaced video, high dynamic range, or a container that players can't read."`
 }
 
 // Asset is an asset as responses have it.
 type Asset struct {
 	ID                string            `json:"id"`
-	CreatedAt         string            `json:"created_at" doc:"Seconds since 1970 as a string." example:"1767225600"`
+	CreatedAt         string            `json:"created_at" doc:"Seconds since the Unix epoch, as a string." example:"1767225600"`
 	Status            string            `json:"status" enum:"preparing,ready,errored"`
 	Progress          Progress          `json:"progress"`
 	MaxResolutionTier string            `json:"max_resolution_tier" enum:"1080p,1440p,2160p"`
@@ -92,7 +92,7 @@ type Asset struct {
 	MP4Support        MP4Support        `json:"mp4_support" deprecated:"true"`
 	Duration          float64           `json:"duration,omitempty" doc:"Seconds."`
 	AspectRatio       string            `json:"aspect_ratio,omitempty" example:"16:9"`
-	ResolutionTier    string            `json:"resolution_tier,omitempty" enum:"audio-only,720p,1080p,1440p,2160p" doc:"The class of the largest picture that viewers get."`
+	ResolutionTier    string            `json:"resolution_tier,omitempty" enum:"audio-only,720p,1080p,1440p,2160p" doc:"The highest resolution that viewers get."`
 	StoredResolution  string            `json:"max_stored_resolution,omitempty" enum:"Audio only,SD,HD,FHD,UHD" deprecated:"true"`
 	StoredFrameRate   float64           `json:"max_stored_frame_rate,omitempty" doc:"Frames per second; -1 when unknown."`
 	PlaybackIDs       []PlaybackID      `json:"playback_ids,omitempty"`
@@ -100,8 +100,8 @@ type Asset struct {
 	Errors            *Problem          `json:"errors,omitempty"`
 	LiveStreamID      string            `json:"live_stream_id,omitempty"`
 	SourceAssetID     string            `json:"source_asset_id,omitempty" doc:"The asset that a clip was cut from."`
-	UploadID          string            `json:"upload_id,omitempty" doc:"The direct upload that its file came by."`
-	IsLive            *bool             `json:"is_live,omitempty" doc:"Recordings only: the broadcast goes on."`
+	UploadID          string            `json:"upload_id,omitempty" doc:"The direct upload that its file came from."`
+	IsLive            *bool             `json:"is_live,omitempty" doc:"Recordings only: true while the broadcast is still running."`
 	IngestType        string            `json:"ingest_type,omitempty" enum:"on_demand_url,on_demand_direct_upload,on_demand_clip,live_rtmp,live_srt,live_whip"`
 	RecordingTimes    []RecordingTime   `json:"recording_times,omitempty"`
 	StaticRenditions  *StaticRenditions `json:"static_renditions,omitempty"`
@@ -117,7 +117,7 @@ type Asset struct {
 // AssetListResponse is the envelope of a list of assets.
 type AssetListResponse struct {
 	Data       []Asset `json:"data"`
-	NextCursor *string `json:"next_cursor" nullable:"true" doc:"What to send as cursor for the assets that follow; null at the end."`
+	NextCursor *string `json:"next_cursor" nullable:"true" doc:"The cursor of the next page; null on the last page."`
 }
 
 // AssetCreate asks for an asset to be made from URLs or from another asset.
@@ -126,8 +126,8 @@ type AssetCreate struct{ NewAssetSettings }
 // AssetUpdate changes what is given.
 type AssetUpdate struct {
 	Passthrough   Optional[string]     `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
-	Meta          Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, nulls alone in it those members; an empty object changes nothing."`
-	ThumbnailTime Optional[*float64]   `json:"thumbnail_time,omitzero" minimum:"0" doc:"Seconds, not after the end; null clears it."`
+	Meta          Optional[MetaUpdate] `json:"meta,omitzero" doc:"Replaces the whole object. null clears it; an object of only null members clears those; an empty object changes nothing."`
+	ThumbnailTime Optional[*float64]   `json:"thumbnail_time,omitzero" minimum:"0" doc:"Seconds, at most the asset's duration; null clears it."`
 }
 
 func (c AssetCreate) input() (asset.CreateInput, error) {

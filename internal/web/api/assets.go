@@ -29,18 +29,18 @@ func (s *server) routeAssets() {
 	}, s.createAsset)
 	handle(s, route{
 		method: http.MethodGet, path: assetPath, id: "list-assets", tag: assetTag, permission: videoRead,
-		summary: "List assets", text: "Newest first, by page or by cursor.",
+		summary: "List assets", text: "Newest first, by page or cursor.",
 	}, s.listAssets)
 	handle(s, route{
 		method: http.MethodGet, path: assetItem, id: "get-asset", tag: assetTag, permission: videoRead, summary: "Retrieve an asset",
 	}, s.getAsset)
 	handle(s, route{
 		method: http.MethodPatch, path: assetItem, id: "update-asset", tag: assetTag, permission: videoWrite,
-		summary: "Update an asset", text: "Changes the fields that are given.",
+		summary: "Update an asset", text: "Changes only the fields that are sent.",
 	}, s.updateAsset)
 	handle(s, route{
 		method: http.MethodDelete, path: assetItem, id: "delete-asset", tag: assetTag, status: http.StatusNoContent, permission: videoWrite,
-		summary: "Delete an asset", text: "Its files are deleted; those that a clip still uses stay until that is deleted.",
+		summary: "Delete an asset", text: "Deletes its files too, except those still used by a clip, which are kept until the clip is deleted.",
 	}, s.deleteAsset)
 	handle(s, route{
 		method: http.MethodDelete, path: assetItem + "/thumbnail-time", id: "delete-asset-thumbnail-time", tag: assetTag,
@@ -48,7 +48,7 @@ func (s *server) routeAssets() {
 	}, s.deleteThumbnailTime)
 	handle(s, route{
 		method: http.MethodGet, path: assetItem + "/input-info", id: "get-asset-input-info", tag: assetTag, permission: videoRead,
-		summary: "Retrieve what was found in an asset's inputs",
+		summary: "Retrieve an asset's input info",
 	}, s.getInputInfo)
 }
 
@@ -68,7 +68,7 @@ type listAssetsInput struct {
 	Page
 	LiveStreamID string `query:"live_stream_id" doc:"Recordings of this live stream."`
 	UploadID     string `query:"upload_id" doc:"The asset of this direct upload."`
-	Cursor       string `query:"cursor" doc:"next_cursor of the response before; page is not used then."`
+	Cursor       string `query:"cursor" doc:"The next_cursor of the previous response; page is then ignored."`
 }
 
 type listAssetsOutput struct{ Body AssetListResponse }

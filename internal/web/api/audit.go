@@ -22,17 +22,17 @@ type AuditEntry struct {
 	ID        string        `json:"id"`
 	CreatedAt string        `json:"created_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
 	Actor     AuditActor    `json:"actor"`
-	Operation string        `json:"operation" doc:"The operationId of this document, or the command." example:"delete-asset"`
+	Operation string        `json:"operation" doc:"The operationId in this document, or the command." example:"delete-asset"`
 	Resource  AuditResource `json:"resource"`
-	Address   string        `json:"address,omitempty" doc:"The client's IP address; absent of a command." example:"192.0.2.1"`
-	RequestID string        `json:"request_id,omitempty" doc:"The response's X-Request-Id; absent of a command."`
+	Address   string        `json:"address,omitempty" doc:"The client's IP address; absent for commands." example:"192.0.2.1"`
+	RequestID string        `json:"request_id,omitempty" doc:"The response's X-Request-Id; absent for commands."`
 }
 
 // AuditActor is who made a change.
 type AuditActor struct {
 	Type string `json:"type" enum:"access_token,command_line,dashboard"`
 	ID   string `json:"id,omitempty" doc:"ID of the access token."`
-	Name string `json:"name,omitempty" doc:"Name of the access token, or the system's user who gave the command."`
+	Name string `json:"name,omitempty" doc:"Name of the access token, or of the system user who ran the command."`
 }
 
 // AuditResource is what was changed.
@@ -44,24 +44,24 @@ type AuditResource struct {
 // AuditLogResponse is the envelope of a list of changes.
 type AuditLogResponse struct {
 	Data       []AuditEntry `json:"data"`
-	NextCursor *string      `json:"next_cursor" nullable:"true" doc:"What to send as cursor for the changes that came before; null when there are none."`
+	NextCursor *string      `json:"next_cursor" nullable:"true" doc:"The cursor of the next page; null on the last page."`
 }
 
 func (s *server) routeAudit() {
 	handle(s, route{
-		method: http.MethodGet, path: "/system/v1/audit-log", id: "list-audit-log", tag: auditTag, permission: systemRead, summary: "List changes",
-		text: "Who changed what in the environment, over the API or by a command; newest first. What was refused is not in it.",
+		method: http.MethodGet, path: "/system/v1/audit-log", id: "list-audit-log", tag: auditTag, permission: systemRead, summary: "List the audit log",
+		text: "Who changed what in the environment, through the API or a command, newest first. Refused requests are not listed.",
 	}, s.listAudit)
 }
 
 type listAuditInput struct {
-	Actor     string    `query:"actor" doc:"Changes by this access token, by its ID or its name, or by this user."`
+	Actor     string    `query:"actor" doc:"Changes by this access token (ID or name) or user."`
 	Operation string    `query:"operation" doc:"Changes by this operation."`
 	Resource  string    `query:"resource_id" doc:"Changes of this resource."`
-	Since     string    `query:"since" doc:"Changes from this time on: RFC 3339, or seconds since 1970."`
+	Since     string    `query:"since" doc:"Changes from this time on: RFC 3339, or seconds since the Unix epoch."`
 	Until     string    `query:"until" doc:"Changes before this time."`
-	Cursor    string    `query:"cursor" doc:"next_cursor of the response before."`
-	Limit     pageLimit `query:"limit" doc:"How many changes, from 1 to 100."`
+	Cursor    string    `query:"cursor" doc:"The next_cursor of the previous response."`
+	Limit     pageLimit `query:"limit" doc:"Changes per page, from 1 to 100."`
 }
 
 type listAuditOutput struct{ Body AuditLogResponse }

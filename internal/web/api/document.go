@@ -23,15 +23,14 @@ const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; con
 // about introduces the document, in paragraphs.
 const about = "Live and on-demand video. Requests and responses have the wire format of Mux Video, so its client " +
 	"libraries work with another base URL.\n\n" +
-	"Each request needs an access token by HTTP Basic authentication: the token's ID is the user name, its " +
-	"secret the password. The command \"millrace token create\" makes one. Each operation names the permission " +
-	"that the token must have. A token that was made without --permission may do everything in its " +
-	"environment; permissions that begin with installation: are those of \"millrace token create " +
-	"--installation\". Without a valid token the response is 401; without the permission it is 403, and names " +
-	"it.\n\n" +
-	"Unset fields are left out of responses. Fields of a request that the service does not know are ignored. " +
-	"They are named in the response's header X-Ignored-Fields, and a header Warning for each says why, with " +
-	"the name that was probably meant; values of the wrong JSON type are refused."
+	"Every request needs an access token with HTTP Basic authentication: the token's ID is the user name, its " +
+	"secret the password. Create one with \"millrace token create\". Each operation names the permission that it " +
+	"requires. A token created without --permission may do everything in its environment; permissions that start " +
+	"with installation: belong to tokens created with \"millrace token create --installation\". Without a valid " +
+	"token the response is 401; without the permission it is 403 and names the permission.\n\n" +
+	"Unset fields are left out of responses. Unknown fields of a request are ignored: the response's header " +
+	"X-Ignored-Fields lists them, and a Warning header for each says why, with the name that was probably meant. " +
+	"Values of the wrong JSON type are refused."
 
 func documentConfig(o Options, name string) huma.Config {
 	version, url := or(o.Version, "dev"), or(strings.TrimSuffix(o.PublicURL, "/"), "/")

@@ -15,7 +15,7 @@ const (
 
 // DRMConfiguration is a DRM configuration as it is shown.
 type DRMConfiguration struct {
-	ID string `json:"id" doc:"What playback IDs with the policy drm name as drm_configuration_id."`
+	ID string `json:"id" doc:"Playback IDs with the policy drm refer to it as drm_configuration_id."`
 }
 
 // DRMConfigurationRef names a DRM configuration in a path; exported for huma, which reads embedded fields of exported types only.
@@ -24,7 +24,7 @@ type DRMConfigurationRef struct {
 }
 
 func (s *server) routeDRM() {
-	const made = "They are made at a shell, with millrace drm-configuration."
+	const made = "DRM configurations are created with the command millrace drm-configuration."
 	handle(s, route{
 		method: http.MethodGet, path: drmPath, id: "list-drm-configurations", tag: drmTag, permission: videoRead,
 		summary: "List DRM configurations", text: "Newest first. " + made,

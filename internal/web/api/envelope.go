@@ -45,8 +45,8 @@ func convert[A, B any](list []A, f func(A) B) []B {
 
 // Page selects a part of a list; it is embedded in the input of list operations.
 type Page struct {
-	Page  pageNumber `query:"page" doc:"Number of the page, from 1."`
-	Limit pageLimit  `query:"limit" doc:"How many resources a page has, from 1 to 100."`
+	Page  pageNumber `query:"page" doc:"The page number, from 1."`
+	Limit pageLimit  `query:"limit" doc:"Resources per page, from 1 to 100."`
 }
 
 type (

@@ -31,16 +31,16 @@ type Environment struct {
 
 // EnvironmentCreate asks for an environment.
 type EnvironmentCreate struct {
-	Name string `json:"name" doc:"The name of the environment, of at most 255 characters." example:"Shop"`
-	Type string `json:"type,omitempty" enum:"production,development" doc:"A label; production unless given."`
+	Name string `json:"name" doc:"The name of the environment; at most 255 characters." example:"Shop"`
+	Type string `json:"type,omitempty" enum:"production,development" doc:"A label. Default: production."`
 }
 
 // EnvironmentUpdate changes an environment.
 type EnvironmentUpdate struct {
-	Name string `json:"name" doc:"The name of the environment, of at most 255 characters." example:"Shop"`
+	Name string `json:"name" doc:"The name of the environment; at most 255 characters." example:"Shop"`
 }
 
-const installationText = "It takes an installation token, which millrace token create --installation makes."
+const installationText = "Requires an installation token (millrace token create --installation)."
 
 func (s *server) routeEnvironments() {
 	handle(s, route{
@@ -62,7 +62,7 @@ func (s *server) routeEnvironments() {
 	handle(s, route{
 		method: http.MethodPost, path: environmentItem + "/access-tokens", id: "create-environment-access-token", tag: environmentTag,
 		status: http.StatusCreated, permission: access.InstallationWrite, summary: "Create an access token of an environment",
-		text: "Without permissions it gets all that there are in an environment. The secret is shown this once. " + installationText,
+		text: "Without permissions it gets all permissions of an environment. The secret is shown only in this response. " + installationText,
 	}, s.createEnvironmentToken)
 }
 

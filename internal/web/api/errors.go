@@ -47,8 +47,8 @@ type Error struct {
 
 // ErrorDetail says what is wrong.
 type ErrorDetail struct {
-	Type     string   `json:"type" doc:"Kind of error." example:"invalid_parameters"`
-	Messages []string `json:"messages" doc:"What is wrong. A message about a field begins with the field's path and says what is allowed." example:"[\"reconnect_window must be from 0 to 1800 seconds\"]"`
+	Type     string   `json:"type" doc:"The kind of error." example:"invalid_parameters"`
+	Messages []string `json:"messages" doc:"What is wrong. A message about a field starts with the field's path and says what is allowed." example:"[\"reconnect_window must be from 0 to 1800 seconds\"]"`
 }
 
 func (e *Error) Error() string { return e.Detail.Type }

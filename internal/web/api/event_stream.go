@@ -63,8 +63,8 @@ func (f *followers) leave(env id.Environment) {
 type streamEventsInput struct {
 	EventFilter
 
-	After string `query:"after" doc:"Begin behind the event with this sequence; 0: with the first that is kept."`
-	Last  string `header:"Last-Event-ID" doc:"The same, as browsers send it. It takes precedence over after."`
+	After string `query:"after" doc:"Start after the event with this sequence; 0 starts with the oldest event kept."`
+	Last  string `header:"Last-Event-ID" doc:"The same, as browsers send it. Takes precedence over after."`
 }
 
 func (s *server) streamEvents(ctx context.Context, in *streamEventsInput) (*huma.StreamResponse, error) {

@@ -21,16 +21,16 @@ import (
 // Event is what happened, in responses and in what webhooks are sent.
 type Event struct {
 	Type           string           `json:"type" example:"video.asset.ready"`
-	ID             string           `json:"id" doc:"The same in every delivery of the event."`
+	ID             string           `json:"id" doc:"The same in every delivery of this event."`
 	CreatedAt      string           `json:"created_at" format:"date-time"`
 	Object         EventObject      `json:"object"`
 	Environment    EventEnvironment `json:"environment"`
-	Data           EventData        `json:"data" doc:"The object as it was then, in the form of the API, but with created_at as a number. Stream keys are filled in only when it is sent to a webhook."`
+	Data           EventData        `json:"data" doc:"The object as it was then, as the API returns it, but with created_at as a number. Stream keys are included only in deliveries to webhooks."`
 	Accessor       *string          `json:"accessor" nullable:"true"`
 	AccessorSource *string          `json:"accessor_source" nullable:"true"`
 	RequestID      *string          `json:"request_id" nullable:"true" doc:"X-Request-Id of the API request that caused it."`
-	Attempts       []EventAttempt   `json:"attempts" doc:"Attempts to send it to the webhook so far, the last 36; in lists, the last 20 to any."`
-	Sequence       int64            `json:"sequence" doc:"Grows from event to event: who has read up to one has missed none before it."`
+	Attempts       []EventAttempt   `json:"attempts" doc:"The last 36 attempts to deliver it to the webhook; in lists, the last 20 to any webhook."`
+	Sequence       int64            `json:"sequence" doc:"Increases from event to event: a reader that has got this far has missed none before it."`
 	Resource       EventResource    `json:"resource"`
 }
 
@@ -59,8 +59,8 @@ type EventEnvironment struct {
 
 // EventResource is what an event is ordered with.
 type EventResource struct {
-	ID     string `json:"id" doc:"The asset of a track or file, the live stream of a simulcast target, else the object."`
-	Number int64  `json:"number" doc:"Counts the events of the resource, from 1, without holes."`
+	ID     string `json:"id" doc:"For tracks and files the asset, for simulcast targets the live stream, otherwise the object itself."`
+	Number int64  `json:"number" doc:"Counts the resource's events from 1, without gaps."`
 }
 
 // EventAttempt is one attempt to send an event to a webhook.
@@ -70,8 +70,8 @@ type EventAttempt struct {
 	Address     string            `json:"address"`
 	CreatedAt   string            `json:"created_at" format:"date-time"`
 	MaxAttempts int               `json:"max_attempts"`
-	Status      int               `json:"response_status_code,omitempty" doc:"Not where there was no response."`
-	Headers     map[string]string `json:"response_headers,omitempty" doc:"32 at most, in 2 KiB; several values of a name have commas between."`
+	Status      int               `json:"response_status_code,omitempty" doc:"Absent if there was no response."`
+	Headers     map[string]string `json:"response_headers,omitempty" doc:"At most 32, in 2 KiB; several values of one name are separated by commas."`
 	Body        string            `json:"response_body,omitempty" doc:"The first KiB."`
 	Error       string            `json:"error,omitempty" doc:"Why there was no response."`
 	Duration    int64             `json:"duration_ms,omitempty" doc:"Milliseconds."`

@@ -33,18 +33,18 @@ type EventLog interface {
 func (s *server) routeEvents() {
 	handle(s, route{
 		method: http.MethodGet, path: eventPath, id: "list-events", tag: eventTag, permission: systemRead, summary: "List events",
-		text: "Newest first, or oldest first with order=asc: then next_cursor is always given, and asked with later it gives what has come since.",
+		text: "Newest first, or oldest first with order=asc; next_cursor is then always present, and can be used later to get the events since.",
 	}, s.listEvents)
 	handle(s, route{
 		method: http.MethodGet, path: followPath, id: "stream-events", tag: eventTag, permission: systemRead, summary: "Follow events",
-		text: "Server-sent events without an end: id is the event's sequence, data the event. Last-Event-ID, or after, has it go on behind an event; without them it begins with the next one.",
+		text: "An endless stream of server-sent events: id is the event's sequence, data the event. Last-Event-ID or after resumes after an event; without them the stream starts with the next event.",
 	}, s.streamEvents)
 }
 
 // EventFilter selects events; exported for huma, which reads embedded fields of exported types only.
 type EventFilter struct {
-	Type   string `query:"type" doc:"Types with commas between."`
-	Object string `query:"object_id" doc:"Events of this object, and of what is a part of it."`
+	Type   string `query:"type" doc:"Event types, separated by commas."`
+	Object string `query:"object_id" doc:"Events of this object and of its parts."`
 }
 
 const (
@@ -67,17 +67,17 @@ func (f EventFilter) query(ctx context.Context, problems *fault.List) event.Quer
 // EventListResponse is the envelope of a list of events.
 type EventListResponse struct {
 	Data       []Event `json:"data"`
-	NextCursor *string `json:"next_cursor" nullable:"true" doc:"What to send as cursor for the events that follow; null at the end of the newest first."`
+	NextCursor *string `json:"next_cursor" nullable:"true" doc:"The cursor of the next page; null on the last page of newest first."`
 }
 
 type listEventsInput struct {
 	EventFilter
 
-	Since  string    `query:"since" doc:"Events from this time on: RFC 3339, or seconds since 1970."`
+	Since  string    `query:"since" doc:"Events from this time on: RFC 3339, or seconds since the Unix epoch."`
 	Until  string    `query:"until" doc:"Events before this time."`
 	Order  string    `query:"order" enum:"asc,desc" default:"desc" doc:"desc: newest first. asc: oldest first."`
-	Cursor string    `query:"cursor" doc:"next_cursor of the response before; with order=asc also the sequence of an event."`
-	Limit  pageLimit `query:"limit" doc:"How many events, from 1 to 100."`
+	Cursor string    `query:"cursor" doc:"The next_cursor of the previous response; with order=asc, the sequence of an event works too."`
+	Limit  pageLimit `query:"limit" doc:"Events per page, from 1 to 100."`
 }
 
 type listEventsOutput struct{ Body EventListResponse }

@@ -10,9 +10,9 @@ import (
 func (s *server) routeGeneratedSubtitles() {
 	handle(s, route{
 		method: http.MethodPost, path: trackItem + "/generate-subtitles", id: "generate-asset-track-subtitles", tag: assetTag,
-		status: http.StatusCreated, permission: videoWrite, summary: "Generate subtitles of an audio track",
-		text: "Adds text tracks that are made by speech recognition, one for each entry. They are preparing until they are made; their transcripts are at " +
-			"/{playback_id}/text/{track_id}.txt. The asset must be ready.",
+		status: http.StatusCreated, permission: videoWrite, summary: "Generate subtitles for an audio track",
+		text: "Adds one text track per entry, made by speech recognition. A track is preparing until it is done; " +
+			"its transcript is then at /{playback_id}/text/{track_id}.txt. The asset must be ready.",
 	}, s.generateSubtitles)
 	handle(s, route{
 		method: http.MethodPut, path: liveItem + "/generated-subtitles", id: "update-live-stream-generated-subtitles", tag: liveTag,
@@ -39,7 +39,7 @@ func (s *server) generateSubtitles(ctx context.Context, in *generateSubtitlesInp
 
 // GeneratedSubtitlesUpdate replaces a live stream's generated_subtitles.
 type GeneratedSubtitlesUpdate struct {
-	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty" doc:"At most one; none clears them."`
+	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty" doc:"At most one; an empty list clears them."`
 }
 
 type putGeneratedSubtitlesInput struct {

@@ -18,56 +18,56 @@ type Health interface {
 // StreamHealth is how the encoder of a live stream does.
 type StreamHealth struct {
 	Status   string          `json:"status" enum:"live,silent,away,idle,elsewhere" doc:"live: an encoder sends. silent: one is connected and sends nothing. away: the broadcast waits for one. idle: there is no broadcast. elsewhere: one is connected to another node, which alone knows more."`
-	Encoder  *HealthEncoder  `json:"encoder,omitempty" doc:"The connected encoder; or the last one, when it has a disconnected_at. Absent when there was none since the service started."`
-	Warnings []HealthWarning `json:"warnings" doc:"What is wrong now."`
-	Samples  []HealthSample  `json:"samples" doc:"Samples of the connected encoder, one each 5 seconds, of the last 10 minutes, oldest first. Empty while none is connected."`
+	Encoder  *HealthEncoder  `json:"encoder,omitempty" doc:"The connected encoder, or the last one if it has a disconnected_at. Absent if there was none since the service started."`
+	Warnings []HealthWarning `json:"warnings" doc:"Current problems."`
+	Samples  []HealthSample  `json:"samples" doc:"One sample every 5 seconds of the last 10 minutes of the connected encoder, oldest first. Empty while none is connected."`
 }
 
 // HealthEncoder is one connection of an encoder.
 type HealthEncoder struct {
 	Protocol         string       `json:"protocol" doc:"rtmp, rtmps, srt or whip."`
 	RemoteAddress    string       `json:"remote_address" example:"192.0.2.1:52013"`
-	Name             string       `json:"name,omitempty" doc:"The name that the encoder gives itself."`
-	ConnectedAt      string       `json:"connected_at" doc:"Seconds since 1970 as a string."`
+	Name             string       `json:"name,omitempty" doc:"The name the encoder reports."`
+	ConnectedAt      string       `json:"connected_at" doc:"Seconds since the Unix epoch, as a string."`
 	DisconnectedAt   string       `json:"disconnected_at,omitempty" doc:"Absent while it is connected."`
 	DisconnectReason string       `json:"disconnect_reason,omitempty"`
 	VideoFrames      int64        `json:"video_frames"`
 	AudioFrames      int64        `json:"audio_frames"`
 	Bytes            int64        `json:"bytes" doc:"Bytes of media."`
-	Counts           HealthCounts `json:"counts" doc:"Since it connected."`
+	Counts           HealthCounts `json:"counts" doc:"Since the encoder connected."`
 }
 
 // HealthCounts is what went wrong.
 type HealthCounts struct {
-	FramesDropped        int64 `json:"frames_dropped" doc:"Not recorded: damaged, for want of a key frame or because of their timestamps."`
-	TimestampsRepaired   int64 `json:"timestamps_repaired" doc:"Went backwards or made no sense."`
+	FramesDropped        int64 `json:"frames_dropped" doc:"Frames not recorded: damaged, without a key frame to start from, or with unusable timestamps."`
+	TimestampsRepaired   int64 `json:"timestamps_repaired" doc:"Timestamps that went backwards or made no sense."`
 	ClockJumps           int64 `json:"clock_jumps"`
-	Discontinuities      int64 `json:"discontinuities" doc:"Clock jumps, and changes of codec or picture size."`
-	AudioHoles           int64 `json:"audio_holes" doc:"Places where sound is missing."`
-	FramesMissing        int64 `json:"frames_missing" doc:"Pictures that the frame rate asks for and that never came."`
-	Packets              int64 `json:"packets" doc:"Packets of the link. It and the next three are 0 where the protocol does not count them."`
-	PacketsLost          int64 `json:"packets_lost" doc:"Found missing, whether they came later or not."`
+	Discontinuities      int64 `json:"discontinuities" doc:"Clock jumps, and changes of codec or resolution."`
+	AudioHoles           int64 `json:"audio_holes" doc:"Gaps in the sound."`
+	FramesMissing        int64 `json:"frames_missing" doc:"Frames expected from the frame rate that never arrived."`
+	Packets              int64 `json:"packets" doc:"Packets on the link. This and the next three are 0 if the protocol does not count them."`
+	PacketsLost          int64 `json:"packets_lost" doc:"Found missing, whether or not they arrived later."`
 	PacketsRetransmitted int64 `json:"packets_retransmitted"`
-	PacketsDropped       int64 `json:"packets_dropped" doc:"Never came, or too late."`
+	PacketsDropped       int64 `json:"packets_dropped" doc:"Never arrived, or too late."`
 }
 
 // HealthSample is a few seconds.
 type HealthSample struct {
-	At                string       `json:"at" doc:"The end of the sample, in seconds since 1970, as a string."`
+	At                string       `json:"at" doc:"The end of the sample, in seconds since the Unix epoch, as a string."`
 	Duration          float64      `json:"duration" doc:"Seconds."`
 	Video             HealthFlow   `json:"video"`
 	Audio             HealthFlow   `json:"audio"`
-	KeyframeInterval  float64      `json:"keyframe_interval" doc:"Largest distance of key frames in seconds; 0 without video."`
-	Pace              float64      `json:"pace" doc:"Seconds of media that come in a second: 1 when the encoder keeps up."`
+	KeyframeInterval  float64      `json:"keyframe_interval" doc:"The longest interval between key frames, in seconds; 0 without video."`
+	Pace              float64      `json:"pace" doc:"Seconds of media received per second: 1 when the encoder keeps up."`
 	VariableFrameRate bool         `json:"variable_frame_rate"`
-	RoundTrip         float64      `json:"round_trip" doc:"The round-trip time of the link in seconds; 0 where the protocol does not know it."`
+	RoundTrip         float64      `json:"round_trip" doc:"The round-trip time of the link in seconds; 0 if the protocol does not measure it."`
 	Counts            HealthCounts `json:"counts"`
 }
 
 // HealthFlow is what came of one kind.
 type HealthFlow struct {
 	Bitrate   float64 `json:"bitrate" doc:"Bit/s of media."`
-	FrameRate float64 `json:"frame_rate" doc:"Frames a second."`
+	FrameRate float64 `json:"frame_rate" doc:"Frames per second."`
 	Jitter    float64 `json:"jitter" doc:"How unevenly frames arrive, in seconds (RFC 3550)."`
 	Drift     float64 `json:"drift" doc:"How far the encoder's clock has run ahead of the service's since it connected, in seconds; negative: behind."`
 }
@@ -76,14 +76,14 @@ type HealthFlow struct {
 type HealthWarning struct {
 	Type    string `json:"type" example:"audio_missing"`
 	Message string `json:"message"`
-	Since   string `json:"since" doc:"Seconds since 1970 as a string."`
+	Since   string `json:"since" doc:"Seconds since the Unix epoch, as a string."`
 }
 
 func (s *server) routeHealth() {
 	handle(s, route{
 		method: http.MethodGet, path: liveItem + "/health", id: "get-live-stream-health", tag: liveTag, permission: videoRead,
 		summary: "Retrieve the health of a live stream",
-		text:    "What its encoder sends, as it is measured: bitrates, frame rate, key frames, clock, losses, and warnings in plain sentences.",
+		text:    "What its encoder sends: measured bitrates, frame rate, key frames, clock and losses, with warnings in plain language.",
 	}, s.getHealth)
 }
 

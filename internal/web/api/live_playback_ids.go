@@ -19,7 +19,7 @@ func (s *server) routeLivePlaybackIDs() {
 	handle(s, route{
 		method: http.MethodDelete, path: liveItem + "/playback-ids/{playback_id}", id: "delete-live-stream-playback-id", tag: liveTag,
 		status: http.StatusNoContent, permission: videoWrite, summary: "Delete a playback ID of a live stream",
-		text: "New viewers are refused at once; current ones may go on for a while.",
+		text: "New viewers are refused at once; current viewers may continue for a while.",
 	}, s.deleteLivePlaybackID)
 }
 

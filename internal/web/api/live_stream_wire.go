@@ -20,7 +20,7 @@ type EmbeddedSubtitle struct {
 
 // SimulcastTargetCreate asks for the stream to be forwarded.
 type SimulcastTargetCreate struct {
-	URL         string `json:"url,omitempty" doc:"rtmp://host/app, rtmps://host/app or srt://host:port?streamid=…&passphrase=…. An SRT destination is served only while the encoder sends SRT."`
+	URL         string `json:"url,omitempty" doc:"rtmp://host/app, rtmps://host/app or srt://host:port?streamid=…&passphrase=…. An SRT destination is fed only while the encoder connects over SRT."`
 	StreamKey   string `json:"stream_key,omitempty" doc:"RTMP and RTMPS only."`
 	Passthrough string `json:"passthrough,omitempty" maxLength:"255"`
 }
@@ -28,22 +28,22 @@ type SimulcastTargetCreate struct {
 // SimulcastTarget is a destination that the stream is forwarded to.
 type SimulcastTarget struct {
 	ID            string `json:"id"`
-	Status        string `json:"status" enum:"idle,starting,broadcasting,errored" doc:"starting: an encoder is connected. broadcasting: the destination takes the stream."`
-	ErrorSeverity string `json:"error_severity,omitempty" enum:"normal,fatal" doc:"Only while errored. normal: it is tried again. fatal: the destination can't take what the encoder sends, and is not tried again for the current asset."`
+	Status        string `json:"status" enum:"idle,starting,broadcasting,errored" doc:"starting: an encoder is connected. broadcasting: the destination accepts the stream."`
+	ErrorSeverity string `json:"error_severity,omitempty" enum:"normal,fatal" doc:"Only while errored. normal: retried. fatal: the destination can't take what the encoder sends; not retried for the current asset."`
 	URL           string `json:"url"`
-	StreamKey     string `json:"stream_key,omitempty" doc:"Secret; RTMP and RTMPS only."`
+	StreamKey     string `json:"stream_key,omitempty" doc:"RTMP and RTMPS only. Keep it secret."`
 	Passthrough   string `json:"passthrough,omitempty"`
 }
 
 // LiveStream is a live stream as responses have it.
 type LiveStream struct {
 	ID                 string              `json:"id"`
-	CreatedAt          string              `json:"created_at" doc:"Seconds since 1970 as a string." example:"1767225600"`
-	StreamKey          string              `json:"stream_key" doc:"Secret that an encoder connects with."`
+	CreatedAt          string              `json:"created_at" doc:"Seconds since the Unix epoch, as a string." example:"1767225600"`
+	StreamKey          string              `json:"stream_key" doc:"The key that encoders connect with. Keep it secret."`
 	Status             string              `json:"status" enum:"idle,active,disabled"`
 	LatencyMode        string              `json:"latency_mode" enum:"standard,reduced,low"`
 	MaxContinuous      int                 `json:"max_continuous_duration" doc:"Seconds."`
-	ActiveAssetID      string              `json:"active_asset_id,omitempty" doc:"Only while a broadcast goes on."`
+	ActiveAssetID      string              `json:"active_asset_id,omitempty" doc:"Only during a broadcast."`
 	RecentAssetIDs     []string            `json:"recent_asset_ids,omitempty" doc:"Recordings, newest last."`
 	PlaybackIDs        []PlaybackID        `json:"playback_ids,omitempty"`
 	NewAssetSettings   *AssetOptions       `json:"new_asset_settings,omitempty"`
@@ -52,49 +52,49 @@ type LiveStream struct {
 	AudioOnly          bool                `json:"audio_only,omitempty"`
 	EmbeddedSubtitles  []EmbeddedSubtitle  `json:"embedded_subtitles,omitempty"`
 	GeneratedSubtitles []GeneratedSubtitle `json:"generated_subtitles,omitempty"`
-	ReconnectWindow    float64             `json:"reconnect_window" doc:"Seconds, whole or with a fraction."`
+	ReconnectWindow    float64             `json:"reconnect_window" doc:"Seconds; fractions are allowed."`
 	SlateForStandard   bool                `json:"use_slate_for_standard_latency,omitempty"`
 	ReconnectSlateURL  string              `json:"reconnect_slate_url,omitempty"`
 	SimulcastTargets   []SimulcastTarget   `json:"simulcast_targets,omitempty"`
 	Test               bool                `json:"test,omitempty"`
-	SRTPassphrase      string              `json:"srt_passphrase,omitempty" doc:"Secret of SRT encryption."`
+	SRTPassphrase      string              `json:"srt_passphrase,omitempty" doc:"The passphrase for SRT encryption. Keep it secret."`
 	IngestProtocol     string              `json:"active_ingest_protocol,omitempty" enum:"rtmp,srt,whip" doc:"Only while an encoder is connected."`
-	LowLatency         bool                `json:"low_latency,omitempty" deprecated:"true" doc:"The same as latency_mode low."`
-	ReducedLatency     bool                `json:"reduced_latency,omitempty" deprecated:"true" doc:"The same as latency_mode reduced."`
+	LowLatency         bool                `json:"low_latency,omitempty" deprecated:"true" doc:"True if latency_mode is low."`
+	ReducedLatency     bool                `json:"reduced_latency,omitempty" deprecated:"true" doc:"True if latency_mode is reduced."`
 }
 
 // LiveStreamCreate asks for a live stream; no field is needed.
 type LiveStreamCreate struct {
-	PlaybackPolicies   OneOrMany[PlaybackPolicy]    `json:"playback_policies,omitempty" doc:"One playback ID is made for each. Without any the live stream can't be played."`
-	PlaybackPolicy     OneOrMany[PlaybackPolicy]    `json:"playback_policy,omitempty" deprecated:"true" doc:"The same as playback_policies."`
-	Advanced           []PlaybackIDCreate           `json:"advanced_playback_policies,omitempty" doc:"Instead of playback_policies, for the policy drm."`
-	NewAssetSettings   *NewAssetSettings            `json:"new_asset_settings,omitempty" doc:"Settings of the assets that are recorded."`
-	ReconnectWindow    *float64                     `json:"reconnect_window,omitempty" minimum:"0" maximum:"1800" doc:"Seconds, whole or with a fraction, that a disconnected encoder is waited for; 60 for standard latency and 0 for the others unless given."`
-	SlateForStandard   bool                         `json:"use_slate_for_standard_latency,omitempty" doc:"Show a slate while a stream of standard latency waits for its encoder."`
-	ReconnectSlateURL  string                       `json:"reconnect_slate_url,omitempty" doc:"Image of the slate; downloaded when a recording begins."`
-	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255" doc:"Free text of your own, in responses and events."`
+	PlaybackPolicies   OneOrMany[PlaybackPolicy]    `json:"playback_policies,omitempty" doc:"One playback ID is created for each. Without any the live stream can't be played."`
+	PlaybackPolicy     OneOrMany[PlaybackPolicy]    `json:"playback_policy,omitempty" deprecated:"true" doc:"An alias of playback_policies."`
+	Advanced           []PlaybackIDCreate           `json:"advanced_playback_policies,omitempty" doc:"Use instead of playback_policies for the policy drm."`
+	NewAssetSettings   *NewAssetSettings            `json:"new_asset_settings,omitempty" doc:"Settings of the recorded assets."`
+	ReconnectWindow    *float64                     `json:"reconnect_window,omitempty" minimum:"0" maximum:"1800" doc:"How many seconds to wait for a disconnected encoder; fractions are allowed. Default: 60 with standard latency, otherwise 0."`
+	SlateForStandard   bool                         `json:"use_slate_for_standard_latency,omitempty" doc:"Show a slate while a stream with standard latency waits for its encoder."`
+	ReconnectSlateURL  string                       `json:"reconnect_slate_url,omitempty" doc:"The slate's image; downloaded when a recording starts."`
+	Passthrough        string                       `json:"passthrough,omitempty" maxLength:"255" doc:"Your own free text, included in responses and events."`
 	AudioOnly          bool                         `json:"audio_only,omitempty" doc:"Drop the video."`
-	EmbeddedSubtitles  []EmbeddedSubtitle           `json:"embedded_subtitles,omitempty" doc:"Make text tracks of the CEA-608 captions in the video: at most one for each channel. With any latency_mode and over every protocol."`
+	EmbeddedSubtitles  []EmbeddedSubtitle           `json:"embedded_subtitles,omitempty" doc:"Make text tracks from the CEA-608 captions in the video, at most one per channel. Works with every latency_mode and protocol."`
 	GeneratedSubtitles OneOrMany[GeneratedSubtitle] `json:"generated_subtitles,omitempty" doc:"Make a text track by speech recognition; at most one."`
-	LatencyMode        string                       `json:"latency_mode,omitempty" enum:"standard,reduced,low" doc:"standard unless given."`
+	LatencyMode        string                       `json:"latency_mode,omitempty" enum:"standard,reduced,low" doc:"Default: standard."`
 	LowLatency         *bool                        `json:"low_latency,omitempty" deprecated:"true" doc:"Use latency_mode."`
 	ReducedLatency     *bool                        `json:"reduced_latency,omitempty" deprecated:"true" doc:"Use latency_mode."`
 	Test               bool                         `json:"test,omitempty" doc:"At most 5 minutes; recordings are deleted after 24 hours."`
-	SimulcastTargets   []SimulcastTargetCreate      `json:"simulcast_targets,omitempty" doc:"Where the stream is forwarded to; at most 6."`
-	MaxContinuous      *int                         `json:"max_continuous_duration,omitempty" minimum:"60" maximum:"43200" doc:"Seconds; 43200 unless given."`
-	Meta               Meta                         `json:"meta,omitzero" doc:"What players and people are shown."`
+	SimulcastTargets   []SimulcastTargetCreate      `json:"simulcast_targets,omitempty" doc:"Where to forward the stream; at most 6."`
+	MaxContinuous      *int                         `json:"max_continuous_duration,omitempty" minimum:"60" maximum:"43200" doc:"Seconds. Default: 43200."`
+	Meta               Meta                         `json:"meta,omitzero" doc:"Descriptive fields, shown by players and the dashboard."`
 }
 
 // LiveStreamUpdate changes what is given.
 type LiveStreamUpdate struct {
-	LatencyMode       Optional[string]                 `json:"latency_mode,omitzero" enum:"standard,reduced,low" doc:"Only while idle. null is standard."`
-	ReconnectWindow   Optional[float64]                `json:"reconnect_window,omitzero" minimum:"0" maximum:"1800" doc:"Seconds, whole or with a fraction; null is the default of the latency mode."`
+	LatencyMode       Optional[string]                 `json:"latency_mode,omitzero" enum:"standard,reduced,low" doc:"Only while the live stream is idle. null means standard."`
+	ReconnectWindow   Optional[float64]                `json:"reconnect_window,omitzero" minimum:"0" maximum:"1800" doc:"Seconds; fractions are allowed. null means the default of the latency mode."`
 	SlateForStandard  *bool                            `json:"use_slate_for_standard_latency,omitempty"`
 	ReconnectSlateURL Optional[string]                 `json:"reconnect_slate_url,omitzero" doc:"An empty string or null clears it."`
 	Passthrough       Optional[string]                 `json:"passthrough,omitzero" maxLength:"255" doc:"An empty string or null clears it."`
-	MaxContinuous     Optional[int]                    `json:"max_continuous_duration,omitzero" minimum:"60" maximum:"43200" doc:"Seconds; null is 43200."`
-	Meta              Optional[MetaUpdate]             `json:"meta,omitzero" doc:"Replaces the whole object; null clears it, nulls alone in it those members; an empty object changes nothing."`
-	NewAssetSettings  Optional[NewAssetSettingsUpdate] `json:"new_asset_settings,omitzero" doc:"Changes what is given in it. null clears the whole object, also its fields that are set only once; recordings then have no playback ID."`
+	MaxContinuous     Optional[int]                    `json:"max_continuous_duration,omitzero" minimum:"60" maximum:"43200" doc:"Seconds; null means 43200."`
+	Meta              Optional[MetaUpdate]             `json:"meta,omitzero" doc:"Replaces the whole object. null clears it; an object of only null members clears those; an empty object changes nothing."`
+	NewAssetSettings  Optional[NewAssetSettingsUpdate] `json:"new_asset_settings,omitzero" doc:"Changes only the fields that are sent. null clears the whole object, including fields that can be set only once; recordings then have no playback ID."`
 }
 
 // epoch is a time of this wire format.

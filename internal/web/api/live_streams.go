@@ -39,18 +39,18 @@ func (s *server) routeLiveStreams() {
 	}, s.getLiveStream)
 	handle(s, route{
 		method: http.MethodPatch, path: liveItem, id: "update-live-stream", tag: liveTag, permission: videoWrite,
-		summary: "Update a live stream", text: "Changes the fields that are given.",
+		summary: "Update a live stream", text: "Changes only the fields that are sent.",
 	}, s.updateLiveStream)
 	handle(s, route{
 		method: http.MethodDelete, path: liveItem, id: "delete-live-stream", tag: liveTag, status: http.StatusNoContent, permission: videoWrite,
-		summary: "Delete a live stream", text: "An encoder is disconnected. Recorded assets stay.",
+		summary: "Delete a live stream", text: "Disconnects its encoder. Recorded assets are kept.",
 	}, s.deleteLiveStream)
 	handle(s, route{
 		method: http.MethodPost, path: liveItem + "/reset-stream-key", id: "reset-stream-key", tag: liveTag, status: http.StatusCreated,
 		permission: videoWrite, summary: "Reset a stream key", text: "The old key is refused from now on.",
 	}, s.resetStreamKey)
-	s.routeAction("enable", "Enable a live stream", "Encoders may connect again.", live.API.Enable)
-	s.routeAction("disable", "Disable a live stream", "Ends the broadcast, disconnects the encoder and refuses others.", live.API.Disable)
+	s.routeAction("enable", "Enable a live stream", "Encoders can connect again.", live.API.Enable)
+	s.routeAction("disable", "Disable a live stream", "Ends the broadcast, disconnects the encoder and refuses new ones.", live.API.Disable)
 	s.routeAction("complete", "Complete a live stream", "Ends the broadcast and finishes its asset at once.", live.API.Complete)
 }
 

@@ -17,14 +17,14 @@ type Nodes interface {
 
 // Node is one process of the service.
 type Node struct {
-	Name         string   `json:"name" doc:"What --node-id gives, or a UUID." example:"ingest-1"`
-	Status       string   `json:"status" enum:"alive,gone" doc:"gone: it has ended or no longer responds."`
+	Name         string   `json:"name" doc:"The value of --node-id, or a UUID." example:"ingest-1"`
+	Status       string   `json:"status" enum:"alive,gone" doc:"gone: it has shut down or no longer responds."`
 	Version      string   `json:"version,omitempty"`
 	Roles        []string `json:"roles" example:"[\"all\"]"`
-	AdvertiseURL string   `json:"advertise_url,omitempty" doc:"How other nodes reach it; absent when they can't."`
-	Streams      int      `json:"live_streams" minimum:"0" doc:"How many live streams are broadcast from it."`
-	Viewers      int      `json:"viewers" minimum:"0" doc:"How many watch at it."`
-	CPULoad      float64  `json:"cpu_load" minimum:"0" doc:"Load of its machine in a minute, per processor: 1 is full."`
+	AdvertiseURL string   `json:"advertise_url,omitempty" doc:"Where other nodes reach it; absent if they can't."`
+	Streams      int      `json:"live_streams" minimum:"0" doc:"The number of live streams it broadcasts."`
+	Viewers      int      `json:"viewers" minimum:"0" doc:"The number of viewers it serves."`
+	CPULoad      float64  `json:"cpu_load" minimum:"0" doc:"Its machine's one-minute load average per processor: 1 is fully loaded."`
 	StartedAt    string   `json:"started_at,omitempty" doc:"Unix time, in seconds." example:"1609869152"`
 	LastSeenAt   string   `json:"last_seen_at,omitempty" doc:"Unix time, in seconds." example:"1609869152"`
 }
@@ -34,7 +34,7 @@ func (s *server) routeNodes() {
 		method: http.MethodGet, path: "/system/v1/nodes", id: "list-nodes", tag: nodeTag,
 		permission: access.InstallationRead,
 		summary:    "List nodes",
-		text:       "By name; one that is gone is listed for a day. " + installationText,
+		text:       "Sorted by name. A node that has gone is listed for another day. " + installationText,
 	}, s.listNodes)
 }
 

@@ -16,7 +16,7 @@ func (PlaybackPolicy) Schema(r huma.Registry) *huma.Schema {
 	if r.Map()[policySchema] == nil {
 		r.Map()[policySchema] = &huma.Schema{
 			Type: huma.TypeString, Enum: []any{"public", "signed", "drm"},
-			Description: "public: by its URL alone. signed: with a token. drm: with a token, and a licence for what is encrypted.",
+			Description: "public: anyone with the URL. signed: with a token. drm: with a token, and a licence for the encrypted media.",
 		}
 	}
 	return &huma.Schema{Ref: "#/components/schemas/" + policySchema}
@@ -32,7 +32,7 @@ type PlaybackID struct {
 // PlaybackIDCreate asks for a playback ID.
 type PlaybackIDCreate struct {
 	Policy             PlaybackPolicy `json:"policy,omitempty"`
-	DRMConfigurationID string         `json:"drm_configuration_id,omitempty" doc:"Only with the policy drm. Where the environment has exactly one DRM configuration it is that one unless given."`
+	DRMConfigurationID string         `json:"drm_configuration_id,omitempty" doc:"Only with the policy drm. Default: the environment's DRM configuration, if it has exactly one."`
 }
 
 // PlaybackIDLookup says what a playback ID leads to.

@@ -33,14 +33,14 @@ type PlaybackRestriction struct {
 
 // ReferrerRestriction says on whose pages something may be watched.
 type ReferrerRestriction struct {
-	AllowedDomains  []string `json:"allowed_domains" required:"false" doc:"At most 10 host names. * stands for all, *.example.com for one level below example.com. Without any, none is allowed."`
-	AllowNoReferrer bool     `json:"allow_no_referrer" required:"false" doc:"Whether requests without the field Referer are allowed, as native players send them; false unless given."`
+	AllowedDomains  []string `json:"allowed_domains" required:"false" doc:"At most 10 host names. * matches all, *.example.com one level below example.com. An empty list allows none."`
+	AllowNoReferrer bool     `json:"allow_no_referrer" required:"false" doc:"Whether requests without a Referer header, such as those of native players, are allowed. Default: false."`
 }
 
 // UserAgentRestriction says by which players something may be watched.
 type UserAgentRestriction struct {
-	AllowNone     *bool `json:"allow_no_user_agent,omitempty" doc:"Whether requests without the field User-Agent are allowed; true unless given."`
-	AllowHighRisk *bool `json:"allow_high_risk_user_agent,omitempty" doc:"Whether programs that download are allowed, such as curl, yt-dlp and ffmpeg; true unless given."`
+	AllowNone     *bool `json:"allow_no_user_agent,omitempty" doc:"Whether requests without a User-Agent header are allowed. Default: true."`
+	AllowHighRisk *bool `json:"allow_high_risk_user_agent,omitempty" doc:"Whether download tools such as curl, yt-dlp and ffmpeg are allowed. Default: true."`
 }
 
 // PlaybackRestrictionCreate asks for a playback restriction.
@@ -53,7 +53,7 @@ func (s *server) routeRestrictions() {
 	handle(s, route{
 		method: http.MethodPost, path: restrictionPath, id: "create-playback-restriction", tag: restrictionTag, status: http.StatusCreated,
 		permission: videoWrite, summary: "Create a playback restriction",
-		text: "Tokens name it as playback_restriction_id. An environment may have 100.",
+		text: "Tokens refer to it as playback_restriction_id. An environment can have up to 100.",
 	}, s.createRestriction)
 	handle(s, route{
 		method: http.MethodGet, path: restrictionPath, id: "list-playback-restrictions", tag: restrictionTag, permission: videoRead,
@@ -65,15 +65,15 @@ func (s *server) routeRestrictions() {
 	}, s.getRestriction)
 	handle(s, route{
 		method: http.MethodDelete, path: restrictionItem, id: "delete-playback-restriction", tag: restrictionTag, status: http.StatusNoContent,
-		permission: videoWrite, summary: "Delete a playback restriction", text: "Tokens that name it are refused from then on.",
+		permission: videoWrite, summary: "Delete a playback restriction", text: "Tokens that refer to it are refused from now on.",
 	}, s.deleteRestriction)
 	handle(s, route{
 		method: http.MethodPut, path: restrictionItem + "/referrer", id: "update-referrer-domain-restriction", tag: restrictionTag,
-		permission: videoWrite, summary: "Replace on whose pages something may be watched",
+		permission: videoWrite, summary: "Replace the referrer rules of a playback restriction",
 	}, s.putReferrer)
 	handle(s, route{
 		method: http.MethodPut, path: restrictionItem + "/user_agent", id: "update-user-agent-restriction", tag: restrictionTag,
-		permission: videoWrite, summary: "Replace by which players something may be watched",
+		permission: videoWrite, summary: "Replace the user agent rules of a playback restriction",
 	}, s.putUserAgent)
 }
 

@@ -15,7 +15,7 @@ const signingTag = "Signing keys"
 type SigningKey struct {
 	ID         string `json:"id"`
 	CreatedAt  string `json:"created_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
-	PrivateKey string `json:"private_key,omitempty" doc:"When the key is made, and never again: the base64 of an RSA private key in PEM."`
+	PrivateKey string `json:"private_key,omitempty" doc:"The RSA private key in PEM, base64-encoded. Only in the response that creates the key."`
 }
 
 // SigningKeyRef names a signing key in a path; exported for huma, which reads embedded fields of exported types only.
@@ -26,11 +26,11 @@ type SigningKeyRef struct {
 // routeSigningKeys has the operations twice: under their own path and under the older one.
 func (s *server) routeSigningKeys() {
 	for _, at := range []struct{ path, suffix, text string }{
-		{"/system/v1/signing-keys", "", ""}, {"/video/v1/signing-keys", "-url", "The same under the path that older clients use."},
+		{"/system/v1/signing-keys", "", ""}, {"/video/v1/signing-keys", "-url", "An alias of /system/v1/signing-keys for older clients."},
 	} {
 		handle(s, route{
 			method: http.MethodPost, path: at.path, id: "create" + at.suffix + "-signing-key", tag: signingTag, status: http.StatusCreated, permission: systemWrite,
-			summary: "Create a signing key", text: strings.TrimSpace("It signs tokens of viewers. Its private half is shown this once. " + at.text),
+			summary: "Create a signing key", text: strings.TrimSpace("Used to sign viewers' tokens. The private key is shown only in this response. " + at.text),
 		}, s.createSigningKey)
 		handle(s, route{
 			method: http.MethodGet, path: at.path, id: "list" + at.suffix + "-signing-keys", tag: signingTag, permission: systemRead,
@@ -43,7 +43,7 @@ func (s *server) routeSigningKeys() {
 		handle(s, route{
 			method: http.MethodDelete, path: at.path + "/{signing_key_id}", id: "delete" + at.suffix + "-signing-key", tag: signingTag,
 			status: http.StatusNoContent, permission: systemWrite, summary: "Delete a signing key",
-			text: strings.TrimSpace("What it has signed is refused from then on, at once on every node; caches in front of the service may keep what they have. " + at.text),
+			text: strings.TrimSpace("Tokens signed with it are refused from now on, on every node at once. Caches in front of the service may keep what they have. " + at.text),
 		}, s.deleteSigningKey)
 	}
 }

@@ -14,28 +14,28 @@ const liveStatic = liveItem + "/new-asset-settings/static-renditions"
 func (s *server) routeStatic() {
 	handle(s, route{
 		method: http.MethodPost, path: assetItem + "/static-renditions", id: "create-asset-static-rendition", tag: assetTag,
-		status: http.StatusCreated, permission: videoWrite, summary: "Add a file to download to an asset",
-		text: "Not together with mp4_support. What would have to be scaled up is skipped.",
+		status: http.StatusCreated, permission: videoWrite, summary: "Add a static rendition to an asset",
+		text: "Can't be combined with mp4_support. Resolutions above the source's are skipped.",
 	}, s.createStatic)
 	handle(s, route{
 		method: http.MethodDelete, path: assetItem + "/static-renditions/{static_rendition_id}", id: "delete-asset-static-rendition", tag: assetTag,
-		status: http.StatusNoContent, permission: videoWrite, summary: "Delete a file to download",
+		status: http.StatusNoContent, permission: videoWrite, summary: "Delete a static rendition",
 	}, s.deleteStatic)
 	handle(s, route{
 		method: http.MethodPut, path: assetItem + "/mp4-support", id: "update-asset-mp4-support", tag: assetTag, permission: videoWrite,
-		summary: "Set an asset's mp4_support", text: "Deprecated: use static renditions. Not together with those.",
+		summary: "Set an asset's mp4_support", text: "Deprecated: use static renditions. The two can't be combined.",
 	}, s.setMP4Support)
 	handle(s, route{
 		method: http.MethodPut, path: assetItem + "/master-access", id: "update-asset-master-access", tag: assetTag, permission: videoWrite,
-		summary: "Set an asset's master_access", text: "temporary offers the original as one file for 24 hours.",
+		summary: "Set an asset's master_access", text: "temporary makes the original available as one file for 24 hours.",
 	}, s.setMasterAccess)
 	handle(s, route{
 		method: http.MethodPut, path: liveStatic, id: "update-live-stream-static-renditions", tag: liveTag, permission: videoWrite,
-		summary: "Set which files to download a live stream's recordings get", text: "Replaces them all. Recordings that have begun stay as they are.",
+		summary: "Replace the static renditions of a live stream's recordings", text: "Recordings that have already started stay as they are.",
 	}, s.setLiveStatic)
 	handle(s, route{
 		method: http.MethodDelete, path: liveStatic, id: "delete-live-stream-static-renditions", tag: liveTag, status: http.StatusNoContent,
-		permission: videoWrite, summary: "Let a live stream's recordings have no files to download",
+		permission: videoWrite, summary: "Remove the static renditions from a live stream's recordings",
 	}, s.deleteLiveStatic)
 }
 

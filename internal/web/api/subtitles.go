@@ -12,15 +12,15 @@ import (
 func (s *server) routeSubtitles() {
 	handle(s, route{
 		method: http.MethodPut, path: liveItem + "/embedded-subtitles", id: "update-live-stream-embedded-subtitles", tag: liveTag, permission: videoWrite,
-		summary: "Set which captions of a live stream's video become text tracks",
-		text:    "Replaces them all; an empty list clears them. Only while the live stream is idle.",
+		summary: "Replace the embedded subtitles of a live stream",
+		text:    "Sets which captions in the video become text tracks. An empty list clears them. Only while the live stream is idle.",
 	}, s.setEmbeddedSubtitles)
 }
 
 // EmbeddedSubtitlesUpdate replaces a live stream's embedded_subtitles. Clients whose language leaves empty lists out, as Go's does, clear them with an
 // empty object.
 type EmbeddedSubtitlesUpdate struct {
-	EmbeddedSubtitles []EmbeddedSubtitle `json:"embedded_subtitles,omitempty" nullable:"true" doc:"At most one for each channel; none clears them."`
+	EmbeddedSubtitles []EmbeddedSubtitle `json:"embedded_subtitles,omitempty" nullable:"true" doc:"At most one per channel; an empty list clears them."`
 }
 
 type setEmbeddedSubtitlesInput struct {

@@ -30,11 +30,11 @@ type PlaybackRef struct {
 func (s *server) routeSystem() {
 	handle(s, route{
 		method: http.MethodGet, path: "/video/v1/playback-ids/{playback_id}", id: "get-playback-id", tag: "Playback IDs",
-		permission: videoRead, summary: "Find what a playback ID leads to",
+		permission: videoRead, summary: "Find the asset or live stream of a playback ID",
 	}, s.lookupPlaybackID)
 	handle(s, route{
 		method: http.MethodGet, path: "/system/v1/whoami", id: "whoami", tag: "System", permission: anyToken,
-		summary: "Show the access token of the request", text: "Every token may ask.",
+		summary: "Show the calling access token", text: "Needs no permission.",
 	}, s.whoami)
 }
 

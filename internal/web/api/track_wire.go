@@ -9,7 +9,7 @@ type Track struct {
 	ID             string   `json:"id"`
 	Type           string   `json:"type" enum:"video,audio,text"`
 	Status         string   `json:"status,omitempty" enum:"preparing,ready,errored"`
-	Duration       float64  `json:"duration,omitempty" doc:"Seconds; not of text tracks."`
+	Duration       float64  `json:"duration,omitempty" doc:"Seconds; absent for text tracks."`
 	MaxWidth       int      `json:"max_width,omitempty"`
 	MaxHeight      int      `json:"max_height,omitempty"`
 	MaxFrameRate   float64  `json:"max_frame_rate,omitempty" doc:"Frames per second; -1 when unknown."`
@@ -21,19 +21,19 @@ type Track struct {
 	Name           string   `json:"name,omitempty"`
 	ClosedCaptions *bool    `json:"closed_captions,omitempty" doc:"Text tracks only."`
 	Passthrough    string   `json:"passthrough,omitempty"`
-	Confidence     float64  `json:"auto_language_confidence,omitempty" doc:"How sure it is, from 0 to 1, that the language that was found is the right one."`
-	Progress       float64  `json:"progress,omitempty" doc:"How much of a preparing track is made, in percent."`
-	TimeLeft       float64  `json:"time_left,omitempty" doc:"Seconds until it is made, estimated; absent if unknown."`
+	Confidence     float64  `json:"auto_language_confidence,omitempty" doc:"Confidence, from 0 to 1, that the detected language is right."`
+	Progress       float64  `json:"progress,omitempty" doc:"Progress of a preparing track, in percent."`
+	TimeLeft       float64  `json:"time_left,omitempty" doc:"Estimated seconds until it is ready; absent if unknown."`
 	Error          *Problem `json:"error,omitempty"`
 }
 
 // TrackCreate asks for a text or audio track to be added.
 type TrackCreate struct {
-	URL            string `json:"url,omitempty" required:"true" doc:"http or https. Text: SubRip or WebVTT. Audio: M4A, MP3, WAV and most others."`
+	URL            string `json:"url,omitempty" required:"true" doc:"An http or https URL. Text: SubRip or WebVTT. Audio: M4A, MP3, WAV and most other formats."`
 	Type           string `json:"type,omitempty" required:"true" enum:"text,audio"`
-	TextType       string `json:"text_type,omitempty" enum:"subtitles" doc:"Text tracks only; subtitles unless given."`
+	TextType       string `json:"text_type,omitempty" enum:"subtitles" doc:"Text tracks only. Default: subtitles."`
 	LanguageCode   string `json:"language_code,omitempty" required:"true" doc:"BCP 47."`
-	Name           string `json:"name,omitempty" doc:"Unique among the asset's tracks of the type; the language's name unless given."`
+	Name           string `json:"name,omitempty" doc:"Unique among the asset's tracks of this type. Default: the name of the language."`
 	ClosedCaptions bool   `json:"closed_captions,omitempty" doc:"Subtitles for the deaf or hard of hearing; text tracks only."`
 	Passthrough    string `json:"passthrough,omitempty" maxLength:"255"`
 }

@@ -21,11 +21,11 @@ func (s *server) routeTracks() {
 	}, s.createTrack)
 	handle(s, route{
 		method: http.MethodPatch, path: trackItem, id: "update-asset-track", tag: assetTag, permission: videoWrite,
-		summary: "Update a track", text: "Changes the fields that are given.",
+		summary: "Update a track", text: "Changes only the fields that are sent.",
 	}, s.updateTrack)
 	handle(s, route{
 		method: http.MethodDelete, path: trackItem, id: "delete-asset-track", tag: assetTag, status: http.StatusNoContent,
-		permission: videoWrite, summary: "Delete a track", text: "Text tracks, and audio tracks that are not the primary one.",
+		permission: videoWrite, summary: "Delete a track", text: "Any text track, and any audio track except the primary one.",
 	}, s.deleteTrack)
 }
 

@@ -23,8 +23,8 @@ type absent struct {
 
 // Why an operation is absent.
 const (
-	noShots     = "This version does not look for shots"
-	noExports   = "A service that runs on your own machines has no bill; what was delivered is at /video/v1/delivery-usage"
+	noShots     = "This version does not detect shots"
+	noExports   = "A self-hosted service has no bill; see /video/v1/delivery-usage for what was delivered"
 	noSpaces    = "Spaces are gone from the wire format; publish to a live stream over WHIP instead"
 	noWebInputs = "Web inputs are gone from the wire format; publish to a live stream with an encoder"
 	noData      = "Playback analytics are not part of this service"

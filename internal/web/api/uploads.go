@@ -30,14 +30,14 @@ func (r UploadRef) id() id.Upload { return id.Upload(r.ID) }
 type Upload struct {
 	ID               string        `json:"id"`
 	Status           string        `json:"status" enum:"waiting,asset_created,errored,cancelled,timed_out"`
-	Timeout          int           `json:"timeout" doc:"Seconds from the creation in which the whole file has to come."`
+	Timeout          int           `json:"timeout" doc:"Seconds from creation within which the whole file must arrive."`
 	CORSOrigin       string        `json:"cors_origin"`
-	URL              string        `json:"url,omitempty" doc:"Secret; while the upload is waiting. Takes the file by PUT, at once or in chunks with Content-Range."`
-	TusURL           string        `json:"tus_url,omitempty" doc:"Secret; while the upload is waiting. The creation URL (endpoint) for tus 1.0 clients; not part of Mux's API."`
+	URL              string        `json:"url,omitempty" doc:"Accepts the file by PUT, whole or in chunks with Content-Range, while the upload is waiting. Keep it secret."`
+	TusURL           string        `json:"tus_url,omitempty" doc:"The creation URL (endpoint) for tus 1.0 clients, while the upload is waiting. Keep it secret. Not part of Mux's API."`
 	NewAssetSettings *AssetOptions `json:"new_asset_settings,omitempty"`
-	BytesReceived    *int64        `json:"bytes_received,omitempty" doc:"Bytes that are kept. While waiting, only of one upload that is asked for. Not part of Mux's API."`
+	BytesReceived    *int64        `json:"bytes_received,omitempty" doc:"Bytes received so far. While the upload is waiting, only when it is retrieved by ID. Not part of Mux's API."`
 	BytesTotal       *int64        `json:"bytes_total,omitempty" doc:"Bytes of the file, once known. Not part of Mux's API."`
-	AssetID          string        `json:"asset_id,omitempty" doc:"Once the file is there."`
+	AssetID          string        `json:"asset_id,omitempty" doc:"Present once the file has arrived."`
 	Error            *UploadError  `json:"error,omitempty"`
 	Test             bool          `json:"test,omitempty"`
 }
@@ -53,28 +53,28 @@ type UploadError struct {
 
 // UploadCreate asks for a URL that takes a file.
 type UploadCreate struct {
-	Timeout          *int              `json:"timeout,omitempty" minimum:"60" maximum:"604800" doc:"Seconds in which the whole file has to come; 3600 unless given."`
-	CORSOrigin       string            `json:"cors_origin,omitempty" doc:"Required: the origin of the page that uploads, such as https://example.com; * for any."`
-	NewAssetSettings *NewAssetSettings `json:"new_asset_settings,omitempty" doc:"Settings of the asset. The first input, if any, is the uploaded file and has no url."`
+	Timeout          *int              `json:"timeout,omitempty" minimum:"60" maximum:"604800" doc:"Seconds within which the whole file must arrive. Default: 3600."`
+	CORSOrigin       string            `json:"cors_origin,omitempty" doc:"Required. The origin of the uploading page, such as https://example.com; * for any."`
+	NewAssetSettings *NewAssetSettings `json:"new_asset_settings,omitempty" doc:"Settings of the asset. The first input, if any, describes the uploaded file and has no url."`
 	Test             bool              `json:"test,omitempty" doc:"The asset will be a test asset: watermarked, at most 10 seconds, deleted after 24 hours."`
 }
 
 func (s *server) routeUploads() {
 	handle(s, route{
 		method: http.MethodPost, path: uploadPath, id: "create-direct-upload", tag: uploadTag, status: http.StatusCreated, permission: videoWrite,
-		summary: "Create a direct upload", text: "Its url takes one file, by whoever knows it, of which an asset is made.",
+		summary: "Create a direct upload", text: "Anyone who has its url can upload one file to it, which becomes an asset.",
 	}, s.createUpload)
 	handle(s, route{
 		method: http.MethodGet, path: uploadPath, id: "list-direct-uploads", tag: uploadTag, permission: videoRead,
 		summary: "List direct uploads",
-		text:    "Newest first. Each is listed as long as its asset is there; after that, or without one, for 30 days.",
+		text:    "Newest first. An upload is listed as long as its asset exists, otherwise for 30 days.",
 	}, s.listUploads)
 	handle(s, route{
 		method: http.MethodGet, path: uploadItem, id: "get-direct-upload", tag: uploadTag, permission: videoRead, summary: "Retrieve a direct upload",
 	}, s.getUpload)
 	handle(s, route{
 		method: http.MethodPut, path: uploadItem + "/cancel", id: "cancel-direct-upload", tag: uploadTag, permission: videoWrite,
-		summary: "Cancel a direct upload", text: "Only while it is waiting. What has come of the file is deleted.",
+		summary: "Cancel a direct upload", text: "Only while it is waiting. Data already received is deleted.",
 	}, s.cancelUpload)
 }
 

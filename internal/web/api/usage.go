@@ -19,9 +19,9 @@ const usageTag = "Delivery Usage"
 func (s *server) routeUsage() {
 	handle(s, route{
 		method: http.MethodGet, path: "/video/v1/delivery-usage", id: "list-delivery-usage", tag: usageTag, permission: videoRead,
-		summary: "List what viewers were sent of each asset",
-		text: "In seconds of media, the most delivered first; assets of which nothing was delivered are left out, deleted ones are not. It is counted by " +
-			"the hour, is there some seconds after it was delivered, and is kept for 90 days.",
+		summary: "List delivery usage by asset",
+		text: "In seconds of media, most delivered first. Deleted assets are included; assets without deliveries are not. " +
+			"Usage is counted by the hour, is available some seconds after delivery and is kept for 90 days.",
 	}, s.listUsage)
 }
 
@@ -31,13 +31,13 @@ type DeliveryReport struct {
 	AssetID        string           `json:"asset_id"`
 	Passthrough    string           `json:"passthrough,omitempty"`
 	CreatedAt      string           `json:"created_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
-	DeletedAt      string           `json:"deleted_at,omitempty" doc:"Seconds since the Unix epoch, of a deleted asset."`
+	DeletedAt      string           `json:"deleted_at,omitempty" doc:"Seconds since the Unix epoch; only of deleted assets."`
 	AssetState     string           `json:"asset_state" enum:"ready,errored,deleted"`
 	AssetDuration  float64          `json:"asset_duration" doc:"Seconds."`
 	ResolutionTier string           `json:"asset_resolution_tier,omitempty" enum:"audio-only,720p,1080p,1440p,2160p"`
 	EncodingTier   string           `json:"asset_encoding_tier" enum:"smart,baseline,premium" deprecated:"true"`
 	VideoQuality   string           `json:"asset_video_quality" enum:"basic,plus,premium"`
-	Delivered      float64          `json:"delivered_seconds" doc:"Seconds of media that viewers were sent."`
+	Delivered      float64          `json:"delivered_seconds" doc:"Seconds of media delivered to viewers."`
 	ByResolution   DeliveredSeconds `json:"delivered_seconds_by_resolution"`
 }
 
@@ -53,8 +53,8 @@ type DeliveredSeconds struct {
 // DeliveryUsageListResponse is a page of reports.
 type DeliveryUsageListResponse struct {
 	Data      []DeliveryReport `json:"data"`
-	Total     int              `json:"total_row_count" doc:"How many reports all pages have."`
-	Timeframe []int64          `json:"timeframe" doc:"Begin and end of the hours that were added up, in seconds since the Unix epoch."`
+	Total     int              `json:"total_row_count" doc:"The number of reports on all pages."`
+	Timeframe []int64          `json:"timeframe" doc:"Start and end of the hours included, in seconds since the Unix epoch."`
 	Page      int              `json:"page"`
 	Limit     int              `json:"limit"`
 }
@@ -69,11 +69,11 @@ func (usagePageLimit) Schema(huma.Registry) *huma.Schema {
 }
 
 type listUsageInput struct {
-	Page         pageNumber     `query:"page" doc:"Number of the page, from 1."`
-	Limit        usagePageLimit `query:"limit" doc:"How many reports a page has, from 1 to 100."`
-	AssetID      string         `query:"asset_id" doc:"Only of this asset. Not together with live_stream_id."`
-	LiveStreamID string         `query:"live_stream_id" doc:"Only of recordings of this live stream."`
-	Timeframe    []string       `query:"timeframe[],explode" doc:"Twice: begin and end, in seconds since the Unix epoch, widened to whole hours. Unless given, the hour from 13 to 12 hours ago."`
+	Page         pageNumber     `query:"page" doc:"The page number, from 1."`
+	Limit        usagePageLimit `query:"limit" doc:"Reports per page, from 1 to 100."`
+	AssetID      string         `query:"asset_id" doc:"Only this asset. Can't be combined with live_stream_id."`
+	LiveStreamID string         `query:"live_stream_id" doc:"Only recordings of this live stream."`
+	Timeframe    []string       `query:"timeframe[],explode" doc:"Given twice: start and end in seconds since the Unix epoch, widened to whole hours. Default: the hour from 13 to 12 hours ago."`
 }
 
 type listUsageOutput struct{ Body DeliveryUsageListResponse }

@@ -27,14 +27,14 @@ type TranscriptionVocabulary struct {
 	CreatedAt   string   `json:"created_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
 	UpdatedAt   string   `json:"updated_at" doc:"Seconds since the Unix epoch." example:"1609869152"`
 	Name        string   `json:"name,omitempty"`
-	Phrases     []string `json:"phrases" doc:"The most important first."`
+	Phrases     []string `json:"phrases" doc:"Most important first."`
 	Passthrough string   `json:"passthrough,omitempty"`
 }
 
 // TranscriptionVocabularyInput asks for a transcription vocabulary, or replaces one.
 type TranscriptionVocabularyInput struct {
 	Name        *string   `json:"name,omitempty"`
-	Phrases     *[]string `json:"phrases,omitempty" doc:"Required: 1 to 1000 phrases of 1 to 32 characters, the most important first."`
+	Phrases     *[]string `json:"phrases,omitempty" doc:"Required. 1 to 1000 phrases of 1 to 32 characters, most important first."`
 	Passthrough *string   `json:"passthrough,omitempty" maxLength:"255"`
 }
 
@@ -44,7 +44,7 @@ func (s *server) routeVocabularies() {
 	handle(s, route{
 		method: http.MethodPost, path: vocabularyPath, id: "create-transcription-vocabulary", tag: vocabularyTag, status: http.StatusCreated,
 		permission: videoWrite, summary: "Create a transcription vocabulary",
-		text: "Live streams name it in generated_subtitles. Of all that one names, the first 1000 phrases are used, in their order.",
+		text: "Live streams refer to it in generated_subtitles. Of all vocabularies of a live stream the first 1000 phrases are used, in order.",
 	}, s.createVocabulary)
 	handle(s, route{
 		method: http.MethodGet, path: vocabularyPath, id: "list-transcription-vocabularies", tag: vocabularyTag, permission: videoRead,
@@ -56,11 +56,11 @@ func (s *server) routeVocabularies() {
 	}, s.getVocabulary)
 	handle(s, route{
 		method: http.MethodPut, path: vocabularyItem, id: "update-transcription-vocabulary", tag: vocabularyTag, permission: videoWrite,
-		summary: "Replace a transcription vocabulary", text: "Replaces the phrases, and what else is given. Streams that run keep what they began with.",
+		summary: "Replace a transcription vocabulary", text: "Replaces the phrases and every other field that is sent. Active streams keep the vocabulary they started with.",
 	}, s.putVocabulary)
 	handle(s, route{
 		method: http.MethodDelete, path: vocabularyItem, id: "delete-transcription-vocabulary", tag: vocabularyTag, status: http.StatusNoContent,
-		permission: videoWrite, summary: "Delete a transcription vocabulary", text: "Streams that run keep what they began with; those that name it later go without.",
+		permission: videoWrite, summary: "Delete a transcription vocabulary", text: "Active streams keep the vocabulary they started with; later ones that refer to it do without.",
 	}, s.deleteVocabulary)
 }
 

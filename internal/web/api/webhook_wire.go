@@ -10,40 +10,40 @@ import (
 type Webhook struct {
 	ID            string   `json:"id"`
 	Address       string   `json:"address"`
-	Enabled       bool     `json:"enabled" doc:"false too once nothing could be delivered for 24 hours."`
+	Enabled       bool     `json:"enabled" doc:"Also false after 24 hours without a successful delivery."`
 	CreatedAt     string   `json:"created_at" format:"date-time"`
-	EventTypes    []string `json:"event_types,omitempty" doc:"Types of the events that are sent; none: all."`
-	SigningSecret string   `json:"signing_secret,omitempty" doc:"Only where it is made: it can't be shown again."`
-	FailingSince  string   `json:"failing_since,omitempty" format:"date-time" doc:"Since when nothing could be delivered."`
+	EventTypes    []string `json:"event_types,omitempty" doc:"The event types to send. Empty: all."`
+	SigningSecret string   `json:"signing_secret,omitempty" doc:"Only in the response that creates it; it can't be shown again."`
+	FailingSince  string   `json:"failing_since,omitempty" format:"date-time" doc:"Since when no delivery has succeeded."`
 }
 
 // WebhookCreate asks for events to be sent to an address.
 type WebhookCreate struct {
-	Address    string   `json:"address,omitempty" required:"true" doc:"http or https URL, unique in the environment."`
-	EventTypes []string `json:"event_types,omitempty" doc:"Types of the events that are sent; none: all."`
-	Enabled    *bool    `json:"enabled,omitempty" doc:"false: nothing is sent until it is enabled. Otherwise what happens from now on is."`
+	Address    string   `json:"address,omitempty" required:"true" doc:"An http or https URL, unique in the environment."`
+	EventTypes []string `json:"event_types,omitempty" doc:"The event types to send. Empty: all."`
+	Enabled    *bool    `json:"enabled,omitempty" doc:"false: nothing is sent until it is enabled. Default: true, which sends events from now on."`
 }
 
 // WebhookUpdate changes what is given.
 type WebhookUpdate struct {
 	Address    *string            `json:"address,omitempty"`
-	Enabled    *bool              `json:"enabled,omitempty" doc:"One that is enabled again is sent what waited and was never tried, then what happens from then on; replay has it sent what it missed."`
-	EventTypes Optional[[]string] `json:"event_types,omitzero" doc:"An empty list or null: all."`
+	Enabled    *bool              `json:"enabled,omitempty" doc:"When enabled again, the webhook gets the events that were waiting and never tried, then new ones. Use replay for the events it missed."`
+	EventTypes Optional[[]string] `json:"event_types,omitzero" doc:"An empty list or null means all."`
 }
 
 // WebhookReplay asks for events to be delivered again.
 type WebhookReplay struct {
-	Since string `json:"since,omitempty" required:"true" doc:"Events from this time on: RFC 3339, or seconds since 1970 in a string." example:"2026-01-02T15:04:05Z"`
+	Since string `json:"since,omitempty" required:"true" doc:"Events from this time on: RFC 3339, or seconds since the Unix epoch in a string." example:"2026-01-02T15:04:05Z"`
 }
 
 // WebhookReplayFailed asks for what failed to be delivered again.
 type WebhookReplayFailed struct {
-	Since string `json:"since,omitempty" doc:"Events from this time on alone: RFC 3339, or seconds since 1970 in a string." example:"2026-01-02T15:04:05Z"`
+	Since string `json:"since,omitempty" doc:"Only events from this time on: RFC 3339, or seconds since the Unix epoch in a string." example:"2026-01-02T15:04:05Z"`
 }
 
 // WebhookResent is how many deliveries are made because they were asked for.
 type WebhookResent struct {
-	Deliveries int `json:"deliveries" doc:"How many deliveries that is."`
+	Deliveries int `json:"deliveries" doc:"The number of deliveries."`
 }
 
 // WebhookDelivery is one event for one webhook.
@@ -51,11 +51,11 @@ type WebhookDelivery struct {
 	EventID   string         `json:"event_id"`
 	EventType string         `json:"event_type"`
 	Sequence  int64          `json:"sequence" doc:"The sequence number of the event."`
-	Status    string         `json:"status" enum:"waiting,delivered,failed,skipped" doc:"waiting: it is sent, or sent again, or waits for an earlier event of its resource. failed: it is not tried any more. skipped: somebody did not want it to be sent."`
-	Reason    string         `json:"waiting_reason,omitempty" enum:"webhook_disabled,earlier_event,retry,in_queue" doc:"Why it waits. webhook_disabled: until the webhook is enabled. earlier_event: until waiting_for_event is delivered, failed or skipped. retry: for the next attempt, after one has failed. in_queue: it is sent as soon as its turn has come."`
-	Earlier   string         `json:"waiting_for_event,omitempty" doc:"The event of the same resource that comes first: its event_id."`
+	Status    string         `json:"status" enum:"waiting,delivered,failed,skipped" doc:"waiting: being sent, to be retried, or behind an earlier event of its resource. failed: no longer retried. skipped: skipped by request."`
+	Reason    string         `json:"waiting_reason,omitempty" enum:"webhook_disabled,earlier_event,retry,in_queue" doc:"Why it is waiting. webhook_disabled: until the webhook is enabled. earlier_event: until waiting_for_event is delivered, failed or skipped. retry: for the next attempt after a failed one. in_queue: for its turn."`
+	Earlier   string         `json:"waiting_for_event,omitempty" doc:"The event_id of the same resource's earlier event."`
 	Attempts  []EventAttempt `json:"attempts"`
-	NextAt    string         `json:"next_attempt_at,omitempty" format:"date-time" doc:"When it is sent again."`
+	NextAt    string         `json:"next_attempt_at,omitempty" format:"date-time" doc:"When it will be sent again."`
 }
 
 func wireWebhook(w webhook.Webhook) Webhook {

@@ -27,7 +27,7 @@ func (r WebhookRef) id() id.Webhook { return id.Webhook(r.ID) }
 func (s *server) routeWebhooks() {
 	handle(s, route{
 		method: http.MethodPost, path: webhookPath, id: "create-webhook", tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
-		summary: "Have events sent to an address", text: "What happens from now on. The signing_secret is shown this once.",
+		summary: "Create a webhook", text: "Sends events from now on. The signing_secret is shown only in this response.",
 	}, s.createWebhook)
 	handle(s, route{
 		method: http.MethodGet, path: webhookPath, id: "list-webhooks", tag: webhookTag, permission: systemRead, summary: "List webhooks", text: "Newest first.",
@@ -37,7 +37,7 @@ func (s *server) routeWebhooks() {
 	}, s.getWebhook)
 	handle(s, route{
 		method: http.MethodPatch, path: webhookItem, id: "update-webhook", tag: webhookTag, permission: systemWrite, summary: "Update a webhook",
-		text: "Changes the fields that are given, one at least.",
+		text: "Changes only the fields that are sent; at least one is required.",
 	}, s.updateWebhook)
 	handle(s, route{
 		method: http.MethodDelete, path: webhookItem, id: "delete-webhook", tag: webhookTag, status: http.StatusNoContent, permission: systemWrite,
@@ -45,42 +45,42 @@ func (s *server) routeWebhooks() {
 	}, s.deleteWebhook)
 	handle(s, route{
 		method: http.MethodPost, path: webhookItem + "/rotate-secret", id: "rotate-webhook-secret", tag: webhookTag, status: http.StatusCreated,
-		permission: systemWrite, summary: "Make a new signing secret", text: "Deliveries are signed with the old one too for 24 hours.",
+		permission: systemWrite, summary: "Rotate the signing secret", text: "For 24 hours deliveries are signed with the old secret as well.",
 	}, s.rotateSecret)
 	handle(s, route{
 		method: http.MethodPost, path: webhookItem + "/test", id: "test-webhook", tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
-		summary: "Have a test event sent to a webhook", text: "The event system.webhook.test goes to this webhook alone; its deliveries show what came of it.",
+		summary: "Send a test event to a webhook", text: "Sends system.webhook.test to this webhook only. Its deliveries show the result.",
 	}, s.testWebhook)
 	handle(s, route{
 		method: http.MethodGet, path: webhookItem + "/deliveries", id: "list-webhook-deliveries", tag: webhookTag, permission: systemRead,
-		summary: "List what was sent to a webhook", text: "Newest event first, with every attempt.",
+		summary: "List a webhook's deliveries", text: "Newest event first, each with all its attempts.",
 	}, s.listDeliveries)
 	handle(s, route{
 		method: http.MethodPost, path: webhookItem + "/deliveries/{event_id}/replay", id: "replay-webhook-delivery", tag: webhookTag,
-		status: http.StatusCreated, permission: systemWrite, summary: "Have one event delivered again",
+		status: http.StatusCreated, permission: systemWrite, summary: "Redeliver an event",
 	}, s.replayDelivery)
 	handle(s, route{
 		method: http.MethodPost, path: webhookItem + "/replay", id: "replay-webhook", tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
-		summary: "Have all events since a time delivered again", text: "In their order; new ones come behind them.",
+		summary: "Redeliver all events since a time", text: "In order, before any new events.",
 	}, s.replayWebhook)
 	handle(s, route{
 		method: http.MethodPost, path: webhookItem + "/replay-failed", id: "replay-failed-webhook-deliveries",
 		tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
-		summary: "Have what failed delivered again",
-		text:    "Oldest first, each for another 24 hours; 100,000 at a time.",
+		summary: "Redeliver failed events",
+		text:    "Oldest first, each retried for another 24 hours; at most 100,000 per request.",
 	}, s.replayFailed)
 	handle(s, route{
 		method: http.MethodPost, path: webhookItem + "/retry", id: "retry-webhook-deliveries", tag: webhookTag,
-		status: http.StatusCreated, permission: systemWrite, summary: "Have what waits sent now",
-		text: "Makes the next attempt of all deliveries now that wait for its time; 100,000 at a time. " +
-			"What waits for an earlier event of its resource follows that as ever.",
+		status: http.StatusCreated, permission: systemWrite, summary: "Retry waiting deliveries now",
+		text: "Makes the next attempt at once for all deliveries that wait for theirs; at most 100,000 per request. " +
+			"Deliveries that wait for an earlier event of the same resource still follow that event.",
 	}, s.retryDeliveries)
 	handle(s, route{
 		method: http.MethodPost, path: webhookItem + "/deliveries/{event_id}/skip", id: "skip-webhook-delivery",
 		tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
-		summary: "Skip one event that waits",
-		text: "It is not sent to this webhook any more, and the next event of its resource is. An attempt that is " +
-			"under way goes on. It can be replayed; then it comes behind later events.",
+		summary: "Skip a waiting event",
+		text: "The event is no longer sent to this webhook, so the next event of its resource can be. An attempt " +
+			"already in progress is finished. A skipped event can be redelivered; it then arrives after later events.",
 	}, s.skipDelivery)
 }
 
@@ -137,14 +137,14 @@ type listDeliveriesInput struct {
 	WebhookRef
 
 	Status string    `query:"status" enum:"waiting,delivered,failed,skipped"`
-	Cursor string    `query:"cursor" doc:"next_cursor of the response before."`
-	Limit  pageLimit `query:"limit" doc:"How many deliveries, from 1 to 100."`
+	Cursor string    `query:"cursor" doc:"The next_cursor of the previous response."`
+	Limit  pageLimit `query:"limit" doc:"Deliveries per page, from 1 to 100."`
 }
 
 // WebhookDeliveryListResponse is the envelope of a list of deliveries.
 type WebhookDeliveryListResponse struct {
 	Data       []WebhookDelivery `json:"data"`
-	NextCursor *string           `json:"next_cursor" nullable:"true" doc:"What to send as cursor for the deliveries that follow; null at the end."`
+	NextCursor *string           `json:"next_cursor" nullable:"true" doc:"The cursor of the next page; null on the last page."`
 }
 
 type listDeliveriesOutput struct{ Body WebhookDeliveryListResponse }
