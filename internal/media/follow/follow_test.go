@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -67,7 +67,7 @@ type studio struct {
 
 	msn, part int
 	open      map[string][]byte // what the open segments of renditions have
-	filler    string            // what each part has besides its name
+	padding   string            // what each part has besides its name
 }
 
 func newStudio(low bool, generation int64) *studio {
@@ -109,7 +109,7 @@ func (s *studio) publish(parts int) {
 			if s.part == 0 {
 				s.open[r] = nil
 			}
-			s.open[r] = fmt.Appendf(s.open[r], "%s %d %d.%s", r, s.msn, s.part, s.filler)
+			s.open[r] = fmt.Appendf(s.open[r], "%s %d %d.%s", r, s.msn, s.part, s.padding)
 			s.Edge.Part(r, s.open[r], 45000, s.part == 0)
 		}
 		if s.part++; s.part == 4 {

@@ -71,7 +71,7 @@ func BenchmarkFollowers(b *testing.B) {
 	for _, n := range []struct{ nodes, viewers int }{{0, 0}, {1, 1}, {1, 100}, {10, 1}, {10, 10}, {50, 1}, {50, 4}} {
 		b.Run(fmt.Sprintf("nodes=%d/viewers=%d", n.nodes, n.viewers), func(b *testing.B) {
 			s := newStudio(true, 0)
-			s.filler = strings.Repeat("x", 60_000)
+			s.padding = strings.Repeat("x", 60_000)
 			s.publish(16)
 			followed(b, s, n.nodes, n.viewers)
 			began, parts := used(b), 0
