@@ -121,7 +121,7 @@ func (v video) Why() string { return why(v.Errors) }
 
 func why(e *asset.Errors) string {
 	if e == nil || len(e.Messages) == 0 {
-		return "The log of the service says why."
+		return "See the service's log for the reason."
 	}
 	return capital(strings.Join(e.Messages, ". "))
 }

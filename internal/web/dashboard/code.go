@@ -86,8 +86,8 @@ type sample struct{ Name, Text string }
 
 // Why a form has no code.
 const (
-	unreadable = "A field can't be read. Mend it, and this shows the code."
-	unchanged  = "Nothing differs from what there is, so nothing is sent. Change something, and this shows the code."
+	unreadable = "Fix the invalid field to see the request."
+	unchanged  = "Nothing has changed, so there is no request. Change something to see it."
 )
 
 // code writes those calls in each language that change something, for the form with this ID.

@@ -103,7 +103,7 @@ func TestCode(t *testing.T) {
 	month := s.now.AddDate(0, 0, 30).UTC().Format(time.RFC3339)
 	before := s.everything(t)
 	const newCode, rules = "/dashboard/live/code", "/dashboard/settings/restrictions"
-	const unreadable, told = "A field can&#39;t be read.", "Show as curl, Node or Go"
+	const unreadable, told = "Fix the invalid field", "Show as curl, Node or Go"
 	for name, tt := range map[string]struct {
 		path      string
 		form      url.Values
@@ -122,7 +122,7 @@ func TestCode(t *testing.T) {
 		"zero":         {newCode, url.Values{"reconnect_window": {"0"}}, 200, "send: reconnect_window of 0.", ""},
 		"Node key":     {target + "/code", withKey, 200, "process.env.STREAM_KEY", "s3cret"},
 		"Go key":       {target + "/code", withKey, 200, "Getenv(&#34;STREAM_KEY", "s3cret"},
-		"same":         {edit, nil, 200, "Nothing differs from what there is", "liveStreams.update"},
+		"same":         {edit, nil, 200, "Nothing has changed", "liveStreams.update"},
 		"differs":      {edit + "/code", url.Values{"title": {"Two"}}, 200, "curl -X PATCH", "latency_mode&#34;"},
 		"not changed":  {edit + "/code", url.Values{"hours": {"x"}}, 200, unreadable, "liveStreams.update"},
 		"hostile edit": {edit + "/code", url.Values{"title": {hostile}}, 200, told, "<script>alert"},
@@ -136,10 +136,10 @@ func TestCode(t *testing.T) {
 			webhooks + "/code",
 			url.Values{"address": {"https://e.com"}, "which": {"chosen"}},
 			200,
-			"Choose one type at least", "webhooks.create",
+			"Choose at least one type", "webhooks.create",
 		},
 		"webhook secret": {webhooks + "/new", nil, 200, "made.id, made.signing_secret);", ""},
-		"webhook, same":  {hooked + "/edit", nil, 200, "Nothing differs from what there is", "webhooks.update"},
+		"webhook, same":  {hooked + "/edit", nil, 200, "Nothing has changed", "webhooks.update"},
 		"webhook, other": {
 			hooked + "/code",
 			url.Values{"address": {hostile + "`"}, "which": {"all"}},
@@ -152,7 +152,7 @@ func TestCode(t *testing.T) {
 			200, "http.MethodPatch", "address:",
 		},
 		"webhook, no type": {
-			hooked + "/code", url.Values{"which": {"chosen"}}, 200, "Choose one type at least", "webhooks.update",
+			hooked + "/code", url.Values{"which": {"chosen"}}, 200, "Choose at least one type", "webhooks.update",
 		},
 		"new track":  {filmed, nil, 200, `createTrack(&#34;` + string(film.ID) + `&#34;, {`, `class="make after" open`},
 		"open track": {filmed + "/tracks/code", vtt(), 200, `<details class="make after" open>`, "The track is added"},
@@ -162,7 +162,7 @@ func TestCode(t *testing.T) {
 			400,
 			`type: &#34;audio&#34;`, "<script>alert",
 		},
-		"named, same": {filmed, nil, 200, "Nothing differs from what there is", "video.assets.update("},
+		"named, same": {filmed, nil, 200, "Nothing has changed", "video.assets.update("},
 		"named": {
 			filmed + "/code",
 			url.Values{"title": {hostile}, "passthrough": {"Film"}},
@@ -175,7 +175,7 @@ func TestCode(t *testing.T) {
 			200,
 			"mux.UpdateAssetRequest{Passthrough: &#34;other&#34;}", "creator_id",
 		},
-		"track, same": {track, nil, 200, "Nothing differs from what there is", "updateTrack"},
+		"track, same": {track, nil, 200, "Nothing has changed", "updateTrack"},
 		"track": {
 			track + "/code",
 			url.Values{"name": {hostile}, "language_code": {"fi"}},
@@ -185,7 +185,7 @@ func TestCode(t *testing.T) {
 		"token":       {tokens + "/new", nil, 200, `mux.post(&#34;/system/v1/access-tokens&#34;`, "expires_at"},
 		"token, odd":  {tokens + "/code", given(hostile, "30", access.VideoRead), 200, month, "<script>alert"},
 		"no day":      {tokens + "/code", given("a", "soon", access.VideoRead), 200, unreadable, "mux.post"},
-		"may nothing": {tokens + "/code", given("a", ""), 200, "Choose what it may do, and", "mux.post"},
+		"may nothing": {tokens + "/code", given("a", ""), 200, "Choose its permissions", "mux.post"},
 		"restriction": {rules + "/new", nil, 200, "allow_no_user_agent&#34;: true", `data-code="make" open`},
 		"no domain":   {rules + "/code", url.Values{"domains": {" "}}, 200, "send: allow_no_user_agent of false, ", ""},
 		"domains": {
@@ -194,7 +194,7 @@ func TestCode(t *testing.T) {
 			200,
 			"&#34;a.example&#34;", "<script>alert",
 		},
-		"rule, same": {ruled, nil, 200, "Nothing differs from what there is", "playbackRestrictions.update"},
+		"rule, same": {ruled, nil, 200, "Nothing has changed", "playbackRestrictions.update"},
 		"rule": {
 			ruled + "/code",
 			url.Values{"domains": {hostile + "`"}, "allow_no_user_agent": {"1"}},

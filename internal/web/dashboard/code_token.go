@@ -31,7 +31,7 @@ func (s *server) renderToken(
 	case len(read.Bad) > 0:
 		f.Code.None = unreadable
 	case len(may) == 0: // the API would give all that the caller has
-		f.Code.None = "Choose what it may do, and this shows the code."
+		f.Code.None = "Choose its permissions to see the request."
 	}
 	s.render(w, r, p, status, "newtoken", f)
 }

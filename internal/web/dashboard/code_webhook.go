@@ -46,7 +46,7 @@ func (s *server) renderWebhook(
 	}
 	f.Code.Open = open
 	if f.Chosen && len(f.types) == 0 {
-		f.Code.None = "Choose one type at least, and this shows the code."
+		f.Code.None = "Choose at least one type to see the request."
 	}
 	s.render(w, r, p, status, "webhookform", f)
 }

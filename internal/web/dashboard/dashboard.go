@@ -184,12 +184,12 @@ func (s *server) headers(next http.Handler) http.Handler {
 func (s *server) whole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
-			status, why := http.StatusBadRequest, "The form can't be read, so nothing was done."
+			status, why := http.StatusBadRequest, "The form is invalid; nothing was changed."
 			if _, large := errors.AsType[*http.MaxBytesError](err); large {
-				status, why = http.StatusRequestEntityTooLarge, "The form has more than 64 KiB, so nothing was done."
+				status, why = http.StatusRequestEntityTooLarge, "The form is larger than 64 KiB; nothing was changed."
 			}
 			if pace.TooSlow(err) {
-				status, why = pace.Status, "The form came too slowly, so nothing was done."
+				status, why = pace.Status, "The form arrived too slowly; nothing was changed."
 			}
 			s.refuse(w, r, status, "That did not work", why)
 			return

@@ -235,7 +235,7 @@ func TestPages(t *testing.T) {
 		"signed":        {"/dashboard/live/" + string(closed.ID), "plays only with signed links", false},
 		"end":           {"/dashboard/live/" + string(air.ID) + "/end", "The recording is ready at once", false},
 		"disable":       {"/dashboard/live/" + string(idle.ID) + "/disable", "Encoders are refused", false},
-		"delete":        {"/dashboard/live/" + string(idle.ID) + "/delete", "Its recordings stay", false},
+		"delete":        {"/dashboard/live/" + string(idle.ID) + "/delete", "Its recordings are kept", false},
 		"delete on air": {"/dashboard/live/" + string(air.ID) + "/delete", "Type <b>On the air</b>", false},
 		"new key": {
 			"/dashboard/live/" + string(idle.ID) + "/new-key", "Encoders with the old key are refused",

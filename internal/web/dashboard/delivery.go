@@ -65,9 +65,9 @@ func (d delivery) First() string {
 func (d delivery) Wait() string {
 	switch d.Reason {
 	case webhook.WebhookDisabled:
-		return "It waits for the webhook to be enabled."
+		return "Waiting for the webhook to be enabled."
 	case webhook.InQueue:
-		return "It is sent as soon as its turn has come."
+		return "Waiting for its turn."
 	case webhook.BeforeRetry, webhook.AfterEarlier:
 	}
 	return ""

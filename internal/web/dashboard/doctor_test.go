@@ -65,7 +65,7 @@ func TestHealthPage(t *testing.T) {
 		"ours": {
 			[]dashboard.Finding{fine}, errors.New("a secret"), 500, []string{"Something went wrong here"}, "a secret",
 		},
-		"away": {nil, fault.New(fault.Unavailable, "away"), 503, []string{"waits for its database"}, "All is well"},
+		"away": {nil, fault.New(fault.Unavailable, "away"), 503, []string{"waiting for its database"}, "All is well"},
 	} {
 		s.examine = func(ctx context.Context, tell func(dashboard.Finding)) error {
 			if until, ok := ctx.Deadline(); !ok || time.Until(until) > time.Minute {

@@ -180,7 +180,7 @@ func TestEditOnAir(t *testing.T) {
 	v := s.stream(t, "On the air", true, playbackid.Public)
 	page := s.ask(t, s.cookie, "/dashboard/live/"+string(v.ID)+"/edit", nil).Body.String()
 	if strings.Count(page, `name="latency_mode"`) != strings.Count(page, " disabled") ||
-		!strings.Contains(page, "the delay can be changed when it has ended") {
+		!strings.Contains(page, "The latency can be changed once the broadcast has ended") {
 		t.Errorf("the delay can be changed:\n%s", page)
 	}
 	if status, page := s.save(t, v, url.Values{"title": {"Another"}}); status != http.StatusSeeOther {

@@ -148,19 +148,19 @@ func advice(kind string) string {
 	switch kind {
 	case "bitrate_collapsed":
 		return "Set a lower bitrate in the encoder, or give it a better connection: a cable in place of Wi-Fi. " +
-			"If the picture is black or still on purpose, nothing is to be done."
+			"If the picture is meant to be black or still, ignore this."
 	case "audio_missing":
 		return "Look in the encoder whether a source of sound is chosen and not muted. " +
-			"If the stream is to be silent, nothing is to be done."
+			"If the stream is meant to be silent, ignore this."
 	case "video_missing":
-		return "Look in the encoder whether its camera or scene still delivers; stop and start its output if it does."
+		return "Check whether the encoder's camera or scene still works; if it does, restart its output."
 	case "frame_rate_low":
 		return "Close other programs on the encoder's machine, or set it to a faster preset, a smaller picture or a " +
 			"lower frame rate."
 	case "encoder_too_slow":
-		return "Set a lower bitrate or a smaller picture in the encoder, and look how busy its machine is."
+		return "Lower the bitrate or resolution in the encoder, and check how busy its machine is."
 	case "timestamps_broken":
-		return "Stop and start the encoder. If it stays so, update it, or send over another protocol."
+		return "Restart the encoder. If that doesn't help, update it or use another protocol."
 	}
 	return ""
 }

@@ -60,7 +60,7 @@ func TestHealth(t *testing.T) {
 			"The first figures come in a few seconds",
 		}, []string{charts}},
 		"silent": {live.Health{Status: live.HealthSilent, Samples: sent(2, at)}, []string{
-			"connected and sends nothing", charts,
+			"connected but sends nothing", charts,
 		}, nil},
 		"elsewhere": {live.Health{Status: live.HealthElsewhere}, []string{"another node"}, []string{charts}},
 		"never": {live.Health{Status: live.HealthIdle}, []string{

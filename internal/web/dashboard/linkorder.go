@@ -50,14 +50,14 @@ func (f *linkForm) order(private string) (o order) {
 	if f.Rule != "" {
 		i = slices.IndexFunc(f.Rules, func(v rule) bool { return string(v.ID) == f.Rule })
 		if i < 0 {
-			f.beside("restriction", "There is no such playback restriction any more. Choose another one.")
+			f.beside("restriction", "This playback restriction no longer exists. Choose another one.")
 		} else {
 			o.rule = &f.Rules[i]
 		}
 	}
 	f.readKey(&o, private)
 	if len(f.Bad) > 0 && f.Bad["private_key"] == "" {
-		f.beside("private_key", "It is not kept, so paste it once more.")
+		f.beside("private_key", "It is not stored, so paste it again.")
 	}
 	return o
 }
@@ -66,7 +66,7 @@ func (f *linkForm) order(private string) (o order) {
 func (f *linkForm) readKey(o *order, private string) {
 	i := slices.IndexFunc(f.keys, func(k signing.Key) bool { return string(k.ID) == f.Key })
 	if i < 0 {
-		f.beside("key", "There is no such signing key here. Choose one from the list.")
+		f.beside("key", "This signing key doesn't exist here. Choose one from the list.")
 		return
 	}
 	o.key = f.keys[i]

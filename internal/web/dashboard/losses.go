@@ -73,7 +73,7 @@ func askAsset(v video, _ *http.Request) (question, bool) {
 		text += "It is still being recorded: end the broadcast first, else this is refused. "
 	}
 	return question{
-		Heading: "Delete this asset?", Name: v.Title(), Text: text + "Clips that were made of it stay.",
+		Heading: "Delete this asset?", Name: v.Title(), Text: text + "Clips made from it are kept.",
 		Yes: "Delete", No: "Keep it", Class: "harm",
 	}, true
 }
@@ -86,7 +86,7 @@ func askTrack(v video, r *http.Request) (question, bool) {
 	t := track{v.Asset.Tracks[i], v}
 	return question{
 		Heading: "Delete this track?", Name: t.Title(), Yes: "Delete", No: "Keep it", Class: "harm",
-		Text: "Players offer it no more, and it cannot be brought back. The video and its other tracks stay.",
+		Text: "Players no longer offer it, and it can't be restored. The video and its other tracks are kept.",
 	}, true
 }
 
@@ -95,7 +95,7 @@ func askPlaybackID(v video, r *http.Request) (question, bool) {
 	if i < 0 {
 		return question{}, false
 	}
-	text := "Links and players with it stop working at once, and it cannot be brought back. The asset stays."
+	text := "Links and players that use it stop working at once, and it can't be restored. The asset is kept."
 	if len(v.PlaybackIDs) == 1 {
 		text += " It is the only one: nobody may watch the asset then."
 	}

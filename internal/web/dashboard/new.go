@@ -27,7 +27,7 @@ var streamFields = []fieldAt{ //nolint:gochecknoglobals // a table
 	{"playback_policies", "policy", "Who may watch"},
 	{"new_asset_settings.playback_policies", "recordings", "Who may watch its recordings"},
 	{"reconnect_window", "reconnect_window", "Wait for an encoder that has gone"},
-	{"reconnect_slate_url", "reconnect_slate_url", "Picture of the slate"},
+	{"reconnect_slate_url", "reconnect_slate_url", "Slate image"},
 	{"max_continuous_duration", "hours", "Longest broadcast"},
 	{"new_asset_settings.video_quality", "video_quality", "Video quality"},
 	{"new_asset_settings.static_renditions", "download", "MP4 file of each recording"},

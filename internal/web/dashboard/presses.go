@@ -107,7 +107,7 @@ func (x *press) Write(p []byte) (int, error) {
 // give responds as the first time. Where that has panicked, there is nothing to give.
 func (x *press) give(w http.ResponseWriter) {
 	if x.status == 0 {
-		http.Error(w, "That did not work. Go back, and send the form again.", http.StatusInternalServerError)
+		http.Error(w, "That didn't work. Go back and submit the form again.", http.StatusInternalServerError)
 		return
 	}
 	maps.Copy(w.Header(), x.header)

@@ -65,7 +65,7 @@ func TestDeliveriesAreResent(t *testing.T) {
 	shows(looker, badAt, []string{"next attempt"}, []string{"/skip"})
 
 	do("/retry")
-	shows(s.cookie, page, []string{"It is sent as soon as its turn has come."}, []string{"next attempt", "Send it now"})
+	shows(s.cookie, page, []string{"Waiting for its turn."}, []string{"next attempt", "Send it now"})
 	shows(s.cookie, page+skip, []string{"Skip this event?", "<b>" + bad.Type + "</b>", "https://example.com/a"}, nil)
 	do(skip)
 	shows(s.cookie, page, []string{`state off">Skipped`, `aria-label="Send it again`}, []string{"an earlier event", skip, `id="retry"`})

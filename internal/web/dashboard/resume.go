@@ -43,7 +43,7 @@ func (s *server) keepForm(r *http.Request, d *door) bool {
 		return true
 	}
 	d.Form = at
-	d.Problem = "Your session has ended. What you have typed is kept: when you have signed in, it is in the form again."
+	d.Problem = "Your session has ended. Sign in again; the form will still have what you typed."
 	return true
 }
 

@@ -71,7 +71,7 @@ func TestSessionEndsInAForm(t *testing.T) {
 		harmless(t, path, again)
 		body := again.Body.String()
 		if again.Code != http.StatusOK || !strings.Contains(body, html.EscapeString(hostile)) ||
-			!strings.Contains(body, "Nothing was done yet") || len(again.Result().Cookies()) == 0 {
+			!strings.Contains(body, "Nothing has been submitted yet") || len(again.Result().Cookies()) == 0 {
 			t.Errorf("%s, signed in again: %d\n%s", path, again.Code, body)
 		}
 		if strings.Contains(body, `class="as-code" data-code="make" open`) {

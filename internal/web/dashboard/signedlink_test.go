@@ -246,8 +246,8 @@ func TestSignedLinkIsRefused(t *testing.T) {
 			s, s.cookie, film + "/playback-ids/" + string(a.PlaybackIDs[0].ID) + "/link", with(), 404, "", "token=",
 		},
 		"of another":     {s, s.cookie, film + "/playback-ids/" + string(v.PlaybackIDs[0].ID) + "/link", with(), 404, "", ""},
-		"foreign key":    {s, s.cookie, at, with("key", string(foreign.ID), "private_key", stranger), 400, "no such signing key", ""},
-		"unknown key":    {s, s.cookie, at, with("key", hostile), 400, "no such signing key", "<script>alert"},
+		"foreign key":    {s, s.cookie, at, with("key", string(foreign.ID), "private_key", stranger), 400, "This signing key doesn", ""},
+		"unknown key":    {s, s.cookie, at, with("key", hostile), 400, "This signing key doesn", "<script>alert"},
 		"no private":     {s, s.cookie, at, with("private_key", ""), 400, "neither a PEM nor the base64 of one", ""},
 		"hostile":        {s, s.cookie, at, with("private_key", hostile), 400, "neither a PEM", "<script>alert"},
 		"long":           {s, s.cookie, at, with("private_key", strings.Repeat("A", 9000)), 400, "more than 8192 bytes", "AAAAAAAA"},
@@ -261,8 +261,8 @@ func TestSignedLinkIsRefused(t *testing.T) {
 		"ages":           {s, s.cookie, at, with("amount", "213504", "unit", "days"), 400, amount, ""}, // 2^64 ns
 		"overflows":      {s, s.cookie, at, with("amount", "9223372036854775807", "unit", "days"), 400, amount, ""},
 		"no unit":        {s, s.cookie, at, with("unit", "years"), 400, amount, ""},
-		"no rule":        {s, s.cookie, at, with("restriction", hostile), 400, "no such playback restriction", "<script>alert"},
-		"pasted again":   {s, s.cookie, at, with("amount", "x"), 400, "It is not kept, so paste it once more", ""},
+		"no rule":        {s, s.cookie, at, with("restriction", hostile), 400, "This playback restriction no longer exists", "<script>alert"},
+		"pasted again":   {s, s.cookie, at, with("amount", "x"), 400, "It is not stored, so paste it again", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -207,7 +207,7 @@ func (s *server) showSignIn(w http.ResponseWriter, r *http.Request) {
 	}
 	d := s.door(r)
 	if fault.Is(err, fault.Unauthorized) && p.Session.Token != "" {
-		d.Problem = "The access token that you signed in with was revoked or has expired, so you are signed out."
+		d.Problem = "You were signed out: the access token you signed in with was revoked or has expired."
 		s.setCookie(w, r, "")
 	}
 	s.renderSignIn(w, r, http.StatusOK, d)
@@ -253,7 +253,7 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if d.Problem = sentence(err); d.ByToken && fault.Is(err, fault.Unauthorized) {
-		d.Problem = "This token ID and secret do not belong together, or the token was revoked or has expired."
+		d.Problem = "Wrong token ID or secret, or the token was revoked or has expired."
 	}
 	if status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(fault.RetryAfter(err).Seconds())))))
@@ -355,7 +355,7 @@ func (s *server) signOut(w http.ResponseWriter, r *http.Request, p access.Person
 func sentence(err error) string {
 	m := fault.Messages(err)
 	if len(m) == 0 {
-		return "Something went wrong. The log of the service says what."
+		return "Something went wrong. See the service's log for details."
 	}
 	return capital(strings.Join(m, ". "))
 }

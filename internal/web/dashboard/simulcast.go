@@ -41,9 +41,9 @@ func (s stream) targets() string { return s.Address() + "/targets" }
 func (s stream) NoTarget() string {
 	switch n := len(s.Settings.SimulcastTargets); {
 	case s.Broadcasting():
-		return "Targets can be added and deleted when the broadcast has ended."
+		return "Targets can be added and deleted once the broadcast has ended."
 	case n >= live.MaxSimulcastTargets:
-		return "These are as many targets as a live stream may have. Delete one to add another."
+		return "A live stream can't have more targets. Delete one to add another."
 	}
 	return ""
 }
@@ -130,7 +130,7 @@ func (s *server) addTarget(w http.ResponseWriter, r *http.Request, p access.Pers
 		return
 	}
 	if f.key != "" && f.Bad["stream_key"] == "" {
-		f.beside("stream_key", "It is not kept, so type it once more.")
+		f.beside("stream_key", "It is not stored, so type it again.")
 	}
 	s.renderTarget(w, r, p, status, f, false)
 }

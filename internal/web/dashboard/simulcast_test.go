@@ -173,7 +173,7 @@ func TestTargetsOnAir(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(body, "Targets can be added and deleted when the broadcast has ended.") {
+	if !strings.Contains(body, "Targets can be added and deleted once the broadcast has ended.") {
 		t.Error("the page does not say why none can be added")
 	}
 	const refused = "Simulcast targets may be added and deleted only while the live stream is idle."

@@ -124,7 +124,7 @@ var acts = map[string]act{ //nolint:gochecknoglobals // a table
 		Class: "harm", do: live.API.Disable,
 		OnText: "It is on air: viewers lose the picture, and the encoder is cut off. Encoders are refused " +
 			"until you enable it again. Its recordings stay.",
-		IdleText: "Encoders are refused until you enable it again. Its key, its links and its recordings stay.",
+		IdleText: "Encoders are refused until you enable it again. Its key, links and recordings are kept.",
 	},
 	"enable": {operation: "enable-live-stream", do: live.API.Enable},
 	"delete": {
@@ -133,7 +133,7 @@ var acts = map[string]act{ //nolint:gochecknoglobals // a table
 		leave: true,
 		OnText: "It is on air: viewers lose the picture. Its key and its links stop working at once, and " +
 			"cannot be brought back. Its recordings stay.",
-		IdleText: "Its key and its links stop working at once, and cannot be brought back. Its recordings stay.",
+		IdleText: "Its key and links stop working at once and can't be restored. Its recordings are kept.",
 	},
 	"new-key": {
 		operation: "reset-stream-key", Title: "Make a new stream key?", Yes: "Make a new key", No: "Keep the old one",
@@ -144,7 +144,7 @@ var acts = map[string]act{ //nolint:gochecknoglobals // a table
 		},
 		OnText: "The encoder that is connected is cut off: the old key is refused from now on. The broadcast goes on " +
 			"if the encoder comes back with the new key within the stream's reconnect window.",
-		IdleText: "Encoders with the old key are refused from now on. Put the new one into each of them.",
+		IdleText: "Encoders with the old key are refused from now on. Enter the new key in each of them.",
 	},
 }
 
@@ -186,7 +186,7 @@ func (s *server) act(name string) func(http.ResponseWriter, *http.Request, acces
 			return
 		}
 		if q.MustType && strings.TrimSpace(r.PostFormValue("name")) != q.Name {
-			q.Bad = "This is not its name. It is on air, so nothing was deleted."
+			q.Bad = "The name doesn't match. It is on air, so nothing was deleted."
 			s.render(w, r, p, http.StatusBadRequest, "ask", q)
 			return
 		}

@@ -108,10 +108,10 @@ func permissionsOf(p access.Person, ticked ...string) []permission {
 	var all []permission
 	for _, v := range []permission{
 		{access.VideoRead, "See live streams, with their keys, assets and uploads.", false},
-		{access.VideoWrite, "Make, change and delete them.", false},
+		{access.VideoWrite, "Create, change and delete them.", false},
 		{access.SystemRead, "See webhooks, events, access tokens and the audit log.", false},
-		{access.SystemWrite, "Make and delete webhooks, signing keys and access tokens.", false},
-		{access.DataRead, "Nothing yet; some client libraries ask for it.", false},
+		{access.SystemWrite, "Create and delete webhooks, signing keys and access tokens.", false},
+		{access.DataRead, "No effect yet; some client libraries request it.", false},
 		{access.DataWrite, "Nothing yet either.", false},
 	} {
 		if p.Permits(v.Name) {
@@ -156,7 +156,7 @@ func tokenOnce(t access.Token, secret string) shownOnce {
 		Heading: "The access token is made", Secret: "The secret",
 		Keep: "Keep both in the place where your program keeps its secrets. When it is lost, revoke the token and " +
 			"make another one.",
-		Use:  "Programs send them with HTTP Basic: the ID as the user's name, the secret as the password.",
+		Use:  "Programs send them with HTTP Basic authentication: the ID as user name, the secret as password.",
 		Name: t.Name, ListAddress: tokensPath, ListName: "Access tokens", To: tokensPath,
 		Lines: []copyLine{{"Token ID", string(t.ID)}, {"Secret", secret}},
 	}
@@ -175,7 +175,7 @@ func (f *tokenForm) check(in *access.TokenInput, p access.Person, now time.Time)
 	}
 	for _, v := range in.Permissions {
 		if !slices.Contains(access.Permissions(), v) || !p.Permits(v) {
-			f.beside("permission", "You can only give what you may do yourself.")
+			f.beside("permission", "You can only grant permissions that you have yourself.")
 		}
 	}
 	in.ExpiresAt = f.expires(now)
@@ -214,7 +214,7 @@ func (s *server) askRevoke(w http.ResponseWriter, r *http.Request, p access.Pers
 	}
 	switch {
 	case t.Own:
-		q.Text += "You are signed in with it: you are signed out at once."
+		q.Text += "You are signed in with it, so you will be signed out at once."
 	case t.LastUsedAt.IsZero():
 		q.Text += "It was never used."
 	default:

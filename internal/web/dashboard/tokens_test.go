@@ -137,9 +137,9 @@ func TestTokenIsRefused(t *testing.T) {
 		"no name":        {s.cookie, given("", "", access.VideoRead), "Say what will use it."},
 		"long name":      {s.cookie, given(strings.Repeat("a", 256), "", access.VideoRead), "at most 255 characters"},
 		"nothing":        {s.cookie, given("a", ""), "Choose what it may do."},
-		"unknown":        {s.cookie, given("a", "", hostile), "You can only give what you may do yourself."},
-		"installation":   {s.cookie, given("a", "", access.InstallationWrite), "You can only give"},
-		"not had":        {manager, given("a", "", access.VideoRead, access.VideoWrite), "You can only give"},
+		"unknown":        {s.cookie, given("a", "", hostile), "You can only grant permissions that you have yourself."},
+		"installation":   {s.cookie, given("a", "", access.InstallationWrite), "You can only grant"},
+		"not had":        {manager, given("a", "", access.VideoRead, access.VideoWrite), "You can only grant"},
 		"never was":      {s.cookie, given("a", "0", access.VideoRead), "from 1 to 36500"},
 		"no day":         {s.cookie, given("a", "soon", access.VideoRead), "whole number of days"},
 		"hostile, typed": {s.cookie, given(hostile, ""), "&lt;script&gt;"},
@@ -167,7 +167,7 @@ func TestTokenIsRevoked(t *testing.T) {
 	}
 	s.now = s.now.Add(time.Second)
 	own := tokens + "/" + string(all[0].ID) + "/revoke"
-	if asked := s.ask(t, first, own, nil).Body.String(); !strings.Contains(asked, "you are signed out at once") {
+	if asked := s.ask(t, first, own, nil).Body.String(); !strings.Contains(asked, "you will be signed out at once") {
 		t.Errorf("the question does not say so:\n%s", asked)
 	}
 	if w := s.ask(t, first, own, url.Values{}); w.Code != http.StatusSeeOther || w.Header().Get("Location") != tokens {
@@ -175,7 +175,7 @@ func TestTokenIsRevoked(t *testing.T) {
 	}
 	out := s.ask(t, first, tokens, nil)
 	w := s.ask(t, first, out.Header().Get("Location"), nil)
-	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "was revoked or has expired, so you are signed") {
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "You were signed out: the access token you signed in with was revoked or has expired") {
 		t.Errorf("%d at %q:\n%s", w.Code, out.Header().Get("Location"), w.Body)
 	}
 	if c := w.Result().Cookies(); len(c) != 1 || c[0].Name != "millrace" || c[0].MaxAge >= 0 {

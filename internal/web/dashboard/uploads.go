@@ -72,7 +72,7 @@ func (s *server) tellFile(w http.ResponseWriter, r *http.Request, p access.Perso
 	status := http.StatusOK
 	switch {
 	case fault.Is(err, fault.NotFound):
-		status, f.Error = http.StatusNotFound, "This upload is not there any more."
+		status, f.Error = http.StatusNotFound, "This upload no longer exists."
 	case fault.Is(err, fault.Invalid), fault.Is(err, fault.Denied), fault.Is(err, fault.TooMany):
 		status, f.Error = http.StatusConflict, sentence(err)
 	case err != nil:

@@ -90,7 +90,7 @@ func (s *server) render(w http.ResponseWriter, r *http.Request, p access.Person,
 	if err := s.views[name].ExecuteTemplate(&b, "layout", shown); err != nil {
 		s.Logger.ErrorContext(r.Context(), "render page of the dashboard", slog.String("page", name),
 			slog.Any("error", err))
-		http.Error(w, "The page can't be shown; the log of the service says why.", http.StatusInternalServerError)
+		http.Error(w, "The page can't be shown; see the service's log for the reason.", http.StatusInternalServerError)
 		return
 	}
 	body, head := b.Bytes(), w.Header()
@@ -115,7 +115,7 @@ func (s *server) refuse(w http.ResponseWriter, r *http.Request, status int, titl
 func (s *server) notFound(w http.ResponseWriter, r *http.Request, p access.Person) {
 	s.render(w, r, p, http.StatusNotFound, "refused", refusal{
 		"There is nothing here",
-		"It may have been deleted, it belongs to another environment, or the address is not complete.",
+		"It may have been deleted, may belong to another environment, or the address may be incomplete.",
 	})
 }
 
@@ -128,7 +128,7 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, p access.Person, e
 		s.Logger.WarnContext(r.Context(), "dependency unavailable", slog.Any("error", err))
 		w.Header().Set("Retry-After", "1")
 		s.render(w, r, p, http.StatusServiceUnavailable, "refused", refusal{
-			"Not available at the moment", "The service waits for its database. Reload this page in a moment.",
+			"Not available at the moment", "The service is waiting for its database. Reload this page in a moment.",
 		})
 	case fault.Invalid, fault.Conflict, fault.NotReady, fault.TooLarge, fault.TooMany, fault.Denied, fault.Unauthorized:
 		s.render(w, r, p, http.StatusConflict, "refused", refusal{"That did not work", sentence(err)})

@@ -39,7 +39,7 @@ func (s *server) readWebhook(r *http.Request) webhookForm {
 	if !f.Chosen {
 		f.types = nil
 	} else if len(f.types) == 0 {
-		f.beside("which", "Choose one at least, or everything.")
+		f.beside("which", "Choose at least one, or everything.")
 	}
 	return f
 }
@@ -57,7 +57,7 @@ func (s *server) createWebhook(w http.ResponseWriter, r *http.Request, p access.
 		if err == nil {
 			s.renderSecret(w, r, p, made, shownOnce{
 				Heading: "The webhook is made",
-				Keep:    "Put it into your receiver. When it is lost, make a new one on the page of the webhook.",
+				Keep:    "Configure it in your receiver. If it is lost, rotate it on the webhook's page.",
 			})
 			return
 		}

@@ -98,7 +98,7 @@ func TestWebhookPages(t *testing.T) {
 		"no list":       {s, reader, webhooks, 403, "lacks the permission system:read", "example.com/all", ""},
 		"form":          {s, s.cookie, webhooks + "/new", 200, `name="group" value="Live streams"`, "", ""},
 		"no form":       {s, looker, webhooks + "/new", 403, "lacks the permission system:write", "", ""},
-		"one":           {s, s.cookie, all, 200, "Nothing was sent to it yet", "whsec_", ""},
+		"one":           {s, s.cookie, all, 200, "Nothing has been sent yet", "whsec_", ""},
 		"secret":        {s, s.cookie, all, 200, "Was shown when it was made. When it is lost", "data-show", ""},
 		"one of some":   {s, s.cookie, someAt, 200, "<code>video.asset.created</code>", "<script>alert", ""},
 		"is disabled":   {s, s.cookie, offAt, 200, "Enable the webhook first.", "Send a test event", ""},
@@ -226,7 +226,7 @@ func TestWebhookIsRefused(t *testing.T) {
 		"no URL":     {hostile, "all", nil, 400, "This must be an absolute http or https URL."},
 		"password":   {"https://a:b@example.com", "all", nil, 400, "This must not hold a user name or password"},
 		"taken":      {"https://example.com/other", "all", nil, 409, "This is that of another webhook"},
-		"no type":    {"https://example.com/new", "chosen", nil, 400, "Choose one at least, or everything."},
+		"no type":    {"https://example.com/new", "chosen", nil, 400, "Choose at least one, or everything."},
 		"odd type": {
 			"https://example.com/new", "chosen",
 			[]string{asset.EventCreated, hostile},
@@ -474,7 +474,7 @@ func TestWebhookTrouble(t *testing.T) {
 	}{
 		"fails":     {0, "at <time datetime=\"2026-05-02T12:00:00Z\"", `state warn">Fails`, false},
 		"gone":      {time.Minute, "It responded with 410 (Gone)", `state fault">Switched off`, true},
-		"for a day": {webhook.Patience, "Nothing was delivered to it since", `state fault">Switched off`, true},
+		"for a day": {webhook.Patience, "Nothing has been delivered to it since", `state fault">Switched off`, true},
 	} {
 		made, page := s.hook(t, "https://example.com/"+url.PathEscape(name))
 		held, err := s.db.Claim(t.Context(), "node", time.Hour)
@@ -504,7 +504,7 @@ func TestFollowWebhook(t *testing.T) {
 	t.Cleanup(server.Close)
 	made, page := s.hook(t, "https://example.com/a", asset.EventCreated)
 	e := s.follow(t, server, page+"/follow")
-	if first := e.until("Nothing was sent to it yet"); strings.Contains(first, "whsec_") {
+	if first := e.until("Nothing has been sent yet"); strings.Contains(first, "whsec_") {
 		t.Error("an event has the secret")
 	}
 	if _, err := s.hooks.Test(t.Context(), made.Environment, made.ID, s.now); err != nil {

@@ -124,14 +124,14 @@ func TestAllThatIsWrong(t *testing.T) {
 			url.Values{"address": {"ftp://x"}, "which": {"chosen"}},
 			[][2]string{
 				{"address", "This must be an absolute http or https URL."},
-				{"which", "Choose one at least, or everything."},
+				{"which", "Choose at least one, or everything."},
 			},
 			false,
 		},
 		"change of a webhook": {
 			hook,
 			url.Values{"address": {""}, "which": {"chosen"}},
-			[][2]string{{"address", "This is required."}, {"which", "Choose one at least, or everything."}},
+			[][2]string{{"address", "This is required."}, {"which", "Choose at least one, or everything."}},
 			false,
 		},
 		"target": {
@@ -139,7 +139,7 @@ func TestAllThatIsWrong(t *testing.T) {
 			url.Values{"url": {""}, "stream_key": {"k"}, "passthrough": {long}},
 			[][2]string{
 				{"url", "This must have the form rtmp://host/app"},
-				{"stream_key", "It is not kept, so type it once more."},
+				{"stream_key", "It is not stored, so type it again."},
 				changed[6],
 			},
 			false,
@@ -150,9 +150,9 @@ func TestAllThatIsWrong(t *testing.T) {
 			[][2]string{
 				{"use", "Choose what the link is for."},
 				{"amount", "This must be a whole number of minutes, hours or days, up to 366 days."},
-				{"key", "There is no such signing key here."},
-				{"private_key", "It is not kept, so paste it once more."},
-				{"restriction", "There is no such playback restriction any more."},
+				{"key", "This signing key doesn&#39;t exist here."},
+				{"private_key", "It is not stored, so paste it again."},
+				{"restriction", "This playback restriction no longer exists."},
 			},
 			false,
 		},
