@@ -32,6 +32,9 @@ type Error struct {
 	Err      error    // the cause, if there is one
 	Ours     bool     // no caller's input is at fault but something of this service; see Permanent
 	Remote   bool     // another's server is at fault that a caller has named; see Outside
+	// Code is what programs decide on where the kind is not enough, such as token_expired; empty where it is. Messages
+	// are for people, and may be reworded.
+	Code string
 	// Absent is of Invalid: some of what is asked for is not part of this service, however it is asked for.
 	Absent bool
 
@@ -52,6 +55,21 @@ func (e *Error) Unwrap() error { return e.Err }
 // New makes an error of kind k with one message.
 func New(k Kind, format string, args ...any) *Error {
 	return &Error{Kind: k, Messages: []string{fmt.Sprintf(format, args...)}}
+}
+
+// Coded makes an error of kind k with a code and one message.
+func Coded(k Kind, code, format string, args ...any) *Error {
+	e := New(k, format, args...)
+	e.Code = code
+	return e
+}
+
+// CodeOf is the code of err; empty when it has none.
+func CodeOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return ""
 }
 
 // Wrap marks err as of kind k and says it in plain words.

@@ -51,7 +51,8 @@ func (g *Guard) Admit(ctx context.Context, o playbackid.Object, r playback.Reque
 // public refuses what has no meaning for a public playback ID, so that anyone who believes to have signed something learns that it is open.
 func public(r playback.Request) error {
 	if len(r.Tokens) > 0 {
-		return fault.New(fault.Invalid, "token: this playback ID is public and takes no token; only playback IDs with the policy signed or drm take one")
+		return fault.Coded(fault.Invalid, "token_unexpected",
+			"token: this playback ID is public and takes no token; only playback IDs with the policy signed or drm take one")
 	}
 	if r.Path != "" {
 		return fault.New(fault.NotFound, "there is nothing to play under this address")
@@ -69,7 +70,8 @@ func (g *Guard) Licence(ctx context.Context, o playbackid.Object, r playback.Req
 func (g *Guard) token(ctx context.Context, o playbackid.Object, r playback.Request, use string, now time.Time) (signing.Token, error) {
 	switch len(r.Tokens) {
 	case 0:
-		return signing.Token{}, fault.New(fault.Denied, "token: this playback ID has the policy %s; add ?token= with a token", o.ID.Policy)
+		return signing.Token{}, fault.Coded(fault.Denied, "token_missing",
+			"token: this playback ID has the policy %s; add ?token= with a token", o.ID.Policy)
 	case 1:
 	default:
 		return signing.Token{}, fault.New(fault.Denied, "token: there must be one, not %d", len(r.Tokens))
@@ -79,10 +81,10 @@ func (g *Guard) token(ctx context.Context, o playbackid.Object, r playback.Reque
 		return signing.Token{}, err
 	}
 	if t.Subject != string(o.ID.ID) {
-		return signing.Token{}, fault.New(fault.Denied, "token: the subject (sub) must be the playback ID")
+		return signing.Token{}, fault.Coded(fault.Denied, "token_subject", "token: the subject (sub) must be the playback ID")
 	}
 	if !t.For(use) {
-		return signing.Token{}, fault.New(fault.Denied, "token: the audience (aud) must be %s here", use)
+		return signing.Token{}, fault.Coded(fault.Denied, "token_audience", "token: the audience (aud) must be %s here", use)
 	}
 	return t, g.restricted(ctx, o.Environment, t.Restriction, r, now)
 }

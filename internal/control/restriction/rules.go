@@ -18,6 +18,13 @@ const (
 	anyDomain       = "*"
 )
 
+// Codes of the errors that refuse a viewer.
+const (
+	CodeReferrer  = "referrer_denied"
+	CodeUserAgent = "user_agent_denied"
+	CodeUnknown   = "restriction_unknown" // the token's playback restriction is deleted
+)
+
 // check refuses domains that no referrer can match, so that nobody is surprised by them.
 func (r *Referrer) check() error {
 	var l fault.List
@@ -55,10 +62,10 @@ func isHost(s string) bool {
 // Permits reports whether a request with these values of the fields Referer and User-Agent may be responded to; fault.Denied if not.
 func (r Restriction) Permits(referrers, agents []string) error {
 	if !r.Referrer.permits(referrers) {
-		return fault.New(fault.Denied, "the playback restriction does not allow this referrer")
+		return fault.Coded(fault.Denied, CodeReferrer, "the playback restriction does not allow this referrer")
 	}
 	if !r.UserAgent.permits(agents) {
-		return fault.New(fault.Denied, "the playback restriction does not allow this user agent")
+		return fault.Coded(fault.Denied, CodeUserAgent, "the playback restriction does not allow this user agent")
 	}
 	return nil
 }

@@ -105,7 +105,7 @@ func (s *Service) Permits(
 ) error {
 	found, err := s.known.Get(ctx, r, now, func(ctx context.Context) (Restriction, error) { return s.store.Get(ctx, r) })
 	if fault.Is(err, fault.NotFound) || err == nil && found.Environment != env {
-		return fault.New(fault.Denied, "token: the playback restriction is not known (it may be deleted)")
+		return fault.Coded(fault.Denied, CodeUnknown, "token: the playback restriction is not known (it may be deleted)")
 	}
 	if err != nil {
 		return err

@@ -121,5 +121,5 @@ func (s *Service) Known(ctx context.Context, env id.Environment, k id.SigningKey
 }
 
 func errUnknownKey() error {
-	return fault.New(fault.Denied, "token: the signing key is not known (it may be deleted)")
+	return fault.Coded(fault.Denied, CodeKeyUnknown, "token: the signing key is not known (it may be deleted)")
 }

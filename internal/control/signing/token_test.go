@@ -268,6 +268,18 @@ func TestVerify(t *testing.T) {
 		if err == nil || !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %+v, %v, want %s", name, got, err, tt.want)
 		}
+		code := signing.CodeInvalid
+		switch {
+		case strings.HasPrefix(tt.want, unknown):
+			code = signing.CodeKeyUnknown
+		case strings.HasPrefix(tt.want, "not valid yet"):
+			code = signing.CodeNotYetValid
+		case tt.want == "has expired":
+			code = signing.CodeExpired
+		}
+		if got := fault.CodeOf(err); got != code {
+			t.Errorf("%s: code %q, want %q", name, got, code)
+		}
 		if strings.HasPrefix(tt.want, unknown) && err.Error() != unknown+" (it may be deleted)" {
 			t.Errorf("%s is told apart: %v", name, err)
 		}

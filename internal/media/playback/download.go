@@ -94,7 +94,7 @@ func (h *Handler) file(w http.ResponseWriter, r *http.Request, f File, cache str
 		return nil
 	}
 	if want := r.Header.Get("If-Match"); want != "" && !matches(want, tag) {
-		writeError(w, http.StatusPreconditionFailed, "invalid_parameters", "If-Match: the file is another one")
+		writeError(w, http.StatusPreconditionFailed, "invalid_parameters", "", "If-Match: the file is another one")
 		return nil
 	}
 	head["Content-Type"] = []string{f.Type}
@@ -108,7 +108,7 @@ func (h *Handler) file(w http.ResponseWriter, r *http.Request, f File, cache str
 		if from, n, status, ok = byteRange(asked, f.Size); !ok {
 			head.Set("Content-Range", "bytes */"+strconv.FormatInt(f.Size, 10))
 			head.Del("Content-Disposition")
-			writeError(w, http.StatusRequestedRangeNotSatisfiable, "invalid_parameters", "Range: begins behind the end")
+			writeError(w, http.StatusRequestedRangeNotSatisfiable, "invalid_parameters", "", "Range: begins behind the end")
 			return nil
 		}
 		if status == http.StatusPartialContent {

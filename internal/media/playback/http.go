@@ -64,7 +64,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	default:
 		w.Header().Set("Allow", "GET, HEAD, OPTIONS")
-		writeError(w, http.StatusMethodNotAllowed, "method_not_allowed", "playback supports GET, HEAD and OPTIONS only")
+		writeError(w, http.StatusMethodNotAllowed, "method_not_allowed", "", "playback supports GET, HEAD and OPTIONS only")
 		return
 	}
 	if err := h.serve(w, r); err != nil {
@@ -442,7 +442,7 @@ func unknown() error { return fault.New(fault.NotFound, "there is nothing to pla
 // fail writes an error; nothing but a fault's own sentences is shown.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil { // the viewer is gone and reads nothing, or the server stops: never an empty 200
-		writeError(w, http.StatusServiceUnavailable, "unavailable", "the request was given up")
+		writeError(w, http.StatusServiceUnavailable, "unavailable", "", "the request was given up")
 		return
 	}
 	status, typ := http.StatusInternalServerError, "internal"
@@ -468,19 +468,22 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if len(messages) == 0 {
 		messages = []string{"something went wrong on our side"}
 	}
-	writeError(w, status, typ, messages...)
+	writeError(w, status, typ, fault.CodeOf(err), messages...)
 }
 
-// writeError sends an error. message is all messages in one string, which some players look for.
-func writeError(w http.ResponseWriter, status int, typ string, messages ...string) {
+// writeError sends an error, with the code that it may have. message is all messages in one string, which some players
+// look for.
+func writeError(w http.ResponseWriter, status int, typ, code string, messages ...string) {
 	var body struct {
 		Error struct {
 			Type     string   `json:"type"`
+			Code     string   `json:"code,omitempty"`
 			Message  string   `json:"message"`
 			Messages []string `json:"messages"`
 		} `json:"error"`
 	}
-	body.Error.Type, body.Error.Message, body.Error.Messages = typ, strings.Join(messages, "; "), messages
+	body.Error.Type, body.Error.Code = typ, code
+	body.Error.Message, body.Error.Messages = strings.Join(messages, "; "), messages
 	data, err := json.Marshal(body)
 	if err != nil {
 		data = []byte(`{}`) // strings always marshal

@@ -370,6 +370,7 @@ func TestErrorResponses(t *testing.T) {
 	}{
 		{fault.New(fault.Invalid, "bad"), 400, `{"error":{"type":"invalid_parameters","message":"bad","messages":["bad"]}}`},
 		{fault.New(fault.Denied, "no"), 403, `{"error":{"type":"forbidden","message":"no","messages":["no"]}}`},
+		{fault.Coded(fault.Denied, "token_expired", "no"), 403, `{"error":{"type":"forbidden","code":"token_expired","message":"no","messages":["no"]}}`},
 		{fault.New(fault.Unauthorized, "who"), 403, `{"error":{"type":"forbidden","message":"who","messages":["who"]}}`},
 		{fault.New(fault.NotFound, "gone"), 404, `{"error":{"type":"not_found","message":"gone","messages":["gone"]}}`},
 		{fault.New(fault.NotReady, "soon"), 412, `{"error":{"type":"not_ready","message":"soon","messages":["soon"]}}`},

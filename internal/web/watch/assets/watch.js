@@ -33,21 +33,20 @@ const systems = [
   { keyFormat: 'com.microsoft.playready', name: 'com.microsoft.playready', path: 'playready' },
 ];
 
-// What a viewer can do something about, by the words that the service has for it: TestWatchSigned has each of them.
-const refusals = [
-  ['add ?token=', 'This video is private: it plays only by a link that was made for you.'],
-  ['has expired (exp)', 'This link has expired. Please ask for a new one.'],
-  ['is not valid yet', 'This link is not valid yet. Please try it again later.'],
-  ['the subject (sub)', 'This link is for another video.'],
-  ['the audience (aud)', 'This link is not for watching: it is for a picture or for something else of this video.'],
-  ['signing key is not known', 'This link was withdrawn: the key that signed it is deleted, or not known here.'],
-  ['signature does not fit', 'This link was changed or is not complete.'],
-  ['is not a JSON Web Token', 'This link was changed or is not complete.'],
-  ['allow this referrer', 'This video may be played on certain websites only, and not on this page.'],
-  ['allow this user agent', 'This video may not be played by this browser.'],
-  ['restriction is not known', 'This link was withdrawn: the rules that it was made with are deleted.'],
-  ['playback ID is public', 'This video is public, and this link has a token. Please open it without one.'],
-];
+// What a viewer can do something about, by the code of the error: TestWatchSigned has each of them.
+const refusals = {
+  token_missing: 'This video is private: it plays only with a link that was made for you.',
+  token_expired: 'This link has expired. Please ask for a new one.',
+  token_not_yet_valid: 'This link is not valid yet. Please try it again later.',
+  token_subject: 'This link is for another video.',
+  token_audience: 'This link is not for watching: it is for a picture or for something else of this video.',
+  token_key_unknown: 'This link was withdrawn: the key that signed it is deleted, or not known here.',
+  token_invalid: 'This link was changed or is not complete.',
+  token_unexpected: 'This video is public, and this link has a token. Please open it without one.',
+  referrer_denied: 'This video may be played on certain websites only, and not on this page.',
+  user_agent_denied: 'This video may not be played by this browser.',
+  restriction_unknown: 'This link was withdrawn: the rules that it was made with are deleted.',
+};
 
 const WAIT_FAST = 250; // ms between attempts in the first minute of waiting
 const WAIT_SLOW = 2000; // ms between attempts later
@@ -160,12 +159,12 @@ function soon() {
   else again('The picture comes by itself. You can leave this page open.', { headline: 'Waiting for the stream to start' });
 }
 
-// refused says why the video may not be played, by the class of reason in the body.
+// refused says why the video may not be played, by the error's code.
 async function refused(mine, response) {
   const body = await response.json().catch(() => null);
   if (mine !== attempt) return;
-  const reason = String(body && body.error && body.error.message || '');
-  const [, sentence] = refusals.find(([words]) => reason.includes(words)) || [];
+  const code = String(body && body.error && body.error.code || '');
+  const sentence = Object.hasOwn(refusals, code) && refusals[code];
   const link = token || response.status === 400;
   refuse(sentence || (link ? 'This link is not valid.' : 'This video is private and cannot be played here.'));
 }
