@@ -38,6 +38,8 @@ type film struct{ id string }
 
 func (film) Media() string { return "m1" }
 
+func (film) Began() time.Time { return time.Time{} }
+
 // Description has a title, so that the playlist names the metadata.
 func (film) Description() playback.Description { return playback.Description{Title: secret} }
 

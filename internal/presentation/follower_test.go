@@ -158,7 +158,7 @@ func TestFollower(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		earlier := &follower{about: playback.About{Media: "m1"}, segments: []string{"past"}, more: make(chan struct{})}
-		about := playback.About{Media: "m2", Asset: followedAsset, Title: "Far away"}
+		about := playback.About{Media: "m2", Asset: followedAsset, Title: "Far away", Began: time.Unix(1e9, 0)}
 		now := &follower{about: about, more: make(chan struct{})}
 		now.publish("one")
 		p := New(Options{Access: followedRows{}, Assets: followedRows{}, Broadcasts: elsewhere{earlier, now}, Now: time.Now})
@@ -203,8 +203,8 @@ func TestFollower(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := p.encrypt(protection.Content{}, found); err != nil {
-			t.Errorf("it can't be encrypted: %v", err)
+		if e, ok := p.encrypt(protection.Content{}, found).(protected); !ok || e.view.Began.IsZero() {
+			t.Errorf("encrypted without the keys of when it began: %+v", e.view)
 		}
 	})
 }

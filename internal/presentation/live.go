@@ -3,6 +3,7 @@ package presentation
 import (
 	"context"
 	"slices"
+	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/fault"
@@ -47,6 +48,9 @@ func (p *Source) event(b playback.Broadcast, row *asset.Asset) *live {
 func (v *live) event() bool { return v.stream == "" }
 
 func (v *live) Media() string { return string(v.about.Media) }
+
+// Began implements playback.Presentation.
+func (v *live) Began() time.Time { return v.about.Began }
 
 // Description implements playback.Presentation.
 func (v *live) Description() playback.Description { return playback.Description{Title: v.title} }

@@ -95,18 +95,16 @@ func (v *recorded) within(c playback.Clip) (from, to int) {
 	const slack = 1e-6 // of float rounding
 	to = len(v.timeline.Marks)
 	starts := func(i int) time.Time { return v.timeline.Marks[i].Start }
-	for from < to && (v.spans[from+1] <= c.From+slack || !c.Begin.IsZero() &&
-		!starts(from).Add(v.length(from)).After(c.Begin)) {
+	ends := func(i int) time.Time {
+		return starts(i).Add(time.Duration((v.spans[i+1] - v.spans[i]) * float64(time.Second)))
+	}
+	for from < to && (v.spans[from+1] <= c.From+slack || !c.Begin.IsZero() && !ends(from).After(c.Begin)) {
 		from++
 	}
 	for to > from && (c.To > 0 && v.spans[to-1] >= c.To-slack || !c.End.IsZero() && !starts(to-1).Before(c.End)) {
 		to--
 	}
 	return from, to
-}
-
-func (v *recorded) length(i int) time.Duration {
-	return time.Duration((v.spans[i+1] - v.spans[i]) * float64(time.Second))
 }
 
 // render lists the segments [from, to).

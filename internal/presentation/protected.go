@@ -30,19 +30,13 @@ func (p *Source) protect(
 	if err != nil {
 		return nil, err
 	}
-	return p.encrypt(content, found)
+	return p.encrypt(content, found), nil
 }
 
-func (p *Source) encrypt(content protection.Content, found playback.Presentation) (playback.Presentation, error) {
-	view := protection.View{Clear: found, Content: content, Store: p.encrypted, Media: found.Media()}
-	switch v := found.(type) {
-	case *live:
-		view.Began = v.about.Began
-		return protectedLive{v, view}, nil
-	case *recorded:
-		return protectedRecording{v, view}, nil
-	}
-	return nil, fault.New(fault.Internal, "%T can't be encrypted", found)
+func (p *Source) encrypt(content protection.Content, found playback.Presentation) playback.Presentation {
+	return protected{found, p, protection.View{
+		Clear: found, Content: content, Store: p.encrypted, Media: found.Media(), Began: found.Began(),
+	}}
 }
 
 // errNoFiles refuses files to download: they are not encrypted.
@@ -51,79 +45,46 @@ func errNoFiles() error {
 		"a playback ID with the policy drm leads to no files to download: add one with the policy signed or public")
 }
 
-// protectedLive is a broadcast, encrypted.
-type protectedLive struct {
-	*live
+// protected is a presentation, encrypted.
+type protected struct {
+	playback.Presentation // in clear
 
+	p    *Source
 	view protection.View
 }
 
 // Multivariant implements playback.Renditions.
-func (v protectedLive) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivariant, error) {
+func (v protected) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivariant, error) {
 	return v.view.Multivariant(ctx, c)
 }
 
 // Pictures implements playback.Renditions.
-func (v protectedLive) Pictures(ctx context.Context) ([]hls.Picture, error) {
+func (v protected) Pictures(ctx context.Context) ([]hls.Picture, error) {
 	return v.view.Pictures(ctx)
 }
 
 // Playlist implements playback.Renditions.
-func (v protectedLive) Playlist(
+func (v protected) Playlist(
 	ctx context.Context, rendition string, r playback.Reload, compressed bool,
 ) (playback.Text, error) {
 	return v.view.Playlist(ctx, rendition, r, compressed)
 }
 
 // Chunk implements playback.Renditions.
-func (v protectedLive) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+func (v protected) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
 	return v.view.Chunk(ctx, rendition, r)
 }
 
 // File implements playback.Presentation.
-func (v protectedLive) File(context.Context, string) (playback.File, error) {
+func (v protected) File(context.Context, string) (playback.File, error) {
 	return playback.File{}, errNoFiles()
 }
 
 // Earlier implements playback.Presentation.
-func (v protectedLive) Earlier(ctx context.Context, media string) (playback.Presentation, error) {
-	had, err := v.live.Earlier(ctx, media)
+func (v protected) Earlier(ctx context.Context, media string) (playback.Presentation, error) {
+	had, err := v.Presentation.Earlier(ctx, media)
 	if err != nil {
 		return nil, err
 	}
-	return v.p.encrypt(v.view.Content, had)
-}
-
-// protectedRecording is a recording, encrypted.
-type protectedRecording struct {
-	*recorded
-
-	view protection.View
-}
-
-// Multivariant implements playback.Renditions.
-func (v protectedRecording) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivariant, error) {
-	return v.view.Multivariant(ctx, c)
-}
-
-// Pictures implements playback.Renditions.
-func (v protectedRecording) Pictures(ctx context.Context) ([]hls.Picture, error) {
-	return v.view.Pictures(ctx)
-}
-
-// Playlist implements playback.Renditions.
-func (v protectedRecording) Playlist(
-	ctx context.Context, rendition string, r playback.Reload, compressed bool,
-) (playback.Text, error) {
-	return v.view.Playlist(ctx, rendition, r, compressed)
-}
-
-// Chunk implements playback.Renditions.
-func (v protectedRecording) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
-	return v.view.Chunk(ctx, rendition, r)
-}
-
-// File implements playback.Presentation.
-func (v protectedRecording) File(context.Context, string) (playback.File, error) {
-	return playback.File{}, errNoFiles()
+	return v.p.encrypt(v.view.Content, had), nil
 }

@@ -139,6 +139,9 @@ func (p *Source) alternate(ctx context.Context, tr asset.Track, v *recorded) (*t
 
 func (v *recorded) Media() string { return string(v.media) }
 
+// Began implements playback.Presentation: it is no broadcast any more.
+func (v *recorded) Began() time.Time { return time.Time{} }
+
 // Earlier implements playback.Presentation: a recording's media stays the same.
 func (v *recorded) Earlier(context.Context, string) (playback.Presentation, error) {
 	return nil, errNoEarlier()
@@ -191,7 +194,7 @@ func (v *recorded) Multivariant(_ context.Context, c playback.Clip) (*hls.Multiv
 		case frame.Video:
 		}
 	}
-	variant.NoCaptions = video != nil && v.captionsApart()
+	variant.NoCaptions = video != nil && captionsApart(v.texts)
 	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(audioPeak)), int64(math.Ceil(audioMean))
 	offer := v.below.Variants(variant)
 	if video != nil {
@@ -272,8 +275,8 @@ func characteristics(tr asset.Track) string {
 }
 
 // captionsApart reports whether the closed captions of the pictures are a text track.
-func (v *recorded) captionsApart() bool {
-	for _, tr := range v.texts {
+func captionsApart(texts map[string]asset.Track) bool {
+	for _, tr := range texts {
 		if tr.InPictures() {
 			return true
 		}

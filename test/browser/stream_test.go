@@ -279,6 +279,8 @@ func (s *stream) Open(context.Context, playback.Request) (playback.Presentation,
 // Media implements playback.Presentation.
 func (s *stream) Media() string { return "media" }
 
+func (*stream) Began() time.Time { return time.Time{} }
+
 // Multivariant implements playback.Presentation.
 func (s *stream) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
 	renditions, err := s.edge.Describe()

@@ -60,6 +60,8 @@ func (s *source) Open(_ context.Context, r playback.Request) (playback.Presentat
 
 func (s *source) Media() string { return "m1" }
 
+func (*source) Began() time.Time { return time.Time{} }
+
 // Image returns what it was asked for.
 func (s *source) Image(_ context.Context, name, query, base string) (playback.Image, error) {
 	if !strings.HasPrefix(name, "thumbnail.") && !strings.HasPrefix(name, "storyboard.") {

@@ -5,6 +5,7 @@ package playback
 
 import (
 	"context"
+	"time"
 
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/hls"
@@ -47,6 +48,8 @@ type Presentation interface {
 
 	// Media names the recording in URLs, so that a live stream's next broadcast has other URLs.
 	Media() string
+	// Began is when the broadcast began that is watched; zero: it is none.
+	Began() time.Time
 	// Description is what its owner tells viewers of it.
 	Description() Description
 	// Sidecar is a whole text track as WebVTT.

@@ -60,6 +60,8 @@ func (recording) Earlier(context.Context, string) (playback.Presentation, error)
 }
 
 func (recording) Media() string { return "m1" }
+
+func (recording) Began() time.Time { return time.Time{} }
 func (recording) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
 	return &hls.Multivariant{Variants: []hls.Variant{{Bandwidth: 1, Codecs: []string{"avc1"}, URI: "v.m3u8"}}}, nil
 }
