@@ -180,7 +180,8 @@ var mayGo = []string{
 var mayRecover = []string{
 	"internal/fault",
 	"internal/media/codec/h264", "internal/media/codec/hevc", "internal/media/container/cenc", // a library's, on bytes from outside; they know no fault
-	"internal/web/express", "internal/web/api", // net/http's http.ErrAbortHandler goes on through them
+	// net/http's http.ErrAbortHandler goes on through them
+	"internal/web/express", "internal/web/express/h2", "internal/web/api",
 }
 
 const maxFuncLines, maxFileLines = 80, 500
