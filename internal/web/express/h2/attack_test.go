@@ -103,7 +103,8 @@ func TestFloods(t *testing.T) {
 			h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				defer running.Add(-1)
 				now := running.Add(1)
-				for had := most.Load(); now > had && !most.CompareAndSwap(had, now); had = most.Load() {
+				for had := most.Load(); now > had; had = most.Load() {
+					most.CompareAndSwap(had, now)
 				}
 				if strings.HasSuffix(r.URL.Path, "/wait") {
 					<-r.Context().Done()

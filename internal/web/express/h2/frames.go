@@ -106,7 +106,7 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 		}
 		switch s.ID { //nolint:exhaustive // the others are about what is never sent
 		case http2.SettingHeaderTableSize:
-			c.out.table.Store(s.Val)
+			c.out.table.set(s.Val)
 		case http2.SettingInitialWindowSize:
 			c.mu.Lock()
 			defer c.mu.Unlock()

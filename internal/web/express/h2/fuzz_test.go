@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,11 +17,16 @@ import (
 
 // piped is the end of a pipe as a socket.Writer, and bare a connection without TLS.
 type (
-	piped struct{ net.Conn }
-	bare  struct{ *records }
+	piped struct {
+		net.Conn
+
+		writes *atomic.Int64
+	}
+	bare struct{ *records }
 )
 
 func (p piped) Write(a, b []byte) error {
+	p.writes.Add(1)
 	_, err := p.Conn.Write(append(bytes.Clone(a), b...))
 	return err
 }
@@ -30,8 +36,9 @@ func (piped) Patience(time.Duration, time.Time) bool { return false }
 func (b bare) CloseWrite() error { return nil }
 
 // talk says something to a server, and gives what that has said when it has closed the connection.
-func talk(t *testing.T, said []byte) (heard []byte, c *conn) {
+func talk(t *testing.T, said []byte) (heard []byte, c *conn, writes int64) {
 	t.Helper()
+	var count atomic.Int64
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body)
 		_, _ = w.Write(make([]byte, n%100000))
@@ -42,7 +49,7 @@ func talk(t *testing.T, said []byte) (heard []byte, c *conn) {
 		StallTimeout: 20 * time.Millisecond, ReadTimeout: 20 * time.Millisecond,
 	})
 	near, far := net.Pipe()
-	wire := &records{Conn: far, in: far, out: piped{far}}
+	wire := &records{Conn: far, in: far, out: piped{far, &count}}
 	c = newConn(t.Context(), s, bare{wire}, wire, &tls.ConnectionState{Version: tls.VersionTLS13}, h)
 	served := make(chan struct{})
 	go func() {
@@ -59,7 +66,47 @@ func talk(t *testing.T, said []byte) (heard []byte, c *conn) {
 	heard = <-all
 	_ = near.Close()
 	<-served
-	return heard, c
+	return heard, c, count.Load()
+}
+
+// requests are n of them, as they go out together.
+func requests(n int) []byte {
+	var block bytes.Buffer
+	packed := hpack.NewEncoder(&block)
+	said := bytes.NewBufferString(http2.ClientPreface)
+	fr := http2.NewFramer(said, nil)
+	_ = fr.WriteSettings()
+	for i := range n {
+		block.Reset()
+		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "x"}, {":path", "/v"}} {
+			_ = packed.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
+		}
+		_ = fr.WriteHeaders(http2.HeadersFrameParam{
+			StreamID: uint32(2*i + 1), BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true,
+		})
+	}
+	return said.Bytes()
+}
+
+// TestTogether: the responses to what has come together go out together.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	const n = 50
+	heard, _, writes := talk(t, requests(n))
+	fr := http2.NewFramer(io.Discard, bytes.NewReader(heard))
+	ended := 0
+	for {
+		f, err := fr.ReadFrame()
+		if err != nil {
+			break
+		}
+		if d, ok := f.(*http2.DataFrame); ok && d.StreamEnded() {
+			ended++
+		}
+	}
+	if ended != n || writes > 3 { // the server's SETTINGS, the responses, and perhaps a good-bye
+		t.Errorf("%d responses with %d writes", ended, writes)
+	}
 }
 
 // FuzzConnection says anything to a server: it neither panics nor keeps something, and all that it says are frames.
@@ -99,7 +146,7 @@ func FuzzConnection(f *testing.F) {
 		ask(fr, 3, true)
 	})
 	f.Fuzz(func(t *testing.T, said []byte) {
-		heard, c := talk(t, said)
+		heard, c, _ := talk(t, said)
 		if t := &c.streams; len(t.open) > 0 || t.running != 0 {
 			panic("something is left")
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"millrace/internal/leaktest"
+	"millrace/internal/unsent"
 	"millrace/internal/web/express/h2"
 )
 
@@ -28,6 +29,7 @@ func serve(t *testing.T, o h2.Options, players, others http.Handler) *httptest.S
 	s.Listener = h2.Gather(s.Listener)
 	s.EnableHTTP2 = true
 	s.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": own.TLSNextProto}
+	s.Config.ConnContext = unsent.ConnContext
 	s.Config.RegisterOnShutdown(own.Shutdown)
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.StartTLS()

@@ -50,7 +50,8 @@ func (c *conn) block(f *fields) error {
 	t := &c.streams
 	st := t.open[f.stream]
 	if st == nil && f.stream > t.last {
-		st, err := c.open(f)
+		var err error
+		st, err = c.open(f)
 		c.mu.Unlock()
 		if err != nil || st == nil {
 			return err
@@ -85,8 +86,11 @@ func (c *conn) open(f *fields) (*stream, error) {
 	if len(t.open) >= t.most || t.running >= t.most {
 		return nil, streamError(f.stream, http2.ErrCodeRefusedStream)
 	}
-	st := &stream{id: f.stream, c: c, window: t.initial, inflow: inflow{left: received}, whole: f.ends}
-	st.ctx.parent, st.ctx.st = c.ctx, st
+	st := &stream{
+		id: f.stream, c: c, window: t.initial, inflow: inflow{left: received}, whole: f.ends,
+		ctx: requestContext{parent: c.ctx},
+	}
+	st.ctx.st = st
 	t.open[f.stream] = st
 	t.running++
 	return st, nil

@@ -27,11 +27,37 @@ type writer struct {
 	spare  *[written + 1<<10]byte
 	block  bytes.Buffer // of header fields
 	packed *hpack.Encoder
-	size   uint32 // of packed's table, as its peer wants it
-	err    error  // nothing can be sent any more
+	err    error // nothing can be sent any more
 
-	table   atomic.Uint32 // SETTINGS_HEADER_TABLE_SIZE
-	pending atomic.Bool   // somebody wanted to flush who could not
+	table   tableSizes
+	pending atomic.Bool // somebody wanted to flush who could not
+}
+
+// tableSizes are what a peer allows the table of the fields that are sent to have, SETTINGS_HEADER_TABLE_SIZE: between
+// two blocks, the smallest and the last (RFC 7541 section 4.2).
+type tableSizes struct {
+	mu       sync.Mutex
+	few, now uint32
+	changed  bool
+}
+
+func (s *tableSizes) set(size uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = min(size, tableSize)
+	s.few = min(s.few, s.now)
+	s.changed = true
+}
+
+// take says what is new.
+func (s *tableSizes) take(say func(size uint32)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.changed {
+		say(s.few)
+		say(s.now)
+		s.few, s.changed = s.now, false
+	}
 }
 
 // buffers are those of writers that have something to send.
@@ -41,8 +67,7 @@ func (w *writer) init(c *conn) {
 	w.c = c
 	w.packed = hpack.NewEncoder(&w.block)
 	w.packed.SetMaxDynamicTableSizeLimit(tableSize)
-	w.size = tableSize
-	w.table.Store(tableSize)
+	w.table.few, w.table.now = tableSize, tableSize
 }
 
 // room makes the buffer have some. It needs the lock, as all that follows.
@@ -135,11 +160,8 @@ func (w *writer) alive(st *stream) bool {
 
 // begin begins a block of header fields. It needs the lock, as all that follows.
 func (w *writer) begin(status int) {
-	if size := w.table.Load(); size != w.size {
-		w.size = size
-		w.packed.SetMaxDynamicTableSize(min(size, tableSize))
-	}
 	w.block.Reset()
+	w.table.take(w.packed.SetMaxDynamicTableSize)
 	w.field(":status", strconv.Itoa(status))
 }
 
