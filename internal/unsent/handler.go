@@ -30,7 +30,7 @@ func Handler(b *Budget, clients clientaddr.Finder, next http.Handler) http.Handl
 }
 
 // Streams counts the requests of HTTP/2 against b before they reach next, for a server that breaks off by itself what
-// is not taken, and keeps nothing of a response behind its handler. The server has ConnContext.
+// is not taken, and whose responses can be ended here. It has ConnContext.
 func Streams(b *Budget, clients clientaddr.Finder, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		address := clientaddr.Network(clients.Of(r))
@@ -41,6 +41,9 @@ func Streams(b *Budget, clients clientaddr.Finder, next http.Handler) http.Handl
 		}
 		defer release()
 		next.ServeHTTP(w, r)
+		if e, ok := w.(ender); ok {
+			e.End()
+		}
 	})
 }
 

@@ -206,7 +206,7 @@ func (r *reader) init(c *conn) {
 	r.framer.SetReuseFrames()
 	r.fields.init(c.s.opt.HeaderList)
 	r.calm.init(time.Now())
-	r.watch.reader = r
+	r.watch.reader, r.watch.moment = r, c.s.opt.Moment
 }
 
 // next reads a frame and does what it asks for.

@@ -36,6 +36,9 @@ type Options struct {
 	ReadTimeout  time.Duration // of a request's body; 2 min when 0
 	WriteTimeout time.Duration // of a response; 5 min when 0
 	StallTimeout time.Duration // while the client takes nothing of a response; 20 s when 0
+
+	// Moment is how long a player's handler may keep the goroutine that reads, at most twice; 10 ms when 0.
+	Moment time.Duration
 }
 
 // Server serves connections whose handshakes have chosen "h2".
@@ -59,6 +62,7 @@ func New(o Options) *Server {
 	set(&o.ReadTimeout, 2*time.Minute)
 	set(&o.WriteTimeout, 5*time.Minute)
 	set(&o.StallTimeout, 20*time.Second)
+	set(&o.Moment, 10*time.Millisecond)
 	if o.Streams <= 0 {
 		o.Streams = 100
 	}

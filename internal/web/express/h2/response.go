@@ -245,6 +245,9 @@ func (w *response) start(p []byte, last bool) {
 	out.headers(w.st.id, w.ended)
 }
 
+// End sends the response to its end. Whoever counts what is unsent calls it before the handler has returned.
+func (w *response) End() { w.end() }
+
 // end ends the response; false when it is not as it was announced, or can't be sent.
 func (w *response) end() bool {
 	w.WriteHeader(http.StatusOK)

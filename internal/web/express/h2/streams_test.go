@@ -38,7 +38,11 @@ func TestWaiting(t *testing.T) {
 				}
 				_, _ = io.WriteString(w, r.URL.RawQuery)
 			})
-			c := dial(t, serve(t, h2.Options{}, h, h))
+			o := h2.Options{}
+			if name == "for their context" {
+				o.Moment = time.Hour // nobody has to look
+			}
+			c := dial(t, serve(t, o, h, h))
 			var ids []uint32
 			for range waiting {
 				ids = append(ids, c.ask("GET", "/v/wait?late", true))
@@ -92,7 +96,7 @@ func TestLeaving(t *testing.T) {
 		<-ctx.Done()
 		gone <- ctx.Err()
 	})
-	c := dial(t, serve(t, h2.Options{}, h, h))
+	c := dial(t, serve(t, h2.Options{Moment: time.Hour}, h, h))
 	first, second := c.ask("GET", "/v/x", true), c.ask("POST", "/x", false)
 	<-begun
 	<-begun
@@ -124,7 +128,7 @@ func TestSlowStream(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "small")
 	})
-	s := serve(t, h2.Options{}, h, h)
+	s := serve(t, h2.Options{Moment: time.Hour}, h, h)
 	for _, way := range []string{"/v/", "/"} {
 		c := dial(t, s) // windows of 64 KiB
 		_ = c.framer.WriteWindowUpdate(0, 1<<20)

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// moment is how long a handler may keep the goroutine that reads, at most twice.
-const moment = 10 * time.Millisecond
-
 // lead runs a handler on the goroutine that reads. It reports whether that is still the one that reads.
 func (st *stream) lead(handle func()) (still bool) {
 	c := st.c
@@ -32,6 +29,7 @@ func (st *stream) pass() {
 // say so. Its timer runs only while there is something to do.
 type watch struct {
 	reader *reader
+	moment time.Duration
 
 	mu    sync.Mutex
 	on    bool
@@ -47,9 +45,9 @@ func (w *watch) look() {
 	case w.on:
 		return
 	case w.timer == nil:
-		w.timer = time.AfterFunc(moment, w.tick)
+		w.timer = time.AfterFunc(w.moment, w.tick)
 	default:
-		w.timer.Reset(moment)
+		w.timer.Reset(w.moment)
 	}
 	w.on = true
 }
@@ -68,5 +66,5 @@ func (w *watch) tick() {
 		now = nil
 	}
 	w.seen = now
-	w.timer.Reset(moment)
+	w.timer.Reset(w.moment)
 }

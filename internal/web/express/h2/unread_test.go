@@ -1,6 +1,7 @@
 package h2_test
 
 import (
+	"io"
 	"net/http"
 	"runtime"
 	"testing"
@@ -30,14 +31,19 @@ func TestUnread(t *testing.T) {
 			b := unsent.New(unsent.Limits{
 				All: 1 << 30, Address: tt.address * unsent.Stream, Connection: tt.connection * unsent.Stream,
 			})
-			h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.RawQuery == "short" { // it waits to be sent when this has returned
+					_, _ = io.WriteString(w, "short")
+					return
+				}
 				w.Header().Set("Content-Length", "100000")
 				_, _ = w.Write(make([]byte, 100000))
 			})
-			s := serve(t, h2.Options{}, unsent.Streams(b, clientaddr.Finder{}, h), h)
+			s := serve(t, h2.Options{}, unsent.Streams(b, clientaddr.Finder{}, h),
+				unsent.Handler(b, clientaddr.Finder{}, h))
 			c := dial(t, s, http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-			for range 100 {
-				c.ask("GET", "/v/x", true)
+			for n := range 100 {
+				c.ask("GET", []string{"/v/x", "/v/x?short", "/x", "/x?short"}[n%4], true)
 			}
 			got := map[string]int{}
 			heard := 0
