@@ -12,7 +12,7 @@ import (
 )
 
 // gathered is how many bytes of records go out with one system call.
-const gathered = 64 << 10
+const gathered = 66 << 10
 
 // Gather returns a listener for a TLS listener to stand on: the connections that it gives can gather the records that
 // TLS writes one by one.

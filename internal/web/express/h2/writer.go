@@ -14,8 +14,11 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// written is how many bytes of frames are given to TLS at a time.
-const written = 32 << 10
+// written is how many bytes of frames are given to TLS as soon as there are so many: three of the largest.
+const written = 48 << 10
+
+// buffered is how many there are at most, but for very many header fields.
+const buffered = written + frameSize + frameHead
 
 // writer gathers what a connection sends. The goroutine that reads leaves in it what its handlers write, until it is
 // about to wait; any other sends what it has written at once.
@@ -24,7 +27,7 @@ type writer struct {
 
 	mu     sync.Mutex
 	buf    []byte // frames
-	spare  *[written + 1<<10]byte
+	spare  *[buffered]byte
 	block  bytes.Buffer // of header fields
 	packed *hpack.Encoder
 	err    error // nothing can be sent any more
@@ -61,7 +64,7 @@ func (s *tableSizes) take(say func(size uint32)) {
 }
 
 // buffers are those of writers that have something to send.
-var buffers = sync.Pool{New: func() any { return new([written + 1<<10]byte) }} //nolint:gochecknoglobals // used again
+var buffers = sync.Pool{New: func() any { return new([buffered]byte) }} //nolint:gochecknoglobals // used again
 
 func (w *writer) init(c *conn) {
 	w.c = c
@@ -73,12 +76,13 @@ func (w *writer) init(c *conn) {
 // room makes the buffer have some. It needs the lock, as all that follows.
 func (w *writer) room() {
 	if w.spare == nil {
-		w.spare, _ = buffers.Get().(*[written + 1<<10]byte)
+		w.spare, _ = buffers.Get().(*[buffered]byte)
 		w.buf = w.spare[:0]
 	}
 }
 
-// send gives everything to TLS, and to the socket with as few system calls as can be.
+// send gives everything to TLS, and to the socket with as few system calls as can be. While these wait for the client,
+// what was given is in memory once, as records.
 func (w *writer) send() error {
 	w.c.mu.Lock()
 	if waiting := w.c.streams.control; len(waiting) > 0 {
@@ -90,6 +94,8 @@ func (w *writer) send() error {
 	if len(w.buf) > 0 && w.err == nil {
 		w.c.wire.hold()
 		_, w.err = w.c.nc.Write(w.buf)
+		w.buf = w.buf[:0]
+		w.done()
 		if err := w.c.wire.release(); w.err == nil {
 			w.err = err
 		}
@@ -237,7 +243,7 @@ func (w *writer) data(st *stream, p []byte, last bool) (left []byte, err error) 
 		if n >= fair || ends {
 			w.c.in.calm.useful(vainData)
 		}
-		if len(w.buf) >= written-frameSize {
+		if len(w.buf) >= written {
 			if err := w.send(); err != nil {
 				return p, err
 			}
