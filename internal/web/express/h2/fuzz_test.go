@@ -35,8 +35,8 @@ func (piped) Patience(time.Duration, time.Time) bool { return false }
 
 func (b bare) CloseWrite() error { return nil }
 
-// talk says something to a server, and gives what that has said when it has closed the connection.
-func talk(t *testing.T, said []byte) (heard []byte, c *conn, writes int64) {
+// talk says something to a server, and gives what that has said when it has closed the connection, or in a time.
+func talk(t *testing.T, said []byte, wait time.Duration) (heard []byte, c *conn, writes int64) {
 	t.Helper()
 	var count atomic.Int64
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -62,14 +62,14 @@ func talk(t *testing.T, said []byte) (heard []byte, c *conn, writes int64) {
 		all <- got
 	}()
 	_, _ = near.Write(said)
-	_ = near.SetReadDeadline(time.Now().Add(5 * time.Millisecond)) // for what it has to say
+	_ = near.SetReadDeadline(time.Now().Add(wait))
 	heard = <-all
 	_ = near.Close()
 	<-served
 	return heard, c, count.Load()
 }
 
-// requests are n of them, as they go out together.
+// requests are n of them and a good-bye, as they go out together.
 func requests(n int) []byte {
 	var block bytes.Buffer
 	packed := hpack.NewEncoder(&block)
@@ -85,6 +85,7 @@ func requests(n int) []byte {
 			StreamID: uint32(2*i + 1), BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true,
 		})
 	}
+	_ = fr.WriteGoAway(0, http2.ErrCodeNo, nil)
 	return said.Bytes()
 }
 
@@ -92,7 +93,7 @@ func requests(n int) []byte {
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	const n = 50
-	heard, _, writes := talk(t, requests(n))
+	heard, _, writes := talk(t, requests(n), time.Hour)
 	fr := http2.NewFramer(io.Discard, bytes.NewReader(heard))
 	ended := 0
 	for {
@@ -146,7 +147,7 @@ func FuzzConnection(f *testing.F) {
 		ask(fr, 3, true)
 	})
 	f.Fuzz(func(t *testing.T, said []byte) {
-		heard, c, _ := talk(t, said)
+		heard, c, _ := talk(t, said, 5*time.Millisecond)
 		if t := &c.streams; len(t.open) > 0 || t.running != 0 {
 			panic("something is left")
 		}

@@ -279,3 +279,30 @@ func TestShutdown(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFlush: what a handler has flushed comes before it has returned.
+func TestFlush(t *testing.T) {
+	t.Parallel()
+	read := make(chan struct{})
+	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "first")
+		_ = http.NewResponseController(w).Flush()
+		<-read
+		_, _ = io.WriteString(w, "second")
+	})
+	c := dial(t, serve(t, h2.Options{}, h, h))
+	id := c.ask("GET", "/events", true)
+	var got string
+	if _, closed := c.until(func(f http2.Frame) bool {
+		if d, ok := f.(*http2.DataFrame); ok {
+			got = string(d.Data())
+		}
+		return got != ""
+	}); closed || got != "first" {
+		t.Errorf("closed %v, %q", closed, got)
+	}
+	close(read)
+	if _, body, _, _ := c.ends(id); string(body) != "second" {
+		t.Errorf("%q", body)
+	}
+}
