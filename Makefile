@@ -74,6 +74,7 @@ size:
 testrun: bin/testrun
 s3-server:
 	@$(TOOL) versitygw >/dev/null
+	@$(TOOL) h2spec >/dev/null
 linter:
 	@$(TOOL) golangci-lint >/dev/null
 packages:

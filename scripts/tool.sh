@@ -1,5 +1,5 @@
 #!/bin/bash
-# Prints the path of a tool of the tests: tool.sh golangci-lint|versitygw|mediamtx|nginx
+# Prints the path of a tool of the tests: tool.sh golangci-lint|versitygw|h2spec|mediamtx|nginx
 # Builds it when it is not there yet: from the Go module proxy, pinned with checksums in tools/*/go.mod; nginx is
 # unpacked from the distribution's packages. All clones of a user share the tools, in the user's cache folder, by
 # version, Go and processor. What nobody has asked for in two weeks is removed when another one is built.
@@ -49,6 +49,7 @@ unpacked() {
 case "$1" in
   golangci-lint) built "$1" tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "some minutes" ;;
   versitygw) built "$1" tools/s3 github.com/versity/versitygw/cmd/versitygw "about two minutes" ;;
+  h2spec) built "$1" tools/h2spec github.com/summerwind/h2spec/cmd/h2spec "some seconds" ;;
   mediamtx) built "$1" tools/peer github.com/bluenviron/mediamtx "some minutes" test/bench/peers/mediamtx.sh ;;
   nginx) if kept="$(command -v nginx)"; then echo "$kept"; exit; fi; unpacked ;;
   *) echo "tool: unknown name $1" >&2; exit 2 ;;

@@ -57,6 +57,7 @@ func (id *identity) plain(mux http.Handler) http.Handler {
 
 func (id *identity) web() *tls.Config {
 	c := id.encoders()
+	c.DynamicRecordSizingDisabled = true // records go out together
 	c.NextProtos = []string{"h2", "http/1.1"}
 	if id.acme != nil {
 		c.NextProtos = append(c.NextProtos, certificate.Protocol)

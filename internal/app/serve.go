@@ -358,7 +358,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	})
 	encoders := rtmp.New(rtmp.Options{Gate: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress})
 	if secure != nil {
-		if err = n.secure(ctx, g, secure, mux, encoders); err != nil {
+		if err = n.secure(ctx, g, secure, mux, players, encoders); err != nil {
 			return err
 		}
 	}
@@ -402,7 +402,9 @@ func (n *node) sharesDatabase(g *lifecycle.Group) {
 }
 
 // secure adds the listeners over TLS.
-func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux http.Handler, encoders *rtmp.Server) error {
+func (n *node) secure(
+	ctx context.Context, g *lifecycle.Group, id *identity, mux, players http.Handler, encoders *rtmp.Server,
+) error {
 	https, err := n.listenBehindProxies(ctx, "https", n.cfg.HTTPSAddr, n.budgets.viewers)
 	if err != nil {
 		return err
@@ -413,7 +415,8 @@ func (n *node) secure(ctx context.Context, g *lifecycle.Group, id *identity, mux
 	}
 	n.ingest.RTMPS = n.rtmpsBase(rtmps.Addr())
 	g.Add(&webServer{
-		name: "https", ln: https, cert: id.web(), mux: header.Strict(n.cfg.HSTSMaxAge, mux), log: n.log,
+		name: "https", ln: https, cert: id.web(), mux: header.Strict(n.cfg.HSTSMaxAge, mux),
+		players: header.Strict(n.cfg.HSTSMaxAge, players), log: n.log,
 		drain: n.cfg.ShutdownTimeout, unsent: n.budgets.unsent, clients: n.clients(),
 	})
 	g.Add(id.source)

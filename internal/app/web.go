@@ -20,6 +20,7 @@ import (
 	"millrace/internal/web/api"
 	"millrace/internal/web/dashboard"
 	"millrace/internal/web/express"
+	"millrace/internal/web/express/h2"
 	"millrace/internal/web/header"
 	"millrace/internal/web/licence"
 	"millrace/internal/web/publish"
@@ -108,7 +109,7 @@ type webServer struct {
 	ln      net.Listener
 	cert    *tls.Config // nil: clear text
 	mux     http.Handler
-	players http.Handler // what of mux is for players; nil: no short way for it
+	players http.Handler // what of mux is for players
 	log     *slog.Logger
 	drain   time.Duration
 	unsent  *unsent.Budget // nil: responses may keep as much as they like
@@ -136,6 +137,9 @@ func (s *webServer) Run(ctx context.Context) error {
 		BaseContext: func(net.Listener) context.Context { return ctx }, // blocked playlist requests end with the service
 	}
 	ln, shut := s.express(ctx)
+	if s.cert != nil {
+		ln = s.http2(server)
+	}
 	stopped := make(chan error, 1)
 	unhook := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
@@ -165,13 +169,25 @@ func (s *webServer) Run(ctx context.Context) error {
 
 // express puts the short way for players in front of net/http, in clear text.
 func (s *webServer) express(ctx context.Context) (ln net.Listener, shut func(context.Context) error) {
-	if s.cert != nil || s.players == nil {
+	if s.cert != nil {
 		return s.ln, func(context.Context) error { return nil }
 	}
 	l := express.Listen(ctx, s.ln, express.Options{
 		Handler: s.players, Takes: playback.Owns, Logger: s.log, StallTimeout: unsent.Patience,
 	})
 	return l, l.Shutdown
+}
+
+// http2 has HTTP/2 over TLS served here, in place of net/http, and gives the listener for that.
+func (s *webServer) http2(server *http.Server) net.Listener {
+	own := h2.New(h2.Options{
+		Players: unsent.Streams(s.unsent, s.clients, s.players), Takes: playback.Owns, Logger: s.log,
+		Streams: streams, HeaderList: server.MaxHeaderBytes, IdleTimeout: server.IdleTimeout,
+		ReadTimeout: server.ReadTimeout, WriteTimeout: server.WriteTimeout, StallTimeout: unsent.Patience,
+	})
+	server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": own.TLSNextProto}
+	server.RegisterOnShutdown(own.Shutdown)
+	return h2.Gather(s.ln)
 }
 
 // listenUDP opens a UDP socket, as listen does for TCP.

@@ -107,6 +107,7 @@ var layers = map[string][]string{
 	"internal/worker":             {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
 	"internal/web":                {"internal/clientaddr", "internal/control", "internal/web/header", "internal/web/limit", "internal/web/pace", "internal/web/player", "internal/web/style", "internal/web/static", "internal/web/iframe", "internal/id", "internal/fault", "internal/spelling"},
 	"internal/web/express":        {"internal/socket"},
+	"internal/web/express/h2":     {"internal/socket"},
 	"internal/web/iframe":         {},
 	"internal/web/pace":           {},
 	"internal/web/player":         {"internal/web/static"},
@@ -180,7 +181,8 @@ var mayGo = []string{
 var mayRecover = []string{
 	"internal/fault",
 	"internal/media/codec/h264", "internal/media/codec/hevc", "internal/media/container/cenc", // a library's, on bytes from outside; they know no fault
-	"internal/web/express", "internal/web/api", // net/http's http.ErrAbortHandler goes on through them
+	// net/http's http.ErrAbortHandler goes on through them
+	"internal/web/express", "internal/web/express/h2", "internal/web/api",
 }
 
 const maxFuncLines, maxFileLines = 80, 500

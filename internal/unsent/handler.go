@@ -29,6 +29,24 @@ func Handler(b *Budget, clients clientaddr.Finder, next http.Handler) http.Handl
 	})
 }
 
+// Streams counts the requests of HTTP/2 against b before they reach next, for a server that breaks off by itself what
+// is not taken, and whose responses can be ended here. It has ConnContext.
+func Streams(b *Budget, clients clientaddr.Finder, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		address := clientaddr.Network(clients.Of(r))
+		release, err := b.Hold(r.Context(), address, Stream)
+		if err != nil {
+			b.refuse(newWriter(w, r.ProtoMajor), r, address, err)
+			return
+		}
+		defer release()
+		next.ServeHTTP(w, r)
+		if e, ok := w.(ender); ok {
+			e.End()
+		}
+	})
+}
+
 // refuse says no, which has to be sent as well: where even that is not read the connection is closed.
 func (b *Budget) refuse(w *writer, r *http.Request, address string, reason error) {
 	release, err := b.refusal.Hold(r.Context(), address, Stream)

@@ -93,8 +93,17 @@ func (w *writer) FlushError() error {
 // Flush implements http.Flusher.
 func (w *writer) Flush() { _ = w.FlushError() } // the next write says so
 
+// ender is a response that can be sent to its end before its handler has returned, as that of web/express/h2.
+type ender interface{ End() }
+
 // finish sends what the server has buffered. What is left for it to do over HTTP/2 waits for no client.
 func (w *writer) finish() {
+	if e, ok := w.ResponseWriter.(ender); ok {
+		w.wait()
+		defer w.taken()
+		e.End()
+		return
+	}
 	if w.major >= 2 && w.wrote {
 		_ = w.FlushError() // the stream is broken
 	}
