@@ -38,10 +38,10 @@ type created struct {
 	rate, cpu float64   // a second; milliseconds each
 }
 
-func (b *bench) compareCreates(ctx context.Context, on string, database emptyDatabase, crowds ...int) error {
+func (b *bench) compareCreates(ctx context.Context, on string, database emptyDatabase, counts ...int) error {
 	own := b.binary
 	defer func() { b.binary = own }()
-	for _, clients := range crowds {
+	for _, clients := range counts {
 		all := map[string][]created{}
 		for range b.rounds {
 			for _, binary := range []string{b.before, own} {
@@ -53,8 +53,8 @@ func (b *bench) compareCreates(ctx context.Context, on string, database emptyDat
 				if err != nil {
 					return err
 				}
-				b.out.note("%s, %d clients: %.0f a second, p50 %.1f ms, p95 %.1f ms, p99 %.1f ms, %.3f ms of CPU each", binary,
-					clients, c.rate, median(c.ms), percentile(c.ms, 0.95), percentile(c.ms, 0.99), c.cpu)
+				const said = "%s, %d clients: %.0f a second, p50 %.1f ms, p95 %.1f ms, p99 %.1f ms, %.3f ms of CPU each"
+				b.out.note(said, binary, clients, c.rate, median(c.ms), percentile(c.ms, 0.95), percentile(c.ms, 0.99), c.cpu)
 				all[binary] = append(all[binary], c)
 			}
 		}

@@ -215,7 +215,7 @@ func (b *bench) density(ctx context.Context) error {
 		return err
 	}
 	by := func(s server) publishing { return sending(s, clip) }
-	for _, n := range b.crowds {
+	for _, n := range b.counts {
 		peers := []rival{{
 			name: "MediaMTX", start: b.live, there: b.peer != "",
 			how: "over RTMP into LL-HLS", cpuGoal: "at most 0.5 of the peer", rssGoal: "at most 8",
@@ -271,7 +271,8 @@ type rival struct {
 func (b *bench) compare(
 	ctx context.Context, by func(server) publishing, peers []rival, n, viewers, rounds int,
 ) error {
-	all := append([]rival{{name: "millrace", start: func() (server, error) { return b.millrace() }, there: true}}, peers...)
+	own := rival{name: "millrace", start: func() (server, error) { return b.millrace() }, there: true}
+	all := append([]rival{own}, peers...)
 	got := make([][]usage, len(all))
 	for range rounds {
 		for i, r := range all {
@@ -298,7 +299,8 @@ func (b *bench) compare(
 
 // beside is a table of what both have used.
 func (b *bench) beside(peer rival, own, others []usage, n, viewers int) {
-	b.out.begin(fmt.Sprintf("%d encoders (720p30 2.5 Mbit/s + AAC) %s, %d viewers each", n, peer.how, viewers), peer.name)
+	const what = "%d encoders (720p30 2.5 Mbit/s + AAC) %s, %d viewers each"
+	b.out.begin(fmt.Sprintf(what, n, peer.how, viewers), peer.name)
 	pick := func(of []usage, f func(usage) float64) float64 {
 		var v []float64
 		for _, u := range of {

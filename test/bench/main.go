@@ -33,7 +33,7 @@ type bench struct {
 	litter      []string // folders that go at the end
 
 	streams, rounds int
-	crowds          []int // how many streams density measures; the first is streams
+	counts          []int // how many streams density measures; the first is streams
 	warmup, window  time.Duration
 	out             *report
 }
@@ -110,10 +110,10 @@ func run() error {
 	results := flag.String("json", "", "file for the results")
 	flag.Parse()
 	var err error
-	if b.crowds, err = numbers(*streams); err != nil {
+	if b.counts, err = numbers(*streams); err != nil {
 		return fmt.Errorf("read -streams: %w", err)
 	}
-	b.streams = b.crowds[0]
+	b.streams = b.counts[0]
 	if b.dir, err = filepath.Abs(b.dir); err != nil {
 		return fmt.Errorf("find folder: %w", err)
 	}

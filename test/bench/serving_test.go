@@ -12,8 +12,8 @@ import (
 	"millrace/test/bench/load"
 )
 
-// TestMirror: what is compared is the same on both sides, also when what was there before has had the same name; a server
-// that sends something else is noticed.
+// TestMirror: what is compared is the same on both sides, also when what was there before has had the same name; a
+// server that sends something else is noticed.
 func TestMirror(t *testing.T) {
 	t.Parallel()
 	sent := "the first part"

@@ -143,7 +143,8 @@ func TestWrongSecretsAreBounded(t *testing.T) {
 	results := make(chan error, 4*access.MaxOfToken+200)
 	for i := range cap(results) {
 		wg.Go(func() {
-			c := access.Credentials{Token: id.Token(fmt.Sprint("wrong", i%4)), Secret: fmt.Sprint(i), From: fmt.Sprint(i)}
+			c := access.Credentials{Secret: fmt.Sprint(i), From: fmt.Sprint(i)}
+			c.Token = id.Token(fmt.Sprint("wrong", i%4))
 			_, err := s.Authenticate(ctx, c, start)
 			results <- err
 		})
@@ -218,8 +219,8 @@ func TestBurstOfOneSecret(t *testing.T) {
 	}
 }
 
-// TestGuessesOfOneAddress: a thousand guesses that come at once from one address have few places in the line, so that 64
-// clients with the right secret wait for their turn and get in, and so does who comes from that address when the secret
+// TestGuessesOfOneAddress: a thousand guesses that come at once from one address have few places in the line, so that
+// 64 clients with the right secret wait for their turn and get in, and so does who comes from that address when the secret
 // is known to be right.
 func TestGuessesOfOneAddress(t *testing.T) {
 	t.Parallel()

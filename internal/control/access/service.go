@@ -128,8 +128,8 @@ func (s *Service) check(ctx context.Context, t Token, c Credentials, now time.Ti
 	return right, err
 }
 
-// hash hashes a secret once it is its turn, for all who come with the same one meanwhile. Until then it counts as a wrong
-// one of its address, which can't fill the line with many at once.
+// hash hashes a secret once it is its turn, for all who come with the same one meanwhile. Until then it counts as a
+// wrong one of its address, which can't fill the line with many at once.
 func (s *Service) hash(ctx context.Context, t Token, c Credentials, now time.Time) (bool, error) {
 	g := guess{t.ID, string(t.Hash), sha256.Sum256([]byte(c.Secret))}
 	return s.shared.check(ctx, g, func(ctx context.Context) (bool, error) {

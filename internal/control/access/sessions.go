@@ -90,9 +90,9 @@ type Sessions struct {
 // NewSessions makes a service; nothing starts.
 func NewSessions(o SessionOptions) *Sessions {
 	return &Sessions{
-		store: o.Store, access: o.Access, hashing: newLine(maxPasswords, maxPasswords), links: newLine(maxPasswords, maxPasswords),
-		failures: newFailures(),
-		wrong:    rate.NewLimiter(1, freeOfAll),
+		store: o.Store, access: o.Access, failures: newFailures(),
+		hashing: newLine(maxPasswords, maxPasswords), links: newLine(maxPasswords, maxPasswords),
+		wrong: rate.NewLimiter(1, freeOfAll),
 	}
 }
 
