@@ -38,8 +38,10 @@ type Response struct {
 }
 
 const (
-	lease      = 30 * time.Second
-	lookEvery  = 5 * time.Second // for what other processes have changed, and to keep leases
+	lease     = 30 * time.Second
+	lookEvery = 5 * time.Second // for what other processes have changed, and to keep leases
+	// idleAgain is between two looks while there is no endpoint to send to.
+	idleAgain  = 50 * time.Millisecond
 	storeAgain = time.Second     // after an error of the store
 	grace      = 2 * time.Second // that attempts have to end once the service stops
 	batch      = 200             // events that are queued in one transaction
@@ -67,6 +69,7 @@ type Dispatcher struct {
 
 	wanted  bool // to look for what has changed
 	looking bool
+	lookAt  time.Time    // not before
 	recent  map[key]bool // what was recorded since the round that is under way has begun
 	drained map[id.Webhook]int64
 
@@ -185,6 +188,9 @@ func (d *Dispatcher) send() time.Duration {
 	}
 	if len(d.results) > 0 && !d.writing {
 		wait = min(wait, max(d.writeAt.Sub(now), 0))
+	}
+	if d.wanted && !d.looking {
+		wait = min(wait, max(d.lookAt.Sub(now), 0))
 	}
 	return wait
 }

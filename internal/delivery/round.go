@@ -37,7 +37,7 @@ type known struct {
 
 // look starts a round when one is wanted and none is under way.
 func (d *Dispatcher) look(ctx context.Context) {
-	if !d.wanted || d.looking {
+	if !d.wanted || d.looking || d.o.Now().Before(d.lookAt) {
 		return
 	}
 	d.wanted, d.looking = false, true
@@ -181,6 +181,9 @@ func (d *Dispatcher) took(ctx context.Context, r round) {
 	d.wanted, d.drained = d.wanted || r.more, r.drained
 	for k := range d.recent {
 		delete(d.drained, k.webhook)
+	}
+	if len(r.held) == 0 { // who makes many things and has no endpoint does not pay for a look at each of them
+		d.lookAt = d.o.Now().Add(idleAgain)
 	}
 	held := make(map[id.Webhook]bool, len(r.held))
 	d.tellUnreadable(ctx, r.held)

@@ -10,74 +10,127 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"millrace/test/bench/proc"
 )
 
-// creates measures how many live streams a second clients make on PostgreSQL, each with its event, and how long each
-// takes. Another binary and this one take turns, each with a database of its own on the same server.
+// creating measures how many live streams a second 16 clients make on SQLite, each with its event, how long each takes
+// and what it costs. Another binary and this one take turns.
+func (b *bench) creating(ctx context.Context) error {
+	none := func(context.Context) (string, func() error, error) { return "", func() error { return nil }, nil }
+	return b.compareCreates(ctx, "SQLite", none, 16)
+}
+
+// creates measures the same on PostgreSQL, with 16 and 64 clients. Each binary has databases of its own on one server.
 func (b *bench) creates(ctx context.Context) error {
 	if b.postgres == "" {
 		return errors.New("measure on PostgreSQL: -postgres is needed")
 	}
-	peer := "-"
-	if b.before != "" {
-		peer = "before"
-	}
+	return b.compareCreates(ctx, "PostgreSQL", b.database, 16, 64)
+}
+
+// emptyDatabase makes one, and gives its URL and what drops it; without a URL it is SQLite in the data folder.
+type emptyDatabase func(context.Context) (address string, drop func() error, err error)
+
+// created is what came of one turn.
+type created struct {
+	ms        []float64 // each response
+	rate, cpu float64   // a second; milliseconds each
+}
+
+func (b *bench) compareCreates(ctx context.Context, on string, database emptyDatabase, counts ...int) error {
 	own := b.binary
 	defer func() { b.binary = own }()
-	for _, clients := range []int{16, 64} {
-		took, rates := map[string][]float64{}, map[string][]float64{}
+	for _, clients := range counts {
+		all := map[string][]created{}
 		for range b.rounds {
 			for _, binary := range []string{b.before, own} {
 				if binary == "" {
 					continue
 				}
 				b.binary = binary
-				ms, rate, err := b.create(ctx, clients)
+				c, err := b.create(ctx, database, clients)
 				if err != nil {
 					return err
 				}
-				b.out.note("%s, %d clients: %.0f a second, p50 %.1f ms, p95 %.1f ms", binary, clients, rate,
-					median(ms), percentile(ms, 0.95))
-				took[binary], rates[binary] = append(took[binary], ms...), append(rates[binary], rate)
+				const said = "%s, %d clients: %.0f a second, p50 %.1f ms, p95 %.1f ms, p99 %.1f ms, %.3f ms of CPU each"
+				b.out.note(said, binary, clients, c.rate, median(c.ms), percentile(c.ms, 0.95), percentile(c.ms, 0.99), c.cpu)
+				all[binary] = append(all[binary], c)
 			}
 		}
-		b.out.begin(fmt.Sprintf("Creating live streams: PostgreSQL, %d clients", clients), peer)
-		for _, line := range []struct {
-			name, unit string
-			of         func(binary string) float64
-		}{
-			{"live streams and events", "1/s", func(binary string) float64 { return median(rates[binary]) }},
-			{"response, p50", "ms", func(binary string) float64 { return median(took[binary]) }},
-			{"response, p95", "ms", func(binary string) float64 { return percentile(took[binary], 0.95) }},
-		} {
-			if b.before == "" {
-				b.out.alone(line.name, line.unit, line.of(own), "")
-			} else {
-				b.out.pair(line.name, line.unit, line.of(own), line.of(b.before), "")
-			}
-		}
+		b.tellCreates(fmt.Sprintf("Creating live streams: %s, %d clients", on, clients), all[own], all[b.before])
 	}
 	return nil
 }
 
-// create has clients create live streams for as long as the window, each one after the other. It gives what each
-// response took in milliseconds, and how many there were a second.
-func (b *bench) create(ctx context.Context, clients int) (ms []float64, rate float64, err error) {
-	database, drop, err := b.database(ctx)
+// tellCreates is a table: of rates and costs the median of the turns, of responses all of them.
+func (b *bench) tellCreates(section string, now, before []created) {
+	each := func(f func(created) float64) func([]created) float64 {
+		return func(all []created) float64 {
+			var v []float64
+			for _, c := range all {
+				v = append(v, f(c))
+			}
+			return median(v)
+		}
+	}
+	responses := func(q float64) func([]created) float64 {
+		return func(all []created) float64 {
+			var ms []float64
+			for _, c := range all {
+				ms = append(ms, c.ms...)
+			}
+			return percentile(ms, q)
+		}
+	}
+	peer := "-"
+	if before != nil {
+		peer = "before"
+	}
+	b.out.begin(section, peer)
+	for _, line := range []struct {
+		name, unit string
+		of         func([]created) float64
+	}{
+		{"live streams and events", "1/s", each(func(c created) float64 { return c.rate })},
+		{"CPU of the service for each", "ms", each(func(c created) float64 { return c.cpu })},
+		{"response, p50", "ms", responses(0.5)},
+		{"response, p95", "ms", responses(0.95)},
+		{"response, p99", "ms", responses(0.99)},
+		{"response, longest", "ms", responses(1)},
+	} {
+		if before == nil {
+			b.out.alone(line.name, line.unit, line.of(now), "")
+		} else {
+			b.out.pair(line.name, line.unit, line.of(now), line.of(before), "")
+		}
+	}
+}
+
+// create has clients create live streams for as long as the window, each one after the other.
+func (b *bench) create(ctx context.Context, database emptyDatabase, clients int) (c created, err error) {
+	address, drop, err := database(ctx)
 	if err != nil {
-		return nil, 0, err
+		return c, err
 	}
 	defer func() { err = errors.Join(err, drop()) }()
 	data, err := b.folder()
 	if err != nil {
-		return nil, 0, err
+		return c, err
 	}
-	m, err := b.serve(data, rand.Text()+rand.Text(), "--database-url", database, "--api-rate-token", "0",
-		"--api-rate-address", "0")
+	settings := []string{"--api-rate-token", "0", "--api-rate-address", "0"} // all of them are one token at one address
+	if address != "" {
+		settings = append(settings, "--database-url", address)
+	}
+	m, err := b.serve(data, rand.Text()+rand.Text(), settings...)
 	if err != nil {
-		return nil, 0, err
+		return c, err
 	}
 	defer m.stop()
+	before, err := proc.Read(m.p.PID())
+	if err != nil {
+		return c, err
+	}
 	type result struct {
 		ms  []float64
 		err error
@@ -86,11 +139,11 @@ func (b *bench) create(ctx context.Context, clients int) (ms []float64, rate flo
 	for range clients {
 		go func() {
 			var r result
-			c := m.client()
-			defer c.Close()
-			for r.err == nil && time.Since(begun) < b.window {
+			client := m.client()
+			defer client.Close()
+			for r.err == nil && ctx.Err() == nil && time.Since(begun) < b.window {
 				at := time.Now()
-				r.err = call(c, "POST", "/video/v1/live-streams", `{"playback_policies":["public"]}`, nil)
+				r.err = call(client, "POST", "/video/v1/live-streams", fmt.Sprintf(createBody, "low"), nil)
 				r.ms = append(r.ms, milliseconds(time.Since(at)))
 			}
 			results <- r
@@ -98,9 +151,12 @@ func (b *bench) create(ctx context.Context, clients int) (ms []float64, rate flo
 	}
 	for range clients {
 		r := <-results
-		ms, err = append(ms, r.ms...), errors.Join(err, r.err)
+		c.ms, err = append(c.ms, r.ms...), errors.Join(err, r.err)
 	}
-	return ms, float64(len(ms)) / time.Since(begun).Seconds(), err
+	c.rate = float64(len(c.ms)) / time.Since(begun).Seconds()
+	after, failed := proc.Read(m.p.PID())
+	c.cpu = milliseconds(after.CPU-before.CPU) / float64(max(len(c.ms), 1))
+	return c, errors.Join(err, failed)
 }
 
 // database makes an empty one on the PostgreSQL server, for as long as a round takes.

@@ -208,9 +208,26 @@ func (u *usage) measure(ctx context.Context, s server, c *population, window tim
 	return nil
 }
 
-// density compares many encoders without viewers.
+// density compares many encoders without viewers, at each number of streams that is asked for.
 func (b *bench) density(ctx context.Context) error {
-	return b.overRTMP(ctx, b.streams, 0, b.rounds, "at most 0.5 of the peer", "at most 8")
+	clip, err := b.clip(ctx)
+	if err != nil {
+		return err
+	}
+	by := func(s server) publishing { return sending(s, clip) }
+	for _, n := range b.counts {
+		peers := []rival{{
+			name: "MediaMTX", start: b.live, there: b.peer != "",
+			how: "over RTMP into LL-HLS", cpuGoal: "at most 0.5 of the peer", rssGoal: "at most 8",
+		}, {
+			name: "nginx-rtmp", start: func() (server, error) { return b.startNginxRTMP() }, there: b.nginxBinary != "",
+			how: "over RTMP into LL-HLS, nginx into plain HLS", cpuGoal: "a ratio of at most 1", rssGoal: "at most 2",
+		}}
+		if err := b.compare(ctx, by, peers, n, 0, b.rounds); err != nil {
+			return fmt.Errorf("%d streams: %w", n, err)
+		}
+	}
+	return nil
 }
 
 // recording compares the same with a peer that does as much: it keeps what comes, too.
@@ -220,22 +237,22 @@ func (b *bench) recording(ctx context.Context) error {
 		return err
 	}
 	by := func(s server) publishing { return sending(s, clip) }
-	peer := rival{"MediaMTX", func() (server, error) { return b.mediamtx(peerPart, true) }}
-	return b.compare(ctx, "over RTMP into LL-HLS, both recording", by, peer, b.streams, 0, b.rounds, "", "")
+	peer := rival{
+		name: "MediaMTX", start: func() (server, error) { return b.mediamtx(peerPart, true) }, there: b.peer != "",
+		how: "over RTMP into LL-HLS, both recording",
+	}
+	return b.compare(ctx, by, []rival{peer}, b.streams, 0, b.rounds)
 }
 
 // viewers compares fewer encoders with two viewers each.
 func (b *bench) viewers(ctx context.Context) error {
-	return b.overRTMP(ctx, 10, 2, 1, "", "")
-}
-
-func (b *bench) overRTMP(ctx context.Context, n, viewers, rounds int, cpuGoal, rssGoal string) error {
 	clip, err := b.clip(ctx)
 	if err != nil {
 		return err
 	}
 	by := func(s server) publishing { return sending(s, clip) }
-	return b.compare(ctx, "over RTMP into LL-HLS", by, rival{"MediaMTX", b.live}, n, viewers, rounds, cpuGoal, rssGoal)
+	peer := rival{name: "MediaMTX", start: b.live, there: b.peer != "", how: "over RTMP into LL-HLS"}
+	return b.compare(ctx, by, []rival{peer}, 10, 2, 1)
 }
 
 // live is the peer as it comes: it records nothing.
@@ -243,50 +260,63 @@ func (b *bench) live() (server, error) { return b.mediamtx(peerPart, false) }
 
 // rival is a peer of live streams.
 type rival struct {
-	name  string
-	start func() (server, error)
+	name             string
+	start            func() (server, error)
+	there            bool   // else it is left out
+	how              string // both take what encoders send
+	cpuGoal, rssGoal string
 }
 
+// compare lets millrace and its peers take turns.
 func (b *bench) compare(
-	ctx context.Context, how string, by func(server) publishing, peer rival, n, viewers, rounds int, cpuGoal, rssGoal string,
+	ctx context.Context, by func(server) publishing, peers []rival, n, viewers, rounds int,
 ) error {
-	starts := []func() (server, error){func() (server, error) { return b.millrace() }, peer.start}
-	var got [2][]usage
+	own := rival{name: "millrace", start: func() (server, error) { return b.millrace() }, there: true}
+	all := append([]rival{own}, peers...)
+	got := make([][]usage, len(all))
 	for range rounds {
-		for i, start := range starts {
-			if i == 1 && peer.name == "MediaMTX" && b.peer == "" {
+		for i, r := range all {
+			if !r.there {
 				continue
 			}
-			u, err := b.usage(ctx, start, by, n, viewers)
+			u, err := b.usage(ctx, r.start, by, n, viewers)
 			if err != nil {
 				return err
 			}
 			got[i] = append(got[i], u)
 		}
 	}
-	b.out.begin(fmt.Sprintf("%d encoders (720p30 2.5 Mbit/s + AAC) %s, %d viewers each", n, how, viewers), peer.name)
-	pick := func(i int, f func(usage) float64) float64 {
+	for i := range peers {
+		b.beside(peers[i], got[0], got[1+i], n, viewers)
+	}
+	for i, r := range all {
+		for n, u := range got[i] {
+			b.out.note("%s, round %d: %.4f cores, %.1f MiB per stream", r.name, n+1, u.cores, u.rss)
+		}
+	}
+	return nil
+}
+
+// beside is a table of what both have used.
+func (b *bench) beside(peer rival, own, others []usage, n, viewers int) {
+	const what = "%d encoders (720p30 2.5 Mbit/s + AAC) %s, %d viewers each"
+	b.out.begin(fmt.Sprintf(what, n, peer.how, viewers), peer.name)
+	pick := func(of []usage, f func(usage) float64) float64 {
 		var v []float64
-		for _, u := range got[i] {
+		for _, u := range of {
 			v = append(v, f(u))
 		}
 		return median(v)
 	}
 	pair := func(name, unit, goal string, f func(usage) float64) {
-		b.out.pair(name, unit, pick(0, f), pick(1, f), goal)
+		b.out.pair(name, unit, pick(own, f), pick(others, f), goal)
 	}
-	pair("CPU per stream", "cores", cpuGoal, func(u usage) float64 { return u.cores })
-	pair("resident memory per stream", "MiB", rssGoal, func(u usage) float64 { return u.rss })
+	pair("CPU per stream", "cores", peer.cpuGoal, func(u usage) float64 { return u.cores })
+	pair("resident memory per stream", "MiB", peer.rssGoal, func(u usage) float64 { return u.rss })
 	pair("streams playable at the end", fmt.Sprintf("of %d", n), "all", func(u usage) float64 { return float64(u.playable) })
 	if viewers > 0 {
 		pair("parts that viewers got", "1/s", "", func(u usage) float64 { return u.parts })
 	}
 	pair("encoders' and viewers' own CPU", "cores", "", func(u usage) float64 { return u.harness })
 	pair("whole machine busy", "cores", "", func(u usage) float64 { return u.machine })
-	for i, name := range []string{"millrace", peer.name} {
-		for r, u := range got[i] {
-			b.out.note("%s, round %d: %.4f cores, %.1f MiB per stream", name, r+1, u.cores, u.rss)
-		}
-	}
-	return nil
 }

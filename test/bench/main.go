@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -32,6 +33,7 @@ type bench struct {
 	litter      []string // folders that go at the end
 
 	streams, rounds int
+	counts          []int // how many streams density measures; the first is streams
 	warmup, window  time.Duration
 	out             *report
 }
@@ -45,7 +47,6 @@ type measurement struct {
 func measurements() []measurement {
 	return []measurement{
 		{"density", (*bench).density},
-		{"densitynginx", (*bench).densities},
 		{"recording", (*bench).recording},
 		{"srt", (*bench).srt},
 		{"viewers", (*bench).viewers},
@@ -96,11 +97,11 @@ func run() error {
 	flag.StringVar(&b.dir, "dir", "tmp/bench", "folder for media and data")
 	flag.StringVar(&b.binary, "millrace", "bin/millrace", "the binary to measure")
 	flag.StringVar(&b.peer, "mediamtx", "", "MediaMTX, to compare live streams with")
-	flag.StringVar(&b.before, "before", "", "an earlier millrace, to compare the creation of live streams with")
+	flag.StringVar(&b.before, "before", "", "an earlier millrace, to compare create and creates with")
 	flag.StringVar(&b.postgres, "postgres", "",
 		"URL of a PostgreSQL database in which others may be created, for creates")
 	flag.StringVar(&b.nginxBinary, "nginx", "", "nginx, to compare serving with")
-	flag.IntVar(&b.streams, "streams", 30, "encoders at once")
+	streams := flag.String("streams", "30", "encoders at once; density measures each of several numbers, as 30,120")
 	flag.IntVar(&b.rounds, "rounds", 2, "how often the servers take turns")
 	flag.DurationVar(&b.warmup, "warmup", 16*time.Second, "time before each window")
 	flag.DurationVar(&b.window, "window", 20*time.Second, "length of each window")
@@ -109,6 +110,10 @@ func run() error {
 	results := flag.String("json", "", "file for the results")
 	flag.Parse()
 	var err error
+	if b.counts, err = numbers(*streams); err != nil {
+		return fmt.Errorf("read -streams: %w", err)
+	}
+	b.streams = b.counts[0]
 	if b.dir, err = filepath.Abs(b.dir); err != nil {
 		return fmt.Errorf("find folder: %w", err)
 	}
@@ -137,6 +142,18 @@ func run() error {
 		errs = append(errs, b.out.save(*results))
 	}
 	return errors.Join(errs...)
+}
+
+// numbers reads whole numbers with commas between them.
+func numbers(list string) (out []int, err error) {
+	for s := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("%q is no number from 1 on", s)
+		}
+		out = append(out, n)
+	}
+	return out, nil
 }
 
 func (b *bench) measure(ctx context.Context, name string) error {

@@ -84,21 +84,3 @@ func watch(ctx context.Context, s server, play string) ([]*viewer.Stream, error)
 	}
 	return viewer.Tune(ctx, s.addr(), play, 100*time.Millisecond)
 }
-
-// densities compares many encoders without viewers with nginx, and five times as many.
-func (b *bench) densities(ctx context.Context) error {
-	if b.nginxBinary == "" {
-		return errors.New("no nginx to compare with (-nginx)")
-	}
-	clip, err := b.clip(ctx)
-	if err != nil {
-		return err
-	}
-	peer := rival{"nginx-rtmp", func() (server, error) { return b.startNginxRTMP() }}
-	by := func(s server) publishing { return sending(s, clip) }
-	const how = "over RTMP into LL-HLS, nginx into plain HLS"
-	if err := b.compare(ctx, how, by, peer, b.streams, 0, b.rounds, "", "at most 2 MiB"); err != nil {
-		return err
-	}
-	return b.compare(ctx, how, by, peer, 5*b.streams, 0, b.rounds, "a ratio of at most 1", "at most 2 MiB")
-}

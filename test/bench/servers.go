@@ -307,6 +307,7 @@ type nginx struct {
 	p           *proc.Server
 	http, https string // https with a certificate only
 	root        string
+	files       int // that were put there
 }
 
 // nginx starts one that serves the files below root.

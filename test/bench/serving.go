@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,9 +22,10 @@ import (
 
 // offer is one thing that both servers serve: millrace from where it has it, nginx from a file with the same bytes.
 type offer struct {
-	name string
-	gzip bool
-	file string // how the file is called
+	name  string
+	gzip  bool
+	file  string // how the file is called
+	moves bool   // millrace's goes on while it is asked for
 	// pick gives the path to ask millrace for now; what is newest moves on.
 	pick func() (string, error)
 }
@@ -143,10 +146,10 @@ func (b *bench) liveOffers(ctx context.Context, s *millrace, play string) ([]off
 	}
 	fixed := func(path string) func() (string, error) { return func() (string, error) { return path, nil } }
 	return []offer{
-		{"live playlist", false, "live.m3u8", fixed(video.URL())},
-		{"live playlist, gzip", true, "live-packed.m3u8", fixed(video.URL())},
-		{"live part in memory", false, "part.m4s", newest},
-		{"sealed segment in the folder", false, "segment.m4s", fixed(sealed)},
+		{"live playlist", false, "live.m3u8", true, fixed(video.URL())},
+		{"live playlist, gzip", true, "live-packed.m3u8", true, fixed(video.URL())},
+		{"live part in memory", false, "part.m4s", false, newest},
+		{"sealed segment in the folder", false, "segment.m4s", false, fixed(sealed)},
 	}, nil
 }
 
@@ -167,41 +170,26 @@ func (b *bench) vodOffers(ctx context.Context, s *millrace) ([]offer, error) {
 	defer video.Close()
 	fixed := func(path string) func() (string, error) { return func() (string, error) { return path, nil } }
 	segments := video.Playlist().Segments
+	middle := viewer.Resolve(video.URL(), segments[len(segments)/2].URI)
 	return []offer{
-		{"on-demand playlist of 1 h", false, "vod.m3u8", fixed(video.URL())},
-		{"on-demand playlist of 1 h, gzip", true, "vod-packed.m3u8", fixed(video.URL())},
-		{"on-demand segment, made of an MP4", false, "vod.m4s", fixed(viewer.Resolve(video.URL(), segments[len(segments)/2].URI))},
+		{"on-demand playlist of 1 h", false, "vod.m3u8", false, fixed(video.URL())},
+		{"on-demand playlist of 1 h, gzip", true, "vod-packed.m3u8", false, fixed(video.URL())},
+		{"on-demand segment, made of an MP4", false, "vod.m4s", false, fixed(middle)},
 	}, nil
 }
 
 // contest lets both serve in turn. The turn with the median ratio counts: the newest part is larger in one turn than in another.
 func (b *bench) contest(ctx context.Context, s *millrace, peer *nginx, o offer, conns int) error {
-	all := make([]turn, turns)
-	for n := range all {
-		path, err := o.pick()
-		if err != nil {
+	var all []turn
+	for tries := 0; len(all) < turns; tries++ {
+		t, err := serveInTurn(ctx, s, peer, o, conns)
+		switch {
+		case errors.Is(err, errMoved) && tries < 4*turns:
+			continue // the playlist became another one meanwhile
+		case err != nil:
 			return err
 		}
-		if err := mirror(s, path, filepath.Join(peer.root, o.file), o.gzip); err != nil {
-			return err
-		}
-		for i, t := range []struct {
-			addr, path string
-			pid        int
-		}{{s.http, path, s.p.PID()}, {peer.http, "/" + o.file, peer.p.PID()}} {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			before, err1 := proc.Read(t.pid)
-			r, err2 := load.Run(load.Target{Addr: t.addr, Path: t.path, Gzip: o.gzip, Conns: conns}, slot)
-			after, err3 := proc.Read(t.pid)
-			if err := errors.Join(err1, err2, err3); err != nil {
-				return err
-			}
-			all[n].rate[i] = r.Rate()
-			all[n].flow[i] = float64(r.Bytes) / r.Elapsed.Seconds() / 1e6
-			all[n].cpu[i] = float64((after.CPU - before.CPU).Microseconds()) / float64(r.Requests)
-		}
+		all = append(all, t)
 	}
 	slices.SortFunc(all, func(a, b turn) int { return cmp.Compare(a.ratio(), b.ratio()) })
 	mid := all[turns/2]
@@ -212,24 +200,89 @@ func (b *bench) contest(ctx context.Context, s *millrace, peer *nginx, o offer, 
 	return nil
 }
 
-// mirror puts what millrace serves into nginx's folder.
-func mirror(s *millrace, path, file string, packed bool) error {
-	c := viewer.NewClient(s.http)
-	defer c.Close()
-	c.Packed = packed
-	if packed {
+// serveInTurn has both asked for the same bytes, millrace first.
+func serveInTurn(ctx context.Context, s *millrace, peer *nginx, o offer, conns int) (t turn, err error) {
+	path, err := o.pick()
+	if err != nil {
+		return t, err
+	}
+	copied, length, err := mirror(s, peer, path, o)
+	if err != nil {
+		return t, err
+	}
+	for i, side := range []struct {
+		addr, path string
+		pid        int
+	}{{s.http, path, s.p.PID()}, {peer.http, copied, peer.p.PID()}} {
+		if err := ctx.Err(); err != nil {
+			return t, err
+		}
+		before, err1 := proc.Read(side.pid)
+		r, err2 := load.Run(load.Target{Addr: side.addr, Path: side.path, Gzip: o.gzip, Conns: conns}, slot)
+		after, err3 := proc.Read(side.pid)
+		if err := errors.Join(err1, err2, err3, even(r, length, o.moves && i == 0)); err != nil {
+			return t, fmt.Errorf("%s: %w", side.path, err)
+		}
+		t.rate[i] = r.Rate()
+		t.flow[i] = float64(r.Bytes) / r.Elapsed.Seconds() / 1e6
+		t.cpu[i] = float64((after.CPU - before.CPU).Microseconds()) / float64(r.Requests)
+	}
+	return t, nil
+}
+
+// errMoved says that a live playlist has grown or shrunk while it was asked for.
+var errMoved = errors.New("the two servers did not send as much")
+
+// even is an error unless every response had as many bytes as what both are compared by. One that moves may be a
+// twentieth longer or shorter on average: its last part has come meanwhile.
+func even(r load.Result, length int64, moves bool) error {
+	switch {
+	case r.Requests == 0:
+		return errors.New("nothing was asked for")
+	case moves:
+		if mean := float64(r.Bytes) / float64(r.Requests); math.Abs(mean-float64(length)) > float64(length)/20 {
+			return fmt.Errorf("%w: %.0f bytes, not %d", errMoved, mean, length)
+		}
+	case r.Shortest != length || r.Longest != length:
+		return fmt.Errorf("responses of %d to %d bytes, not %d", r.Shortest, r.Longest, length)
+	}
+	return nil
+}
+
+// mirror puts what millrace serves into nginx's folder and looks that nginx sends the same bytes. It gives their path
+// there, which is a new one each time: nginx keeps files open, and would go on to send what had that name before.
+func mirror(s *millrace, peer *nginx, path string, o offer) (copied string, length int64, err error) {
+	body, err := fetch(s.http, path, o.gzip)
+	if err != nil {
+		return "", 0, err
+	}
+	peer.files++
+	copied = fmt.Sprintf("/%d-%s", peer.files, o.file)
+	file := filepath.Join(peer.root, copied)
+	if o.gzip {
 		file += ".gz"
 	}
+	if err = os.WriteFile(file, body, 0o644); err != nil {
+		return "", 0, fmt.Errorf("copy for nginx: %w", err)
+	}
+	same, err := fetch(peer.http, copied, o.gzip)
+	if err == nil && !bytes.Equal(same, body) {
+		err = fmt.Errorf("nginx sends %d other bytes than the %d of %s", len(same), len(body), path)
+	}
+	return copied, int64(len(body)), err
+}
+
+// fetch reads what a server sends, as it comes.
+func fetch(addr, path string, packed bool) ([]byte, error) {
+	c := viewer.NewClient(addr)
+	defer c.Close()
+	c.Packed = packed
 	r, _, err := c.Get(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if r.Status != 200 || len(r.Body) == 0 {
-		return fmt.Errorf("%s: status %d, %d bytes", path, r.Status, len(r.Body))
+		return nil, fmt.Errorf("%s: status %d, %d bytes", path, r.Status, len(r.Body))
 	}
-	tmp := file + ".new"
-	if err := os.WriteFile(tmp, r.Body, 0o644); err != nil {
-		return fmt.Errorf("copy for nginx: %w", err)
-	}
-	return os.Rename(tmp, file)
+	return slices.Clone(r.Body), nil
 }

@@ -90,13 +90,14 @@ func (b *bench) contestTLS(ctx context.Context, client string, s *millrace, peer
 		if err != nil {
 			return err
 		}
-		if err := mirror(s, path, filepath.Join(peer.root, o.file), false); err != nil {
+		copied, _, err := mirror(s, peer, path, o)
+		if err != nil {
 			return err
 		}
 		for i, t := range []struct {
 			addr, path string
 			pid        int
-		}{{s.https, path, s.p.PID()}, {peer.https, "/" + o.file, peer.p.PID()}} {
+		}{{s.https, path, s.p.PID()}, {peer.https, copied, peer.p.PID()}} {
 			before, err1 := proc.Read(t.pid)
 			requests, rate, err2 := h2load(ctx, client, "https://"+t.addr+t.path, version)
 			after, err3 := proc.Read(t.pid)

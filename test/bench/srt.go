@@ -58,7 +58,8 @@ func (b *bench) srt(ctx context.Context) error {
 		return err
 	}
 	by := func(s server) publishing { return calling(s.(listener), stream) } //nolint:forcetypeassert // both are
-	return b.compare(ctx, "over SRT into LL-HLS, encrypted", by, rival{"MediaMTX", b.live}, b.streams, 0, b.rounds, "", "")
+	peer := rival{name: "MediaMTX", start: b.live, there: b.peer != "", how: "over SRT into LL-HLS, encrypted"}
+	return b.compare(ctx, by, []rival{peer}, b.streams, 0, b.rounds)
 }
 
 // active measures how long it takes from the first datagram, or the TCP connection, until the API says that the stream is active.

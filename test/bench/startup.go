@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"millrace/test/bench/encoder"
-	"millrace/test/bench/proc"
 	"millrace/test/bench/viewer"
 )
 
@@ -91,52 +90,4 @@ func (b *bench) begin(ctx context.Context, s server, clip *encoder.Clip) (g begu
 		err = fmt.Errorf("first media of %d bytes only", len(body))
 	}
 	return g, err
-}
-
-// creating measures how long the API takes to create live streams for 16 clients at once, with no peer.
-func (b *bench) creating(ctx context.Context) error {
-	s, err := b.millrace()
-	if err != nil {
-		return err
-	}
-	defer s.stop()
-	const clients, seconds = 16, 8
-	took := make(chan []float64, clients)
-	errs := make(chan error, clients)
-	before, err := proc.Read(s.p.PID())
-	if err != nil {
-		return err
-	}
-	end := time.Now().Add(seconds * time.Second)
-	for range clients {
-		go func() {
-			c := s.client()
-			defer c.Close()
-			var all []float64
-			var failed error
-			for failed == nil && ctx.Err() == nil && time.Now().Before(end) {
-				start := time.Now()
-				failed = call(c, "POST", "/video/v1/live-streams", fmt.Sprintf(createBody, "low"), nil)
-				all = append(all, milliseconds(time.Since(start)))
-			}
-			took <- all
-			errs <- failed
-		}()
-	}
-	var all []float64
-	for range clients {
-		all = append(all, <-took...)
-		err = errors.Join(err, <-errs)
-	}
-	after, err2 := proc.Read(s.p.PID())
-	if err = errors.Join(err, err2); err != nil {
-		return err
-	}
-	b.out.begin(fmt.Sprintf("Creating live streams, %d clients, SQLite", clients), "-")
-	b.out.alone("p50", "ms", percentile(all, 0.5), "")
-	b.out.alone("p99", "ms", percentile(all, 0.99), "under 20")
-	b.out.alone("max", "ms", percentile(all, 1), "")
-	b.out.alone("created", "1/s", float64(len(all))/seconds, "")
-	b.out.alone("CPU per stream created", "ms", milliseconds(after.CPU-before.CPU)/float64(len(all)), "")
-	return nil
 }

@@ -24,11 +24,11 @@ func (s *Service) HoldLine(t *testing.T) (free func()) {
 	s.HoldHashing(t)
 	s.hashing.mu.Lock()
 	defer s.hashing.mu.Unlock()
-	s.hashing.waiting += maxHashing + maxWaiting
+	s.hashing.waiting += maxHashing + s.hashing.most
 	return func() {
 		s.hashing.mu.Lock()
 		defer s.hashing.mu.Unlock()
-		s.hashing.waiting -= maxHashing + maxWaiting
+		s.hashing.waiting -= maxHashing + s.hashing.most
 		<-s.hashing.slots
 	}
 }

@@ -140,10 +140,12 @@ func TestWrongSecretsAreBounded(t *testing.T) {
 	s.HoldHashing(t) // nothing is hashed until the test ends: what waits is counted
 	ctx, leave := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
-	results := make(chan error, 1000)
+	results := make(chan error, 4*access.MaxOfToken+200)
 	for i := range cap(results) {
 		wg.Go(func() {
-			_, err := s.Authenticate(ctx, access.Credentials{Token: id.Token(fmt.Sprint("wrong", i%4)), Secret: fmt.Sprint(i)}, start)
+			c := access.Credentials{Secret: fmt.Sprint(i), From: fmt.Sprint(i)}
+			c.Token = id.Token(fmt.Sprint("wrong", i%4))
+			_, err := s.Authenticate(ctx, c, start)
 			results <- err
 		})
 	}
@@ -215,4 +217,81 @@ func TestBurstOfOneSecret(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestGuessesOfOneAddress: a thousand guesses that come at once from one address have few places in the line, so that
+// 64 clients with the right secret wait for their turn and get in, and so does who comes from that address when the secret
+// is known to be right.
+func TestGuessesOfOneAddress(t *testing.T) {
+	t.Parallel()
+	url := dbtest.SQLite(t)
+	dbtest.Fill(t, url)
+	synctest.Test(t, func(t *testing.T) {
+		d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
+		must(t, err)
+		defer func() { must(t, d.Close()) }()
+		s := access.New(access.Options{Store: d.Access()})
+		right := chosen(t, d.Access(), "chosen", "a secret of mine")
+		s.HoldHashing(t)
+		guesses, clients := make(chan error, 1000), make(chan error, 64)
+		for n := range cap(guesses) {
+			go func() {
+				c := access.Credentials{Token: right.Token, Secret: fmt.Sprint("guess ", n), From: "a"}
+				_, err := s.Authenticate(t.Context(), c, start)
+				guesses <- err
+			}()
+		}
+		synctest.Wait()
+		if n := len(guesses); n != cap(guesses)-5 {
+			t.Errorf("%d guesses were refused", n)
+		}
+		right.From = "b"
+		for range cap(clients) {
+			go func() {
+				_, err := s.Authenticate(t.Context(), right, start)
+				clients <- err
+			}()
+		}
+		synctest.Wait()
+		if n := len(clients); n != 0 {
+			t.Errorf("%d clients did not wait", n)
+		}
+		beside := right
+		beside.From = "a"
+		s.LetHash(t)
+		for range cap(clients) {
+			must(t, <-clients)
+		}
+		_, err = s.Authenticate(t.Context(), beside, start)
+		must(t, err)
+		for range cap(guesses) {
+			if err := <-guesses; !fault.Is(err, fault.TooMany) && !fault.Is(err, fault.Unauthorized) {
+				t.Errorf("a guess: %v", err)
+			}
+		}
+	})
+}
+
+// TestTurnIsBounded: nobody waits for longer than ten seconds, however busy the machine is.
+func TestTurnIsBounded(t *testing.T) {
+	t.Parallel()
+	url := dbtest.SQLite(t)
+	dbtest.Fill(t, url)
+	synctest.Test(t, func(t *testing.T) {
+		d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
+		must(t, err)
+		defer func() { must(t, d.Close()) }()
+		s := access.New(access.Options{Store: d.Access()})
+		right := chosen(t, d.Access(), "chosen", "a secret of mine")
+		s.HoldHashing(t)
+		began := time.Now()
+		_, err = s.Authenticate(t.Context(), right, start)
+		wantKind(t, err, fault.TooMany)
+		if took := time.Since(began); took != 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		s.LetHash(t)
+		_, err = s.Authenticate(t.Context(), right, start)
+		must(t, err)
+	})
 }

@@ -53,7 +53,7 @@ var _ API = (*Service)(nil)
 // New makes a service; nothing starts.
 func New(o Options) *Service {
 	return &Service{
-		store: o.Store, hashing: newLine(), shared: newShared(), failures: newFailures(),
+		store: o.Store, hashing: newLine(maxWaiting, maxOfToken), shared: newShared(), failures: newFailures(),
 		cache: map[id.Token]remembered{}, used: map[id.Token]time.Time{}, found: map[id.Token][]byte{},
 	}
 }
@@ -71,14 +71,14 @@ func (s *Service) Authenticate(ctx context.Context, c Credentials, now time.Time
 		return known.identity, nil
 	}
 	if wait := s.failures.wait(c, now); !right && wait > 0 {
-		return Identity{}, fault.Later(wait, "too many wrong secrets came from this address; try again in %d seconds", int(wait.Seconds())+1)
+		return Identity{}, tooManyWrong(wait)
 	}
 	token, err := s.store.Token(ctx, c.Token)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return Identity{}, err
 	}
 	if !right || !bytes.Equal(token.Hash, known.identity.Token.Hash) {
-		if right, err = s.check(ctx, token, c.Secret, now); err != nil {
+		if right, err = s.check(ctx, token, c, now); err != nil {
 			return Identity{}, err
 		}
 	}
@@ -111,14 +111,15 @@ func (t Token) until(at time.Time) time.Time {
 
 // check compares a secret with that of a token, which is zero where there is none: at once where no secret is right and
 // where the right one was made here. So the time tells of a token only that a person may have chosen its secret.
-func (s *Service) check(ctx context.Context, t Token, secret string, now time.Time) (bool, error) {
+func (s *Service) check(ctx context.Context, t Token, c Credentials, now time.Time) (bool, error) {
+	secret := c.Secret
 	switch {
 	case len(t.Hash) == 0, !t.validAt(now):
 		return false, nil
 	case len(t.Digest) > 0:
 		return subtle.ConstantTimeCompare(t.Digest, digestOf(secret)) == 1, nil
 	}
-	right, err := s.hash(ctx, t, secret)
+	right, err := s.hash(ctx, t, c, now)
 	if right && madeHere(t.ID, secret) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -127,17 +128,28 @@ func (s *Service) check(ctx context.Context, t Token, secret string, now time.Ti
 	return right, err
 }
 
-// hash hashes a secret once it is its turn, for all who come with the same one meanwhile.
-func (s *Service) hash(ctx context.Context, t Token, secret string) (bool, error) {
-	g := guess{t.ID, string(t.Hash), sha256.Sum256([]byte(secret))}
+// hash hashes a secret once it is its turn, for all who come with the same one meanwhile. Until then it counts as a
+// wrong one of its address, which can't fill the line with many at once.
+func (s *Service) hash(ctx context.Context, t Token, c Credentials, now time.Time) (bool, error) {
+	g := guess{t.ID, string(t.Hash), sha256.Sum256([]byte(c.Secret))}
 	return s.shared.check(ctx, g, func(ctx context.Context) (bool, error) {
+		done, wait := s.failures.try(c, now)
+		if wait > 0 {
+			return false, tooManyWrong(wait)
+		}
+		defer done()
 		leave, err := s.hashing.enter(ctx, t.ID)
 		if err != nil {
 			return false, err
 		}
 		defer leave()
-		return matches(t.Hash, secret)
+		return matches(t.Hash, c.Secret)
 	})
+}
+
+func tooManyWrong(wait time.Duration) error {
+	const text = "too many wrong secrets came from this address; try again in %d seconds"
+	return fault.Later(wait, text, int(wait.Seconds())+1)
 }
 
 // recall returns what is remembered of a token when it is of this secret.

@@ -90,7 +90,8 @@ type Sessions struct {
 // NewSessions makes a service; nothing starts.
 func NewSessions(o SessionOptions) *Sessions {
 	return &Sessions{
-		store: o.Store, access: o.Access, hashing: newLine(), links: newLine(), failures: newFailures(),
+		store: o.Store, access: o.Access, failures: newFailures(),
+		hashing: newLine(maxPasswords, maxPasswords), links: newLine(maxPasswords, maxPasswords),
 		wrong: rate.NewLimiter(1, freeOfAll),
 	}
 }

@@ -41,7 +41,7 @@ func newShared() *shared { return &shared{hashing: map[guess]*verdict{}} }
 // check gives what hash says of a guess, by one call for all who come while it lasts. When too many do it is
 // fault.TooMany.
 func (s *shared) check(ctx context.Context, g guess, hash func(context.Context) (bool, error)) (bool, error) {
-	for {
+	for again := false; ; {
 		v, first, err := s.join(g)
 		if err != nil {
 			return false, err
@@ -56,9 +56,14 @@ func (s *shared) check(ctx context.Context, g guess, hash func(context.Context) 
 		case <-ctx.Done():
 			return false, fmt.Errorf("wait to check a secret: %w", context.Cause(ctx))
 		}
-		if !errors.Is(v.err, context.Canceled) && !errors.Is(v.err, context.DeadlineExceeded) {
+		switch {
+		case errors.Is(v.err, context.Canceled), errors.Is(v.err, context.DeadlineExceeded):
+			// The one who was to hash it has left.
+		case fault.Is(v.err, fault.TooMany) && !again:
+			again = true // that may be said of another address
+		default:
 			return v.right, v.err
-		} // else the one who was to hash it has left
+		}
 	}
 }
 

@@ -88,7 +88,7 @@ func (t tx) writeAudit(ctx context.Context, e audit.Entry, c changes) error {
 		ActorType: e.Actor.Type, ActorID: e.Actor.ID, ActorName: e.Actor.Name,
 		Operation: e.Operation, ResourceType: e.Resource.Type, ResourceID: e.Resource.ID, Address: e.Address, RequestID: e.RequestID,
 	}
-	if _, err := t.NewInsert().Model(&row).Exec(ctx); err != nil {
+	if err := t.insert(ctx, &row); err != nil {
 		return fmt.Errorf("write audit log: %w", err)
 	}
 	return nil

@@ -3,6 +3,8 @@ package db
 import (
 	"context"
 	"errors"
+	"runtime"
+	"slices"
 
 	"github.com/pressly/goose/v3"
 	"github.com/uptrace/bun"
@@ -135,4 +137,34 @@ func (d *DB) TakeConnections(ctx context.Context, n int) (release func() error, 
 		taken = append(taken, c)
 	}
 	return release, nil
+}
+
+// HoldTurn has those who write on SQLite wait until free is called.
+func (d *DB) HoldTurn() (free func()) {
+	e := d.sqlite()
+	e.turn <- struct{}{}
+	return func() { <-e.turn }
+}
+
+// AwaitWaiting waits until n changes wait to be written. It gives what counts those of them that were told how that went.
+func (d *DB) AwaitWaiting(n int) (told func() int) {
+	e := d.sqlite()
+	var all []*waiting
+	for ; len(all) != n; runtime.Gosched() {
+		e.waiting.mu.Lock()
+		all = slices.Clone(e.waiting.all)
+		e.waiting.mu.Unlock()
+	}
+	return func() (done int) {
+		for _, w := range all {
+			if w.isDone() {
+				done++
+			}
+		}
+		return done
+	}
+}
+
+func (d *DB) sqlite() *sqliteEngine {
+	return d.engine.(audited).engine.(*sqliteEngine) //nolint:forcetypeassert // else the test is wrong
 }

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect"
 	"github.com/uptrace/bun/schema"
 )
 
@@ -17,6 +19,9 @@ import (
 const (
 	appendEntry = "INSERT INTO timeline_entries (asset_id, sequence, data) SELECT id, ?, ? FROM assets " +
 		"WHERE id = ? AND is_live AND status <> 'errored' ON CONFLICT DO NOTHING"
+	// Around each of several changes in one transaction.
+	beginOne, undoOne, endOne = "SAVEPOINT one", "ROLLBACK TO one", "RELEASE one"
+
 	playbackIDsOf = "SELECT * FROM playback_ids WHERE object_id = ? AND object_kind = ? ORDER BY position, id"
 )
 
@@ -24,8 +29,8 @@ const (
 type prepared map[string]*sql.Stmt
 
 func prepare(ctx context.Context, db *bun.DB) (prepared, error) {
-	texts := []string{appendEntry, playbackIDsOf, countEvents, advanceCursor, recordAttempt}
-	for _, row := range []any{&liveRow{}, &playbackRow{}, &eventRow{}} {
+	texts := []string{appendEntry, playbackIDsOf, countEvents, advanceCursor, recordAttempt, beginOne, undoOne, endOne}
+	for _, row := range []any{&liveRow{}, &playbackRow{}, &eventRow{}, &auditRow{}} {
 		text, _ := insertion(db.Dialect(), row)
 		texts = append(texts, text)
 	}
@@ -51,6 +56,14 @@ func (p prepared) close() (err error) {
 func insertion(d schema.Dialect, row any) (text string, values []any) {
 	model := reflect.ValueOf(row).Elem()
 	table := d.Tables().Get(model.Type())
+	values = make([]any, len(table.Fields))
+	for i, f := range table.Fields {
+		values[i] = f.Value(model).Interface()
+	}
+	key := insertionKey{d.Name(), table.Type}
+	if known, is := insertions.Load(key); is {
+		return known.(string), values //nolint:forcetypeassert // stored below
+	}
 	var columns, marks strings.Builder
 	for i, f := range table.Fields {
 		if i > 0 {
@@ -59,10 +72,19 @@ func insertion(d schema.Dialect, row any) (text string, values []any) {
 		}
 		columns.WriteString(string(f.SQLName))
 		marks.WriteByte('?')
-		values = append(values, f.Value(model).Interface())
 	}
-	return "INSERT INTO " + string(table.SQLName) + " (" + columns.String() + ") VALUES (" + marks.String() + ")", values
+	text = "INSERT INTO " + string(table.SQLName) + " (" + columns.String() + ") VALUES (" + marks.String() + ")"
+	insertions.Store(key, text)
+	return text, values
 }
+
+type insertionKey struct {
+	dialect dialect.Name
+	row     reflect.Type
+}
+
+// insertions are the texts of insertion, by insertionKey.
+var insertions sync.Map //nolint:gochecknoglobals // a cache of what never changes
 
 // insert inserts one row, which is a pointer to a model.
 func (t tx) insert(ctx context.Context, row any) error {

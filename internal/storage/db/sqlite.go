@@ -55,7 +55,8 @@ type sqliteEngine struct {
 	news        chan struct{} // one token: jobs were inserted
 	events      *news
 	lock        *os.File      // of occupy; nil: not held
-	turn        chan struct{} // held by the one transaction that runs; waiters are served in order, database/sql's are at random
+	turn        chan struct{} // held by who writes: one at a time, and those who wait have the next one in order
+	waiting     waitingList   // changes that wait to be written
 }
 
 func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) {
@@ -102,6 +103,10 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 	}
 	if e.jobs, err = river.NewClient(driver, &river.Config{Logger: riverLog(o.Logger)}); err != nil {
 		return nil, fmt.Errorf("make job client: %w", err)
+	}
+	// What several changes have in common is taken back from a journal of its own, which is small, and else a file.
+	if _, err = write.ExecContext(ctx, "PRAGMA temp_store = MEMORY"); err != nil {
+		return nil, fmt.Errorf("keep journal of changes in memory: %w", err)
 	}
 	e.db = bun.NewDB(write, sqlitedialect.New())
 	if e.prepared, err = prepare(ctx, e.db); err != nil {
@@ -189,34 +194,23 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 		defer wait.Stop()
 		late = wait.C
 	}
+	w := newWaiting(ctx, fn)
+	e.waiting.join(w)
 	select {
 	case e.turn <- struct{}{}:
+		e.lead(w)
+	case <-w.done:
 	case <-late:
-		return locked(errTurn)
+		if e.waiting.leave(w) {
+			return locked(errTurn)
+		}
 	case <-ctx.Done():
-		return fmt.Errorf("wait to write: %w", context.Cause(ctx))
-	}
-	defer func() { <-e.turn }()
-	// Anyone who has the turn goes on to the end, which is a matter of milliseconds: the driver has a goroutine of its own watch each
-	// statement that could be broken off.
-	ctx = context.WithoutCancel(ctx)
-	inserted, events := false, &inCommitOrder{}
-	err := e.db.RunInTx(ctx, nil, func(ctx context.Context, t bun.Tx) error {
-		return fn(ctx, tx{
-			IDB: t, scan: e.db.ScanRows, prepared: e.prepared, bind: t.StmtContext, events: events,
-			jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func(string) { inserted = true }},
-		})
-	})
-	if err == nil && inserted {
-		select {
-		case e.news <- struct{}{}:
-		default:
+		if e.waiting.leave(w) {
+			return fmt.Errorf("wait to write: %w", context.Cause(ctx))
 		}
 	}
-	if err == nil && events.some {
-		e.events.tell()
-	}
-	return full(err)
+	<-w.done // it is being written
+	return w.outcome()
 }
 
 // inCommitOrder numbers events in the transaction itself: there is one at a time, so theirs is the order of the commits.

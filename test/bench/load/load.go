@@ -26,7 +26,9 @@ type Target struct {
 type Result struct {
 	Requests int64
 	Bytes    int64 // of the bodies
-	Elapsed  time.Duration
+	// Shortest and Longest are lengths of bodies: where both are the same, all were.
+	Shortest, Longest int64
+	Elapsed           time.Duration
 }
 
 // Rate is requests per second.
@@ -64,6 +66,10 @@ func Run(t Target, d time.Duration) (Result, error) {
 	wg.Wait()
 	total := Result{Elapsed: time.Since(start)}
 	for _, c := range conns {
+		if c.Requests > 0 && (total.Requests == 0 || c.Shortest < total.Shortest) {
+			total.Shortest = c.Shortest
+		}
+		total.Longest = max(total.Longest, c.Longest)
 		total.Requests += c.Requests
 		total.Bytes += c.Bytes
 	}
@@ -110,9 +116,18 @@ func (c *conn) once() error {
 				return errors.New("response without a length")
 			}
 			_, err := c.br.Discard(length)
-			c.Requests++
-			c.Bytes += int64(length)
+			c.count(int64(length))
 			return err
 		}
 	}
+}
+
+// count notes a response with a body of so many bytes.
+func (c *conn) count(length int64) {
+	if c.Requests == 0 || length < c.Shortest {
+		c.Shortest = length
+	}
+	c.Longest = max(c.Longest, length)
+	c.Requests++
+	c.Bytes += length
 }

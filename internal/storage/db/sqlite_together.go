@@ -1,0 +1,169 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/uptrace/bun"
+
+	"millrace/internal/fault"
+)
+
+// mostTogether is how many changes are committed together at most.
+const mostTogether = 64
+
+// waiting is a change that waits to be written, or has been.
+type waiting struct {
+	ctx   context.Context //nolint:containedctx // of the one call of begin that waits
+	fn    func(context.Context, tx) error
+	done  chan struct{} // closed when the rest holds
+	err   error         // nil: it is committed
+	panic *fault.PanicError
+	jobs  bool // fn has inserted some
+	told  bool // fn has told events
+}
+
+func newWaiting(ctx context.Context, fn func(context.Context, tx) error) *waiting {
+	// What is begun goes on to the end, which is a matter of milliseconds: the driver has a goroutine of its own watch
+	// each statement that could be broken off.
+	return &waiting{ctx: context.WithoutCancel(ctx), fn: fn, done: make(chan struct{})}
+}
+
+func (w *waiting) isDone() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// outcome is what begin returns. A panic goes on in the goroutine that it belongs to.
+func (w *waiting) outcome() error {
+	if w.panic != nil {
+		panic(fmt.Sprintf("%v, in a transaction:\n%s", w.panic.Value, w.panic.Stack))
+	}
+	return w.err
+}
+
+// waitingList are the changes that wait, in the order in which they came.
+type waitingList struct {
+	mu  sync.Mutex
+	all []*waiting
+}
+
+func (c *waitingList) join(w *waiting) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, w)
+}
+
+// leave reports whether w still waited, and no longer does.
+func (c *waitingList) leave(w *waiting) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.all, w)
+	if i < 0 {
+		return false
+	}
+	c.all = slices.Delete(c.all, i, i+1)
+	return true
+}
+
+// take takes the first ones out.
+func (c *waitingList) take() []*waiting {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(c.all), mostTogether)
+	some := slices.Clone(c.all[:n])
+	c.all = slices.Delete(c.all, 0, n)
+	return some
+}
+
+// lead writes what waits, in order, until w is written too. The turn is the caller's, and is given back.
+func (e *sqliteEngine) lead(w *waiting) {
+	defer func() { <-e.turn }()
+	for !w.isDone() {
+		e.writeTogether(e.waiting.take())
+	}
+}
+
+var errExited = errors.New("the goroutine ended that wrote this together with what others wrote")
+
+// writeTogether writes changes in one transaction. One that fails is taken back and leaves the others alone. Nobody is
+// told before all of them are committed; where that fails, none has happened.
+func (e *sqliteEngine) writeTogether(changes []*waiting) {
+	err := errExited
+	defer func() {
+		for _, w := range changes {
+			if w.err == nil {
+				w.err = err
+			}
+			close(w.done)
+		}
+	}()
+	err = full(e.db.RunInTx(changes[0].ctx, nil, func(_ context.Context, t bun.Tx) error {
+		if len(changes) == 1 { // there is nobody else whose changes have to stay
+			return e.apply(changes[0], t)
+		}
+		for _, w := range changes {
+			if err := e.applyOne(w, t); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if err != nil {
+		return
+	}
+	jobs, told := false, false
+	for _, w := range changes {
+		jobs, told = jobs || w.err == nil && w.jobs, told || w.err == nil && w.told
+	}
+	if jobs {
+		select {
+		case e.news <- struct{}{}:
+		default:
+		}
+	}
+	if told {
+		e.events.tell()
+	}
+}
+
+// applyOne applies one of several changes, all of it or nothing. An error is about all of them.
+func (e *sqliteEngine) applyOne(w *waiting, t bun.Tx) error {
+	step := func(statement string) error {
+		if _, err := t.StmtContext(w.ctx, e.prepared[statement]).ExecContext(w.ctx); err != nil {
+			return fmt.Errorf("%s: %w", statement, err)
+		}
+		return nil
+	}
+	if err := step(beginOne); err != nil {
+		return err
+	}
+	if w.err = full(e.apply(w, t)); w.err != nil {
+		if err := step(undoOne); err != nil { // all is undone already where the disk is full
+			return errors.Join(w.err, err)
+		}
+	}
+	return step(endOne)
+}
+
+// apply runs a change. One that panics has failed.
+func (e *sqliteEngine) apply(w *waiting, t bun.Tx) error {
+	events := &inCommitOrder{}
+	err := fault.Guard(func() error {
+		return w.fn(w.ctx, tx{
+			IDB: t, scan: e.db.ScanRows, prepared: e.prepared, bind: t.StmtContext, events: events,
+			jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func(string) { w.jobs = true }},
+		})
+	})
+	w.panic, _ = errors.AsType[*fault.PanicError](err)
+	w.told = events.some
+	return err
+}
