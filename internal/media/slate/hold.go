@@ -37,13 +37,23 @@ type Group struct {
 type seen struct {
 	dts, pts, duration time.Duration
 	size               int
-	sum                uint64 // of its bytes
+	sum                uint64
 	data               []byte // nil: it is where it was written
+}
+
+// ends is how many bytes at either end of a picture its sum is of: behind what slices begin with, no two are alike.
+const ends = 64
+
+func sum(seed maphash.Seed, data []byte) uint64 {
+	if len(data) <= 2*ends {
+		return maphash.Bytes(seed, data)
+	}
+	return maphash.Bytes(seed, data[:ends]) ^ maphash.Bytes(seed, data[len(data)-ends:])
 }
 
 // is reports whether a sample is the picture; parameter sets may have been put in front of it.
 func (p *seen) is(sample []byte, seed maphash.Seed) bool {
-	return len(sample) >= p.size && maphash.Bytes(seed, sample[len(sample)-p.size:]) == p.sum
+	return len(sample) >= p.size && sum(seed, sample[len(sample)-p.size:]) == p.sum
 }
 
 // Find looks for the group's pictures among what was written of late, in order of decoding, and reports whether all of
@@ -123,7 +133,7 @@ func (g *group) add(f *frame.Frame, now time.Time) {
 		return
 	}
 	g.pictures = append(g.pictures, seen{
-		dts: f.DTS, pts: f.PTS, duration: f.Duration, size: len(f.Data), sum: maphash.Bytes(g.seed, f.Data),
+		dts: f.DTS, pts: f.PTS, duration: f.Duration, size: len(f.Data), sum: sum(g.seed, f.Data),
 	})
 }
 

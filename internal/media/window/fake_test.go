@@ -112,7 +112,7 @@ type rig struct {
 	at    float64 // media time in seconds
 	bufs  map[string][]byte
 	done  map[string]int // bytes of those that the edge is done with
-	sized int // bytes of a part
+	sized int            // bytes of a part
 }
 
 func newRig(o Options) *rig {
