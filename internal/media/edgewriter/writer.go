@@ -199,7 +199,7 @@ func (w *Writer) holdLast(ctx context.Context, g slate.Group) {
 		w.Hold(g, last)
 		w.poke()
 	}()
-	if w.opt.Pictures.encoder == nil {
+	if w.opt.Pictures.encoder == nil || !w.find(&g) {
 		return
 	}
 	shape := slate.Shape{Codec: g.Config.Codec, Width: g.Config.Width, Height: g.Config.Height}
@@ -214,6 +214,29 @@ func (w *Writer) holdLast(ctx context.Context, g slate.Group) {
 		w.opt.Logger.DebugContext(ctx, "last picture can't be decoded, the last key frame stands instead", "codec",
 			string(shape.Codec), "error", err)
 	}
+}
+
+// segmentsBack is how many segments before the newest one pictures are looked for in: a group of pictures lies in one,
+// but where key frames are further apart than segments may be long.
+const segmentsBack = 2
+
+// find looks for the pictures of a group where they were written.
+func (w *Writer) find(g *slate.Group) bool {
+	newest := w.opt.Edge.Newest(timeline.MainVideo)
+	for back := range int64(segmentsBack + 1) {
+		samples, err := w.opt.Edge.Since(timeline.MainVideo, newest-back)
+		if err != nil {
+			return false
+		}
+		written := make([][]byte, len(samples))
+		for i := range samples {
+			written[i] = samples[i].Data
+		}
+		if g.Find(written) {
+			return true
+		}
+	}
+	return false
 }
 
 // imagePatience bounds the download of an image: a slate that is late is none.

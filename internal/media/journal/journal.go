@@ -382,6 +382,9 @@ func (j *Journal) do(o *op) {
 	j.backlog -= o.size()
 	j.doing = nil
 	j.mu.Unlock()
+	if m := o.part; m != nil && !o.down && err == nil { // not before: then its bytes may be used for others
+		m.written.Store(m.size)
+	}
 	if o.done != nil {
 		close(o.done)
 	}
@@ -430,9 +433,6 @@ func (j *Journal) write(o *op) error {
 		j.made = false // perhaps that is it
 		j.opt.Logger.Warn("part journal can not be written", "msn", o.msn, "error", err)
 		return err
-	}
-	if m := o.part; m != nil {
-		m.written.Store(m.size)
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func (p *Packager) audioPart() int64 {
 // leadAudio cuts a publication without video by length.
 func (p *Packager) leadAudio(f frame.Frame) error {
 	a := p.audio
-	if a.open && (a.elapsed()+f.Duration/2 >= p.opt.Segment || len(a.buf) > maxSegmentBytes) {
+	if a.open && (a.elapsed()+f.Duration/2 >= p.opt.Segment || a.bytes() > maxSegmentBytes) {
 		p.closeLead(a)
 	}
 	if !a.open {

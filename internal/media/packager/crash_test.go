@@ -123,14 +123,15 @@ func (m *mortal) Begin(rendition string, mark timeline.Mark, init int, at int64)
 	}
 }
 
-func (m *mortal) Part(rendition string, buf []byte, ticks int64, independent bool) {
+func (m *mortal) Part(rendition string, buf []byte, ticks int64, independent bool) bool {
 	scale := map[string]float64{timeline.MainVideo: 90000, timeline.MainAudio: 48000}[rendition]
 	if most := m.PartLimit(rendition).Seconds(); float64(ticks)/scale > most+0.001 {
 		m.t.Errorf("a part of %s lasts %.3f s, PART-TARGET %.3f", rendition, float64(ticks)/scale, most)
 	}
 	if m.lives() {
-		m.Edge.Part(rendition, buf, ticks, independent)
+		return m.Edge.Part(rendition, buf, ticks, independent)
 	}
+	return false
 }
 
 func (m *mortal) Finish(rendition string, ticks int64) {

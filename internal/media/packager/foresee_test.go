@@ -29,11 +29,11 @@ func (p *publications) Begin(rendition string, m timeline.Mark, init int, at int
 	p.Edge.Begin(rendition, m, init, at)
 }
 
-func (p *publications) Part(rendition string, buf []byte, ticks int64, independent bool) {
+func (p *publications) Part(rendition string, buf []byte, ticks int64, independent bool) bool {
 	if n := len(p.segments) - 1; rendition == timeline.MainVideo {
 		p.segments[n] = append(p.segments[n], p.frames-p.open)
 	}
-	p.Edge.Part(rendition, buf, ticks, independent)
+	return p.Edge.Part(rendition, buf, ticks, independent)
 }
 
 // TestLastPartDoesNotWaitForTheKeyFrame: with key frames at regular distances every part, the last one of a segment

@@ -17,11 +17,12 @@ type reader struct {
 	last []byte
 }
 
-func (r *reader) Part(id string, buf []byte, ticks int64, independent bool) {
-	r.Edge.Part(id, buf, ticks, independent)
+func (r *reader) Part(id string, buf []byte, ticks int64, independent bool) bool {
+	done := r.Edge.Part(id, buf, ticks, independent)
 	if id == timeline.MainVideo {
 		r.last = r.read()
 	}
+	return done
 }
 
 // TestNoHintBehindTheLastPart: anyone who waits for the last part of a stretch is not promised another one behind it.

@@ -483,11 +483,11 @@ type counting struct {
 	out int64
 }
 
-func (c *counting) Part(id string, buf []byte, long int64, independent bool) {
+func (c *counting) Part(id string, buf []byte, long int64, independent bool) bool {
 	if id == "v" {
 		c.out += long
 	}
-	c.Edge.Part(id, buf, long, independent)
+	return c.Edge.Part(id, buf, long, independent)
 }
 
 // TestLastPartAtAVariableRate does not wait for the key frame behind it, which is known but held back at a variable

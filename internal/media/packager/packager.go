@@ -27,7 +27,7 @@ type Edge interface {
 	Begin(rendition string, m timeline.Mark, init int, at int64)
 	Sample(rendition string, at int64, s cmaf.Sample)
 	Captions(rendition string, text bool)
-	Part(rendition string, buf []byte, ticks int64, independent bool)
+	Part(rendition string, buf []byte, ticks int64, independent bool) (done bool)
 	Finish(rendition string, ticks int64)
 	Live(attached bool)
 }

@@ -35,8 +35,9 @@ type track struct {
 	first    int64 // ticks: where the open segment begins
 	next     int64 // ticks: where the next sample begins
 	sequence uint32
-	buf      []byte
-	size     int // of the last segment, for the next one's capacity
+	buf      []byte // the parts of the open segment that the edge still needs
+	done     int    // bytes of the open segment in front of buf
+	size     int    // what buf came to in the last segment, for its capacity in the next one
 
 	pending     []cmaf.Sample
 	pendingAt   int64 // ticks
@@ -49,7 +50,7 @@ type track struct {
 }
 
 func newTrack(e Edge, id string, k frame.Kind, scale uint32) *track {
-	return &track{edge: e, id: id, kind: k, scale: scale, size: 64 << 10}
+	return &track{edge: e, id: id, kind: k, scale: scale}
 }
 
 // ticks converts a time to the track's scale, rounded.
@@ -93,7 +94,9 @@ func (t *track) begin(c cut, at int64) {
 	t.open, t.wait, t.mark, t.from = true, nil, c.Mark, c.at
 	t.first, t.next = at, at
 	t.other = c.Discontinuity && t.kind == frame.Video
-	t.buf = make([]byte, 0, t.size+t.size/8+4096)
+	if t.size > 0 {
+		t.buf = make([]byte, 0, t.size+t.size/8+4096)
+	}
 	t.edge.Begin(t.id, c.Mark, t.init, at)
 }
 
@@ -156,8 +159,18 @@ func (t *track) flush() {
 	}
 	t.sequence++
 	at := t.start.Move(t.pendingAt, t.pending)
+	lent := t.buf == nil
+	if lent {
+		t.buf = lend()
+	}
 	t.buf = cmaf.AppendFragment(t.buf, t.sequence, cmaf.TrackID, uint64(at), t.pending)
-	t.edge.Part(t.id, t.buf, t.pendingLong, t.pendingKey)
+	if t.edge.Part(t.id, t.buf, t.pendingLong, t.pendingKey) {
+		t.done += len(t.buf)
+		if lent { // else viewers may be reading what waited in there
+			giveBack(t.buf)
+		}
+		t.buf = nil
+	}
 	clear(t.pending)
 	t.pending, t.pendingLong = t.pending[:0], 0
 }
@@ -167,10 +180,8 @@ func (t *track) finish() {
 	t.flush()
 	t.open = false
 	t.last = t.duration(t.next - t.first)
-	if len(t.buf) > 0 {
-		t.size = len(t.buf)
-	}
-	t.buf, t.goes = nil, true
+	t.size = len(t.buf)
+	t.buf, t.done, t.goes = nil, 0, true
 	t.edge.Finish(t.id, t.next-t.first)
 }
 
@@ -238,6 +249,9 @@ func (t *track) gap(c cut, lag, long time.Duration) {
 	t.goes = false
 	t.edge.Finish(t.id, t.next-at)
 }
+
+// bytes is the size of the open segment.
+func (t *track) bytes() int { return t.done + len(t.buf) }
 
 // elapsed is the length of the open segment.
 func (t *track) elapsed() time.Duration { return t.duration(t.next - t.first) }

@@ -74,10 +74,10 @@ func (p *Packager) startsSegment(f *frame.Frame) bool {
 	elapsed := f.DTS - v.duration(v.first)
 	limit := p.limit()
 	if !f.Key {
-		return elapsed+f.Duration > limit || len(v.buf) > maxSegmentBytes
+		return elapsed+f.Duration > limit || v.bytes() > maxSegmentBytes
 	}
 	gop := p.gop.key(f.DTS)
-	return p.cut || p.ends || len(v.buf) > maxSegmentBytes || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
+	return p.cut || p.ends || v.bytes() > maxSegmentBytes || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
 }
 
 // endsBefore reports whether a key frame at `at`, which is here already but waits for its duration, begins the next

@@ -110,6 +110,16 @@ func TestEveryCodec(t *testing.T) {
 				t.Fatal(err)
 			}
 			g := gap(t, config, frames)
+			var written [][]byte
+			for _, f := range frames {
+				if f.Key {
+					f.Data = slate.WithSets(&config, f.Data)
+				}
+				written = append(written, f.Data, []byte("a picture that is repeated"))
+			}
+			if g.Find(written[2*31:]) || !g.Find(written) {
+				t.Fatal("pictures are found that are not there, or not those that are")
+			}
 			began := time.Now()
 			synctest.Test(t, func(t *testing.T) { // a busy machine's time does not count: one that comes late would be of no use
 				err = e.Last(t.Context(), encode.LastArgs{Codec: codec, At: g.Last()},

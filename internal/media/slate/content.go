@@ -99,6 +99,9 @@ func (c *content) write(f frame.Frame) error {
 	}
 	if c.missing[k] {
 		if f.DTS < c.end[k] || !f.Key {
+			if k == frame.Video {
+				c.f.group.keep(f.Data)
+			}
 			return nil // its place is taken, or it needs pictures that were never written
 		}
 		if err := c.back(&f); err != nil {

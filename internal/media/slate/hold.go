@@ -2,7 +2,9 @@ package slate
 
 import (
 	"fmt"
+	"hash/maphash"
 	"io"
+	"slices"
 	"time"
 
 	"millrace/internal/media/container/cmaf"
@@ -22,11 +24,57 @@ const (
 )
 
 // Group is the pictures from the last key frame on. The last one that is presented is to be had by decoding all of
-// them.
+// them, once Find has found what they are.
 type Group struct {
 	Config   frame.Config
-	pictures []frame.Frame
+	pictures []seen
+	seed     maphash.Seed
 	number   int64 // counts pictures
+}
+
+// seen is what is known of a picture that was written: the live edge has it, and a second copy of the last seconds
+// would be most of what a stream holds in memory.
+type seen struct {
+	dts, pts, duration time.Duration
+	size               int
+	sum                uint64
+	data               []byte // nil: it is where it was written
+}
+
+// ends is how many bytes at either end of a picture its sum is of: behind what slices begin with, no two are alike.
+const ends = 64
+
+func sum(seed maphash.Seed, data []byte) uint64 {
+	if len(data) <= 2*ends {
+		return maphash.Bytes(seed, data)
+	}
+	return maphash.Bytes(seed, data[:ends]) ^ maphash.Bytes(seed, data[len(data)-ends:])
+}
+
+// is reports whether a sample is the picture; parameter sets may have been put in front of it.
+func (p *seen) is(sample []byte, seed maphash.Seed) bool {
+	return len(sample) >= p.size && sum(seed, sample[len(sample)-p.size:]) == p.sum
+}
+
+// Find looks for the group's pictures among what was written of late, in order of decoding, and reports whether all of
+// them are there. Without them there is no MP4.
+func (g *Group) Find(written [][]byte) bool {
+	pictures := slices.Clone(g.pictures)
+	rest := written
+	for i, p := range slices.Backward(pictures) {
+		for p.data == nil {
+			if len(rest) == 0 {
+				return false
+			}
+			if last := rest[len(rest)-1]; p.is(last, g.seed) {
+				p.data = last
+			}
+			rest = rest[:len(rest)-1]
+		}
+		pictures[i] = p
+	}
+	g.pictures = pictures
+	return true
 }
 
 const groupTicks = 90000
@@ -37,13 +85,13 @@ func (g Group) MP4(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("write pictures: %w", err)
 	}
-	first := g.pictures[0].DTS
+	first := g.pictures[0].dts
 	tick := func(d time.Duration) int64 { return int64((d - first) * groupTicks / time.Second) }
 	samples := make([]cmaf.Sample, len(g.pictures))
 	for i, p := range g.pictures {
 		samples[i] = cmaf.Sample{
-			Duration:          uint32(max(tick(p.DTS+p.Duration)-tick(p.DTS), 1)),
-			CompositionOffset: int32(tick(p.PTS) - tick(p.DTS)), Sync: i == 0, Data: p.Data,
+			Duration:          uint32(max(tick(p.dts+p.duration)-tick(p.dts), 1)),
+			CompositionOffset: int32(tick(p.pts) - tick(p.dts)), Sync: i == 0, Data: p.data,
 		}
 	}
 	_, err = w.Write(cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, samples))
@@ -52,16 +100,17 @@ func (g Group) MP4(w io.Writer) error {
 
 // Last is when the last picture is presented, on the clock of what MP4 writes.
 func (g Group) Last() time.Duration {
-	last := g.pictures[0].PTS
+	last := g.pictures[0].pts
 	for _, p := range g.pictures {
-		last = max(last, p.PTS)
+		last = max(last, p.pts)
 	}
-	return last - g.pictures[0].DTS - time.Millisecond
+	return last - g.pictures[0].dts - time.Millisecond
 }
 
 // group is what is known of the pictures from the last key frame on, and of the last one.
 type group struct {
-	pictures []frame.Frame // none when they are too many
+	pictures []seen // none when they are too many
+	seed     maphash.Seed
 	bytes    int
 	number   int64     // of the newest picture
 	came     time.Time // when it did
@@ -83,7 +132,16 @@ func (g *group) add(f *frame.Frame, now time.Time) {
 		g.pictures = g.pictures[:0]
 		return
 	}
-	g.pictures = append(g.pictures, *f)
+	g.pictures = append(g.pictures, seen{
+		dts: f.DTS, pts: f.PTS, duration: f.Duration, size: len(f.Data), sum: sum(g.seed, f.Data),
+	})
+}
+
+// keep keeps the bytes of the newest picture, which is not written anywhere.
+func (g *group) keep(data []byte) {
+	if n := len(g.pictures); n > 0 {
+		g.pictures[n-1].data = data
+	}
 }
 
 // waiting reports whether the last picture may still come.
@@ -112,9 +170,10 @@ func (f *Writer) Gap() (Group, bool) {
 		return Group{}, false
 	}
 	f.group.asked, f.group.waits = now, true
-	pictures := make([]frame.Frame, len(f.group.pictures))
-	copy(pictures, f.group.pictures)
-	return Group{f.known[frame.Video].config, pictures, f.group.number}, true
+	return Group{
+		Config: f.known[frame.Video].config, pictures: slices.Clone(f.group.pictures), seed: f.group.seed,
+		number: f.group.number,
+	}, true
 }
 
 // Hold gives the last picture of a group by itself; nil when it can't be had.

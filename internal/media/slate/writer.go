@@ -1,6 +1,7 @@
 package slate
 
 import (
+	"hash/maphash"
 	"math"
 	"sync"
 	"time"
@@ -41,7 +42,7 @@ type known struct {
 }
 
 // New returns a Writer of an empty recording, without slate.
-func New(o Options) *Writer { return &Writer{opt: o} }
+func New(o Options) *Writer { return &Writer{opt: o, group: group{seed: maphash.MakeSeed()}} }
 
 // Resume says what an earlier process has recorded: nothing has come since.
 func (f *Writer) Resume(since time.Time, have ...frame.Config) {

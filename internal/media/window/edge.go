@@ -152,6 +152,7 @@ type segment struct {
 // hot is what is at hand of a segment.
 type hot struct {
 	buf   []byte         // nil once all of it is in a file, or storage has it
+	from  int64          // bytes of the segment in front of buf, which its file has
 	media *journal.Media // its file; nil without a journal, and once storage has it
 	parts []part
 	down  bool // the file was put down
@@ -163,6 +164,24 @@ type hot struct {
 // written reports whether the segment, so far, is in its file.
 func (s *segment) written() bool {
 	return s.hot != nil && s.hot.media != nil && s.hot.media.Written(s.size)
+}
+
+// locate says where the bytes of a segment are that its file does not have, or has in part: the disk is late, or there
+// is none.
+func (h *hot) locate(p *Location) {
+	if h.from == 0 {
+		p.Data = h.buf
+	} else if h.buf != nil {
+		p.File, p.Tail = h.media, h.buf
+	}
+}
+
+// inMemory is a part's bytes; nil: they are not there, or its file has them.
+func (h *hot) inMemory(p *part) []byte {
+	if h.buf == nil || p.off < h.from || h.media != nil && h.media.Written(p.end) {
+		return nil
+	}
+	return h.buf[p.off-h.from : p.end-h.from : p.end-h.from]
 }
 
 type part struct {

@@ -111,7 +111,8 @@ type rig struct {
 	wall  time.Time
 	at    float64 // media time in seconds
 	bufs  map[string][]byte
-	sized int // bytes of a part
+	done  map[string]int // bytes of those that the edge is done with
+	sized int            // bytes of a part
 }
 
 func newRig(o Options) *rig {
@@ -120,7 +121,7 @@ func newRig(o Options) *rig {
 	if o.Store == nil {
 		o.Store, o.Recorder = s, s
 	}
-	r := &rig{Edge: New(o), store: s, wall: noon, at: 10, bufs: map[string][]byte{}, sized: 100}
+	r := &rig{Edge: New(o), store: s, wall: noon, at: 10, bufs: map[string][]byte{}, done: map[string]int{}, sized: 100}
 	if o.Timeline != nil {
 		r.at = r.Standing().At
 	}
@@ -148,7 +149,7 @@ func (r *rig) begin(id string, disc bool) {
 	if id[0] == 'a' {
 		scale = 48000
 	}
-	r.bufs[id] = nil
+	r.bufs[id], r.done[id] = nil, 0
 	wall := r.wall
 	if id[0] == 'a' {
 		wall = wall.Add(13 * time.Millisecond) // its first frame is not at the picture's cut
@@ -166,7 +167,9 @@ func (r *rig) part(id string) {
 	mark := fmt.Sprintf("<%s %.3f %d>", id, r.at, len(b))
 	b = append(append(b, mark...), bytes.Repeat([]byte("."), max(r.sized-len(mark), 0))...)
 	r.bufs[id] = b
-	r.Part(id, b, ticks, len(b) <= r.sized)
+	if r.Part(id, b[r.done[id]:], ticks, len(b) <= r.sized) {
+		r.done[id] = len(b)
+	}
 }
 
 // segment writes a whole segment of n parts in every rendition of ids (v and a when none is given).

@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"millrace/internal/media/delivered"
 	"millrace/internal/media/journal"
 )
 
@@ -95,6 +97,9 @@ func TestFileIsWhatIsServedAndStored(t *testing.T) {
 				}
 				if got := bytesOf(t, r.store, p); !bytes.Equal(got, r.bufs[id][k*100:]) {
 					t.Fatalf("part %d of %s: %q", k, id, got)
+				}
+				if in := r.held(); in != 0 {
+					t.Errorf("%d bytes of an open segment are in memory", in)
 				}
 				if n == 0 {
 					early = append(early, p)
@@ -204,6 +209,95 @@ func TestDiskThatHangsHarmsNobody(t *testing.T) {
 	if n := openBelow(t, dir); n != 0 {
 		t.Errorf("%d files are open still", n)
 	}
+}
+
+// TestDiskHangsWithinASegment: what a segment's file has not got when the disk begins to hang is in memory; together
+// they are what viewers and followers are given, and what is stored.
+func TestDiskHangsWithinASegment(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "m")
+	j := journal.New(journal.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
+	r := newRig(Options{Mode: low, Journal: j})
+	writing, hang := context.WithCancel(t.Context())
+	var disk sync.WaitGroup
+	disk.Go(func() { _ = j.Run(writing) })
+	r.announce("v")
+	r.Live(true)
+	r.begin("v", false)
+	r.part("v")
+	r.part("v")
+	hang()
+	disk.Wait()
+	r.part("v")
+	r.part("v")
+	if in := r.held(); in != 200 {
+		t.Errorf("%d bytes in memory, of two parts", in)
+	}
+	want := r.bufs["v"]
+	for k := range 4 {
+		p, err := r.ReadPart(t.Context(), "v", 7, k)
+		if err != nil || (p.Data == nil) != (k < 2) || !bytes.Equal(bytesOf(t, r.store, p), want[k*100:][:100]) {
+			t.Errorf("part %d: %+v %v", k, p, err)
+		}
+	}
+	r.finish(4, "v")
+	whole := func() string {
+		t.Helper()
+		p, err := r.ReadSegment(t.Context(), "v", 7)
+		data, err := delivered.Bytes(p.Open(t.Context(), nil, err))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if got := whole(); got != string(want) {
+		t.Errorf("the segment is %q", got)
+	}
+	storing, end := context.WithCancel(t.Context())
+	var stored sync.WaitGroup
+	stored.Go(func() { _ = r.Edge.store(storing) })
+	r.drain(t)
+	end()
+	stored.Wait()
+	r.store.mu.Lock()
+	if got := r.store.objects[r.key("v", 7)]; !bytes.Equal(got, want) || r.store.linked != 0 {
+		t.Errorf("%d files and %q are stored", r.store.linked, got)
+	}
+	r.store.mu.Unlock()
+	r.Release()
+}
+
+// TestFollowersKeepSegments: who follows a rendition finds all of its open segment in memory, and who has begun in its
+// midst what is left of it.
+func TestFollowersKeepSegments(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low, Journal: journalIn(filepath.Join(t.TempDir(), "m"))})
+	stop := r.run(t)
+	defer stop()
+	r.start()
+	r.begin("v", false)
+	r.part("v")
+	f, err := r.Follow("v", 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.part("v")
+	r.part("v")
+	if in := r.held(); in != 200 {
+		t.Errorf("%d bytes in memory, of the two parts that came since", in)
+	}
+	for k := range 3 {
+		p, err := r.ReadPart(t.Context(), "v", 7, k)
+		if err != nil || !bytes.Equal(bytesOf(t, r.store, p), r.bufs["v"][k*100:][:100]) {
+			t.Errorf("part %d: %+v %v", k, p, err)
+		}
+	}
+	f.Close()
+	r.part("v")
+	if in := r.held(); in != 0 {
+		t.Errorf("%d bytes in memory, and nobody follows", in)
+	}
+	r.Release()
 }
 
 // TestStorageAway: files wait for storage without being open, are read meanwhile, and stored when it is back.

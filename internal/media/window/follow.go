@@ -115,6 +115,28 @@ func (f *Follower) Next(ctx context.Context) (Step, error) {
 	}
 }
 
+// Since is what there is of a rendition from the beginning of a segment on, in the order of decoding.
+func (e *Edge) Since(rendition string, msn int64) (all []Sample, err error) {
+	f, err := e.Follow(rendition, msn)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for {
+		step, old, wait, err := f.look()
+		if errors.Is(err, io.EOF) || err == nil && wait != nil {
+			return all, nil
+		}
+		if err == nil {
+			err = step.read(old)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, step.Samples...)
+	}
+}
+
 // raw are parts whose samples have to be read, but for the first few.
 type raw struct {
 	parts []partBytes
@@ -191,8 +213,8 @@ func (f *Follower) parts(s *segment, step *Step) (old raw) {
 				old.skip = f.given - count
 			}
 			x := partBytes{file: s.hot.media, at: p.off, long: p.end - p.off}
-			if s.hot.buf != nil {
-				x.data = s.hot.buf[p.off:p.end:p.end]
+			if s.hot.buf != nil && p.off >= s.hot.from {
+				x.data = s.hot.buf[p.off-s.hot.from : p.end-s.hot.from : p.end-s.hot.from]
 			}
 			old.parts = append(old.parts, x)
 		}

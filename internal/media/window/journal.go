@@ -31,7 +31,8 @@ func (e *Edge) notePart(rendition string, buf []byte, ticks int64, independent b
 	var media *journal.Media
 	var msn, from int64
 	if e.journalled(rendition, func(l *liveRendition) {
-		media, msn, from = l.open().hot.media, e.first+int64(len(l.segs))-1, l.open().size
+		s := l.open()
+		media, msn, from = s.hot.media, e.first+int64(len(l.segs))-1, s.size-s.hot.from
 	}) {
 		e.opt.Journal.Published(msn)
 		e.opt.Journal.Part(media, buf[from:], ticks, independent)

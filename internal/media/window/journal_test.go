@@ -273,7 +273,7 @@ func TestRenditionsThatComeAndGoAreRecovered(t *testing.T) {
 	}
 	r.Begin("v", timeline.Mark{Start: r.wall, Discontinuity: true}, 1, int64(r.at*90000)) // the encoder is back without sound
 	r.part("v")
-	r.bufs["v"] = nil
+	r.bufs["v"], r.done["v"] = nil, 0
 	r.Finish("v", 0)
 	r.Begin("a", timeline.Mark{Start: r.wall, Discontinuity: true}, 0, int64(r.at*48000))
 	r.Finish("a", 14400)

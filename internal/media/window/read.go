@@ -21,10 +21,11 @@ var (
 )
 
 // Location is where bytes are: in Data; or N bytes from Offset on (-1: all) of File or, once that is gone, of a stored
-// Object.
+// Object. Where File has not all of them, Tail is the rest.
 type Location struct {
 	Data   []byte
 	File   *journal.Media
+	Tail   []byte
 	Object string
 	Offset int64
 	N      int64
@@ -157,7 +158,7 @@ func (e *Edge) ReadSegment(ctx context.Context, rendition string, msn int64) (Lo
 		if s.written() {
 			p.File = s.hot.media
 		} else if s.hot != nil {
-			p.Data = s.hot.buf
+			s.hot.locate(&p)
 		}
 		return p, true, nil
 	})
@@ -197,15 +198,14 @@ func (e *Edge) ReadPart(ctx context.Context, rendition string, msn int64, part i
 				Start: s.starts(),
 			}, true, nil
 		}
-		if h.buf != nil && p.end > int64(len(h.buf)) {
+		if h.buf != nil && p.end > h.from+int64(len(h.buf)) {
 			return Location{}, false, ErrUnknown
 		}
 		found := Location{
 			N: p.end - p.off, Length: l.duration(p.dur), Pixels: l.pixels(s), Init: l.initOf(s),
 			Start: s.starts(),
 		}
-		if h.buf != nil && (h.media == nil || !h.media.Written(p.end)) { // the disk is slow, or there is none
-			found.Data = h.buf[p.off:p.end:p.end]
+		if found.Data = h.inMemory(&p); found.Data != nil { // the disk is slow, or there is none
 			return found, true, nil
 		}
 		found.File, found.Object, found.Offset = h.media, e.key(l.ID, e.first+int64(at)), p.off

@@ -40,7 +40,8 @@ type row struct {
 type object struct {
 	key   string
 	data  []byte
-	file  *journal.Media // has all of it; nil: data are it
+	file  *journal.Media // has what stands in front of data; nil: data are all
+	head  int64          // bytes of that; all without data
 	media bool           // not an init segment
 }
 
@@ -119,7 +120,10 @@ func (e *Edge) row(i int) row {
 		}
 		if !s.gap {
 			c.Object = e.key(l.ID, seg.MSN)
-			o := object{key: c.Object, data: s.hot.buf, media: true}
+			o := object{key: c.Object, data: s.hot.buf, head: s.hot.from, media: true}
+			if o.head > 0 {
+				o.file = s.hot.media
+			}
 			if s.written() {
 				o.data, o.file = nil, s.hot.media
 			}
@@ -232,6 +236,10 @@ func (e *Edge) put(ctx context.Context, o *object) error {
 		return err
 	}
 	defer func() { _ = f.Close() }() // it was only read
+	if o.data != nil {
+		head := io.NewSectionReader(f.OS(), 0, o.head)
+		return e.opt.Store.Put(ctx, o.key, io.MultiReader(head, bytes.NewReader(o.data)))
+	}
 	return e.opt.Store.Link(ctx, o.key, f.OS())
 }
 

@@ -1,8 +1,10 @@
 package window
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 
 	"millrace/internal/fault"
 	"millrace/internal/media/delivered"
@@ -40,11 +42,22 @@ func (p Location) open(ctx context.Context, objects delivered.Objects) (delivere
 		return delivered.Body{Data: p.Data}, nil
 	}
 	if p.File != nil {
-		if s, err := p.File.Section(p.Offset, p.N); err == nil { // else it has been stored since
+		s, err := p.File.Section(p.Offset, p.N-int64(len(p.Tail)))
+		switch {
+		case err != nil: // it has been stored since
+		case p.Tail != nil:
+			return delivered.Body{Reader: joined{io.MultiReader(s, bytes.NewReader(p.Tail)), s}, Size: p.N}, nil
+		default:
 			return delivered.Body{Reader: s, Size: p.N}, nil
 		}
 	}
 	return objects.Open(ctx, p.Object, p.Offset, p.N)
+}
+
+// joined is what a file has of a segment, and the rest.
+type joined struct {
+	io.Reader
+	io.Closer
 }
 
 // Source is a rendition at the edge as viewers get it; its errors are faults.

@@ -107,7 +107,7 @@ func (e *Edge) NewestKey() (p Location, init int, err error) {
 		case s.written():
 			p.File = s.hot.media
 		case s.hot != nil && s.hot.buf != nil:
-			p.Data = s.hot.buf
+			s.hot.locate(&p)
 		case !s.stored:
 			continue
 		}

@@ -168,27 +168,35 @@ func (e *Edge) Begin(rendition string, m timeline.Mark, init int, at int64) {
 	}
 }
 
-// Part adds one part to the open segment. buf is the whole segment so far, the part being its tail from where the last
-// one ended; what was given before may move but must not change, and nothing is written below len(buf) later.
-func (e *Edge) Part(rendition string, buf []byte, ticks int64, independent bool) {
+// Part adds one part to the open segment. buf is the segment so far, the part being its tail from where the last one
+// ended; what was given before may move but must not change, and nothing is written below len(buf) later. Once the
+// segment's file has all of it, Part reports that the edge is done with buf: what is given next begins behind it. Who
+// gave nothing before the part in the same buf may use that again, as nobody else has seen it.
+func (e *Edge) Part(rendition string, buf []byte, ticks int64, independent bool) (done bool) {
 	e.notePart(rendition, buf, ticks, independent)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.rendition(rendition)
 	if e.ended || l == nil || l.open() == nil {
-		return
+		return false
 	}
 	s := l.open()
+	end := s.hot.from + int64(len(buf))
 	s.independent = s.independent || (s.parts == 0 && independent)
 	s.hot.parts = append(s.hot.parts, part{
-		off: s.size, end: int64(len(buf)), dur: ticks, samples: len(l.news),
+		off: s.size, end: end, dur: ticks, samples: len(l.news),
 		independent: independent,
 	})
 	l.takeNews()
-	s.hot.buf, s.size = buf, int64(len(buf))
+	s.hot.buf, s.size = buf, end
 	s.parts++
 	s.dur += ticks
 	e.changed(l)
+	if l.followers > 0 || !s.written() {
+		return false
+	}
+	s.hot.buf, s.hot.from = nil, end
+	return true
 }
 
 // Finish closes the open segment of a rendition; one without parts becomes a gap that lasts ticks.

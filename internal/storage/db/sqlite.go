@@ -237,7 +237,7 @@ func (e *sqliteEngine) client(cfg *river.Config) (JobClient, error) {
 	own := *cfg
 	// River rebuilds indexes at midnight, which PostgreSQL needs and SQLite does not. Those it looks for are PostgreSQL's.
 	own.ReindexerIndexNames = []string{}
-	return river.NewClient(quietDriver{riversqlite.New(e.write), e.news}, &own)
+	return river.NewClient(quietDriver{riversqlite.New(e.write), e.news, e.read}, &own)
 }
 
 func (e *sqliteEngine) now() string {

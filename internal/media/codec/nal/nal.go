@@ -110,8 +110,12 @@ func FromAnnexB(b, stream []byte) []byte {
 	return b
 }
 
-// Unescape returns a unit without its emulation prevention bytes, ITU-T H.264 section 7.4.1: the payload as its syntax is written.
+// Unescape returns a unit without its emulation prevention bytes, ITU-T H.264 section 7.4.1: the payload as its syntax
+// is written. It is the unit itself where there are none.
 func Unescape(unit []byte) []byte {
+	if !bytes.Contains(unit, []byte{0, 0, 3}) {
+		return unit
+	}
 	out := make([]byte, 0, len(unit))
 	zeros := 0
 	for _, c := range unit {

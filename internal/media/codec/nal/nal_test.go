@@ -31,6 +31,14 @@ func TestUnescape(t *testing.T) {
 	}
 }
 
+// TestUnescapeOfNothing: what has no such bytes, as most of what is looked at, costs no memory.
+func TestUnescapeOfNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
+	unit := bytes.Repeat([]byte{1, 0, 0, 1, 0, 0, 2, 3}, 64)
+	if n := testing.AllocsPerRun(100, func() { nal.Unescape(unit) }); n != 0 || !bytes.Equal(nal.Unescape(unit), unit) {
+		t.Errorf("%x becomes %x, with %v allocations", unit, nal.Unescape(unit), n)
+	}
+}
+
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	au := nal.Append(nil, []byte("abc"), nil, []byte("d"))
