@@ -428,7 +428,7 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 	}
 	return router(
 		api.New(api.Options{
-			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.health(),
+			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: health{n.encoders()},
 			Usage: n.usage, Vocabularies: n.vocabularies,
 			Received: n.files.Received,
 			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},

@@ -23,21 +23,22 @@ type fleetStream struct {
 	f     *rig.Fleet
 	owner *rig.Server
 	d     *drmRig
+	staff *http.Client // somebody who is signed in to the dashboard
 	live  rig.Object
 	id    map[string]string // playback IDs by policy
 }
 
-// TestFleetPlays: whatever node an encoder comes to, every node plays the stream as that one does, in each latency mode:
-// it keeps RFC 8216bis, and each address has the same bytes. So have pictures of it, and licences the same keys, and the
-// encoder's health is the same.
+// TestFleetPlays: whatever node an encoder comes to, every node plays the stream as that one does, in each latency
+// mode: it keeps RFC 8216bis, and each address has the same bytes. So have images of it; licences have the same keys,
+// and the encoder's health is the same.
 func TestFleetPlays(t *testing.T) {
 	rig.Parallel(t, rig.Long)
 	scaled(t)
 	f := rig.StartFleet(t, 3, rig.Options{})
 	clip := rig.Clip{File: captionedClipOf(t, "640x360", 120), Seconds: 120}
-	d := newDRMRig(t, f.Nodes[0], rig.Scaled)
+	d, staff := newDRMRig(t, f.Nodes[0], rig.Scaled), signedIn(t, f.Nodes[0])
 	for at, s := range []fleetStream{{mode: "low", must: lowLatencyRules}, {mode: "reduced"}, {mode: "standard"}} {
-		s.f, s.owner, s.d, s.id = f, f.Nodes[at], d, map[string]string{}
+		s.f, s.owner, s.d, s.staff, s.id = f, f.Nodes[at], d, staff, map[string]string{}
 		t.Run(s.mode, func(t *testing.T) {
 			rig.Parallel(t)
 			s.play(t, clip)
@@ -190,6 +191,19 @@ func (s fleetStream) sameHealth(t *testing.T) {
 		for _, field := range []string{"status", "encoder.protocol", "encoder.remote_address", "encoder.connected_at"} {
 			if got.Text(field) != want.Text(field) {
 				t.Errorf("node %d says %s is %q, the encoder's says %q", i+1, field, got.Text(field), want.Text(field))
+			}
+		}
+		figures := func() bool {
+			address := node.HTTP + "/dashboard/live/" + s.live.Text("id")
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return bytes.Contains(body(t, s.staff, req), []byte("<dt>Bitrate</dt>"))
+		}
+		for end := time.Now().Add(patience); !figures(); rig.Pause(100 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the dashboard of node %d never shows figures", i+1)
 			}
 		}
 	}
