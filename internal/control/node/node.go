@@ -55,7 +55,8 @@ type Owner struct {
 
 // Directory is implemented by storage/db.
 type Directory interface {
-	// Owner is who owns a live stream's broadcast, lives and can be reached by other nodes. fault.NotFound: nobody.
+	// Owner is who owns a live stream's broadcast, or did so until it ended a moment ago, lives and can be reached by
+	// other nodes. fault.NotFound: nobody.
 	Owner(ctx context.Context, s id.LiveStream) (Owner, error)
 }
 
