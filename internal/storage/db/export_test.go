@@ -7,6 +7,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/uptrace/bun"
 
+	"millrace/internal/control/asset"
 	"millrace/internal/control/event"
 )
 
@@ -135,4 +136,15 @@ func (d *DB) TakeConnections(ctx context.Context, n int) (release func() error, 
 		taken = append(taken, c)
 	}
 	return release, nil
+}
+
+// Led gives what is set for a transaction in which a writer writes.
+func (d *DB) Led(ctx context.Context, by asset.Writer, key, setting string) (value string, err error) {
+	err = d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		if err := led(ctx, t, by, key); err != nil {
+			return err
+		}
+		return t.NewRaw("SELECT current_setting(?)", setting).Scan(ctx, &value)
+	})
+	return value, err
 }
