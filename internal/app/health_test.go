@@ -98,7 +98,8 @@ func TestEncodersElsewhere(t *testing.T) {
 				if brief && h.Stream != "a1" { // which is not asked for
 					samples = 0
 				}
-				if h.Stream != all[i].ID || h.Status == live.HealthLive && (h.Encoder == nil || len(h.Samples) != samples) {
+				measured := h.Encoder != nil && len(h.Samples) == samples
+				if h.Stream != all[i].ID || measured != (h.Status == live.HealthLive) {
 					t.Errorf("of %s: %+v", all[i].ID, h)
 				}
 				got = append(got, what)
