@@ -116,7 +116,7 @@ func (s *Service) tell(ctx context.Context, err error) {
 	}
 }
 
-// register takes the row over, whoever had it: a process that was killed and starts again waits for nobody.
+// register takes the row over from any earlier process: a process that was killed and starts again waits for nobody.
 func (s *Service) register(ctx context.Context) error {
 	s.look()
 	at, earlier, err := s.o.Store.Register(ctx, s.self, s.o.Valid)
