@@ -46,14 +46,16 @@ func (f *fleet) reachability() string {
 	return "other nodes: " + state + "\n"
 }
 
-// openFleet makes what other packages hand their handlers to. Nothing listens before joinFleet.
+// openFleet makes what keeps the row of this node, and what other packages hand their handlers to. Nothing listens before
+// joinFleet.
 func (n *node) openFleet() (err error) {
-	if n.cfg.InternalAddr == "" {
-		return nil
-	}
 	schema, err := db.SchemaVersion()
 	if err != nil {
 		return err
+	}
+	n.makeRow(schema)
+	if n.cfg.InternalAddr == "" {
+		return nil
 	}
 	if n.trust, err = n.trustOf(); err != nil {
 		return fmt.Errorf("prepare TLS between nodes: %w", err)

@@ -2,15 +2,10 @@ package app
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	"millrace/internal/broadcast"
-	"millrace/internal/control/live"
 	nodes "millrace/internal/control/node"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -23,7 +18,6 @@ import (
 	"millrace/internal/mediastore"
 	"millrace/internal/presentation"
 	"millrace/internal/stalecache"
-	"millrace/internal/web/api"
 )
 
 const (
@@ -45,7 +39,7 @@ func (n *node) broadcasts() presentation.Broadcasts {
 		Broadcasts: n.live, Objects: mediastore.Objects{Blob: n.blob}, Run: n.run, From: internode.FromNode,
 		Logger: n.log,
 	}))
-	n.internal.Handle("GET "+healthPath, healthHandler{n.streams, n.live})
+	n.internal.Handle("GET "+healthPath, healthHandler{n.live})
 	n.owners = &owners{
 		rows: n.db.Directory(), self: n.id,
 		known: stalecache.New[id.LiveStream, nodes.Owner](ownersKnown, ownerFresh).GoodFor(time.Minute),
@@ -128,81 +122,4 @@ type peers struct{ client *internode.Client }
 // Do implements follow.Peer.
 func (p peers) Do(ctx context.Context, to follow.Node, r *http.Request) (*http.Response, error) {
 	return p.client.Do(ctx, internode.Peer{Node: to.ID, URL: to.URL}, r)
-}
-
-// health is what is measured of encoders, of this node's and of others.
-func (n *node) health() api.Health { return health{n} }
-
-type health struct{ n *node }
-
-const (
-	healthPath = "/health/v1"
-	healthTime = 3 * time.Second
-	mostHealth = 1 << 20 // bytes: ten minutes of samples are a fifth of it
-)
-
-// Health implements api.Health. What another node does not tell in time is said to be elsewhere.
-func (h health) Health(ctx context.Context, s live.Stream) live.Health {
-	own := h.n.live.Health(s)
-	if own.Status != live.HealthElsewhere || h.n.owners == nil {
-		return own
-	}
-	there, err := h.elsewhere(ctx, s.ID)
-	if err != nil {
-		h.n.log.InfoContext(ctx, "the health of an encoder at another node is not known", "live_stream", s.ID,
-			"error", err)
-		return own
-	}
-	return there
-}
-
-func (h health) elsewhere(ctx context.Context, s id.LiveStream) (out live.Health, err error) {
-	ctx, cancel := context.WithTimeout(ctx, healthTime)
-	defer cancel()
-	to, err := h.n.owners.Owner(ctx, s)
-	if err != nil {
-		return out, err
-	}
-	r := &http.Request{
-		Method: http.MethodGet, Header: http.Header{},
-		URL: &url.URL{Path: healthPath, RawQuery: url.Values{"stream": {string(s)}}.Encode()},
-	}
-	res, err := peers{h.n.peers}.Do(ctx, to.Node, r.WithContext(ctx))
-	if err != nil {
-		return out, err
-	}
-	defer func() { _ = res.Body.Close() }() // it was only read
-	data, err := io.ReadAll(io.LimitReader(res.Body, mostHealth))
-	if err == nil && res.StatusCode != http.StatusOK {
-		err = fmt.Errorf("status %d", res.StatusCode)
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &out) //nolint:musttag // healthHandler writes it
-	}
-	if err == nil && (out.Stream != s || len(out.Samples) > live.MaxSamples) {
-		err = fault.New(fault.Internal, "the response is about something else")
-	}
-	return out, err
-}
-
-// healthHandler tells other nodes what is measured here.
-type healthHandler struct {
-	streams *live.Service
-	own     *broadcast.Service
-}
-
-// ServeHTTP implements http.Handler.
-func (h healthHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s, err := h.streams.Find(r.Context(), id.LiveStream(r.URL.Query().Get("stream")))
-	if err != nil {
-		wire.Fail(w, err, false)
-		return
-	}
-	data, err := json.Marshal(h.own.Health(s)) //nolint:musttag // health reads it
-	if err != nil {
-		wire.Fail(w, err, false)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(data) // who asked may be gone
 }

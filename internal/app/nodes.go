@@ -23,9 +23,10 @@ const (
 )
 
 // makeRow builds what keeps this node's row.
-func (n *node) makeRow() {
+func (n *node) makeRow(schema int64) {
 	o := nodes.Options{
-		Store: n.db.Nodes(), Name: n.id, Run: n.run, Version: cli.Version(), Roles: []string{nodes.RoleAll},
+		Store: n.db.Nodes(), Name: n.id, Run: n.run, Version: cli.Version(), Schema: schema,
+		Roles:        []string{nodes.RoleAll},
 		AdvertiseURL: func() string { return n.reach.URL() }, Load: n.load(),
 		Every: renewAloneEvery, Valid: rowValidAlone, Logger: n.log,
 	}
@@ -33,6 +34,7 @@ func (n *node) makeRow() {
 		o.Every, o.Valid = renewEvery, rowValid
 	}
 	n.row = nodes.New(o)
+	n.schemas = nodes.NewSchemas(o.Store, schema, n.log)
 }
 
 // load gives what tells how busy this node is; one goroutine may call it.

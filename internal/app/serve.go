@@ -89,6 +89,7 @@ type node struct {
 	viewers *presentation.Source
 	library *ondemand.Library
 	row     *nodes.Service // of this node
+	schemas *nodes.Schemas // of all nodes
 	run     string         // of this process
 	claims  *claim.Claimer // nil: there are no other nodes
 	rungs   *justintime.Maker
@@ -230,7 +231,6 @@ func (n *node) open(ctx context.Context) (err error) {
 		Journals: journals, Marks: memory.Dir, Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
 		Encoder: n.ffmpeg, Mark: n.mark, Below: n.liveRenditions(made), Meter: &n.meter, Speech: n.liveSpeech(),
 	})
-	n.makeRow()
 	n.makeImages(made)
 	n.viewers = presentation.New(presentation.Options{
 		Access: n.access, Assets: n.assets, Broadcasts: n.broadcasts(),
@@ -396,6 +396,7 @@ func (n *node) listenSRT(ctx context.Context, g *lifecycle.Group) (*srt.Server, 
 func (n *node) sharesDatabase(g *lifecycle.Group) {
 	g.Add(n.db)
 	g.Add(n.row)
+	g.Add(n.schemas)
 	if n.claims != nil {
 		g.Add(n.claims)
 	}
@@ -431,7 +432,7 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 	}
 	return router(
 		api.New(api.Options{
-			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: n.health(),
+			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: health{n.encoders()},
 			Usage: n.usage, Vocabularies: n.vocabularies,
 			Received: n.files.Received,
 			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},

@@ -55,7 +55,7 @@ func (b *broadcast) conclude() {
 	b.tell("recording whole", b.recorder.show)
 	b.tell("recording impossible", b.giveReason)
 	b.tell("recording ended", func(ctx context.Context) error {
-		return b.opt.Assets.EndLive(ctx, b.asset.ID, b.recorder.recordings(), now)
+		return b.opt.Assets.EndLive(ctx, b.asset.ID, b.recorder.writer(), b.recorder.recordings(), now)
 	})
 	b.tell("broadcast ended", func(ctx context.Context) error {
 		_, err := b.opt.Streams.End(ctx, b.id, b.by, b.why, now)

@@ -331,7 +331,8 @@ func TestLifecycle(t *testing.T) {
 func ended(w *world, s id.LiveStream, broadcasts int, lengths []time.Duration) {
 	w.t.Helper()
 	row := w.row(s)
-	if row.State != live.Idle || row.ActiveAsset != "" || row.Owner != (live.Owner{}) || row.Protocol != "" || row.EndWanted != "" {
+	if row.State != live.Idle || row.ActiveAsset != "" || row.Owner == (live.Owner{}) || // who serves its end still
+		row.Protocol != "" || row.EndWanted != "" {
 		w.t.Errorf("the stream is left as %+v", row)
 	}
 	if int(row.Epoch) != broadcasts || len(row.RecentAssets) != broadcasts {

@@ -118,7 +118,7 @@ func (l *recorder) grow(
 	}
 	var err error
 	if ready && !declares && next.stored() == l.shown.times && now.Sub(l.shown.at) < showEvery {
-		err = l.opt.Assets.Append(ctx, l.asset.ID, rows)
+		err = l.opt.Assets.Append(ctx, l.asset.ID, l.writer(), rows)
 	} else {
 		g := l.growth(next)
 		g.Entries = rows
@@ -126,11 +126,14 @@ func (l *recorder) grow(
 			l.shown.at, l.shown.times = now, next.stored()
 		}
 	}
-	if err != nil && fault.Permanent(err) {
-		l.stop(fmt.Errorf("record segment: %w", err))
-		return nil
+	if err == nil || !fault.Permanent(err) {
+		return err
 	}
-	return err
+	if _, failed := l.look(ctx); failed != nil && !errors.Is(failed, ErrLeaseLost) && !fault.Permanent(failed) {
+		return failed // whether another node has the broadcast now will be known later
+	}
+	l.stop(fmt.Errorf("record segment: %w", err)) // unless it is another node's
+	return nil
 }
 
 // show makes the asset show all that is stored, once nothing comes any more.
@@ -309,6 +312,13 @@ func (l *recorder) finish() {
 	l.connected = false
 }
 
+// writer is who leads the broadcast here, for the asset.
+func (l *recorder) writer() asset.Writer {
+	return asset.Writer{
+		LiveStream: l.of, Epoch: l.by.Epoch, Generation: l.by.Generation, Node: l.by.Node, Run: l.by.Run,
+	}
+}
+
 // recordings is what the asset shows of a broadcast that is over.
 func (l *recorder) recordings() []asset.Recording {
 	l.mu.Lock()
@@ -318,7 +328,7 @@ func (l *recorder) recordings() []asset.Recording {
 
 // growth is what the asset shows of the media once s is stored.
 func (l *recorder) growth(s *recordingTimes) asset.Growth {
-	g := asset.Growth{Recordings: s.recordings()}
+	g := asset.Growth{By: l.writer(), Recordings: s.recordings()}
 	renditions, err := l.edge.Describe()
 	if err != nil {
 		return g

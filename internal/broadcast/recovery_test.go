@@ -463,7 +463,7 @@ func TestAssetReadyBeforeTheEndIsReported(t *testing.T) {
 				w.wait(0)
 				n.kill()
 				a := w.row(s.ID).ActiveAsset
-				w.must(w.assets.EndLive(w.ctx, a, nil, time.Now()))
+				w.must(w.assets.EndLive(w.ctx, a, asset.Writer{}, nil, time.Now()))
 				w.finish(a)
 				w.wait(14 * time.Second)
 				before(w, s)

@@ -662,8 +662,8 @@ func (s assetStore) Save(ctx context.Context, c asset.Change) error {
 	})
 }
 
-func (s assetStore) Append(ctx context.Context, a id.Asset, entries []asset.TimelineEntry) error {
-	return s.power.call(ctx, func() error { return s.power.wrote(s.Store.Append(ctx, a, entries)) })
+func (s assetStore) Append(ctx context.Context, a id.Asset, by asset.Writer, entries []asset.TimelineEntry) error {
+	return s.power.call(ctx, func() error { return s.power.wrote(s.Store.Append(ctx, a, by, entries)) })
 }
 
 func (s assetStore) Delete(ctx context.Context, c asset.Change) error {

@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -105,6 +106,7 @@ func (c *Client) send(ctx context.Context, to Peer, r *http.Request) (*http.Resp
 	r.URL.Scheme, r.URL.Host, r.Host, r.URL.User, r.URL.Fragment = base.Scheme, base.Host, "", nil, ""
 	sig := signature{at: c.opts.Now(), nonce: newNonce(), from: c.opts.Self.Node, to: to.Node, digest: digest(body)}
 	r.Header.Set("Authorization", c.signer.sign(sig, r.Method, r.URL.RequestURI()))
+	r.Header.Set(schemaHeader, strconv.FormatInt(c.opts.Self.Schema, 10))
 	r.Body, r.GetBody, r.ContentLength = http.NoBody, nil, int64(len(body))
 	if len(body) > 0 {
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -154,6 +156,11 @@ func (c *Client) refused(ctx context.Context, to Peer, sig signature, res *http.
 		return e
 	}
 	e.Code, e.Node = r.Code, r.Node
+	if r.Code == OtherSchema {
+		c.quiet.warn(ctx, "schema "+string(to.Node),
+			"a node runs a version with another schema of the database: run the same version on all nodes",
+			"node", r.Node, "schema", c.opts.Self.Schema, "proven", proven)
+	}
 	if r.Code == Clock {
 		e.Off = time.UnixMilli(r.Time).Sub(c.opts.Now())
 		if proven {

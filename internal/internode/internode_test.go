@@ -178,6 +178,33 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// TestOtherSchema: nodes with different schemas refuse each other's requests, and each of them says so.
+func TestOtherSchema(t *testing.T) {
+	t.Parallel()
+	older, newer := start(t, "a", key(1), 7), start(t, "b", key(1), 8)
+	for _, n := range []*node{older, newer} {
+		n.Handle("/edge", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it is served") }))
+	}
+	for from, to := range map[*node]*node{older: newer, newer: older} {
+		res, err := from.client.Do(t.Context(), to.peer(), get(t, "/edge"))
+		if err == nil {
+			_ = res.Body.Close()
+		}
+		if internode.CodeOf(err) != internode.OtherSchema || !strings.Contains(err.Error(), "run the same version") {
+			t.Errorf("asked by %s: %v", from.self.Node, err)
+		}
+	}
+	for _, n := range []*node{older, newer} {
+		for _, line := range []string{
+			"request to the listener for nodes refused", "a node runs a version with another schema",
+		} {
+			if !strings.Contains(n.log.String(), line) {
+				t.Errorf("%s does not say %q:\n%s", n.self.Node, line, n.log.String())
+			}
+		}
+	}
+}
+
 // nobody is an address where nothing listens.
 func nobody(t *testing.T) string {
 	t.Helper()

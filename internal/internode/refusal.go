@@ -25,11 +25,12 @@ const (
 	TooMany    Code = "too_many"    // more come than can be remembered: ask again
 	TooLarge   Code = "too_large"   // the body is larger than MaxBody
 
+	OtherSchema Code = "other_schema" // the node's program expects another schema of the database
+
 	// The following are said by the caller.
 
 	Unreachable Code = "unreachable"  // nothing responds there, or not in time
 	NotMillrace Code = "not_millrace" // what responds is no listener for nodes
-	OtherSchema Code = "other_schema" // the node's program expects another schema of the database
 	Unproven    Code = "unproven"     // a response that should be signed with the key is not
 	Certificate Code = "certificate"  // the node's certificate can't be verified
 )
@@ -39,6 +40,7 @@ var statuses = map[Code]int{ //nolint:gochecknoglobals // a table
 	Unsigned: http.StatusUnauthorized, Protocol: http.StatusUnauthorized, ForeignKey: http.StatusUnauthorized,
 	Altered: http.StatusUnauthorized, Clock: http.StatusUnauthorized, OtherNode: http.StatusMisdirectedRequest,
 	Replayed: http.StatusConflict, TooMany: http.StatusServiceUnavailable, TooLarge: http.StatusRequestEntityTooLarge,
+	OtherSchema: http.StatusPreconditionFailed,
 }
 
 // Error is why a request to another node has failed. What a program decides on is its Code.
@@ -143,6 +145,7 @@ type refusal struct {
 
 // Headers of responses.
 const (
+	schemaHeader  = "Millrace-Schema"    // of a request: Greeting.Schema; not signed, as nothing is gained by another
 	refusedHeader = "Millrace-Refused"   // the code
 	answerHeader  = "Millrace-Signature" // of what this package itself responds
 )

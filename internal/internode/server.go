@@ -14,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"millrace/internal/fault"
@@ -104,6 +105,10 @@ func FromNode(ctx context.Context) id.Node {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sig, code := s.authenticate(r)
+	schema := strconv.FormatInt(s.opts.Self.Schema, 10)
+	if code == "" && r.URL.Path != helloPath && r.Header.Get(schemaHeader) != schema {
+		code = OtherSchema // what is said may mean something else, and what is asked for be elsewhere
+	}
 	if code != "" {
 		s.refuse(w, r, sig, code)
 		return

@@ -22,10 +22,11 @@ type rig struct {
 	key    *signer
 	calls  int
 	gotten string // body of the last request that was served
+	schema string // that requests are of; empty: they don't say
 }
 
 func newRig(log io.Writer) *rig {
-	r := &rig{key: newSigner(Key{1})}
+	r := &rig{key: newSigner(Key{1}), schema: "3"}
 	r.Server = NewServer(ServerOptions{
 		Key: Key{1}, Self: Greeting{Node: "b", Run: "run", Schema: 3}, Now: time.Now,
 		Logger: slog.New(slog.NewTextHandler(log, nil)),
@@ -46,6 +47,9 @@ func (r *rig) ask(ctx context.Context, method, target, body, authorization strin
 	}
 	if authorization != "" {
 		q.Header.Set("Authorization", authorization)
+	}
+	if r.schema != "" {
+		q.Header.Set(schemaHeader, r.schema)
 	}
 	w := httptest.NewRecorder()
 	r.ServeHTTP(w, q)
@@ -143,6 +147,28 @@ func TestRefusals(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestOfOtherSchema: a program that knows another schema of the database, or does not say which, is told hello and
+// nothing else.
+func TestOfOtherSchema(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]Code{"2": OtherSchema, "4": OtherSchema, "": OtherSchema, "3": ""} {
+		r := newRig(io.Discard)
+		r.schema = schema
+		for _, target := range []string{"/edge/4", helloPath} {
+			res := r.ask(t.Context(), http.MethodGet, target, "", r.key.sign(fresh(), http.MethodGet, target))
+			if target == helloPath {
+				want = ""
+			}
+			if got := refusedAs(t, res); got != want {
+				t.Errorf("%q, %s: %q, want %q", schema, target, got, want)
+			}
+		}
+		if served := r.calls == 1; served != (schema == "3") {
+			t.Errorf("%q: served %d times", schema, r.calls)
+		}
 	}
 }
 

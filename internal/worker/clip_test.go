@@ -335,7 +335,7 @@ func TestClipOfLive(t *testing.T) {
 	if got := w.find(later.ID); got.Facts.Duration != 5 { // 9–14: that is all there is
 		t.Errorf("later: %+v", got)
 	}
-	w.must(w.EndLive(w.ctx(), source.ID, nil, w.now()))
+	w.must(w.EndLive(w.ctx(), source.ID, asset.Writer{}, nil, w.now()))
 	w.must(w.work())
 	whole := w.clip(w.find(source.ID), 0, nil)
 	w.must(w.work())
@@ -349,7 +349,7 @@ func TestFinish(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	source := w.recording(3, w.now())
-	w.must(w.EndLive(w.ctx(), source.ID, nil, w.now()))
+	w.must(w.EndLive(w.ctx(), source.ID, asset.Writer{}, nil, w.now()))
 	j := w.jobs.take()[0]
 	w.must(w.do(j, 1))
 	w.must(w.do(j, 2))
@@ -358,7 +358,7 @@ func TestFinish(t *testing.T) {
 		t.Errorf("finished %+v", got)
 	}
 	second := w.recording(3, w.now())
-	w.must(w.EndLive(w.ctx(), second.ID, nil, w.now()))
+	w.must(w.EndLive(w.ctx(), second.ID, asset.Writer{}, nil, w.now()))
 	late := w.jobs.take()[0]
 	w.store.put = func(string) error {
 		w.must(w.Delete(w.ctx(), env, second.ID, w.now()))

@@ -53,7 +53,7 @@ func TestExpireOfARecording(t *testing.T) {
 		t.Errorf("while it is recorded: %v", err)
 	}
 	over := w.now()
-	w.must(w.EndLive(w.ctx(), a.ID, nil, over))
+	w.must(w.EndLive(w.ctx(), a.ID, asset.Writer{}, nil, over))
 	jobs := w.jobs.take()
 	if len(jobs) != 1 || jobs[0].Kind != asset.JobExpire || !jobs[0].At.Equal(over.Add(24*time.Hour)) {
 		t.Fatalf("asked for %+v at the end", jobs)

@@ -108,7 +108,7 @@ func TestLateRunsOfAGoneAsset(t *testing.T) {
 	made := w.create(assetopt.Input{URL: w.site.offer(path)})
 	ingest := w.jobs.take()[0]
 	recorded := w.recording(2, w.now())
-	w.must(w.EndLive(w.ctx(), recorded.ID, nil, w.now()))
+	w.must(w.EndLive(w.ctx(), recorded.ID, asset.Writer{}, nil, w.now()))
 	finish := w.jobs.take()[0]
 	tracked := w.ready(path)
 	tr := w.add(tracked, asset.TextTrack, w.site.offer(text(t, "x", "no subtitles")))

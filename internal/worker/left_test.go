@@ -102,7 +102,7 @@ func TestRecordingThatCanNotBeCompleted(t *testing.T) {
 		if seen {
 			w.must(w.Ready(w.ctx(), a.ID, asset.Growth{}, w.now()))
 		}
-		w.must(w.EndLive(w.ctx(), a.ID, nil, w.now()))
+		w.must(w.EndLive(w.ctx(), a.ID, asset.Writer{}, nil, w.now()))
 		j := w.jobs.take()[0]
 		stored := len(w.objects())
 		w.store.put = func(string) error { return errStore }
@@ -144,7 +144,7 @@ func TestRecordingThatKillsItsProcess(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	a := w.recording(2, w.now())
-	w.must(w.EndLive(w.ctx(), a.ID, nil, w.now()))
+	w.must(w.EndLive(w.ctx(), a.ID, asset.Writer{}, nil, w.now()))
 	j := w.jobs.take()[0]
 	if err := w.doJob(j, job.Job{Attempt: 1, Crashes: job.MaxCrashes}); err == nil || w.find(a.ID).Index != "" {
 		t.Errorf("got %v", err)

@@ -26,9 +26,16 @@ const markup = "<img src=x onerror=hacked()>"
 // B-frames: it takes them over, in its own way.
 func captionedClip(t *testing.T, seconds int) string {
 	t.Helper()
+	return captionedClipOf(t, "320x180", seconds)
+}
+
+// captionedClipOf is captionedClip with a picture of another size.
+func captionedClipOf(t *testing.T, size string, seconds int) string {
+	t.Helper()
 	const rate = 30
 	length := fmt.Sprint(seconds)
-	plain := programtest.SharedMedia(t, "plain.h264", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-t", length, "-c:v", "libx264", "-preset", "ultrafast",
+	plain := programtest.SharedMedia(t, "plain.h264", "-f", "lavfi", "-i", "testsrc2=size="+size+":rate=30",
+		"-t", length, "-c:v", "libx264", "-preset", "ultrafast",
 		"-bf", "0", "-g", "30", "-x264-params", "slices=1:threads=1", "-pix_fmt", "yuv420p", "-f", "h264")
 	stream, err := os.ReadFile(plain)
 	if err != nil {

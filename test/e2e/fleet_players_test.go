@@ -13,30 +13,51 @@ import (
 	"millrace/test/rig"
 )
 
-// fleetPage plays a stream in hls.js and in Shaka, set as docs/api.md says, with captions.
+// fleetPage plays a stream in hls.js and in Shaka, set as docs/api.md and docs/drm.md say, with captions. When a player
+// has shown some seconds, it is told to go on in the other size.
 const fleetPage = `<!doctype html><title>fleet</title>
 <video id="hls" muted autoplay width="320"></video><video id="shaka" muted autoplay width="320"></video>
 <script src="/watch/assets/hls.min.js"></script><script src="/shaka.js"></script>
 <script type="module">
 import { engine } from '/watch/assets/engine.js';
-const source = new URLSearchParams(location.search).get('source');
-const seen = window.seen = { hls: { played: 0, texts: [], errors: [] }, shaka: { played: 0, texts: [], errors: [] } };
-const h = engine(Hls, {});
+const query = new URLSearchParams(location.search), source = query.get('source'), licence = query.get('licence');
+const none = () => ({ played: 0, texts: [], sizes: [], errors: [] });
+const seen = window.seen = { hls: none(), shaka: none() };
+const drm = licence ? { emeEnabled: true, drmSystems: { 'org.w3.clearkey': { licenseUrl: licence } } } : {};
+const h = engine(Hls, { capLevelToPlayerSize: false, ...drm });
 h.on(Hls.Events.ERROR, (_, d) => { if (d.fatal) seen.hls.errors.push(d.details); });
 h.loadSource(source);
 h.attachMedia(document.getElementById('hls'));
 const s = new shaka.Player();
 s.configure('manifest.hls.sequenceMode', true);
+if (licence) {
+  s.configure('drm', {
+    servers: { 'com.widevine.alpha': licence }, keySystemsMapping: { 'com.widevine.alpha': 'org.w3.clearkey' },
+  });
+}
 const failed = (e) => seen.shaka.errors.push(String(e.code || e.detail && e.detail.code || e));
 s.addEventListener('error', failed);
 s.attach(document.getElementById('shaka')).then(() => s.load(source)).catch(failed);
+const others = {
+  hls() { h.currentLevel = h.currentLevel === 0 ? 1 : 0; },
+  shaka() {
+    s.configure('abr.enabled', false);
+    const all = s.getVariantTracks(), now = all.find((t) => t.active);
+    s.selectVariantTrack(all.find((t) => t.height !== now.height), true);
+  },
+};
 for (const name of ['hls', 'shaka']) {
   const v = document.getElementById(name), w = seen[name];
-  let last = 0;
+  let last = 0, other = others[name];
   setInterval(() => {
     const step = v.currentTime - last;
     if (step > 0 && step < 0.6) w.played += step;
     last = v.currentTime;
+    if (v.videoHeight > 0 && !w.sizes.includes(v.videoHeight)) w.sizes.push(v.videoHeight);
+    if (w.played > 2 && other) {
+      other();
+      other = null;
+    }
     if (name === 'hls' && h.subtitleTracks.length > 0 && h.subtitleTrack < 0) h.subtitleTrack = 0;
     const track = name === 'shaka' && s.getTextTracks()[0];
     if (track && !track.active) s.selectTextTrack(track);
@@ -51,11 +72,12 @@ for (const name of ['hls', 'shaka']) {
 type fleetSeen struct {
 	Played float64  `json:"played"` // seconds
 	Texts  []string `json:"texts"`
+	Sizes  []int    `json:"sizes"`  // heights of pictures
 	Errors []string `json:"errors"` // those that end it
 }
 
 // TestFleetInPlayers: hls.js and Shaka, whose every request comes to another node by way of nginx, play streams of each
-// latency mode with their captions.
+// latency mode with their captions, in both sizes: one of them is public, one signed and one encrypted.
 func TestFleetInPlayers(t *testing.T) {
 	rig.Paced(t)
 	scaled(t)
@@ -63,26 +85,39 @@ func TestFleetInPlayers(t *testing.T) {
 	front := rig.Nginx(t, f.Hosts()...)
 	b := browser.Start(t)
 	site := fleetSite(t, b, front)
-	clip := rig.Clip{File: captionedClip(t, 120), Seconds: 120}
+	d := newDRMRig(t, f.Nodes[0], rig.Scaled)
+	clip := rig.Clip{File: captionedClipOf(t, "640x360", 120), Seconds: 120}
 	pages := map[string]*browser.Page{}
-	for i, mode := range []string{"standard", "reduced", "low"} {
-		owner := f.Nodes[i]
+	for i, kind := range [][2]string{{"standard", "public"}, {"reduced", "signed"}, {"low", "drm"}} {
+		owner, mode, policy := f.Nodes[i], kind[0], rig.Object{"policy": kind[1]}
+		if kind[1] == "drm" {
+			policy["drm_configuration_id"] = d.configuration
+		}
 		l := owner.CreateLive(t, mode, rig.Object{
+			"playback_policies": []string{}, "advanced_playback_policies": []rig.Object{policy},
 			"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en", "language_channel": "cc1"}},
 		})
 		id := l.Text("playback_ids.0.id")
+		tokens, at := [2]string{}, url.Values{}
+		if kind[1] != "public" {
+			tokens = d.tokens(t, id)
+		}
+		at.Set("source", "/"+id+".m3u8"+query(tokens[0]))
+		if kind[1] == "drm" {
+			at.Set("licence", "/license/clearkey/"+id+query(tokens[1]))
+		}
 		owner.Publish(t, l.Text("stream_key"), clip)
 		for _, node := range f.Nodes {
-			node.AwaitPlayable(t, node.PlayURL(id), patience)
+			node.AwaitPlayable(t, node.PlayURL(id)+query(tokens[0]), patience)
 		}
-		pages[mode] = b.Open(t, site+"/page?source=/"+id+".m3u8")
+		pages[mode+", "+kind[1]] = b.Open(t, site+"/page?"+at.Encode())
 	}
-	for mode, page := range pages {
+	for what, page := range pages {
 		seen := map[string]fleetSeen{}
 		played := func() bool {
 			page.Eval(t, "window.seen", &seen)
 			for _, x := range seen {
-				if x.Played < 6 || len(x.Texts) < 2 {
+				if x.Played < 6 || len(x.Texts) < 2 || len(x.Sizes) < 2 {
 					return false
 				}
 			}
@@ -90,12 +125,12 @@ func TestFleetInPlayers(t *testing.T) {
 		}
 		for end := time.Now().Add(patience); !played(); rig.Pause(100 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%s: %+v\n%+v", mode, seen, page.Log(t))
+				t.Fatalf("%s: %+v\n%+v", what, seen, page.Log(t))
 			}
 		}
 		for name, x := range seen {
 			if len(x.Errors) > 0 {
-				t.Errorf("%s in %s: %v", mode, name, x.Errors)
+				t.Errorf("%s in %s: %v", what, name, x.Errors)
 			}
 		}
 	}

@@ -2,8 +2,9 @@ package e2e
 
 import (
 	"bytes"
+	"fmt"
+	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,108 +14,117 @@ import (
 	"millrace/test/rig"
 )
 
-// fleetStream is a way to stream to one node of a fleet, of which viewers ask all nodes.
+// fleetStream is a stream to one node of a fleet, of which viewers ask all nodes: with captions, in two sizes, public,
+// signed and encrypted.
 type fleetStream struct {
-	mode     string
-	policy   string // of its playback ID
-	clip     rig.Clip
-	captions bool     // there are captions in the picture
-	pictures int      // in so many sizes
-	must     []string // rules of hlscheck that have to be applied
+	mode string
+	must []string // rules of hlscheck that have to be applied, beside those of every mode
+
+	f     *rig.Fleet
+	owner *rig.Server
+	d     *drmRig
+	staff *http.Client // somebody who is signed in to the dashboard
+	live  rig.Object
+	id    map[string]string // playback IDs by policy
 }
 
-// TestFleetPlays: whatever node an encoder comes to, every node plays the stream as that one does: it keeps RFC
-// 8216bis, and each address has the same bytes. So do pictures of it, and the encoder's health is the same.
+// TestFleetPlays: whatever node an encoder comes to, every node plays the stream as that one does, in each latency
+// mode: it keeps RFC 8216bis, and each address has the same bytes. So have images of it; licences have the same keys,
+// and the encoder's health is the same.
 func TestFleetPlays(t *testing.T) {
 	rig.Parallel(t, rig.Long)
 	scaled(t)
 	f := rig.StartFleet(t, 3, rig.Options{})
-	small := rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, NoB: true}
-	d := newDRMRig(t, f.Nodes[0], rig.Scaled)
-	at := 0
-	for name, s := range map[string]fleetStream{
-		"low, captions": {
-			mode: "low", policy: "public", clip: rig.Clip{File: captionedClip(t, 120), Seconds: 120}, captions: true,
-			pictures: 1, must: append(slices.Clone(lowLatencyRules), "webvtt"),
-		},
-		"low, rungs": {
-			mode: "low", policy: "public", clip: rig.Clip{Size: "640x480", Kbit: 600, GOP: 1, NoB: true}, pictures: 2,
-			must: lowLatencyRules,
-		},
-		"reduced, signed": {mode: "reduced", policy: "signed", clip: small, pictures: 1},
-		"standard, DRM":   {mode: "standard", policy: "drm", clip: small, pictures: 1},
-	} {
-		owner := f.Nodes[at%len(f.Nodes)]
-		at++
-		t.Run(name, func(t *testing.T) {
+	clip := rig.Clip{File: captionedClipOf(t, "640x360", 120), Seconds: 120}
+	d, staff := newDRMRig(t, f.Nodes[0], rig.Scaled), signedIn(t, f.Nodes[0])
+	for at, s := range []fleetStream{{mode: "low", must: lowLatencyRules}, {mode: "reduced"}, {mode: "standard"}} {
+		s.f, s.owner, s.d, s.staff, s.id = f, f.Nodes[at], d, staff, map[string]string{}
+		t.Run(s.mode, func(t *testing.T) {
 			rig.Parallel(t)
-			s.play(t, f, owner, d)
+			s.play(t, clip)
 		})
 	}
 }
 
-func (s fleetStream) play(t *testing.T, f *rig.Fleet, owner *rig.Server, d *drmRig) {
-	policy := rig.Object{"policy": s.policy}
-	if s.policy == "drm" {
-		policy["drm_configuration_id"] = d.configuration
+func (s fleetStream) play(t *testing.T, clip rig.Clip) {
+	s.live = s.owner.CreateLive(t, s.mode, rig.Object{
+		"playback_policies": []string{}, "advanced_playback_policies": []rig.Object{
+			{"policy": "public"}, {"policy": "signed"}, {"policy": "drm", "drm_configuration_id": s.d.configuration},
+		},
+		"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en", "language_channel": "cc1"}},
+	})
+	for i := range 3 {
+		of := fmt.Sprintf("playback_ids.%d.", i)
+		s.id[s.live.Text(of+"policy")] = s.live.Text(of + "id")
 	}
-	about := rig.Object{"playback_policies": []string{}, "advanced_playback_policies": []rig.Object{policy}}
-	if s.captions {
-		about["embedded_subtitles"] = []rig.Object{{"name": "Captions", "language_code": "en", "language_channel": "cc1"}}
+	encoder := s.owner.Publish(t, s.live.Text("stream_key"), clip)
+	s.keepsRules(t)
+	for policy := range s.id {
+		s.sameBytes(t, policy)
 	}
-	l := owner.CreateLive(t, s.mode, about)
-	id := l.Text("playback_ids.0.id")
-	token, thumbnail := "", "?latest=true"
-	if s.policy != "public" {
-		token = "?token=" + d.keys.token(t, id)
-		thumbnail = "?token=" + d.keys.token(t, id, "--type", "thumbnail", "--param", "latest=true")
+	s.sameImages(t)
+	s.sameKeys(t)
+	s.sameHealth(t)
+	encoder.Stop()
+	s.owner.Complete(t, s.live.Text("id"))
+}
+
+// path is that of a policy's multivariant playlist, with a token if need be.
+func (s fleetStream) path(t *testing.T, policy string) string {
+	t.Helper()
+	path := "/" + s.id[policy] + ".m3u8"
+	if policy != "public" {
+		path += "?token=" + s.d.keys.token(t, s.id[policy])
 	}
-	encoder := owner.Publish(t, l.Text("stream_key"), s.clip)
+	return path
+}
+
+// keepsRules follows every policy at every node.
+func (s fleetStream) keepsRules(t *testing.T) {
+	t.Helper()
+	must := append([]string{"reload-grows", "tfdt", "immutable-bytes", "bandwidth", "webvtt"}, s.must...)
 	var all sync.WaitGroup
-	for i, node := range f.Nodes {
-		all.Go(func() {
-			node.AwaitPlayable(t, node.PlayURL(id)+token, patience)
-			o := hlscheck.Options{
-				URL: node.PlayURL(id) + token, Follow: 3 * time.Second, LowLatency: s.mode == "low", MaxSegments: 2,
-				Until: slices.DeleteFunc(slices.Clone(s.must), func(rule string) bool { return rule != "webvtt" }),
-			}
-			must := append([]string{"reload-grows", "tfdt", "immutable-bytes", "bandwidth"}, s.must...)
-			check(t, "node "+string(rune('1'+i)), o, must...)
-		})
+	for policy := range s.id {
+		path := s.path(t, policy)
+		for i, node := range s.f.Nodes {
+			all.Go(func() {
+				node.AwaitPlayable(t, node.HTTP+path, patience)
+				check(t, fmt.Sprintf("%s at node %d", policy, i+1), hlscheck.Options{
+					URL: node.HTTP + path, Follow: 3 * time.Second, LowLatency: s.mode == "low", MaxSegments: 2,
+					Until: []string{"webvtt"},
+				}, must...)
+			})
+		}
 	}
 	all.Wait()
-	s.sameBytes(t, f, owner, id+".m3u8"+token)
-	want := health(t, owner, l, "is live", func(h rig.Object) bool { return h.Text("status") == "live" })
-	for _, node := range f.Nodes {
-		got := health(t, node, l, "is live at another node", func(h rig.Object) bool { return h.Text("status") == "live" })
-		for _, field := range []string{"status", "encoder.protocol", "encoder.remote_address", "encoder.connected_at"} {
-			if got.Text(field) != want.Text(field) {
-				t.Errorf("one node says %s is %q, the encoder's says %q", field, got.Text(field), want.Text(field))
-			}
-		}
-		picture(t, node.HTTP+"/"+id+"/thumbnail.jpg"+thumbnail, "jpeg", 0, 0)
-	}
-	encoder.Stop()
-	owner.Complete(t, l.Text("id"))
 }
 
 // sameBytes asks all nodes for all that the playlists of one of them list.
-func (s fleetStream) sameBytes(t *testing.T, f *rig.Fleet, owner *rig.Server, path string) {
+func (s fleetStream) sameBytes(t *testing.T, policy string) {
 	t.Helper()
-	lists := mediaPlaylists(t, owner.HTTP+"/"+path)
-	pictures, compared := 0, 0
-	for _, m := range lists {
-		if !m.audio {
-			pictures++
+	master := s.owner.HTTP + s.path(t, policy)
+	text := string(get(t, master))
+	for what, n := range map[string]int{"#EXT-X-STREAM-INF:": 2, "TYPE=AUDIO": 1, "TYPE=SUBTITLES": 1} {
+		if strings.Count(text, what) != n {
+			t.Errorf("%s: not %d times %s:\n%s", policy, n, what, text)
 		}
+	}
+	lists, compared := 0, 0
+	for _, ref := range references(text) {
+		if !strings.Contains(ref, ".m3u8") {
+			continue
+		}
+		m := mediaPlaylist{url: join(t, master, ref)}
+		m.read(t)
+		lists++
 		urls := partURLs(t, m)
 		for _, e := range m.entries[max(0, len(m.entries)-4):] {
 			urls = append(urls, e.url)
 		}
 		for _, url := range urls {
 			want := get(t, url)
-			for _, node := range f.Nodes {
-				code, _, got := node.Get(t, strings.Replace(url, owner.HTTP, node.HTTP, 1))
+			for _, node := range s.f.Nodes {
+				code, _, got := node.Get(t, strings.Replace(url, s.owner.HTTP, node.HTTP, 1))
 				if code != http.StatusOK || !bytes.Equal(got, want) || len(want) == 0 {
 					t.Errorf("%s: another node has %d, %d bytes of %d", url, code, len(got), len(want))
 				}
@@ -122,7 +132,79 @@ func (s fleetStream) sameBytes(t *testing.T, f *rig.Fleet, owner *rig.Server, pa
 			}
 		}
 	}
-	if pictures != s.pictures || compared < 6*len(lists) {
-		t.Errorf("%d sizes of the picture, want %d; %d responses were compared", pictures, s.pictures, compared)
+	if compared < 6*lists {
+		t.Errorf("%s: %d responses were compared", policy, compared)
+	}
+}
+
+// sameImages asks all nodes for images of fixed times, which each of them makes for itself: they are equal. The newest
+// picture is another one in each moment: of that, the size is equal.
+func (s fleetStream) sameImages(t *testing.T) {
+	t.Helper()
+	const board = "?asset_start_time=0&asset_end_time=2"
+	for _, image := range []string{
+		"thumbnail.jpg?time=1", "thumbnail.png?time=1.5&width=160", "animated.gif?start=0&end=1&width=160&fps=5",
+		"storyboard.jpg" + board, "storyboard.vtt" + board,
+	} {
+		at := func(node *rig.Server) []byte {
+			body := get(t, node.HTTP+"/"+s.id["public"]+"/"+image)
+			return bytes.ReplaceAll(body, []byte(node.HTTP), nil) // a storyboard's text leads to its pictures
+		}
+		want := at(s.owner)
+		for i, node := range s.f.Nodes {
+			if got := at(node); !bytes.Equal(got, want) || len(want) == 0 {
+				t.Errorf("%s: node %d has %d other bytes, the encoder's %d", image, i+1, len(got), len(want))
+			}
+		}
+	}
+	for policy, id := range s.id {
+		query := "?latest=true"
+		if policy != "public" {
+			query = "?token=" + s.d.keys.token(t, id, "--type", "thumbnail", "--param", "latest=true")
+		}
+		for _, node := range s.f.Nodes {
+			picture(t, node.HTTP+"/"+id+"/thumbnail.jpg"+query, "jpeg", 640, 360)
+		}
+	}
+}
+
+// sameKeys asks all nodes for a licence.
+func (s fleetStream) sameKeys(t *testing.T) {
+	t.Helper()
+	at := *s.d
+	at.s = s.owner
+	want := at.licence(t, s.id["drm"])
+	for i, node := range s.f.Nodes {
+		at.s = node
+		if got := at.licence(t, s.id["drm"]); !maps.Equal(got, want) {
+			t.Errorf("node %d gives other keys than the encoder's", i+1)
+		}
+	}
+}
+
+func (s fleetStream) sameHealth(t *testing.T) {
+	t.Helper()
+	is := func(h rig.Object) bool { return h.Text("status") == "live" }
+	want := health(t, s.owner, s.live, "is live", is)
+	for i, node := range s.f.Nodes {
+		got := health(t, node, s.live, "is live at another node", is)
+		for _, field := range []string{"status", "encoder.protocol", "encoder.remote_address", "encoder.connected_at"} {
+			if got.Text(field) != want.Text(field) {
+				t.Errorf("node %d says %s is %q, the encoder's says %q", i+1, field, got.Text(field), want.Text(field))
+			}
+		}
+		figures := func() bool {
+			address := node.HTTP + "/dashboard/live/" + s.live.Text("id")
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return bytes.Contains(body(t, s.staff, req), []byte("<dt>Bitrate</dt>"))
+		}
+		for end := time.Now().Add(patience); !figures(); rig.Pause(100 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("the dashboard of node %d never shows figures", i+1)
+			}
+		}
 	}
 }

@@ -223,6 +223,38 @@ func TestFollowedOwnerDies(t *testing.T) {
 	}
 }
 
+// TestFollowedEnd: when a broadcast has ended, nodes that have never followed it give the last playlists and what they
+// list as the owner does, for as long as that serves them.
+func TestFollowedEnd(t *testing.T) {
+	rig.Parallel(t)
+	a, b := speaking(t)
+	l := a.CreateLive(t, "low", nil)
+	path := "/" + l.Text("playback_ids.0.id") + ".m3u8"
+	encoder := a.Publish(t, l.Text("stream_key"), small())
+	a.AwaitPlayable(t, a.HTTP+path, patience)
+	_, master := fetched(t, a, path, "identity")
+	encoder.Stop()
+	a.AwaitLive(t, l.Text("id"), "without encoder", patience, away)
+	a.Complete(t, l.Text("id"))
+	count := 0
+	for _, uri := range listedURIs(string(master)) {
+		text := equalAt(t, b, a, "/"+uri, "identity")
+		if !strings.Contains(text, "#EXT-X-ENDLIST") {
+			t.Errorf("%s of a broadcast that has ended:\n%s", uri, text)
+		}
+		for _, media := range listedURIs(text) {
+			equalAt(t, b, a, "/"+uri[:strings.LastIndexByte(uri, '/')+1]+media, "identity")
+			count++
+		}
+	}
+	if count < 6 {
+		t.Errorf("%d segments and parts are listed", count)
+	}
+	if _, text := fetched(t, a, path, "identity"); equalAt(t, b, a, path, "identity") != string(text) {
+		t.Errorf("the playlist of playlists, at the owner: %s", text)
+	}
+}
+
 // nextNumber is the media sequence number behind the last one in a playlist.
 func nextNumber(t *testing.T, text string) string {
 	t.Helper()

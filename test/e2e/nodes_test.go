@@ -38,14 +38,13 @@ func TestNodes(t *testing.T) {
 	seen(t, "it has ended", "first alive 0 second gone 0")
 }
 
-// listings gives what waits until all three lists show the same: names, states and live streams.
-func listings(t *testing.T, s *stage) func(t *testing.T, when, want string) {
+// signedIn is somebody who is signed in to the dashboard, at all nodes with the database of s.
+func signedIn(t *testing.T, s *rig.Server) *http.Client {
 	t.Helper()
-	token := credentials.FindStringSubmatch(s.Command(t, "token", "create", "--installation"))
 	link := regexp.MustCompile(`/dashboard/link/\w+`).FindString(s.Command(t, "dashboard", "link"))
 	jar, err := cookiejar.New(nil)
-	if err != nil || token == nil || link == "" {
-		t.Fatalf("token, link: %v, %q, %v", token != nil, link, err)
+	if err != nil || link == "" {
+		t.Fatalf("link: %q, %v", link, err)
 	}
 	browser := &http.Client{Jar: jar}
 	password := url.Values{"password": {"correct horse battery"}}
@@ -54,6 +53,17 @@ func listings(t *testing.T, s *stage) func(t *testing.T, when, want string) {
 		t.Fatal(err)
 	}
 	_ = res.Body.Close()
+	return browser
+}
+
+// listings gives what waits until all three lists show the same: names, states and live streams.
+func listings(t *testing.T, s *stage) func(t *testing.T, when, want string) {
+	t.Helper()
+	token := credentials.FindStringSubmatch(s.Command(t, "token", "create", "--installation"))
+	if token == nil {
+		t.Fatal("no token was made")
+	}
+	browser := signedIn(t, s.Server)
 	lists := map[string]func() string{
 		"command": func() string {
 			var said []string

@@ -31,19 +31,20 @@ import (
 type Actions struct {
 	// Serve runs the service until ctx ends, drains, and returns nil.
 	Serve func(ctx context.Context, cfg config.Config) error
-	// Access opens the tokens of the configured database; close lets go of it.
+	// Access opens the tokens of the configured database; closeDB closes it.
 	Access func(ctx context.Context, cfg config.Config) (tokens Tokens, closeDB func() error, err error)
-	// Events opens the events of the configured database; close lets go of it.
+	// Events opens the events of the configured database; closeDB closes it.
 	Events func(ctx context.Context, cfg config.Config) (events Events, closeDB func() error, err error)
-	// Webhooks opens the webhooks of an environment of the configured database, the default one for an empty ID; close lets go of it.
+	// Webhooks opens the webhooks of an environment of the configured database, the default one for an empty ID; closeDB
+	// closes it.
 	Webhooks func(ctx context.Context, cfg config.Config, e id.Environment) (hooks webhook.API, env id.Environment, closeDB func() error, err error)
 	// SigningKeys opens the signing keys of an environment likewise.
 	SigningKeys func(ctx context.Context, cfg config.Config, e id.Environment) (keys SigningKeys, closeDB func() error, err error)
 	// SpeechEngines are what would recognise speech, the one of this machine first; nothing runs yet.
 	SpeechEngines func(cfg config.Config) ([]speech.Engine, error)
-	// Audit opens the audit log of the configured database; close lets go of it.
+	// Audit opens the audit log of the configured database; closeDB closes it.
 	Audit func(ctx context.Context, cfg config.Config) (log audit.Log, closeDB func() error, err error)
-	// Nodes opens the nodes on the configured database; close lets go of it.
+	// Nodes opens the nodes on the configured database; closeDB closes it.
 	Nodes func(ctx context.Context, cfg config.Config) (nodes Nodes, closeDB func() error, err error)
 	// DRM opens the DRM configurations of an environment likewise.
 	DRM func(ctx context.Context, cfg config.Config, e id.Environment) (configurations DRMConfigurations, closeDB func() error, err error)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -39,10 +40,10 @@ func listNodes(ctx context.Context, c config.Command, cfg config.Config, stdout 
 		return nil
 	}
 	tab := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "NAME\tSTATE\tVERSION\tROLES\tADVERTISE URL\tSTREAMS\tVIEWERS\tLOAD\tLAST SEEN")
+	fmt.Fprintln(tab, "NAME\tSTATE\tVERSION\tSCHEMA\tROLES\tADVERTISE URL\tSTREAMS\tVIEWERS\tLOAD\tLAST SEEN")
 	for _, n := range all {
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%.2f\t%s\n", n.Name, n.State, textOrNone(n.Version),
-			textOrNone(strings.Join(n.Roles, ",")), textOrNone(n.AdvertiseURL),
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%.2f\t%s\n", n.Name, n.State, textOrNone(n.Version),
+			schemaOf(n), textOrNone(strings.Join(n.Roles, ",")), textOrNone(n.AdvertiseURL),
 			n.Load.Streams, n.Load.Viewers, n.Load.CPU,
 			timeOrNone(n.SeenAt))
 	}
@@ -52,11 +53,25 @@ func listNodes(ctx context.Context, c config.Command, cfg config.Config, stdout 
 	return nil
 }
 
+// schemaOf is the schema that a node's program knows, with what is to be said of it.
+func schemaOf(n node.Node) string {
+	var number string
+	if n.Schema > 0 {
+		number = strconv.FormatInt(n.Schema, 10)
+	}
+	if n.Outdated && n.State == node.Alive {
+		return textOrNone(number) + " (outdated)"
+	}
+	return textOrNone(number)
+}
+
 // nodeLine is a node as JSON, with the names that it has in the API.
 type nodeLine struct {
 	Name         string   `json:"name"`
 	Status       string   `json:"status"`
 	Version      string   `json:"version,omitempty"`
+	Schema       int64    `json:"schema,omitempty"`
+	Outdated     bool     `json:"outdated,omitempty"`
 	Roles        []string `json:"roles"`
 	AdvertiseURL string   `json:"advertise_url,omitempty"`
 	Streams      int      `json:"live_streams"`
@@ -68,7 +83,8 @@ type nodeLine struct {
 
 func nodeJSON(n node.Node) nodeLine {
 	l := nodeLine{
-		Name: string(n.Name), Status: string(n.State), Version: n.Version, Roles: append([]string{}, n.Roles...),
+		Name: string(n.Name), Status: string(n.State), Version: n.Version, Schema: n.Schema,
+		Outdated: n.Outdated && n.State == node.Alive, Roles: append([]string{}, n.Roles...),
 		AdvertiseURL: n.AdvertiseURL, Streams: n.Load.Streams, Viewers: n.Load.Viewers, CPULoad: n.Load.CPU,
 	}
 	if !n.StartedAt.IsZero() {

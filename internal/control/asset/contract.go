@@ -140,6 +140,7 @@ type Change struct {
 	Forget  bool            // remove every entry: the finished timeline has an index
 	Entries []TimelineEntry // appended; one that is stored already with the same sequence is skipped
 	Deleted time.Time       // of a deletion: when
+	By      Writer          // who has to lead the broadcast that is recorded; otherwise it is fault.Conflict
 	Events  []event.Event
 	Jobs    []job.Insert
 }
@@ -158,9 +159,9 @@ type Store interface {
 	Some(ctx context.Context, env id.Environment, of []id.Asset) ([]Asset, error)
 	Save(ctx context.Context, c Change) error
 	Delete(ctx context.Context, c Change) error // row, tracks, playback IDs, entries
-	// Append adds entries and touches nothing else; one that is stored already with the same sequence is skipped. fault.Conflict when the
-	// asset is not live any more.
-	Append(ctx context.Context, a id.Asset, entries []TimelineEntry) error
+	// Append adds entries and touches nothing else; one that is stored already with the same sequence is skipped.
+	// fault.Conflict when the asset is not live any more, or its broadcast is led by somebody else than by.
+	Append(ctx context.Context, a id.Asset, by Writer, entries []TimelineEntry) error
 	// Timeline reads the entries from sequence from on, in order.
 	Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error)
 	// Users lists the assets of every environment that own or use m.
@@ -235,8 +236,19 @@ type NewUpload struct {
 	Media       id.Media         // the file is stored there as its source
 }
 
+// Writer is a process that leads a broadcast, as the live stream's row names it. What it writes counts only while the
+// row names it and the asset. The zero value is who writes what is no broadcast's.
+type Writer struct {
+	LiveStream id.LiveStream
+	Epoch      id.Epoch
+	Generation int64
+	Node       id.Node
+	Run        string
+}
+
 // Growth is what a broadcast or a rewrite adds to its asset; nil and zero mean unchanged.
 type Growth struct {
+	By         Writer // of a broadcast
 	Entries    []TimelineEntry
 	Facts      *Facts
 	Tracks     []Track     // by Rendition: created on first sight, updated after; IDs are kept
@@ -256,16 +268,18 @@ type Work interface {
 	Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error)
 	// Uploaded is the change that makes the asset of an uploaded file. Events created, track.created; job JobIngest, and JobExpire of a test.
 	Uploaded(u NewUpload, now time.Time) (Change, error)
-	// Grow appends. It changes a preparing or live asset only (fault.Conflict otherwise).
+	// Grow appends. It changes a preparing or live asset only, and one of a broadcast that g.By leads (fault.Conflict
+	// otherwise).
 	Grow(ctx context.Context, a id.Asset, g Growth, now time.Time) error
-	// Append adds entries to a live asset's timeline (fault.Conflict when it is not live any more) at a fraction of Grow's cost: what the
+	// Append adds entries to a live asset's timeline, on the conditions of Grow and at a fraction of its cost: what the
 	// asset shows stays as the last Grow said.
-	Append(ctx context.Context, a id.Asset, entries []TimelineEntry) error
-	// Ready makes a preparing asset ready (a live one: playable, it goes on growing). Event ready. Idempotent.
+	Append(ctx context.Context, a id.Asset, by Writer, entries []TimelineEntry) error
+	// Ready makes a preparing asset ready (a live one: playable, it goes on growing), on the conditions of Grow. Event
+	// ready. Idempotent.
 	Ready(ctx context.Context, a id.Asset, g Growth, now time.Time) error
 	// EndLive says that the broadcast is over: is_live false, job JobFinish, JobExpire of a test; with nothing recorded the asset is
-	// errored. Idempotent.
-	EndLive(ctx context.Context, a id.Asset, recordings []Recording, now time.Time) error
+	// errored. Idempotent. fault.Conflict when somebody else than by leads the broadcast.
+	EndLive(ctx context.Context, a id.Asset, by Writer, recordings []Recording, now time.Time) error
 	// Finish completes an asset whose timeline is whole: index key, facts, uses, progress completed; ready (event ready if it was preparing)
 	// and, for a live one, event live_stream_completed; of text tracks that are new, events track.created and track.ready. Its entries are dropped from the store.
 	Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error

@@ -538,8 +538,8 @@ func TestRecording(t *testing.T) {
 		t.Errorf("timeline %v", stored)
 	}
 	w.wantKind(w.Finish(w.ctx(), a.ID, finished(), w.now()), fault.Conflict)
-	w.must(w.EndLive(w.ctx(), a.ID, nil, w.now()))
-	w.must(w.EndLive(w.ctx(), a.ID, recordings, w.now()))
+	w.must(w.EndLive(w.ctx(), a.ID, asset.Writer{}, nil, w.now()))
+	w.must(w.EndLive(w.ctx(), a.ID, asset.Writer{}, recordings, w.now()))
 	w.happened("job asset.finish")
 	if got = w.find(a.ID); got.IsLive || len(got.Recordings) != 1 || got.Status != asset.Ready {
 		t.Errorf("ended %+v", got)
@@ -568,16 +568,16 @@ func TestRecordingEndsEarly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.record("nothing")
-	w.must(w.EndLive(w.ctx(), "nothing", nil, w.now()))
+	w.must(w.EndLive(w.ctx(), "nothing", asset.Writer{}, nil, w.now()))
 	w.happened("created", "errored")
 	if got := w.find("nothing"); got.Status != asset.Errored || got.IsLive || got.Errors == nil || got.Progress != (asset.Progress{State: "errored", Percent: -1}) {
 		t.Errorf("ended %+v", got)
 	}
-	w.must(w.EndLive(w.ctx(), "nothing", nil, w.now()))
+	w.must(w.EndLive(w.ctx(), "nothing", asset.Writer{}, nil, w.now()))
 	w.wantKind(w.Finish(w.ctx(), "nothing", finished(), w.now()), fault.Conflict)
 	w.record("little")
 	w.must(w.Grow(w.ctx(), "little", asset.Growth{Entries: entries(0, 1)}, w.now()))
-	w.must(w.EndLive(w.ctx(), "little", nil, w.now()))
+	w.must(w.EndLive(w.ctx(), "little", asset.Writer{}, nil, w.now()))
 	w.happened("created", "job asset.finish")
 	w.wantKind(w.Ready(w.ctx(), "little", asset.Growth{}, w.now()), fault.Conflict)
 	w.must(w.Finish(w.ctx(), "little", finished(), w.now()))

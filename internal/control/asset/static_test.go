@@ -310,7 +310,7 @@ func TestRecordingFiles(t *testing.T) {
 			w.must(err)
 			w.happened(tt.begun...)
 			w.must(w.Ready(w.ctx(), a.ID, asset.Growth{Entries: entries(0, 1)}, w.now()))
-			w.must(w.EndLive(w.ctx(), a.ID, nil, w.now()))
+			w.must(w.EndLive(w.ctx(), a.ID, asset.Writer{}, nil, w.now()))
 			w.forget()
 			w.must(w.Finish(w.ctx(), a.ID, measured(640, 360, true), w.now()))
 			w.happened(tt.over...)

@@ -73,12 +73,12 @@ func (s *Service) Grow(ctx context.Context, a id.Asset, g Growth, now time.Time)
 }
 
 // Append adds entries alone; see Work.
-func (s *Service) Append(ctx context.Context, a id.Asset, entries []TimelineEntry) error {
-	return s.store.Append(ctx, a, entries)
+func (s *Service) Append(ctx context.Context, a id.Asset, by Writer, entries []TimelineEntry) error {
+	return s.store.Append(ctx, a, by, entries)
 }
 
 func (c *Change) grow(g Growth) {
-	c.Entries = g.Entries
+	c.By, c.Entries = g.By, g.Entries
 	if n := len(g.Entries); n > 0 {
 		c.Asset.Entries = max(c.Asset.Entries, g.Entries[n-1].Sequence+1)
 	}
@@ -133,8 +133,9 @@ func (c *Change) ready() {
 }
 
 // EndLive says that the broadcast is over; see Work.
-func (s *Service) EndLive(ctx context.Context, a id.Asset, recordings []Recording, now time.Time) error {
+func (s *Service) EndLive(ctx context.Context, a id.Asset, by Writer, recordings []Recording, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
+		c.By = by
 		if !c.Asset.IsLive {
 			return errSame
 		}

@@ -212,8 +212,8 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, w Writer, why E
 		if err := c.Stream.step(BroadcastEnded); err != nil {
 			return stop{err}
 		}
-		c.Stream.StartedAt, c.Stream.DisconnectedAt, c.Stream.Owner = time.Time{}, time.Time{}, Owner{}
-		c.Stream.ActiveAt, c.Stream.Silent = time.Time{}, false
+		c.Stream.StartedAt, c.Stream.DisconnectedAt, c.Stream.ActiveAt = time.Time{}, time.Time{}, time.Time{}
+		c.Stream.Silent = false
 		if c.Stream.State == Idle {
 			types = append(types, EventIdle)
 		}

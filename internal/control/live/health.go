@@ -25,6 +25,8 @@ type Health struct {
 	Encoder *Encoder  // the connected one, or the last one; nil: there was none since this node started
 	Samples []Sample  // of the connected one, oldest first; at most MaxSamples
 	Trouble []Trouble // what is wrong now
+	// Unanswered, of HealthElsewhere: that node was asked, and does not respond.
+	Unanswered bool
 }
 
 // MaxSamples is how many samples are kept: ten minutes.

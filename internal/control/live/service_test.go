@@ -211,7 +211,8 @@ func TestLifecycle(t *testing.T) {
 	if !same(got, w.find(s.ID)) {
 		t.Errorf("end gives %+v, the store has %+v", got, w.find(s.ID))
 	}
-	if got.State != live.Idle || got.ActiveAsset != "" || !slices.Equal(got.RecentAssets, []id.Asset{"asset1"}) || got.Owner != (live.Owner{}) ||
+	if got.State != live.Idle || got.ActiveAsset != "" || !slices.Equal(got.RecentAssets, []id.Asset{"asset1"}) ||
+		got.Owner != last.Owner || // who serves its end still
 		!got.StartedAt.IsZero() || !got.DisconnectedAt.IsZero() {
 		t.Errorf("ended %+v", got)
 	}

@@ -74,15 +74,16 @@ type Stream struct {
 	CreatedAt     time.Time       `json:"created_at"`
 	UpdatedAt     time.Time       `json:"updated_at"`
 
+	Owner `json:"-"` // who leads the broadcast; outside one, who led the last, and may serve its end still
+
 	// The broadcast's clockwork; zero outside a broadcast.
-	StartedAt      time.Time  `json:"-"` // first connect of the broadcast
-	DisconnectedAt time.Time  `json:"-"` // since when the encoder is away; zero while connected
-	Owner          `json:"-"` // who leads the broadcast
-	ActiveAt       time.Time  `json:"-"` // since when it can be played
-	Generation     int64      `json:"-"` // counts who has begun to write the broadcast: the first is 0
-	Reserved       int64      `json:"-"` // media sequence numbers below this one may have been published
-	Silent         bool       `json:"-"` // the owner has had no media from the connected encoder for a while: another may take its place
-	EndWanted      EndReason  `json:"-"` // set by the API while a broadcast runs; the owner ends it and clears this
+	StartedAt      time.Time `json:"-"` // first connect of the broadcast
+	DisconnectedAt time.Time `json:"-"` // since when the encoder is away; zero while connected
+	ActiveAt       time.Time `json:"-"` // since when it can be played
+	Generation     int64     `json:"-"` // counts who has begun to write the broadcast: the first is 0
+	Reserved       int64     `json:"-"` // media sequence numbers below this one may have been published
+	Silent         bool      `json:"-"` // the owner has had no media from the connected encoder for a while: another may take its place
+	EndWanted      EndReason `json:"-"` // set by the API while a broadcast runs; the owner ends it and clears this
 
 	DeletedAt time.Time `json:"-"` // deleted while a broadcast ran: gone for the API, kept until the broadcast has ended
 	Revision  int64     `json:"-"` // counts writes; the store compares-and-sets on it

@@ -30,6 +30,8 @@ type Node struct {
 	// Name, State and SeenAt alone are known.
 	Run          string
 	Version      string
+	Schema       int64 // of the database, that its program knows: number of its newest migration; 0: it does not say
+	Outdated     bool  // the database has a newer one: another version has migrated it
 	Roles        []string
 	AdvertiseURL string // how other nodes reach it; empty: they can't
 	Load         Load
@@ -55,7 +57,8 @@ type Owner struct {
 
 // Directory is implemented by storage/db.
 type Directory interface {
-	// Owner is who owns a live stream's broadcast, lives and can be reached by other nodes. fault.NotFound: nobody.
+	// Owner is who owns a live stream's broadcast, or did so until it ended a moment ago, lives and can be reached by
+	// other nodes. fault.NotFound: nobody.
 	Owner(ctx context.Context, s id.LiveStream) (Owner, error)
 }
 
@@ -73,4 +76,6 @@ type Store interface {
 	Leave(ctx context.Context, name id.Node, run string, kept time.Duration) error
 	// Nodes lists all rows by name.
 	Nodes(ctx context.Context) ([]Node, error)
+	// Schema is the number of the newest migration that the database has, whoever has made it.
+	Schema(ctx context.Context) (int64, error)
 }

@@ -26,6 +26,7 @@ type Options struct {
 	Name         id.Node
 	Run          string // a fresh ID
 	Version      string
+	Schema       int64 // of the database, that this program knows
 	Roles        []string
 	AdvertiseURL func() string // where other nodes reach this one now; empty: nowhere; it may not block
 	Load         func() Load   // how busy this node is now; it may not block
@@ -48,7 +49,7 @@ func New(o Options) *Service {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Service{o: o, self: Node{
-		Name: o.Name, Run: o.Run, Version: o.Version, Roles: o.Roles,
+		Name: o.Name, Run: o.Run, Version: o.Version, Schema: o.Schema, Roles: o.Roles,
 	}}
 }
 
@@ -115,7 +116,7 @@ func (s *Service) tell(ctx context.Context, err error) {
 	}
 }
 
-// register takes the row over, whoever had it: a process that was killed and starts again waits for nobody.
+// register takes the row over from any earlier process: a process that was killed and starts again waits for nobody.
 func (s *Service) register(ctx context.Context) error {
 	s.look()
 	at, earlier, err := s.o.Store.Register(ctx, s.self, s.o.Valid)

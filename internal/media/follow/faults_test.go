@@ -2,11 +2,8 @@ package follow_test
 
 import (
 	"context"
-	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,15 +17,6 @@ import (
 	"millrace/internal/media/playback"
 	"millrace/internal/media/timeline"
 )
-
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-func reset(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
-
-func hang(_ http.ResponseWriter, r *http.Request) bool {
-	<-r.Context().Done()
-	return true
-}
 
 // TestOwnerDies: viewers who wait for a part are told within seconds that the owner is gone, and who asks then as well;
 // another node that has the broadcast is followed.
@@ -69,11 +57,9 @@ func TestOwnerDies(t *testing.T) {
 				all.mu.Unlock()
 				all.move("b")
 				time.Sleep(2 * time.Second)
-				text, err := view(t, f, playback.Watch{}).Playlist(
-					t.Context(), timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false,
-				)
-				if err != nil || !strings.Contains(string(text.Data), "v/1-4.m4s") {
-					t.Errorf("of the next generation: %v\n%s", err, text.Data)
+				text, err := listed(t.Context(), view(t, f, playback.Watch{}))
+				if err != nil || !strings.Contains(text, "v/1-4.m4s") {
+					t.Errorf("of the next generation: %v\n%s", err, text)
 				}
 			})
 		})
@@ -90,13 +76,11 @@ func TestNextGeneration(t *testing.T) {
 		f, n, _ := pair(t, s, 64<<20)
 		list := func() string {
 			t.Helper()
-			text, err := view(t, f, playback.Watch{}).Playlist(
-				t.Context(), timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false,
-			)
+			text, err := listed(t.Context(), view(t, f, playback.Watch{}))
 			if err != nil {
 				return err.Error()
 			}
-			return string(text.Data)
+			return text
 		}
 		list()
 		next := newStudio(true, 1)
@@ -133,38 +117,9 @@ func TestNextGeneration(t *testing.T) {
 	})
 }
 
-// breaker is what is wrong with a node; see node.
-type breaker func(http.ResponseWriter, *http.Request) bool
-
-// lie replaces a response for a path by another one.
-func lie(what wire.What, change func(*httptest.ResponseRecorder)) func(n *node) breaker {
-	return func(n *node) breaker {
-		return func(w http.ResponseWriter, r *http.Request) bool {
-			if !strings.HasPrefix(r.URL.Path, wire.Prefix+string(what)) {
-				return false
-			}
-			rec := httptest.NewRecorder()
-			n.handler.ServeHTTP(rec, r)
-			change(rec)
-			maps.Copy(w.Header(), rec.Header())
-			w.WriteHeader(rec.Code)
-			_, _ = w.Write(rec.Body.Bytes())
-			return true
-		}
-	}
-}
-
 // TestLies: what another node sends that can't be true is refused, and is kept from viewers.
 func TestLies(t *testing.T) {
 	t.Parallel()
-	replaced := func(text string) func(*httptest.ResponseRecorder) {
-		return func(r *httptest.ResponseRecorder) {
-			r.Body.Reset()
-			r.Body.WriteString(text)
-			r.Header().Del("Content-Length")
-			r.Header().Set("Content-Length", itoa(len(text)))
-		}
-	}
 	header := func(name, value string) func(*httptest.ResponseRecorder) {
 		return func(r *httptest.ResponseRecorder) { r.Header().Set(name, value) }
 	}
@@ -182,7 +137,7 @@ func TestLies(t *testing.T) {
 		return err
 	}
 	playlist := func(ctx context.Context, v playback.Live) error {
-		_, err := v.Playlist(ctx, timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false)
+		_, err := listed(ctx, v)
 		return err
 	}
 	for name, tt := range map[string]struct {
@@ -250,11 +205,7 @@ func TestChangesOfThePast(t *testing.T) {
 		s := newStudio(true, 0)
 		s.publish(16)
 		f, n, _ := pair(t, s, 64<<20)
-		n.is(lie(wire.Changes, func(r *httptest.ResponseRecorder) {
-			r.Body.Reset()
-			r.Body.WriteString(`{"Revision":1}`)
-			r.Header().Set("Content-Length", "14")
-		})(n))
+		n.is(lie(wire.Changes, replaced(`{"Revision":1}`))(n))
 		view(t, f, playback.Watch{})
 		time.Sleep(5 * time.Second)
 		if times, _ := n.count(wire.Changes, ""); times != 1 || f.Following() != 0 {
@@ -269,11 +220,7 @@ func TestLiesOfAbout(t *testing.T) {
 	for _, text := range []string{"{", "{}", `{"Media":"m"}`, `[]`, strings.Repeat("x", wire.MaxShort+1)} {
 		s := newStudio(true, 0)
 		f, n, _ := pair(t, s, 1<<20)
-		n.is(lie(wire.About, func(r *httptest.ResponseRecorder) {
-			r.Body.Reset()
-			r.Body.WriteString(text)
-			r.Header().Set("Content-Length", itoa(len(text)))
-		})(n))
+		n.is(lie(wire.About, replaced(text))(n))
 		if _, err := f.Earlier(t.Context(), stream, media); !fault.Is(err, fault.Internal) {
 			t.Errorf("%.20s: %v", text, err)
 		}
@@ -310,9 +257,7 @@ func TestManyWait(t *testing.T) {
 				t.Errorf("the error is %v", err)
 			}
 		}
-		if _, err := s.View(playback.Watch{}).Playlist(
-			t.Context(), timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false,
-		); err != nil {
+		if _, err := listed(t.Context(), s.View(playback.Watch{})); err != nil {
 			t.Errorf("at the owner: %v", err)
 		}
 		time.Sleep(10 * time.Second)
@@ -321,5 +266,3 @@ func TestManyWait(t *testing.T) {
 		}
 	})
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -17,26 +17,6 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// count is how often an owner was asked for something, by what its URL begins with and has in it.
-func (n *node) count(what wire.What, within string) (times, urls int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for url, k := range n.asked {
-		if strings.HasPrefix(url, wire.Prefix+string(what)+"?") && strings.Contains(url, within) {
-			times, urls = times+k, urls+1
-		}
-	}
-	return times, urls
-}
-
-// newest is a part of the video that was published last.
-func newest(s *studio) hls.Resource {
-	if s.part == 0 {
-		return hls.Resource{Init: -1, MSN: int64(s.msn - 1), Part: 3, Ext: "m4s"}
-	}
-	return hls.Resource{Init: -1, MSN: int64(s.msn), Part: s.part - 1, Ext: "m4s"}
-}
-
 // TestCoalesced: the owner is asked once, however many viewers wait for a playlist or want a part; and not at all for
 // what is kept and true.
 func TestCoalesced(t *testing.T) {
@@ -66,8 +46,7 @@ func TestCoalesced(t *testing.T) {
 		}
 		synctest.Wait() // the change is known
 		for range viewers {
-			r := playback.Reload{MSN: -1, Part: -1}
-			if _, err := v.Playlist(t.Context(), timeline.MainVideo, r, false); err != nil {
+			if _, err := listed(t.Context(), v); err != nil {
 				t.Error(err)
 			}
 		}
@@ -103,11 +82,11 @@ func TestTrue(t *testing.T) {
 		v := view(t, f, playback.Watch{})
 		list := func(v playback.Live) string {
 			t.Helper()
-			text, err := v.Playlist(t.Context(), timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false)
+			text, err := listed(t.Context(), v)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return string(text.Data)
+			return text
 		}
 		list(v)
 		list(v)
@@ -205,9 +184,7 @@ func TestUnwatched(t *testing.T) {
 		f, n, _ := pair(t, s, 64<<20)
 		ask := func() {
 			t.Helper()
-			if _, err := view(t, f, playback.Watch{}).Playlist(
-				t.Context(), timeline.MainVideo, playback.Reload{MSN: -1, Part: -1}, false,
-			); err != nil {
+			if _, err := listed(t.Context(), view(t, f, playback.Watch{})); err != nil {
 				t.Fatal(err)
 			}
 		}

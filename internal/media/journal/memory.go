@@ -118,7 +118,7 @@ func removeLeft(dir string, now time.Time) {
 	}
 }
 
-// Close removes the folder, unless broadcasts have marks in it that are to go on, and lets go of it.
+// Close removes the folder, unless broadcasts have marks in it that are to go on, and releases it.
 func (m *Memory) Close() error {
 	if m.held == nil {
 		return nil

@@ -372,6 +372,9 @@ func (l *Live) work(rung ladder.Rung, rendition string, msn int64) (*justintime.
 			return l.opt.Edge.Derived().PartEnds(rendition, other)
 		},
 		Head: func(msn int64) []byte { return l.opt.Edge.Derived().Head(rendition, msn) },
+		Dependent: func(msn int64, part int) bool {
+			return l.opt.Edge.Derived().Dependent(rendition, msn, part)
+		},
 		AwaitStored: func(ctx context.Context, msn int64) error {
 			enough, cancel := context.WithTimeout(ctx, storedSoon)
 			defer cancel()

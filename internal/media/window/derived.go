@@ -236,6 +236,21 @@ func (r *Derived) Head(id string, msn int64) []byte {
 	return d.segs[i].hot.buf
 }
 
+// Dependent reports whether playlists list a part already, and not as one that begins with a key frame, as of a segment
+// that its encoder is late with. What is listed does not change: should an encoder begin there nevertheless, in place
+// of one that died, its first picture is no sync sample.
+func (r *Derived) Dependent(id string, msn int64, number int) bool {
+	e := r.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, i := r.find(id), int(msn-e.first)
+	if d == nil || i < 0 || i >= len(d.segs) || !d.segs[i].done || d.segs[i].hot == nil {
+		return false
+	}
+	parts := d.segs[i].hot.parts
+	return number < len(parts) && !parts[number].independent
+}
+
 // release notes that no encoder makes the rendition's late segment any more. Called with the lock.
 func (r *Derived) release(d *liveRendition) {
 	e := r.e

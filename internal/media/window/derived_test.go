@@ -209,6 +209,42 @@ func (r *rig) stays(t *testing.T, first, head []byte) {
 	}
 }
 
+// TestDependent: who begins in the middle of a segment is told whether players take its first part for one that begins
+// with a key frame: in what is listed already they don't, and where the listing knew of it, or is yet to come, they do.
+func TestDependent(t *testing.T) {
+	t.Parallel()
+	r := derivedRig(t, Options{})
+	r.segment(5, false)
+	r.segment(5, false)
+	r.Derived().Attach("s", 8)
+	expect := func(when string, msn int64, want ...bool) {
+		t.Helper()
+		for n, is := range want {
+			if got := r.Derived().Dependent("s", msn, n); got != is {
+				t.Errorf("%s, part %d.%d: %t", when, msn, n, got)
+			}
+		}
+	}
+	expect("late", 8, false, true, true, true, true, false)
+	r.appendPart(t, 8, 0)
+	r.appendPart(t, 8, 1)
+	expect("late, and begun", 8, false, true, true, true, true, false)
+	r.Derived().Detach("s")
+	expect("left", 8, false, true, true, true, true, false)
+	r.Derived().Attach("s", 9)
+	r.begin("v", false)
+	r.begin("a", false)
+	r.part("v")
+	r.appendPart(t, 9, 0)
+	expect("open", 9, false, false, false)
+	r.Derived().Detach("s")
+	r.part("v")
+	r.part("v")
+	r.finish(3, "v", "a")
+	expect("listed behind its head", 9, false, false, true, false)
+	expect("unknown", 99, false)
+}
+
 // TestPartsOfWhatIsOwed leaves a segment that was listed before it was begun: the part of it that was published stays,
 // whatever memory lets go.
 func TestPartsOfWhatIsOwed(t *testing.T) {

@@ -143,7 +143,7 @@ type segment struct {
 	gap         bool
 	done        bool
 	stored      bool
-	lost        bool // storage was away for too long: a gap as soon as memory lets go of it
+	lost        bool // storage was away for too long: a gap as soon as it is dropped from memory
 	// Of a derived one: it is not made live (any more). Somebody was told to make all of it, or its beginning is stored,
 	// or an earlier process has published it, or has given what others had made.
 	taken bool

@@ -137,7 +137,7 @@ func (e *Edge) row(i int) row {
 }
 
 // lose turns a row into a gap: storage has been away for longer than memory lasts. What players were offered a moment
-// ago stays until memory lets go of it as of any other segment; then the playlists have a gap there too.
+// ago stays until it is dropped from memory like any other segment; then the playlists have a gap there too.
 func (e *Edge) lose(r *row) {
 	seg := r.entries[len(r.entries)-1].Segment
 	for i := range seg.Chunks {

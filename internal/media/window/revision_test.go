@@ -11,8 +11,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// TestRevised: who waits for a change is told of it, of the end too, and is given the same revision when its time is
-// over.
+// TestRevised: who waits for a change is told about it, about the end too, and is given the same revision when its time
+// is over.
 func TestRevised(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -95,7 +95,7 @@ type Growing interface {
 	Sync(ctx context.Context) error
 	// Finish makes it the object at its key, as atomically as Put, and closes it.
 	Finish(ctx context.Context) error
-	// Close lets go of it. What was not kept may be lost.
+	// Close releases it. What was not kept may be lost.
 	Close() error
 }
 

@@ -44,6 +44,9 @@ func (d assetStore) Save(ctx context.Context, c asset.Change) error {
 	}
 	row.Revision++
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		if err := led(ctx, t, c.By, row.ID); err != nil {
+			return err
+		}
 		res, err := t.NewUpdate().Model(&row).WherePK().
 			Where("revision = ?", c.Asset.Revision).Where("status = ?", string(c.From)).Exec(ctx)
 		if err = t.touched(ctx, res, err, (*assetRow)(nil), row.ID, assetNoun); err != nil {
@@ -313,15 +316,19 @@ func readCursor(c string) (at int64, key string, err error) {
 	return 0, "", fault.New(fault.Invalid, "cursor must be a next_cursor of an earlier response")
 }
 
-func (d assetStore) Append(ctx context.Context, a id.Asset, entries []asset.TimelineEntry) error {
+func (d assetStore) Append(ctx context.Context, a id.Asset, by asset.Writer, entries []asset.TimelineEntry) error {
 	key := string(a)
 	if !possible(key) {
 		return noSuch(assetNoun)
 	}
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		text, of := appendEntry, []any(nil)
+		if (by != asset.Writer{}) {
+			text, of = appendLed+shared(t)+onceOnly, leading(by, key)
+		}
 		for _, e := range entries {
-			res, err := t.exec(ctx, appendEntry, e.Sequence, e.Data, key)
-			if err = t.appended(ctx, res, err, key, e.Sequence); err != nil {
+			res, err := t.exec(ctx, text, append([]any{e.Sequence, e.Data, key}, of...)...)
+			if err = t.appended(ctx, res, err, by, key, e.Sequence); err != nil {
 				return err
 			}
 		}
@@ -329,11 +336,34 @@ func (d assetStore) Append(ctx context.Context, a id.Asset, entries []asset.Time
 	})
 }
 
-// appended says why an entry was not inserted: it is there already, or the asset takes none.
-func (t tx) appended(ctx context.Context, res sql.Result, err error, key string, sequence int64) error {
+// led makes sure that a writer leads the broadcast that an asset records, until the transaction ends.
+func led(ctx context.Context, t tx, by asset.Writer, key string) error {
+	if (by == asset.Writer{}) {
+		return nil
+	}
+	var one int
+	err := t.NewRaw("SELECT 1 FROM live_streams AS s WHERE "+ledBy+shared(t), leading(by, key)...).
+		Scan(ctx, &one)
+	if errors.Is(err, sql.ErrNoRows) {
+		return moved(assetNoun)
+	}
+	if err != nil {
+		return fmt.Errorf("read who leads the broadcast: %w", err)
+	}
+	return nil
+}
+
+// appended says why an entry was not inserted: it is there already, the asset takes none, or somebody else leads its
+// broadcast.
+func (t tx) appended(
+	ctx context.Context, res sql.Result, err error, by asset.Writer, key string, sequence int64,
+) error {
 	if err == nil {
 		if n, nerr := res.RowsAffected(); nerr == nil && n == 1 {
 			return nil
+		}
+		if err = led(ctx, t, by, key); err != nil {
+			return err
 		}
 		var there bool
 		there, err = t.NewSelect().Model((*entryRow)(nil)).Where("asset_id = ?", key).Where("sequence = ?", sequence).Exists(ctx)

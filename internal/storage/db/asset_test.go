@@ -240,8 +240,10 @@ func TestAppend(t *testing.T) {
 			insertAssets(t, d, a, broken, over)
 			data := []byte{0, 1, 0xff, '?', '\'', '\\'}
 			entry := asset.TimelineEntry{Sequence: 0, Data: data}
-			must(t, store.Append(ctx, a.ID, []asset.TimelineEntry{entry}))
-			must(t, store.Append(ctx, a.ID, []asset.TimelineEntry{{Sequence: 0, Data: []byte("again")}, {Sequence: 1, Data: []byte("one")}}))
+			must(t, store.Append(ctx, a.ID, asset.Writer{}, []asset.TimelineEntry{entry}))
+			must(t, store.Append(ctx, a.ID, asset.Writer{}, []asset.TimelineEntry{
+				{Sequence: 0, Data: []byte("again")}, {Sequence: 1, Data: []byte("one")},
+			}))
 			got, err := store.Timeline(ctx, a.ID, 0)
 			must(t, err)
 			if len(got) != 2 || !bytes.Equal(got[0].Data, data) || string(got[1].Data) != "one" {
@@ -253,7 +255,7 @@ func TestAppend(t *testing.T) {
 				t.Errorf("the row has changed: %+v", row)
 			}
 			for id, want := range map[id.Asset]fault.Kind{broken.ID: fault.Conflict, over.ID: fault.Conflict, "a-x": fault.NotFound, "\x00": fault.NotFound} {
-				wantKind(t, store.Append(ctx, id, []asset.TimelineEntry{entry}), want)
+				wantKind(t, store.Append(ctx, id, asset.Writer{}, []asset.TimelineEntry{entry}), want)
 			}
 		})
 	}

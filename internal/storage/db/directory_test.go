@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 	"millrace/internal/storage/db/dbtest"
 )
 
-// TestDirectory: the owner of a live stream is the node that its row names, if it lives and others can reach that one.
+// TestDirectory: the owner of a live stream is the node that its row names, if it lives and others can reach that one,
+// and if there is a broadcast, or was a moment ago.
 func TestDirectory(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, url string) {
@@ -30,17 +32,22 @@ func TestDirectory(t *testing.T) {
 			asset id.Asset
 			want  string
 		}{
-			"owned":         {live.Owner{Node: "there", Run: "run"}, "asset", "http://10.0.0.5:9465"},
-			"ended":         {live.Owner{Node: "there", Run: "run"}, "", ""},
-			"restarted":     {live.Owner{Node: "there", Run: "earlier"}, "asset", ""},
-			"of no run":     {live.Owner{Node: "there"}, "asset", ""},
-			"dead":          {live.Owner{Node: "dead", Run: "run"}, "asset", ""},
-			"unreachable":   {live.Owner{Node: "alone", Run: "run"}, "asset", ""},
-			"without a row": {live.Owner{Node: "nowhere", Run: "run"}, "asset", ""},
-			"idle":          {live.Owner{}, "", ""},
+			"owned":          {live.Owner{Node: "there", Run: "run"}, "asset", "http://10.0.0.5:9465"},
+			"ended":          {live.Owner{Node: "there", Run: "run"}, "", ""},
+			"just ended":     {live.Owner{Node: "there", Run: "run"}, "", "http://10.0.0.5:9465"},
+			"just restarted": {live.Owner{Node: "there", Run: "earlier"}, "", ""},
+			"restarted":      {live.Owner{Node: "there", Run: "earlier"}, "asset", ""},
+			"of no run":      {live.Owner{Node: "there"}, "asset", ""},
+			"dead":           {live.Owner{Node: "dead", Run: "run"}, "asset", ""},
+			"unreachable":    {live.Owner{Node: "alone", Run: "run"}, "asset", ""},
+			"without a row":  {live.Owner{Node: "nowhere", Run: "run"}, "asset", ""},
+			"idle":           {live.Owner{}, "", ""},
 		} {
 			s := idleStream("env", name, at(0))
 			s.Owner, s.ActiveAsset = tt.owner, tt.asset
+			if strings.HasPrefix(name, "just ") {
+				s.UpdatedAt = time.Now()
+			}
 			insertStreams(t, d, s)
 			got, err := d.Directory().Owner(t.Context(), s.ID)
 			if tt.want == "" {

@@ -98,7 +98,8 @@ func BenchmarkSegmentsBesidePruning(b *testing.B) {
 		for b.Loop() {
 			<-tick.C
 			begin := time.Now()
-			if err := d.Assets().Append(b.Context(), "live", []asset.TimelineEntry{{Sequence: segment, Data: make([]byte, 200)}}); err != nil {
+			row := asset.TimelineEntry{Sequence: segment, Data: make([]byte, 200)}
+			if err := d.Assets().Append(b.Context(), "live", asset.Writer{}, []asset.TimelineEntry{row}); err != nil {
 				b.Fatal(err)
 			}
 			segment++

@@ -9,6 +9,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/uptrace/bun"
 
+	"millrace/internal/control/asset"
 	"millrace/internal/control/event"
 )
 
@@ -167,4 +168,15 @@ func (d *DB) AwaitWaiting(n int) (told func() int) {
 
 func (d *DB) sqlite() *sqliteEngine {
 	return d.engine.(audited).engine.(*sqliteEngine) //nolint:forcetypeassert // else the test is wrong
+}
+
+// Led gives what is set for a transaction in which a writer writes.
+func (d *DB) Led(ctx context.Context, by asset.Writer, key, setting string) (value string, err error) {
+	err = d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		if err := led(ctx, t, by, key); err != nil {
+			return err
+		}
+		return t.NewRaw("SELECT current_setting(?)", setting).Scan(ctx, &value)
+	})
+	return value, err
 }

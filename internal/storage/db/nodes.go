@@ -29,6 +29,8 @@ type nodeRow struct {
 	SeenAt       int64   `bun:"seen_at"`
 	Run          string  `bun:"run"`
 	Version      string  `bun:"version"`
+	Schema       int64   `bun:"schema_version"`
+	Outdated     bool    `bun:"outdated"`
 	Roles        string  `bun:"roles"`
 	AdvertiseURL string  `bun:"advertise_url"`
 	Streams      int     `bun:"streams"`
@@ -42,7 +44,8 @@ type nodeRow struct {
 
 func (r nodeRow) value() node.Node {
 	n := node.Node{
-		Name: id.Node(r.Name), Run: r.Run, Version: r.Version, AdvertiseURL: r.AdvertiseURL, State: node.Gone,
+		Name: id.Node(r.Name), Run: r.Run, Version: r.Version, Schema: r.Schema, Outdated: r.Outdated,
+		AdvertiseURL: r.AdvertiseURL, State: node.Gone,
 		Load:      node.Load{Streams: r.Streams, Viewers: r.Viewers, CPU: r.CPU},
 		StartedAt: moment(r.StartedAt), SeenAt: moment(r.RenewedAt), ValidUntil: moment(r.ValidUntil),
 	}
@@ -58,9 +61,21 @@ func (r nodeRow) value() node.Node {
 	return n
 }
 
+// newestSchema is the number of the newest migration that the database has, whoever has made it.
+const newestSchema = "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied"
+
+// Schema implements node.Store.
+func (s nodeStore) Schema(ctx context.Context) (newest int64, err error) {
+	if err = s.read.NewRaw(newestSchema).Scan(ctx, &newest); err != nil {
+		return 0, fmt.Errorf("read version of schema: %w", err)
+	}
+	return newest, nil
+}
+
 // nodeColumns are nodeRow's, by the database's clock.
 func (s nodeStore) nodeColumns() string {
-	return "id, seen_at, run, version, roles, advertise_url, streams, viewers, cpu_load, " +
+	return "id, seen_at, run, version, schema_version, schema_version < (" + newestSchema + ") AS outdated, " +
+		"roles, advertise_url, streams, viewers, cpu_load, " +
 		"started_at, renewed_at, valid_until, " +
 		"CASE WHEN run = '' THEN seen_at >= " + s.engine.now() + fmt.Sprintf(" - %d", queueSilent.Milliseconds()) +
 		" ELSE valid_until > " + s.engine.now() + " END AS alive"
@@ -107,15 +122,17 @@ func (s nodeStore) put(n node.Node, where string, valid time.Duration) *bun.RawQ
 		started = millis(n.StartedAt)
 	}
 	return s.own.NewRaw(
-		"INSERT INTO nodes (id, seen_at, run, version, roles, advertise_url, streams, viewers, cpu_load, "+
-			"started_at, renewed_at, valid_until) VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? + ?) "+
-			"ON CONFLICT (id) DO UPDATE SET run = EXCLUDED.run, version = EXCLUDED.version, roles = EXCLUDED.roles, "+
+		"INSERT INTO nodes (id, seen_at, run, version, schema_version, roles, advertise_url, "+
+			"streams, viewers, cpu_load, "+
+			"started_at, renewed_at, valid_until) VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? + ?) "+
+			"ON CONFLICT (id) DO UPDATE SET run = EXCLUDED.run, version = EXCLUDED.version, "+
+			"schema_version = EXCLUDED.schema_version, roles = EXCLUDED.roles, "+
 			"advertise_url = EXCLUDED.advertise_url, streams = EXCLUDED.streams, viewers = EXCLUDED.viewers, "+
 			"cpu_load = EXCLUDED.cpu_load, started_at = EXCLUDED.started_at, renewed_at = EXCLUDED.renewed_at, "+
 			"valid_until = EXCLUDED.valid_until "+
 			"WHERE "+where+" RETURNING started_at",
-		string(n.Name), n.Run, n.Version, strings.Join(n.Roles, ","), n.AdvertiseURL, n.Load.Streams, n.Load.Viewers,
-		n.Load.CPU, started, now, now, valid.Milliseconds())
+		string(n.Name), n.Run, n.Version, n.Schema, strings.Join(n.Roles, ","), n.AdvertiseURL,
+		n.Load.Streams, n.Load.Viewers, n.Load.CPU, started, now, now, valid.Milliseconds())
 }
 
 // Leave implements node.Store.

@@ -3,23 +3,69 @@ package db_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"millrace/internal/control/node"
 	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
 
 func aNode(name, run string) node.Node {
 	return node.Node{
 		Name: "a", Run: run, Version: "1.2", Roles: []string{"ingest", "jobs"},
-		AdvertiseURL: "http://" + name + ":8080",
-		Load:         node.Load{Streams: 3, Viewers: 70, CPU: 0.25},
+		AdvertiseURL: "http://" + name + ":8080", Schema: newer,
+		Load: node.Load{Streams: 3, Viewers: 70, CPU: 0.25},
 	}
+}
+
+// newer is a schema that no database has yet.
+const newer = 1 << 20
+
+// TestNodeSchemas: a node is outdated when the database has a newer schema than its program knows, whoever has made it.
+func TestNodeSchemas(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		store, ctx := d.Nodes(), t.Context()
+		own, err := db.SchemaVersion()
+		must(t, err)
+		for name, schema := range map[string]int64{"a0": 0, "b-older": own - 1, "c-same": own, "d-newer": own + 1} {
+			n := aNode(name, name)
+			n.Name, n.Schema = id.Node(name), schema
+			_, _, err = store.Register(ctx, n, time.Hour)
+			must(t, err)
+		}
+		expect := func(schema int64, want ...bool) {
+			t.Helper()
+			if got, err := store.Schema(ctx); err != nil || got != schema {
+				t.Errorf("the schema is %d, %v, want %d", got, err, schema)
+			}
+			all, err := store.Nodes(ctx)
+			must(t, err)
+			var got []bool
+			for _, n := range all {
+				got = append(got, n.Outdated)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("outdated with schema %d: %v, want %v", schema, got, want)
+			}
+		}
+		expect(own, true, true, false, false)
+		const migrate = "INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, TRUE)"
+		must(t, d.Exec(ctx, fmt.Sprintf(migrate, own+1)))
+		expect(own+1, true, true, true, false)
+		older := dbtest.Open(t, url) // a program that knows less opens it all the same
+		_, err = older.Nodes().Nodes(ctx)
+		must(t, err)
+	})
 }
 
 // TestNodeRows is the life of a row: of one run, then of the next one, whose row the first one doesn't touch.

@@ -12,24 +12,50 @@ import (
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect"
 	"github.com/uptrace/bun/schema"
+
+	"millrace/internal/control/asset"
 )
 
 // Statements of the hot paths: each segment, each new live stream. bun writes the values into the text of a
 // statement, which SQLite then has to parse each time; that was half of what a statement cost. There these are prepared once.
 const (
+	appendLed = "INSERT INTO timeline_entries (asset_id, sequence, data) SELECT a.id, ?, ? FROM assets AS a, " +
+		"live_streams AS s WHERE a.id = ? AND a.is_live AND a.status <> 'errored' AND " + ledBy
 	appendEntry = "INSERT INTO timeline_entries (asset_id, sequence, data) SELECT id, ?, ? FROM assets " +
-		"WHERE id = ? AND is_live AND status <> 'errored' ON CONFLICT DO NOTHING"
+		"WHERE id = ? AND is_live AND status <> 'errored'" + onceOnly
+	onceOnly = " ON CONFLICT DO NOTHING"
 	// Around each of several changes in one transaction.
 	beginOne, undoOne, endOne = "SAVEPOINT one", "ROLLBACK TO one", "RELEASE one"
 
 	playbackIDsOf = "SELECT * FROM playback_ids WHERE object_id = ? AND object_kind = ? ORDER BY position, id"
 )
 
+// ledBy is the condition that a live stream's row names a writer and an asset, in the order of leading.
+const ledBy = "s.id = ? AND s.epoch = ? AND s.generation = ? AND s.node = ? AND s.run = ? AND s.active_asset = ?"
+
+// leading are the values of ledBy.
+func leading(by asset.Writer, of string) []any {
+	return []any{string(by.LiveStream), int64(by.Epoch), by.Generation, string(by.Node), by.Run, of}
+}
+
+// shared keeps the live stream that a statement reads as it is until the transaction ends: whoever is about to take its
+// broadcast is waited for, or waits. The server ends a transaction whose process says nothing for five seconds, so that
+// a machine that has lost its power keeps no broadcast. On SQLite one writes at a time.
+func shared(t tx) string {
+	if t.prepared != nil {
+		return ""
+	}
+	return " AND set_config('idle_in_transaction_session_timeout', '5s', true) <> '' FOR SHARE OF s"
+}
+
 // prepared are statements by their text.
 type prepared map[string]*sql.Stmt
 
 func prepare(ctx context.Context, db *bun.DB) (prepared, error) {
-	texts := []string{appendEntry, playbackIDsOf, countEvents, advanceCursor, recordAttempt, beginOne, undoOne, endOne}
+	texts := []string{
+		appendLed + onceOnly, appendEntry, playbackIDsOf, countEvents, advanceCursor, recordAttempt, beginOne, undoOne,
+		endOne,
+	}
 	for _, row := range []any{&liveRow{}, &playbackRow{}, &eventRow{}, &auditRow{}} {
 		text, _ := insertion(db.Dialect(), row)
 		texts = append(texts, text)

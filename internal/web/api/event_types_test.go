@@ -215,7 +215,7 @@ func (p plot) recording() {
 	g := measured()
 	g.Entries = []asset.TimelineEntry{{Data: []byte("x")}}
 	p.must(p.assets.Ready(ctx, a.ID, g, noon))
-	p.must(p.assets.EndLive(ctx, a.ID, nil, noon))
+	p.must(p.assets.EndLive(ctx, a.ID, asset.Writer{}, nil, noon))
 	p.must(p.assets.Finish(ctx, a.ID, asset.Finished{Index: "i", Facts: *g.Facts}, noon))
 }
 

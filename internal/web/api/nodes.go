@@ -20,6 +20,8 @@ type Node struct {
 	Name         string   `json:"name" doc:"The value of --node-id, or a UUID." example:"ingest-1"`
 	Status       string   `json:"status" enum:"alive,gone" doc:"gone: it has shut down or no longer responds."`
 	Version      string   `json:"version,omitempty"`
+	Schema       int64    `json:"schema,omitempty" doc:"Schema of the database that its program knows."`
+	Outdated     bool     `json:"outdated,omitempty" doc:"A newer version has migrated the database."`
 	Roles        []string `json:"roles" example:"[\"all\"]"`
 	AdvertiseURL string   `json:"advertise_url,omitempty" doc:"Where other nodes reach it; absent if they can't."`
 	Streams      int      `json:"live_streams" minimum:"0" doc:"The number of live streams it broadcasts."`
@@ -45,7 +47,8 @@ func (s *server) listNodes(ctx context.Context, _ *struct{}) (*many[Node], error
 
 func wireNode(n nodes.Node) Node {
 	w := Node{
-		Name: string(n.Name), Status: string(n.State), Version: n.Version, Roles: append([]string{}, n.Roles...),
+		Name: string(n.Name), Status: string(n.State), Version: n.Version, Schema: n.Schema,
+		Outdated: n.Outdated && n.State == nodes.Alive, Roles: append([]string{}, n.Roles...),
 		AdvertiseURL: n.AdvertiseURL, Streams: n.Load.Streams, Viewers: n.Load.Viewers, CPULoad: n.Load.CPU,
 	}
 	if !n.StartedAt.IsZero() {

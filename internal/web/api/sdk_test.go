@@ -219,7 +219,7 @@ func (r deployment) encode(ctx context.Context, what, key string) error {
 		return err
 	}
 	stretch := asset.Recording{StartedAt: st.StartedAt, Duration: 10, Type: "content"}
-	if err = r.assets.EndLive(ctx, st.ActiveAsset, []asset.Recording{stretch}, now); err != nil {
+	if err = r.assets.EndLive(ctx, st.ActiveAsset, asset.Writer{}, []asset.Recording{stretch}, now); err != nil {
 		return err
 	}
 	_, err = r.lives.End(ctx, st.ID, st.Writer(), live.EndComplete, now)

@@ -80,7 +80,9 @@ type Services struct {
 
 // Health measures encoders, as for the API.
 type Health interface {
-	Health(s live.Stream) live.Health
+	// Health tells how the encoders of live streams do, in their order; brief: without samples. It waits for other
+	// nodes no longer than ctx lasts.
+	Health(ctx context.Context, all []live.Stream, brief bool) []live.Health
 }
 
 // Ingest is where encoders connect; what is empty is not offered.

@@ -91,7 +91,7 @@ func (f *followedList[ID, T]) show(
 	}
 	out.Grow(size)
 	for of, r := range changed {
-		if err = f.showOne(&out, of, r); err != nil {
+		if err = f.showOne(ctx, &out, of, r); err != nil {
 			return "", 0, err
 		}
 	}
@@ -147,10 +147,11 @@ func (f *followedList[ID, T]) start(
 		f.changed[of] = sequence
 	}
 	f.fresh, f.oldest = map[ID]bool{}, time.Time{}
-	for _, v := range f.shown.rows {
+	shown := f.c.kind.rows(ctx, f.shown.rows)
+	for i, v := range f.shown.rows {
 		of := f.c.id(v)
 		if _, has := f.rows[of]; has || f.uploaded(v) {
-			html, err := f.c.view.render("row", f.c.row(v))
+			html, err := f.c.view.render("row", shown[i])
 			if err != nil {
 				return err
 			}
@@ -187,11 +188,11 @@ func (f *followedList[ID, T]) put(rows *strings.Builder, of ID, r cachedRow[T]) 
 }
 
 // showOne shows what has changed: in its row, or as one more or less that is new.
-func (f *followedList[ID, T]) showOne(rows *strings.Builder, of ID, r cachedRow[T]) error {
+func (f *followedList[ID, T]) showOne(ctx context.Context, rows *strings.Builder, of ID, r cachedRow[T]) error {
 	name, has := f.rows[of]
 	switch {
 	case has && r.html == "":
-		html, err := f.c.view.render("gone", f.c.row(f.c.gone(of, name)))
+		html, err := f.c.view.render("gone", f.c.kind.rows(ctx, []T{f.c.gone(of, name)})[0])
 		if err != nil {
 			return err
 		}

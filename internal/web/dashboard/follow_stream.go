@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/internal/control/access"
+	"millrace/internal/control/live"
 	"millrace/internal/id"
 )
 
@@ -46,7 +47,7 @@ func (f *followedStream) show(
 	if f.changed {
 		parts, err = f.all(ctx, p)
 	} else {
-		parts, err = f.measured(p)
+		parts, err = f.measured(ctx, p)
 	}
 	if f.page.State.HasEncoder() {
 		again = f.s.Beat
@@ -68,10 +69,10 @@ func (f *followedStream) all(ctx context.Context, p access.Person) (page string,
 	return page, err
 }
 
-// measured renders how the encoder does; empty: as was sent last. It asks no database.
-func (f *followedStream) measured(p access.Person) (figures string, err error) {
-	f.page.stream = f.s.stream(f.page.Stream)
-	f.page.Health = vitalsOf(f.s.Health.Health(f.page.Stream))
+// measured renders how the encoder does; empty: as was sent last. The stream's row is not read again.
+func (f *followedStream) measured(ctx context.Context, p access.Person) (figures string, err error) {
+	f.page.stream = f.s.measured(ctx, []live.Stream{f.page.Stream}, false)[0]
+	f.page.Health = vitalsOf(f.page.health)
 	if figures, err = f.render(p, "figures"); err != nil || figures == f.figures {
 		return "", err
 	}

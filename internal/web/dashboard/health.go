@@ -10,11 +10,13 @@ import (
 
 // vitals is how an encoder does, as the page of its live stream shows it.
 type vitals struct {
-	Status  live.HealthStatus
-	Last    *live.Encoder // the one that has gone; nil: one is connected, or there was none
-	Figures []figure
-	Charts  []chart
-	Minutes []minute // newest first
+	Status live.HealthStatus
+	// Unanswered: the node that the encoder is connected to was asked, and does not respond.
+	Unanswered bool
+	Last       *live.Encoder // the one that has gone; nil: one is connected, or there was none
+	Figures    []figure
+	Charts     []chart
+	Minutes    []minute // newest first
 }
 
 // The states that the page tells apart.
@@ -33,7 +35,7 @@ type minute struct {
 
 // vitalsOf puts what was measured into what is shown.
 func vitalsOf(m live.Health) vitals {
-	h := vitals{Status: m.Status}
+	h := vitals{Status: m.Status, Unanswered: m.Unanswered}
 	if m.Encoder != nil && !m.Encoder.Until.IsZero() {
 		h.Last = m.Encoder
 	}

@@ -62,7 +62,10 @@ func TestHealth(t *testing.T) {
 		"silent": {live.Health{Status: live.HealthSilent, Samples: sent(2, at)}, []string{
 			"connected but sends nothing", charts,
 		}, nil},
-		"elsewhere": {live.Health{Status: live.HealthElsewhere}, []string{"another node"}, []string{charts}},
+		"elsewhere": {live.Health{Status: live.HealthElsewhere}, []string{"another node"}, []string{charts, "answer"}},
+		"lost": {live.Health{Status: live.HealthElsewhere, Unanswered: true}, []string{
+			"another node of this service, which does not answer",
+		}, []string{charts, "Open this page there"}},
 		"never": {live.Health{Status: live.HealthIdle}, []string{
 			"measured while an encoder is connected",
 		}, []string{charts, "The last one"}},

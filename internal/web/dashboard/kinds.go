@@ -26,7 +26,12 @@ func (s *server) streamRows() *rowCache[id.LiveStream, live.Stream] {
 		title: func(v live.Stream) string { return v.Settings.Meta.Title },
 		made:  func(v live.Stream) time.Time { return v.CreatedAt },
 		fits:  func(f finding, v live.Stream) bool { return listing{finding: f}.fits(v) },
-		row:   func(v live.Stream) any { return s.stream(v) },
+		rows: func(ctx context.Context, all []live.Stream) (out []any) {
+			for _, v := range s.measured(ctx, all, true) {
+				out = append(out, v)
+			}
+			return out
+		},
 		gone: func(of id.LiveStream, name string) live.Stream {
 			out := live.Stream{ID: of}
 			out.Settings.Meta.Title = name
@@ -55,7 +60,7 @@ func (s *server) assetRows() *rowCache[id.Asset, asset.Asset] {
 		title:  func(v asset.Asset) string { return v.Options.Meta.Title },
 		made:   func(v asset.Asset) time.Time { return v.CreatedAt },
 		fits:   func(f finding, v asset.Asset) bool { return assetList{finding: f}.fits(v) },
-		row:    func(v asset.Asset) any { return s.video(v) },
+		rows:   each(func(v asset.Asset) any { return s.video(v) }),
 		moving: func(v asset.Asset) bool { return s.video(v).Working() },
 		upload: func(v asset.Asset) id.Upload { return v.Upload },
 		gone: func(of id.Asset, name string) asset.Asset {
@@ -84,7 +89,7 @@ func (s *server) happenedRows() *rowCache[eventKey, happened] {
 			return (f.Status == "" || v.Type == f.Status) &&
 				(f.Query == "" || v.ObjectID == f.Query || v.Resource == f.Query)
 		},
-		row:    func(v happened) any { return v },
+		rows:   each(func(v happened) any { return v }),
 		moving: happened.Waits,
 		gone: func(of eventKey, name string) happened {
 			sequence, _ := strconv.ParseInt(string(of), 10, 64)

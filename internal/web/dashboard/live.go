@@ -48,8 +48,9 @@ type stream struct {
 	live.Stream
 
 	Now     time.Time
-	Encoder *live.Encoder // the connected one, where this node has it
+	Encoder *live.Encoder // the connected one, where it was asked for and is known
 	Trouble []live.Trouble
+	health  live.Health
 }
 
 // Title is its name; without one the beginning and the end of its ID.
@@ -186,9 +187,7 @@ func (s *server) streams(ctx context.Context, p access.Person, f finding) (l lis
 	} else if rows, err = searched(&l.finding, list, l.fits); err == nil && len(rows) == 0 {
 		rows, err = s.byID(ctx, p, l)
 	}
-	for _, v := range rows {
-		l.Rows = append(l.Rows, s.stream(v))
-	}
+	l.Rows = s.measured(ctx, rows, true)
 	return l, rows, err
 }
 
@@ -233,14 +232,37 @@ func (l listing) Follow() string {
 	return follow(l.finding, l.Rows, func(v stream) id.LiveStream { return v.ID })
 }
 
-// stream adds to a row what this node knows of its encoder.
-func (s *server) stream(v live.Stream) stream {
-	out := stream{Stream: v, Now: s.Now()}
-	if v.State.HasEncoder() {
-		h := s.Health.Health(v)
-		out.Trouble = h.Trouble
+// stream is a row as pages show it that don't say how its encoder does.
+func (s *server) stream(v live.Stream) stream { return stream{Stream: v, Now: s.Now()} }
+
+// healthTime is how long a page waits for other nodes to say how their encoders do.
+const healthTime = time.Second
+
+// measured adds to rows what is known of their encoders; brief: of those that are connected, and without samples.
+func (s *server) measured(ctx context.Context, rows []live.Stream, brief bool) []stream {
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	out := make([]stream, len(rows))
+	var asked []live.Stream
+	var at []int
+	for i, v := range rows {
+		out[i] = s.stream(v)
+		if !brief || v.State.HasEncoder() {
+			asked, at = append(asked, v), append(at, i)
+		}
+	}
+	if len(asked) == 0 {
+		return out
+	}
+	for k, h := range s.Health.Health(ctx, asked, brief) {
+		of := &out[at[k]]
+		of.health = h
+		if !of.State.HasEncoder() {
+			continue
+		}
+		of.Trouble = h.Trouble
 		if h.Encoder != nil && h.Encoder.Until.IsZero() {
-			out.Encoder = h.Encoder
+			of.Encoder = h.Encoder
 		}
 	}
 	return out

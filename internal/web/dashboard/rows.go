@@ -17,13 +17,14 @@ const (
 
 // kind is what the rows of lists are about: live streams or assets.
 type kind[ID ~string, T any] struct {
-	view   *viewer            // the page with the templates row and gone
-	about  func(happening) ID // what has changed by it; empty: none of these
-	id     func(T) ID
-	title  func(T) string // as it is shown; empty: it has no name
-	made   func(T) time.Time
-	fits   func(finding, T) bool
-	row    func(T) any                // of which the template row is made
+	view  *viewer            // the page with the templates row and gone
+	about func(happening) ID // what has changed by it; empty: none of these
+	id    func(T) ID
+	title func(T) string // as it is shown; empty: it has no name
+	made  func(T) time.Time
+	fits  func(finding, T) bool
+	// rows are those of which the template row is made, in the order of what they show.
+	rows   func(context.Context, []T) []any
 	gone   func(of ID, name string) T // one that is deleted, as far as it is known
 	moving func(T) bool               // work goes on whose progress no events tell; nil: never
 	upload func(T) id.Upload          // that it was made of; empty: of none. nil: none of these are
@@ -31,6 +32,16 @@ type kind[ID ~string, T any] struct {
 	load   func(context.Context, access.Person, finding) (shown[T], error)
 	// count counts for the filter, as server.count does; nil: it has no numbers.
 	count func(ctx context.Context, env id.Environment, f finding, since, now int64) ([]count, time.Duration, error)
+}
+
+// each is kind.rows where one row does not depend on what is known elsewhere.
+func each[T any](row func(T) any) func(context.Context, []T) []any {
+	return func(_ context.Context, all []T) (out []any) {
+		for _, v := range all {
+			out = append(out, row(v))
+		}
+		return out
+	}
 }
 
 // viewer renders parts of one page.
@@ -103,8 +114,9 @@ func (c *rowCache[ID, T]) changed(
 		if err != nil {
 			return nil, err
 		}
-		for _, v := range found {
-			html, err := c.view.render("row", c.row(v))
+		shown := c.kind.rows(ctx, found)
+		for i, v := range found {
+			html, err := c.view.render("row", shown[i])
 			if err != nil {
 				return nil, err
 			}

@@ -50,8 +50,8 @@ func (s *server) streamPage(ctx context.Context, p access.Person, stream id.Live
 	if err != nil {
 		return streamPage{}, err
 	}
-	v := streamPage{stream: s.stream(row), Connect: s.connect()}
-	v.Health = vitalsOf(s.Health.Health(row))
+	v := streamPage{stream: s.measured(ctx, []live.Stream{row}, false)[0], Connect: s.connect()}
+	v.Health = vitalsOf(v.health)
 	v.More = more != "" || len(found) == maxRecordings
 	for _, a := range found {
 		v.Recordings = append(v.Recordings, video{a, v.Now})

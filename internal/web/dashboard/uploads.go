@@ -22,7 +22,7 @@ const (
 	uploadTime = 24 * time.Hour
 )
 
-// uploadState is an upload as the script that sends it is told of it.
+// uploadState is an upload as the script that sends it sees it.
 type uploadState struct {
 	ID     id.Upload     `json:"id"`
 	Status upload.Status `json:"status"`

@@ -170,7 +170,8 @@ func (t *tus) libraryError(ctx context.Context, err error) error {
 	return e
 }
 
-// explain is the status of an error and what a client is told of it. After 408 clients such as tus-js-client give up.
+// explain is the status of an error and what a client is told about it. After 408 clients such as tus-js-client give
+// up.
 func (t *tus) explain(ctx context.Context, err error) (code int, typ, message string) {
 	if code, typ, message = t.opt.explain(ctx, err); code == pace.Status {
 		code = http.StatusServiceUnavailable

@@ -198,7 +198,7 @@ func retryAfter(code int) string {
 	return ""
 }
 
-// explain is the status of an error and what an uploader is told of it. What is ours to mend is logged.
+// explain is the status of an error and what an uploader is told about it. What is ours to mend is logged.
 func (o *Options) explain(ctx context.Context, err error) (code int, typ, message string) {
 	code, typ = status(err)
 	message = strings.Join(fault.Messages(err), "; ")

@@ -68,7 +68,8 @@ type Work struct {
 	// source's do; nil, or nothing said: one fragment has all.
 	Parts func(msn int64) (ends []int, alike bool)
 	// Head is what viewers have of a segment while it is not at HeadKey yet; nil, or nothing: nothing.
-	Head func(msn int64) []byte
+	Head      func(msn int64) []byte
+	Dependent func(msn int64, part int) bool // playlists list the part as one without a sync sample; nil: none is
 	// AwaitStored waits until what the source has of a segment stays; nil: it does. An error: what is made of it can't
 	// be kept.
 	AwaitStored func(ctx context.Context, msn int64) error

@@ -362,6 +362,9 @@ func (w *Work) segment(f *feed, pictures []picture) ([]byte, error) {
 		}
 		samples[i] = cmaf.Sample{Duration: uint32(long), CompositionOffset: int32(offset), Sync: p.sync, Data: p.data}
 	}
+	if from > 0 && from < len(samples) && w.Dependent != nil && w.Dependent(f.msn, f.parts) {
+		samples[from].Sync = false
+	}
 	data := bytes.Clone(f.head)
 	for _, to := range w.fragments(f, pictures, from) {
 		data = cmaf.AppendFragment(data, uint32(f.msn+1), cmaf.TrackID, uint64(at[from]), samples[from:to])

@@ -43,6 +43,7 @@ type Output interface {
 	Lost(id string, msn int64)
 	Held() (bytes int)
 	Begun() (all []window.Begun, more bool)
+	Dependent(id string, msn int64, number int) bool
 }
 
 // Encoder encodes a picture in several sizes while it streams; encode.Engine fits.

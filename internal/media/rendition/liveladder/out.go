@@ -187,10 +187,11 @@ func (o *out) publish(s *fedSegment) bool {
 		samples[i] = cmaf.Sample{Duration: uint32(long), CompositionOffset: int32(offset), Sync: p.key, Data: p.data}
 		at = until
 	}
+	key := samples[0].Sync && !o.x.c.opt.Output.Dependent(o.rung.ID, o.msn, o.parts)
+	samples[0].Sync = key
 	had := len(o.buf)
 	o.buf = cmaf.AppendFragment(o.buf, uint32(o.msn+1), cmaf.TrackID, uint64(begins), samples)
 	o.shown = s.shown[o.pics[n-1].rank]
-	key := o.pics[0].key
 	o.pics = slices.Delete(o.pics, 0, n)
 	if !o.x.c.uploads.room(len(o.buf) - had) {
 		o.x.c.opt.Logger.Warn("segment of a rung not made live: storage does not keep up", "rendition", o.rung.ID,
