@@ -149,7 +149,7 @@ var books = sync.OnceValue(func() *codes { //nolint:gochecknoglobals // a table 
 				if i == len(spectra)-1 {
 					signs, escapes = signs%3, signs/3
 				}
-				words = append(words, word{uint8(length), signs | escapes<<4}) //nolint:gosec // at most 16
+				words = append(words, word{uint8(length), signs | escapes<<4})
 			}
 		}
 		c := newCode(words)
@@ -164,7 +164,7 @@ var books = sync.OnceValue(func() *codes { //nolint:gochecknoglobals // a table 
 	var words []word
 	for length, of := range steps {
 		for _, v := range of {
-			words = append(words, word{uint8(length), v}) //nolint:gosec // at most 19
+			words = append(words, word{uint8(length), v})
 		}
 	}
 	out.steps = newCode(words)

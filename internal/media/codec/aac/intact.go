@@ -109,7 +109,7 @@ func (x *Inspector) empty(block []byte) bool {
 // ahead is the next n bits, at most 32, with zeros behind the end.
 func (x *Inspector) ahead(n int) int {
 	v := binary.BigEndian.Uint64(x.block[x.at/8:]) << (x.at % 8)
-	return int(v >> (64 - n)) //nolint:gosec // at most 32 bits
+	return int(v >> (64 - n))
 }
 
 // take reads n bits, at most 32; behind the end it stays there, so that nothing is read beyond the padding.
@@ -261,7 +261,7 @@ func (x *Inspector) sections(w windows) bool {
 				}
 			}
 			for ; k < end; k++ {
-				x.kinds[g*w.bands+k] = uint8(kind) //nolint:gosec // four bits
+				x.kinds[g*w.bands+k] = uint8(kind)
 			}
 		}
 	}
@@ -391,7 +391,7 @@ func (x *Inspector) word(c *code) bool {
 	w := c.find(x.ahead(c.most))
 	x.at += int(w.length) + int(w.value&0xf)
 	for range w.value >> 4 {
-		ones := leadingOnes(uint32(x.ahead(32))) //nolint:gosec // 32 bits
+		ones := leadingOnes(uint32(x.ahead(32)))
 		if ones > 8 {
 			return false
 		}
