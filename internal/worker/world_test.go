@@ -47,6 +47,7 @@ type jobs struct {
 	mu   sync.Mutex
 	all  []job.Insert
 	warn []asset.Warning // that were told
+	grew []asset.Change  // those that changed a timeline
 }
 
 func (r *jobs) note(c asset.Change, err error) error {
@@ -54,6 +55,9 @@ func (r *jobs) note(c asset.Change, err error) error {
 	defer r.mu.Unlock()
 	if err == nil {
 		r.all = append(r.all, c.Jobs...)
+		if len(c.Entries) > 0 || c.Forget {
+			r.grew = append(r.grew, c)
+		}
 		for _, e := range c.Events {
 			if e.Type == asset.EventWarning {
 				var warned asset.Warned
@@ -150,6 +154,13 @@ type options struct {
 	strict  bool // nothing of this machine may be fetched
 	stall   time.Duration
 	engine  *encode.Engine // nil: this machine's
+	folder  bool           // files are stored in a folder, and workers know
+}
+
+// folder is a store whose objects are files here.
+type folder struct {
+	*store
+	blob.Local
 }
 
 func newWorld(t testing.TB, o options) *world {
@@ -184,9 +195,13 @@ func newWorld(t testing.TB, o options) *world {
 	mark, err := transform.Mark()
 	w.must(err)
 	w.handle = map[string]job.Handler{}
+	kept := blob.Store(w.store)
+	if local, ok := files.(blob.Local); ok && o.folder {
+		kept = folder{w.store, local}
+	}
 	w.equip = func(engine *encode.Engine) {
 		w.ingest = ingest.New(ingest.Options{
-			Mark: mark, Assets: w.Service, Store: w.store, Fetch: client, Engine: engine,
+			Mark: mark, Assets: w.Service, Store: kept, Fetch: client, Engine: engine,
 			Library: ondemand.NewLibrary(objects{w.store}, 1<<20),
 			Scratch: scratch, MaxSize: o.maxSize, Now: w.now, Logger: log,
 		})

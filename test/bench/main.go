@@ -105,7 +105,7 @@ func run() error {
 	flag.IntVar(&b.rounds, "rounds", 2, "how often the servers take turns")
 	flag.DurationVar(&b.warmup, "warmup", 16*time.Second, "time before each window")
 	flag.DurationVar(&b.window, "window", 20*time.Second, "length of each window")
-	flag.StringVar(&b.offers, "offers", "", "what to serve: offers whose name has this in it")
+	flag.StringVar(&b.offers, "offers", "", "part of the names of what is served, and of files that first takes")
 	flag.Int64Var(&b.uploadBytes, "upload-bytes", 5e9, "length of the file that is uploaded")
 	results := flag.String("json", "", "file for the results")
 	flag.Parse()

@@ -115,6 +115,43 @@ func TestRewriteKeepsEveryFrameAndItsTime(t *testing.T) {
 	}
 }
 
+// TestRewriteWaitsForSound: sound that is encoded may begin minutes behind the pictures, or have a hole of a minute.
+func TestRewriteWaitsForSound(t *testing.T) {
+	t.Parallel()
+	e := newEngine(t)
+	moment := makeFile(t, "moment.mp4", "-f", "lavfi", "-i", "color=gray:s=160x90:r=30:d=2,noise=alls=100:allf=t",
+		"-c:v", "libx264", "-preset", "ultrafast", "-qp", "16", "-g", "60")
+	film := []string{"-stream_loop", "74", "-i", moment} // two and a half minutes, of more packets than are held back
+	tone := func(from string) []string {
+		return []string{"-itsoffset", from, "-f", "lavfi", "-i", "sine=440:sample_rate=48000:duration=2"}
+	}
+	copied := []string{"-map", "0:v", "-map", "1:a", "-c:v", "copy", "-c:a", "libopus"}
+	for name, args := range map[string][]string{
+		"late": slices.Concat(film, tone("146"), copied),
+		"with a hole": slices.Concat(film, []string{
+			"-f", "lavfi", "-i", "sine=440:sample_rate=48000:duration=62,aselect='lt(t,1)+gt(t,61)'",
+		}, copied),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := makeFile(t, "in.mkv", args...)
+			out := rewriteAs(t, e, RewriteArgs{
+				Input: in, Format: Matroska, Sound: &Sound{SampleRate: 48000, Channels: 1},
+			})
+			if pictures := packets(t, out, "v"); len(pictures) != 75*60 {
+				t.Errorf("%d pictures", len(pictures))
+			}
+			want, got := packets(t, in, "a"), packets(t, out, "a")
+			if len(got) < len(want) { // where there is none it is silence
+				t.Fatalf("%d packets of sound became %d", len(want), len(got))
+			}
+			if end := want[len(want)-1].pts; math.Abs(end-got[len(got)-1].pts) > 0.1 {
+				t.Errorf("the sound ends at %.3f s, want %.3f", got[len(got)-1].pts, end)
+			}
+		})
+	}
+}
+
 // TestRewriteLeavesOutPriming: what an edit list leaves out of the sound does not come in front of the picture.
 func TestRewriteLeavesOutPriming(t *testing.T) {
 	t.Parallel()

@@ -42,6 +42,10 @@ const KeyInterval = 2
 // maxPixels of a picture, 8192 by 6480: what is larger is not decoded.
 const maxPixels = 8192 * 6480
 
+// maxHeldBack is how many bytes of packets are held back at most until all tracks have begun: four minutes at 8 Mbit/s.
+// Beyond that a file is refused, if there are 4096 of them.
+const maxHeldBack = 256 << 20
+
 // Build returns the arguments for ffmpeg. Every time of every stream is the input's plus one constant, such that none is
 // negative; composition offsets are not negative and there is no edit list. A jump of more than ten seconds in MPEG-TS is closed.
 func (a RewriteArgs) Build() []string {
@@ -82,7 +86,8 @@ func (a RewriteArgs) Build() []string {
 	}
 	return append(args,
 		"-avoid_negative_ts", "make_non_negative", // make_zero moves the first packet of each stream by itself
-		"-max_muxing_queue_size", "4096",
+		// A track that is encoded and begins late holds back the other one, as nothing is known of it before.
+		"-max_muxing_queue_size", "4096", "-muxing_queue_data_threshold", strconv.Itoa(maxHeldBack),
 		"-f", "mp4", "-use_editlist", "0", "-movflags", flags,
 		// Within a long GOP too: what is not yet a fragment is held in memory, and who waits for it waits longer.
 		"-frag_duration", "200000", "-frag_size", "8388608",

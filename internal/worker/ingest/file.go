@@ -14,7 +14,6 @@ import (
 	"millrace/internal/fetch"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/objectkey"
-	"millrace/internal/media/timeline"
 	"millrace/internal/storage/blob"
 )
 
@@ -61,6 +60,9 @@ func (w *Worker) stored(ctx context.Context, a asset.Asset, in assetopt.Input) (
 		err = errors.New("a file that was stored as it is can't be played from its byte ranges")
 	}
 	if err != nil {
+		return false, err
+	}
+	if err = w.tried(ctx, a, t); err != nil {
 		return false, err
 	}
 	return true, errors.Join(w.finish(ctx, a, t), w.discard(a.ID))
@@ -118,14 +120,15 @@ func (w *Worker) accept(ctx context.Context, a asset.Asset, in assetopt.Input, p
 	return w.rewrite(ctx, a, &p)
 }
 
-// adopt moves a file into the store and makes the asset ready: nothing of it is copied or encoded.
+// adopt moves a file into the store and makes the asset ready: nothing of it is copied or encoded. In a folder that
+// takes no time, so that its beginning is played while its decoder is tried.
 func (w *Worker) adopt(ctx context.Context, a asset.Asset, p *plan) error {
-	kind := encode.Video
-	if p.timeline.Rendition(timeline.MainVideo) == nil {
-		kind = encode.Audio
-	}
-	if err := w.decodes(ctx, p.path, encode.MOV, kind, 0); err != nil {
-		return err
+	_, local := w.opt.Store.(blob.Local)
+	early := local && !p.texts
+	if !early {
+		if err := w.decodes(ctx, p.path, encode.MOV, leading(p.timeline), 0); err != nil {
+			return err
+		}
 	}
 	var texts []asset.Track
 	if p.texts {
@@ -139,6 +142,14 @@ func (w *Worker) adopt(ctx context.Context, a asset.Asset, p *plan) error {
 	}
 	if err := w.opt.Store.Adopt(ctx, objectkey.SourceFile(a.Media), p.path); err != nil {
 		return fmt.Errorf("store upload: %w", err)
+	}
+	if early {
+		if err := w.open(ctx, a, p.timeline); err != nil {
+			return err
+		}
+		if err := w.tried(ctx, a, p.timeline); err != nil {
+			return err
+		}
 	}
 	return w.finish(ctx, a, p.timeline, texts...)
 }

@@ -18,7 +18,7 @@ import (
 // headers of the pictures and the sound of a file's beginning, and the counters of MPEG-TS. Only a file of which that
 // says that it is damaged is decoded as a browser does.
 
-// looked is how much of a file is looked through. Whoever waits for it waits longer by the decode of its sound: by 0.3 s.
+// looked is how much of a file is looked through, while somebody waits for it.
 const looked = 2 * time.Minute
 
 // lookThrough finds damage of an MP4 that could be played from its byte ranges: it is encoded then.
@@ -34,15 +34,9 @@ func (w *Worker) lookThrough(ctx context.Context, r io.ReaderAt, path string, t 
 		}
 	}
 	if t.Rendition(timeline.MainAudio) != nil {
-		length := looked
-		if u.picture {
-			length = 0
-		}
-		refused, err := w.opt.Engine.Refuses(ctx, path, encode.MOV, encode.Audio, u.audio, length)
-		if err != nil {
+		if err := w.listenThrough(ctx, r, path, u); err != nil {
 			return err
 		}
-		u.sound = refused
 	}
 	if u.sound && !u.picture && u.video != nil {
 		refused, err := w.opt.Engine.Refuses(ctx, path, encode.MOV, encode.Video, 0, 0)
@@ -56,9 +50,33 @@ func (w *Worker) lookThrough(ctx context.Context, r io.ReaderAt, path string, t 
 	}
 	u.damaged, u.rewrite = true, true
 	if u.video == nil {
-		return w.decodes(ctx, path, encode.MOV, encode.Audio, u.audio)
+		return w.decodes(ctx, path, encode.MOV, encode.Audio, u.nth)
 	}
 	return w.decodes(ctx, path, encode.MOV, encode.Video, 0)
+}
+
+// listenThrough finds damage of its sound. Of most files it can be told without a decoder, whose start alone takes
+// longer. Where pictures are damaged all of the sound is decoded.
+func (w *Worker) listenThrough(ctx context.Context, r io.ReaderAt, path string, u *unfit) error {
+	length := looked
+	if u.picture {
+		length = 0
+	} else if u.audio != nil {
+		whole := false
+		err := w.opt.ProbeLimiter.Examine(ctx, func() (failed error) {
+			whole, failed = mp4.IntactSound(r, u.audio, looked)
+			return failed
+		})
+		if err != nil {
+			return fmt.Errorf("look through sound: %w", err)
+		}
+		if whole {
+			return nil
+		}
+	}
+	refused, err := w.opt.Engine.Refuses(ctx, path, encode.MOV, encode.Audio, u.nth, length)
+	u.sound = refused
+	return err
 }
 
 // mend has encoded what decoders refuse of a file whose packets would be put into segments. torn: its container shows

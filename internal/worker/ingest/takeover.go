@@ -30,7 +30,8 @@ type unfit struct {
 
 	damaged bool       // decoders refuse something of it: it has to be encoded for that alone
 	video   *mp4.Track // what can stay as it is
-	audio   int        // which of the file's sounds is used, from 0
+	audio   *mp4.Track // likewise
+	nth     int        // which of the file's sounds is used, from 0
 }
 
 // hidden has the picture encoded, too, where an edit list hides pictures that others are decoded from: what is unpacked has no edit list, and
@@ -80,9 +81,9 @@ func (w *Worker) judged(
 		return nil, unfit{rewrite: true}, nil
 	}
 	video, audio, u, err := choose(index)
-	if texts, n := u.texts, u.audio; err == nil && !u.rewrite {
+	if texts, n := u.texts, u.nth; err == nil && !u.rewrite {
 		t, u, err = planTracks(r, video, audio, objectkey.SourceFile(a.Media), boundsOf(ladder.Tier(a.Options.MaxResolution)))
-		u.texts, u.audio = texts, n
+		u.texts, u.nth = texts, n
 	}
 	if err != nil {
 		return nil, u, err
@@ -94,7 +95,7 @@ func (w *Worker) judged(
 	if err = w.holdLast(ctx, a, t, r, video); err != nil {
 		return nil, u, err
 	}
-	u.video = video
+	u.video, u.audio = video, audio
 	return t, u, w.tellUnusual(ctx, a, u.reasons)
 }
 
@@ -187,7 +188,7 @@ func choose(f *mp4.File) (video, audio *mp4.Track, u unfit, err error) {
 		case t.Kind == frame.Video && video == nil:
 			video = t
 		case t.Kind == frame.Audio && (audio == nil || !audio.Enabled && t.Enabled):
-			audio, u.audio = t, audios
+			audio, u.nth = t, audios
 		}
 	}
 	u.rewrite = video == nil && refused[frame.Video] || audio == nil && refused[frame.Audio]

@@ -91,9 +91,9 @@ func (w *Worker) inPlace(ctx context.Context, a asset.Asset, in assetopt.Input) 
 
 // beginningDecodes reports whether anything of the first segment can be decoded.
 func (w *Worker) beginningDecodes(ctx context.Context, a asset.Asset, t *timeline.Timeline) (ok bool, err error) {
-	rendition, kind := t.Rendition(timeline.MainVideo), encode.Video
-	if rendition == nil {
-		rendition, kind = t.Rendition(timeline.MainAudio), encode.Audio
+	rendition, kind := t.Rendition(timeline.MainVideo), leading(t)
+	if kind == encode.Audio {
+		rendition = t.Rendition(timeline.MainAudio)
 	}
 	if rendition == nil || rendition.Source == nil || len(rendition.Chunks) == 0 || rendition.Chunks[0].Object != "" {
 		return false, nil

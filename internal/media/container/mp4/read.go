@@ -3,8 +3,10 @@ package mp4
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
+	"millrace/internal/media/codec/aac"
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/frame"
@@ -184,6 +186,34 @@ func Intact(r io.ReaderAt, t *Track, before time.Duration) (bool, error) {
 		}
 		if whole, err := t.intact(r, i, inspector, buf); !whole || err != nil {
 			return false, err
+		}
+	}
+	return true, nil
+}
+
+// IntactSound reports whether decoders take all samples of an AAC track that begin before a time, counted from where
+// its pause ends, as aac.Inspector tells: what it does not know they may take all the same.
+func IntactSound(r io.ReaderAt, t *Track, before time.Duration) (bool, error) {
+	inspector := aac.NewInspector(t.Config.ASC)
+	if inspector == nil {
+		return false, nil
+	}
+	end := float64(t.EmptyEdit) + before.Seconds()*float64(t.Timescale)
+	var block []byte
+	for i := range t.Len() {
+		if float64(t.DTS(i)) >= end {
+			break
+		}
+		n := int(t.samples.sizes[i])
+		if n > aac.MaxBlock {
+			return false, nil
+		}
+		block = slices.Grow(block[:0], n)[:n]
+		if err := readFull(r, block, t.samples.offsets[i]); err != nil {
+			return false, fmt.Errorf("read sample %d: %w", i+1, err)
+		}
+		if !inspector.Intact(block) {
+			return false, nil
 		}
 	}
 	return true, nil
