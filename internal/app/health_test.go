@@ -136,7 +136,9 @@ func TestEncodersElsewhere(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		query := strings.Repeat("&stream=b1", mostMeasured+1)
-		healthHandler{here("b")}.ServeHTTP(w, httptest.NewRequest(http.MethodGet, healthPath+"?"+query[1:], nil))
+		healthHandler{here("b")}.ServeHTTP(w, httptest.NewRequestWithContext(
+			t.Context(), http.MethodGet, healthPath+"?"+query[1:], nil,
+		))
 		if w.Code != http.StatusBadRequest {
 			t.Errorf("of too many streams: status %d", w.Code)
 		}

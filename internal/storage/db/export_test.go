@@ -173,8 +173,8 @@ func (d *DB) sqlite() *sqliteEngine {
 // Led gives what is set for a transaction in which a writer writes.
 func (d *DB) Led(ctx context.Context, by asset.Writer, key, setting string) (value string, err error) {
 	err = d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		if err := led(ctx, t, by, key); err != nil {
-			return err
+		if failed := led(ctx, t, by, key); failed != nil {
+			return failed
 		}
 		return t.NewRaw("SELECT current_setting(?)", setting).Scan(ctx, &value)
 	})

@@ -45,11 +45,11 @@ func TestNodeSchemas(t *testing.T) {
 		}
 		expect := func(schema int64, want ...bool) {
 			t.Helper()
-			if got, err := store.Schema(ctx); err != nil || got != schema {
-				t.Errorf("the schema is %d, %v, want %d", got, err, schema)
+			if got, failed := store.Schema(ctx); failed != nil || got != schema {
+				t.Errorf("the schema is %d, %v, want %d", got, failed, schema)
 			}
-			all, err := store.Nodes(ctx)
-			must(t, err)
+			all, failed := store.Nodes(ctx)
+			must(t, failed)
 			var got []bool
 			for _, n := range all {
 				got = append(got, n.Outdated)

@@ -104,13 +104,13 @@ func TestWriterIsReplaced(t *testing.T) {
 			return d.Assets().Append(t.Context(), a.ID, w, []asset.TimelineEntry{{Data: []byte("late")}})
 		},
 		"save": func() error {
-			row, err := d.Assets().Find(t.Context(), a.ID)
-			must(t, err)
+			row, failed := d.Assets().Find(t.Context(), a.ID)
+			must(t, failed)
 			return d.Assets().Save(t.Context(), asset.Change{From: row.Status, Asset: row, By: w})
 		},
 	} {
-		other, err := raw.BeginTx(t.Context(), nil)
-		must(t, err)
+		other, failed := raw.BeginTx(t.Context(), nil)
+		must(t, failed)
 		const take = "UPDATE live_streams SET generation = generation + 1 WHERE id = $1"
 		_, err = other.ExecContext(t.Context(), take, a.LiveStream)
 		must(t, err)
