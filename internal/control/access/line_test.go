@@ -237,8 +237,8 @@ func TestGuessesOfOneAddress(t *testing.T) {
 		for n := range cap(guesses) {
 			go func() {
 				c := access.Credentials{Token: right.Token, Secret: fmt.Sprint("guess ", n), From: "a"}
-				_, err := s.Authenticate(t.Context(), c, start)
-				guesses <- err
+				_, failed := s.Authenticate(t.Context(), c, start)
+				guesses <- failed
 			}()
 		}
 		synctest.Wait()
@@ -248,8 +248,8 @@ func TestGuessesOfOneAddress(t *testing.T) {
 		right.From = "b"
 		for range cap(clients) {
 			go func() {
-				_, err := s.Authenticate(t.Context(), right, start)
-				clients <- err
+				_, failed := s.Authenticate(t.Context(), right, start)
+				clients <- failed
 			}()
 		}
 		synctest.Wait()

@@ -111,8 +111,8 @@ func (e *sqliteEngine) writeTogether(changes []*waiting) {
 			return e.apply(changes[0], t)
 		}
 		for _, w := range changes {
-			if err := e.applyOne(w, t); err != nil {
-				return err
+			if failed := e.applyOne(w, t); failed != nil {
+				return failed
 			}
 		}
 		return nil
@@ -138,7 +138,8 @@ func (e *sqliteEngine) writeTogether(changes []*waiting) {
 // applyOne applies one of several changes, all of it or nothing. An error is about all of them.
 func (e *sqliteEngine) applyOne(w *waiting, t bun.Tx) error {
 	step := func(statement string) error {
-		if _, err := t.StmtContext(w.ctx, e.prepared[statement]).ExecContext(w.ctx); err != nil {
+		own := t.StmtContext(w.ctx, e.prepared[statement]) //nolint:sqlclosecheck // with the transaction
+		if _, err := own.ExecContext(w.ctx); err != nil {
 			return fmt.Errorf("%s: %w", statement, err)
 		}
 		return nil
