@@ -155,13 +155,17 @@ func (o overTLS) same(s *rig.Server, secure func(string) string, list string) {
 	}
 	for _, what := range all {
 		for _, head := range []http.Header{
-			{}, {"Range": {"bytes=100-299"}}, {"Range": {"bytes=99999999-"}}, {"Accept-Encoding": {"gzip"}},
-			{"If-None-Match": {`"x"`}}, {"Origin": {"https://example.org"}},
+			{},
+			{"Range": {"bytes=100-299"}},
+			{"Range": {"bytes=99999999-"}},
+			{"Accept-Encoding": {"gzip"}},
+			{"If-None-Match": {`"x"`}},
+			{"Origin": {"https://example.org"}},
 		} {
 			for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodDelete} {
-				clear, secured := o.said(method, what, head), o.said(method, secure(what), head)
-				if clear != secured {
-					o.t.Errorf("%s %s %v: %.500s\nover TLS: %.500s", method, what, head, clear, secured)
+				plain, secured := o.said(method, what, head), o.said(method, secure(what), head)
+				if plain != secured {
+					o.t.Errorf("%s %s %v: %.500s\nover TLS: %.500s", method, what, head, plain, secured)
 				}
 			}
 		}

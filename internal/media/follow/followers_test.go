@@ -28,7 +28,7 @@ func followers(at string) {
 	if _, err := fmt.Sscan(at, &address, &nodes, &viewers); err != nil {
 		panic(err)
 	}
-	ctx, end := context.WithCancel(context.Background())
+	ctx, end := context.WithCancel(context.Background()) //nolint:forbidigo // it is the root of a process
 	var all sync.WaitGroup
 	for range nodes {
 		var protocols http.Protocols
@@ -43,7 +43,7 @@ func followers(at string) {
 			all.Go(func() { watch(ctx, b.View(playback.Watch{})) })
 		}
 	}
-	fmt.Println("following")
+	_, _ = os.Stdout.WriteString("following\n")
 	_, _ = os.Stdin.Read(make([]byte, 1))
 	end()
 	all.Wait()

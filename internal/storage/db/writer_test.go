@@ -129,7 +129,7 @@ func TestWriterIsReplaced(t *testing.T) {
 			}
 		}
 		must(t, other.Commit())
-		if err := <-done; !fault.Is(err, fault.Conflict) {
+		if err = <-done; !fault.Is(err, fault.Conflict) {
 			t.Errorf("%s, when another one has taken its place: %v", name, err)
 		}
 		w.Generation++
