@@ -169,6 +169,7 @@ func TestDatabaseAway(t *testing.T) {
 		r := &row{away: true}
 		s, log, ended, stop := process(t, r, "run1")
 		time.Sleep(10 * time.Second)
+		synctest.Wait()
 		if s.Renewed() || strings.Count(log.String(), "WARN") != 1 {
 			t.Errorf("while it is away, renewed: %v:\n%s", s.Renewed(), log)
 		}
@@ -176,6 +177,7 @@ func TestDatabaseAway(t *testing.T) {
 		r.away = false
 		r.mu.Unlock()
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		if !s.Renewed() || r.listed().State != node.Alive || !strings.Contains(log.String(), "says again") {
 			t.Errorf("when it is back, renewed: %v:\n%s", s.Renewed(), log)
 		}
