@@ -80,6 +80,7 @@ func allWorks(t *testing.T, p *browser.Page, name string) {
 	if p.Eval(t, "matchMedia('(scripting: none)').matches && !window.millrace", &none); !none {
 		t.Fatalf("%s: scripts run", name)
 	}
+	p.Await(t, "has its styles", "document.readyState === 'complete'", patience)
 	p.Screenshot(t, name)
 	var found []string
 	p.Eval(t, idle, &found)

@@ -42,7 +42,8 @@ type Token struct {
 
 // Codes of the errors that refuse a token.
 const (
-	CodeInvalid     = "token_invalid" // not a token, changed, or not complete
+	CodeInvalid     = "token_invalid"   // not a token, changed, or not complete
+	CodeMalformed   = "token_malformed" // its header or claims lack something, or have what is not known
 	CodeExpired     = "token_expired"
 	CodeNotYetValid = "token_not_yet_valid"
 	CodeKeyUnknown  = "token_key_unknown" // its signing key is deleted, or of another environment
@@ -55,7 +56,7 @@ func (t Token) For(use string) bool { return slices.Contains(t.Audience, use) }
 // with a code.
 func (s *Service) Verify(ctx context.Context, text string, env id.Environment, now time.Time) (Token, error) {
 	if len(text) > MaxToken {
-		return Token{}, denied(CodeInvalid, "is longer than %d bytes", MaxToken)
+		return Token{}, denied(CodeMalformed, "is longer than %d bytes", MaxToken)
 	}
 	if strings.ContainsAny(text, "\r\n") { // which the decoder of base64 passes over
 		return Token{}, denied(CodeInvalid, "is not a JSON Web Token")
@@ -74,7 +75,7 @@ func (s *Service) Verify(ctx context.Context, text string, env id.Environment, n
 	case keyErr != nil:
 		return Token{}, keyErr
 	case parsed != nil && parsed.Header != nil && parsed.Header["alg"] != algorithm:
-		return Token{}, denied(CodeInvalid, "the algorithm (alg) must be %s", algorithm)
+		return Token{}, denied(CodeMalformed, "the algorithm (alg) must be %s", algorithm)
 	case errors.Is(err, jwt.ErrTokenSignatureInvalid):
 		return Token{}, denied(CodeInvalid, "the signature does not fit")
 	default:
@@ -91,15 +92,15 @@ func parser() *jwt.Parser {
 // keyOf finds the key that a token names, in its header or among its claims.
 func (s *Service) keyOf(ctx context.Context, t *jwt.Token, claims jwt.MapClaims, env id.Environment, now time.Time) (Key, error) {
 	if _, critical := t.Header["crit"]; critical { // RFC 7515 section 4.1.11
-		return Key{}, denied(CodeInvalid, "the header has extensions (crit) that are not known")
+		return Key{}, denied(CodeMalformed, "the header has extensions (crit) that are not known")
 	}
 	inHeader, _ := t.Header["kid"].(string)
 	inClaims, _ := claims["kid"].(string)
 	switch {
 	case inHeader == "" && inClaims == "":
-		return Key{}, denied(CodeInvalid, "has no signing key ID (kid)")
+		return Key{}, denied(CodeMalformed, "has no signing key ID (kid)")
 	case inHeader != "" && inClaims != "" && inHeader != inClaims:
-		return Key{}, denied(CodeInvalid, "names two signing keys (kid)")
+		return Key{}, denied(CodeMalformed, "names two signing keys (kid)")
 	case inHeader == "":
 		inHeader = inClaims
 	}
@@ -111,7 +112,7 @@ func read(claims jwt.MapClaims, key Key, now time.Time) (Token, error) {
 	t := Token{Key: key.ID, Environment: key.Environment, Modifiers: url.Values{}}
 	var ok bool
 	if t.Expires, ok = date(claims["exp"]); !ok {
-		return Token{}, denied(CodeInvalid, "must have an expiry (exp) in seconds since 1970")
+		return Token{}, denied(CodeMalformed, "must have an expiry (exp) in seconds since 1970")
 	}
 	if !now.Before(t.Expires) {
 		return Token{}, denied(CodeExpired, "has expired (exp)")
@@ -122,23 +123,23 @@ func read(claims jwt.MapClaims, key Key, now time.Time) (Token, error) {
 		}
 		from, known := date(claims[name])
 		if !known {
-			return Token{}, denied(CodeInvalid, "%s must be in seconds since 1970", name)
+			return Token{}, denied(CodeMalformed, "%s must be in seconds since 1970", name)
 		}
 		if from.After(now.Add(skew)) {
 			return Token{}, denied(CodeNotYetValid, "is not valid yet (%s)", name)
 		}
 	}
 	if t.Subject, ok = claims["sub"].(string); !ok || t.Subject == "" {
-		return Token{}, denied(CodeInvalid, "must have a subject (sub)")
+		return Token{}, denied(CodeMalformed, "must have a subject (sub)")
 	}
 	var err error
 	if t.Audience, err = claims.GetAudience(); err != nil || len(t.Audience) == 0 {
-		return Token{}, denied(CodeInvalid, "must have an audience (aud)")
+		return Token{}, denied(CodeMalformed, "must have an audience (aud)")
 	}
 	if named, is := claims["playback_restriction_id"]; is {
 		restriction, ok := named.(string)
 		if !ok || restriction == "" || len(restriction) > field.MaxID {
-			return Token{}, denied(CodeInvalid, "playback_restriction_id must be the ID of a playback restriction")
+			return Token{}, denied(CodeMalformed, "playback_restriction_id must be the ID of a playback restriction")
 		}
 		t.Restriction = id.PlaybackRestriction(restriction)
 	}

@@ -268,8 +268,10 @@ func TestVerify(t *testing.T) {
 		if err == nil || !fault.Is(err, fault.Denied) || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %+v, %v, want %s", name, got, err, tt.want)
 		}
-		code := signing.CodeInvalid
+		code := signing.CodeMalformed
 		switch {
+		case tt.want == "is not a JSON Web Token", tt.want == "signature does not fit":
+			code = signing.CodeInvalid
 		case strings.HasPrefix(tt.want, unknown):
 			code = signing.CodeKeyUnknown
 		case strings.HasPrefix(tt.want, "not valid yet"):

@@ -58,12 +58,12 @@ func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 		m.SkipUntil = time.Duration(6*e.target) * time.Second
 	}
 	m.Continuous = e.opt.Mode.Low && l.Kind == frame.Text && l.continuous()
-	if longest := e.longestPart(); e.opt.Mode.Low && !e.ended && longest > 0 {
-		if l.Kind != frame.Text {
+	if longest := e.longestPart(); m.CanBlock && longest > 0 {
+		if l.Kind != frame.Text && !e.ended {
 			m.PartTarget = e.partTarget(l)
 		}
-		// Text has no parts: a segment is listed when it is whole in the video. Shaka wants PART-HOLD-BACK of each
-		// playlist once one has it.
+		// Text has no parts: a segment is listed when it is whole in the video. Nor has what has ended. Shaka wants
+		// PART-HOLD-BACK of each playlist with EXT-X-SERVER-CONTROL once one has it.
 		if m.PartHoldBack = hls.HoldBack(longest); l.Kind == frame.Text || k.textHoldBack {
 			m.PartHoldBack += e.targetDuration()
 		}

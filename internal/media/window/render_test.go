@@ -446,6 +446,27 @@ func TestTheEnd(t *testing.T) {
 	}
 }
 
+// TestHoldBackAtTheEnd: a live stream's playlists keep PART-HOLD-BACK when it ends. Shaka, which has had it, can't read
+// an end without it, and its viewers would not be told that this is one.
+func TestHoldBackAtTheEnd(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low})
+	r.start()
+	r.Texts().Add(subtitles, false)
+	for range 10 {
+		r.segment(7, false)
+	}
+	r.Texts().Watermark(subtitles, math.MaxInt64)
+	r.Close()
+	for _, id := range []string{"v", "a", subtitles} {
+		text := r.text(t, id, now())
+		if !strings.Contains(text, "ENDLIST") || !strings.Contains(text, ",PART-HOLD-BACK=") ||
+			strings.Contains(text, "EXT-X-PART") {
+			t.Errorf("%s at the end:\n%s", id, text)
+		}
+	}
+}
+
 func TestIndependentUntilASegmentIsNot(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: low})
