@@ -363,7 +363,7 @@ var settings = []Setting{
 	{
 		Name: "worker-concurrency", Kind: KindNumber, Default: "0",
 		Help: "How many downloadable files are made at once; the sizes of the other job queues follow from it " +
-			"(docs/operations.md). 0 means one per CPU.",
+			"(docs/monitoring.md). 0 means one per CPU.",
 		apply: into(number(0, 1024), func(c *Config) *int { return &c.WorkerConcurrency }),
 	},
 	{

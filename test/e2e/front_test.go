@@ -74,7 +74,7 @@ func TestFrontVarnish(t *testing.T) {
 	f.check(t)
 }
 
-// longestTarget is the longest target duration of a live stream in seconds, as docs/operations.md says.
+// longestTarget is the longest target duration of a live stream in seconds, as docs/network.md says.
 const longestTarget = 21
 
 // TestFrontTimeouts: the documented proxies wait for longer than a blocking reload takes.

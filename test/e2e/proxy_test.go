@@ -16,7 +16,7 @@ import (
 	"millrace/test/rig"
 )
 
-// TestDocsHAProxy runs HAProxy as docs/operations.md configures it: an encoder behind it is known by its own address.
+// TestDocsHAProxy runs HAProxy as docs/network.md configures it: an encoder behind it is known by its own address.
 func TestDocsHAProxy(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
@@ -29,18 +29,18 @@ func TestDocsHAProxy(t *testing.T) {
 	}
 }
 
-// documentedHAProxy runs HAProxy with the configuration of docs/operations.md in front of an address, from 127.0.0.3,
+// documentedHAProxy runs HAProxy with the configuration of docs/network.md in front of an address, from 127.0.0.3,
 // and gives its own.
 func documentedHAProxy(t *testing.T, behind string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/network.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(page), "```haproxy\n")
 	config, _, ok := strings.Cut(rest, "```")
 	if !ok {
-		t.Fatal("docs/operations.md has no configuration of HAProxy")
+		t.Fatal("docs/network.md has no configuration of HAProxy")
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -33,7 +33,7 @@ type Class struct {
 // Classes are the queues of a node. A kind may stand in several; the first is where it stands unless it is said.
 type Classes []Class
 
-// AllClasses is every kind of job there is. docs/operations.md has the same table.
+// AllClasses is every kind of job there is. docs/monitoring.md has the same table.
 func AllClasses() Classes {
 	return Classes{
 		// They wait for database and storage, and never for a processor or for another host.

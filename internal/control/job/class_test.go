@@ -73,7 +73,7 @@ func TestClassesAreApart(t *testing.T) {
 // TestClassesAreWrittenDown compares the table for operators.
 func TestClassesAreWrittenDown(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../docs/operations.md")
+	text, err := os.ReadFile("../../../docs/monitoring.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestClassesAreWrittenDown(t *testing.T) {
 		row := fmt.Sprintf("| `%s` | %s | `%s` | %d, %d, %d |",
 			c.Queue, waits, strings.Join(c.Kinds, "`, `"), c.Places(1), c.Places(2), c.Places(16))
 		if !strings.Contains(string(text), row) {
-			t.Errorf("docs/operations.md has no row that begins with\n%s", row)
+			t.Errorf("docs/monitoring.md has no row that begins with\n%s", row)
 		}
 	}
 }
