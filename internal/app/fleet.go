@@ -67,6 +67,7 @@ func (n *node) openFleet() (err error) {
 		Key: key, Self: self, TLS: n.trust.client(), Now: clock, Logger: n.log,
 	})
 	n.close = append(n.close, func() error { n.peers.Close(); return nil })
+	n.owners = newOwners(n.db.Directory(), n.id)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"millrace/internal/broadcast"
+	"millrace/internal/control/live"
 	nodes "millrace/internal/control/node"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -40,10 +41,7 @@ func (n *node) broadcasts() presentation.Broadcasts {
 		Logger: n.log,
 	}))
 	n.internal.Handle("GET "+healthPath, healthHandler{n.live})
-	n.owners = &owners{
-		rows: n.db.Directory(), self: n.id,
-		known: stalecache.New[id.LiveStream, nodes.Owner](ownersKnown, ownerFresh).GoodFor(time.Minute),
-	}
+	n.internal.Handle("POST "+handOverPath, handOverHandler{n.live, live.Owner{Node: n.id, Run: n.run}})
 	n.others = follow.New(follow.Options{
 		Peer: peers{n.peers}, Directory: n.owners, Meter: &n.meter, Bytes: keptOfOthers, Now: clock, Logger: n.log,
 	})
@@ -95,6 +93,12 @@ type owners struct {
 	rows  nodes.Directory
 	self  id.Node
 	known *stalecache.Cache[id.LiveStream, nodes.Owner]
+}
+
+// newOwners returns what says which other nodes than self have live streams.
+func newOwners(rows nodes.Directory, self id.Node) *owners {
+	known := stalecache.New[id.LiveStream, nodes.Owner](ownersKnown, ownerFresh).GoodFor(time.Minute)
+	return &owners{rows: rows, self: self, known: known}
 }
 
 // Owner implements follow.Directory.

@@ -59,7 +59,7 @@ var large = sizes{
 	"internal/media/slate.content":                   {fields: 18},
 	"internal/media/speech/worker.sphinx":            {fields: 21},
 	"internal/media/transform.worker":                {fields: 17},
-	"internal/media/window.Edge":                     {methods: 113, fields: 22},
+	"internal/media/window.Edge":                     {methods: 113, fields: 20},
 	"internal/media/window.liveRendition":            {fields: 20},
 	"internal/media/window.segment":                  {fields: 16},
 	"internal/presentation.recorded":                 {methods: 32, fields: 20},

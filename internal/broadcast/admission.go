@@ -31,33 +31,55 @@ var (
 const (
 	// admitPatience bounds how long an admission waits for the last publication's end to be told.
 	admitPatience = 5 * time.Second
-	// handover is how long a write may take that another node was sure to have the right to.
-	handover = 250 * time.Millisecond
+	// writeGrace is how long a write may take that another node was sure to have the right to.
+	writeGrace = 250 * time.Millisecond
 )
 
 // admit opens a publication. One whose stream's last connection, or last broadcast, is still being finished waits for
 // that.
 func (a admission) admit(ctx context.Context, p ingest.Publication) (*sink, error) {
-	s, err := a.connect(ctx, p)
+	s, err := a.fetch(ctx, p)
 	if fault.Is(err, fault.Conflict) && (a.flush(ctx, p.Key) || errors.Is(err, errEnding)) {
-		return a.connect(ctx, p)
+		return a.fetch(ctx, p)
 	}
 	return s, err
 }
 
+// fetch opens a publication. A broadcast that another node has is handed over first, unless its encoder is still there.
+func (a admission) fetch(ctx context.Context, p ingest.Publication) (*sink, error) {
+	s, err := a.connect(ctx, p, handover{})
+	at, elsewhere := errors.AsType[*live.ElsewhereError](err)
+	if !elsewhere {
+		return s, err
+	}
+	done, refused := a.handedOver(ctx, at)
+	if refused != nil {
+		return nil, refused
+	}
+	return a.connect(ctx, p, handover{at.Writer, done})
+}
+
+// handover is what became of asking for a broadcast.
+type handover struct {
+	asked live.Writer // the node that had it; zero: nobody was asked
+	done  bool        // it has let go, and stored everything
+}
+
 // connect takes the live stream for an encoder, and gives it back if its publication can't be opened.
-func (a admission) connect(ctx context.Context, p ingest.Publication) (*sink, error) {
+func (a admission) connect(ctx context.Context, p ingest.Publication, h handover) (*sink, error) {
 	fresh := id.Asset(id.New())
 	var led live.Writer
 	s, err := a.opt.Streams.Connect(ctx, live.Connection{
 		StreamKey: p.Key, Protocol: p.Protocol, NewAsset: fresh, Owner: a.opt.Owner,
-		Led: func(s id.LiveStream) live.Writer { led = a.broadcasts.writer(s); return led },
+		Led:   func(s id.LiveStream) live.Writer { led = a.broadcasts.writer(s); return led },
+		Asked: h.asked,
 	}, a.opt.Now())
 	if err != nil {
 		return nil, err
 	}
 	opened := a.broadcasts.open(s.ID)
-	sink, err := a.join(ctx, s, p, led, s.ActiveAsset == fresh)
+	begins := s.ActiveAsset == fresh
+	sink, err := a.join(ctx, p, admitted{s, led, begins, begins || h.done})
 	opened()
 	if err == nil {
 		return sink, nil
@@ -70,32 +92,38 @@ func (a admission) connect(ctx context.Context, p ingest.Publication) (*sink, er
 	return nil, fmt.Errorf("open broadcast of live stream %s: %w", s.ID, err)
 }
 
-// led is the broadcast that s was admitted to, as this process leads it.
-func (a admission) led(ctx context.Context, s live.Stream, led live.Writer, fresh bool) (*broadcast, error) {
-	b := a.broadcasts.of(s.ID)
+// admitted is what an encoder was admitted to.
+type admitted struct {
+	stream  live.Stream // its row, as the admission has left it
+	led     live.Writer // of the broadcast, as this process led it before
+	begins  bool        // it is the broadcast's first encoder
+	released bool        // no other node has anything to record any more
+}
+
+// lead is the broadcast that e was admitted to, as this process leads it.
+func (a admission) lead(ctx context.Context, e admitted) (*broadcast, error) {
+	b := a.broadcasts.of(e.stream.ID)
 	switch {
-	case b != nil && b.by == s.Writer():
+	case b != nil && b.by == e.stream.Writer():
 		return b, nil
-	case s.Writer() == led: // it has gone in this moment, and the next one has to be another writer
+	case e.stream.Writer() == e.led: // it has gone in this moment, and the next one has to be another writer
 		return nil, errEnding
 	}
-	if err := b.supersede(ctx, s); err != nil {
+	if err := b.supersede(ctx, e.stream); err != nil {
 		return nil, err
 	}
-	if !fresh { // it was another node's until now, which may be about to record its last segment
-		if err := pause(ctx, handover); err != nil {
+	if !e.released { // it was another node's until now, which may be about to record its last segment
+		if err := pause(ctx, writeGrace); err != nil {
 			return nil, err
 		}
 	}
-	return a.begin(ctx, s, fresh)
+	return a.begin(ctx, e.stream, e.begins)
 }
 
-// join opens a publication of the broadcast that s was admitted to, which runs already (as led), or begins, or goes on
-// from what is stored.
-func (a admission) join(
-	ctx context.Context, s live.Stream, p ingest.Publication, led live.Writer, fresh bool,
-) (*sink, error) {
-	b, err := a.led(ctx, s, led, fresh)
+// join opens a publication of the broadcast that e was admitted to, which runs already, or begins, or goes on from what
+// is stored.
+func (a admission) join(ctx context.Context, p ingest.Publication, e admitted) (*sink, error) {
+	b, err := a.lead(ctx, e)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +133,7 @@ func (a admission) join(
 	}
 	done := make(chan result, 1)
 	b.mail.post(func() {
-		opened, err := b.attach(ctx, s, p)
+		opened, err := b.attach(ctx, e.stream, p)
 		done <- result{opened, err}
 	})
 	select { // not on ctx: what is opened has to be closed by somebody

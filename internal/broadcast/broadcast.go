@@ -112,8 +112,8 @@ type ending struct {
 }
 
 // labels are what ties log lines about the broadcast together.
-func (b *broadcast) labels() []any {
-	return []any{"live_stream_id", b.id, "asset_id", b.asset.ID, "epoch", int64(b.by.Epoch)}
+func (i *identity) labels() []any {
+	return []any{"live_stream_id", i.id, "asset_id", i.asset.ID, "epoch", int64(i.by.Epoch)}
 }
 
 // newBroadcast goes on from what is stored of a broadcast.
@@ -220,7 +220,7 @@ func (b *broadcast) run(root context.Context) {
 		case <-alarm.C:
 		case <-down:
 			down = nil
-			b.quit()
+			b.part(b.opt.Now().Add(b.opt.Grace), ingest.ErrShutdown, b.edge.Close) // the next start goes on
 		}
 	}
 }

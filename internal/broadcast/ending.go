@@ -79,17 +79,17 @@ func (b *broadcast) giveReason(ctx context.Context) error {
 	return b.opt.Assets.Fail(ctx, a.ID, asset.Errors{Type: "invalid_input", Messages: []string{b.unfit}}, b.opt.Now())
 }
 
-// quit is a shutdown: encoders are gone or go now, what is sealed is stored and told. The row says since when the
-// encoder is away, and the next start goes on from there.
-func (b *broadcast) quit() {
-	now := b.opt.Now()
-	b.quitting = now.Add(b.opt.Grace)
+// part lets go of the encoder and the edge: what is sealed is stored and told until a time. The row says since when the
+// encoder is away, and whoever leads the broadcast next goes on from there.
+func (b *broadcast) part(until time.Time, cause error, end func()) {
+	b.quitting = until
 	if b.sink != nil {
-		b.drop(now, ingest.ErrShutdown)
+		b.drop(b.opt.Now(), cause)
 	}
 	b.forward.end()
 	b.stopWriting()
-	b.edge.Close()
+	end()
+	b.tell("numbers given back", b.recorder.release)
 }
 
 // leave ends the goroutine: anyone who waits for it is told, and an edge that has ended is served for a while to those

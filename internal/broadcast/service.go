@@ -45,11 +45,10 @@ type Options struct {
 	Speech    *subtitles.Generator // what recognises speech; nil: nothing does
 	Meter     *metering.Meter      // of what viewers are sent; nil: nothing is counted
 	Grace     time.Duration        // how long a shutdown waits for what is not stored or told yet; 10 s when 0
-	// Journals is the folder of this machine that keeps the parts of open segments over the end of the process; empty:
-	// they are lost with it. Marks is one in its memory that says which were published (journal.OpenMemory); empty: the
-	// database says it, less exactly.
-	Journals string
-	Marks    string
+	// Ask asks the node that leads a broadcast to hand it over (HandOver), as an encoder has come here. fault.Conflict:
+	// its encoder is still there. nil: there is no other node.
+	Ask      func(ctx context.Context, s id.LiveStream, w live.Writer) error
+	Journals Journals
 	Now      func() time.Time
 	Logger   *slog.Logger
 }
@@ -65,7 +64,7 @@ type Service struct {
 	broadcasts *registry
 	admission  admission
 	records    records // of the encoders' health
-	journals   journals
+	journals   Journals
 	pictures   *edgewriter.Pictures
 
 	panics atomic.Int64
@@ -85,7 +84,7 @@ func New(o Options) *Service {
 	set(&o.Grace, 10*time.Second)
 	l := &Service{
 		opt: o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: newRegistry(),
-		records: records{all: map[id.LiveStream]*record{}}, journals: journals{o.Journals, o.Marks},
+		records: records{all: map[id.LiveStream]*record{}}, journals: o.Journals,
 		pictures: edgewriter.NewPictures(o.Stills),
 	}
 	l.observer = newObserver(&l.opt, l.broadcasts)
@@ -133,7 +132,7 @@ func (l *Service) Run(ctx context.Context) error {
 // sweepJournals deletes what dead processes left of broadcasts that are over; none when it can not be told which these
 // are.
 func (l *Service) sweepJournals(ctx context.Context) {
-	if l.journals.dir == "" {
+	if l.journals.Dir == "" {
 		return
 	}
 	going, err := l.recordings(ctx)

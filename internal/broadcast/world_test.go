@@ -287,7 +287,7 @@ func (w *world) start(name id.Node, change ...func(*broadcast.Options)) *node {
 	if w.disk != nil && w.disks[name] == "" {
 		w.disks[name] = w.disk()
 	}
-	n.name, o.Journals = name, w.disks[name]
+	n.name, o.Journals.Dir = name, w.disks[name]
 	for _, c := range change {
 		c(&o)
 	}

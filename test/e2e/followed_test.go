@@ -266,3 +266,58 @@ func nextNumber(t *testing.T, text string) string {
 	}
 	return strconv.Itoa(n + strings.Count(text, "#EXTINF"))
 }
+
+// TestHandOver has an encoder go to another node as soon as it has ended at the first one: each picture that either has
+// received is recorded, without a gap, and a viewer at a third node is shown no end in between.
+func TestHandOver(t *testing.T) {
+	rig.Parallel(t)
+	scaled(t)
+	f := rig.StartFleet(t, 3, rig.Options{})
+	a, b, c := f.Nodes[0], f.Nodes[1], f.Nodes[2]
+	l := a.CreateLive(t, "standard", rig.Object{"reconnect_window": 120})
+	clip := small()
+	clip.Seconds = 8
+	first := a.Publish(t, l.Text("stream_key"), clip)
+	path := "/" + l.Text("playback_ids.0.id") + ".m3u8"
+	c.AwaitPlayable(t, c.HTTP+path, patience)
+	_, master := fetched(t, c, path, "identity")
+	list := "/" + listedURIs(string(master))[0]
+	watched, stop := make(chan string, 1), make(chan struct{})
+	go func() {
+		shown := ""
+		for {
+			select {
+			case <-stop:
+				watched <- shown
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+			if code, text, err := try(t.Context(), c.HTTP+list); err == nil && code == http.StatusOK &&
+				strings.Contains(string(text), "#EXT-X-ENDLIST") {
+				shown = string(text)
+			}
+		}
+	}()
+	for i, at := range []*rig.Server{a, b} {
+		encoder := first
+		if i > 0 {
+			encoder = at.Publish(t, l.Text("stream_key"), clip)
+		}
+		if said, err := encoder.Wait(t, patience); err != nil {
+			t.Fatalf("encoder %d: %v: %s", i+1, err, said)
+		}
+	}
+	close(stop)
+	if end := <-watched; end != "" {
+		t.Errorf("a viewer was shown an end:\n%s", end)
+	}
+	now := b.AwaitLive(t, l.Text("id"), "without encoder", patience, away)
+	b.Complete(t, l.Text("id"))
+	asset := b.AwaitAsset(t, now.Text("active_asset_id"), "finished", patience, rig.Finished)
+	fps, _ := clip.FPS()
+	url := b.PlayURL(asset.Text("playback_ids.0.id"))
+	if got, want := read(t, url, true)["video"].count, 2*int(fps*float64(clip.Seconds)); got != want {
+		t.Errorf("%d pictures are recorded, the encoders have sent %d", got, want)
+	}
+	check(t, "the recording", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, finishedRules...)
+}

@@ -22,6 +22,9 @@ func (s *Service) Connect(ctx context.Context, n Connection, now time.Time) (Str
 		case st.EndWanted != EndNone, st.State == Idle && st.ActiveAsset != "":
 			return nil, fault.New(fault.Conflict, "the last broadcast of the live stream is being finished")
 		}
+		if err := elsewhere(ctx, s.store, *st, n); err != nil {
+			return nil, err
+		}
 		events, goesOn, err := s.displace(ctx, c, n.Owner, now)
 		if err != nil {
 			return nil, err
@@ -45,6 +48,18 @@ func (s *Service) Connect(ctx context.Context, n Connection, now time.Time) (Str
 		st.targets(SourceConnected)
 		return append(events, EventConnected), nil
 	})
+}
+
+// elsewhere is an ElsewhereError where a living node has the broadcast that was not asked to hand it over.
+func elsewhere(ctx context.Context, store Store, st Stream, n Connection) error {
+	if st.ActiveAsset == "" || st.Owner == n.Owner || st.Writer() == n.Asked {
+		return nil
+	}
+	was, err := store.Standing(ctx, st.Owner, n.Owner)
+	if err == nil && was.Alive() {
+		err = &ElsewhereError{st.ID, st.Writer()}
+	}
+	return err
 }
 
 // displace takes the place of the encoder that is connected, if there is one, and reports whether it had never left. It

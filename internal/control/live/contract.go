@@ -184,7 +184,8 @@ type Broadcasts interface {
 	// window, it continues the same one (resumed: the returned stream's ActiveAsset is not newAsset); so it does when
 	// the owner is dead that had the encoder, and, whatever the window, when that encoder is silent (events
 	// disconnected, connected). A broadcast that is about to be ended is fault.Conflict. Sets Owner, Generation (the
-	// same where the process leads the broadcast already), Protocol, StartedAt; clears DisconnectedAt.
+	// same where the process leads the broadcast already), Protocol, StartedAt; clears DisconnectedAt. It is an
+	// ElsewhereError, and nothing has changed, when the broadcast is that of another living node which Asked does not name.
 	Connect(ctx context.Context, c Connection, now time.Time) (Stream, error)
 	// Passphrase is the SRT passphrase that goes with a stream key, whatever the stream's state: fault.NotFound unknown key.
 	Passphrase(ctx context.Context, streamKey string) (string, error)

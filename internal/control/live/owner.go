@@ -3,6 +3,7 @@ package live
 import (
 	"time"
 
+	"millrace/internal/fault"
 	"millrace/internal/id"
 )
 
@@ -36,6 +37,25 @@ type Connection struct {
 	// Led is the writer that this process has of a stream's broadcast; zero: none. It may not block. nil: it has none
 	// of any stream.
 	Led func(id.LiveStream) Writer
+	// Asked is the living writer at another node that was asked to hand the broadcast over, whatever it said; zero: none
+	// was.
+	Asked Writer
+}
+
+// ElsewhereError is why an encoder is not admitted yet: another node leads the broadcast, lives, and has to be asked to
+// hand it over.
+type ElsewhereError struct {
+	Stream id.LiveStream
+	Writer Writer
+}
+
+func (e *ElsewhereError) Error() string {
+	return "node " + string(e.Writer.Node) + " leads the broadcast"
+}
+
+// Unwrap is what it comes to where nobody is asked.
+func (e *ElsewhereError) Unwrap() error {
+	return fault.New(fault.Conflict, "another node leads the broadcast of the live stream")
 }
 
 // Standing is how an owner stands.

@@ -19,6 +19,12 @@ func encoderAt(node id.Node, key, protocol string, a id.Asset) live.Connection {
 	return live.Connection{StreamKey: key, Protocol: protocol, NewAsset: a, Owner: run(node)}
 }
 
+// asked is a connection whose node has asked the one that leads the broadcast.
+func asked(c live.Connection, s live.Stream) live.Connection {
+	c.Asked = s.Writer()
+	return c
+}
+
 // nodes is a store whose database knows several nodes, all of which live but for the dead.
 type nodes struct {
 	live.Store
@@ -120,18 +126,21 @@ func TestGeneration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := w.on(live.Reconnecting)
+	was := s.Writer()
 	connect := func(node id.Node, led live.Writer, want int64) live.Writer {
 		t.Helper()
 		c := encoderAt(node, s.StreamKey, "rtmp", "new")
+		c.Asked = was
 		c.Led = func(id.LiveStream) live.Writer { return led }
 		st, err := w.Connect(w.ctx(), c, w.now())
 		w.must(err)
 		if st.Generation != want || st.Owner != run(node) || st.ActiveAsset != s.ActiveAsset {
 			t.Errorf("generation %d of %v, want %d: %+v", st.Generation, st.Owner, want, st)
 		}
-		_, err = w.Disconnected(w.ctx(), s.ID, st.Writer(), w.now())
+		was = st.Writer()
+		_, err = w.Disconnected(w.ctx(), s.ID, was, w.now())
 		w.must(err)
-		return st.Writer()
+		return was
 	}
 	first := connect("node", s.Writer(), 0)
 	connect("other", live.Writer{}, 1)

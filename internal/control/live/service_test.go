@@ -188,7 +188,16 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("disconnected %+v", got)
 	}
 	w.events("disconnected")
-	got, err = w.Connect(w.ctx(), encoderAt("node2", s.StreamKey, "rtmp", "asset2"), w.now())
+	elsewhere := encoderAt("node2", s.StreamKey, "rtmp", "asset2")
+	for _, c := range []live.Connection{elsewhere, asked(elsewhere, s)} { // nobody was asked, or an earlier writer
+		_, err = w.Connect(w.ctx(), c, w.now())
+		if at, ok := errors.AsType[*live.ElsewhereError](err); !ok || *at != (live.ElsewhereError{Stream: s.ID, Writer: got.Writer()}) {
+			t.Errorf("connecting to another node than the one that has the broadcast: %v", err)
+		}
+		w.wantKind(err, fault.Conflict)
+	}
+	w.events()
+	got, err = w.Connect(w.ctx(), asked(elsewhere, got), w.now())
 	w.must(err)
 	if got.State != live.Active || got.ActiveAsset != "asset1" || got.Epoch != 1 || got.Node != "node2" || !got.DisconnectedAt.IsZero() {
 		t.Errorf("resumed %+v", got)

@@ -26,19 +26,19 @@ func TestSilentEncoder(t *testing.T) {
 			w.must(err)
 			_, err = w.Silence(w.ctx(), s.ID, s.Writer(), false, w.now())
 			w.must(err)
-			_, err = w.Connect(w.ctx(), encoderAt("node2", s.StreamKey, "srt", "asset2"), w.now())
+			_, err = w.Connect(w.ctx(), asked(encoderAt("node2", s.StreamKey, "srt", "asset2"), s), w.now())
 			w.wantKind(err, fault.Conflict) // it sends again
 			_, err = w.Silence(w.ctx(), s.ID, s.Writer(), true, w.now())
 			w.must(err)
 			w.events()
-			got, err := w.Connect(w.ctx(), encoderAt("node2", s.StreamKey, "srt", "asset2"), w.now())
+			got, err := w.Connect(w.ctx(), asked(encoderAt("node2", s.StreamKey, "srt", "asset2"), s), w.now())
 			w.must(err)
 			if got.State != to || got.ActiveAsset != s.ActiveAsset || got.Epoch != s.Epoch || got.Node != "node2" || got.Protocol != "srt" || got.Silent ||
 				!got.DisconnectedAt.IsZero() {
 				t.Errorf("taken over %+v", got)
 			}
 			w.events("disconnected", "connected")
-			_, err = w.Connect(w.ctx(), encoderAt("node3", s.StreamKey, "rtmp", "asset3"), w.now())
+			_, err = w.Connect(w.ctx(), asked(encoderAt("node3", s.StreamKey, "rtmp", "asset3"), got), w.now())
 			w.wantKind(err, fault.Conflict)
 			_, err = w.Silence(w.ctx(), s.ID, s.Writer(), true, w.now()) // from the one that has lost it
 			w.wantKind(err, fault.Conflict)

@@ -60,29 +60,36 @@ type Options struct {
 type Edge struct {
 	opt Options
 
-	mu           sync.Mutex
-	version      uint64        // of everything a playlist shows; grows with each publication
-	revised      chan struct{} // closed with the next version; nil: nobody waits
-	renditions   []*liveRendition
-	derived      Derived // made of renditions
-	texts        Texts   // cut as the video is
-	first        int64   // media sequence number of the first segment
-	left         int64   // sliding playlists begin with no lower number any more
-	sealed       int     // how many segments, from the first on, are whole in every rendition and queued for storage
-	target       int     // seconds; 0 until the first segment is whole
-	parts        map[string]time.Duration
-	ended        bool
-	live         bool          // a publication is attached: more parts are coming
-	queue        []row         // sealed, not yet stored
-	wake         chan struct{} // one token: the queue has grown or the edge has ended
-	held         int64         // bytes in the queue
-	storedChange chan struct{} // closed with the next segment that is stored or lost; nil: nobody waits
+	backlog
+
+	mu         sync.Mutex
+	version    uint64        // of everything a playlist shows; grows with each publication
+	revised    chan struct{} // closed with the next version; nil: nobody waits
+	renditions []*liveRendition
+	derived    Derived // made of renditions
+	texts      Texts   // cut as the video is
+	first      int64   // media sequence number of the first segment
+	left       int64   // sliding playlists begin with no lower number any more
+	sealed     int     // how many segments, from the first on, are whole in every rendition and queued for storage
+	target     int     // seconds; 0 until the first segment is whole
+	parts      map[string]time.Duration
+	ended      bool
+	yielded    bool // ended for another writer to go on: nobody is shown an end
+	live       bool // a publication is attached: more parts are coming
 
 	inherited bool // there is something here that was not looked at for closed captions
 
 	reserved int64 // media sequence numbers below this one may be published
 	short    bool  // that they come to an end is told
 	parted   int   // segments before this one are not in the journal any more
+}
+
+// backlog is what is sealed and not yet stored, under the edge's lock.
+type backlog struct {
+	queue        []row
+	held         int64         // bytes in the queue
+	wake         chan struct{} // one token: the queue has grown or the edge has ended
+	storedChange chan struct{} // closed with the next segment that is stored or lost; nil: nobody waits
 }
 
 // liveRendition is one rendition at the edge.
@@ -197,7 +204,9 @@ func New(o Options) *Edge {
 	if o.MaxHeld <= 0 {
 		o.MaxHeld = 256 << 20
 	}
-	e := &Edge{opt: o, first: o.Mode.Leading, wake: make(chan struct{}, 1), parts: map[string]time.Duration{}}
+	e := &Edge{
+		opt: o, first: o.Mode.Leading, backlog: backlog{wake: make(chan struct{}, 1)}, parts: map[string]time.Duration{},
+	}
 	e.derived.e, e.texts.e = e, e
 	if t := o.Timeline; t != nil && len(t.Marks) > 0 {
 		e.resume(t)

@@ -18,6 +18,8 @@ var (
 	ErrTooFar  = errors.New("too far ahead of the live edge")
 	ErrNotYet  = errors.New("nothing to play yet")
 	ErrTimeout = errors.New("the live edge did not get there in time")
+	// ErrMoved is the response to who asks for playlists, or waits, once another writer may go on with the broadcast.
+	ErrMoved = errors.New("the live stream is moving to another node")
 )
 
 // Location is where bytes are: in Data; or N bytes from Offset on (-1: all) of File or, once that is gone, of a stored
@@ -344,7 +346,11 @@ func (e *Edge) ask(
 		return p, false, nil, 0, ErrUnknown
 	}
 	p, ok, err = look(l)
-	if err == nil && !ok && e.ended {
+	switch {
+	case err != nil || ok || !e.ended:
+	case e.yielded:
+		err = ErrMoved
+	default:
 		err = ErrUnknown
 	}
 	if ok || err != nil {
@@ -403,10 +409,12 @@ func (e *Edge) current(rendition string, k listing) (*rendered, Listing, error) 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := e.find(rendition)
-	if l == nil {
+	switch {
+	case l == nil:
 		return nil, Listing{}, ErrUnknown
-	}
-	if e.sealed == 0 {
+	case e.yielded:
+		return nil, Listing{}, ErrMoved
+	case e.sealed == 0:
 		return nil, Listing{}, ErrNotYet
 	}
 	text, out := e.rendered(l, k), e.reach(l)

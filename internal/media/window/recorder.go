@@ -154,9 +154,9 @@ func (e *Edge) lose(r *row) {
 		e.held)
 }
 
-func (e *Edge) signal() {
+func (b *backlog) signal() {
 	select {
-	case e.wake <- struct{}{}:
+	case b.wake <- struct{}{}:
 	default:
 	}
 }
@@ -328,10 +328,10 @@ func (e *Edge) storedSignal(rendition string, i int) (chan struct{}, error) {
 }
 
 // wakeStored wakes those that wait for a segment to be stored to look again. Called with the lock.
-func (e *Edge) wakeStored() {
-	if e.storedChange != nil {
-		close(e.storedChange)
-		e.storedChange = nil
+func (b *backlog) wakeStored() {
+	if b.storedChange != nil {
+		close(b.storedChange)
+		b.storedChange = nil
 	}
 }
 

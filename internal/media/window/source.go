@@ -23,6 +23,8 @@ func Fault(err error) error {
 		return fault.New(fault.NotFound, "there is no such rendition, segment or part")
 	case errors.Is(err, ErrTimeout):
 		return fault.New(fault.Unavailable, "the live edge stands still")
+	case errors.Is(err, ErrMoved):
+		return fault.New(fault.Unavailable, "the live stream is moving to another node: ask again in a moment")
 	}
 	return err
 }

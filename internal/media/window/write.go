@@ -236,6 +236,20 @@ func (e *Edge) finish(l *liveRendition, ticks int64) {
 func (e *Edge) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.close()
+}
+
+// Yield ends the record as Close does, for another writer to go on with it: nobody is shown an end. Whoever asks for a
+// playlist, or waits, gets ErrMoved.
+func (e *Edge) Yield() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.yielded = e.yielded || !e.ended
+	e.close()
+}
+
+// close ends the record. Called with the lock.
+func (e *Edge) close() {
 	if e.ended {
 		return
 	}

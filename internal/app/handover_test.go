@@ -1,0 +1,99 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/follow"
+)
+
+// leads hands over what it is asked for, unless an error says otherwise.
+type leads struct {
+	err   error
+	asked []live.Writer
+}
+
+func (l *leads) HandOver(_ context.Context, _ id.LiveStream, w live.Writer) error {
+	l.asked = append(l.asked, w)
+	return l.err
+}
+
+// handOverPeer is the fleet of one who asks: a node named as its owner says, behind the real handler.
+type handOverPeer struct {
+	node    id.Node // that the directory knows
+	handler http.Handler
+	away    error
+	lost    int
+}
+
+func (p *handOverPeer) Owner(context.Context, id.LiveStream) (follow.Owner, error) {
+	return follow.Owner{Node: follow.Node{ID: p.node}}, nil
+}
+
+func (p *handOverPeer) Lost(id.LiveStream) { p.lost++ }
+
+func (p *handOverPeer) Do(ctx context.Context, _ follow.Node, r *http.Request) (*http.Response, error) {
+	if p.away != nil {
+		return nil, p.away
+	}
+	w := httptest.NewRecorder()
+	p.handler.ServeHTTP(w, r.Clone(ctx))
+	return w.Result(), nil
+}
+
+// TestAskHandOver asks another node for a broadcast: what reaches it, and what comes back.
+func TestAskHandOver(t *testing.T) {
+	t.Parallel()
+	writer := live.Writer{Epoch: 3, Generation: 2, Owner: live.Owner{Node: "there", Run: "run"}}
+	for name, tt := range map[string]struct {
+		self     live.Owner // of the node that is asked
+		node     id.Node    // that the directory names
+		err      error      // of its broadcast
+		away     error
+		asked    int
+		want     fault.Kind // of the error, where there is one
+		wantFail bool
+	}{
+		"it lets go":                 {self: writer.Owner, node: "there", asked: 1},
+		"its encoder is there":       {self: writer.Owner, node: "there", err: fault.New(fault.Conflict, "live"), asked: 1, want: fault.Conflict, wantFail: true},
+		"it was started again":       {self: live.Owner{Node: "there", Run: "another"}, node: "there"},
+		"another node has it by now": {self: writer.Owner, node: "third"},
+		"it can't be reached": {
+			self: writer.Owner, node: "there", away: fault.New(fault.Unavailable, "no route"), want: fault.Unavailable, wantFail: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			own := &leads{err: tt.err}
+			p := &handOverPeer{node: tt.node, handler: handOverHandler{own, tt.self}, away: tt.away}
+			err := handOvers{p, p}.ask(t.Context(), "stream", writer)
+			if (err != nil) != tt.wantFail || err != nil && fault.KindOf(err) != tt.want {
+				t.Errorf("ask: %v", err)
+			}
+			if len(own.asked) != tt.asked || tt.asked > 0 && own.asked[0] != writer {
+				t.Errorf("the node was asked for %+v", own.asked)
+			}
+			if p.lost != 1 {
+				t.Errorf("what the directory knew was dropped %d times, want once before it is asked", p.lost)
+			}
+		})
+	}
+}
+
+func TestHandOverHandlerRefuses(t *testing.T) {
+	t.Parallel()
+	own := &leads{}
+	h := handOverHandler{own, live.Owner{Node: "there", Run: "run"}}
+	for _, query := range []string{"", "?epoch=x&generation=1&run=run", "?epoch=1&generation=&run=run"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, handOverPath+query, nil))
+		if w.Code != http.StatusBadRequest || len(own.asked) != 0 {
+			t.Errorf("%q returns %d, asked %v", query, w.Code, own.asked)
+		}
+	}
+}

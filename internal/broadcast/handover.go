@@ -1,0 +1,90 @@
+package broadcast
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"millrace/internal/control/live"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/ingest"
+)
+
+// A broadcast changes nodes when its encoder comes to another one, and by nothing else: that node asks this one to hand
+// it over. What was received is stored then, and the other node goes on behind it.
+
+const (
+	// stillHere is for how long an encoder that is connected may be silent without losing its place to one that has
+	// come to another node.
+	stillHere = time.Second
+	// handoverPatience bounds how long a broadcast may take to store what it has when it is handed over, and so how long
+	// the encoder waits that has come to another node. What is not stored then is lost.
+	handoverPatience = 5 * time.Second
+)
+
+// HandOver gives a broadcast up that writer leads here, once all that its encoder has sent is stored. It is
+// fault.Conflict where the encoder is still there, or the broadcast is just beginning or ending. Nothing is done, and
+// there is no error, if this process has no such broadcast.
+func (l *Service) HandOver(ctx context.Context, s id.LiveStream, writer live.Writer) error {
+	b := l.broadcasts.of(s)
+	switch {
+	case b == nil && l.broadcasts.leads(s):
+		return fault.New(fault.Conflict, "an encoder is just being admitted")
+	case b == nil || b.by != writer:
+		return nil
+	}
+	done := make(chan error, 1)
+	b.mail.post(func() { done <- b.handOver() })
+	select {
+	case err := <-done:
+		if err != nil && !errors.Is(err, errEnding) { // an end takes no longer
+			return err
+		}
+	case <-b.gone:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-b.gone:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// handOver begins to give the broadcast up, on its goroutine.
+func (b *broadcast) handOver() error {
+	now := b.opt.Now()
+	b.listen()
+	switch {
+	case b.schedule.ending, b.lost, b.over, !b.quitting.IsZero():
+		return errEnding
+	case b.sink == nil && b.schedule.away.IsZero(), b.sink != nil && now.Sub(b.schedule.heard) < stillHere:
+		return fault.New(fault.Conflict, "another encoder is connected to the live stream")
+	}
+	b.log.Info("broadcast is handed over to another node")
+	b.owner.broadcasts.lose(b) // before its edge ends: nobody is to take that for the end of the stream
+	b.part(now.Add(handoverPatience), ingest.ErrReplaced, b.edge.Yield)
+	return nil
+}
+
+// handedOver asks the node that leads a broadcast to hand it over, and reports whether it has; refused is why it keeps
+// it. A node that can't be asked keeps nobody waiting for long.
+func (a admission) handedOver(ctx context.Context, at *live.ElsewhereError) (done bool, refused error) {
+	if a.opt.Ask == nil {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, handoverPatience+time.Second)
+	defer cancel()
+	switch err := a.opt.Ask(ctx, at.Stream, at.Writer); {
+	case err == nil:
+		return true, nil
+	case fault.Is(err, fault.Conflict):
+		return false, err
+	default:
+		a.opt.Logger.WarnContext(ctx, "the node that leads a broadcast can't be asked to hand it over",
+			"live_stream_id", at.Stream, "node", at.Writer.Node, "error", err)
+		return false, nil
+	}
+}
