@@ -50,11 +50,6 @@ type recorded struct {
 	clips map[string]*clipped // the last one of each rendition
 }
 
-const (
-	audioGroup = "audio"
-	textGroup  = "subtitles"
-)
-
 // present joins a timeline and the asset's ready tracks: alternate audio and text are cut where the video is cut.
 func (p *Source) present(ctx context.Context, row asset.Asset, t *timeline.Timeline) (*recorded, error) {
 	v := &recorded{
@@ -164,50 +159,27 @@ func (v *recorded) Multivariant(_ context.Context, c playback.Clip) (*hls.Multiv
 	if _, _, err := v.bounds(c); err != nil {
 		return nil, err
 	}
-	m := &hls.Multivariant{Independent: v.whole && v.timeline.Independent()}
-	variant := hls.Variant{}
-	var audioPeak, audioMean float64
-	video := v.timeline.Rendition(timeline.MainVideo)
-	audios := 0
+	var list rendition.Listing
 	for _, l := range v.renditions {
-		if l.Kind == frame.Audio {
-			audios++
-			audioPeak, audioMean = max(audioPeak, l.Peak), max(audioMean, l.Average())
-		}
-	}
-	for _, l := range v.renditions {
+		t := rendition.Track{ID: l.ID, Inits: l.Inits, Peak: l.Peak, Average: l.Average()}
 		switch l.Kind {
-		case frame.Audio:
-			rendition.AddCodecs(&variant, l.Inits)
-			if video == nil && audios == 1 {
-				variant.URI = hls.PlaylistURI(l.ID)
-				continue
-			}
-			variant.Audio = audioGroup
-			m.Renditions = append(m.Renditions, v.audioRendition(l))
-		case frame.Text:
-			if v.replaced[l.ID] {
-				continue
-			}
-			variant.Subtitles = textGroup
-			m.Renditions = append(m.Renditions, v.textRendition(l))
 		case frame.Video:
+			if l.ID != timeline.MainVideo {
+				continue
+			}
+			at := rendition.Largest(l)
+			list.Picture(t, hls.Variant{
+				Width: at.Width, Height: at.Height, FrameRate: at.FrameRate, NoCaptions: captionsApart(v.texts),
+			})
+		case frame.Audio:
+			list.Sound(t, v.sound(l))
+		case frame.Text:
+			if !v.replaced[l.ID] {
+				list.Text(l.ID, v.subtitles(l))
+			}
 		}
 	}
-	variant.NoCaptions = video != nil && captionsApart(v.texts)
-	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(audioPeak)), int64(math.Ceil(audioMean))
-	offer := v.below.Variants(variant)
-	if video != nil {
-		addVideo(&variant, video)
-	}
-	if variant.URI == "" {
-		variant.URI = hls.PlaylistURI(v.renditions[0].ID)
-	}
-	if offer.Source {
-		m.Variants = []hls.Variant{variant}
-	}
-	m.Variants, m.Spare = append(m.Variants, offer.Below...), offer.Spare
-	return m, nil
+	return list.Multivariant(v.below, v.whole && v.timeline.Independent()), nil
 }
 
 // Pictures implements playback.Renditions.
@@ -223,30 +195,10 @@ func (v *recorded) Pictures(context.Context) ([]hls.Picture, error) {
 	return rendition.Pictures(inits, v.below), nil
 }
 
-func addVideo(variant *hls.Variant, l *timeline.Rendition) {
-	variant.URI = hls.PlaylistURI(l.ID)
-	variant.Bandwidth += int64(math.Ceil(l.Peak))
-	variant.AverageBandwidth += int64(math.Ceil(l.Average()))
-	for _, in := range l.Inits {
-		if in.Width*in.Height > variant.Width*variant.Height {
-			variant.Width, variant.Height = in.Width, in.Height
-		}
-		variant.FrameRate = max(variant.FrameRate, in.FrameRate)
-	}
-	sound := variant.Codecs
-	variant.Codecs = nil
-	rendition.AddCodecs(variant, l.Inits)
-	rendition.SetRange(variant, l.Inits)
-	variant.Codecs = append(variant.Codecs, sound...)
-}
-
-func (v *recorded) audioRendition(l *timeline.Rendition) hls.Rendition {
+// sound is how a rendition of sound is listed.
+func (v *recorded) sound(l *timeline.Rendition) hls.Rendition {
 	tr := v.tracks[l.ID]
-	main := l.ID == timeline.MainAudio
-	r := hls.Rendition{
-		Type: "AUDIO", GroupID: audioGroup, Name: tr.Name, Language: language(tr), Default: main, Autoselect: true,
-		URI: hls.PlaylistURI(l.ID),
-	}
+	r := hls.Rendition{Name: tr.Name, Language: language(tr), Default: l.ID == timeline.MainAudio}
 	if r.Name == "" {
 		r.Name = "Default"
 	}
@@ -256,14 +208,12 @@ func (v *recorded) audioRendition(l *timeline.Rendition) hls.Rendition {
 	return r
 }
 
-func (v *recorded) textRendition(l *timeline.Rendition) hls.Rendition {
+// subtitles is how a rendition of text is listed.
+func (v *recorded) subtitles(l *timeline.Rendition) hls.Rendition {
 	tr := v.texts[l.ID]
-	r := hls.Rendition{
-		Type: "SUBTITLES", GroupID: textGroup, Name: tr.Name, Language: language(tr), Autoselect: true,
-		Forced: tr.Forced, URI: hls.PlaylistURI(l.ID),
+	return hls.Rendition{
+		Name: tr.Name, Language: language(tr), Forced: tr.Forced, Characteristics: characteristics(tr),
 	}
-	r.Characteristics = characteristics(tr)
-	return r
 }
 
 // characteristics says of subtitles for the deaf or hard of hearing what they are, RFC 8216bis section 4.4.6.1.
