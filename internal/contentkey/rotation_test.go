@@ -20,10 +20,14 @@ import (
 
 // broadcast is one init segment and segments of two seconds that are all alike.
 type broadcast struct {
-	playback.Renditions
+	playback.Presentation
 
 	began time.Time
 }
+
+func (b broadcast) Media() string { return "m" }
+
+func (b broadcast) Began() time.Time { return b.began }
 
 func (b broadcast) Chunk(_ context.Context, _ string, r hls.Resource) (playback.Body, error) {
 	if r.Init >= 0 {
@@ -65,7 +69,7 @@ func TestBytesStay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := protection.View{Clear: unencrypted, Content: content, Store: protection.NewStore(1 << 20), Media: "m", Began: unencrypted.began}
+		v := protection.View{Presentation: unencrypted, Content: content, Store: protection.NewStore(1 << 20)}
 		for _, name := range []string{"init-0.mp4", "0.m4s", "15.m4s"} {
 			r, _ := hls.ParseResource(name)
 			data, err := delivered.Bytes(v.Chunk(t.Context(), "v", r))

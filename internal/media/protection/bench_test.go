@@ -93,7 +93,7 @@ func BenchmarkServe(b *testing.B) {
 		b.Fatal(err)
 	}
 	v := view(film.plain, cenc.CBCS, false)
-	v.Clear, v.Store = film, protection.NewStore(32<<20)
+	v.Presentation, v.Store = film, protection.NewStore(32<<20)
 	for name, renditions := range map[string]playback.Renditions{"clear": film, "encrypted": v} {
 		b.Run(name, func(b *testing.B) {
 			msn := int64(0)
