@@ -76,7 +76,7 @@ var layers = map[string][]string{
 	"internal/media/objectkey":    {"internal/id"},
 	"internal/media/delivered":    {"internal/media/metering", "internal/fault"},
 	"internal/mediastore":         {"internal/control/asset", "internal/media/captions", "internal/media/delivered", "internal/media/objectkey", "internal/media/ondemand", "internal/media/timeline", "internal/storage/blob", "internal/id", "internal/fault"},
-	"internal/media/timeline":     {"internal/media/frame"},
+	"internal/media/timeline":     {"internal/media/captions", "internal/media/frame"},
 	"internal/media/ondemand":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
 	"internal/media/rtmpwire":     {},
 	"internal/media/ingest":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/rtmpwire", "internal/media/ingest", "internal/fault", "internal/lifecycle", "internal/socket"},
