@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/change"
 	"millrace/internal/control/event"
 	"millrace/internal/control/job"
 	"millrace/internal/control/playbackid"
@@ -31,7 +32,7 @@ func (s *Service) Timeline(ctx context.Context, a id.Asset, from int64) ([]Timel
 
 // Record makes the asset of a broadcast; see Work.
 func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error) {
-	now = stamp(now)
+	now = change.Stamp(now)
 	a := Asset{
 		ID: r.ID, Environment: r.Environment, Status: Preparing, Progress: Progress{State: Live, Percent: unmeasured},
 		Origin: r.Origin, LiveStream: r.LiveStream, IsLive: true, Options: r.Options.WithDefaults(assetopt.ForLive),
