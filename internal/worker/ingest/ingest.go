@@ -71,62 +71,59 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	a, err := w.opt.Assets.Find(ctx, args.Asset)
-	switch {
-	case attempt.Absent(err):
-		return w.gone(ctx, args.Asset, args.Media)
-	case err != nil, len(a.Options.Inputs) == 0:
-		return err
-	case a.Status == asset.Ready:
-		if a.Origin == asset.FromUpload { // its process died before it had cleared up
-			return errors.Join(w.discard(a.ID), w.dropUpload(ctx, a))
-		}
-		return nil
-	case a.Status == asset.Errored: // an earlier attempt may have died before it had cleared up
-		return w.clear(ctx, a)
-	}
-	return w.ending(a).Of(ctx, j, attempt.Run(j, "the file can't be processed", func() error {
-		in := a.Options.Inputs[0]
-		if _, clip := assetopt.ClipSource(in.URL); clip {
-			return w.clip(ctx, a, in)
-		}
-		if a.Origin == asset.FromUpload {
-			return w.uploaded(ctx, a, in)
-		}
-		return w.file(ctx, a, in)
-	}))
-}
-
-// errGone says that the asset was deleted while it was made.
-var errGone = errors.New("the asset was deleted")
-
-// ending errors the asset when the input is at fault, or when nothing will be tried again.
-func (w *Worker) ending(a asset.Asset) attempt.Ending {
-	return attempt.Ending{
-		Outside: outside,
-		Gone: func(ctx context.Context) (bool, error) {
-			_, err := w.opt.Assets.Find(ctx, a.ID)
-			return attempt.Absent(err), attempt.IgnoreAbsent(err)
+	return attempt.Task[assetopt.Input]{
+		Assets: w.opt.Assets, Asset: args.Asset, Media: args.Media, Outside: outside,
+		Cannot: "the file can't be processed", Failed: "the input could not be ingested",
+		Find: func(a asset.Asset) (in assetopt.Input, is attempt.State) {
+			if len(a.Options.Inputs) == 0 || a.Status == asset.Ready || a.Status == asset.Errored {
+				return in, attempt.Ended
+			}
+			return a.Options.Inputs[0], attempt.Wanted
 		},
-		Drop: func(ctx context.Context) error { return w.gone(ctx, a.ID, a.Media) },
-		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: attempt.Type(err), Messages: attempt.Reason(err, "the input could not be ingested")}
+		Work: w.attempt, Settle: w.settle, Drop: w.gone,
+		Fail: func(ctx context.Context, a asset.Asset, _ assetopt.Input, why asset.Errors) error {
 			if err := w.opt.Assets.Fail(ctx, a.ID, why, w.opt.Now()); err != nil {
 				return err
 			}
 			return w.clear(ctx, a)
 		},
-	}
+	}.Do(ctx, j)
 }
 
+// attempt makes the asset.
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, in assetopt.Input) error {
+	if _, clip := assetopt.ClipSource(in.URL); clip {
+		return w.clip(ctx, a, in)
+	}
+	if a.Origin == asset.FromUpload {
+		return w.uploaded(ctx, a, in)
+	}
+	return w.file(ctx, a, in)
+}
+
+// settle clears up what an earlier attempt has left that died before it could.
+func (w *Worker) settle(ctx context.Context, a asset.Asset, _ assetopt.Input) error {
+	switch {
+	case len(a.Options.Inputs) == 0:
+	case a.Status == asset.Errored:
+		return w.clear(ctx, a)
+	case a.Origin == asset.FromUpload:
+		return errors.Join(w.discard(a.ID), w.dropUpload(ctx, a))
+	}
+	return nil
+}
+
+// errGone says that the asset was deleted while it was made.
+var errGone = errors.New("the asset was deleted")
+
 // gone removes what there is of an asset that was deleted, but for what clips of it play.
-func (w *Worker) gone(ctx context.Context, a id.Asset, m id.Media) error {
-	return errors.Join(w.discard(a), assetfile.Abandon(ctx, w.opt.Store, w.opt.Assets, m))
+func (w *Worker) gone(ctx context.Context, a asset.Asset) error {
+	return errors.Join(w.discard(a.ID), assetfile.Abandon(ctx, w.opt.Store, w.opt.Assets, a.Media))
 }
 
 // clear removes what there is of an asset of which nothing can be played.
 func (w *Worker) clear(ctx context.Context, a asset.Asset) error {
-	return errors.Join(w.discard(a.ID), assetfile.Sweep(ctx, w.opt.Store, objectkey.Media(a.Media), func(string) bool { return false }))
+	return errors.Join(w.discard(a.ID), assetfile.Clear(ctx, w.opt.Store, objectkey.Media(a.Media)))
 }
 
 const scratchPrefix = "asset-"

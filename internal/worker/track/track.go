@@ -61,25 +61,25 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	a, err := w.opt.Assets.Find(ctx, args.Asset)
-	if attempt.Absent(err) {
-		return w.dropped(ctx, asset.Asset{ID: args.Asset, Media: args.Media}, args.Track)
-	}
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(a.Tracks, func(t asset.Track) bool { return t.ID == args.Track })
-	if i < 0 {
-		return w.dropped(ctx, a, args.Track)
-	}
-	switch t := a.Tracks[i]; t.Status {
-	case asset.TrackPreparing:
-		return w.ending(a, t).Of(ctx, j, attempt.Run(j, "the file can't be processed", func() error { return w.attempt(ctx, a, t) }))
-	case asset.TrackErrored: // an earlier attempt may have died before it had cleared up
-		return w.clear(ctx, a, t.ID)
-	case asset.TrackReady:
-	}
-	return w.discard(a.ID, args.Track)
+	return attempt.Task[asset.Track]{
+		Assets: w.opt.Assets, Asset: args.Asset, Media: args.Media, Outside: outside,
+		Cannot: "the file can't be processed", Failed: "the track could not be made",
+		Find: func(a asset.Asset) (asset.Track, attempt.State) { return attempt.TrackOf(a, args.Track) },
+		Work: w.attempt,
+		Drop: func(ctx context.Context, a asset.Asset) error { return w.dropped(ctx, a, args.Track) },
+		Settle: func(ctx context.Context, a asset.Asset, t asset.Track) error {
+			if t.Status == asset.TrackErrored { // an earlier attempt may have died before it had cleared up
+				return w.clear(ctx, a, t.ID)
+			}
+			return w.discard(a.ID, t.ID)
+		},
+		Fail: func(ctx context.Context, a asset.Asset, t asset.Track, why asset.Errors) error {
+			if err := w.opt.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.opt.Now()); err != nil {
+				return err
+			}
+			return w.clear(ctx, a, t.ID)
+		},
+	}.Do(ctx, j)
 }
 
 // attempt makes the track.
@@ -97,26 +97,6 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, t asset.Track) erro
 		return err
 	}
 	return w.discard(a.ID, t.ID)
-}
-
-// ending errors the track when the file is at fault, or when nothing will be tried again. The asset stays as it is.
-func (w *Worker) ending(a asset.Asset, t asset.Track) attempt.Ending {
-	return attempt.Ending{
-		Outside: outside,
-		Gone: func(ctx context.Context) (bool, error) {
-			now, err := w.opt.Assets.Find(ctx, a.ID)
-			gone := !slices.ContainsFunc(now.Tracks, func(have asset.Track) bool { return have.ID == t.ID })
-			return gone, attempt.IgnoreAbsent(err)
-		},
-		Drop: func(ctx context.Context) error { return w.dropped(ctx, a, t.ID) },
-		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: attempt.Type(err), Messages: attempt.Reason(err, "the track could not be made")}
-			if err := w.opt.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.opt.Now()); err != nil {
-				return err
-			}
-			return w.clear(ctx, a, t.ID)
-		},
-	}
 }
 
 // The storage keys of a track's file follow from the track, so that a second run overwrites the first.
@@ -224,10 +204,6 @@ func (w *Worker) preparing(ctx context.Context, owner id.Asset, track id.Track) 
 	if err != nil {
 		return false, attempt.IgnoreAbsent(err)
 	}
-	for _, t := range a.Tracks {
-		if t.ID == track {
-			return t.Status == asset.TrackPreparing, nil
-		}
-	}
-	return false, nil
+	_, is := attempt.TrackOf(a, track)
+	return is == attempt.Wanted, nil
 }
