@@ -105,7 +105,7 @@ var layers = map[string][]string{
 	"internal/internode":          {"internal/id", "internal/fault"},
 	"internal/tally":              {"internal/control/usage", "internal/media/metering", "internal/id"},
 	"internal/measure":            {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
-	"internal/worker":             {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
+	"internal/worker":             {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/worker/scratch", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
 	"internal/web":                {"internal/clientaddr", "internal/control", "internal/web/header", "internal/web/limit", "internal/web/pace", "internal/web/player", "internal/web/style", "internal/web/static", "internal/web/iframe", "internal/id", "internal/fault", "internal/spelling"},
 	"internal/web/express":        {"internal/socket"},
 	"internal/web/express/h2":     {"internal/socket"},

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -285,22 +283,3 @@ func TestMasterIsTakenAway(t *testing.T) {
 }
 
 func unix(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
-
-// TestStaticTidies what an earlier process has left.
-func TestStaticTidies(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, name := range []string{"static-x.mp4", "static-x.m4a", "asset-y"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w := &static.Worker{Scratch: dir}
-	if err := w.Tidy(); err != nil {
-		t.Fatal(err)
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != 1 || files[0].Name() != "asset-y" {
-		t.Errorf("%v, %v", files, err)
-	}
-}

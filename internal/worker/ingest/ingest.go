@@ -5,11 +5,7 @@ package ingest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -25,6 +21,7 @@ import (
 	"millrace/internal/worker/assetfile"
 	"millrace/internal/worker/attempt"
 	"millrace/internal/worker/clipping"
+	"millrace/internal/worker/scratch"
 )
 
 // Options is what a Worker needs.
@@ -45,15 +42,15 @@ type Options struct {
 // Worker does asset.ingest.
 type Worker struct {
 	opt     Options
+	files   scratch.Folder
 	clipper clipping.Clipper
 }
 
 // New returns a Worker.
 func New(o Options) *Worker {
-	if whole, err := filepath.Abs(o.Scratch); err == nil { // ffmpeg has a working folder of its own
-		o.Scratch = whole
-	}
-	return &Worker{opt: o, clipper: clipping.Clipper{Assets: o.Assets, Store: o.Store, Library: o.Library, Encoder: o.Engine, Now: o.Now}}
+	return &Worker{o, scratch.In(o.Scratch, "asset-"), clipping.Clipper{
+		Assets: o.Assets, Store: o.Store, Library: o.Library, Encoder: o.Engine, Now: o.Now,
+	}}
 }
 
 // attempts take about two hours, as the queue waits 2 s, 10 s, 30 s, 2 min, 10 min, 30 min and an hour between them: a
@@ -126,44 +123,19 @@ func (w *Worker) clear(ctx context.Context, a asset.Asset) error {
 	return errors.Join(w.discard(a.ID), assetfile.Clear(ctx, w.opt.Store, objectkey.Media(a.Media)))
 }
 
-const scratchPrefix = "asset-"
-
 // path is where an asset's download goes; a later attempt continues what is there.
-func (w *Worker) path(a id.Asset) string {
-	return filepath.Join(w.opt.Scratch, scratchPrefix+string(a))
-}
+func (w *Worker) path(a id.Asset) string { return w.files.File(string(a)) }
 
 // discard removes what an asset has in the scratch folder.
 func (w *Worker) discard(a id.Asset) error {
-	err := os.Remove(sound(w.path(a)))
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, fetch.Discard(w.path(a)), discardImages(w.path(a)))
+	return errors.Join(scratch.Remove(sound(w.path(a))), fetch.Discard(w.path(a)), discardImages(w.path(a)))
 }
 
-// Tidy removes what earlier processes have left in the scratch folder of assets that are not being made any more. It is called before the
-// first job.
+// Tidy removes what earlier processes have left in the scratch folder of assets that are not being made any more. It is
+// called before the first job.
 func (w *Worker) Tidy(ctx context.Context) error {
-	files, err := os.ReadDir(w.opt.Scratch)
-	if err != nil {
-		return fmt.Errorf("tidy downloads: %w", err)
-	}
-	var errs []error
-	for _, f := range files {
-		name, ours := strings.CutPrefix(f.Name(), scratchPrefix)
-		if !ours || f.IsDir() {
-			continue
-		}
-		name, _, _ = strings.Cut(name, ".")
+	return w.files.Tidy(ctx, func(ctx context.Context, name string) (bool, error) {
 		a, err := w.opt.Assets.Find(ctx, id.Asset(name))
-		switch {
-		case err == nil && a.Status == asset.Preparing:
-		case attempt.IgnoreAbsent(err) != nil:
-			errs = append(errs, err)
-		default:
-			errs = append(errs, os.Remove(filepath.Join(w.opt.Scratch, f.Name())))
-		}
-	}
-	return errors.Join(errs...)
+		return err == nil && a.Status == asset.Preparing, attempt.IgnoreAbsent(err)
+	})
 }

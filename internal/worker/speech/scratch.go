@@ -6,18 +6,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"millrace/internal/id"
 	"millrace/internal/media/container/mp4"
+	"millrace/internal/worker/scratch"
 )
 
-const scratchPrefix = "speech-"
+// files are those of this kind of job in the scratch folder.
+func (w *Worker) files() scratch.Folder { return scratch.In(w.Scratch, "speech-") }
 
-func (w *Worker) scratch(t id.Track) string {
-	return filepath.Join(w.Scratch, scratchPrefix+string(t)+".m4a")
-}
+// Tidy removes what earlier processes have left in the scratch folder. It is called before the first job.
+func (w *Worker) Tidy(ctx context.Context) error { return w.files().Tidy(ctx, nil) }
+
+// sound is the file of the sound of which a track is made.
+func (w *Worker) sound(t id.Track) string { return w.files().File(string(t) + ".m4a") }
 
 // fetch puts a stored file into the scratch folder: its index may lie behind its sound.
 func (w *Worker) fetch(ctx context.Context, object string, t id.Track) (path string, err error) {
@@ -26,7 +28,7 @@ func (w *Worker) fetch(ctx context.Context, object string, t id.Track) (path str
 		return "", fmt.Errorf("read audio track: %w", err)
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	path = w.scratch(t)
+	path = w.sound(t)
 	out, err := os.Create(path) //nolint:gosec // our own scratch file
 	if err != nil {
 		return "", fmt.Errorf("make scratch file: %w", err)
@@ -54,26 +56,4 @@ func isFragmented(path string) (bool, error) {
 		return false, fmt.Errorf("index audio track: %w", err)
 	}
 	return index.Fragmented, nil
-}
-
-func (w *Worker) tidy(t id.Track) error {
-	if err := os.Remove(w.scratch(t)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove scratch file: %w", err)
-	}
-	return nil
-}
-
-// Tidy removes what earlier processes have left in the scratch folder. It is called before the first job.
-func (w *Worker) Tidy() error {
-	files, err := os.ReadDir(w.Scratch)
-	if err != nil {
-		return fmt.Errorf("tidy scratch folder: %w", err)
-	}
-	var errs []error
-	for _, f := range files {
-		if strings.HasPrefix(f.Name(), scratchPrefix) && !f.IsDir() {
-			errs = append(errs, os.Remove(filepath.Join(w.Scratch, f.Name())))
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -24,6 +24,7 @@ import (
 	"millrace/internal/storage/blob"
 	"millrace/internal/worker/assetfile"
 	"millrace/internal/worker/attempt"
+	"millrace/internal/worker/scratch"
 )
 
 // Decoder turns sound into samples; encode.Engine fits.
@@ -42,7 +43,7 @@ type Worker struct {
 	// Rules are those of an environment.
 	Rules   func(ctx context.Context, env id.Environment) (speech.Rules, error)
 	Most    int    // pieces of one file that are recognised at once; each waits for a processor
-	Scratch string // folder for sound that has to lie in a file; absolute, since ffmpeg has a working folder of its own
+	Scratch string // folder for sound that has to lie in a file
 	Now     func() time.Time
 }
 
@@ -178,7 +179,7 @@ func (w *Worker) alternate(ctx context.Context, a asset.Asset, t asset.Track, li
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.tidy(t.ID)) }()
+	defer func() { err = errors.Join(err, scratch.Remove(path)) }()
 	fragmented, err := isFragmented(path)
 	if err != nil {
 		return err

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -17,18 +15,24 @@ import (
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
 	"millrace/internal/mediastore"
+	"millrace/internal/worker/scratch"
 )
 
-const scratchPrefix = "static-"
+// files are those of this kind of job in the scratch folder.
+func (w *Worker) files() scratch.Folder { return scratch.In(w.Scratch, "static-") }
 
-func (w *Worker) scratch(f id.StaticRendition) string {
-	return filepath.Join(w.Scratch, scratchPrefix+string(f))
+// Tidy removes what earlier processes have left in the scratch folder. It is called before the first job.
+func (w *Worker) Tidy(ctx context.Context) error { return w.files().Tidy(ctx, nil) }
+
+// sound are the files of the sound of a file to download: as it is, and encoded again.
+func (w *Worker) sound(f id.StaticRendition) (raw, made string) {
+	return w.files().File(string(f) + ".mp4"), w.files().File(string(f) + ".m4a")
 }
 
 // resound puts AAC of one piece in the place of the sound: that is written into a file, encoded, and cut where it was cut before.
 func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.StaticRendition) error {
 	last := len(f.Renditions) - 1
-	raw, made := w.scratch(file)+".mp4", w.scratch(file)+".m4a"
+	raw, made := w.sound(file)
 	if err := w.writeSound(ctx, raw, f, f.Renditions[last]); err != nil {
 		return err
 	}
@@ -73,31 +77,6 @@ func (w *Worker) writeSound(ctx context.Context, path string, f *download.Footag
 		return fmt.Errorf("write sound: %w", err)
 	}
 	return nil
-}
-
-func (w *Worker) dropScratch(f id.StaticRendition) error {
-	var errs []error
-	for _, path := range []string{w.scratch(f) + ".mp4", w.scratch(f) + ".m4a"} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("remove scratch file: %w", err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Tidy removes what earlier processes have left in the scratch folder. It is called before the first job.
-func (w *Worker) Tidy() error {
-	files, err := os.ReadDir(w.Scratch)
-	if err != nil {
-		return fmt.Errorf("tidy scratch folder: %w", err)
-	}
-	var errs []error
-	for _, f := range files {
-		if strings.HasPrefix(f.Name(), scratchPrefix) && !f.IsDir() {
-			errs = append(errs, os.Remove(filepath.Join(w.Scratch, f.Name())))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // local opens files of the scratch folder.

@@ -18,6 +18,7 @@ import (
 	"millrace/internal/storage/blob"
 	"millrace/internal/worker/assetfile"
 	"millrace/internal/worker/attempt"
+	"millrace/internal/worker/scratch"
 )
 
 // Encoder makes an M4A of any sound; encode.Engine fits.
@@ -31,7 +32,7 @@ type Worker struct {
 	Store   blob.Store
 	Footage assetfile.FootageSource
 	Encoder Encoder
-	Scratch string // folder for sound that is encoded again; absolute, since ffmpeg has a working folder of its own
+	Scratch string // folder for sound that is encoded again
 	// Pass is for how long a job encodes before it lets others have its place in the queue.
 	Pass time.Duration
 	Now  func() time.Time
@@ -91,7 +92,8 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendi
 		return err
 	}
 	if footage.EncodeAudio {
-		defer func() { err = errors.Join(err, w.dropScratch(f.ID)) }()
+		raw, sound := w.sound(f.ID)
+		defer func() { err = errors.Join(err, scratch.Remove(raw, sound)) }()
 		if err = w.resound(ctx, &footage, f.ID); err != nil {
 			return err
 		}

@@ -7,8 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +21,7 @@ import (
 	"millrace/internal/media/objectkey"
 	"millrace/internal/storage/blob"
 	"millrace/internal/worker/attempt"
+	"millrace/internal/worker/scratch"
 )
 
 // Options is what a Worker needs.
@@ -38,15 +37,13 @@ type Options struct {
 }
 
 // Worker does track.ingest.
-type Worker struct{ opt Options }
+type Worker struct {
+	opt   Options
+	files scratch.Folder
+}
 
 // New returns a Worker.
-func New(o Options) *Worker {
-	if whole, err := filepath.Abs(o.Scratch); err == nil { // ffmpeg has a working folder of its own
-		o.Scratch = whole
-	}
-	return &Worker{opt: o}
-}
+func New(o Options) *Worker { return &Worker{o, scratch.In(o.Scratch, "track-")} }
 
 // attempts are as many as those of asset.ingest; at what the track's host does not give there are outside of them.
 const attempts, outside = 8, 5
@@ -154,56 +151,26 @@ func (w *Worker) text(ctx context.Context, a asset.Asset, t *asset.Track) error 
 	return nil
 }
 
-const scratchPrefix = "track-"
-
 // raw is where a track's download goes, made where the M4A that is made of it.
-func (w *Worker) raw(a id.Asset, t id.Track) string {
-	return filepath.Join(w.opt.Scratch, scratchPrefix+string(a)+"-"+string(t))
-}
+func (w *Worker) raw(a id.Asset, t id.Track) string { return w.files.File(string(a) + "-" + string(t)) }
 
 func made(raw string) string { return raw + ".m4a" }
 
 // discard removes what a track has in the scratch folder.
 func (w *Worker) discard(a id.Asset, t id.Track) error {
-	err := os.Remove(made(w.raw(a, t)))
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, fetch.Discard(w.raw(a, t)))
+	return errors.Join(scratch.Remove(made(w.raw(a, t))), fetch.Discard(w.raw(a, t)))
 }
 
-// Tidy removes what earlier processes have left in the scratch folder of tracks that are not being made any more. It is called before the
-// first job.
-func (w *Worker) Tidy(ctx context.Context) error {
-	files, err := os.ReadDir(w.opt.Scratch)
-	if err != nil {
-		return fmt.Errorf("tidy downloads: %w", err)
-	}
-	var errs []error
-	for _, f := range files {
-		name, ours := strings.CutPrefix(f.Name(), scratchPrefix)
-		if !ours || f.IsDir() {
-			continue
-		}
-		name, _, _ = strings.Cut(name, ".")
-		owner, track, _ := strings.Cut(name, "-")
-		busy, err := w.preparing(ctx, id.Asset(owner), id.Track(track))
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if !busy {
-			errs = append(errs, os.Remove(filepath.Join(w.opt.Scratch, f.Name())))
-		}
-	}
-	return errors.Join(errs...)
-}
+// Tidy removes what earlier processes have left in the scratch folder of tracks that are not being made any more. It is
+// called before the first job.
+func (w *Worker) Tidy(ctx context.Context) error { return w.files.Tidy(ctx, w.preparing) }
 
-func (w *Worker) preparing(ctx context.Context, owner id.Asset, track id.Track) (bool, error) {
-	a, err := w.opt.Assets.Find(ctx, owner)
+func (w *Worker) preparing(ctx context.Context, name string) (bool, error) {
+	owner, track, _ := strings.Cut(name, "-")
+	a, err := w.opt.Assets.Find(ctx, id.Asset(owner))
 	if err != nil {
 		return false, attempt.IgnoreAbsent(err)
 	}
-	_, is := attempt.TrackOf(a, track)
+	_, is := attempt.TrackOf(a, id.Track(track))
 	return is == attempt.Wanted, nil
 }
