@@ -130,7 +130,7 @@ func (e elsewhere) Earlier(_ context.Context, _ id.LiveStream, m id.Media) (play
 func public(p id.Playback) playbackid.ID { return playbackid.ID{ID: p, Policy: playbackid.Public} }
 
 // followedRows are the rows of the stream and its asset.
-type followedRows struct{ asset.Work }
+type followedRows struct{ asset.Reader }
 
 func (followedRows) Resolve(_ context.Context, p id.Playback) (playbackid.Object, error) {
 	o := playbackid.Object{ID: public(p), Kind: playbackid.OfLiveStream, ObjectID: followedStream}

@@ -56,7 +56,7 @@ type Guard interface {
 // Options configures a Source.
 type Options struct {
 	Access     Resolver
-	Assets     asset.Work
+	Assets     asset.Reader
 	Broadcasts Broadcasts // nil on nodes without ingest
 	Blob       blob.Store
 	Library    *ondemand.Library

@@ -57,7 +57,7 @@ func (s *spoiled) Footage(ctx context.Context, a asset.Asset, want download.Want
 
 // progressed notes what is written down of how far files are, in percent.
 type progressed struct {
-	asset.Work
+	asset.FileMaker
 
 	told []float64
 }
@@ -66,7 +66,7 @@ func (p *progressed) StaticProgress(
 	ctx context.Context, a id.Asset, f id.StaticRendition, percent float64, now time.Time,
 ) error {
 	p.told = append(p.told, percent)
-	return p.Work.StaticProgress(ctx, a, f, percent, now)
+	return p.FileMaker.StaticProgress(ctx, a, f, percent, now)
 }
 
 func newShop(t *testing.T, pass time.Duration) *shop {
@@ -82,7 +82,7 @@ func newShop(t *testing.T, pass time.Duration) *shop {
 	footage := &spoiled{Source: presentation.New(presentation.Options{
 		Assets: w.Service, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Renditions: rungs, Now: w.now, Logger: log,
 	})}
-	progress := &progressed{Work: w.Service}
+	progress := &progressed{FileMaker: w.Service}
 	for _, h := range []job.Handler{
 		(&static.Worker{Assets: progress, Store: w.store, Footage: footage, Encoder: engine, Scratch: w.scratch, Pass: pass, Now: w.now}).Handler(),
 		(&master.Worker{Assets: w.Service, Store: w.store, Footage: footage, Now: w.now}).Handler(),

@@ -73,8 +73,11 @@ type Service struct {
 }
 
 var (
-	_ API  = (*Service)(nil)
-	_ Work = (*Service)(nil)
+	_ API        = (*Service)(nil)
+	_ Recorder   = (*Service)(nil)
+	_ Ingester   = (*Service)(nil)
+	_ TrackMaker = (*Service)(nil)
+	_ FileMaker  = (*Service)(nil)
 )
 
 // New makes a service; nothing starts.
@@ -162,7 +165,8 @@ func begin(a Asset) (Change, error) {
 	return c, nil
 }
 
-// Uploaded is the change that makes the asset of an uploaded file; see Work.
+// Uploaded is the change that makes the asset of an uploaded file. Events created, track.created; job JobIngest, and
+// JobExpire of a test.
 func (s *Service) Uploaded(u NewUpload, now time.Time) (Change, error) {
 	now = change.Stamp(now)
 	o := u.Options.WithDefaults(assetopt.ForUpload)
@@ -232,7 +236,7 @@ func (s *Service) Delete(ctx context.Context, env id.Environment, a id.Asset, no
 	return s.remove(ctx, a, now, func() (Asset, error) { return s.store.Get(ctx, env, a) })
 }
 
-// Expire deletes an asset of any environment; see Work.
+// Expire deletes an asset of any environment whose time has come. Event deleted; jobs JobPurge.
 func (s *Service) Expire(ctx context.Context, a id.Asset, now time.Time) error {
 	return s.remove(ctx, a, now, func() (Asset, error) { return s.store.Find(ctx, a) })
 }

@@ -104,7 +104,7 @@ func Clear(ctx context.Context, store blob.Store, prefix string) error {
 
 // Abandon deletes the media m of an asset that was deleted while a job worked on it, unless another asset still needs
 // them.
-func Abandon(ctx context.Context, store blob.Store, assets asset.Work, m id.Media) error {
+func Abandon(ctx context.Context, store blob.Store, assets asset.Reader, m id.Media) error {
 	if m == "" { // a job of an older version does not say
 		return nil
 	}
@@ -117,7 +117,7 @@ func Abandon(ctx context.Context, store blob.Store, assets asset.Work, m id.Medi
 
 // DropFile deletes the file to download f and the segments that were made for it alone. When its asset was deleted, it
 // deletes what else the job has stored, too.
-func DropFile(ctx context.Context, store blob.Store, assets asset.Work, m id.Media, f id.StaticRendition) error {
+func DropFile(ctx context.Context, store blob.Store, assets asset.Reader, m id.Media, f id.StaticRendition) error {
 	if m == "" || f == "" { // a job of an older version does not say
 		return nil
 	}

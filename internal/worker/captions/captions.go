@@ -24,7 +24,7 @@ import (
 
 // Worker does asset.captions.
 type Worker struct {
-	Assets  asset.Work
+	Assets  asset.TrackMaker
 	Store   blob.Store
 	Footage assetfile.FootageSource
 	Now     func() time.Time

@@ -19,7 +19,7 @@ import (
 
 // Worker does asset.finish.
 type Worker struct {
-	Assets asset.Work
+	Assets asset.Ingester
 	Store  blob.Store
 	Now    func() time.Time
 }

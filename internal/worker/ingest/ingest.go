@@ -26,7 +26,7 @@ import (
 
 // Options is what a Worker needs.
 type Options struct {
-	Assets       asset.Work
+	Assets       asset.Ingester
 	Store        blob.Store
 	Fetch        *fetch.Client
 	Engine       *encode.Engine

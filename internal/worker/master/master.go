@@ -17,7 +17,7 @@ import (
 
 // Worker does asset.master.
 type Worker struct {
-	Assets  asset.Work
+	Assets  asset.FileMaker
 	Store   blob.Store
 	Footage assetfile.FootageSource
 	Now     func() time.Time

@@ -35,7 +35,7 @@ type Decoder interface {
 
 // Worker does track.speech.
 type Worker struct {
-	Assets  asset.Work
+	Assets  asset.TrackMaker
 	Store   blob.Store
 	Footage assetfile.FootageSource
 	Decoder Decoder

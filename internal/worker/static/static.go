@@ -28,7 +28,7 @@ type Encoder interface {
 
 // Worker does asset.static.
 type Worker struct {
-	Assets  asset.Work
+	Assets  asset.FileMaker
 	Store   blob.Store
 	Footage assetfile.FootageSource
 	Encoder Encoder
