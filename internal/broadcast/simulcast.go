@@ -2,8 +2,8 @@ package broadcast
 
 import (
 	"context"
+	"time"
 
-	"millrace/internal/control/change"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
 	"millrace/internal/media/relay"
@@ -86,7 +86,7 @@ func (b *broadcast) forwarded(r relay.Report) {
 				return nil // the end of the publication was told before
 			}
 			return b.opt.Streams.Target(ctx, b.id, b.by, id.SimulcastTarget(r.Target), factOf(r.State),
-				change.Stamp(at))
+				at.UTC().Truncate(time.Millisecond))
 		})
 	})
 }

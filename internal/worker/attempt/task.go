@@ -32,9 +32,9 @@ type Task[T any] struct {
 	Cannot string // begins the message of what the service has ended at each time: "the file can't be made"
 	Failed string // begins that of a trouble of the service: "the file could not be made"
 
-	Find   func(a asset.Asset) (T, State)
-	Work   func(ctx context.Context, a asset.Asset, of T) error // an attempt to make it
-	Settle func(ctx context.Context, a asset.Asset, of T) error // clears up behind what has ended; nil: nothing is left
+	Find  func(a asset.Asset) (T, State)
+	Work  func(ctx context.Context, a asset.Asset, of T) error // an attempt to make it
+	Clear func(ctx context.Context, a asset.Asset, of T) error // clears up behind what has ended; nil: nothing is left
 	// Drop deletes what is stored of what is gone. Of an asset that is gone, it has ID and Media alone.
 	Drop func(ctx context.Context, a asset.Asset) error
 	// Fail records why it will not be made, and deletes what is stored of it.
@@ -54,8 +54,8 @@ func (t Task[T]) Do(ctx context.Context, j job.Job) error {
 	switch {
 	case state == Gone:
 		return t.Drop(ctx, a)
-	case state == Ended && t.Settle != nil:
-		return t.Settle(ctx, a, of)
+	case state == Ended && t.Clear != nil:
+		return t.Clear(ctx, a, of)
 	case state == Ended:
 		return nil
 	}

@@ -21,7 +21,6 @@ import (
 	"millrace/internal/worker/assetfile"
 	"millrace/internal/worker/attempt"
 	"millrace/internal/worker/clipping"
-	"millrace/internal/worker/scratch"
 )
 
 // Options is what a Worker needs.
@@ -42,13 +41,13 @@ type Options struct {
 // Worker does asset.ingest.
 type Worker struct {
 	opt     Options
-	files   scratch.Folder
+	files   attempt.Scratch
 	clipper clipping.Clipper
 }
 
 // New returns a Worker.
 func New(o Options) *Worker {
-	return &Worker{o, scratch.In(o.Scratch, "asset-"), clipping.Clipper{
+	return &Worker{o, attempt.NewScratch(o.Scratch, "asset-"), clipping.Clipper{
 		Assets: o.Assets, Store: o.Store, Library: o.Library, Encoder: o.Engine, Now: o.Now,
 	}}
 }
@@ -77,7 +76,17 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 			}
 			return a.Options.Inputs[0], attempt.Wanted
 		},
-		Work: w.attempt, Settle: w.settle, Drop: w.gone,
+		Work: w.attempt, Drop: w.gone,
+		Clear: func(ctx context.Context, a asset.Asset, _ assetopt.Input) error { // its process may have died before it had
+			switch {
+			case len(a.Options.Inputs) == 0:
+			case a.Status == asset.Errored:
+				return w.clear(ctx, a)
+			case a.Origin == asset.FromUpload:
+				return errors.Join(w.discard(a.ID), w.dropUpload(ctx, a))
+			}
+			return nil
+		},
 		Fail: func(ctx context.Context, a asset.Asset, _ assetopt.Input, why asset.Errors) error {
 			if err := w.opt.Assets.Fail(ctx, a.ID, why, w.opt.Now()); err != nil {
 				return err
@@ -98,18 +107,6 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, in assetopt.Input) 
 	return w.file(ctx, a, in)
 }
 
-// settle clears up what an earlier attempt has left that died before it could.
-func (w *Worker) settle(ctx context.Context, a asset.Asset, _ assetopt.Input) error {
-	switch {
-	case len(a.Options.Inputs) == 0:
-	case a.Status == asset.Errored:
-		return w.clear(ctx, a)
-	case a.Origin == asset.FromUpload:
-		return errors.Join(w.discard(a.ID), w.dropUpload(ctx, a))
-	}
-	return nil
-}
-
 // errGone says that the asset was deleted while it was made.
 var errGone = errors.New("the asset was deleted")
 
@@ -128,7 +125,7 @@ func (w *Worker) path(a id.Asset) string { return w.files.File(string(a)) }
 
 // discard removes what an asset has in the scratch folder.
 func (w *Worker) discard(a id.Asset) error {
-	return errors.Join(scratch.Remove(sound(w.path(a))), fetch.Discard(w.path(a)), discardImages(w.path(a)))
+	return errors.Join(attempt.Discard(sound(w.path(a))), fetch.Discard(w.path(a)), discardImages(w.path(a)))
 }
 
 // Tidy removes what earlier processes have left in the scratch folder of assets that are not being made any more. It is

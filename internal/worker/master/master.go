@@ -50,7 +50,7 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 			return a.Master, attempt.Ended
 		},
 		Work: w.attempt, Drop: drop,
-		Settle: func(ctx context.Context, a asset.Asset, m *asset.Master) error {
+		Clear: func(ctx context.Context, a asset.Asset, m *asset.Master) error {
 			if m.Status != asset.FileReady {
 				return drop(ctx, a)
 			}

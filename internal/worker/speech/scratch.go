@@ -9,11 +9,11 @@ import (
 
 	"millrace/internal/id"
 	"millrace/internal/media/container/mp4"
-	"millrace/internal/worker/scratch"
+	"millrace/internal/worker/attempt"
 )
 
 // files are those of this kind of job in the scratch folder.
-func (w *Worker) files() scratch.Folder { return scratch.In(w.Scratch, "speech-") }
+func (w *Worker) files() attempt.Scratch { return attempt.NewScratch(w.Scratch, "speech-") }
 
 // Tidy removes what earlier processes have left in the scratch folder. It is called before the first job.
 func (w *Worker) Tidy(ctx context.Context) error { return w.files().Tidy(ctx, nil) }

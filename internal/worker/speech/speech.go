@@ -24,7 +24,6 @@ import (
 	"millrace/internal/storage/blob"
 	"millrace/internal/worker/assetfile"
 	"millrace/internal/worker/attempt"
-	"millrace/internal/worker/scratch"
 )
 
 // Decoder turns sound into samples; encode.Engine fits.
@@ -179,7 +178,7 @@ func (w *Worker) alternate(ctx context.Context, a asset.Asset, t asset.Track, li
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, scratch.Remove(path)) }()
+	defer func() { err = errors.Join(err, attempt.Discard(path)) }()
 	fragmented, err := isFragmented(path)
 	if err != nil {
 		return err

@@ -15,11 +15,11 @@ import (
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
 	"millrace/internal/mediastore"
-	"millrace/internal/worker/scratch"
+	"millrace/internal/worker/attempt"
 )
 
 // files are those of this kind of job in the scratch folder.
-func (w *Worker) files() scratch.Folder { return scratch.In(w.Scratch, "static-") }
+func (w *Worker) files() attempt.Scratch { return attempt.NewScratch(w.Scratch, "static-") }
 
 // Tidy removes what earlier processes have left in the scratch folder. It is called before the first job.
 func (w *Worker) Tidy(ctx context.Context) error { return w.files().Tidy(ctx, nil) }

@@ -18,7 +18,6 @@ import (
 	"millrace/internal/storage/blob"
 	"millrace/internal/worker/assetfile"
 	"millrace/internal/worker/attempt"
-	"millrace/internal/worker/scratch"
 )
 
 // Encoder makes an M4A of any sound; encode.Engine fits.
@@ -67,7 +66,7 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 			return f, attempt.Ended
 		},
 		Work: w.attempt, Drop: drop,
-		Settle: func(ctx context.Context, a asset.Asset, f asset.StaticRendition) error {
+		Clear: func(ctx context.Context, a asset.Asset, f asset.StaticRendition) error {
 			if f.Status == asset.FileReady { // an earlier attempt may have died before it had cleared up
 				return w.sweep(ctx, a, f)
 			}
@@ -93,7 +92,7 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendi
 	}
 	if footage.EncodeAudio {
 		raw, sound := w.sound(f.ID)
-		defer func() { err = errors.Join(err, scratch.Remove(raw, sound)) }()
+		defer func() { err = errors.Join(err, attempt.Discard(raw, sound)) }()
 		if err = w.resound(ctx, &footage, f.ID); err != nil {
 			return err
 		}

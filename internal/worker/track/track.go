@@ -21,7 +21,6 @@ import (
 	"millrace/internal/media/objectkey"
 	"millrace/internal/storage/blob"
 	"millrace/internal/worker/attempt"
-	"millrace/internal/worker/scratch"
 )
 
 // Options is what a Worker needs.
@@ -39,11 +38,11 @@ type Options struct {
 // Worker does track.ingest.
 type Worker struct {
 	opt   Options
-	files scratch.Folder
+	files attempt.Scratch
 }
 
 // New returns a Worker.
-func New(o Options) *Worker { return &Worker{o, scratch.In(o.Scratch, "track-")} }
+func New(o Options) *Worker { return &Worker{o, attempt.NewScratch(o.Scratch, "track-")} }
 
 // attempts are as many as those of asset.ingest; at what the track's host does not give there are outside of them.
 const attempts, outside = 8, 5
@@ -64,7 +63,7 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		Find: func(a asset.Asset) (asset.Track, attempt.State) { return attempt.TrackOf(a, args.Track) },
 		Work: w.attempt,
 		Drop: func(ctx context.Context, a asset.Asset) error { return w.dropped(ctx, a, args.Track) },
-		Settle: func(ctx context.Context, a asset.Asset, t asset.Track) error {
+		Clear: func(ctx context.Context, a asset.Asset, t asset.Track) error {
 			if t.Status == asset.TrackErrored { // an earlier attempt may have died before it had cleared up
 				return w.clear(ctx, a, t.ID)
 			}
@@ -158,7 +157,7 @@ func made(raw string) string { return raw + ".m4a" }
 
 // discard removes what a track has in the scratch folder.
 func (w *Worker) discard(a id.Asset, t id.Track) error {
-	return errors.Join(scratch.Remove(made(w.raw(a, t))), fetch.Discard(w.raw(a, t)))
+	return errors.Join(attempt.Discard(made(w.raw(a, t))), fetch.Discard(w.raw(a, t)))
 }
 
 // Tidy removes what earlier processes have left in the scratch folder of tracks that are not being made any more. It is

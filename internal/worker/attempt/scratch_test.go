@@ -1,4 +1,4 @@
-package scratch_test
+package attempt_test
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"slices"
 	"testing"
 
-	"millrace/internal/worker/scratch"
+	"millrace/internal/worker/attempt"
 )
 
 // TestTidy: what earlier processes have left goes, but for what is still being made or may be, and what is of others.
@@ -38,7 +38,7 @@ func TestTidy(t *testing.T) {
 		if err := os.Mkdir(filepath.Join(dir, "track-folder"), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := scratch.In(dir, "track-").Tidy(t.Context(), tt.busy); !errors.Is(err, tt.err) {
+		if err := attempt.NewScratch(dir, "track-").Tidy(t.Context(), tt.busy); !errors.Is(err, tt.err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		left, err := os.ReadDir(dir)
@@ -55,14 +55,14 @@ func TestTidy(t *testing.T) {
 	}
 }
 
-// TestRemove: a file that is not there is removed, and one that can't be is told of.
-func TestRemove(t *testing.T) {
+// TestDiscard: a file that is not there is removed, and one that can't be is told of.
+func TestDiscard(t *testing.T) {
 	t.Parallel()
-	f := scratch.In(t.TempDir(), "static-")
+	f := attempt.NewScratch(t.TempDir(), "static-")
 	if err := os.WriteFile(f.File("a"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := scratch.Remove(f.File("a"), f.File("b")); err != nil {
+	if err := attempt.Discard(f.File("a"), f.File("b")); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(f.File("a")); !errors.Is(err, os.ErrNotExist) {
@@ -71,7 +71,7 @@ func TestRemove(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(f.File("c"), "full"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := scratch.Remove(f.File("c")); err == nil {
+	if err := attempt.Discard(f.File("c")); err == nil {
 		t.Error("a folder with something in it was removed")
 	}
 }
