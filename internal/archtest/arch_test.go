@@ -104,8 +104,9 @@ var layers = map[string][]string{
 	"internal/claim":              {"internal/lifecycle", "internal/id"},
 	"internal/internode":          {"internal/id", "internal/fault"},
 	"internal/tally":              {"internal/control/usage", "internal/media/metering", "internal/id"},
+	"internal/streamhealth":       {"internal/control/live", "internal/media/follow", "internal/id", "internal/fault"},
 	"internal/measure":            {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
-	"internal/worker":             {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/worker/scratch", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
+	"internal/worker":             {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
 	"internal/web":                {"internal/clientaddr", "internal/control", "internal/web/header", "internal/web/limit", "internal/web/pace", "internal/web/player", "internal/web/style", "internal/web/static", "internal/web/iframe", "internal/id", "internal/fault", "internal/spelling"},
 	"internal/web/express":        {"internal/socket"},
 	"internal/web/express/h2":     {"internal/socket"},
@@ -127,8 +128,11 @@ var layers = map[string][]string{
 	"internal/control/signing":     {"internal/control/change", "internal/stalecache", "internal/control/field", "internal/id", "internal/fault"},
 	"internal/control/drm":         {"internal/control/change", "internal/stalecache", "internal/control/field", "internal/control/playbackid", "internal/id", "internal/fault"},
 	"internal/control/restriction": {"internal/control/change", "internal/stalecache", "internal/control/field", "internal/id", "internal/fault"},
-	"internal/contentkey":          {"internal/control/drm", "internal/control/playbackid", "internal/media/container/cenc", "internal/media/protection", "internal/id", "internal/fault"},
-	"internal/permit":              {"internal/control/audience", "internal/control/playbackid", "internal/control/restriction", "internal/control/signing", "internal/media/playback", "internal/id", "internal/fault"},
+	"internal/permit": {
+		"internal/control/audience", "internal/control/drm", "internal/control/playbackid",
+		"internal/control/restriction", "internal/control/signing", "internal/media/container/cenc",
+		"internal/media/playback", "internal/media/protection", "internal/id", "internal/fault",
+	},
 
 	"internal/media/rendition":            {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/delivered", "internal/media/metering", "internal/media/objectkey", "internal/media/hls", "internal/media/window", "internal/media/rendition", "internal/stalecache", "internal/id", "internal/fault"},
 	"internal/media/captions/cea608":      {"internal/media/captions"},
@@ -171,7 +175,7 @@ var mayGo = []string{
 	"internal/lifecycle", "internal/certificate", "internal/delivery", "internal/media/ingest",
 	"internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay",
 	"internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images",
-	"internal/media/follow",
+	"internal/media/follow", "internal/streamhealth",
 
 	"internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue",
 	"internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app",

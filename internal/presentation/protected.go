@@ -10,7 +10,7 @@ import (
 	"millrace/internal/media/protection"
 )
 
-// ContentKeys says how what playback IDs with the policy drm lead to is encrypted; contentkey.Keys fits.
+// ContentKeys says how what playback IDs with the policy drm lead to is encrypted; permit.Keys fits.
 type ContentKeys interface {
 	Content(ctx context.Context, o playbackid.Object, now time.Time) (protection.Content, error)
 }

@@ -1,4 +1,4 @@
-package contentkey_test
+package permit_test
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"millrace/internal/contentkey"
 	"millrace/internal/control/drm"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/media/container/cmaf"
@@ -15,6 +14,7 @@ import (
 	"millrace/internal/media/hls"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/protection"
+	"millrace/internal/permit"
 	"millrace/internal/storage/db/dbtest"
 )
 
@@ -65,7 +65,7 @@ func TestBytesStay(t *testing.T) {
 		if now.Sub(unencrypted.began) > 12*time.Hour {
 			unencrypted.began, sent = now, map[string][]byte{}
 		}
-		content, err := contentkey.Keys{Source: drm.New(drm.Options{Store: store.DRM()})}.Content(t.Context(), o, now)
+		content, err := permit.Keys{Source: drm.New(drm.Options{Store: store.DRM()})}.Content(t.Context(), o, now)
 		if err != nil {
 			t.Fatal(err)
 		}
