@@ -62,17 +62,17 @@ func (s *Service) CreateToken(ctx context.Context, in TokenInput, now time.Time)
 }
 
 // Check says all that no token can be made with. A token manages environments or works in one, not both. fault.Invalid.
-func (in TokenInput) Check(now time.Time) error {
+func (t TokenInput) Check(now time.Time) error {
 	var l fault.List
-	field.Name(&l, "name", in.Name, field.MaxName)
+	field.Name(&l, "name", t.Name, field.MaxName)
 	allowed := Permissions()
-	if len(in.Permissions) > 0 && slices.Contains(InstallationPermissions(), in.Permissions[0]) {
+	if len(t.Permissions) > 0 && slices.Contains(InstallationPermissions(), t.Permissions[0]) {
 		allowed = InstallationPermissions()
 	}
-	for i, p := range in.Permissions {
+	for i, p := range t.Permissions {
 		field.OneOf(&l, field.At("permissions", i), p, allowed...)
 	}
-	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(now) {
+	if !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(now) {
 		l.Add("expires_at must be in the future")
 	}
 	return l.Err()
