@@ -63,7 +63,7 @@ func asked(a id.Asset, r assetopt.StaticRendition) StaticRendition {
 }
 
 // Sound reports whether the file has no picture.
-func (f StaticRendition) Sound() bool { return f.Ext == "m4a" }
+func (s StaticRendition) Sound() bool { return s.Ext == "m4a" }
 
 // heights are the pixels of the shorter side by file name.
 //
@@ -74,7 +74,7 @@ var heights = map[string]int{
 }
 
 // Short is the most pixels that the shorter side of the picture has; 0: as many as there are.
-func (f StaticRendition) Short() int { return heights[f.Name] }
+func (s StaticRendition) Short() int { return heights[s.Name] }
 
 // reaches reports whether a picture has the height that f is named after, on its shorter side, or the width that goes with it on its longer one.
 func reaches(f Facts, short int) bool {
