@@ -238,24 +238,24 @@ var errTaken = change.Final(fault.New(fault.Conflict, "address is that of anothe
 func Taken() error { return errTaken }
 
 // Check says all that is wrong with in; types are those of all events. fault.Invalid.
-func (in CreateInput) Check(types []string) error {
+func (c CreateInput) Check(types []string) error {
 	var l fault.List
-	checkAddress(&l, in.Address)
-	checkTypes(&l, in.Types, types)
+	checkAddress(&l, c.Address)
+	checkTypes(&l, c.Types, types)
 	return l.Err()
 }
 
 // Check says all that is wrong with in; types are those of all events. fault.Invalid.
-func (in PatchInput) Check(types []string) error {
+func (p PatchInput) Check(types []string) error {
 	var l fault.List
-	if in.Address == nil && in.Enabled == nil && in.Types == nil {
+	if p.Address == nil && p.Enabled == nil && p.Types == nil {
 		l.Add("at least one of address, enabled and event_types must be given")
 	}
-	if in.Address != nil {
-		checkAddress(&l, *in.Address)
+	if p.Address != nil {
+		checkAddress(&l, *p.Address)
 	}
-	if in.Types != nil {
-		checkTypes(&l, *in.Types, types)
+	if p.Types != nil {
+		checkTypes(&l, *p.Types, types)
 	}
 	return l.Err()
 }
