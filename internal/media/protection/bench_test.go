@@ -69,11 +69,11 @@ type longVideo struct {
 	file string
 }
 
-func (f longVideo) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+func (l longVideo) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
 	if r.Init >= 0 {
-		return f.plain.Chunk(ctx, rendition, r)
+		return l.plain.Chunk(ctx, rendition, r)
 	}
-	file, err := os.Open(f.file)
+	file, err := os.Open(l.file)
 	if err != nil {
 		return playback.Body{}, err
 	}
