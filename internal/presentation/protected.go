@@ -19,15 +19,15 @@ type ContentKeys interface {
 const keptEncrypted = 256 << 20
 
 // protect is a presentation as playback IDs with the policy drm show it: its media is encrypted.
-func (p *Source) protect(
+func (src *Source) protect(
 	ctx context.Context, o playbackid.Object, found playback.Presentation, now time.Time,
 ) (playback.Presentation, error) {
-	if p.opt.Keys == nil {
+	if src.opt.Keys == nil {
 		return nil, fault.New(fault.Denied, "this playback ID has the policy drm, which is not played here")
 	}
-	content, err := p.opt.Keys.Content(ctx, o, now)
+	content, err := src.opt.Keys.Content(ctx, o, now)
 	if err != nil {
 		return nil, err
 	}
-	return protection.View{Presentation: found, Content: content, Store: p.encrypted}, nil
+	return protection.View{Presentation: found, Content: content, Store: src.encrypted}, nil
 }
