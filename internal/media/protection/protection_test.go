@@ -368,3 +368,44 @@ func TestSystems(t *testing.T) {
 		t.Fatalf("%d headers, %v", len(f.Init.Moov.Psshs), err)
 	}
 }
+
+// earlier was watched before another presentation.
+type earlier struct{ plain }
+
+func (*earlier) Media() string { return "before" }
+
+// watched has an earlier one, and files.
+type watched struct{ plain }
+
+func (*watched) Earlier(_ context.Context, media string) (playback.Presentation, error) {
+	if media != "before" {
+		return nil, fault.New(fault.NotFound, "there is none")
+	}
+	return &earlier{plain{codec: "avc1.42c01e"}}, nil
+}
+
+func (*watched) File(context.Context, string) (playback.File, error) {
+	return playback.File{Size: 1}, nil
+}
+
+// TestPresentation: what was watched before is encrypted as well, and no file to download leaves in clear.
+func TestPresentation(t *testing.T) {
+	t.Parallel()
+	v := view(&plain{}, cenc.CBCS, false)
+	v.Presentation = &watched{}
+	if _, err := v.File(t.Context(), "highest.mp4"); !fault.Is(err, fault.Denied) {
+		t.Errorf("a file: %v", err)
+	}
+	if _, err := v.Earlier(t.Context(), "another"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("what was not watched: %v", err)
+	}
+	before, err := v.Earlier(t.Context(), "before")
+	if err != nil || before.Media() != "before" {
+		t.Fatalf("%v", err)
+	}
+	r, _ := hls.ParseResource("init-0.mp4")
+	data, err := delivered.Bytes(before.Chunk(t.Context(), "v", r))
+	if err != nil || !bytes.Contains(data, []byte("encv")) {
+		t.Errorf("it is in clear, %v", err)
+	}
+}
