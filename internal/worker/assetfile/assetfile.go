@@ -126,3 +126,18 @@ func DropFile(ctx context.Context, store blob.Store, assets asset.Reader, m id.M
 	}
 	return Abandon(ctx, store, assets, m)
 }
+
+// DropTrack deletes the files of a track that is not there, unless other assets use the media of the one that had it.
+func DropTrack(ctx context.Context, store blob.Store, assets asset.Reader, a asset.Asset, keys ...string) error {
+	if a.Media == "" { // a job of an older version does not say
+		return nil
+	}
+	users, err := assets.Users(ctx, a.Media)
+	if err != nil || slices.ContainsFunc(users, func(u asset.Asset) bool { return u.ID != a.ID }) {
+		return err
+	}
+	if err := store.Delete(ctx, keys...); err != nil {
+		return fmt.Errorf("delete file of track: %w", err)
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,32 @@ func Discard(paths ...string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Write makes a scratch file of what r gives, in place of one that is there.
+func Write(path string, r io.Reader) (err error) {
+	f, err := os.Create(path) //nolint:gosec // a name of our own
+	if err != nil {
+		return fmt.Errorf("make scratch file: %w", err)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err = io.Copy(f, r); err != nil {
+		return fmt.Errorf("write scratch file: %w", err)
+	}
+	return nil
+}
+
+// Open opens a scratch file to be read, and tells its size.
+func Open(path string) (*os.File, int64, error) {
+	f, err := os.Open(path) //nolint:gosec // a name of our own
+	if err != nil {
+		return nil, 0, fmt.Errorf("open scratch file: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("look at scratch file: %w", err), f.Close())
+	}
+	return f, info.Size(), nil
 }
 
 // Tidy removes what earlier processes have left, but for the files of what is still being made: those whose names, up to

@@ -3,10 +3,13 @@ package attempt_test
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"testing/iotest"
 
 	"millrace/internal/worker/attempt"
 )
@@ -73,5 +76,31 @@ func TestDiscard(t *testing.T) {
 	}
 	if err := attempt.Discard(f.File("c")); err == nil {
 		t.Error("a folder with something in it was removed")
+	}
+}
+
+// TestWrite: what is read is in the file, in place of what was; a reader that fails is told of.
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	path := attempt.NewScratch(t.TempDir(), "asset-").File("a")
+	for _, text := range []string{"a longer one", "short"} {
+		if err := attempt.Write(path, strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, size, err := attempt.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if data, err := io.ReadAll(f); string(data) != "short" || size != 5 || err != nil {
+		t.Errorf("%q of %d bytes, %v", data, size, err)
+	}
+	broken := errors.New("the store is away")
+	if err := attempt.Write(path, iotest.ErrReader(broken)); !errors.Is(err, broken) {
+		t.Errorf("a reader that fails: %v", err)
+	}
+	if _, _, err := attempt.Open(path + "b"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
 	}
 }

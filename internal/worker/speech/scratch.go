@@ -2,10 +2,7 @@ package speech
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"millrace/internal/id"
 	"millrace/internal/media/container/mp4"
@@ -22,36 +19,23 @@ func (w *Worker) Tidy(ctx context.Context) error { return w.files().Tidy(ctx, ni
 func (w *Worker) sound(t id.Track) string { return w.files().File(string(t) + ".m4a") }
 
 // fetch puts a stored file into the scratch folder: its index may lie behind its sound.
-func (w *Worker) fetch(ctx context.Context, object string, t id.Track) (path string, err error) {
+func (w *Worker) fetch(ctx context.Context, object, path string) error {
 	r, err := w.Store.Get(ctx, object, 0, -1)
 	if err != nil {
-		return "", fmt.Errorf("read audio track: %w", err)
+		return fmt.Errorf("read audio track: %w", err)
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	path = w.sound(t)
-	out, err := os.Create(path) //nolint:gosec // our own scratch file
-	if err != nil {
-		return "", fmt.Errorf("make scratch file: %w", err)
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	if _, err = io.Copy(out, r); err != nil {
-		return "", fmt.Errorf("copy audio track: %w", err)
-	}
-	return path, nil
+	return attempt.Write(path, r)
 }
 
 // isFragmented tells an MP4 whose times may count from any place on a clock.
 func isFragmented(path string) (bool, error) {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	f, size, err := attempt.Open(path)
 	if err != nil {
-		return false, fmt.Errorf("open audio track: %w", err)
+		return false, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	st, err := f.Stat()
-	if err != nil {
-		return false, fmt.Errorf("look at audio track: %w", err)
-	}
-	index, err := mp4.Index(f, st.Size())
+	index, err := mp4.Index(f, size)
 	if err != nil {
 		return false, fmt.Errorf("index audio track: %w", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -174,11 +173,11 @@ func (w *Worker) alternate(ctx context.Context, a asset.Asset, t asset.Track, li
 	if sound.Object == "" {
 		return fault.New(fault.Invalid, "the audio track was deleted")
 	}
-	path, err := w.fetch(ctx, sound.Object, t.ID)
-	if err != nil {
+	path := w.sound(t.ID)
+	defer func() { err = errors.Join(err, attempt.Discard(path)) }()
+	if err = w.fetch(ctx, sound.Object, path); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, attempt.Discard(path)) }()
 	fragmented, err := isFragmented(path)
 	if err != nil {
 		return err
@@ -221,18 +220,5 @@ func key(a asset.Asset, t id.Track) string { return objectkey.Track(a.Media, t, 
 
 // drop removes what was stored for a track that is not there, unless other assets use the asset's media.
 func (w *Worker) drop(ctx context.Context, a asset.Asset, t id.Track) error {
-	if a.Media == "" {
-		return nil
-	}
-	users, err := w.Assets.Users(ctx, a.Media)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(users, func(u asset.Asset) bool { return u.ID != a.ID }) {
-		return nil
-	}
-	if err := w.Store.Delete(ctx, key(a, t)); err != nil {
-		return fmt.Errorf("delete file of track: %w", err)
-	}
-	return nil
+	return assetfile.DropTrack(ctx, w.Store, w.Assets, a, key(a, t))
 }

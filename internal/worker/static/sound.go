@@ -2,10 +2,7 @@ package static
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -33,10 +30,14 @@ func (w *Worker) sound(f id.StaticRendition) (raw, made string) {
 func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.StaticRendition) error {
 	last := len(f.Renditions) - 1
 	raw, made := w.sound(file)
-	if err := w.writeSound(ctx, raw, f, f.Renditions[last]); err != nil {
+	plan, err := download.Plan(ctx, f.Zero, f.Renditions[last:])
+	if err != nil {
+		return fmt.Errorf("plan sound: %w", err)
+	}
+	if err = attempt.Write(raw, plan.Reader(ctx)); err != nil {
 		return err
 	}
-	err := w.Encoder.EncodeAudio(ctx, encode.Background, encode.AudioArgs{
+	err = w.Encoder.EncodeAudio(ctx, encode.Background, encode.AudioArgs{
 		Input: raw, Format: encode.MOV, Output: made, Sound: encode.Sound{SampleRate: f.SampleRate, Channels: f.Channels},
 	}, nil)
 	if err != nil {
@@ -62,35 +63,10 @@ func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.Stati
 	return fault.New(fault.Invalid, "the asset has no audio that can be decoded")
 }
 
-// writeSound writes a rendition of sound as a file.
-func (w *Worker) writeSound(ctx context.Context, path string, f *download.Footage, l download.Rendition) (err error) {
-	plan, err := download.Plan(ctx, f.Zero, []download.Rendition{l})
-	if err != nil {
-		return fmt.Errorf("plan sound: %w", err)
-	}
-	out, err := os.Create(path) //nolint:gosec // our own scratch file
-	if err != nil {
-		return fmt.Errorf("make scratch file: %w", err)
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	if _, err := io.Copy(out, plan.Reader(ctx)); err != nil {
-		return fmt.Errorf("write sound: %w", err)
-	}
-	return nil
-}
-
 // local opens files of the scratch folder.
 type local struct{}
 
 // Open implements ondemand.Objects.
 func (local) Open(_ context.Context, path string) (ondemand.ReaderAtCloser, int64, error) {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
-	if err != nil {
-		return nil, 0, fmt.Errorf("open scratch file: %w", err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("look at scratch file: %w", err), f.Close())
-	}
-	return f, info.Size(), nil
+	return attempt.Open(path)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/media/objectkey"
 	"millrace/internal/storage/blob"
+	"millrace/internal/worker/assetfile"
 	"millrace/internal/worker/attempt"
 )
 
@@ -104,20 +104,14 @@ func soundKey(a asset.Asset, t id.Track) string {
 	return objectkey.Track(a.Media, t, "m4a")
 }
 
-// dropped removes what was stored for a track that is not there any more, unless other assets use the asset's media: a clip may play the
-// file of a track that was ready. Then its purge has looked after it.
+// dropped removes what was stored for a track that is not there any more, unless a clip may play it: then its purge has
+// looked after it.
 func (w *Worker) dropped(ctx context.Context, a asset.Asset, t id.Track) error {
-	if a.Media == "" { // a job of an older version does not say
-		return w.discard(a.ID, t)
-	}
-	users, err := w.opt.Assets.Users(ctx, a.Media)
+	err := assetfile.DropTrack(ctx, w.opt.Store, w.opt.Assets, a, textKey(a, t), soundKey(a, t))
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(users, func(u asset.Asset) bool { return u.ID != a.ID }) {
-		return w.discard(a.ID, t)
-	}
-	return w.clear(ctx, a, t)
+	return w.discard(a.ID, t)
 }
 
 // clear removes what there is of a track that nobody plays.
