@@ -56,7 +56,9 @@ func (rec *recorded) track(l *timeline.Rendition) download.Rendition {
 
 // picture adds the picture. It is the recording's own where all of it is of one piece that every player shows, and not
 // too large.
-func (rec *recorded) picture(f *download.Footage, row asset.Asset, video *timeline.Rendition, want download.Want) error {
+func (rec *recorded) picture(
+	f *download.Footage, row asset.Asset, video *timeline.Rendition, want download.Want,
+) error {
 	src := rendition.Largest(video)
 	most := ladder.Tier(row.Options.MaxResolution)
 	if want.Short > 0 {

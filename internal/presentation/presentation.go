@@ -104,7 +104,9 @@ func (src *Source) AssetChanged(a id.Asset) { src.assets.Drop(a) }
 
 // StreamChanged is AssetChanged for a live stream.
 func (src *Source) StreamChanged(s id.LiveStream) {
-	src.ids.DropIf(func(o playbackid.Object) bool { return o.Kind == playbackid.OfLiveStream && o.ObjectID == string(s) })
+	src.ids.DropIf(func(o playbackid.Object) bool {
+		return o.Kind == playbackid.OfLiveStream && o.ObjectID == string(s)
+	})
 }
 
 // Open implements playback.Source.

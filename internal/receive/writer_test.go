@@ -90,24 +90,24 @@ func shut(t *testing.T, w *receive.Writer) {
 // TestDeclare: what is said of a file's length has to fit, what was said before, and what has come.
 func TestDeclare(t *testing.T) {
 	t.Parallel()
+	most := func(n int64) upload.Length { return upload.Length{Size: n} }
+	whole := func(n int64) upload.Length { return upload.Length{Size: n, Whole: true} }
+	named := func(l upload.Length) upload.Length { l.Metadata = "filename eA=="; return l }
 	for name, tt := range map[string]struct {
 		before, now upload.Length
 		kind        fault.Kind // of the error
 		ok          bool
 		want        upload.Length
 	}{
-		"the whole file":    {now: upload.Length{Size: 10, Whole: true}, ok: true, want: upload.Length{Size: 10, Whole: true}},
-		"as far as it goes": {now: upload.Length{Size: 5}, ok: true, want: upload.Length{Size: 10}},
-		"it grows":          {before: upload.Length{Size: 5}, now: upload.Length{Size: 7}, ok: true, want: upload.Length{Size: 7}},
-		"less than before":  {before: upload.Length{Size: 7}, now: upload.Length{Size: 5}, ok: true, want: upload.Length{Size: 7}},
-		"its name stays": {
-			before: upload.Length{Size: 5, Metadata: "filename eA=="}, now: upload.Length{Size: 6, Whole: true}, ok: true,
-			want: upload.Length{Size: 6, Whole: true, Metadata: "filename eA=="},
-		},
-		"empty":         {now: upload.Length{Whole: true}, kind: fault.Invalid},
-		"too large":     {now: upload.Length{Size: 11, Whole: true}, kind: fault.TooLarge},
-		"another":       {before: upload.Length{Size: 7, Whole: true}, now: upload.Length{Size: 8, Whole: true}, kind: fault.Invalid},
-		"less has come": {now: upload.Length{Size: 3, Whole: true}, kind: fault.Invalid},
+		"the whole file":    {now: whole(10), ok: true, want: whole(10)},
+		"as far as it goes": {now: most(5), ok: true, want: most(10)},
+		"it grows":          {before: most(5), now: most(7), ok: true, want: most(7)},
+		"less than before":  {before: most(7), now: most(5), ok: true, want: most(7)},
+		"its name stays":    {before: named(most(5)), now: whole(6), ok: true, want: named(whole(6))},
+		"empty":             {now: whole(0), kind: fault.Invalid},
+		"too large":         {now: whole(11), kind: fault.TooLarge},
+		"another":           {before: whole(7), now: whole(8), kind: fault.Invalid},
+		"less has come":     {now: whole(3), kind: fault.Invalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,7 +119,8 @@ func TestDeclare(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := w.Receive(t.Context(), strings.NewReader("four")); err != nil { // the service says ten bytes by itself
+			// Where nothing was said, the service says ten bytes by itself.
+			if _, err := w.Receive(t.Context(), strings.NewReader("four")); err != nil {
 				t.Fatal(err)
 			}
 			before := r.row.Length
@@ -233,7 +234,8 @@ func TestOneWriter(t *testing.T) {
 					}
 				}()
 				second, err := f.Open(t.Context(), "u", func() {})
-				if took := time.Since(began); leaves != (err == nil) || took > 3*time.Second || interrupted != time.Second {
+				took := time.Since(began)
+				if leaves != (err == nil) || took > 3*time.Second || interrupted != time.Second {
 					t.Errorf("after %v: %v; the first one was interrupted after %v", took, err, interrupted)
 				}
 				if err == nil {

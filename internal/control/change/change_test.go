@@ -38,7 +38,8 @@ func TestRetry(t *testing.T) {
 // TestFinal: what is marked stays what it was for who looks for its kind.
 func TestFinal(t *testing.T) {
 	t.Parallel()
-	if err := change.Final(fault.New(fault.Conflict, "taken")); !fault.Is(err, fault.Conflict) || err.Error() != "taken" {
+	err := change.Final(fault.New(fault.Conflict, "taken"))
+	if !fault.Is(err, fault.Conflict) || err.Error() != "taken" {
 		t.Errorf("%v", err)
 	}
 }

@@ -221,8 +221,9 @@ var errSame = fault.New(fault.Conflict, "nothing has changed")
 // can see.
 func (s *Service) change(
 	ctx context.Context, read func() (Upload, error), now time.Time, step func(c *Change) error,
-) (u Upload, err error) {
-	err = change.Retry(func() error {
+) (Upload, error) {
+	var u Upload
+	err := change.Retry(func() error {
 		old, err := read()
 		if err != nil {
 			return err

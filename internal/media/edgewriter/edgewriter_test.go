@@ -39,7 +39,8 @@ func (p *painter) Still(_ context.Context, job encode.StillArgs, output func(io.
 		0xba, 0x80,
 	}
 	head, err := cmaf.Init(frame.Config{
-		Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xce, 0x0f, 0x2c, 0x80}, Width: 640, Height: 360,
+		Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xce, 0x0f, 0x2c, 0x80},
+		Width: 640, Height: 360,
 	}, 90000)
 	if err != nil {
 		return err
@@ -97,7 +98,8 @@ func TestStills(t *testing.T) {
 			t.Fatalf("%d: %v", i, err)
 		}
 		if e.stills.Load() != tt.made || e.frames != tt.long || s.FPS != tt.shape.FPS || len(s.Samples) != 1 {
-			t.Errorf("%d: %d are made, the last of %d frames; %d pictures at %v", i, e.stills.Load(), e.frames, len(s.Samples), s.FPS)
+			t.Errorf("%d: %d are made, the last of %d frames; %d pictures at %v", i, e.stills.Load(), e.frames,
+				len(s.Samples), s.FPS)
 		}
 	}
 	for i := range maxStills + 1 {
@@ -123,7 +125,7 @@ func TestOwnersImage(t *testing.T) {
 	}{
 		"usable":             {anImage(t), nil, nil, "", 1},
 		"no image":           {[]byte("words"), nil, slate.ErrImage, "", 0},
-		"no encoder likes":   {anImage(t), fault.New(fault.Invalid, "it has no end"), slate.ErrImage, "it has no end", 1},
+		"no encoder likes":   {anImage(t), fault.New(fault.Invalid, "no end"), slate.ErrImage, "no end", 1},
 		"nobody can look at": {anImage(t), away, away, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,6 +197,10 @@ func TestRecordedConfigs(t *testing.T) {
 	sound := func(codec string, channels int) timeline.Init {
 		return timeline.Init{Codec: codec, SampleRate: 48000, Channels: channels}
 	}
+	sounds := func(last string) *timeline.Timeline { // that an encoder sent; what stands behind it is slate
+		return of(timeline.MainAudio, frame.Audio, sound("mp4a.40.2", 1), sound(last, 2), sound("opus", 1))
+	}
+	nothing := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{ID: timeline.MainVideo}}
 	old, newer, slated := video("avc1.640028", 1), video("hvc1.1.6.L93.90", 2), video("avc1.640028", 3)
 	for name, tt := range map[string]struct {
 		t        *timeline.Timeline
@@ -204,10 +210,10 @@ func TestRecordedConfigs(t *testing.T) {
 	}{
 		"nothing":     {t: nil},
 		"the picture": {t: of(timeline.MainVideo, frame.Video, old, newer, slated), codec: frame.HEVC, width: 2},
-		"AAC":         {t: of(timeline.MainAudio, frame.Audio, sound("mp4a.40.2", 1), sound("mp4a.40.2", 2), sound("mp4a.40.2", 1)), codec: frame.AAC, channels: 2},
-		"Opus":        {t: of(timeline.MainAudio, frame.Audio, sound("mp4a.40.2", 1), sound("opus", 2), sound("opus", 1)), codec: frame.Opus, channels: 2},
-		"another":     {t: of(timeline.MainAudio, frame.Audio, sound("mp4a.40.2", 1), sound("vorbis", 2), sound("opus", 1))},
-		"no media":    {t: &timeline.Timeline{Renditions: []*timeline.Rendition{{RenditionInfo: timeline.RenditionInfo{ID: timeline.MainVideo}}}}},
+		"AAC":         {t: sounds("mp4a.40.2"), codec: frame.AAC, channels: 2},
+		"Opus":        {t: sounds("opus"), codec: frame.Opus, channels: 2},
+		"another":     {t: sounds("vorbis")},
+		"no media":    {t: &timeline.Timeline{Renditions: []*timeline.Rendition{nothing}}},
 	} {
 		got := recordedConfigs(tt.t)
 		if tt.codec == "" {

@@ -160,11 +160,13 @@ func TestWordsBecomeCues(t *testing.T) {
 		}
 		s.edge.Close()
 		wait()
-		if got := s.decoded.String(); !strings.HasPrefix(got, "init") || strings.Count(got, "sound") != 1 || s.begun != 1 {
+		got := s.decoded.String()
+		if !strings.HasPrefix(got, "init") || strings.Count(got, "sound") != 1 || s.begun != 1 {
 			t.Errorf("%d stretches were decoded: %q", s.begun, got)
 		}
 		if s.stream.from != time.Second || s.stream.heard < speech.SampleRate*17/10 {
-			t.Errorf("%d samples were heard from %v on: a second of sound, and silence behind it", s.stream.heard, s.stream.from)
+			t.Errorf("%d samples were heard from %v on, not a second of sound with silence behind it", s.stream.heard,
+				s.stream.from)
 		}
 		if len(s.warned) > 0 || s.missed > 0 || len(s.broken) > 0 {
 			t.Errorf("warned of %q, missed %v, broken %v", s.warned, s.missed, s.broken)
@@ -201,12 +203,22 @@ func TestEngineThatDoesNotRun(t *testing.T) {
 		warns  string
 		missed time.Duration
 	}{
-		"it starts": {[]error{starting, starting, starting}, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, "speech recognition does not run", 0},
-		"there is no place": {
-			[]error{speech.ErrNoPlace}, []time.Duration{time.Second},
-			" recognises as many live streams on this machine as its processors carry; one that ends makes place", time.Second,
+		"it starts": {
+			[]error{starting, starting, starting},
+			[]time.Duration{time.Second, 2 * time.Second, 4 * time.Second},
+			"speech recognition does not run", 0,
 		},
-		"there will be none": {[]error{&speech.NoEngineError{Message: "no engine knows Latin"}}, nil, "subtitles can't be generated: no engine knows Latin", 0},
+		"there is no place": {
+			[]error{speech.ErrNoPlace},
+			[]time.Duration{time.Second},
+			" recognises as many live streams on this machine as its processors carry; one that ends makes place",
+			time.Second,
+		},
+		"there will be none": {
+			[]error{&speech.NoEngineError{Message: "no engine knows Latin"}},
+			nil,
+			"subtitles can't be generated: no engine knows Latin", 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -244,9 +256,15 @@ func TestEngineBehind(t *testing.T) {
 		status speech.Status
 		warns  string // empty: it is too little
 	}{
-		"a little":  {speech.Status{LeftOut: time.Second}, ""},
-		"more":      {speech.Status{LeftOut: 3 * time.Second}, "subtitles have gaps: the engine does not keep up with the sound"},
-		"it failed": {speech.Status{LeftOut: 3 * time.Second, Restarts: 1}, "subtitles have gaps: the engine fails, or does not keep up with the sound"},
+		"a little": {speech.Status{LeftOut: time.Second}, ""},
+		"more": {
+			speech.Status{LeftOut: 3 * time.Second},
+			"subtitles have gaps: the engine does not keep up with the sound",
+		},
+		"it failed": {
+			speech.Status{LeftOut: 3 * time.Second, Restarts: 1},
+			"subtitles have gaps: the engine fails, or does not keep up with the sound",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

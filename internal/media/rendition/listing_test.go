@@ -2,6 +2,7 @@ package rendition_test
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"millrace/internal/media/frame"
@@ -18,14 +19,16 @@ func (half) Variants(shared hls.Variant) rendition.Offer {
 	return rendition.Offer{Source: true, Below: []hls.Variant{shared}}
 }
 
-// TestListing: a variant takes what its picture takes and the sound that takes most, and names every codec that a player
-// may meet; sound that is alone is a variant, and more than one is a group.
+// TestListing: a variant takes what its picture takes and the sound that takes most, and names every codec that a
+// player may meet; sound that is alone is a variant, and more than one is a group.
 func TestListing(t *testing.T) {
 	t.Parallel()
+	aac := []string{"mp4a.40.2"}
 	inits := func(codec string) []timeline.Init { return []timeline.Init{{Codec: codec}} }
 	picture := func(l *rendition.Listing) {
 		all := []timeline.Init{{Codec: "avc1.64001f"}, {Codec: "hvc1.2", Range: frame.PQ}, {Codec: "avc1.64001f"}}
-		l.Picture(rendition.Track{ID: "v", Inits: all, Peak: 10.5, Average: 5.5}, hls.Variant{Width: 640, Height: 360, NoCaptions: true})
+		size := hls.Variant{Width: 640, Height: 360, NoCaptions: true}
+		l.Picture(rendition.Track{ID: "v", Inits: all, Peak: 10.5, Average: 5.5}, size)
 	}
 	sound := func(l *rendition.Listing, id, codec string, peak float64) {
 		l.Sound(rendition.Track{ID: id, Inits: inits(codec), Peak: peak, Average: peak / 2}, hls.Rendition{Name: id})
@@ -49,7 +52,8 @@ func TestListing(t *testing.T) {
 			}, half{}, []hls.Variant{
 				{
 					Bandwidth: 15, AverageBandwidth: 8, Codecs: []string{"avc1.64001f", "hvc1.2", "mp4a.40.2", "opus"},
-					Width: 640, Height: 360, Range: "PQ", Audio: "audio", Subtitles: "subtitles", NoCaptions: true, URI: "v.m3u8",
+					Width: 640, Height: 360, Range: "PQ", Audio: "audio", Subtitles: "subtitles", NoCaptions: true,
+					URI: "v.m3u8",
 				},
 				{
 					Bandwidth: 104, AverageBandwidth: 2, Codecs: []string{"mp4a.40.2", "opus"},
@@ -68,12 +72,13 @@ func TestListing(t *testing.T) {
 				sound(l, "a", "mp4a.40.2", 2)
 				l.Text("t", hls.Rendition{Name: "words"})
 			}, rendition.None{}, []hls.Variant{
-				{Bandwidth: 2, AverageBandwidth: 1, Codecs: []string{"mp4a.40.2"}, Subtitles: "subtitles", URI: "a.m3u8"},
+				{Bandwidth: 2, AverageBandwidth: 1, Codecs: aac, Subtitles: "subtitles", URI: "a.m3u8"},
 			}, []hls.Rendition{words},
 		},
 		"two sounds alone": {
-			func(l *rendition.Listing) { sound(l, "a", "mp4a.40.2", 2); sound(l, "b", "mp4a.40.2", 2) }, rendition.None{},
-			[]hls.Variant{{Bandwidth: 2, AverageBandwidth: 1, Codecs: []string{"mp4a.40.2"}, Audio: "audio", URI: "a.m3u8"}},
+			func(l *rendition.Listing) { sound(l, "a", "mp4a.40.2", 2); sound(l, "b", "mp4a.40.2", 2) },
+			rendition.None{},
+			[]hls.Variant{{Bandwidth: 2, AverageBandwidth: 1, Codecs: aac, Audio: "audio", URI: "a.m3u8"}},
 			[]hls.Rendition{audio("a"), audio("b")},
 		},
 	} {
@@ -83,7 +88,7 @@ func TestListing(t *testing.T) {
 		if !reflect.DeepEqual(m.Variants, tt.variants) {
 			t.Errorf("%s: variants %+v\nwant %+v", name, m.Variants, tt.variants)
 		}
-		if len(m.Renditions)+len(tt.renditions) > 0 && !reflect.DeepEqual(m.Renditions, tt.renditions) || !m.Independent {
+		if !slices.Equal(m.Renditions, tt.renditions) || !m.Independent {
 			t.Errorf("%s: renditions %+v\nwant %+v", name, m.Renditions, tt.renditions)
 		}
 	}

@@ -63,8 +63,8 @@ func Open(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// Tidy removes what earlier processes have left, but for the files of what is still being made: those whose names, up to
-// the first full stop, are busy; nil: there is none. It is called before the first job.
+// Tidy removes what earlier processes have left, but for the files of what is still being made: those whose names, up
+// to the first full stop, are busy; nil: there is none. It is called before the first job.
 func (s Scratch) Tidy(ctx context.Context, busy func(ctx context.Context, name string) (bool, error)) error {
 	files, err := os.ReadDir(s.path)
 	if err != nil {

@@ -29,11 +29,15 @@ func TestTidy(t *testing.T) {
 		want []string
 		err  error
 	}{
-		"some are being made": {busy, []string{"asset-a", "track-busy.m4a", "track-busy.part", "track-folder", "track-unknown"}, away},
-		"none is":             {nil, []string{"asset-a", "track-folder"}, nil},
+		"some are being made": {
+			busy, []string{"asset-a", "track-busy.m4a", "track-busy.part", "track-folder", "track-unknown"}, away,
+		},
+		"none is": {nil, []string{"asset-a", "track-folder"}, nil},
 	} {
 		dir := t.TempDir()
-		for _, file := range []string{"asset-a", "track-busy.m4a", "track-busy.part", "track-gone", "track-gone.m4a", "track-unknown"} {
+		for _, file := range []string{
+			"asset-a", "track-busy.m4a", "track-busy.part", "track-gone", "track-gone.m4a", "track-unknown",
+		} {
 			if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

@@ -35,16 +35,20 @@ func TestTask(t *testing.T) {
 		want  string
 		error error
 	}{
-		"wanted":          {rows{a: preparing}, func(*rows) error { return nil }, "work a", nil},
-		"the asset left":  {rows{err: gone}, nil, "drop a of m", nil},
-		"the track left":  {rows{a: asset.Asset{ID: "a", Media: "m"}}, nil, "drop a of m", nil},
-		"it is ready":     {rows{a: ready}, nil, "clear a", nil},
-		"nobody knows":    {rows{err: away}, nil, "", away},
-		"for good":        {rows{a: preparing}, func(*rows) error { return bad }, "work a, fail a: it is damaged", bad},
-		"at the moment":   {rows{a: preparing}, func(*rows) error { return away }, "work a", away},
-		"it leaves then":  {rows{a: preparing}, func(r *rows) error { r.a.Tracks = nil; return away }, "work a, drop a of m", nil},
-		"asset goes then": {rows{a: preparing}, func(r *rows) error { r.err = gone; return away }, "work a, drop a of m", nil},
-		"it panics":       {rows{a: preparing}, func(*rows) error { panic("at the disco") }, "work a", nil},
+		"wanted":         {rows{a: preparing}, func(*rows) error { return nil }, "work a", nil},
+		"the asset left": {rows{err: gone}, nil, "drop a of m", nil},
+		"the track left": {rows{a: asset.Asset{ID: "a", Media: "m"}}, nil, "drop a of m", nil},
+		"it is ready":    {rows{a: ready}, nil, "clear a", nil},
+		"nobody knows":   {rows{err: away}, nil, "", away},
+		"for good":       {rows{a: preparing}, func(*rows) error { return bad }, "work a, fail a: it is damaged", bad},
+		"at the moment":  {rows{a: preparing}, func(*rows) error { return away }, "work a", away},
+		"it leaves then": {
+			rows{a: preparing}, func(r *rows) error { r.a.Tracks = nil; return away }, "work a, drop a of m", nil,
+		},
+		"asset goes then": {
+			rows{a: preparing}, func(r *rows) error { r.err = gone; return away }, "work a, drop a of m", nil,
+		},
+		"it panics": {rows{a: preparing}, func(*rows) error { panic("at the disco") }, "work a", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

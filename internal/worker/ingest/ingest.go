@@ -77,8 +77,8 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 			return a.Options.Inputs[0], attempt.Wanted
 		},
 		Work: w.attempt, Drop: w.gone,
-		Clear: func(ctx context.Context, a asset.Asset, _ assetopt.Input) error { // its process may have died before it had
-			switch {
+		Clear: func(ctx context.Context, a asset.Asset, _ assetopt.Input) error {
+			switch { // its process may have died before it had cleared up
 			case len(a.Options.Inputs) == 0:
 			case a.Status == asset.Errored:
 				return w.clear(ctx, a)

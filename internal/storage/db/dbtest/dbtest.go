@@ -55,7 +55,8 @@ func Each(t *testing.T, test func(t *testing.T, url string)) {
 // EachOpen runs test on each engine with an empty database.
 func EachOpen(t *testing.T, test func(t *testing.T, d *db.DB)) {
 	t.Helper()
-	Each(t, func(t *testing.T, url string) { //nolint:thelper // the test itself
+	Each(t, func(t *testing.T, url string) {
+		t.Helper()
 		test(t, Open(t, url))
 	})
 }
