@@ -172,10 +172,10 @@ func (rec *recorded) Multivariant(_ context.Context, c playback.Clip) (*hls.Mult
 				Width: at.Width, Height: at.Height, FrameRate: at.FrameRate, NoCaptions: captionsApart(rec.texts),
 			})
 		case frame.Audio:
-			list.Sound(t, rec.sound(l))
+			list.Sound(t, soundOf(rec.tracks[l.ID], l))
 		case frame.Text:
 			if !rec.replaced[l.ID] {
-				list.Text(l.ID, rec.subtitles(l))
+				list.Text(l.ID, subtitlesOf(rec.texts[l.ID]))
 			}
 		}
 	}
@@ -195,9 +195,8 @@ func (rec *recorded) Pictures(context.Context) ([]hls.Picture, error) {
 	return rendition.Pictures(inits, rec.below), nil
 }
 
-// sound is how a rendition of sound is listed.
-func (rec *recorded) sound(l *timeline.Rendition) hls.Rendition {
-	tr := rec.tracks[l.ID]
+// soundOf is how a rendition of sound is listed.
+func soundOf(tr asset.Track, l *timeline.Rendition) hls.Rendition {
 	r := hls.Rendition{Name: tr.Name, Language: language(tr), Default: l.ID == timeline.MainAudio}
 	if r.Name == "" {
 		r.Name = "Default"
@@ -208,9 +207,8 @@ func (rec *recorded) sound(l *timeline.Rendition) hls.Rendition {
 	return r
 }
 
-// subtitles is how a rendition of text is listed.
-func (rec *recorded) subtitles(l *timeline.Rendition) hls.Rendition {
-	tr := rec.texts[l.ID]
+// subtitlesOf is how a rendition of text is listed.
+func subtitlesOf(tr asset.Track) hls.Rendition {
 	return hls.Rendition{
 		Name: tr.Name, Language: language(tr), Forced: tr.Forced, Characteristics: characteristics(tr),
 	}
