@@ -273,6 +273,7 @@ func TestEngineBehind(t *testing.T) {
 				wait := s.run(t)
 				s.send(0, false)
 				time.Sleep(time.Second)
+				synctest.Wait()
 				s.stream.status = tt.status
 				s.send(1, false)
 				synctest.Wait()
