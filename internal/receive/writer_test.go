@@ -150,8 +150,8 @@ func TestReceive(t *testing.T) {
 		t.Errorf("%d bytes, %v; %d are kept and %d missing, asset %q", n, err, w.Size(), w.Missing(), w.Asset())
 	}
 	shut(t, w)
-	if kept, err := f.Received(t.Context(), r.row); kept != 4 || err != nil {
-		t.Errorf("%d bytes have come, %v", kept, err)
+	if kept, failed := f.Received(t.Context(), r.row); kept != 4 || failed != nil {
+		t.Errorf("%d bytes have come, %v", kept, failed)
 	}
 	w = open(t, f)
 	if n, err = w.Receive(t.Context(), strings.NewReader("efghi")); n != 5 || err != nil || w.Size() != 9 {
@@ -166,8 +166,8 @@ func TestReceive(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = b.Close() }()
-	if data, err := io.ReadAll(b); string(data) != "abcdefghi" || err != nil {
-		t.Errorf("stored is %q, %v", data, err)
+	if data, failed := io.ReadAll(b); string(data) != "abcdefghi" || failed != nil {
+		t.Errorf("stored is %q, %v", data, failed)
 	}
 	w = open(t, f)
 	defer shut(t, w)

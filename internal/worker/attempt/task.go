@@ -11,6 +11,7 @@ import (
 // State is what is to become of something that a job was to make.
 type State int
 
+// What a Task finds.
 const (
 	Gone   State = iota // nobody wants it any more
 	Wanted              // it is to be made
