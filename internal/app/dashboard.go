@@ -36,7 +36,7 @@ func (n *node) dashboard() http.Handler {
 			Access: n.access, Live: n.streams, Assets: n.assets, Uploads: n.uploads, Webhooks: n.endpoints(),
 			Signing: n.signing, Restrictions: n.restrictions, Nodes: n.row,
 		},
-		Sessions: n.sessions, Health: n.encoders(), Events: n.db, Clients: n.clients(), Ingest: &n.ingest,
+		Sessions: n.sessions, Health: n.health(), Events: n.db, Clients: n.clients(), Ingest: &n.ingest,
 		PublicURL: n.base, Now: clock, Logger: n.log,
 		Configured: dashboard.Configured{LiveRungs: n.cfg.LiveRungs, Speech: n.cfg.Speech.Rules},
 		Examine:    n.examine, EventTypes: api.EventTypes(),

@@ -19,6 +19,7 @@ import (
 	"millrace/internal/mediastore"
 	"millrace/internal/presentation"
 	"millrace/internal/stalecache"
+	"millrace/internal/streamhealth"
 )
 
 const (
@@ -40,7 +41,7 @@ func (n *node) broadcasts() presentation.Broadcasts {
 		Broadcasts: n.live, Objects: mediastore.Objects{Blob: n.blob}, Run: n.run, From: internode.FromNode,
 		Logger: n.log,
 	}))
-	n.internal.Handle("GET "+healthPath, healthHandler{n.live})
+	n.internal.Handle("GET "+streamhealth.Path, streamhealth.Handler{Own: n.live})
 	n.internal.Handle("POST "+handOverPath, handOverHandler{n.live, live.Owner{Node: n.id, Run: n.run}})
 	n.others = follow.New(follow.Options{
 		Peer: peers{n.peers}, Directory: n.owners, Meter: &n.meter, Bytes: keptOfOthers, Now: clock, Logger: n.log,
@@ -126,4 +127,13 @@ type peers struct{ client *internode.Client }
 // Do implements follow.Peer.
 func (p peers) Do(ctx context.Context, to follow.Node, r *http.Request) (*http.Response, error) {
 	return p.client.Do(ctx, internode.Peer{Node: to.ID, URL: to.URL}, r)
+}
+
+// health tells how encoders do, those of other nodes too.
+func (n *node) health() *streamhealth.All {
+	o := streamhealth.Options{Own: n.live, Now: clock, Logger: n.log}
+	if n.owners != nil {
+		o.Owners, o.Peer = n.owners, peers{n.peers}
+	}
+	return streamhealth.New(o)
 }

@@ -75,6 +75,6 @@ func (n *node) handlers(scratch string, workers int) (all []job.Handler, tidy fu
 		masters.Handler(), said.Handler(), closed.Handler(),
 	)
 	return all, func(ctx context.Context) error {
-		return errors.Join(files.Tidy(ctx), tracks.Tidy(ctx), downloads.Tidy(), said.Tidy())
+		return errors.Join(files.Tidy(ctx), tracks.Tidy(ctx), downloads.Tidy(ctx), said.Tidy(ctx))
 	}
 }

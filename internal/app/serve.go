@@ -20,7 +20,6 @@ import (
 	"millrace/internal/broadcast"
 	"millrace/internal/claim"
 	"millrace/internal/config"
-	"millrace/internal/contentkey"
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/audience"
@@ -48,10 +47,12 @@ import (
 	"millrace/internal/media/transform"
 	"millrace/internal/media/watching"
 	"millrace/internal/mediastore"
+	"millrace/internal/permit"
 	"millrace/internal/presentation"
 	"millrace/internal/receive"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
+	"millrace/internal/streamhealth"
 	"millrace/internal/tally"
 	"millrace/internal/web/api"
 	"millrace/internal/web/header"
@@ -235,7 +236,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.viewers = presentation.New(presentation.Options{
 		Access: n.access, Assets: n.assets, Broadcasts: n.broadcasts(),
 		Blob: n.blob, Library: n.library, Renditions: n.rungs, Images: n.images,
-		Meter: &n.meter, Guard: n.guard, Keys: contentkey.Keys{Source: n.drm}, Now: clock, Logger: n.log,
+		Meter: &n.meter, Guard: n.guard, Keys: permit.Keys{Source: n.drm}, Now: clock, Logger: n.log,
 	})
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
 }
@@ -432,7 +433,7 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 	}
 	return router(
 		api.New(api.Options{
-			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: health{n.encoders()},
+			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: streamhealth.One{All: n.health()},
 			Usage: n.usage, Vocabularies: n.vocabularies,
 			Received: n.files.Received,
 			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},

@@ -62,7 +62,7 @@ var large = sizes{
 	"internal/media/window.Edge":                     {methods: 113, fields: 20},
 	"internal/media/window.liveRendition":            {fields: 20},
 	"internal/media/window.segment":                  {fields: 16},
-	"internal/presentation.recorded":                 {methods: 32, fields: 20},
+	"internal/presentation.recorded":                 {fields: 20},
 	"internal/storage/blob.folder":                   {methods: 34},
 	"internal/storage/db.DB":                         {methods: 82},
 	"internal/web/api.Options":                       {fields: 18},

@@ -359,13 +359,13 @@ func TestHerd(t *testing.T) {
 
 // completing has a recording completed between the look at its asset and the one at its rows.
 type completing struct {
-	asset.Work
+	asset.Reader
 	complete func()
 }
 
 func (c *completing) Timeline(ctx context.Context, a id.Asset, from int64) ([]asset.TimelineEntry, error) {
 	c.complete()
-	return c.Work.Timeline(ctx, a, from)
+	return c.Reader.Timeline(ctx, a, from)
 }
 
 // TestCompletedMeanwhile: the rows of a recording go when it is completed, and it is played all the same.

@@ -31,7 +31,7 @@ import (
 // Options is what a Service needs.
 type Options struct {
 	Streams   live.Broadcasts
-	Assets    asset.Work
+	Assets    asset.Recorder
 	Store     window.Store
 	Owner     live.Owner           // this process
 	Keep      time.Duration        // how long an ended broadcast is still served from memory; 60 s when 0

@@ -187,8 +187,7 @@ func (w *world) deliveries(h id.Webhook, state webhook.State) []webhook.Delivery
 // TestDelivery: every endpoint gets every event that it wants, in the order of each resource, and what came of it is written down.
 func TestDelivery(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		ctx, cancel := context.WithCancel(t.Context())
 		listening := make(chan error, 1)
 		go func() { listening <- d.Run(ctx) }()

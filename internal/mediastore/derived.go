@@ -14,7 +14,7 @@ import (
 type Derived struct {
 	Objects
 
-	Assets asset.Work
+	Assets asset.Reader
 }
 
 // Has reports whether there is an object.

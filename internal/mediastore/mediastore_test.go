@@ -19,7 +19,7 @@ import (
 
 // work has the rows of one asset, and says who uses media.
 type work struct {
-	asset.Work
+	asset.Reader
 	rows  []asset.TimelineEntry
 	users []asset.Asset
 }

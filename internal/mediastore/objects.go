@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"millrace/internal/media/captions"
 	"millrace/internal/media/delivered"
@@ -59,12 +58,9 @@ func LiveDocument(t *timeline.Timeline, rendition string) captions.Document {
 	if x == nil {
 		return captions.Document{}
 	}
-	cues := make([]captions.Cue, 0, len(x.Cues))
-	for _, c := range x.Cues {
-		cues = append(cues, captions.Cue{
-			Start: time.Duration(c.Start) * time.Millisecond, End: time.Duration(c.End) * time.Millisecond,
-			Settings: c.Settings, Text: c.Text,
-		})
+	cues := make([]captions.Cue, len(x.Cues))
+	for i := range x.Cues {
+		cues[i] = x.Cues[i].Caption()
 	}
 	return captions.New(cues)
 }

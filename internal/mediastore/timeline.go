@@ -13,7 +13,7 @@ import (
 )
 
 // Timeline is an asset's timeline, whole or still growing.
-func Timeline(ctx context.Context, store blob.Store, assets asset.Work, a asset.Asset) (*timeline.Timeline, error) {
+func Timeline(ctx context.Context, store blob.Store, assets asset.Reader, a asset.Asset) (*timeline.Timeline, error) {
 	if a.Index == "" {
 		return Growing(ctx, assets, a)
 	}
@@ -22,7 +22,7 @@ func Timeline(ctx context.Context, store blob.Store, assets asset.Work, a asset.
 
 // Growing is the timeline of an asset without an index, from its rows. That of a broadcast that is over ends with what
 // an encoder sent last.
-func Growing(ctx context.Context, assets asset.Work, a asset.Asset) (*timeline.Timeline, error) {
+func Growing(ctx context.Context, assets asset.Reader, a asset.Asset) (*timeline.Timeline, error) {
 	rows, err := assets.Timeline(ctx, a.ID, 0)
 	if err != nil {
 		return nil, err

@@ -157,9 +157,9 @@ func newBattle(t *testing.T) *battle {
 }
 
 // exchange returns the signed path that a token is exchanged for, with the playback ID.
-func (f *battle) exchange(t *testing.T, token, fields string) string {
+func (b *battle) exchange(t *testing.T, token, fields string) string {
 	t.Helper()
-	r := send(t, f.addrs["net/http"], ask("GET", "/"+signedID+".m3u8?token="+token, fields))
+	r := send(t, b.addrs["net/http"], ask("GET", "/"+signedID+".m3u8?token="+token, fields))
 	_, path, _ := strings.Cut(r.body, signedID+"/")
 	path, _, ok := strings.Cut(path, "/")
 	if !ok || r.status != http.StatusOK {
@@ -222,20 +222,20 @@ func TestAttacks(t *testing.T) {
 }
 
 // good is what is asked for by those who may: else no attack would mean anything.
-func (f *battle) good(t *testing.T) {
+func (b *battle) good(t *testing.T) {
 	t.Helper()
 	from := "Referer: https://www.example.com/page\r\n"
 	for target, fields := range map[string]string{
-		publicID + ".m3u8": "", publicID + "/m1/v/7.m4s": "", signedID + ".m3u8?token=" + f.own.token(nil): "", signedID + "?token=" + f.own.token(nil): "",
-		signedID + "/" + f.path + "/m1/v.m3u8": "", signedID + "/" + f.path + "/m1/v/7.m4s": "", signedID + "/" + f.restricted + "/m1/v/7.m4s": from,
-		signedID + ".m3u8?token=" + f.own.token(claims{"playback_restriction_id": f.restriction}): from, signedID + "/" + f.clip + "/m1/v/3.m4s": "",
-		signedID + "/thumbnail.jpg?token=" + f.own.token(claims{"aud": "t"}): "", signedID + "/high.mp4?token=" + f.own.token(nil): "",
-		signedID + "/" + f.path + "/m1/large/7.m4s": "", signedID + "/" + f.small + "/m1/v/7.m4s": "", signedID + "/" + f.small + "/m1/a/7.m4s": "",
-		signedID + "/low.mp4?token=" + f.own.token(claims{"max_resolution": "480p"}):   "",
-		signedID + "/audio.m4a?token=" + f.own.token(claims{"max_resolution": "480p"}): "",
-		foreignID + ".m3u8?token=" + f.foreign.token(claims{"sub": foreignID}):         "", signedID + "/" + f.board + "/storyboard.jpg": "",
+		publicID + ".m3u8": "", publicID + "/m1/v/7.m4s": "", signedID + ".m3u8?token=" + b.own.token(nil): "", signedID + "?token=" + b.own.token(nil): "",
+		signedID + "/" + b.path + "/m1/v.m3u8": "", signedID + "/" + b.path + "/m1/v/7.m4s": "", signedID + "/" + b.restricted + "/m1/v/7.m4s": from,
+		signedID + ".m3u8?token=" + b.own.token(claims{"playback_restriction_id": b.restriction}): from, signedID + "/" + b.clip + "/m1/v/3.m4s": "",
+		signedID + "/thumbnail.jpg?token=" + b.own.token(claims{"aud": "t"}): "", signedID + "/high.mp4?token=" + b.own.token(nil): "",
+		signedID + "/" + b.path + "/m1/large/7.m4s": "", signedID + "/" + b.small + "/m1/v/7.m4s": "", signedID + "/" + b.small + "/m1/a/7.m4s": "",
+		signedID + "/low.mp4?token=" + b.own.token(claims{"max_resolution": "480p"}):   "",
+		signedID + "/audio.m4a?token=" + b.own.token(claims{"max_resolution": "480p"}): "",
+		foreignID + ".m3u8?token=" + b.foreign.token(claims{"sub": foreignID}):         "", signedID + "/" + b.board + "/storyboard.jpg": "",
 	} {
-		for way, addr := range f.addrs {
+		for way, addr := range b.addrs {
 			if r := send(t, addr, ask("GET", "/"+target, fields)); r.status != http.StatusOK || !strings.Contains(r.body, secret) {
 				t.Errorf("%s by %s: %d %s", target, way, r.status, r.body)
 			}
@@ -243,7 +243,7 @@ func (f *battle) good(t *testing.T) {
 	}
 }
 
-func (f *battle) withoutToken() (all []attack) {
+func (b *battle) withoutToken() (all []attack) {
 	for _, target := range []string{
 		".m3u8", "", "/m1/v.m3u8", "/m1/v/7.m4s", "/m1/v/7.0.m4s", "/m1/v/init-0.mp4", "/text/t.vtt", "/thumbnail.jpg", "/animated.gif", "/storyboard.vtt",
 		"/storyboard.jpg", "/high.mp4", "/audio.m4a", "/metadata.json", "/m1/tiles.m3u8",
@@ -255,16 +255,16 @@ func (f *battle) withoutToken() (all []attack) {
 		attack{name: "no token: range", target: signedID + "/m1/v/7.m4s", fields: "Range: bytes=0-9\r\n"},
 		attack{name: "no token: POST", method: http.MethodPost, target: signedID + "/m1/v/7.m4s", fields: "Content-Length: 0\r\n", status: http.StatusMethodNotAllowed},
 		attack{name: "no token: OPTIONS", method: http.MethodOptions, target: signedID + "/m1/v/7.m4s", status: http.StatusNoContent},
-		attack{name: "the playback ID in lower case", target: strings.ToLower(signedID) + ".m3u8?token=" + f.own.token(nil), status: http.StatusNotFound},
+		attack{name: "the playback ID in lower case", target: strings.ToLower(signedID) + ".m3u8?token=" + b.own.token(nil), status: http.StatusNotFound},
 	)
 }
 
 // forgeries have no signature of the key.
-func (f *battle) forgeries() []attack {
-	good := f.own.token(nil)
+func (b *battle) forgeries() []attack {
+	good := b.own.token(nil)
 	parts := strings.Split(good, ".")
-	other := keypair{f.own.id, f.foreign.private}
-	long := f.own.token(claims{"custom": strings.Repeat("x", 8200)})
+	other := keypair{b.own.id, b.foreign.private}
+	long := b.own.token(claims{"custom": strings.Repeat("x", 8200)})
 	jwk := claims{"kty": "RSA", "n": b64(string(other.private.N.Bytes())), "e": "AQAB"}
 	return []attack{
 		master("empty token", ""),
@@ -274,8 +274,8 @@ func (f *battle) forgeries() []attack {
 		master("four parts", good+".x"),
 		master("five parts, as of an encrypted one", good+".x.y"),
 		master("no signature", parts[0]+"."+parts[1]+"."),
-		master("signature of other claims", parts[0]+"."+b64(f.own.claims(claims{"exp": 4102444800}))+"."+parts[2]),
-		master("signature under another header", b64(f.own.head(claims{"x": 1}))+"."+parts[1]+"."+parts[2]),
+		master("signature of other claims", parts[0]+"."+b64(b.own.claims(claims{"exp": 4102444800}))+"."+parts[2]),
+		master("signature under another header", b64(b.own.head(claims{"x": 1}))+"."+parts[1]+"."+parts[2]),
 		master("signature of zeroes", parts[0]+"."+parts[1]+"."+strings.Repeat("A", len(parts[2]))),
 		master("short signature", good[:len(good)-4]),
 		master("padded signature", good+"%3D%3D"),
@@ -302,16 +302,16 @@ func neighbour(c byte) string {
 }
 
 // confusions have another algorithm than the one that is known.
-func (f *battle) confusions(t *testing.T) []attack {
+func (b *battle) confusions(t *testing.T) []attack {
 	t.Helper()
-	pkix, err := x509.MarshalPKIXPublicKey(&f.own.private.PublicKey)
+	pkix, err := x509.MarshalPKIXPublicKey(&b.own.private.PublicKey)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pkcs1 := x509.MarshalPKCS1PublicKey(&f.own.private.PublicKey)
+	pkcs1 := x509.MarshalPKCS1PublicKey(&b.own.private.PublicKey)
 	inPEM := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
 	text := func(algorithm string) string {
-		return b64(f.own.head(claims{"alg": algorithm})) + "." + b64(f.own.claims(nil))
+		return b64(b.own.head(claims{"alg": algorithm})) + "." + b64(b.own.claims(nil))
 	}
 	curve, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -323,38 +323,38 @@ func (f *battle) confusions(t *testing.T) []attack {
 		t.Fatal(err)
 	}
 	sum = sha256.Sum256([]byte(text("PS256")))
-	pss, err := rsa.SignPSS(rand.Reader, f.own.private, crypto.SHA256, sum[:], nil)
+	pss, err := rsa.SignPSS(rand.Reader, b.own.private, crypto.SHA256, sum[:], nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	large := sha512.Sum512([]byte(text("RS512")))
-	rs512, err := rsa.SignPKCS1v15(nil, f.own.private, crypto.SHA512, large[:])
+	rs512, err := rsa.SignPKCS1v15(nil, b.own.private, crypto.SHA512, large[:])
 	if err != nil {
 		t.Fatal(err)
 	}
 	return []attack{
-		master("algorithm none", f.own.unsigned("none", "")),
-		master("algorithm None", f.own.unsigned("None", "")),
-		master("algorithm NONE with a signature", f.own.unsigned("NONE", "AAAA")),
-		master("no algorithm", f.own.unsigned("", "")),
-		master("algorithm rs256 in lower case", f.own.rs256(text("rs256"))),
-		master("HS256 with the public key in PEM", f.own.hs256(inPEM("PUBLIC KEY", pkix))),
-		master("HS256 with the public key in PEM without its last line feed", f.own.hs256([]byte(strings.TrimSpace(string(inPEM("PUBLIC KEY", pkix)))))),
-		master("HS256 with the public key in PKCS 1 PEM", f.own.hs256(inPEM("RSA PUBLIC KEY", pkcs1))),
-		master("HS256 with the public key in DER", f.own.hs256(pkix)),
-		master("HS256 with the modulus", f.own.hs256(f.own.private.N.Bytes())),
-		master("HS256 with an empty secret", f.own.hs256(nil)),
+		master("algorithm none", b.own.unsigned("none", "")),
+		master("algorithm None", b.own.unsigned("None", "")),
+		master("algorithm NONE with a signature", b.own.unsigned("NONE", "AAAA")),
+		master("no algorithm", b.own.unsigned("", "")),
+		master("algorithm rs256 in lower case", b.own.rs256(text("rs256"))),
+		master("HS256 with the public key in PEM", b.own.hs256(inPEM("PUBLIC KEY", pkix))),
+		master("HS256 with the public key in PEM without its last line feed", b.own.hs256([]byte(strings.TrimSpace(string(inPEM("PUBLIC KEY", pkix)))))),
+		master("HS256 with the public key in PKCS 1 PEM", b.own.hs256(inPEM("RSA PUBLIC KEY", pkcs1))),
+		master("HS256 with the public key in DER", b.own.hs256(pkix)),
+		master("HS256 with the modulus", b.own.hs256(b.own.private.N.Bytes())),
+		master("HS256 with an empty secret", b.own.hs256(nil)),
 		master("ES256", text("ES256")+"."+b64(string(r.FillBytes(make([]byte, 32)))+string(s.FillBytes(make([]byte, 32))))),
-		master("ES256 of zeroes", f.own.unsigned("ES256", strings.Repeat("A", 86))),
+		master("ES256 of zeroes", b.own.unsigned("ES256", strings.Repeat("A", 86))),
 		master("PS256 of the right key", text("PS256")+"."+b64(string(pss))),
 		master("RS512 of the right key", text("RS512")+"."+b64(string(rs512))),
 		master("RS256 said, RS512 signed", text("RS256")+"."+b64(string(rs512))),
-		master("extensions that are not known (crit)", f.own.with(claims{"crit": []string{"b64"}, "b64": false})),
+		master("extensions that are not known (crit)", b.own.with(claims{"crit": []string{"b64"}, "b64": false})),
 	}
 }
 
 // judged are signed well, and say what is not allowed.
-func (f *battle) judged() (all []attack) {
+func (b *battle) judged() (all []attack) {
 	now := time.Now().Unix()
 	for name, c := range map[string]claims{
 		"no expiry": {"exp": nil}, "expired": {"exp": now - 1}, "expiry as a string": {"exp": strconv.FormatInt(now+99, 10)}, "expiry null": {"exp": json.RawMessage("null")},
@@ -364,54 +364,54 @@ func (f *battle) judged() (all []attack) {
 		"subject that begins like it": {"sub": signedID + "x"}, "subject in lower case": {"sub": strings.ToLower(signedID)}, "subject with a path": {"sub": signedID + "/"},
 		"subject any": {"sub": "*"}, "no audience": {"aud": nil}, "empty audience": {"aud": ""}, "audience of thumbnails": {"aud": "t"}, "audience of animations": {"aud": "g"},
 		"audience of storyboards": {"aud": "s"}, "audience of licences": {"aud": "d"}, "audience of counts": {"aud": "playback_id"}, "audience V": {"aud": "V"}, "audience any": {"aud": "*"},
-		"no key": {"kid": nil}, "two keys": {"kid": string(f.stolen.id)}, "restriction that is not there": {"playback_restriction_id": "none"},
+		"no key": {"kid": nil}, "two keys": {"kid": string(b.stolen.id)}, "restriction that is not there": {"playback_restriction_id": "none"},
 		"empty restriction": {"playback_restriction_id": ""}, "restriction in a list": {"playback_restriction_id": []string{"a"}},
 	} {
 		if name == "no key" {
-			all = append(all, master("claims: "+name, f.own.rs256(b64(claims{"alg": "RS256"})+"."+b64(f.own.claims(c)))))
+			all = append(all, master("claims: "+name, b.own.rs256(b64(claims{"alg": "RS256"})+"."+b64(b.own.claims(c)))))
 			continue
 		}
-		all = append(all, master("claims: "+name, f.own.token(c)))
+		all = append(all, master("claims: "+name, b.own.token(c)))
 	}
-	for _, kid := range []string{"../../../dev/null", "/dev/null", "' OR '1'='1", string(f.own.id) + "\x00", strings.ToUpper(string(f.own.id)) + "_", "%"} {
-		forged := f.own.rs256(b64(f.own.head(claims{"kid": kid})) + "." + b64(f.own.claims(claims{"kid": nil})))
+	for _, kid := range []string{"../../../dev/null", "/dev/null", "' OR '1'='1", string(b.own.id) + "\x00", strings.ToUpper(string(b.own.id)) + "_", "%"} {
+		forged := b.own.rs256(b64(b.own.head(claims{"kid": kid})) + "." + b64(b.own.claims(claims{"kid": nil})))
 		all = append(all, master("key ID "+strconv.Quote(kid), forged))
 	}
 	return all
 }
 
 // othersTokens are good for something else.
-func (f *battle) othersTokens() []attack {
-	mine := f.foreign.token(nil)
+func (b *battle) othersTokens() []attack {
+	mine := b.foreign.token(nil)
 	return []attack{
 		master("key of another environment", mine),
-		master("key of another environment under our key's ID", f.foreign.rs256(b64(f.own.head(nil))+"."+b64(f.own.claims(nil)))),
-		master("key of another environment, ours in the header", f.foreign.rs256(b64(f.own.head(nil))+"."+b64(f.foreign.claims(nil)))),
-		{name: "our key for another environment", target: foreignID + ".m3u8?token=" + f.own.token(claims{"sub": foreignID})},
-		{name: "token of the other asset", target: otherID + ".m3u8?token=" + f.own.token(nil)},
-		{name: "video's token for a thumbnail", target: signedID + "/thumbnail.jpg?token=" + f.own.token(nil)},
-		{name: "video's token for an animation", target: signedID + "/animated.gif?token=" + f.own.token(nil)},
-		{name: "video's token for a storyboard", target: signedID + "/storyboard.vtt?token=" + f.own.token(nil)},
-		{name: "thumbnail's token for a file", target: signedID + "/high.mp4?token=" + f.own.token(claims{"aud": "t"})},
-		{name: "thumbnail's token for a segment", target: signedID + "/m1/v/7.m4s?token=" + f.own.token(claims{"aud": "t"})},
-		{name: "token on a public playback ID", target: publicID + ".m3u8?token=" + f.own.token(claims{"sub": publicID}), status: http.StatusBadRequest},
+		master("key of another environment under our key's ID", b.foreign.rs256(b64(b.own.head(nil))+"."+b64(b.own.claims(nil)))),
+		master("key of another environment, ours in the header", b.foreign.rs256(b64(b.own.head(nil))+"."+b64(b.foreign.claims(nil)))),
+		{name: "our key for another environment", target: foreignID + ".m3u8?token=" + b.own.token(claims{"sub": foreignID})},
+		{name: "token of the other asset", target: otherID + ".m3u8?token=" + b.own.token(nil)},
+		{name: "video's token for a thumbnail", target: signedID + "/thumbnail.jpg?token=" + b.own.token(nil)},
+		{name: "video's token for an animation", target: signedID + "/animated.gif?token=" + b.own.token(nil)},
+		{name: "video's token for a storyboard", target: signedID + "/storyboard.vtt?token=" + b.own.token(nil)},
+		{name: "thumbnail's token for a file", target: signedID + "/high.mp4?token=" + b.own.token(claims{"aud": "t"})},
+		{name: "thumbnail's token for a segment", target: signedID + "/m1/v/7.m4s?token=" + b.own.token(claims{"aud": "t"})},
+		{name: "token on a public playback ID", target: publicID + ".m3u8?token=" + b.own.token(claims{"sub": publicID}), status: http.StatusBadRequest},
 		{name: "any token on a public playback ID", target: publicID + "/m1/v/7.m4s?token=x", status: http.StatusBadRequest},
 	}
 }
 
 // replays are what was good once.
-func (f *battle) replays() []attack {
+func (b *battle) replays() []attack {
 	return []attack{
-		master("deleted key", f.stolen.token(nil)), below("path of a deleted key", f.replay),
-		{name: "playlist by the path of a deleted key", target: signedID + "/" + f.replay + "/m1/v.m3u8"},
-		{name: "storyboard by the path of a deleted key", target: signedID + "/" + f.replay + "/storyboard.jpg"},
-		{name: "text by the path of a deleted key", target: signedID + "/" + f.replay + "/text/t.vtt"},
+		master("deleted key", b.stolen.token(nil)), below("path of a deleted key", b.replay),
+		{name: "playlist by the path of a deleted key", target: signedID + "/" + b.replay + "/m1/v.m3u8"},
+		{name: "storyboard by the path of a deleted key", target: signedID + "/" + b.replay + "/storyboard.jpg"},
+		{name: "text by the path of a deleted key", target: signedID + "/" + b.replay + "/text/t.vtt"},
 	}
 }
 
 // paths are changed, made up, or another's.
-func (f *battle) paths() []attack {
-	parts := strings.Split(f.path, ".")
+func (b *battle) paths() []attack {
+	parts := strings.Split(b.path, ".")
 	with := func(i int, v string) string {
 		p := append([]string{}, parts...)
 		p[i] = v
@@ -421,37 +421,37 @@ func (f *battle) paths() []attack {
 	return []attack{
 		below("path: made up", "signed-v.1.2.3.4.5.6"), below("path: empty fields", "signed-v......"), below("path: prefix alone", "signed-"),
 		below("path: no MAC", with(6, "")), below("path: MAC of zeroes", with(6, strings.Repeat("A", len(mac)))), below("path: short MAC", with(6, mac[:len(mac)-1])),
-		below("path: MAC and more", f.path+"A"), below("path: another field", f.path+".x"), below("path: MAC in upper case", with(6, strings.ToUpper(mac)+"_")),
+		below("path: MAC and more", b.path+"A"), below("path: another field", b.path+".x"), below("path: MAC in upper case", with(6, strings.ToUpper(mac)+"_")),
 		below("path: later expiry", with(2, "4102444800")), below("path: expiry with a sign", with(2, "%2B"+parts[2])), below("path: expiry with a zero", with(2, "0"+parts[2])),
 		below("path: secret of another turn", with(1, "1")), below("path: secret with a sign", with(1, "%2B"+parts[1])), below("path: other use", with(0, "signed-s")),
-		below("path: other key", with(3, string(f.foreign.id))), below("path: no key", with(3, "")), below("path: with a restriction", with(4, string(f.restriction))),
-		below("path: with modifiers", with(5, b64("max_resolution=2160p"))), below("path: without its restriction", strings.Replace(f.restricted, string(f.restriction), "", 1)),
-		below("path: clip taken out", strings.Replace(f.clip, strings.Split(f.clip, ".")[5], "", 1)), below("path: field moved", with(3, parts[3]+".")),
+		below("path: other key", with(3, string(b.foreign.id))), below("path: no key", with(3, "")), below("path: with a restriction", with(4, string(b.restriction))),
+		below("path: with modifiers", with(5, b64("max_resolution=2160p"))), below("path: without its restriction", strings.Replace(b.restricted, string(b.restriction), "", 1)),
+		below("path: clip taken out", strings.Replace(b.clip, strings.Split(b.clip, ".")[5], "", 1)), below("path: field moved", with(3, parts[3]+".")),
 		below("path: oversize", with(5, strings.Repeat("A", 4000))),
-		{name: "path: at another playback ID", target: otherID + "/" + f.path + "/m1/v/7.m4s"},
-		{name: "path: at another environment", target: foreignID + "/" + f.path + "/m1/v/7.m4s"},
-		{name: "path: at a public playback ID", target: publicID + "/" + f.path + "/m1/v/7.m4s", status: http.StatusNotFound},
-		{name: "path: of a storyboard for media", target: signedID + "/" + f.board + "/m1/v/7.m4s"},
-		{name: "path: for the multivariant playlist", target: signedID + "/" + f.path, status: http.StatusNotFound},
-		{name: "path: as the playback ID's end", target: signedID + "." + f.path + ".m3u8", status: http.StatusNotFound},
-		{name: "path: for a thumbnail", target: signedID + "/" + f.path + "/thumbnail.jpg", status: http.StatusNotFound},
-		{name: "path: for a file", target: signedID + "/" + f.path + "/high.mp4", status: http.StatusNotFound},
-		{name: "path: as a token", target: signedID + ".m3u8?token=" + f.path},
-		{name: "path: in the query", target: signedID + "/m1/v/7.m4s?" + f.path},
-		{name: "path: in front of the playback ID", target: f.path + "/" + signedID + "/m1/v/7.m4s", status: http.StatusNotFound},
-		{name: "path: behind the media", target: signedID + "/m1/" + f.path + "/v/7.m4s"},
+		{name: "path: at another playback ID", target: otherID + "/" + b.path + "/m1/v/7.m4s"},
+		{name: "path: at another environment", target: foreignID + "/" + b.path + "/m1/v/7.m4s"},
+		{name: "path: at a public playback ID", target: publicID + "/" + b.path + "/m1/v/7.m4s", status: http.StatusNotFound},
+		{name: "path: of a storyboard for media", target: signedID + "/" + b.board + "/m1/v/7.m4s"},
+		{name: "path: for the multivariant playlist", target: signedID + "/" + b.path, status: http.StatusNotFound},
+		{name: "path: as the playback ID's end", target: signedID + "." + b.path + ".m3u8", status: http.StatusNotFound},
+		{name: "path: for a thumbnail", target: signedID + "/" + b.path + "/thumbnail.jpg", status: http.StatusNotFound},
+		{name: "path: for a file", target: signedID + "/" + b.path + "/high.mp4", status: http.StatusNotFound},
+		{name: "path: as a token", target: signedID + ".m3u8?token=" + b.path},
+		{name: "path: in the query", target: signedID + "/m1/v/7.m4s?" + b.path},
+		{name: "path: in front of the playback ID", target: b.path + "/" + signedID + "/m1/v/7.m4s", status: http.StatusNotFound},
+		{name: "path: behind the media", target: signedID + "/m1/" + b.path + "/v/7.m4s"},
 	}
 }
 
 // encodings write an address so that two readers may understand it differently.
-func (f *battle) encodings() []attack {
+func (b *battle) encodings() []attack {
 	const gone = http.StatusNotFound
 	return []attack{
-		{name: "encoding: dots to another playback ID", target: signedID + "/" + f.path + "/../../" + otherID + "/m1/v/7.m4s", status: gone},
-		{name: "encoding: dots in percent", target: signedID + "/" + f.path + "/%2e%2e/%2e%2e/" + otherID + "/m1/v/7.m4s", status: gone},
-		{name: "encoding: slashes in percent", target: signedID + "/" + f.path + "/..%2f..%2f" + otherID + "/m1/v/7.m4s", status: gone},
-		{name: "encoding: percent twice", target: signedID + "/" + f.path + "/%252e%252e/m1/v/7.m4s", status: gone},
-		{name: "encoding: backslashes", target: signedID + "/" + f.path + `/..\..\` + otherID + `/m1/v/7.m4s`, status: gone},
+		{name: "encoding: dots to another playback ID", target: signedID + "/" + b.path + "/../../" + otherID + "/m1/v/7.m4s", status: gone},
+		{name: "encoding: dots in percent", target: signedID + "/" + b.path + "/%2e%2e/%2e%2e/" + otherID + "/m1/v/7.m4s", status: gone},
+		{name: "encoding: slashes in percent", target: signedID + "/" + b.path + "/..%2f..%2f" + otherID + "/m1/v/7.m4s", status: gone},
+		{name: "encoding: percent twice", target: signedID + "/" + b.path + "/%252e%252e/m1/v/7.m4s", status: gone},
+		{name: "encoding: backslashes", target: signedID + "/" + b.path + `/..\..\` + otherID + `/m1/v/7.m4s`, status: gone},
 		{name: "encoding: two slashes in front", target: "//" + signedID + "/m1/v/7.m4s", status: gone},
 		{name: "encoding: two slashes inside", target: signedID + "//m1/v/7.m4s", status: gone},
 		{name: "encoding: a dot inside", target: signedID + "/./m1/v/7.m4s", status: gone},
@@ -464,7 +464,7 @@ func (f *battle) encodings() []attack {
 		{name: "encoding: path parameters", target: signedID + ";x=1/m1/v/7.m4s", status: gone},
 		{name: "encoding: extension of the playlist twice", target: signedID + ".m3u8.m3u8", status: gone},
 		{name: "encoding: extension of the playlist in upper case", target: signedID + ".M3U8", status: gone},
-		{name: "encoding: the prefix in upper case", target: signedID + "/SIGNED-" + strings.TrimPrefix(f.path, "signed-") + "/m1/v/7.m4s"},
+		{name: "encoding: the prefix in upper case", target: signedID + "/SIGNED-" + strings.TrimPrefix(b.path, "signed-") + "/m1/v/7.m4s"},
 		{name: "encoding: the prefix in percent, forged", target: signedID + "/%73igned-v.1.2.3.4.5.6/m1/v/7.m4s"},
 		{name: "encoding: a picture's name for a segment", target: signedID + "/m1/v/7.m4s/thumbnail.jpg"},
 		{name: "encoding: a file's name behind the media", target: signedID + "/m1/high.mp4"},
@@ -473,9 +473,9 @@ func (f *battle) encodings() []attack {
 }
 
 // clips reach for what is outside the seconds 4 to 8 of a token.
-func (f *battle) clips() []attack {
-	path := signedID + "/" + f.clip
-	token := "?token=" + f.own.token(claims{"asset_start_time": 4, "asset_end_time": 8})
+func (b *battle) clips() []attack {
+	path := signedID + "/" + b.clip
+	token := "?token=" + b.own.token(claims{"asset_start_time": 4, "asset_end_time": 8})
 	return []attack{
 		{name: "clip: the segment before", target: path + "/m1/v/1.m4s"},
 		{name: "clip: the segment behind", target: path + "/m1/v/4.m4s"},
@@ -490,9 +490,9 @@ func (f *battle) clips() []attack {
 }
 
 // sizes reach for a larger picture than a token with max_resolution=480p allows.
-func (f *battle) sizes() []attack {
-	path := signedID + "/" + f.small
-	token := "?token=" + f.own.token(claims{"max_resolution": "480p"})
+func (b *battle) sizes() []attack {
+	path := signedID + "/" + b.small
+	token := "?token=" + b.own.token(claims{"max_resolution": "480p"})
 	return []attack{
 		{name: "size: the larger playlist", target: path + "/m1/large.m3u8"},
 		{name: "size: its segment", target: path + "/m1/large/7.m4s"},
@@ -509,17 +509,17 @@ func (f *battle) sizes() []attack {
 		{name: "size: one range of the larger file", target: signedID + "/high.mp4" + token, fields: "Range: bytes=0-9\r\n"},
 		{
 			name: "size: one that can't be read", status: http.StatusBadRequest,
-			target: signedID + "/low.mp4?token=" + f.own.token(claims{"max_resolution": "480P"}),
+			target: signedID + "/low.mp4?token=" + b.own.token(claims{"max_resolution": "480P"}),
 		},
 	}
 }
 
 // headers claim what only the request line may say.
-func (f *battle) headers() (all []attack) {
-	good := f.own.token(nil)
+func (b *battle) headers() (all []attack) {
+	good := b.own.token(nil)
 	for _, fields := range []string{
 		"Authorization: Bearer " + good, "Cookie: token=" + good, "X-Token: " + good, "Token: " + good, "X-Original-URL: /" + publicID + "/m1/v/7.m4s",
-		"X-Rewrite-URL: /" + publicID + "/m1/v/7.m4s", "X-Forwarded-For: 127.0.0.1", "X-Forwarded-Host: localhost", "X-Forwarded-Prefix: /" + f.path, "X-Real-IP: 127.0.0.1",
+		"X-Rewrite-URL: /" + publicID + "/m1/v/7.m4s", "X-Forwarded-For: 127.0.0.1", "X-Forwarded-Host: localhost", "X-Forwarded-Prefix: /" + b.path, "X-Real-IP: 127.0.0.1",
 		"Forwarded: for=127.0.0.1;host=localhost", "X-HTTP-Method-Override: OPTIONS", "X-Accel-Redirect: /" + signedID, "Origin: https://www.example.com",
 		"Referer: https://stream.example/" + signedID + ".m3u8?token=" + good, "If-None-Match: *", "Range: bytes=0-\r\nIf-Range: \"x\"", "Purpose: prefetch",
 	} {
@@ -532,8 +532,8 @@ func (f *battle) headers() (all []attack) {
 }
 
 // referrers try to look like www.example.com, with a token that allows that alone, and with its path.
-func (f *battle) referrers() (all []attack) {
-	token := "?token=" + f.own.token(claims{"playback_restriction_id": f.restriction})
+func (b *battle) referrers() (all []attack) {
+	token := "?token=" + b.own.token(claims{"playback_restriction_id": b.restriction})
 	for _, fields := range []string{
 		"", "Referer: ", "Referer: null", "Referer: about:blank", "Referer: https://evil.test/", "Referer: https://example.com.evil.test/", "Referer: https://evilexample.com/",
 		"Referer: https://www.example.com.evil.test/", "Referer: https://evil.test/https://www.example.com/", "Referer: https://evil.test/?https://www.example.com/",
@@ -551,7 +551,7 @@ func (f *battle) referrers() (all []attack) {
 		}
 		all = append(all,
 			attack{name: name, target: signedID + ".m3u8" + token, fields: fields},
-			attack{name: name + " below the path", target: signedID + "/" + f.restricted + "/m1/v/7.m4s", fields: fields},
+			attack{name: name + " below the path", target: signedID + "/" + b.restricted + "/m1/v/7.m4s", fields: fields},
 		)
 	}
 	return all

@@ -1,5 +1,6 @@
-// Package permit decides who may watch what is not public: by the token of a request, or by the signed path that a token was exchanged for,
-// and by the playback restriction that either names. It must never know HTTP, SQL or the clock (`now` is an argument).
+// Package permit decides who may watch what is not public: by the token of a request, or by the signed path that a
+// token was exchanged for, and by the playback restriction that either names; and by which content keys it is encrypted.
+// It must never know HTTP, SQL, licences or the clock (`now` is an argument). It starts no goroutine.
 package permit
 
 import (

@@ -8,13 +8,13 @@ import (
 )
 
 // decoded is what a segment is decoded with, and when its first frame was taken.
-func (v *recorded) decoded(rendition string, msn int64) (in delivered.Init, start time.Time) {
-	t := v.timeline.Find(msn)
+func (rec *recorded) decoded(rendition string, msn int64) (in delivered.Init, start time.Time) {
+	t := rec.timeline.Find(msn)
 	if t == nil {
 		return in, start
 	}
-	l, i := v.rendition(rendition), msn-t.First
-	if t != v.timeline { // behind the end
+	l, i := rec.rendition(rendition), msn-t.First
+	if t != rec.timeline { // behind the end
 		l = t.Rendition(rendition)
 	}
 	if l == nil || i >= int64(len(l.Chunks)) {

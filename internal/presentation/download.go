@@ -22,12 +22,12 @@ import (
 
 // Footage says what a file to download of an asset is made of: the renditions that viewers get where they fit, else a
 // rung.
-func (p *Source) Footage(ctx context.Context, row asset.Asset, want download.Want) (download.Footage, error) {
-	t, err := p.stored(ctx, row)
+func (src *Source) Footage(ctx context.Context, row asset.Asset, want download.Want) (download.Footage, error) {
+	t, err := src.stored(ctx, row)
 	if err != nil {
 		return download.Footage{}, err
 	}
-	v, err := p.present(ctx, row, t)
+	v, err := src.present(ctx, row, t)
 	if err != nil {
 		return download.Footage{}, err
 	}
@@ -47,16 +47,18 @@ func (p *Source) Footage(ctx context.Context, row asset.Asset, want download.Wan
 	return f, nil
 }
 
-func (v *recorded) track(l *timeline.Rendition) download.Rendition {
+func (rec *recorded) track(l *timeline.Rendition) download.Rendition {
 	return download.Rendition{
-		Kind: l.Kind, Timescale: l.Timescale, First: v.timeline.First, Chunks: l.Chunks,
-		Source: v.source(l),
+		Kind: l.Kind, Timescale: l.Timescale, First: rec.timeline.First, Chunks: l.Chunks,
+		Source: rec.source(l),
 	}
 }
 
 // picture adds the picture. It is the recording's own where all of it is of one piece that every player shows, and not
 // too large.
-func (v *recorded) picture(f *download.Footage, row asset.Asset, video *timeline.Rendition, want download.Want) error {
+func (rec *recorded) picture(
+	f *download.Footage, row asset.Asset, video *timeline.Rendition, want download.Want,
+) error {
 	src := rendition.Largest(video)
 	most := ladder.Tier(row.Options.MaxResolution)
 	if want.Short > 0 {
@@ -64,14 +66,14 @@ func (v *recorded) picture(f *download.Footage, row asset.Asset, video *timeline
 	}
 	if want.Original || src.Within(most) && plain(video) {
 		f.Width, f.Height = src.Width, src.Height
-		f.Renditions = append(f.Renditions, v.track(video))
+		f.Renditions = append(f.Renditions, rec.track(video))
 		return nil
 	}
-	filled, ok := v.below.Fill(most, want.Spare)
+	filled, ok := rec.below.Fill(most, want.Spare)
 	if !ok {
 		return fault.New(fault.Invalid, "the picture of the asset can't be encoded")
 	}
-	l := v.track(video)
+	l := rec.track(video)
 	l.Source = filled
 	l.Chunks = make([]timeline.Chunk, len(video.Chunks)) // it has one init segment
 	for i, c := range video.Chunks {
@@ -123,26 +125,26 @@ func only(l *timeline.Rendition) *timeline.Init {
 }
 
 // File implements playback.Presentation.
-func (v *recorded) File(ctx context.Context, name string) (playback.File, error) {
-	f, err := v.p.file(ctx, v.media, v.files, name)
-	f.Watched.Of, f.Watched.Length = v.meter, v.timeline.Duration()
+func (rec *recorded) File(ctx context.Context, name string) (playback.File, error) {
+	f, err := rec.p.file(ctx, rec.media, rec.files, name)
+	f.Watched.Of, f.Watched.Length = rec.meter, rec.timeline.Duration()
 	return f, err
 }
 
 // File implements playback.Presentation: the files of a recording are made when it is over.
-func (v *live) File(ctx context.Context, name string) (playback.File, error) {
-	return v.p.file(ctx, v.about.Media, v.files, name)
+func (l *live) File(ctx context.Context, name string) (playback.File, error) {
+	return l.p.file(ctx, l.about.Media, l.files, name)
 }
 
 // file is a file to download by its name.
-func (p *Source) file(ctx context.Context, m id.Media, all asset.Static, name string) (playback.File, error) {
+func (src *Source) file(ctx context.Context, m id.Media, all asset.Static, name string) (playback.File, error) {
 	for _, f := range all.Files {
 		if f.Name != name {
 			continue
 		}
 		switch f.Status {
 		case asset.FileReady:
-			found, err := p.download(ctx, objectkey.File(m, f.ID, f.Ext), mediaTypes[f.Ext])
+			found, err := src.download(ctx, objectkey.File(m, f.ID, f.Ext), mediaTypes[f.Ext])
 			found.Watched.Pixels, found.Short = f.Width*f.Height, min(f.Width, f.Height)
 			return found, err
 		case asset.FilePreparing:
@@ -158,8 +160,8 @@ func (p *Source) file(ctx context.Context, m id.Media, all asset.Static, name st
 
 var mediaTypes = map[string]string{"mp4": "video/mp4", "m4a": "audio/mp4"} //nolint:gochecknoglobals // a table
 
-func (p *Source) download(ctx context.Context, key, typ string) (playback.File, error) {
-	info, err := p.opt.Blob.Stat(ctx, key)
+func (src *Source) download(ctx context.Context, key, typ string) (playback.File, error) {
+	info, err := src.opt.Blob.Stat(ctx, key)
 	if err != nil {
 		return playback.File{}, err
 	}
@@ -167,7 +169,7 @@ func (p *Source) download(ctx context.Context, key, typ string) (playback.File, 
 	return playback.File{
 		Size: info.Size, Type: typ, Tag: hex.EncodeToString(sum[:12]),
 		Open: func(ctx context.Context, off, n int64) (io.ReadCloser, error) {
-			r, err := p.opt.Blob.Get(ctx, key, off, n)
+			r, err := src.opt.Blob.Get(ctx, key, off, n)
 			if err != nil {
 				return nil, fmt.Errorf("read file: %w", err)
 			}
@@ -177,14 +179,14 @@ func (p *Source) download(ctx context.Context, key, typ string) (playback.File, 
 }
 
 // Master implements playback.Source.
-func (p *Source) Master(ctx context.Context, a, expires, signature string) (playback.File, error) {
-	row, err := p.opt.Assets.Find(ctx, id.Asset(a))
+func (src *Source) Master(ctx context.Context, a, expires, signature string) (playback.File, error) {
+	row, err := src.opt.Assets.Find(ctx, id.Asset(a))
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return playback.File{}, err
 	}
-	if err != nil || !row.Master.Opens(expires, signature, p.opt.Now()) {
+	if err != nil || !row.Master.Opens(expires, signature, src.opt.Now()) {
 		return playback.File{}, fault.New(fault.Denied,
 			"the address of the master is wrong or too old: set master_access to temporary for a new one")
 	}
-	return p.download(ctx, objectkey.File(row.Media, row.Master.ID, "mp4"), mediaTypes["mp4"])
+	return src.download(ctx, objectkey.File(row.Media, row.Master.ID, "mp4"), mediaTypes["mp4"])
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // image serves images of a video: what is kept is read, all else is made.
-func (p *Source) image(ctx context.Context, f *images.Video, name, query, base string) (playback.Image, error) {
-	if p.opt.Images == nil {
+func (src *Source) image(ctx context.Context, f *images.Video, name, query, base string) (playback.Image, error) {
+	if src.opt.Images == nil {
 		return playback.Image{}, fault.New(fault.NotFound, "this node makes no images")
 	}
 	r, err := images.Parse(name, query)
@@ -27,17 +27,17 @@ func (p *Source) image(ctx context.Context, f *images.Video, name, query, base s
 	out := playback.Image{MaxAge: plan.MaxAge}
 	found := false
 	if f.Prefix != "" {
-		out.Body, err = p.objects.Open(ctx, f.Prefix+"/"+plan.Name, 0, -1)
+		out.Body, err = src.objects.Open(ctx, f.Prefix+"/"+plan.Name, 0, -1)
 		if found = err == nil; err != nil && !fault.Is(err, fault.NotFound) {
 			return playback.Image{}, err
 		}
 	}
 	if plan.From = playback.Viewer(ctx); !found {
-		if out.Data, err = p.opt.Images.Make(ctx, f, plan); err != nil {
+		if out.Data, err = src.opt.Images.Make(ctx, f, plan); err != nil {
 			return playback.Image{}, err
 		}
 		if out.Data == nil {
-			if out.Body, err = p.objects.Open(ctx, f.Prefix+"/"+plan.Name, 0, -1); err != nil {
+			if out.Body, err = src.objects.Open(ctx, f.Prefix+"/"+plan.Name, 0, -1); err != nil {
 				return playback.Image{}, err
 			}
 		}
@@ -57,28 +57,28 @@ func (p *Source) image(ctx context.Context, f *images.Video, name, query, base s
 }
 
 // Image implements playback.Presentation.
-func (v *recorded) Image(ctx context.Context, name, query, base string) (playback.Image, error) {
-	f := &images.Video{Name: string(v.media), Timeline: v.timeline, Chosen: v.thumbnail}
-	if video := v.timeline.Rendition(timeline.MainVideo); video != nil {
-		f.Source = v.source(video)
+func (rec *recorded) Image(ctx context.Context, name, query, base string) (playback.Image, error) {
+	f := &images.Video{Name: string(rec.media), Timeline: rec.timeline, Chosen: rec.thumbnail}
+	if video := rec.timeline.Rendition(timeline.MainVideo); video != nil {
+		f.Source = rec.source(video)
 	}
-	if v.whole {
-		f.Prefix = objectkey.Images(v.media)
+	if rec.whole {
+		f.Prefix = objectkey.Images(rec.media)
 	}
-	return v.p.image(ctx, f, name, query, base)
+	return rec.p.image(ctx, f, name, query, base)
 }
 
 // Image implements playback.Presentation.
-func (v *live) Image(ctx context.Context, name, query, base string) (playback.Image, error) {
-	from, err := v.Footage(ctx)
+func (l *live) Image(ctx context.Context, name, query, base string) (playback.Image, error) {
+	from, err := l.Footage(ctx)
 	if err != nil {
 		return playback.Image{}, err
 	}
 	f := &images.Video{
-		Name: v.Media() + "/live", Timeline: from.Timeline, Source: from.Source, Newest: from.Newest, Short: !v.event(),
+		Name: l.Media() + "/live", Timeline: from.Timeline, Source: from.Source, Newest: from.Newest, Short: !l.event(),
 	}
-	if v.event() {
-		f.Name = v.Media() + "/event"
+	if l.event() {
+		f.Name = l.Media() + "/event"
 	}
-	return v.p.image(ctx, f, name, query, base)
+	return l.p.image(ctx, f, name, query, base)
 }

@@ -28,50 +28,50 @@ type live struct {
 
 // live is a broadcast through the live stream's playback ID; tracks are those of its asset that are made while it goes
 // on.
-func (p *Source) live(b playback.Broadcast, s id.LiveStream, tracks []asset.Track) *live {
+func (src *Source) live(b playback.Broadcast, s id.LiveStream, tracks []asset.Track) *live {
 	about := b.About()
-	view := b.View(playback.Watch{Texts: textsOf(tracks), Objects: p.objects})
-	return &live{Live: view, p: p, about: about, stream: s, title: about.Title, tracks: tracks}
+	view := b.View(playback.Watch{Texts: textsOf(tracks), Objects: src.objects})
+	return &live{Live: view, p: src, about: about, stream: s, title: about.Title, tracks: tracks}
 }
 
 // event is a broadcast through the playback ID of its asset.
-func (p *Source) event(b playback.Broadcast, row *asset.Asset) *live {
+func (src *Source) event(b playback.Broadcast, row *asset.Asset) *live {
 	texts := append(textsOf(row.Tracks), addedTo(row.Tracks)...)
-	view := b.View(playback.Watch{Event: true, Texts: texts, Objects: p.objects})
+	view := b.View(playback.Watch{Event: true, Texts: texts, Objects: src.objects})
 	return &live{
-		Live: view, p: p, about: b.About(), files: row.Static, title: row.Options.Meta.Title,
+		Live: view, p: src, about: b.About(), files: row.Static, title: row.Options.Meta.Title,
 		tracks: row.Tracks,
 	}
 }
 
 // event reports whether all of the broadcast is watched, which is its asset.
-func (v *live) event() bool { return v.stream == "" }
+func (l *live) event() bool { return l.stream == "" }
 
-func (v *live) Media() string { return string(v.about.Media) }
+func (l *live) Media() string { return string(l.about.Media) }
 
 // Began implements playback.Presentation.
-func (v *live) Began() time.Time { return v.about.Began }
+func (l *live) Began() time.Time { return l.about.Began }
 
 // Description implements playback.Presentation.
-func (v *live) Description() playback.Description { return playback.Description{Title: v.title} }
+func (l *live) Description() playback.Description { return playback.Description{Title: l.title} }
 
 // Sidecar implements playback.Presentation.
-func (v *live) Sidecar(ctx context.Context, track string) (playback.Body, error) {
-	for _, t := range v.tracks {
+func (l *live) Sidecar(ctx context.Context, track string) (playback.Body, error) {
+	for _, t := range l.tracks {
 		switch {
 		case string(t.ID) != track || t.Type != asset.TextTrack || t.Status != asset.TrackReady:
 		case t.Object != "":
-			return v.p.objects.Open(ctx, t.Object, 0, -1)
+			return l.p.objects.Open(ctx, t.Object, 0, -1)
 		default:
-			return v.published(ctx, t)
+			return l.published(ctx, t)
 		}
 	}
 	return playback.Body{}, fault.New(fault.NotFound, "there is no such text track")
 }
 
 // published is a text track as far as it is made.
-func (v *live) published(ctx context.Context, t asset.Track) (playback.Body, error) {
-	d, err := v.Text(ctx, t.Rendition)
+func (l *live) published(ctx context.Context, t asset.Track) (playback.Body, error) {
+	d, err := l.Text(ctx, t.Rendition)
 	if err != nil {
 		return playback.Body{}, err
 	}
@@ -111,16 +111,16 @@ func nameOf(t asset.Track) playback.TextName {
 }
 
 // Chunk implements playback.Renditions: of text that was added, the cues of its file.
-func (v *live) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
-	i := slices.IndexFunc(v.tracks, func(t asset.Track) bool { return t.Rendition == rendition && isAdded(t) })
-	if i < 0 || !v.event() {
-		return v.Live.Chunk(ctx, rendition, r)
+func (l *live) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	i := slices.IndexFunc(l.tracks, func(t asset.Track) bool { return t.Rendition == rendition && isAdded(t) })
+	if i < 0 || !l.event() {
+		return l.Live.Chunk(ctx, rendition, r)
 	}
-	from, to, err := v.TextSpan(ctx, rendition, r)
+	from, to, err := l.TextSpan(ctx, rendition, r)
 	if err != nil {
 		return playback.Body{}, err
 	}
-	d, err := v.p.document(ctx, v.tracks[i].Object)
+	d, err := l.p.document(ctx, l.tracks[i].Object)
 	if err != nil {
 		return playback.Body{}, err
 	}
@@ -130,13 +130,13 @@ func (v *live) Chunk(ctx context.Context, rendition string, r hls.Resource) (pla
 func errNoEarlier() error { return fault.New(fault.NotFound, "there is no earlier broadcast") }
 
 // Earlier implements playback.Presentation: who watches a broadcast while the next one begins still finds its end.
-func (v *live) Earlier(ctx context.Context, media string) (playback.Presentation, error) {
-	if v.event() {
+func (l *live) Earlier(ctx context.Context, media string) (playback.Presentation, error) {
+	if l.event() {
 		return nil, errNoEarlier()
 	}
-	b, err := v.p.opt.Broadcasts.Earlier(ctx, v.stream, id.Media(media))
+	b, err := l.p.opt.Broadcasts.Earlier(ctx, l.stream, id.Media(media))
 	if err != nil {
 		return nil, err
 	}
-	return v.p.live(b, v.stream, nil), nil
+	return l.p.live(b, l.stream, nil), nil
 }

@@ -56,7 +56,7 @@ type Guard interface {
 // Options configures a Source.
 type Options struct {
 	Access     Resolver
-	Assets     asset.Work
+	Assets     asset.Reader
 	Broadcasts Broadcasts // nil on nodes without ingest
 	Blob       blob.Store
 	Library    *ondemand.Library
@@ -100,37 +100,39 @@ func New(o Options) *Source {
 
 // AssetChanged says that an asset, its playback IDs or its tracks have changed on this node: who was told of it may
 // look at once.
-func (p *Source) AssetChanged(a id.Asset) { p.assets.Drop(a) }
+func (src *Source) AssetChanged(a id.Asset) { src.assets.Drop(a) }
 
 // StreamChanged is AssetChanged for a live stream.
-func (p *Source) StreamChanged(s id.LiveStream) {
-	p.ids.DropIf(func(o playbackid.Object) bool { return o.Kind == playbackid.OfLiveStream && o.ObjectID == string(s) })
+func (src *Source) StreamChanged(s id.LiveStream) {
+	src.ids.DropIf(func(o playbackid.Object) bool {
+		return o.Kind == playbackid.OfLiveStream && o.ObjectID == string(s)
+	})
 }
 
 // Open implements playback.Source.
-func (p *Source) Open(ctx context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
-	if err := p.recovered(ctx); err != nil {
+func (src *Source) Open(ctx context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
+	if err := src.recovered(ctx); err != nil {
 		return nil, playback.Permit{}, err
 	}
-	now := p.opt.Now()
-	o, err := p.resolve(ctx, id.Playback(r.PlaybackID), now)
+	now := src.opt.Now()
+	o, err := src.resolve(ctx, id.Playback(r.PlaybackID), now)
 	if err != nil {
 		return nil, playback.Permit{}, err
 	}
-	permit, err := p.admit(ctx, o, r, now)
+	permit, err := src.admit(ctx, o, r, now)
 	if err != nil {
 		return nil, playback.Permit{}, err
 	}
-	found, err := p.shown(ctx, o, now)
+	found, err := src.shown(ctx, o, now)
 	return found, permit, err
 }
 
 // recovered waits until broadcasts are known.
-func (p *Source) recovered(ctx context.Context) error {
-	if p.opt.Broadcasts == nil {
+func (src *Source) recovered(ctx context.Context) error {
+	if src.opt.Broadcasts == nil {
 		return nil
 	}
-	if err := p.opt.Broadcasts.Recovered(ctx); err != nil {
+	if err := src.opt.Broadcasts.Recovered(ctx); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the service is starting or stopping: ask again in a moment")
 	}
 	return nil
@@ -138,23 +140,23 @@ func (p *Source) recovered(ctx context.Context) error {
 
 // Resolve finds what a playback ID leads to. The database is asked once a second; while it is away, what is known is
 // good.
-func (p *Source) Resolve(ctx context.Context, by id.Playback) (playbackid.Object, error) {
-	return p.resolve(ctx, by, p.opt.Now())
+func (src *Source) Resolve(ctx context.Context, by id.Playback) (playbackid.Object, error) {
+	return src.resolve(ctx, by, src.opt.Now())
 }
 
-func (p *Source) resolve(ctx context.Context, by id.Playback, now time.Time) (playbackid.Object, error) {
-	return p.ids.Get(ctx, by, now, func(ctx context.Context) (playbackid.Object, error) {
-		return p.opt.Access.Resolve(ctx, by)
+func (src *Source) resolve(ctx context.Context, by id.Playback, now time.Time) (playbackid.Object, error) {
+	return src.ids.Get(ctx, by, now, func(ctx context.Context) (playbackid.Object, error) {
+		return src.opt.Access.Resolve(ctx, by)
 	})
 }
 
 // Smallest is the shorter side, in pixels, of the smallest picture that a playback ID has for who may not have a larger
 // one; 0: there is nothing to play now.
-func (p *Source) Smallest(ctx context.Context, o playbackid.Object) (int, error) {
-	if err := p.recovered(ctx); err != nil {
+func (src *Source) Smallest(ctx context.Context, o playbackid.Object) (int, error) {
+	if err := src.recovered(ctx); err != nil {
 		return 0, err
 	}
-	found, err := p.shown(ctx, o, p.opt.Now())
+	found, err := src.shown(ctx, o, src.opt.Now())
 	if err != nil {
 		return 0, unlessNothing(err)
 	}
@@ -174,29 +176,29 @@ func unlessNothing(err error) error {
 }
 
 // shown is what a playback ID leads to, encrypted if it has the policy drm.
-func (p *Source) shown(ctx context.Context, o playbackid.Object, now time.Time) (playback.Presentation, error) {
-	found, err := p.find(ctx, o, now)
+func (src *Source) shown(ctx context.Context, o playbackid.Object, now time.Time) (playback.Presentation, error) {
+	found, err := src.find(ctx, o, now)
 	if err == nil && o.ID.Policy == playbackid.DRM {
-		found, err = p.protect(ctx, o, found, now)
+		found, err = src.protect(ctx, o, found, now)
 	}
 	return found, err
 }
 
 // find is what a playback ID leads to, clear.
-func (p *Source) find(ctx context.Context, o playbackid.Object, now time.Time) (playback.Presentation, error) {
+func (src *Source) find(ctx context.Context, o playbackid.Object, now time.Time) (playback.Presentation, error) {
 	if o.Kind == playbackid.OfLiveStream {
-		return p.openLive(ctx, id.LiveStream(o.ObjectID), now)
+		return src.openLive(ctx, id.LiveStream(o.ObjectID), now)
 	}
-	return p.openAsset(ctx, id.Asset(o.ObjectID), o.ID.ID, now)
+	return src.openAsset(ctx, id.Asset(o.ObjectID), o.ID.ID, now)
 }
 
 // admit asks the guard.
-func (p *Source) admit(
+func (src *Source) admit(
 	ctx context.Context, o playbackid.Object, r playback.Request, now time.Time,
 ) (playback.Permit, error) {
 	switch {
-	case p.opt.Guard != nil:
-		return p.opt.Guard.Admit(ctx, o, r, now)
+	case src.opt.Guard != nil:
+		return src.opt.Guard.Admit(ctx, o, r, now)
 	case o.ID.Policy == playbackid.Public:
 		return playback.Permit{}, nil
 	}
@@ -204,18 +206,18 @@ func (p *Source) admit(
 		o.ID.Policy)
 }
 
-func (p *Source) openLive(ctx context.Context, s id.LiveStream, now time.Time) (playback.Presentation, error) {
-	if p.opt.Broadcasts == nil {
+func (src *Source) openLive(ctx context.Context, s id.LiveStream, now time.Time) (playback.Presentation, error) {
+	if src.opt.Broadcasts == nil {
 		return nil, playback.Inactive()
 	}
-	b, err := p.opt.Broadcasts.Watched(ctx, s)
+	b, err := src.opt.Broadcasts.Watched(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	var tracks []asset.Track
 	if b.HasTexts() { // how they are named can be changed while they are live
 		a := b.About().Asset
-		row, err := p.assets.Get(ctx, a, now, p.findAsset(a))
+		row, err := src.assets.Get(ctx, a, now, src.findAsset(a))
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			return nil, err
 		}
@@ -223,22 +225,22 @@ func (p *Source) openLive(ctx context.Context, s id.LiveStream, now time.Time) (
 			tracks = row.Tracks
 		}
 	}
-	return p.live(b, s, tracks), nil
+	return src.live(b, s, tracks), nil
 }
 
 // findAsset reads an asset's row.
-func (p *Source) findAsset(a id.Asset) func(ctx context.Context) (*asset.Asset, error) {
+func (src *Source) findAsset(a id.Asset) func(ctx context.Context) (*asset.Asset, error) {
 	return func(ctx context.Context) (*asset.Asset, error) {
-		found, err := p.opt.Assets.Find(ctx, a)
+		found, err := src.opt.Assets.Find(ctx, a)
 		return &found, err
 	}
 }
 
-func (p *Source) openAsset(
+func (src *Source) openAsset(
 	ctx context.Context, a id.Asset, by id.Playback, now time.Time,
 ) (playback.Presentation, error) {
 	has := func(row *asset.Asset) bool { return playbackid.Index(row.PlaybackIDs, by) >= 0 }
-	row, err := p.assets.GetIf(ctx, a, now, has, p.findAsset(a))
+	row, err := src.assets.GetIf(ctx, a, now, has, src.findAsset(a))
 	if err != nil {
 		return nil, err
 	}
@@ -249,10 +251,10 @@ func (p *Source) openAsset(
 		return nil, fault.New(fault.NotFound,
 			"the asset is errored: there is nothing to play, and there will not be; its errors tell why")
 	}
-	if p.opt.Broadcasts != nil && row.Index == "" && row.LiveStream != "" {
-		b, err := p.opt.Broadcasts.OfAsset(ctx, row.LiveStream, a)
+	if src.opt.Broadcasts != nil && row.Index == "" && row.LiveStream != "" {
+		b, err := src.opt.Broadcasts.OfAsset(ctx, row.LiveStream, a)
 		if err == nil {
-			return p.event(b, row), nil
+			return src.event(b, row), nil
 		}
 		if !fault.Is(err, fault.NotFound) {
 			return nil, err
@@ -261,54 +263,54 @@ func (p *Source) openAsset(
 	current := func(v *recorded) bool { // a timeline grows without the row
 		return v.revision == row.Revision && (row.Index != "" || now.Sub(v.read) < fresh)
 	}
-	return p.views.GetIf(ctx, a, now, current, func(ctx context.Context) (*recorded,
+	return src.views.GetIf(ctx, a, now, current, func(ctx context.Context) (*recorded,
 		error,
 	) {
-		return p.view(ctx, *row)
+		return src.view(ctx, *row)
 	})
 }
 
 // view is what is stored of an asset with its ready tracks.
-func (p *Source) view(ctx context.Context, row asset.Asset) (*recorded, error) {
-	t, err := p.stored(ctx, row)
+func (src *Source) view(ctx context.Context, row asset.Asset) (*recorded, error) {
+	t, err := src.stored(ctx, row)
 	if err != nil {
 		return nil, err
 	}
 	// Who completes a recording takes its rows away: the asset may be older than that.
 	if len(t.Marks) == 0 && row.Index == "" {
-		found, err := p.opt.Assets.Find(ctx, row.ID)
+		found, err := src.opt.Assets.Find(ctx, row.ID)
 		if err != nil {
 			return nil, err
 		}
 		if found.Index != "" {
-			return p.view(ctx, found)
+			return src.view(ctx, found)
 		}
 	}
-	return p.present(ctx, row, t)
+	return src.present(ctx, row, t)
 }
 
-func (p *Source) stored(ctx context.Context, row asset.Asset) (*timeline.Timeline, error) {
+func (src *Source) stored(ctx context.Context, row asset.Asset) (*timeline.Timeline, error) {
 	if row.Index == "" { // still growing, elsewhere
-		return mediastore.Growing(ctx, p.opt.Assets, row)
+		return mediastore.Growing(ctx, src.opt.Assets, row)
 	}
-	return p.whole.Get(ctx, row.Index, p.opt.Now(), func(ctx context.Context) (*timeline.Timeline, error) {
-		return mediastore.Index(ctx, p.opt.Blob, row.Index)
+	return src.whole.Get(ctx, row.Index, src.opt.Now(), func(ctx context.Context) (*timeline.Timeline, error) {
+		return mediastore.Index(ctx, src.opt.Blob, row.Index)
 	})
 }
 
 // document is a text track's cues.
-func (p *Source) document(ctx context.Context, object string) (captions.Document, error) {
-	return p.texts.Get(ctx, object, p.opt.Now(), func(ctx context.Context) (captions.Document, error) {
-		return mediastore.Document(ctx, p.opt.Blob, object)
+func (src *Source) document(ctx context.Context, object string) (captions.Document, error) {
+	return src.texts.Get(ctx, object, src.opt.Now(), func(ctx context.Context) (captions.Document, error) {
+		return mediastore.Document(ctx, src.opt.Blob, object)
 	})
 }
 
 // rendition is a rendition of a recording as viewers get it.
-func (p *Source) rendition(t *timeline.Timeline, l *timeline.Rendition) mediastore.Rendition {
-	return mediastore.Recordings{Blob: p.opt.Blob, Library: p.opt.Library}.Rendition(l, t.First)
+func (src *Source) rendition(t *timeline.Timeline, l *timeline.Rendition) mediastore.Rendition {
+	return mediastore.Recordings{Blob: src.opt.Blob, Library: src.opt.Library}.Rendition(l, t.First)
 }
 
 // open is rendition for those that take any source.
-func (p *Source) open(t *timeline.Timeline, l *timeline.Rendition) delivered.Source {
-	return p.rendition(t, l)
+func (src *Source) open(t *timeline.Timeline, l *timeline.Rendition) delivered.Source {
+	return src.rendition(t, l)
 }

@@ -50,24 +50,19 @@ type recorded struct {
 	clips map[string]*clipped // the last one of each rendition
 }
 
-const (
-	audioGroup = "audio"
-	textGroup  = "subtitles"
-)
-
 // present joins a timeline and the asset's ready tracks: alternate audio and text are cut where the video is cut.
-func (p *Source) present(ctx context.Context, row asset.Asset, t *timeline.Timeline) (*recorded, error) {
+func (src *Source) present(ctx context.Context, row asset.Asset, t *timeline.Timeline) (*recorded, error) {
 	v := &recorded{
-		p: p, media: row.Media, revision: row.Revision, read: p.opt.Now(), timeline: t, whole: row.Index != "" ||
+		p: src, media: row.Media, revision: row.Revision, read: src.opt.Now(), timeline: t, whole: row.Index != "" ||
 			row.LiveStream != "" && !row.IsLive, renditions: append([]*timeline.Rendition(nil), t.Renditions...),
 		tracks: map[string]asset.Track{}, texts: map[string]asset.Track{}, replaced: replaced(row.Tracks),
 		spans: t.Spans(), lists: map[string]*list{},
 		clips:     map[string]*clipped{},
-		thumbnail: row.ThumbnailTime, files: row.Static, meter: p.opt.Meter.Counter(meteredAs(row)),
+		thumbnail: row.ThumbnailTime, files: row.Static, meter: src.opt.Meter.Counter(meteredAs(row)),
 		title: row.Options.Meta.Title,
 	}
-	v.below = rendition.NewRecorded(p.opt.Renditions, p.objects, rendition.Recording{
-		Media: row.Media, Timeline: t, Open: p.open, Whole: v.whole, Live: row.LiveStream != "",
+	v.below = rendition.NewRecorded(src.opt.Renditions, src.objects, rendition.Recording{
+		Media: row.Media, Timeline: t, Open: src.open, Whole: v.whole, Live: row.LiveStream != "",
 		Limits: rendition.Limits{Quality: row.Quality(), MaxResolution: row.Options.MaxResolution},
 	})
 	v.renditions = append(v.renditions, v.below.Renditions()...)
@@ -81,7 +76,7 @@ func (p *Source) present(ctx context.Context, row asset.Asset, t *timeline.Timel
 			v.texts[string(tr.ID)] = tr
 			v.renditions = append(v.renditions, v.ofText(tr))
 		case tr.Type == asset.AudioTrack && tr.Object != "":
-			l, err := p.alternate(ctx, tr, v)
+			l, err := src.alternate(ctx, tr, v)
 			if fault.Is(err, fault.NotFound) { // deleted a moment ago
 				continue
 			}
@@ -112,20 +107,20 @@ func replaced(tracks []asset.Track) map[string]bool {
 	return out
 }
 
-func (v *recorded) ofText(tr asset.Track) *timeline.Rendition {
+func (rec *recorded) ofText(tr asset.Track) *timeline.Rendition {
 	l := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{
 		ID: string(tr.ID), Kind: frame.Text,
 		Timescale: 1000000,
 	}}
-	for i := range len(v.spans) - 1 {
-		from, to := int64(math.Round(v.spans[i]*1e6)), int64(math.Round(v.spans[i+1]*1e6))
+	for i := range len(rec.spans) - 1 {
+		from, to := int64(math.Round(rec.spans[i]*1e6)), int64(math.Round(rec.spans[i+1]*1e6))
 		l.Chunks = append(l.Chunks, timeline.Chunk{Rendition: l.ID, Time: from, Duration: to - from})
 	}
 	return l
 }
 
-func (p *Source) alternate(ctx context.Context, tr asset.Track, v *recorded) (*timeline.Rendition, error) {
-	f, err := p.opt.Library.File(ctx, tr.Object)
+func (src *Source) alternate(ctx context.Context, tr asset.Track, v *recorded) (*timeline.Rendition, error) {
+	f, err := src.opt.Library.File(ctx, tr.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -137,116 +132,72 @@ func (p *Source) alternate(ctx context.Context, tr asset.Track, v *recorded) (*t
 	return nil, ondemand.ErrUnknown
 }
 
-func (v *recorded) Media() string { return string(v.media) }
+func (rec *recorded) Media() string { return string(rec.media) }
 
 // Began implements playback.Presentation: it is no broadcast any more.
-func (v *recorded) Began() time.Time { return time.Time{} }
+func (rec *recorded) Began() time.Time { return time.Time{} }
 
 // Earlier implements playback.Presentation: a recording's media stays the same.
-func (v *recorded) Earlier(context.Context, string) (playback.Presentation, error) {
+func (rec *recorded) Earlier(context.Context, string) (playback.Presentation, error) {
 	return nil, errNoEarlier()
 }
 
 // Description implements playback.Presentation.
-func (v *recorded) Description() playback.Description {
-	d := playback.Description{Title: v.title}
-	if v.whole {
-		d.Duration = v.timeline.Duration()
+func (rec *recorded) Description() playback.Description {
+	d := playback.Description{Title: rec.title}
+	if rec.whole {
+		d.Duration = rec.timeline.Duration()
 	}
 	return d
 }
 
 // Multivariant implements playback.Presentation.
-func (v *recorded) Multivariant(_ context.Context, c playback.Clip) (*hls.Multivariant, error) {
-	if len(v.timeline.Marks) == 0 {
+func (rec *recorded) Multivariant(_ context.Context, c playback.Clip) (*hls.Multivariant, error) {
+	if len(rec.timeline.Marks) == 0 {
 		return nil, fault.New(fault.NotReady, "the asset is being prepared: ask again in a moment")
 	}
-	if _, _, err := v.bounds(c); err != nil {
+	if _, _, err := rec.bounds(c); err != nil {
 		return nil, err
 	}
-	m := &hls.Multivariant{Independent: v.whole && v.timeline.Independent()}
-	variant := hls.Variant{}
-	var audioPeak, audioMean float64
-	video := v.timeline.Rendition(timeline.MainVideo)
-	audios := 0
-	for _, l := range v.renditions {
-		if l.Kind == frame.Audio {
-			audios++
-			audioPeak, audioMean = max(audioPeak, l.Peak), max(audioMean, l.Average())
-		}
-	}
-	for _, l := range v.renditions {
+	var list rendition.Listing
+	for _, l := range rec.renditions {
+		t := rendition.Track{ID: l.ID, Inits: l.Inits, Peak: l.Peak, Average: l.Average()}
 		switch l.Kind {
-		case frame.Audio:
-			rendition.AddCodecs(&variant, l.Inits)
-			if video == nil && audios == 1 {
-				variant.URI = hls.PlaylistURI(l.ID)
-				continue
-			}
-			variant.Audio = audioGroup
-			m.Renditions = append(m.Renditions, v.audioRendition(l))
-		case frame.Text:
-			if v.replaced[l.ID] {
-				continue
-			}
-			variant.Subtitles = textGroup
-			m.Renditions = append(m.Renditions, v.textRendition(l))
 		case frame.Video:
+			if l.ID != timeline.MainVideo {
+				continue
+			}
+			at := rendition.Largest(l)
+			list.Picture(t, hls.Variant{
+				Width: at.Width, Height: at.Height, FrameRate: at.FrameRate, NoCaptions: captionsApart(rec.texts),
+			})
+		case frame.Audio:
+			list.Sound(t, soundOf(rec.tracks[l.ID], l))
+		case frame.Text:
+			if !rec.replaced[l.ID] {
+				list.Text(l.ID, subtitlesOf(rec.texts[l.ID]))
+			}
 		}
 	}
-	variant.NoCaptions = video != nil && captionsApart(v.texts)
-	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(audioPeak)), int64(math.Ceil(audioMean))
-	offer := v.below.Variants(variant)
-	if video != nil {
-		addVideo(&variant, video)
-	}
-	if variant.URI == "" {
-		variant.URI = hls.PlaylistURI(v.renditions[0].ID)
-	}
-	if offer.Source {
-		m.Variants = []hls.Variant{variant}
-	}
-	m.Variants, m.Spare = append(m.Variants, offer.Below...), offer.Spare
-	return m, nil
+	return list.Multivariant(rec.below, rec.whole && rec.timeline.Independent()), nil
 }
 
 // Pictures implements playback.Renditions.
-func (v *recorded) Pictures(context.Context) ([]hls.Picture, error) {
-	video := v.timeline.Rendition(timeline.MainVideo)
+func (rec *recorded) Pictures(context.Context) ([]hls.Picture, error) {
+	video := rec.timeline.Rendition(timeline.MainVideo)
 	if video == nil {
 		return nil, nil
 	}
 	inits := video.Inits
-	if tail := v.timeline.Tail; tail != nil && tail.Rendition(video.ID) != nil {
+	if tail := rec.timeline.Tail; tail != nil && tail.Rendition(video.ID) != nil {
 		inits = slices.Concat(inits, tail.Rendition(video.ID).Inits)
 	}
-	return rendition.Pictures(inits, v.below), nil
+	return rendition.Pictures(inits, rec.below), nil
 }
 
-func addVideo(variant *hls.Variant, l *timeline.Rendition) {
-	variant.URI = hls.PlaylistURI(l.ID)
-	variant.Bandwidth += int64(math.Ceil(l.Peak))
-	variant.AverageBandwidth += int64(math.Ceil(l.Average()))
-	for _, in := range l.Inits {
-		if in.Width*in.Height > variant.Width*variant.Height {
-			variant.Width, variant.Height = in.Width, in.Height
-		}
-		variant.FrameRate = max(variant.FrameRate, in.FrameRate)
-	}
-	sound := variant.Codecs
-	variant.Codecs = nil
-	rendition.AddCodecs(variant, l.Inits)
-	rendition.SetRange(variant, l.Inits)
-	variant.Codecs = append(variant.Codecs, sound...)
-}
-
-func (v *recorded) audioRendition(l *timeline.Rendition) hls.Rendition {
-	tr := v.tracks[l.ID]
-	main := l.ID == timeline.MainAudio
-	r := hls.Rendition{
-		Type: "AUDIO", GroupID: audioGroup, Name: tr.Name, Language: language(tr), Default: main, Autoselect: true,
-		URI: hls.PlaylistURI(l.ID),
-	}
+// soundOf is how a rendition of sound is listed.
+func soundOf(tr asset.Track, l *timeline.Rendition) hls.Rendition {
+	r := hls.Rendition{Name: tr.Name, Language: language(tr), Default: l.ID == timeline.MainAudio}
 	if r.Name == "" {
 		r.Name = "Default"
 	}
@@ -256,14 +207,11 @@ func (v *recorded) audioRendition(l *timeline.Rendition) hls.Rendition {
 	return r
 }
 
-func (v *recorded) textRendition(l *timeline.Rendition) hls.Rendition {
-	tr := v.texts[l.ID]
-	r := hls.Rendition{
-		Type: "SUBTITLES", GroupID: textGroup, Name: tr.Name, Language: language(tr), Autoselect: true,
-		Forced: tr.Forced, URI: hls.PlaylistURI(l.ID),
+// subtitlesOf is how a rendition of text is listed.
+func subtitlesOf(tr asset.Track) hls.Rendition {
+	return hls.Rendition{
+		Name: tr.Name, Language: language(tr), Forced: tr.Forced, Characteristics: characteristics(tr),
 	}
-	r.Characteristics = characteristics(tr)
-	return r
 }
 
 // characteristics says of subtitles for the deaf or hard of hearing what they are, RFC 8216bis section 4.4.6.1.
@@ -293,11 +241,11 @@ func language(tr asset.Track) string {
 }
 
 // rendition is one that viewers may see, by its name; nil: there is none.
-func (v *recorded) rendition(rendition string) *timeline.Rendition {
-	if rendition == timeline.MainVideo && v.below.Withholds() {
+func (rec *recorded) rendition(rendition string) *timeline.Rendition {
+	if rendition == timeline.MainVideo && rec.below.Withholds() {
 		return nil
 	}
-	for _, l := range v.renditions {
+	for _, l := range rec.renditions {
 		if l.ID == rendition {
 			return l
 		}
@@ -311,68 +259,68 @@ func seconds64(ticks int64, scale uint32) time.Duration {
 }
 
 // Covers implements playback.Presentation.
-func (v *recorded) Covers(_ context.Context, _ string, r hls.Resource, c playback.Clip) (bool, error) {
-	return v.covers(r, c), nil
+func (rec *recorded) Covers(_ context.Context, _ string, r hls.Resource, c playback.Clip) (bool, error) {
+	return rec.covers(r, c), nil
 }
 
-func (v *recorded) covers(r hls.Resource, c playback.Clip) bool {
+func (rec *recorded) covers(r hls.Resource, c playback.Clip) bool {
 	if r.Init >= 0 {
 		return true
 	}
 	// It was listed behind the end while the asset was live.
-	if t := v.timeline.Find(r.MSN); t != nil && t != v.timeline {
-		at, i := v.spans[len(v.spans)-1]+t.Spans()[r.MSN-t.First], r.MSN-t.First
+	if t := rec.timeline.Find(r.MSN); t != nil && t != rec.timeline {
+		at, i := rec.spans[len(rec.spans)-1]+t.Spans()[r.MSN-t.First], r.MSN-t.First
 		return (c.To <= 0 || at < c.To) && (c.End.IsZero() || t.Marks[i].Start.Before(c.End))
 	}
-	from, to := v.within(c)
-	i := r.MSN - v.timeline.First
+	from, to := rec.within(c)
+	i := r.MSN - rec.timeline.First
 	return i >= int64(from) && i < int64(to)
 }
 
 // Chunk implements playback.Presentation.
-func (v *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
-	b, err := v.chunk(ctx, rendition, r)
+func (rec *recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+	b, err := rec.chunk(ctx, rendition, r)
 	if err == nil && r.Init < 0 {
-		b.Watched = v.watched(rendition, r)
-		b.Init, b.Start = v.decoded(rendition, r.MSN)
+		b.Watched = rec.watched(rendition, r)
+		b.Init, b.Start = rec.decoded(rendition, r.MSN)
 	}
 	return b, err
 }
 
-func (v *recorded) chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+func (rec *recorded) chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
 	missing := fault.New(fault.NotFound, "there is no such rendition or segment")
-	l := v.rendition(rendition)
-	if l == nil || r.Part >= 0 || !r.Fits(l.Kind == frame.Text) || !v.named(l, r) {
+	l := rec.rendition(rendition)
+	if l == nil || r.Part >= 0 || !r.Fits(l.Kind == frame.Text) || !rec.named(l, r) {
 		return playback.Body{}, missing
 	}
-	if v.below.Want(rendition) {
-		return v.below.Chunk(ctx, rendition, r)
+	if rec.below.Want(rendition) {
+		return rec.below.Chunk(ctx, rendition, r)
 	}
-	if tail := v.timeline.Tail; tail != nil && l.Kind != frame.Text &&
+	if tail := rec.timeline.Tail; tail != nil && l.Kind != frame.Text &&
 		(r.Init < 0 && tail.Find(r.MSN) != nil || r.Init >= len(l.Inits)) {
-		return v.listed(ctx, tail, rendition, r)
+		return rec.listed(ctx, tail, rendition, r)
 	}
 	if r.Init >= 0 {
-		data, err := v.source(l).Init(ctx, r.Init)
+		data, err := rec.source(l).Init(ctx, r.Init)
 		return playback.Body{Data: data}, err
 	}
-	i := r.MSN - v.timeline.First
+	i := r.MSN - rec.timeline.First
 	if i < 0 || i >= int64(len(l.Chunks)) || l.Chunks[i].Gap {
 		return playback.Body{}, missing
 	}
 	if l.Kind == frame.Text {
-		return v.text(ctx, l, i)
+		return rec.text(ctx, l, i)
 	}
-	return v.source(l).Segment(ctx, r.MSN)
+	return rec.source(l).Segment(ctx, r.MSN)
 }
 
 // source is a rendition's media.
-func (v *recorded) source(l *timeline.Rendition) mediastore.Rendition {
-	return v.p.rendition(v.timeline, l)
+func (rec *recorded) source(l *timeline.Rendition) mediastore.Rendition {
+	return rec.p.rendition(rec.timeline, l)
 }
 
 // listed is an init segment or a segment that was listed while the asset was live, behind its end.
-func (v *recorded) listed(
+func (rec *recorded) listed(
 	ctx context.Context, tail *timeline.Timeline, rendition string, r hls.Resource,
 ) (playback.Body, error) {
 	missing := fault.New(fault.NotFound, "there is no such rendition or segment")
@@ -381,8 +329,8 @@ func (v *recorded) listed(
 	case l == nil:
 		return playback.Body{}, missing
 	case r.Init >= 0:
-		data, err := v.p.rendition(tail, l).Init(ctx, r.Init)
+		data, err := rec.p.rendition(tail, l).Init(ctx, r.Init)
 		return playback.Body{Data: data}, err
 	}
-	return v.p.rendition(tail, l).Segment(ctx, r.MSN)
+	return rec.p.rendition(tail, l).Segment(ctx, r.MSN)
 }

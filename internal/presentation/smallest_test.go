@@ -56,18 +56,18 @@ type sizedBroadcasts struct{ sizes [][2]int }
 
 func (sizedBroadcasts) Recovered(context.Context) error { return nil }
 
-func (b sizedBroadcasts) Watched(context.Context, id.LiveStream) (playback.Broadcast, error) {
-	if b.sizes == nil {
+func (s sizedBroadcasts) Watched(context.Context, id.LiveStream) (playback.Broadcast, error) {
+	if s.sizes == nil {
 		return nil, playback.Inactive()
 	}
-	return sized{&follower{about: playback.About{Media: "m"}}, b.sizes}, nil
+	return sized{&follower{about: playback.About{Media: "m"}}, s.sizes}, nil
 }
 
-func (b sizedBroadcasts) OfAsset(context.Context, id.LiveStream, id.Asset) (playback.Broadcast, error) {
+func (s sizedBroadcasts) OfAsset(context.Context, id.LiveStream, id.Asset) (playback.Broadcast, error) {
 	return nil, errNoEarlier()
 }
 
-func (b sizedBroadcasts) Earlier(context.Context, id.LiveStream, id.Media) (playback.Broadcast, error) {
+func (s sizedBroadcasts) Earlier(context.Context, id.LiveStream, id.Media) (playback.Broadcast, error) {
 	return nil, errNoEarlier()
 }
 

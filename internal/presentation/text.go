@@ -14,34 +14,34 @@ import (
 )
 
 // text is a WebVTT segment: the cues that show during it, with the map to the media's clock.
-func (v *recorded) text(ctx context.Context, l *timeline.Rendition, i int64) (playback.Body, error) {
-	d, err := v.document(ctx, v.texts[l.ID])
+func (rec *recorded) text(ctx context.Context, l *timeline.Rendition, i int64) (playback.Body, error) {
+	d, err := rec.document(ctx, rec.texts[l.ID])
 	if err != nil {
 		return playback.Body{}, err
 	}
-	zero := int64(math.Round(v.timeline.ZeroTime() * 90000))
+	zero := int64(math.Round(rec.timeline.ZeroTime() * 90000))
 	at := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
-	return playback.Body{Data: d.Slice(at(v.spans[i]), at(v.spans[i+1]), zero), Text: true}, nil
+	return playback.Body{Data: d.Slice(at(rec.spans[i]), at(rec.spans[i+1]), zero), Text: true}, nil
 }
 
 // document is a text track's cues: of its file, or of a recording that is not finished.
-func (v *recorded) document(ctx context.Context, tr asset.Track) (captions.Document, error) {
+func (rec *recorded) document(ctx context.Context, tr asset.Track) (captions.Document, error) {
 	if tr.Object != "" {
-		return v.p.document(ctx, tr.Object)
+		return rec.p.document(ctx, tr.Object)
 	}
-	return mediastore.LiveDocument(v.timeline, tr.Rendition), nil
+	return mediastore.LiveDocument(rec.timeline, tr.Rendition), nil
 }
 
 // Sidecar implements playback.Presentation.
-func (v *recorded) Sidecar(ctx context.Context, track string) (playback.Body, error) {
-	tr, ok := v.texts[track]
+func (rec *recorded) Sidecar(ctx context.Context, track string) (playback.Body, error) {
+	tr, ok := rec.texts[track]
 	if !ok {
 		return playback.Body{}, fault.New(fault.NotFound, "there is no such text track")
 	}
 	if tr.Object != "" && !tr.InPictures() {
-		return v.p.objects.Open(ctx, tr.Object, 0, -1)
+		return rec.p.objects.Open(ctx, tr.Object, 0, -1)
 	}
-	d, err := v.document(ctx, tr)
+	d, err := rec.document(ctx, tr)
 	if err != nil {
 		return playback.Body{}, err
 	}

@@ -24,23 +24,23 @@ func errNoTiles() error {
 }
 
 // Tiles implements playback.Presentation: of what is live there are none.
-func (v *live) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) { return nil, errNoTiles() }
+func (l *live) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) { return nil, errNoTiles() }
 
 // Tiles implements playback.Presentation: the images are storyboards of equally long pieces. Of what still grows there
 // are none.
-func (v *recorded) Tiles(ctx context.Context, c playback.Clip) (*hls.Tiles, error) {
-	from, to := v.within(c)
-	if !v.whole || v.p.opt.Images == nil || v.timeline.Rendition(timeline.MainVideo) == nil || from >= to {
+func (rec *recorded) Tiles(ctx context.Context, c playback.Clip) (*hls.Tiles, error) {
+	from, to := rec.within(c)
+	if !rec.whole || rec.p.opt.Images == nil || rec.timeline.Rendition(timeline.MainVideo) == nil || from >= to {
 		return nil, errNoTiles()
 	}
-	begin, end := v.spans[from], v.spans[to]
+	begin, end := rec.spans[from], rec.spans[to]
 	n := max(int(math.Ceil((end-begin)/sheet)), 1)
 	border := func(i int) float64 { return math.Round((begin+(end-begin)*float64(i)/float64(n))*1000) / 1000 }
 	query := func(i int) string {
 		number := func(s float64) string { return strconv.FormatFloat(s, 'f', -1, 64) }
 		return url.Values{"asset_start_time": {number(border(i))}, "asset_end_time": {number(border(i + 1))}}.Encode()
 	}
-	board, err := v.Image(ctx, "storyboard.json", query(0), "")
+	board, err := rec.Image(ctx, "storyboard.json", query(0), "")
 	if err != nil {
 		return nil, err
 	}

@@ -15,21 +15,21 @@ func meteredAs(a asset.Asset) metering.Asset {
 
 // watched is what a viewer has watched of the asset who is sent a segment: the picture, or the sound where there is no
 // picture.
-func (v *recorded) watched(rendition string, r hls.Resource) metering.Delivery {
-	i := r.MSN - v.timeline.First
-	l := v.rendition(rendition)
+func (rec *recorded) watched(rendition string, r hls.Resource) metering.Delivery {
+	i := r.MSN - rec.timeline.First
+	l := rec.rendition(rendition)
 	// What was listed behind the end is nothing of the asset.
 	if l == nil || r.Init >= 0 || i < 0 || i >= int64(len(l.Chunks)) {
 		return metering.Delivery{}
 	}
-	out := metering.Delivery{Of: v.meter, Length: seconds64(l.Chunks[i].Duration, l.Timescale)}
+	out := metering.Delivery{Of: rec.meter, Length: seconds64(l.Chunks[i].Duration, l.Timescale)}
 	switch {
-	case v.below.Want(rendition):
-		out.Pixels = v.below.Pixels(rendition)
+	case rec.below.Want(rendition):
+		out.Pixels = rec.below.Pixels(rendition)
 	case l.Kind == frame.Video && l.Chunks[i].Init < len(l.Inits):
 		in := l.Inits[l.Chunks[i].Init]
 		out.Pixels = in.Width * in.Height
-	case l.Kind == frame.Text || v.timeline.Rendition(timeline.MainVideo) != nil:
+	case l.Kind == frame.Text || rec.timeline.Rendition(timeline.MainVideo) != nil:
 		return metering.Delivery{}
 	}
 	return out

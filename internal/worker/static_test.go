@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,7 +57,7 @@ func (s *spoiled) Footage(ctx context.Context, a asset.Asset, want download.Want
 
 // progressed notes what is written down of how far files are, in percent.
 type progressed struct {
-	asset.Work
+	asset.FileMaker
 
 	told []float64
 }
@@ -68,7 +66,7 @@ func (p *progressed) StaticProgress(
 	ctx context.Context, a id.Asset, f id.StaticRendition, percent float64, now time.Time,
 ) error {
 	p.told = append(p.told, percent)
-	return p.Work.StaticProgress(ctx, a, f, percent, now)
+	return p.FileMaker.StaticProgress(ctx, a, f, percent, now)
 }
 
 func newShop(t *testing.T, pass time.Duration) *shop {
@@ -84,7 +82,7 @@ func newShop(t *testing.T, pass time.Duration) *shop {
 	footage := &spoiled{Source: presentation.New(presentation.Options{
 		Assets: w.Service, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Renditions: rungs, Now: w.now, Logger: log,
 	})}
-	progress := &progressed{Work: w.Service}
+	progress := &progressed{FileMaker: w.Service}
 	for _, h := range []job.Handler{
 		(&static.Worker{Assets: progress, Store: w.store, Footage: footage, Encoder: engine, Scratch: w.scratch, Pass: pass, Now: w.now}).Handler(),
 		(&master.Worker{Assets: w.Service, Store: w.store, Footage: footage, Now: w.now}).Handler(),
@@ -285,22 +283,3 @@ func TestMasterIsTakenAway(t *testing.T) {
 }
 
 func unix(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
-
-// TestStaticTidies what an earlier process has left.
-func TestStaticTidies(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for _, name := range []string{"static-x.mp4", "static-x.m4a", "asset-y"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w := &static.Worker{Scratch: dir}
-	if err := w.Tidy(); err != nil {
-		t.Fatal(err)
-	}
-	files, err := os.ReadDir(dir)
-	if err != nil || len(files) != 1 || files[0].Name() != "asset-y" {
-		t.Errorf("%v, %v", files, err)
-	}
-}

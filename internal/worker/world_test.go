@@ -50,47 +50,47 @@ type jobs struct {
 	grew []asset.Change  // those that changed a timeline
 }
 
-func (r *jobs) note(c asset.Change, err error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+func (j *jobs) note(c asset.Change, err error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if err == nil {
-		r.all = append(r.all, c.Jobs...)
+		j.all = append(j.all, c.Jobs...)
 		if len(c.Entries) > 0 || c.Forget {
-			r.grew = append(r.grew, c)
+			j.grew = append(j.grew, c)
 		}
 		for _, e := range c.Events {
 			if e.Type == asset.EventWarning {
 				var warned asset.Warned
 				err = json.Unmarshal(e.Data, &warned)
-				r.warn = append(r.warn, warned.Warning)
+				j.warn = append(j.warn, warned.Warning)
 			}
 		}
 	}
 	return err
 }
 
-func (r *jobs) Insert(ctx context.Context, c asset.Change) error {
-	return r.note(c, r.Store.Insert(ctx, c))
+func (j *jobs) Insert(ctx context.Context, c asset.Change) error {
+	return j.note(c, j.Store.Insert(ctx, c))
 }
 
-func (r *jobs) Save(ctx context.Context, c asset.Change) error {
-	if r.save != nil {
-		if err := r.save(); err != nil {
+func (j *jobs) Save(ctx context.Context, c asset.Change) error {
+	if j.save != nil {
+		if err := j.save(); err != nil {
 			return err
 		}
 	}
-	return r.note(c, r.Store.Save(ctx, c))
+	return j.note(c, j.Store.Save(ctx, c))
 }
 
-func (r *jobs) Delete(ctx context.Context, c asset.Change) error {
-	return r.note(c, r.Store.Delete(ctx, c))
+func (j *jobs) Delete(ctx context.Context, c asset.Change) error {
+	return j.note(c, j.Store.Delete(ctx, c))
 }
 
-func (r *jobs) take() []job.Insert {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := r.all
-	r.all = nil
+func (j *jobs) take() []job.Insert {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	out := j.all
+	j.all = nil
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"millrace/internal/control/change"
 	"millrace/internal/control/field"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -29,7 +30,7 @@ func (s *Service) Named(ctx context.Context, e id.Environment, now time.Time) (E
 	if e != "" {
 		return s.store.Environment(ctx, e)
 	}
-	now = now.UTC().Truncate(time.Millisecond)
+	now = change.Stamp(now)
 	return s.store.EnsureDefault(ctx, Environment{ID: id.Environment(id.New()), Name: "Default", Kind: "production", CreatedAt: now})
 }
 
@@ -44,7 +45,7 @@ func (s *Service) CreateEnvironment(ctx context.Context, name, kind string, now 
 	if err := l.Err(); err != nil {
 		return Environment{}, err
 	}
-	e := Environment{ID: id.Environment(id.New()), Name: name, Kind: kind, CreatedAt: now.UTC().Truncate(time.Millisecond)}
+	e := Environment{ID: id.Environment(id.New()), Name: name, Kind: kind, CreatedAt: change.Stamp(now)}
 	return e, s.store.InsertEnvironment(ctx, e, maxEnvironments)
 }
 

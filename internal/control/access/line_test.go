@@ -24,6 +24,19 @@ func chosen(t *testing.T, store access.Store, token id.Token, secret string) acc
 	return access.Credentials{Token: token, Secret: secret}
 }
 
+// inBubble runs a test of a service with the clock of a bubble, on a database of its own.
+func inBubble(t *testing.T, test func(t *testing.T, s *access.Service, store access.Store)) {
+	t.Helper()
+	url := dbtest.SQLite(t)
+	dbtest.Fill(t, url)
+	synctest.Test(t, func(t *testing.T) {
+		d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
+		must(t, err)
+		defer func() { must(t, d.Close()) }()
+		test(t, access.New(access.Options{Store: d.Access()}), d.Access())
+	})
+}
+
 // TestKnownSecretsDoNotWait fills the line of secrets to be hashed, and anyone who waits in it stays: nobody leaves before the test ends.
 func TestKnownSecretsDoNotWait(t *testing.T) {
 	t.Parallel()
@@ -92,14 +105,8 @@ func TestGuessesKeepNobodyOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := dbtest.SQLite(t)
-			dbtest.Fill(t, url)
-			synctest.Test(t, func(t *testing.T) {
-				d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
-				must(t, err)
-				defer func() { must(t, d.Close()) }()
-				s := access.New(access.Options{Store: d.Access()})
-				right := token(t, s, d.Access())
+			inBubble(t, func(t *testing.T, s *access.Service, store access.Store) {
+				right := token(t, s, store)
 				s.HoldHashing(t)
 				guessing, end := context.WithCancel(t.Context())
 				for i := range addresses {
@@ -117,7 +124,7 @@ func TestGuessesKeepNobodyOut(t *testing.T) {
 				right.From = "an address of its own"
 				asked, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
-				if _, err = s.Authenticate(asked, right, start); err != nil {
+				if _, err := s.Authenticate(asked, right, start); err != nil {
 					t.Error(err)
 				}
 				end()
@@ -175,14 +182,8 @@ func TestBurstOfOneSecret(t *testing.T) {
 	}{{"sixteen", 16}, {"more than may wait", access.MaxSharing + 20}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			url := dbtest.SQLite(t)
-			dbtest.Fill(t, url)
-			synctest.Test(t, func(t *testing.T) {
-				d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
-				must(t, err)
-				defer func() { must(t, d.Close()) }()
-				s := access.New(access.Options{Store: d.Access()})
-				right := chosen(t, d.Access(), "chosen", "a secret of mine")
+			inBubble(t, func(t *testing.T, s *access.Service, store access.Store) {
+				right := chosen(t, store, "chosen", "a secret of mine")
 				s.HoldHashing(t)
 				leaving, leave := context.WithCancel(t.Context())
 				all := make(chan error, 3*tt.n)
@@ -224,14 +225,8 @@ func TestBurstOfOneSecret(t *testing.T) {
 // is known to be right.
 func TestGuessesOfOneAddress(t *testing.T) {
 	t.Parallel()
-	url := dbtest.SQLite(t)
-	dbtest.Fill(t, url)
-	synctest.Test(t, func(t *testing.T) {
-		d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
-		must(t, err)
-		defer func() { must(t, d.Close()) }()
-		s := access.New(access.Options{Store: d.Access()})
-		right := chosen(t, d.Access(), "chosen", "a secret of mine")
+	inBubble(t, func(t *testing.T, s *access.Service, store access.Store) {
+		right := chosen(t, store, "chosen", "a secret of mine")
 		s.HoldHashing(t)
 		guesses, clients := make(chan error, 1000), make(chan error, 64)
 		for n := range cap(guesses) {
@@ -262,7 +257,7 @@ func TestGuessesOfOneAddress(t *testing.T) {
 		for range cap(clients) {
 			must(t, <-clients)
 		}
-		_, err = s.Authenticate(t.Context(), beside, start)
+		_, err := s.Authenticate(t.Context(), beside, start)
 		must(t, err)
 		for range cap(guesses) {
 			if err := <-guesses; !fault.Is(err, fault.TooMany) && !fault.Is(err, fault.Unauthorized) {
@@ -275,17 +270,11 @@ func TestGuessesOfOneAddress(t *testing.T) {
 // TestTurnIsBounded: nobody waits for longer than ten seconds, however busy the machine is.
 func TestTurnIsBounded(t *testing.T) {
 	t.Parallel()
-	url := dbtest.SQLite(t)
-	dbtest.Fill(t, url)
-	synctest.Test(t, func(t *testing.T) {
-		d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
-		must(t, err)
-		defer func() { must(t, d.Close()) }()
-		s := access.New(access.Options{Store: d.Access()})
-		right := chosen(t, d.Access(), "chosen", "a secret of mine")
+	inBubble(t, func(t *testing.T, s *access.Service, store access.Store) {
+		right := chosen(t, store, "chosen", "a secret of mine")
 		s.HoldHashing(t)
 		began := time.Now()
-		_, err = s.Authenticate(t.Context(), right, start)
+		_, err := s.Authenticate(t.Context(), right, start)
 		wantKind(t, err, fault.TooMany)
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("it took %v", took)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/control/change"
 	"millrace/internal/control/field"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -61,17 +62,17 @@ func (s *Service) CreateToken(ctx context.Context, in TokenInput, now time.Time)
 }
 
 // Check says all that no token can be made with. A token manages environments or works in one, not both. fault.Invalid.
-func (in TokenInput) Check(now time.Time) error {
+func (t TokenInput) Check(now time.Time) error {
 	var l fault.List
-	field.Name(&l, "name", in.Name, field.MaxName)
+	field.Name(&l, "name", t.Name, field.MaxName)
 	allowed := Permissions()
-	if len(in.Permissions) > 0 && slices.Contains(InstallationPermissions(), in.Permissions[0]) {
+	if len(t.Permissions) > 0 && slices.Contains(InstallationPermissions(), t.Permissions[0]) {
 		allowed = InstallationPermissions()
 	}
-	for i, p := range in.Permissions {
+	for i, p := range t.Permissions {
 		field.OneOf(&l, field.At("permissions", i), p, allowed...)
 	}
-	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(now) {
+	if !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(now) {
 		l.Add("expires_at must be in the future")
 	}
 	return l.Err()
@@ -79,7 +80,7 @@ func (in TokenInput) Check(now time.Time) error {
 
 // insert stores a token with what it was made with.
 func (s *Service) insert(ctx context.Context, in TokenInput, token Token, secret string, now time.Time) (Token, error) {
-	now = now.UTC().Truncate(time.Millisecond)
+	now = change.Stamp(now)
 	env, err := s.Named(ctx, in.Environment, now)
 	if err != nil {
 		return Token{}, err
@@ -90,7 +91,7 @@ func (s *Service) insert(ctx context.Context, in TokenInput, token Token, secret
 	token.Environment, token.Name, token.CreatedAt = env.ID, in.Name, now
 	token.Permissions = slices.Compact(slices.Sorted(slices.Values(in.Permissions)))
 	if !in.ExpiresAt.IsZero() {
-		token.ExpiresAt = in.ExpiresAt.UTC().Truncate(time.Millisecond)
+		token.ExpiresAt = change.Stamp(in.ExpiresAt)
 	}
 	return token, s.store.InsertToken(ctx, token, maxTokens)
 }
@@ -132,7 +133,7 @@ func (s *Service) RevokeTokenOf(ctx context.Context, e id.Environment, t id.Toke
 }
 
 func (s *Service) revoke(ctx context.Context, e id.Environment, t id.Token, now time.Time) error {
-	err := s.store.RevokeToken(ctx, e, t, now.UTC().Truncate(time.Millisecond))
+	err := s.store.RevokeToken(ctx, e, t, change.Stamp(now))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.cache, t)

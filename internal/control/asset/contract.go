@@ -257,51 +257,75 @@ type Growth struct {
 	Progress   *Progress
 }
 
-// Work is what broadcasts, presentations and the workers call.
-type Work interface {
+// Reader is what reads assets of any environment.
+type Reader interface {
 	Find(ctx context.Context, a id.Asset) (Asset, error)
 	Users(ctx context.Context, m id.Media) ([]Asset, error)
-	// Unfinished lists assets on which work may be left; see Asset.Left.
-	Unfinished(ctx context.Context) ([]Asset, error)
 	Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error)
-	// Record makes the asset of a broadcast: preparing, is_live, progress live, event created, playback IDs from the options. Idempotent by ID.
-	Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error)
-	// Uploaded is the change that makes the asset of an uploaded file. Events created, track.created; job JobIngest, and JobExpire of a test.
-	Uploaded(u NewUpload, now time.Time) (Change, error)
+}
+
+// Maker is what all call who make an asset: broadcasts, and the job JobIngest.
+type Maker interface {
+	Reader
+
 	// Grow appends. It changes a preparing or live asset only, and one of a broadcast that g.By leads (fault.Conflict
 	// otherwise).
 	Grow(ctx context.Context, a id.Asset, g Growth, now time.Time) error
-	// Append adds entries to a live asset's timeline, on the conditions of Grow and at a fraction of its cost: what the
-	// asset shows stays as the last Grow said.
-	Append(ctx context.Context, a id.Asset, by Writer, entries []TimelineEntry) error
 	// Ready makes a preparing asset ready (a live one: playable, it goes on growing), on the conditions of Grow. Event
 	// ready. Idempotent.
 	Ready(ctx context.Context, a id.Asset, g Growth, now time.Time) error
+	// Fail makes a preparing asset errored. Event errored.
+	Fail(ctx context.Context, a id.Asset, e Errors, now time.Time) error
+	// Warn tells the asset's owner that something is not as wanted. Event warning.
+	Warn(ctx context.Context, a id.Asset, w Warning, now time.Time) error
+}
+
+// Recorder is what broadcasts call.
+type Recorder interface {
+	Maker
+
+	// Record makes the asset of a broadcast: preparing, is_live, progress live, event created, playback IDs from the options. Idempotent by ID.
+	Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error)
+	// Append adds entries to a live asset's timeline, on the conditions of Grow and at a fraction of its cost: what the
+	// asset shows stays as the last Grow said.
+	Append(ctx context.Context, a id.Asset, by Writer, entries []TimelineEntry) error
 	// EndLive says that the broadcast is over: is_live false, job JobFinish, JobExpire of a test; with nothing recorded the asset is
 	// errored. Idempotent. fault.Conflict when somebody else than by leads the broadcast.
 	EndLive(ctx context.Context, a id.Asset, by Writer, recordings []Recording, now time.Time) error
+}
+
+// Ingester is what the jobs call that make assets of files and complete recordings.
+type Ingester interface {
+	Maker
+
 	// Finish completes an asset whose timeline is whole: index key, facts, uses, progress completed; ready (event ready if it was preparing)
 	// and, for a live one, event live_stream_completed; of text tracks that are new, events track.created and track.ready. Its entries are dropped from the store.
 	Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error
-	// Expire deletes an asset, of any environment, whose time has come. Event deleted; jobs JobPurge.
-	Expire(ctx context.Context, a id.Asset, now time.Time) error
 	// FailFiles gives up the files and the master that wait for the asset to be whole. Events errored.
 	FailFiles(ctx context.Context, a id.Asset, e Errors, now time.Time) error
-	// Fail makes a preparing asset errored. Event errored.
-	Fail(ctx context.Context, a id.Asset, e Errors, now time.Time) error
 	// SetInputInfo stores what was found in the inputs.
 	SetInputInfo(ctx context.Context, a id.Asset, info []InputInfo, now time.Time) error
 	// SetNonStandard tells what is unusual about the first input. Event non_standard_input_detected.
 	SetNonStandard(ctx context.Context, a id.Asset, n NonStandard, now time.Time) error
 	SetProgress(ctx context.Context, a id.Asset, p Progress, now time.Time) error // no event
-	// Warn tells the asset's owner that something is not as wanted. Event warning.
-	Warn(ctx context.Context, a id.Asset, w Warning, now time.Time) error
+}
+
+// TrackMaker is what the jobs of tracks call.
+type TrackMaker interface {
+	Reader
+
 	// TrackReady and TrackFailed end a preparing track. Events video.asset.track.ready/errored.
 	TrackReady(ctx context.Context, a id.Asset, t Track, now time.Time) error
 	TrackFailed(ctx context.Context, a id.Asset, t id.Track, e Errors, now time.Time) error
 	// TrackProgress says how much of a preparing track is made, in percent: less than before where work on it begins
 	// again. No event.
 	TrackProgress(ctx context.Context, a id.Asset, t id.Track, percent float64, now time.Time) error
+}
+
+// FileMaker is what the jobs of files to download and of masters call.
+type FileMaker interface {
+	Reader
+
 	// StaticReady and StaticFailed end a preparing file. Events static_rendition.ready/errored; of mp4_support, with the last file,
 	// static_renditions.ready/errored.
 	StaticReady(ctx context.Context, a id.Asset, f StaticRendition, now time.Time) error

@@ -84,7 +84,7 @@ func (c *Change) endMaster() {
 	c.sweepFiles(string(gone.ID))
 }
 
-// MasterReady ends a preparing master; see Work.
+// MasterReady ends a preparing master; see FileMaker.
 func (s *Service) MasterReady(ctx context.Context, a id.Asset, file id.StaticRendition, now time.Time) error {
 	return s.endMaster(ctx, a, file, BecamePlayable, now, func(c *Change, m *Master) {
 		m.Signature, m.Expires = id.New(), c.Asset.UpdatedAt.Add(MasterLifetime).Truncate(time.Second)
@@ -93,7 +93,7 @@ func (s *Service) MasterReady(ctx context.Context, a id.Asset, file id.StaticRen
 	})
 }
 
-// MasterFailed ends a preparing master; see Work.
+// MasterFailed ends a preparing master; see FileMaker.
 func (s *Service) MasterFailed(ctx context.Context, a id.Asset, file id.StaticRendition, now time.Time) error {
 	return s.endMaster(ctx, a, file, WorkFailed, now, func(c *Change, _ *Master) { c.tell(EventMasterErrored) })
 }
@@ -117,7 +117,7 @@ func (s *Service) endMaster(ctx context.Context, a id.Asset, file id.StaticRendi
 	})
 }
 
-// MasterOver takes a master away whose time is over; see Work. Nothing happens when it is gone.
+// MasterOver takes a master away whose time is over; see FileMaker. Nothing happens when it is gone.
 func (s *Service) MasterOver(ctx context.Context, a id.Asset, file id.StaticRendition, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		if m := c.Asset.Master; m == nil || m.ID != file {

@@ -28,11 +28,11 @@ const (
 
 // Check says all that is wrong with in by itself, and as a clip of source; nil: it is none, or of what is not known.
 // fault.Invalid; fault.Conflict where the source is not ready yet.
-func (in CreateInput) Check(source *Asset) error {
+func (c CreateInput) Check(source *Asset) error {
 	var l fault.List
-	in.Options.Check(&l, "", assetopt.ForAsset)
+	c.Options.Check(&l, "", assetopt.ForAsset)
 	if source != nil {
-		checkClip(&l, in.Options, *source)
+		checkClip(&l, c.Options, *source)
 	}
 	if err := l.Err(); err != nil {
 		return err
@@ -44,68 +44,68 @@ func (in CreateInput) Check(source *Asset) error {
 }
 
 // clipOf is the asset that in asks for a clip of; false: it asks for none.
-func (in CreateInput) clipOf() (id.Asset, bool) {
-	if len(in.Options.Inputs) == 0 {
+func (c CreateInput) clipOf() (id.Asset, bool) {
+	if len(c.Options.Inputs) == 0 {
 		return "", false
 	}
-	of, clip := assetopt.ClipSource(in.Options.Inputs[0].URL)
+	of, clip := assetopt.ClipSource(c.Options.Inputs[0].URL)
 	return of, clip && of != ""
 }
 
 // Check says all that is wrong with in by itself. fault.Invalid.
-func (in PatchInput) Check() error {
+func (p PatchInput) Check() error {
 	var l fault.List
-	if in.Passthrough != nil {
-		field.Passthrough(&l, "passthrough", *in.Passthrough)
+	if p.Passthrough != nil {
+		field.Passthrough(&l, "passthrough", *p.Passthrough)
 	}
-	if in.Meta != nil {
-		in.Meta.Check(&l, "meta")
+	if p.Meta != nil {
+		p.Meta.Check(&l, "meta")
 	}
 	return l.Err()
 }
 
 // check adds what is wrong with the request by itself. A missing text_type is subtitles, the only one there is.
-func (in TrackInput) check() error {
+func (ti TrackInput) check() error {
 	var l fault.List
-	if in.URL == "" {
+	if ti.URL == "" {
 		l.Add("url is required")
 	} else {
-		field.WebURL(&l, "url", in.URL)
+		field.WebURL(&l, "url", ti.URL)
 	}
-	if in.Type == "" {
+	if ti.Type == "" {
 		l.Add("type is required: text or audio")
 	} else {
-		field.OneOf(&l, "type", string(in.Type), string(TextTrack), string(AudioTrack))
+		field.OneOf(&l, "type", string(ti.Type), string(TextTrack), string(AudioTrack))
 	}
-	if in.TextType != "" {
-		field.OneOf(&l, "text_type", in.TextType, Subtitles)
-		if in.Type == AudioTrack {
+	if ti.TextType != "" {
+		field.OneOf(&l, "text_type", ti.TextType, Subtitles)
+		if ti.Type == AudioTrack {
 			l.Add("text_type may be set only when type is text")
 		}
 	}
-	if in.LanguageCode == "" {
+	if ti.LanguageCode == "" {
 		l.Add("language_code is required")
 	} else {
-		field.Language(&l, "language_code", in.LanguageCode)
+		field.Language(&l, "language_code", ti.LanguageCode)
 	}
-	if in.ClosedCaptions && in.Type == AudioTrack {
+	if ti.ClosedCaptions && ti.Type == AudioTrack {
 		l.Add("closed_captions may be set only when type is text")
 	}
-	field.Name(&l, "name", in.Name, field.MaxName)
-	field.Passthrough(&l, "passthrough", in.Passthrough)
+	field.Name(&l, "name", ti.Name, field.MaxName)
+	field.Passthrough(&l, "passthrough", ti.Passthrough)
 	return l.Err()
 }
 
 // track makes the preparing track that in asks for.
-func (in TrackInput) track(a id.Asset, others []Track, now time.Time) (Track, error) {
-	return named(in.preparing(a, now), others)
+func (ti TrackInput) track(a id.Asset, others []Track, now time.Time) (Track, error) {
+	return named(ti.preparing(a, now), others)
 }
 
 // preparing is the track that in asks for, under the name that it gives, if it gives one.
-func (in TrackInput) preparing(a id.Asset, now time.Time) Track {
+func (ti TrackInput) preparing(a id.Asset, now time.Time) Track {
 	t := Track{
-		ID: id.Track(id.New()), Asset: a, Type: in.Type, Status: TrackPreparing, LanguageCode: in.LanguageCode, Name: in.Name,
-		ClosedCaptions: in.ClosedCaptions, Passthrough: in.Passthrough, URL: in.URL, CreatedAt: now,
+		ID: id.Track(id.New()), Asset: a, Type: ti.Type, Status: TrackPreparing, LanguageCode: ti.LanguageCode, Name: ti.Name,
+		ClosedCaptions: ti.ClosedCaptions, Passthrough: ti.Passthrough, URL: ti.URL, CreatedAt: now,
 	}
 	t.Rendition = string(t.ID)
 	if t.Type == TextTrack {
@@ -208,29 +208,29 @@ func trackInput(in assetopt.Input) TrackInput {
 }
 
 // apply changes t as p asks; others are the asset's tracks.
-func (p TrackPatch) apply(t Track, others []Track) (Track, error) {
+func (tp TrackPatch) apply(t Track, others []Track) (Track, error) {
 	var l fault.List
 	if t.Type == VideoTrack {
 		return t, fault.New(fault.Invalid, "only text and audio tracks can be changed")
 	}
-	if p.LanguageCode != nil && field.Language(&l, "language_code", *p.LanguageCode) {
-		t.LanguageCode = *p.LanguageCode
+	if tp.LanguageCode != nil && field.Language(&l, "language_code", *tp.LanguageCode) {
+		t.LanguageCode = *tp.LanguageCode
 	}
-	if p.ClosedCaptions != nil {
-		if *p.ClosedCaptions && t.Type != TextTrack {
+	if tp.ClosedCaptions != nil {
+		if *tp.ClosedCaptions && t.Type != TextTrack {
 			l.Add("closed_captions may be set only for text tracks")
 		}
-		t.ClosedCaptions = *p.ClosedCaptions
+		t.ClosedCaptions = *tp.ClosedCaptions
 	}
-	if p.Passthrough != nil {
-		field.Passthrough(&l, "passthrough", *p.Passthrough)
-		t.Passthrough = *p.Passthrough
+	if tp.Passthrough != nil {
+		field.Passthrough(&l, "passthrough", *tp.Passthrough)
+		t.Passthrough = *tp.Passthrough
 	}
-	if p.Name != nil {
-		field.Name(&l, "name", *p.Name, field.MaxName)
-		t.Name = *p.Name
+	if tp.Name != nil {
+		field.Name(&l, "name", *tp.Name, field.MaxName)
+		t.Name = *tp.Name
 	}
-	if p.Name != nil {
+	if tp.Name != nil {
 		var err error
 		if t, err = named(t, others); l.Take(err) != nil {
 			return t, err
@@ -240,8 +240,8 @@ func (p TrackPatch) apply(t Track, others []Track) (Track, error) {
 }
 
 // Check says all that is wrong with p as a change of t; others are the asset's tracks. fault.Invalid.
-func (p TrackPatch) Check(t Track, others []Track) error {
-	_, err := p.apply(t, others)
+func (tp TrackPatch) Check(t Track, others []Track) error {
+	_, err := tp.apply(t, others)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/change"
 	"millrace/internal/control/event"
 	"millrace/internal/control/field"
 	"millrace/internal/control/job"
@@ -63,9 +64,6 @@ const (
 	unmeasured  = -1
 )
 
-// tries bounds how often a change is made again on a row that somebody else has changed meanwhile; each loser means a winner.
-const tries = 100
-
 // Service makes the changes of assets and their tracks. It owns no goroutine; all its methods may be called at the same time.
 type Service struct {
 	store       Store
@@ -75,8 +73,11 @@ type Service struct {
 }
 
 var (
-	_ API  = (*Service)(nil)
-	_ Work = (*Service)(nil)
+	_ API        = (*Service)(nil)
+	_ Recorder   = (*Service)(nil)
+	_ Ingester   = (*Service)(nil)
+	_ TrackMaker = (*Service)(nil)
+	_ FileMaker  = (*Service)(nil)
 )
 
 // New makes a service; nothing starts.
@@ -123,7 +124,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		return Asset{}, err
 	}
 	var played []playbackid.Request // by which the source of a clip is
-	now = stamp(now)
+	now = change.Stamp(now)
 	a := Asset{
 		ID: id.Asset(id.New()), Environment: env, Status: Preparing, Progress: Progress{State: Ingesting}, Origin: FromURL,
 		Options: in.Options.WithQuality(assetopt.ForAsset, in.DefaultQuality).WithDefaults(assetopt.ForAsset), PlaybackIDs: playbackid.NewAll(in.Options.PlaybackPolicies, in.Options.AdvancedPolicies),
@@ -164,9 +165,10 @@ func begin(a Asset) (Change, error) {
 	return c, nil
 }
 
-// Uploaded is the change that makes the asset of an uploaded file; see Work.
+// Uploaded is the change that makes the asset of an uploaded file. Events created, track.created; job JobIngest, and
+// JobExpire of a test.
 func (s *Service) Uploaded(u NewUpload, now time.Time) (Change, error) {
-	now = stamp(now)
+	now = change.Stamp(now)
 	o := u.Options.WithDefaults(assetopt.ForUpload)
 	o.Test = o.Test || u.Test
 	if len(o.Inputs) == 0 {
@@ -234,7 +236,7 @@ func (s *Service) Delete(ctx context.Context, env id.Environment, a id.Asset, no
 	return s.remove(ctx, a, now, func() (Asset, error) { return s.store.Get(ctx, env, a) })
 }
 
-// Expire deletes an asset of any environment; see Work.
+// Expire deletes an asset of any environment whose time has come. Event deleted; jobs JobPurge.
 func (s *Service) Expire(ctx context.Context, a id.Asset, now time.Time) error {
 	return s.remove(ctx, a, now, func() (Asset, error) { return s.store.Find(ctx, a) })
 }
@@ -249,14 +251,14 @@ func (c *Change) expire(now time.Time) {
 }
 
 func (s *Service) remove(ctx context.Context, a id.Asset, now time.Time, read func() (Asset, error)) error {
-	now = stamp(now)
-	err := retry(func() error {
+	now = change.Stamp(now)
+	err := change.Retry(func() error {
 		old, err := read()
 		if err != nil {
 			return err
 		}
 		if old.IsLive {
-			return stop{fault.New(fault.Conflict, "the asset is being recorded; complete, disable or delete its live stream first")}
+			return change.Final(fault.New(fault.Conflict, "the asset is being recorded; complete, disable or delete its live stream first"))
 		}
 		c := Change{From: old.Status, Asset: old, Deleted: now, Events: tell(old, now, EventDeleted)}
 		for _, m := range append([]id.Media{old.Media}, old.Uses...) {
@@ -369,9 +371,9 @@ func (s *Service) advance(ctx context.Context, a id.Asset, now time.Time, step f
 
 // save reads, steps and writes, again when somebody else was faster.
 func (s *Service) save(ctx context.Context, now time.Time, read func() (Asset, error), step func(c *Change) error) (Asset, error) {
-	now = stamp(now)
+	now = change.Stamp(now)
 	var after Asset
-	err := retry(func() error {
+	err := change.Retry(func() error {
 		old, err := read()
 		if err != nil {
 			return err
@@ -380,7 +382,7 @@ func (s *Service) save(ctx context.Context, now time.Time, read func() (Asset, e
 		c.Asset.UpdatedAt = now
 		if err := step(&c); err != nil {
 			after = old
-			return stop{err}
+			return change.Final(err)
 		}
 		c.Kept = slices.Equal(old.PlaybackIDs, c.Asset.PlaybackIDs) && slices.Equal(old.Uses, c.Asset.Uses)
 		after = c.Asset
@@ -396,25 +398,3 @@ func (s *Service) save(ctx context.Context, now time.Time, read func() (Asset, e
 	s.changed(after.ID)
 	return after, nil
 }
-
-// stop marks an error that trying again does not help.
-type stop struct{ error }
-
-func (s stop) Unwrap() error { return s.error }
-
-// retry does f again while it ends in a conflict with another writer.
-func retry(f func() error) (err error) {
-	for range tries {
-		err = f()
-		if s, ok := err.(stop); ok { //nolint:errorlint // never wrapped: made a few lines above
-			return s.error
-		}
-		if !fault.Is(err, fault.Conflict) {
-			return err
-		}
-	}
-	return err
-}
-
-// stamp is now as the store keeps it: milliseconds, UTC.
-func stamp(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond) }

@@ -63,7 +63,7 @@ func asked(a id.Asset, r assetopt.StaticRendition) StaticRendition {
 }
 
 // Sound reports whether the file has no picture.
-func (f StaticRendition) Sound() bool { return f.Ext == "m4a" }
+func (s StaticRendition) Sound() bool { return s.Ext == "m4a" }
 
 // heights are the pixels of the shorter side by file name.
 //
@@ -74,7 +74,7 @@ var heights = map[string]int{
 }
 
 // Short is the most pixels that the shorter side of the picture has; 0: as many as there are.
-func (f StaticRendition) Short() int { return heights[f.Name] }
+func (s StaticRendition) Short() int { return heights[s.Name] }
 
 // reaches reports whether a picture has the height that f is named after, on its shorter side, or the width that goes with it on its longer one.
 func reaches(f Facts, short int) bool {
@@ -366,19 +366,19 @@ func (a *Asset) file(f id.StaticRendition) int {
 	return slices.IndexFunc(a.Static.Files, func(have StaticRendition) bool { return have.ID == f })
 }
 
-// StaticReady ends a preparing file with what was made of it; see Work. Nothing happens when it is ready already.
+// StaticReady ends a preparing file with what was made of it; see FileMaker. Nothing happens when it is ready already.
 func (s *Service) StaticReady(ctx context.Context, a id.Asset, done StaticRendition, now time.Time) error {
 	return s.endFile(ctx, a, done.ID, BecamePlayable, now, func(f *StaticRendition) {
 		f.Width, f.Height, f.Bitrate, f.Size, f.ResolutionTier = done.Width, done.Height, done.Bitrate, done.Size, done.ResolutionTier
 	})
 }
 
-// StaticFailed ends a preparing file; see Work. Nothing happens when it is errored already.
+// StaticFailed ends a preparing file; see FileMaker. Nothing happens when it is errored already.
 func (s *Service) StaticFailed(ctx context.Context, a id.Asset, file id.StaticRendition, e Errors, now time.Time) error {
 	return s.endFile(ctx, a, file, WorkFailed, now, func(f *StaticRendition) { f.Errors = &e })
 }
 
-// StaticProgress says how much of a preparing file is encoded; see Work.
+// StaticProgress says how much of a preparing file is encoded; see FileMaker.
 func (s *Service) StaticProgress(
 	ctx context.Context, a id.Asset, file id.StaticRendition, percent float64, now time.Time,
 ) error {

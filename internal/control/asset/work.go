@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/change"
 	"millrace/internal/control/event"
 	"millrace/internal/control/job"
 	"millrace/internal/control/playbackid"
@@ -29,9 +30,9 @@ func (s *Service) Timeline(ctx context.Context, a id.Asset, from int64) ([]Timel
 	return s.store.Timeline(ctx, a, from)
 }
 
-// Record makes the asset of a broadcast; see Work.
+// Record makes the asset of a broadcast; see Recorder.
 func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error) {
-	now = stamp(now)
+	now = change.Stamp(now)
 	a := Asset{
 		ID: r.ID, Environment: r.Environment, Status: Preparing, Progress: Progress{State: Live, Percent: unmeasured},
 		Origin: r.Origin, LiveStream: r.LiveStream, IsLive: true, Options: r.Options.WithDefaults(assetopt.ForLive),
@@ -61,7 +62,7 @@ func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (As
 	return c.Asset, nil
 }
 
-// Grow appends; see Work.
+// Grow appends; see Maker.
 func (s *Service) Grow(ctx context.Context, a id.Asset, g Growth, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		if !c.Asset.growing() {
@@ -72,7 +73,7 @@ func (s *Service) Grow(ctx context.Context, a id.Asset, g Growth, now time.Time)
 	})
 }
 
-// Append adds entries alone; see Work.
+// Append adds entries alone; see Recorder.
 func (s *Service) Append(ctx context.Context, a id.Asset, by Writer, entries []TimelineEntry) error {
 	return s.store.Append(ctx, a, by, entries)
 }
@@ -97,7 +98,7 @@ func (c *Change) grow(g Growth) {
 	c.Tracks = append(c.Tracks, c.Asset.merge(g.Tracks, c.Asset.UpdatedAt)...)
 }
 
-// Ready makes a preparing asset ready; see Work. Tracks that came with the request get their jobs now.
+// Ready makes a preparing asset ready; see Maker. Tracks that came with the request get their jobs now.
 func (s *Service) Ready(ctx context.Context, a id.Asset, g Growth, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		if !c.Asset.growing() {
@@ -132,7 +133,7 @@ func (c *Change) ready() {
 	}
 }
 
-// EndLive says that the broadcast is over; see Work.
+// EndLive says that the broadcast is over; see Recorder.
 func (s *Service) EndLive(ctx context.Context, a id.Asset, by Writer, recordings []Recording, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		c.By = by
@@ -154,7 +155,7 @@ func (s *Service) EndLive(ctx context.Context, a id.Asset, by Writer, recordings
 	})
 }
 
-// Finish completes an asset; see Work.
+// Finish completes an asset; see Ingester.
 func (s *Service) Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		switch {
@@ -240,7 +241,7 @@ func (c *Change) fail(e Errors) {
 	}
 }
 
-// FailFiles gives up what waits for the asset to be whole; see Work. Nothing happens when nothing does.
+// FailFiles gives up what waits for the asset to be whole; see Ingester. Nothing happens when nothing does.
 func (s *Service) FailFiles(ctx context.Context, a id.Asset, e Errors, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		if c.Asset.whole() {
@@ -262,7 +263,7 @@ func (s *Service) SetInputInfo(ctx context.Context, a id.Asset, info []InputInfo
 	})
 }
 
-// SetNonStandard tells what is unusual about the first input; see Work.
+// SetNonStandard tells what is unusual about the first input; see Ingester.
 func (s *Service) SetNonStandard(ctx context.Context, a id.Asset, n NonStandard, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		if c.Asset.NonStandard != nil && *c.Asset.NonStandard == n {
@@ -285,7 +286,7 @@ func (s *Service) SetProgress(ctx context.Context, a id.Asset, p Progress, now t
 	})
 }
 
-// Warn tells of a warning; see Work.
+// Warn tells of a warning; see Maker.
 func (s *Service) Warn(ctx context.Context, a id.Asset, w Warning, now time.Time) error {
 	return s.advance(ctx, a, now, func(c *Change) error {
 		c.Events = append(c.Events, event.New(c.Asset.Environment, EventWarning, EventObject, string(a), c.Asset.UpdatedAt, Warned{

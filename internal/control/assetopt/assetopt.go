@@ -44,17 +44,17 @@ type MetaPatch struct {
 }
 
 // Apply returns m as it is after the change.
-func (p MetaPatch) Apply(m Meta) Meta {
-	if !p.ClearTitle && !p.ClearCreatorID && !p.ClearExternalID {
-		return p.Meta
+func (mp MetaPatch) Apply(m Meta) Meta {
+	if !mp.ClearTitle && !mp.ClearCreatorID && !mp.ClearExternalID {
+		return mp.Meta
 	}
-	if p.ClearTitle {
+	if mp.ClearTitle {
 		m.Title = ""
 	}
-	if p.ClearCreatorID {
+	if mp.ClearCreatorID {
 		m.CreatorID = ""
 	}
-	if p.ClearExternalID {
+	if mp.ClearExternalID {
 		m.ExternalID = ""
 	}
 	return m

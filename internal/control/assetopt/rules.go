@@ -156,13 +156,13 @@ func CheckStatic(l *fault.List, at string, all []StaticRendition) {
 }
 
 // Check adds what is wrong with r by itself; false when it asks for nothing that there is.
-func (r StaticRendition) Check(l *fault.List, path string) bool {
-	field.Passthrough(l, field.Join(path, "passthrough"), r.Passthrough)
-	return field.OneOf(l, field.Join(path, "resolution"), r.Resolution, resolutions()...)
+func (s StaticRendition) Check(l *fault.List, path string) bool {
+	field.Passthrough(l, field.Join(path, "passthrough"), s.Passthrough)
+	return field.OneOf(l, field.Join(path, "resolution"), s.Resolution, resolutions()...)
 }
 
 // Sized reports whether r asks for an explicit resolution.
-func (r StaticRendition) Sized() bool { return r.Resolution != Highest && r.Resolution != AudioOnly }
+func (s StaticRendition) Sized() bool { return s.Resolution != Highest && s.Resolution != AudioOnly }
 
 // CheckMaster adds what is wrong with a value of master_access.
 func CheckMaster(l *fault.List, at, v string) { field.OneOf(l, at, v, NoMaster, Temporary) }

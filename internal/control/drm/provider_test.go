@@ -20,20 +20,20 @@ type memoryStore struct {
 	stored        *Stored
 }
 
-func (s *memoryStore) Configuration(context.Context, id.DRMConfiguration) (Configuration, error) {
-	return s.configuration, nil
+func (m *memoryStore) Configuration(context.Context, id.DRMConfiguration) (Configuration, error) {
+	return m.configuration, nil
 }
 
-func (s *memoryStore) Keys(context.Context, Resource, id.DRMConfiguration) (Stored, error) {
-	if s.stored == nil {
+func (m *memoryStore) Keys(context.Context, Resource, id.DRMConfiguration) (Stored, error) {
+	if m.stored == nil {
 		return Stored{}, fault.New(fault.NotFound, "there are none")
 	}
-	return *s.stored, nil
+	return *m.stored, nil
 }
 
-func (s *memoryStore) SaveKeys(_ context.Context, v Stored) (Stored, error) {
+func (m *memoryStore) SaveKeys(_ context.Context, v Stored) (Stored, error) {
 	v.Revision++
-	s.stored = &v
+	m.stored = &v
 	return v, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/control/change"
 	"millrace/internal/control/field"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
@@ -79,7 +80,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, name string, s
 		return Configuration{}, err
 	}
 	c := Configuration{
-		ID: id.DRMConfiguration(id.New()), Environment: env, Name: name, CreatedAt: now.UTC().Truncate(time.Millisecond), Settings: set,
+		ID: id.DRMConfiguration(id.New()), Environment: env, Name: name, CreatedAt: change.Stamp(now), Settings: set,
 	}
 	return c, s.store.InsertConfiguration(ctx, c, MaxConfigurations)
 }
@@ -275,12 +276,12 @@ func firstFrom(rotation time.Duration, now time.Time) time.Time {
 	if rotation == 0 {
 		return time.Time{}
 	}
-	return now.UTC().Truncate(time.Millisecond)
+	return change.Stamp(now)
 }
 
 // add appends a period with its keys.
 func (s *Stored) add(p Period, v Provided) {
-	p.From = p.From.UTC().Truncate(time.Millisecond)
+	p.From = change.Stamp(p.From)
 	s.Periods = append(slices.Clip(s.Periods), p)
 	s.Keys = append(slices.Clip(s.Keys), v.Keys...)
 	s.Signals = append(slices.Clip(s.Signals), v.Signals...)

@@ -100,28 +100,28 @@ func (s Settings) check(name string) error {
 	return l.Err()
 }
 
-func (s *LicenceServer) check(l *fault.List, at string) {
-	if s == nil {
+func (ls *LicenceServer) check(l *fault.List, at string) {
+	if ls == nil {
 		return
 	}
-	checkEndpoint(l, at, s.URL, s.Headers)
+	checkEndpoint(l, at, ls.URL, ls.Headers)
 	switch {
 	case at == "fairplay":
-		field.OneOf(l, at+".body", s.form(), BodyRaw, BodyForm)
-		if len(s.Certificate) == 0 || len(s.Certificate) > maxCertificate {
+		field.OneOf(l, at+".body", ls.form(), BodyRaw, BodyForm)
+		if len(ls.Certificate) == 0 || len(ls.Certificate) > maxCertificate {
 			l.Add("%s.certificate_file must have 1 to %d bytes", at, maxCertificate)
 		}
-	case s.Body != "" || len(s.Certificate) > 0:
+	case ls.Body != "" || len(ls.Certificate) > 0:
 		l.Add("%s: body and certificate_file belong to fairplay", at)
 	}
 }
 
 // form is how a request is written.
-func (s *LicenceServer) form() string {
-	if s.Body == "" {
+func (ls *LicenceServer) form() string {
+	if ls.Body == "" {
 		return BodyRaw
 	}
-	return s.Body
+	return ls.Body
 }
 
 // checkEndpoint adds what is wrong with the address of a vendor and what is sent there.

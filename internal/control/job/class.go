@@ -64,8 +64,8 @@ func (c Class) Places(workers int) int {
 }
 
 // Of returns the queue of a kind; false: it has none.
-func (all Classes) Of(kind string) (Queue, bool) {
-	for _, c := range all {
+func (cs Classes) Of(kind string) (Queue, bool) {
+	for _, c := range cs {
 		if slices.Contains(c.Kinds, kind) {
 			return c.Queue, true
 		}
@@ -75,13 +75,13 @@ func (all Classes) Of(kind string) (Queue, bool) {
 
 // Proper returns where a job of a kind that stands in a queue belongs. That is another one when an older version has
 // inserted it, whose classes were others.
-func (all Classes) Proper(kind string, in Queue) Queue {
-	for _, c := range all {
+func (cs Classes) Proper(kind string, in Queue) Queue {
+	for _, c := range cs {
 		if c.Queue == in && slices.Contains(c.Kinds, kind) {
 			return in
 		}
 	}
-	if q, ok := all.Of(kind); ok {
+	if q, ok := cs.Of(kind); ok {
 		return q
 	}
 	return in

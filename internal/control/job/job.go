@@ -63,7 +63,7 @@ type Handler struct {
 // SnoozeError is returned by a worker to be run again later.
 type SnoozeError struct{ For time.Duration }
 
-func (e *SnoozeError) Error() string { return fmt.Sprintf("snoozed for %s", e.For) }
+func (s *SnoozeError) Error() string { return fmt.Sprintf("snoozed for %s", s.For) }
 
 // Snooze puts a job off.
 func Snooze(d time.Duration) error { return &SnoozeError{For: d} }

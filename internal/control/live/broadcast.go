@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/control/change"
 	"millrace/internal/control/event"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -12,7 +13,7 @@ import (
 
 // Connect admits an encoder; see Broadcasts.
 func (s *Service) Connect(ctx context.Context, n Connection, now time.Time) (Stream, error) {
-	now = stamp(now)
+	now = change.Stamp(now)
 	read := func() (Stream, error) { return s.store.ByKey(ctx, n.StreamKey) }
 	return s.take(ctx, now, read, func(c *Change) ([]string, error) {
 		st := &c.Stream
@@ -93,7 +94,7 @@ func (s *Service) Passphrase(ctx context.Context, streamKey string) (string, err
 
 // Adopt takes a broadcast over from a process that is gone; see Broadcasts.
 func (s *Service) Adopt(ctx context.Context, stream id.LiveStream, from Writer, by Owner, now time.Time) (Stream, error) {
-	now = stamp(now)
+	now = change.Stamp(now)
 	read := func() (Stream, error) { return s.of(ctx, stream, from) }
 	return s.take(ctx, now, read, func(c *Change) ([]string, error) {
 		st := &c.Stream
@@ -131,7 +132,7 @@ func (s Stream) lastSign(seen, now time.Time) time.Time {
 	case seen.After(now):
 		return now
 	}
-	return stamp(seen)
+	return change.Stamp(seen)
 }
 
 func (s Stream) window() time.Duration {
@@ -159,7 +160,7 @@ func (s *Service) Active(ctx context.Context, stream id.LiveStream, w Writer, no
 			events = []string{EventRecording, EventActive}
 		}
 		if st.ActiveAt.IsZero() {
-			st.ActiveAt = stamp(now)
+			st.ActiveAt = change.Stamp(now)
 		}
 		return events, st.step(Playable)
 	})
@@ -169,7 +170,7 @@ func (s *Service) Active(ctx context.Context, stream id.LiveStream, w Writer, no
 // Disconnected says that the encoder is away and starts the reconnect window. Event disconnected.
 func (s *Service) Disconnected(ctx context.Context, stream id.LiveStream, w Writer, now time.Time) (Stream, error) {
 	return s.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
-		st.Protocol, st.DisconnectedAt, st.Silent = "", stamp(now), false
+		st.Protocol, st.DisconnectedAt, st.Silent = "", change.Stamp(now), false
 		st.targets(SourceLost)
 		return []string{EventDisconnected}, st.step(PublisherLost)
 	})
@@ -202,9 +203,9 @@ func (s *Service) Silence(ctx context.Context, stream id.LiveStream, w Writer, s
 
 // End finishes the broadcast; see Broadcasts.
 func (s *Service) End(ctx context.Context, stream id.LiveStream, w Writer, why EndReason, now time.Time) (Stream, error) {
-	now = stamp(now)
+	now = change.Stamp(now)
 	var after Stream
-	err := retry(func() error {
+	err := change.Retry(func() error {
 		st, err := s.of(ctx, stream, w)
 		if err != nil {
 			return err
@@ -225,7 +226,7 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, w Writer, why E
 			}
 		}
 		if err := c.Stream.step(BroadcastEnded); err != nil {
-			return stop{err}
+			return change.Final(err)
 		}
 		c.Stream.StartedAt, c.Stream.DisconnectedAt, c.Stream.ActiveAt = time.Time{}, time.Time{}, time.Time{}
 		c.Stream.Silent = false
@@ -263,8 +264,8 @@ func (s Stream) cutOff(why EndReason) bool {
 
 // Warn tells of a warning; see Broadcasts.
 func (s *Service) Warn(ctx context.Context, stream id.LiveStream, by Writer, w Warning, now time.Time) error {
-	now = stamp(now)
-	return retry(func() error {
+	now = change.Stamp(now)
+	return change.Retry(func() error {
 		st, err := s.of(ctx, stream, by)
 		if err != nil {
 			return err
@@ -300,7 +301,7 @@ func (s *Service) Reserve(ctx context.Context, o Owner, all []Reservation) ([]id
 
 // See notes that a process was there; see Broadcasts.
 func (s *Service) See(ctx context.Context, o Owner, now time.Time) error {
-	return s.store.See(ctx, o, stamp(now))
+	return s.store.See(ctx, o, change.Stamp(now))
 }
 
 // ForgetOwners removes what is noted of processes that are gone for long.
@@ -332,7 +333,7 @@ func (s *Service) fact(ctx context.Context, stream id.LiveStream, w Writer, now 
 func (s *Service) of(ctx context.Context, stream id.LiveStream, w Writer) (Stream, error) {
 	st, err := s.store.Find(ctx, stream)
 	if err == nil && !st.ledBy(w) {
-		return Stream{}, stop{stale()}
+		return Stream{}, change.Final(stale())
 	}
 	return st, err
 }

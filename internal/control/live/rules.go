@@ -31,48 +31,48 @@ func DefaultWindow(m LatencyMode) float64 {
 }
 
 // newAsset is what recordings are made with: in the environment's quality when none was asked for.
-func (in CreateInput) newAsset() *assetopt.Options {
-	if in.DefaultQuality == "" {
-		return in.NewAsset
+func (c CreateInput) newAsset() *assetopt.Options {
+	if c.DefaultQuality == "" {
+		return c.NewAsset
 	}
 	var o assetopt.Options
-	if in.NewAsset != nil {
-		o = *in.NewAsset
+	if c.NewAsset != nil {
+		o = *c.NewAsset
 	}
-	o = o.WithQuality(assetopt.ForLive, in.DefaultQuality)
+	o = o.WithQuality(assetopt.ForLive, c.DefaultQuality)
 	return &o
 }
 
 // Check says all that is wrong with in by itself. fault.Invalid.
-func (in CreateInput) Check() error {
-	_, err := in.settings()
+func (c CreateInput) Check() error {
+	_, err := c.settings()
 	return err
 }
 
 // Check says all that is wrong with in as a change of a stream. fault.Invalid; fault.Conflict for what can't be changed
 // while a broadcast goes on.
-func (in PatchInput) Check(of Stream) error {
-	_, err := in.apply(of.Settings, of.ActiveAsset != "")
+func (p PatchInput) Check(of Stream) error {
+	_, err := p.apply(of.Settings, of.ActiveAsset != "")
 	return err
 }
 
 // settings checks in and gives the settings that it asks for, defaults filled in.
-func (in CreateInput) settings() (Settings, error) {
+func (c CreateInput) settings() (Settings, error) {
 	var l fault.List
 	s := Settings{
-		LatencyMode: in.latency(&l), SlateForStandard: in.SlateForStandard, ReconnectSlateURL: in.ReconnectSlateURL,
-		MaxContinuous: MaxContinuous, Passthrough: in.Passthrough, Meta: in.Meta, AudioOnly: in.AudioOnly, Test: in.Test,
-		NewAsset: in.newAsset(), EmbeddedSubtitles: in.EmbeddedSubtitles, GeneratedSubtitles: in.GeneratedSubtitles,
-		SimulcastTargets: in.SimulcastTargets,
+		LatencyMode: c.latency(&l), SlateForStandard: c.SlateForStandard, ReconnectSlateURL: c.ReconnectSlateURL,
+		MaxContinuous: MaxContinuous, Passthrough: c.Passthrough, Meta: c.Meta, AudioOnly: c.AudioOnly, Test: c.Test,
+		NewAsset: c.newAsset(), EmbeddedSubtitles: c.EmbeddedSubtitles, GeneratedSubtitles: c.GeneratedSubtitles,
+		SimulcastTargets: c.SimulcastTargets,
 	}
 	s.ReconnectWindow = DefaultWindow(s.LatencyMode)
-	if in.ReconnectWindow != nil {
-		s.ReconnectWindow, s.ReconnectChosen = *in.ReconnectWindow, true
+	if c.ReconnectWindow != nil {
+		s.ReconnectWindow, s.ReconnectChosen = *c.ReconnectWindow, true
 	}
-	if in.MaxContinuous != nil {
-		s.MaxContinuous = *in.MaxContinuous
+	if c.MaxContinuous != nil {
+		s.MaxContinuous = *c.MaxContinuous
 	}
-	playbackid.CheckAll(&l, "", in.PlaybackPolicies, in.AdvancedPolicies)
+	playbackid.CheckAll(&l, "", c.PlaybackPolicies, c.AdvancedPolicies)
 	s.check(&l, given{meta: true, newAsset: true, captions: true})
 	if err := l.Err(); err != nil {
 		return Settings{}, err
@@ -86,12 +86,12 @@ func (s Settings) Slate() bool {
 }
 
 // latency reads latency_mode and its deprecated mirrors, which may repeat but not contradict it.
-func (in CreateInput) latency(l *fault.List) LatencyMode {
-	mode := in.LatencyMode
+func (c CreateInput) latency(l *fault.List) LatencyMode {
+	mode := c.LatencyMode
 	if mode != "" && !field.OneOf(l, "latency_mode", string(mode), string(Standard), string(Reduced), string(Low)) {
 		return Standard
 	}
-	low, reduced := in.LowLatency != nil && *in.LowLatency, in.ReducedLatency != nil && *in.ReducedLatency
+	low, reduced := c.LowLatency != nil && *c.LowLatency, c.ReducedLatency != nil && *c.ReducedLatency
 	if low && reduced {
 		l.Add("low_latency and reduced_latency must not both be true; use latency_mode")
 		return Standard
@@ -109,7 +109,7 @@ func (in CreateInput) latency(l *fault.List) LatencyMode {
 	for name, flag := range map[string]struct {
 		given *bool
 		mode  LatencyMode
-	}{"low_latency": {in.LowLatency, Low}, "reduced_latency": {in.ReducedLatency, Reduced}} {
+	}{"low_latency": {c.LowLatency, Low}, "reduced_latency": {c.ReducedLatency, Reduced}} {
 		if flag.given != nil && *flag.given != (mode == flag.mode) {
 			l.Add("%s contradicts latency_mode; use latency_mode alone", name)
 		}
@@ -219,41 +219,41 @@ func (s Settings) named() Settings {
 }
 
 // apply returns the settings that in asks for; broadcasting says that a broadcast runs.
-func (in PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
+func (p PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 	var l fault.List
-	if in.LatencyMode != nil && *in.LatencyMode != s.LatencyMode {
+	if p.LatencyMode != nil && *p.LatencyMode != s.LatencyMode {
 		if broadcasting {
 			return s, fault.New(fault.Conflict, "latency_mode may be changed only while the live stream is idle")
 		}
-		s.LatencyMode = *in.LatencyMode
+		s.LatencyMode = *p.LatencyMode
 		if !s.ReconnectChosen {
 			s.ReconnectWindow = DefaultWindow(s.LatencyMode)
 		}
 	}
 	switch {
-	case in.DefaultWindow:
+	case p.DefaultWindow:
 		s.ReconnectWindow, s.ReconnectChosen = DefaultWindow(s.LatencyMode), false
-	case in.ReconnectWindow != nil:
-		s.ReconnectWindow, s.ReconnectChosen = *in.ReconnectWindow, true
+	case p.ReconnectWindow != nil:
+		s.ReconnectWindow, s.ReconnectChosen = *p.ReconnectWindow, true
 	}
-	set(&s.SlateForStandard, in.SlateForStandard)
-	set(&s.ReconnectSlateURL, in.ReconnectSlateURL)
-	set(&s.Passthrough, in.Passthrough)
-	set(&s.MaxContinuous, in.MaxContinuous)
-	if in.Meta != nil {
-		s.Meta = in.Meta.Apply(s.Meta)
+	set(&s.SlateForStandard, p.SlateForStandard)
+	set(&s.ReconnectSlateURL, p.ReconnectSlateURL)
+	set(&s.Passthrough, p.Passthrough)
+	set(&s.MaxContinuous, p.MaxContinuous)
+	if p.Meta != nil {
+		s.Meta = p.Meta.Apply(s.Meta)
 	}
-	if in.NewAsset != nil {
-		s.NewAsset = in.NewAsset.apply(s.NewAsset, in.DefaultQuality)
+	if p.NewAsset != nil {
+		s.NewAsset = p.NewAsset.apply(s.NewAsset, p.DefaultQuality)
 	}
-	if in.EmbeddedSubtitles != nil {
+	if p.EmbeddedSubtitles != nil {
 		if broadcasting {
 			l.Add("embedded_subtitles may be changed only while the live stream is idle")
 		} else {
-			s.EmbeddedSubtitles = *in.EmbeddedSubtitles
+			s.EmbeddedSubtitles = *p.EmbeddedSubtitles
 		}
 	}
-	s.check(&l, given{in.Meta != nil, in.NewAsset != nil, in.EmbeddedSubtitles != nil})
+	s.check(&l, given{p.Meta != nil, p.NewAsset != nil, p.EmbeddedSubtitles != nil})
 	if err := l.Err(); err != nil {
 		return s, err
 	}
@@ -271,10 +271,10 @@ func (s Settings) namedEmbedded() []assetopt.EmbeddedSubtitle {
 }
 
 // apply returns the settings of recordings that p asks for; now is nil while there are none.
-func (p NewAssetPatch) apply(now *assetopt.Options, defaultQuality string) *assetopt.Options {
-	if p.Clear {
+func (n NewAssetPatch) apply(now *assetopt.Options, defaultQuality string) *assetopt.Options {
+	if n.Clear {
 		now = CreateInput{DefaultQuality: defaultQuality}.newAsset()
-		if p == (NewAssetPatch{Clear: true}) {
+		if n == (NewAssetPatch{Clear: true}) {
 			return now
 		}
 	}
@@ -282,14 +282,14 @@ func (p NewAssetPatch) apply(now *assetopt.Options, defaultQuality string) *asse
 	if now != nil {
 		o = *now
 	}
-	set(&o.MasterAccess, p.MasterAccess)
-	set(&o.MP4Support, p.MP4Support)
-	if p.Meta != nil {
-		o.Meta = p.Meta.Apply(o.Meta)
+	set(&o.MasterAccess, n.MasterAccess)
+	set(&o.MP4Support, n.MP4Support)
+	if n.Meta != nil {
+		o.Meta = n.Meta.Apply(o.Meta)
 	}
-	set(&o.StaticRenditions, p.StaticRenditions)
-	if p.VideoQuality != nil {
-		o.VideoQuality, o.EncodingTier = *p.VideoQuality, "" // the new name replaces the deprecated one
+	set(&o.StaticRenditions, n.StaticRenditions)
+	if n.VideoQuality != nil {
+		o.VideoQuality, o.EncodingTier = *n.VideoQuality, "" // the new name replaces the deprecated one
 	}
 	return &o
 }

@@ -33,17 +33,17 @@ func (s Stream) WithoutKeys() Stream {
 
 // WithoutSecrets is the target as its events store it. Passphrase and streamid of SRT are in the query of the URL, and so may be keys of RTMP,
 // or in the last part of the path where there is no stream_key.
-func (t SimulcastTarget) WithoutSecrets() SimulcastTarget {
-	u, err := url.Parse(t.URL)
+func (s SimulcastTarget) WithoutSecrets() SimulcastTarget {
+	u, err := url.Parse(s.URL)
 	if err != nil {
-		t.URL, t.StreamKey = "", ""
-		return t
+		s.URL, s.StreamKey = "", ""
+		return s
 	}
-	if app, _, found := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/"); found && t.StreamKey == "" {
+	if app, _, found := strings.Cut(strings.TrimPrefix(u.Path, "/"), "/"); found && s.StreamKey == "" {
 		u.Path = "/" + app
 	}
-	t.URL, t.StreamKey = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), ""
-	return t
+	s.URL, s.StreamKey = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String(), ""
+	return s
 }
 
 // WithSecrets is a stream of an event with the keys that it has now, and with URLs as they are now where they are still the same.
@@ -66,10 +66,10 @@ func (s Stream) WithSecrets(now Stream) Stream {
 }
 
 // WithSecrets is a target of an event with the URL and key that it has now.
-func (t SimulcastTarget) WithSecrets(now Stream) SimulcastTarget {
-	if i, err := now.target(t.ID); err == nil {
+func (s SimulcastTarget) WithSecrets(now Stream) SimulcastTarget {
+	if i, err := now.target(s.ID); err == nil {
 		have := now.Settings.SimulcastTargets[i]
-		t.URL, t.StreamKey = have.URL, have.StreamKey
+		s.URL, s.StreamKey = have.URL, have.StreamKey
 	}
-	return t
+	return s
 }

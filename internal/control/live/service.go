@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/change"
 	"millrace/internal/control/event"
 	"millrace/internal/control/field"
 	"millrace/internal/control/playbackid"
@@ -30,9 +31,6 @@ const (
 	// EventObject is the kind of object of these events.
 	EventObject = "live_stream"
 )
-
-// tries bounds how often a change is made again on a row that somebody else has changed meanwhile; each loser means a winner.
-const tries = 100
 
 // Service makes the changes of live streams. It owns no goroutine; all its methods may be called at the same time.
 type Service struct {
@@ -77,7 +75,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		}
 		settings.NewAsset = &recordings
 	}
-	now = stamp(now)
+	now = change.Stamp(now)
 	st := Stream{
 		ID: id.LiveStream(id.New()), Environment: env, StreamKey: id.NewUUID(), SRTPassphrase: id.New(), State: Idle, Settings: settings,
 		PlaybackIDs: playbackid.NewAll(in.PlaybackPolicies, in.AdvancedPolicies), CreatedAt: now, UpdatedAt: now,
@@ -153,8 +151,8 @@ func (s *Service) Patch(ctx context.Context, env id.Environment, stream id.LiveS
 
 // Delete removes a stream: for the API at once; while a broadcast runs the row stays until its owner has ended it. Event deleted.
 func (s *Service) Delete(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) error {
-	now = stamp(now)
-	err := retry(func() error {
+	now = change.Stamp(now)
+	err := change.Retry(func() error {
 		st, err := s.store.Get(ctx, env, stream)
 		if err != nil {
 			return err
@@ -295,9 +293,9 @@ func (s *Service) save(ctx context.Context, now time.Time, read func() (Stream, 
 func (s *Service) take(
 	ctx context.Context, now time.Time, read func() (Stream, error), step func(c *Change) ([]string, error),
 ) (Stream, error) {
-	now = stamp(now)
+	now = change.Stamp(now)
 	var after Stream
-	err := retry(func() error {
+	err := change.Retry(func() error {
 		st, err := read()
 		if err != nil {
 			return err
@@ -305,7 +303,7 @@ func (s *Service) take(
 		c := begin(st)
 		types, err := step(&c)
 		if err != nil {
-			return stop{err}
+			return change.Final(err)
 		}
 		if after = c.Stream; types == nil {
 			return nil
@@ -335,25 +333,3 @@ func tell(st Stream, now time.Time, types ...string) []event.Event {
 	}
 	return events
 }
-
-// stop marks an error that trying again does not help.
-type stop struct{ error }
-
-func (s stop) Unwrap() error { return s.error }
-
-// retry does f again while it ends in a conflict with another writer.
-func retry(f func() error) (err error) {
-	for range tries {
-		err = f()
-		if s, ok := err.(stop); ok { //nolint:errorlint // never wrapped: made a few lines above
-			return s.error
-		}
-		if !fault.Is(err, fault.Conflict) {
-			return err
-		}
-	}
-	return err
-}
-
-// stamp is now as the store keeps it: milliseconds, UTC.
-func stamp(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond) }

@@ -132,9 +132,9 @@ func (s *Stream) target(t id.SimulcastTarget) (int, error) {
 }
 
 // fresh gives a new target its ID.
-func (t SimulcastTarget) fresh() SimulcastTarget {
-	t.ID, t.State = id.SimulcastTarget(id.New()), TargetIdle
-	return t
+func (s SimulcastTarget) fresh() SimulcastTarget {
+	s.ID, s.State = id.SimulcastTarget(id.New()), TargetIdle
+	return s
 }
 
 // tellTargets makes the events about the targets that differ between two states of a stream.
@@ -165,14 +165,14 @@ func tellTargets(before, after Stream, now time.Time) []event.Event {
 }
 
 // check adds what is wrong with a target at path, which is "" for one that is the whole request.
-func (t SimulcastTarget) check(l *fault.List, path string) {
-	field.Passthrough(l, field.Join(path, "passthrough"), t.Passthrough)
-	field.Text(l, field.Join(path, "stream_key"), t.StreamKey, maxStreamKey)
+func (s SimulcastTarget) check(l *fault.List, path string) {
+	field.Passthrough(l, field.Join(path, "passthrough"), s.Passthrough)
+	field.Text(l, field.Join(path, "stream_key"), s.StreamKey, maxStreamKey)
 	at := field.Join(path, "url")
-	if !field.Text(l, at, t.URL, field.MaxURL) {
+	if !field.Text(l, at, s.URL, field.MaxURL) {
 		return
 	}
-	u, err := url.Parse(t.URL) // whose error is not shown: it repeats the URL, which may hold a secret
+	u, err := url.Parse(s.URL) // whose error is not shown: it repeats the URL, which may hold a secret
 	if err != nil || u.Hostname() == "" || u.Opaque != "" || !validPort(u.Port()) {
 		badForm(l, at)
 		return
@@ -182,7 +182,7 @@ func (t SimulcastTarget) check(l *fault.List, path string) {
 	}
 	switch app := strings.Trim(u.Path, "/"); {
 	case u.Scheme == "srt" && u.Port() != "" && app == "":
-		if t.StreamKey != "" {
+		if s.StreamKey != "" {
 			l.Add("%s may be set only for rtmp and rtmps; an srt url carries its streamid itself", field.Join(path, "stream_key"))
 		}
 		checkSRT(l, at, u)

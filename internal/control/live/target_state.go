@@ -34,8 +34,8 @@ const (
 )
 
 // Show is what the API shows of a state.
-func (s TargetState) Show() (TargetStatus, Severity) {
-	switch s {
+func (t TargetState) Show() (TargetStatus, Severity) {
+	switch t {
 	case TargetStarting:
 		return TargetStatusStarting, SeverityNone
 	case TargetBroadcasting:

@@ -132,4 +132,4 @@ const (
 
 // KeepsLink reports whether the encoder's connection outlives the broadcast: one whose owner has ended the broadcast
 // would come back if it was cut off, and begin the next one by itself. After the longest time it may.
-func (r EndReason) KeepsLink() bool { return r == EndComplete }
+func (e EndReason) KeepsLink() bool { return e == EndComplete }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"millrace/internal/control/change"
 	"millrace/internal/control/field"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -42,7 +43,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, referrer Refer
 	if err := referrer.check(); err != nil {
 		return Restriction{}, err
 	}
-	now = now.UTC().Truncate(time.Millisecond)
+	now = change.Stamp(now)
 	r := Restriction{
 		ID: id.PlaybackRestriction(id.New()), Environment: env, Referrer: referrer, UserAgent: agent, CreatedAt: now, UpdatedAt: now,
 	}
@@ -75,7 +76,7 @@ func (s *Service) SetReferrer(
 		return Restriction{}, err
 	}
 	defer s.known.Drop(r)
-	return s.store.SetReferrer(ctx, env, r, v, now.UTC().Truncate(time.Millisecond))
+	return s.store.SetReferrer(ctx, env, r, v, change.Stamp(now))
 }
 
 // SetUserAgent replaces the rule about players; see API.
@@ -83,7 +84,7 @@ func (s *Service) SetUserAgent(
 	ctx context.Context, env id.Environment, r id.PlaybackRestriction, v UserAgent, now time.Time,
 ) (Restriction, error) {
 	defer s.known.Drop(r)
-	return s.store.SetUserAgent(ctx, env, r, v, now.UTC().Truncate(time.Millisecond))
+	return s.store.SetUserAgent(ctx, env, r, v, change.Stamp(now))
 }
 
 // Delete deletes a restriction: tokens that name it are refused from then on; see API.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"millrace/internal/control/change"
 	"millrace/internal/control/field"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -66,7 +67,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, now time.Time)
 		return Key{}, "", fmt.Errorf("generate signing key: %w", err)
 	}
 	k := Key{
-		ID: id.SigningKey(id.New()), Environment: env, Public: &private.PublicKey, CreatedAt: now.UTC().Truncate(time.Millisecond),
+		ID: id.SigningKey(id.New()), Environment: env, Public: &private.PublicKey, CreatedAt: change.Stamp(now),
 	}
 	if err = s.store.InsertKey(ctx, k, MaxKeys); err != nil {
 		return Key{}, "", err

@@ -41,58 +41,58 @@ func newMemory() *memory {
 	return &memory{keys: map[id.SigningKey]signing.Key{}, secrets: map[int64]signing.PathSecret{}}
 }
 
-func (s *memory) InsertKey(_ context.Context, k signing.Key, _ int) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.keys[k.ID] = k
+func (m *memory) InsertKey(_ context.Context, k signing.Key, _ int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.keys[k.ID] = k
 	return nil
 }
 
-func (s *memory) Key(_ context.Context, k id.SigningKey) (signing.Key, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked++
-	if s.away {
+func (m *memory) Key(_ context.Context, k id.SigningKey) (signing.Key, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
+	if m.away {
 		return signing.Key{}, fault.New(fault.Unavailable, "the database is away")
 	}
-	found, ok := s.keys[k]
+	found, ok := m.keys[k]
 	if !ok {
 		return found, fault.New(fault.NotFound, "the signing key does not exist")
 	}
 	return found, nil
 }
 
-func (s *memory) Keys(context.Context, id.Environment, int, int) ([]signing.Key, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.keys)), nil
+func (m *memory) Keys(context.Context, id.Environment, int, int) ([]signing.Key, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Collect(maps.Values(m.keys)), nil
 }
 
-func (s *memory) DeleteKey(_ context.Context, _ id.Environment, k id.SigningKey) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.keys, k)
+func (m *memory) DeleteKey(_ context.Context, _ id.Environment, k id.SigningKey) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.keys, k)
 	return nil
 }
 
-func (s *memory) PathSecret(_ context.Context, n int64) (signing.PathSecret, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked++
-	found, ok := s.secrets[n]
+func (m *memory) PathSecret(_ context.Context, n int64) (signing.PathSecret, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
+	found, ok := m.secrets[n]
 	if !ok {
 		return found, fault.New(fault.NotFound, "the path secret does not exist")
 	}
 	return found, nil
 }
 
-func (s *memory) EnsurePathSecret(_ context.Context, fresh signing.PathSecret) (signing.PathSecret, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.secrets[fresh.Number]; !ok {
-		s.secrets[fresh.Number] = fresh
+func (m *memory) EnsurePathSecret(_ context.Context, fresh signing.PathSecret) (signing.PathSecret, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.secrets[fresh.Number]; !ok {
+		m.secrets[fresh.Number] = fresh
 	}
-	return s.secrets[fresh.Number], nil
+	return m.secrets[fresh.Number], nil
 }
 
 // owner is somebody with a signing key.

@@ -23,19 +23,19 @@ const Keep = 30 * 24 * time.Hour
 // AnyOrigin lets pages of every origin upload.
 const AnyOrigin = "*"
 
-func (in CreateInput) check() error {
+func (c CreateInput) check() error {
 	var l fault.List
-	if in.Timeout != nil {
-		field.Between(&l, "timeout", float64(*in.Timeout), MinTimeout, MaxTimeout)
+	if c.Timeout != nil {
+		field.Between(&l, "timeout", float64(*c.Timeout), MinTimeout, MaxTimeout)
 	}
 	switch {
-	case in.CORSOrigin == "":
+	case c.CORSOrigin == "":
 		l.Add("cors_origin is required: the origin of the page that uploads, such as https://example.com, or * for any")
-	case in.CORSOrigin == AnyOrigin:
-	case field.WebURL(&l, "cors_origin", in.CORSOrigin) && Origin(in.CORSOrigin) == "":
+	case c.CORSOrigin == AnyOrigin:
+	case field.WebURL(&l, "cors_origin", c.CORSOrigin) && Origin(c.CORSOrigin) == "":
 		l.Add("cors_origin must be an origin such as https://example.com, or *")
 	}
-	in.Options.Check(&l, "new_asset_settings", assetopt.ForUpload)
+	c.Options.Check(&l, "new_asset_settings", assetopt.ForUpload)
 	return l.Err()
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"millrace/internal/control/assetopt"
+	"millrace/internal/control/change"
 	"millrace/internal/control/event"
 	"millrace/internal/control/field"
 	"millrace/internal/control/job"
@@ -52,7 +53,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	if err != nil {
 		return Upload{}, err
 	}
-	now = stamp(now)
+	now = change.Stamp(now)
 	u := Upload{
 		ID: id.Upload(id.New()), Environment: env, Status: Waiting, Timeout: DefaultTimeout, CORSOrigin: in.CORSOrigin,
 		Options: in.Options.WithQuality(assetopt.ForUpload, in.DefaultQuality), Test: in.Test || in.Options.Test,
@@ -129,7 +130,7 @@ func (s *Service) Expected(ctx context.Context) ([]Expected, error) { return s.o
 // Completed is the change by which an upload gets its asset; see Work.
 func (s *Service) Completed(u Upload, a id.Asset, now time.Time) (Change, error) {
 	c := Change{From: u.Status, Upload: u}
-	c.Upload.UpdatedAt = stamp(now)
+	c.Upload.UpdatedAt = change.Stamp(now)
 	if u.At(now).Status != Waiting {
 		return c, fault.New(fault.Conflict, "the upload is %s", u.At(now).Status)
 	}
@@ -216,36 +217,33 @@ func tell(u Upload, types ...string) []event.Event {
 // errSame is a step's result when there is nothing to write.
 var errSame = fault.New(fault.Conflict, "nothing has changed")
 
-// tries bounds how often a change is made again on a row that somebody else has changed meanwhile; each loser means a winner.
-const tries = 100
-
 // change reads, steps and writes, again when somebody else was faster. With a now of zero it is nothing that its owner
 // can see.
-func (s *Service) change(ctx context.Context, read func() (Upload, error), now time.Time, step func(c *Change) error) (Upload, error) {
-	for try := 1; ; try++ {
+func (s *Service) change(
+	ctx context.Context, read func() (Upload, error), now time.Time, step func(c *Change) error,
+) (Upload, error) {
+	var u Upload
+	err := change.Retry(func() error {
 		old, err := read()
 		if err != nil {
-			return Upload{}, err
+			return err
 		}
 		c := Change{From: old.Status, Upload: old}
 		if !now.IsZero() {
-			c.Upload.UpdatedAt = stamp(now)
+			c.Upload.UpdatedAt = change.Stamp(now)
 		}
 		if err = step(&c); err == errSame { //nolint:errorlint // never wrapped: returned by a step
-			return old, nil
+			u = old
+			return nil
 		} else if err != nil {
-			return Upload{}, err
+			return change.Final(err)
 		}
-		err = s.opt.Store.Save(ctx, c)
-		if err == nil {
-			c.Upload.Revision++
-			return c.Upload, nil
-		}
-		if !fault.Is(err, fault.Conflict) || try == tries {
-			return Upload{}, err
-		}
+		u = c.Upload
+		u.Revision++
+		return s.opt.Store.Save(ctx, c)
+	})
+	if err != nil {
+		return Upload{}, err
 	}
+	return u, nil
 }
-
-// stamp is now as the store keeps it: milliseconds, UTC.
-func stamp(now time.Time) time.Time { return now.UTC().Truncate(time.Millisecond) }

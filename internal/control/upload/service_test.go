@@ -40,8 +40,7 @@ func wantKind(t *testing.T, err error, want fault.Kind) {
 // each runs a test with a service on each database.
 func each(t *testing.T, quota int64, test func(t *testing.T, d *db.DB, s *upload.Service)) {
 	t.Helper()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		test(t, d, upload.New(upload.Options{Store: d.Uploads(), Quota: quota}))
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"millrace/internal/control/change"
 	"millrace/internal/control/field"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -111,7 +112,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in Input, now 
 	if err := in.check(); err != nil {
 		return Vocabulary{}, err
 	}
-	now = now.UTC().Truncate(time.Millisecond)
+	now = change.Stamp(now)
 	v := Vocabulary{ID: id.TranscriptionVocabulary(id.New()), Environment: env, CreatedAt: now, UpdatedAt: now}
 	in.apply(&v)
 	return v, s.store.Insert(ctx, v, maxVocabularies)
@@ -138,7 +139,7 @@ func (s *Service) Replace(ctx context.Context, env id.Environment, v id.Transcri
 	}
 	return s.store.Save(ctx, env, v, func(v *Vocabulary) {
 		in.apply(v)
-		v.UpdatedAt = now.UTC().Truncate(time.Millisecond)
+		v.UpdatedAt = change.Stamp(now)
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"millrace/internal/control/change"
 	"millrace/internal/control/event"
 	"millrace/internal/control/field"
 	"millrace/internal/fault"
@@ -19,7 +20,6 @@ const (
 	maxTypes          = 100
 	maxType           = 255 // characters
 	overlap           = 24 * time.Hour
-	tries             = 100
 )
 
 // Store is implemented by storage/db; one call is one transaction. What is not there is fault.NotFound.
@@ -107,7 +107,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	if err := in.Check(s.types); err != nil {
 		return Webhook{}, err
 	}
-	now = stamp(now)
+	now = change.Stamp(now)
 	w := Webhook{
 		ID: id.Webhook(id.New()), Environment: env, Address: in.Address, Enabled: !in.Disabled, Types: in.Types,
 		Secret: NewSecret(), CreatedAt: now, UpdatedAt: now,
@@ -156,23 +156,23 @@ func (s *Service) Delete(ctx context.Context, env id.Environment, w id.Webhook) 
 // RotateSecret makes a new secret; see API.
 func (s *Service) RotateSecret(ctx context.Context, env id.Environment, key id.Webhook, now time.Time) (Webhook, error) {
 	return s.change(ctx, env, key, now, func(w *Webhook) {
-		w.OldSecret, w.OldUntil, w.Secret = w.Secret, stamp(now).Add(overlap), NewSecret()
+		w.OldSecret, w.OldUntil, w.Secret = w.Secret, change.Stamp(now).Add(overlap), NewSecret()
 	})
 }
 
 // Test has an event sent to this endpoint alone; see API.
 func (s *Service) Test(ctx context.Context, env id.Environment, key id.Webhook, now time.Time) (event.Event, error) {
 	var e event.Event
-	_, err := s.retry(func() (Webhook, error) {
+	err := change.Retry(func() error {
 		w, err := s.store.Webhook(ctx, env, key)
 		if err != nil {
-			return Webhook{}, err
+			return err
 		}
 		if !w.Enabled {
-			return Webhook{}, fault.New(fault.Invalid, "the webhook is disabled; enable it first")
+			return fault.New(fault.Invalid, "the webhook is disabled; enable it first")
 		}
-		e = w.tell(EventTest, stamp(now))
-		return w, s.store.SaveWebhook(ctx, w, e)
+		e = w.tell(EventTest, change.Stamp(now))
+		return s.store.SaveWebhook(ctx, w, e)
 	})
 	if err != nil {
 		return event.Event{}, err
@@ -194,8 +194,8 @@ func (w Webhook) tell(typ string, now time.Time) event.Event {
 
 // GivenUp is the endpoint once it has failed for too long or wants no more events, and the event that tells of it.
 func (w Webhook) GivenUp(now time.Time) (Webhook, event.Event) {
-	w.Enabled, w.UpdatedAt = false, stamp(now)
-	return w, w.tell(EventDisabled, stamp(now))
+	w.Enabled, w.UpdatedAt = false, change.Stamp(now)
+	return w, w.tell(EventDisabled, change.Stamp(now))
 }
 
 // Deliveries reads what was sent to an endpoint, newest event first.
@@ -219,55 +219,43 @@ func (s *Service) Deliveries(ctx context.Context, env id.Environment, w id.Webho
 	return row.explained(found), err
 }
 
-func (s *Service) change(ctx context.Context, env id.Environment, key id.Webhook, now time.Time, step func(*Webhook)) (Webhook, error) {
-	return s.retry(func() (Webhook, error) {
-		w, err := s.store.Webhook(ctx, env, key)
-		if err != nil {
-			return Webhook{}, err
+func (s *Service) change(ctx context.Context, env id.Environment, key id.Webhook, now time.Time, step func(*Webhook)) (w Webhook, err error) {
+	err = change.Retry(func() error {
+		if w, err = s.store.Webhook(ctx, env, key); err != nil {
+			return err
 		}
 		step(&w)
-		w.UpdatedAt = stamp(now)
-		return w, s.store.SaveWebhook(ctx, w)
+		w.UpdatedAt = change.Stamp(now)
+		return s.store.SaveWebhook(ctx, w)
 	})
+	return w, err
 }
 
 // errTaken is the conflict that trying again does not end.
-var errTaken = fault.New(fault.Conflict, "address is that of another webhook of the environment")
+var errTaken = change.Final(fault.New(fault.Conflict, "address is that of another webhook of the environment"))
 
 // Taken is what a store returns when another webhook of the environment has the address.
 func Taken() error { return errTaken }
 
-// retry makes a change again when somebody else was faster.
-func (s *Service) retry(try func() (Webhook, error)) (w Webhook, err error) {
-	for range tries {
-		if w, err = try(); !fault.Is(err, fault.Conflict) || err == errTaken { //nolint:errorlint // exactly this value
-			break
-		}
-	}
-	return w, err
-}
-
-func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
-
 // Check says all that is wrong with in; types are those of all events. fault.Invalid.
-func (in CreateInput) Check(types []string) error {
+func (c CreateInput) Check(types []string) error {
 	var l fault.List
-	checkAddress(&l, in.Address)
-	checkTypes(&l, in.Types, types)
+	checkAddress(&l, c.Address)
+	checkTypes(&l, c.Types, types)
 	return l.Err()
 }
 
 // Check says all that is wrong with in; types are those of all events. fault.Invalid.
-func (in PatchInput) Check(types []string) error {
+func (p PatchInput) Check(types []string) error {
 	var l fault.List
-	if in.Address == nil && in.Enabled == nil && in.Types == nil {
+	if p.Address == nil && p.Enabled == nil && p.Types == nil {
 		l.Add("at least one of address, enabled and event_types must be given")
 	}
-	if in.Address != nil {
-		checkAddress(&l, *in.Address)
+	if p.Address != nil {
+		checkAddress(&l, *p.Address)
 	}
-	if in.Types != nil {
-		checkTypes(&l, *in.Types, types)
+	if p.Types != nil {
+		checkTypes(&l, *p.Types, types)
 	}
 	return l.Err()
 }

@@ -6,7 +6,6 @@ package edgeview
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -74,20 +73,6 @@ type view struct {
 	playback.Watch
 }
 
-// texts are the text renditions as a playlist lists them.
-func (v view) texts() (out []hls.Rendition) {
-	for _, t := range v.Texts {
-		if v.Edge.Texts().Has(t.Rendition) {
-			out = append(out, hls.Rendition{
-				Type: "SUBTITLES", GroupID: textGroup, Name: t.Name, Language: t.Language, Autoselect: true,
-				Characteristics: t.Characteristics,
-				URI:             hls.PlaylistURI(t.Rendition),
-			})
-		}
-	}
-	return out
-}
-
 // Multivariant implements playback.Renditions.
 func (v view) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivariant, error) {
 	if !v.Event && v.Edge.Ended() { // a player that watches already finds the end in the media playlists
@@ -97,48 +82,29 @@ func (v view) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 	if err != nil {
 		return nil, window.Fault(err)
 	}
-	m := &hls.Multivariant{Independent: v.Edge.Independent()}
-	variant, shared := hls.Variant{}, hls.Variant{}
-	var peak, mean float64
+	var list rendition.Listing
 	for _, l := range renditions {
-		met := l.Listed
+		t := rendition.Track{ID: l.ID, Inits: l.Listed, Peak: l.Peak, Average: l.Average}
 		if v.Event {
-			met = l.Inits
+			t.Inits = l.Inits
 		}
 		newest := l.Listed[len(l.Listed)-1]
-		rendition.AddCodecs(&variant, met)
-		peak, mean = peak+l.Peak, mean+l.Average
 		switch l.Kind {
 		case frame.Video:
-			variant.URI = hls.PlaylistURI(l.ID)
-			variant.Width, variant.Height, variant.FrameRate = newest.Width, newest.Height, newest.FrameRate
-			rendition.SetRange(&variant, met)
-			variant.NoCaptions, shared.NoCaptions = l.NoCaptions, l.NoCaptions
-		case frame.Audio:
-			shared.Bandwidth, shared.AverageBandwidth = int64(math.Ceil(l.Peak)), int64(math.Ceil(l.Average))
-			rendition.AddCodecs(&shared, met)
-			if len(renditions) == 1 {
-				variant.URI = hls.PlaylistURI(l.ID)
-				break
-			}
-			variant.Audio, shared.Audio = audioGroup, audioGroup
-			m.Renditions = append(m.Renditions, hls.Rendition{
-				Type: "AUDIO", GroupID: audioGroup, Name: "Default", Default: true, Channels: newest.Channels,
-				URI: hls.PlaylistURI(l.ID),
+			list.Picture(t, hls.Variant{
+				Width: newest.Width, Height: newest.Height, FrameRate: newest.FrameRate, NoCaptions: l.NoCaptions,
 			})
+		case frame.Audio:
+			list.Sound(t, hls.Rendition{Name: "Default", Default: true, Channels: newest.Channels})
 		case frame.Text:
 		}
 	}
-	if texts := v.texts(); len(texts) > 0 {
-		variant.Subtitles, shared.Subtitles = textGroup, textGroup
-		m.Renditions = append(m.Renditions, texts...)
+	for _, t := range v.Texts {
+		if v.Edge.Texts().Has(t.Rendition) {
+			list.Text(t.Rendition, hls.Rendition{Name: t.Name, Language: t.Language, Characteristics: t.Characteristics})
+		}
 	}
-	variant.Bandwidth, variant.AverageBandwidth = int64(math.Ceil(peak)), int64(math.Ceil(mean))
-	offer := v.Below.Variants(shared)
-	if offer.Source {
-		m.Variants = []hls.Variant{variant}
-	}
-	m.Variants, m.Spare = append(m.Variants, offer.Below...), offer.Spare
+	m := list.Multivariant(v.Below, v.Edge.Independent())
 	return m, v.has(ctx, m, c)
 }
 
@@ -154,11 +120,6 @@ func (v view) Pictures(context.Context) ([]hls.Picture, error) {
 	}
 	return rendition.Pictures(renditions[i].Inits, v.Below), nil
 }
-
-const (
-	audioGroup = "audio"
-	textGroup  = "subtitles"
-)
 
 // has checks that every playlist of a multivariant one has something of a clip. It has no rendition encoded.
 func (v view) has(ctx context.Context, m *hls.Multivariant, c playback.Clip) error {

@@ -69,11 +69,11 @@ type longVideo struct {
 	file string
 }
 
-func (f longVideo) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
+func (l longVideo) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
 	if r.Init >= 0 {
-		return f.plain.Chunk(ctx, rendition, r)
+		return l.plain.Chunk(ctx, rendition, r)
 	}
-	file, err := os.Open(f.file)
+	file, err := os.Open(l.file)
 	if err != nil {
 		return playback.Body{}, err
 	}
@@ -93,7 +93,7 @@ func BenchmarkServe(b *testing.B) {
 		b.Fatal(err)
 	}
 	v := view(film.plain, cenc.CBCS, false)
-	v.Clear, v.Store = film, protection.NewStore(32<<20)
+	v.Presentation, v.Store = film, protection.NewStore(32<<20)
 	for name, renditions := range map[string]playback.Renditions{"clear": film, "encrypted": v} {
 		b.Run(name, func(b *testing.B) {
 			msn := int64(0)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"millrace/internal/fault"
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/playback"
@@ -16,9 +17,9 @@ var errClear = errors.New("the rendition is not encrypted")
 // Chunk implements playback.Renditions.
 func (v View) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
 	if v.state().isClear(rendition) {
-		return v.Clear.Chunk(ctx, rendition, r)
+		return v.Presentation.Chunk(ctx, rendition, r)
 	}
-	b, err := v.Store.get(ctx, chunkKey{v.Content.Name, v.Media, rendition, r}, func() (playback.Body, error) {
+	b, err := v.Store.get(ctx, chunkKey{v.Content.Name, v.Media(), rendition, r}, func() (playback.Body, error) {
 		if r.Init >= 0 {
 			return v.init(ctx, rendition, r)
 		}
@@ -26,14 +27,16 @@ func (v View) Chunk(ctx context.Context, rendition string, r hls.Resource) (play
 	})
 	if errors.Is(err, errClear) {
 		v.state().setClear(rendition)
-		return v.Clear.Chunk(ctx, rendition, r)
+		return v.Presentation.Chunk(ctx, rendition, r)
 	}
 	return b, err
 }
 
-// init is an init segment. Where keys change, it has the one with which the broadcast began; segments say which is theirs.
+// init is an init segment. Where keys change, it has the one with which the broadcast began, whenever it is asked for;
+// segments say which is theirs.
 func (v View) init(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
-	t, err := v.track(ctx, trackKey{rendition, delivered.Init{Number: r.Init, Generation: r.Generation}, v.Content.period(v.Began)})
+	in := delivered.Init{Number: r.Init, Generation: r.Generation}
+	t, err := v.track(ctx, trackKey{rendition, in, v.Content.period(v.Began())})
 	if err != nil {
 		return playback.Body{}, err
 	}
@@ -46,7 +49,7 @@ func (v View) init(ctx context.Context, rendition string, r hls.Resource) (playb
 
 // encrypted is a segment or a part.
 func (v View) encrypted(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
-	b, err := v.Clear.Chunk(ctx, rendition, r)
+	b, err := v.Presentation.Chunk(ctx, rendition, r)
 	if err != nil {
 		return b, err
 	}
@@ -74,7 +77,7 @@ func (v View) encrypted(ctx context.Context, rendition string, r hls.Resource) (
 	}
 	out, err := t.cipher.Encrypt(data)
 	if err != nil {
-		return playback.Body{}, fmt.Errorf("encrypt %s of %s: %w", rendition, v.Media, err)
+		return playback.Body{}, fmt.Errorf("encrypt %s of %s: %w", rendition, v.Media(), err)
 	}
 	return playback.Body{Data: out, Watched: b.Watched}, nil
 }
@@ -91,7 +94,17 @@ func (s *state) setClear(rendition string) {
 	s.clear[rendition] = true
 }
 
-// Covers implements playback.Renditions.
-func (v View) Covers(ctx context.Context, rendition string, r hls.Resource, c playback.Clip) (bool, error) {
-	return v.Clear.Covers(ctx, rendition, r, c)
+// File implements playback.Presentation: files to download are not encrypted.
+func (v View) File(context.Context, string) (playback.File, error) {
+	return playback.File{}, fault.New(fault.Denied,
+		"a playback ID with the policy drm leads to no files to download: add one with the policy signed or public")
+}
+
+// Earlier implements playback.Presentation.
+func (v View) Earlier(ctx context.Context, media string) (playback.Presentation, error) {
+	had, err := v.Presentation.Earlier(ctx, media)
+	if err != nil {
+		return nil, err
+	}
+	return View{had, v.Content, v.Store}, nil
 }

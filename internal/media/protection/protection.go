@@ -1,4 +1,4 @@
-// Package protection encrypts what viewers get: it wraps a clear set of renditions. Media is stored in clear and encrypted when it is sent,
+// Package protection encrypts what viewers get: it wraps a clear presentation. Media is stored in clear and encrypted when it is sent,
 // once for each segment, part and node. Package cenc does the encryption; this package writes the playlist tags that tell players of it.
 // It must never know resources, licences or who may watch. It starts no goroutine.
 package protection
@@ -38,17 +38,16 @@ func (c *Content) period(start time.Time) int {
 	return c.PeriodAt(start)
 }
 
-// View is what viewers may see of renditions, encrypted; it implements playback.Renditions.
+// View is what viewers may see of a presentation, encrypted; it implements playback.Presentation. What it does not
+// encrypt, as images and text, stays as it is.
 type View struct {
-	Clear   playback.Renditions
+	playback.Presentation // in clear
+
 	Content Content
 	Store   *Store
-	Media   string // the recording
-	// Began is when the broadcast began, where keys change: its init segments have the key of then, whenever they are asked for.
-	Began time.Time
 }
 
-var _ playback.Renditions = View{}
+var _ playback.Presentation = View{}
 
 // state is what is kept of a presentation from one request to the next.
 type state struct {
@@ -83,7 +82,7 @@ const maxTracks = 1000
 
 // Multivariant implements playback.Renditions. Variants that can't be encrypted are not offered.
 func (v View) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivariant, error) {
-	m, err := v.Clear.Multivariant(ctx, c)
+	m, err := v.Presentation.Multivariant(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +107,7 @@ func (v View) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 
 // Pictures implements playback.Renditions.
 func (v View) Pictures(ctx context.Context) ([]hls.Picture, error) {
-	all, err := v.Clear.Pictures(ctx)
+	all, err := v.Presentation.Pictures(ctx)
 	for i := range all {
 		refused := slices.ContainsFunc(all[i].Codecs, func(codec string) bool { return !cenc.Supported(codec) })
 		all[i].Offered = all[i].Offered && !refused
@@ -122,7 +121,7 @@ func unsupported(codec string) error {
 
 // Playlist implements playback.Renditions.
 func (v View) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
-	t, err := v.Clear.Playlist(ctx, rendition, r, false)
+	t, err := v.Presentation.Playlist(ctx, rendition, r, false)
 	if err != nil || len(t.Data) == 0 {
 		return t, err
 	}
@@ -186,7 +185,7 @@ func (s *state) packed(l *playlist) []byte {
 	return l.packed
 }
 
-func (v View) state() *state { return v.Store.state(stateKey{v.Content.Name, v.Media}) }
+func (v View) state() *state { return v.Store.state(stateKey{v.Content.Name, v.Media()}) }
 
 // track is how media is encrypted that is decoded with an init segment.
 func (v View) track(ctx context.Context, k trackKey) (track, error) {
@@ -197,7 +196,7 @@ func (v View) track(ctx context.Context, k trackKey) (track, error) {
 	if ok {
 		return had, nil
 	}
-	init, err := delivered.Bytes(v.Clear.Chunk(ctx, k.rendition, hls.Resource{Generation: k.init.Generation, Init: k.init.Number, Part: -1, Ext: "mp4"}))
+	init, err := delivered.Bytes(v.Presentation.Chunk(ctx, k.rendition, hls.Resource{Generation: k.init.Generation, Init: k.init.Number, Part: -1, Ext: "mp4"}))
 	if err != nil {
 		return track{}, err
 	}

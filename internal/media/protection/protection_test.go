@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/Eyevinn/mp4ff/mp4"
 
@@ -33,6 +34,8 @@ var (
 
 // plain is clear renditions: a picture and sound, each in one segment of two parts. It counts what is read.
 type plain struct {
+	playback.Presentation // what is not encrypted
+
 	text  []byte
 	reads atomic.Int64
 	codec string
@@ -54,9 +57,9 @@ func (p *plain) Playlist(context.Context, string, playback.Reload, bool) (playba
 	return playback.Text{Data: p.text, MaxAge: 1}, nil
 }
 
-func (p *plain) Covers(context.Context, string, hls.Resource, playback.Clip) (bool, error) {
-	return true, nil
-}
+func (p *plain) Media() string { return "media" }
+
+func (p *plain) Began() time.Time { return time.Time{} }
 
 func (p *plain) Chunk(_ context.Context, rendition string, r hls.Resource) (playback.Body, error) {
 	p.reads.Add(1)
@@ -101,7 +104,7 @@ func part(k int) []byte {
 func view(p *plain, s cenc.Scheme, encryptAudio bool) protection.View {
 	p.codec = "avc1.42c01e"
 	return protection.View{
-		Clear: p, Store: protection.NewStore(1 << 20), Media: "media",
+		Presentation: p, Store: protection.NewStore(1 << 20),
 		Content: protection.Content{
 			Name: "asset", Scheme: s, Keys: []cenc.Key{videoKey, audioKey}, Systems: []protection.System{{ID: system}},
 			KeyOf: func(m cenc.Media, _ int) (cenc.Key, bool) {
@@ -191,7 +194,7 @@ func TestOtherBytes(t *testing.T) {
 	sent := func(take byte, name string) (from, to []byte) {
 		v := view(&plain{take: take}, cenc.CTR, false)
 		r, _ := hls.ParseResource(name)
-		data, err := delivered.Bytes(v.Clear.Chunk(t.Context(), "v", r))
+		data, err := delivered.Bytes(v.Presentation.Chunk(t.Context(), "v", r))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +272,7 @@ func TestFiles(t *testing.T) {
 	p := &plain{}
 	inMemory, v := view(p, cenc.CTR, false), view(p, cenc.CTR, false)
 	film := longVideo{p, filepath.Join(t.TempDir(), "segment.m4s")}
-	v.Clear = film
+	v.Presentation = film
 	want := chunk(t, inMemory, "v", "3.m4s")
 	var first []byte
 	for i, name := range []string{"3.m4s", "4.m4s"} {
@@ -363,5 +366,46 @@ func TestSystems(t *testing.T) {
 	f, err := mp4.DecodeFile(bytes.NewReader(chunk(t, v, "v", "init-0.mp4")))
 	if err != nil || len(f.Init.Moov.Psshs) != 4 {
 		t.Fatalf("%d headers, %v", len(f.Init.Moov.Psshs), err)
+	}
+}
+
+// earlier was watched before another presentation.
+type earlier struct{ plain }
+
+func (*earlier) Media() string { return "before" }
+
+// watched has an earlier one, and files.
+type watched struct{ plain }
+
+func (*watched) Earlier(_ context.Context, media string) (playback.Presentation, error) {
+	if media != "before" {
+		return nil, fault.New(fault.NotFound, "there is none")
+	}
+	return &earlier{plain{codec: "avc1.42c01e"}}, nil
+}
+
+func (*watched) File(context.Context, string) (playback.File, error) {
+	return playback.File{Size: 1}, nil
+}
+
+// TestPresentation: what was watched before is encrypted as well, and no file to download leaves in clear.
+func TestPresentation(t *testing.T) {
+	t.Parallel()
+	v := view(&plain{}, cenc.CBCS, false)
+	v.Presentation = &watched{}
+	if _, err := v.File(t.Context(), "highest.mp4"); !fault.Is(err, fault.Denied) {
+		t.Errorf("a file: %v", err)
+	}
+	if _, err := v.Earlier(t.Context(), "another"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("what was not watched: %v", err)
+	}
+	before, err := v.Earlier(t.Context(), "before")
+	if err != nil || before.Media() != "before" {
+		t.Fatalf("%v", err)
+	}
+	r, _ := hls.ParseResource("init-0.mp4")
+	data, err := delivered.Bytes(before.Chunk(t.Context(), "v", r))
+	if err != nil || !bytes.Contains(data, []byte("encv")) {
+		t.Errorf("it is in clear, %v", err)
 	}
 }

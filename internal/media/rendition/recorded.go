@@ -69,20 +69,20 @@ func NewRecorded(maker *justintime.Maker, objects delivered.Objects, of Recordin
 }
 
 // work is what makes a rendition whose storage keys begin with prefix.
-func (s *Recorded) work(r ladder.Rung, prefix string) *justintime.Work {
-	video := s.of.Timeline.Rendition(timeline.MainVideo)
+func (rec *Recorded) work(r ladder.Rung, prefix string) *justintime.Work {
+	video := rec.of.Timeline.Rendition(timeline.MainVideo)
 	return &justintime.Work{
-		Prefix: prefix, Rung: r, Timeline: s.of.Timeline, Video: video,
-		Source: s.of.Open(s.of.Timeline, video),
+		Prefix: prefix, Rung: r, Timeline: rec.of.Timeline, Video: video,
+		Source: rec.of.Open(rec.of.Timeline, video),
 	}
 }
 
 // Renditions are the renditions as their playlists list them.
-func (s *Recorded) Renditions() []*timeline.Rendition {
+func (rec *Recorded) Renditions() []*timeline.Rendition {
 	var all []*timeline.Rendition
-	for _, w := range s.works {
+	for _, w := range rec.works {
 		l := &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{
-			ID:   s.store.maker.Rendition(w.Rung),
+			ID:   rec.store.maker.Rendition(w.Rung),
 			Kind: frame.Video, Timescale: w.Video.Timescale,
 		}}
 		for _, c := range w.Video.Chunks {
@@ -97,11 +97,11 @@ func (s *Recorded) Renditions() []*timeline.Rendition {
 }
 
 // Variants implements Set.
-func (s *Recorded) Variants(shared hls.Variant) Offer {
-	o := Offer{Source: !s.oversized}
-	for _, w := range s.works {
-		v := variant(shared, w.Rung, s.store.maker.Rendition(w.Rung), w.Video.Segment())
-		if s.oversized || w.Rung.Useful() {
+func (rec *Recorded) Variants(shared hls.Variant) Offer {
+	o := Offer{Source: !rec.oversized}
+	for _, w := range rec.works {
+		v := variant(shared, w.Rung, rec.store.maker.Rendition(w.Rung), w.Video.Segment())
+		if rec.oversized || w.Rung.Useful() {
 			o.Below = append(o.Below, v)
 		} else {
 			o.Spare = append(o.Spare, v)
@@ -111,37 +111,37 @@ func (s *Recorded) Variants(shared hls.Variant) Offer {
 }
 
 // Withholds implements Set.
-func (s *Recorded) Withholds() bool { return s.withheld }
+func (rec *Recorded) Withholds() bool { return rec.withheld }
 
 // Want implements Set.
-func (s *Recorded) Want(rendition string) bool { return s.byName[rendition] != nil }
+func (rec *Recorded) Want(rendition string) bool { return rec.byName[rendition] != nil }
 
 // Pixels is how large the picture of a rendition is; 0 when it is none of the set.
-func (s *Recorded) Pixels(rendition string) int {
-	if w := s.byName[rendition]; w != nil {
+func (rec *Recorded) Pixels(rendition string) int {
+	if w := rec.byName[rendition]; w != nil {
 		return w.Rung.Width * w.Rung.Height
 	}
 	return 0
 }
 
 // Chunk implements Set.
-func (s *Recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) (delivered.Body, error) {
-	w := s.byName[rendition]
+func (rec *Recorded) Chunk(ctx context.Context, rendition string, r hls.Resource) (delivered.Body, error) {
+	w := rec.byName[rendition]
 	switch {
 	case w == nil || r.Init > 0 || r.Part >= 0 || !r.Fits(false):
 		return delivered.Body{}, missing()
 	case r.Init == 0:
-		return s.store.init(ctx, w)
+		return rec.store.init(ctx, w)
 	}
-	if tail := s.of.Timeline.Tail; tail != nil && tail.Find(r.MSN) != nil { // listed while it was live, behind the end
+	if tail := rec.of.Timeline.Tail; tail != nil && tail.Find(r.MSN) != nil { // listed while it was live, behind the end
 		beyond := *w
 		beyond.Timeline, beyond.Video = tail, tail.Rendition(w.Video.ID)
-		beyond.Source = s.of.Open(tail, beyond.Video)
-		return s.store.segment(ctx, &beyond, r.MSN)
+		beyond.Source = rec.of.Open(tail, beyond.Video)
+		return rec.store.segment(ctx, &beyond, r.MSN)
 	}
-	b, err := s.store.segment(ctx, w, r.MSN)
+	b, err := rec.store.segment(ctx, w, r.MSN)
 	if err == nil {
-		s.store.maker.Ahead(ctx, w, r.MSN)
+		rec.store.maker.Ahead(ctx, w, r.MSN)
 	}
 	return b, err
 }
@@ -157,21 +157,21 @@ type Filled struct {
 
 // Fill is the rendition that viewers get whose shorter side has at most so many pixels; where there is none, one that
 // is stored below spare is made for the file alone. ok is false where none can be made.
-func (s *Recorded) Fill(short int, spare string) (f Filled, ok bool) {
-	video := s.of.Timeline.Rendition(timeline.MainVideo)
-	if s.store.maker == nil || video == nil || Largest(video).Short() == 0 {
+func (rec *Recorded) Fill(short int, spare string) (f Filled, ok bool) {
+	video := rec.of.Timeline.Rendition(timeline.MainVideo)
+	if rec.store.maker == nil || video == nil || Largest(video).Short() == 0 {
 		return f, false
 	}
 	src := Largest(video)
-	f.store = s.store
-	for _, w := range s.works {
+	f.store = rec.store
+	for _, w := range rec.works {
 		if min(w.Rung.Width, w.Rung.Height) == min(short, src.Short()) && f.work == nil {
 			f.work = w
 		}
 	}
 	if f.work == nil {
-		r := ladder.At(src, s.of.Limits.quality(), short)
-		f.work = s.work(r, spare+s.store.maker.Rendition(r))
+		r := ladder.At(src, rec.of.Limits.quality(), short)
+		f.work = rec.work(r, spare+rec.store.maker.Rendition(r))
 	}
 	f.Width, f.Height = f.work.Rung.Width, f.work.Rung.Height
 	return f, true

@@ -12,7 +12,6 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/media/delivered"
-	"millrace/internal/media/frame"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/rendition/justintime"
 	"millrace/internal/media/rendition/ladder"
@@ -72,24 +71,6 @@ func (l Limits) quality() ladder.Quality { return ladder.Quality(l.Quality) }
 func (l Limits) tier() int { return ladder.Tier(l.MaxResolution) }
 
 func missing() error { return fault.New(fault.NotFound, "there is no such rendition, segment or part") }
-
-// AddCodecs names every codec that a player of a variant meets, once each: it must be able to play all of them.
-func AddCodecs(v *hls.Variant, inits []timeline.Init) {
-	for _, in := range inits {
-		if !slices.Contains(v.Codecs, in.Codec) {
-			v.Codecs = append(v.Codecs, in.Codec)
-		}
-	}
-}
-
-// SetRange says of what range a variant is: high where a player may meet it.
-func SetRange(v *hls.Variant, inits []timeline.Init) {
-	for _, in := range inits {
-		if in.Range != frame.SDR {
-			v.Range = string(in.Range)
-		}
-	}
-}
 
 // variant is how a rendition is listed whose segments are so many seconds long.
 func variant(shared hls.Variant, r ladder.Rung, name string, segment float64) hls.Variant {

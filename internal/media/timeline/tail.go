@@ -51,9 +51,9 @@ func (t *Timeline) Concluded(limit float64) (*Timeline, error) {
 }
 
 // used is how many of its init segments the first n chunks need.
-func (l *Rendition) used(n int) int {
-	most := min(1, len(l.Inits)) // a rendition is described by one, whether it has media or not
-	for _, c := range l.Chunks[:n] {
+func (r *Rendition) used(n int) int {
+	most := min(1, len(r.Inits)) // a rendition is described by one, whether it has media or not
+	for _, c := range r.Chunks[:n] {
 		if !c.Gap {
 			most = max(most, c.Init+1)
 		}

@@ -1,6 +1,11 @@
 package timeline
 
-import "slices"
+import (
+	"slices"
+	"time"
+
+	"millrace/internal/media/captions"
+)
 
 // Cue is a text that a live text rendition shows. It never changes once it is published.
 type Cue struct {
@@ -9,6 +14,14 @@ type Cue struct {
 	End      int64  `json:"e"`
 	Settings string `json:"p,omitempty"` // WebVTT cue settings
 	Text     string `json:"t"`           // WebVTT cue text
+}
+
+// Caption is the cue as files and segments show it.
+func (c *Cue) Caption() captions.Cue {
+	return captions.Cue{
+		Start: time.Duration(c.Start) * time.Millisecond, End: time.Duration(c.End) * time.Millisecond,
+		Settings: c.Settings, Text: c.Text,
+	}
 }
 
 // Text is what was published in a live text rendition.

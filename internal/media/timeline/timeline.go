@@ -276,11 +276,11 @@ func (t *Timeline) fits(c *Chunk) bool {
 }
 
 // Append adds the next chunk.
-func (l *Rendition) Append(c Chunk) {
-	l.Chunks = append(l.Chunks, c)
+func (r *Rendition) Append(c Chunk) {
+	r.Chunks = append(r.Chunks, c)
 	if !c.Gap {
-		l.rate.Add(c.Size, c.Duration, l.Timescale, l.target)
-		l.Peak = l.rate.Peak(l.Timescale)
+		r.rate.Add(c.Size, c.Duration, r.Timescale, r.target)
+		r.Peak = r.rate.Peak(r.Timescale)
 	}
 }
 
@@ -306,14 +306,14 @@ func rescale(v int64, from, to uint32) int64 {
 }
 
 // Average is the mean bit rate in bits per second; 0 for an empty rendition.
-func (l *Rendition) Average() float64 { return l.rate.Average(l.Timescale) }
+func (r *Rendition) Average() float64 { return r.rate.Average(r.Timescale) }
 
 // Segment is how long segments are where they are shortest; see Rate.Segment.
-func (l *Rendition) Segment() float64 { return l.rate.Segment() }
+func (r *Rendition) Segment() float64 { return r.rate.Segment() }
 
 // Seconds is the length of chunk i.
-func (l *Rendition) Seconds(i int) float64 {
-	return float64(l.Chunks[i].Duration) / float64(l.Timescale)
+func (r *Rendition) Seconds(i int) float64 {
+	return float64(r.Chunks[i].Duration) / float64(r.Timescale)
 }
 
 // Lead is the rendition that decides where segments start: the main video, else the first one.

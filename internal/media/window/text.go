@@ -189,7 +189,7 @@ func (x *Texts) publish(l *liveRendition, c captions.Cue) bool {
 		c.End = c.Start + max(lasts, x.missed()+leastShown)
 	}
 	if n := len(l.said.cues); n > 0 && !l.said.embedded {
-		if before := cueOf(&l.said.cues[n-1]).End; before > c.Start {
+		if before := l.said.cues[n-1].Caption().End; before > c.Start {
 			c.Start, c.End = before, max(c.End, before+min(leastShown, lasts))
 		}
 	}
@@ -213,7 +213,7 @@ const cuesASecond = 30
 // keep each one, and an encoder may send any number of them.
 func (w *written) tooMany(start time.Duration) bool {
 	n := len(w.cues)
-	return n >= captions.MaxCues || n >= cuesASecond && cueOf(&w.cues[n-cuesASecond]).Start > start-time.Second
+	return n >= captions.MaxCues || n >= cuesASecond && w.cues[n-cuesASecond].Caption().Start > start-time.Second
 }
 
 // Full reports whether cues of a text rendition were left out, as there were more than captions.MaxCues, or than any
@@ -455,19 +455,12 @@ func (x *Texts) segment(
 // shown are the cues of a segment.
 func shown(all []timeline.Cue, from, to time.Duration) (out []captions.Cue) {
 	for i := range all {
-		c := cueOf(&all[i])
+		c := all[i].Caption()
 		if c.Start < to && c.End > from {
 			out = append(out, c)
 		}
 	}
 	return out
-}
-
-func cueOf(c *timeline.Cue) captions.Cue {
-	return captions.Cue{
-		Start: time.Duration(c.Start) * time.Millisecond, End: time.Duration(c.End) * time.Millisecond,
-		Settings: c.Settings, Text: c.Text,
-	}
 }
 
 // Whole is all that was published in a text rendition so far. ErrUnknown: there is no such one.

@@ -14,8 +14,7 @@ import (
 // TestAssetSome: assets are read by their IDs, those of the environment that are there.
 func TestAssetSome(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		one, two, other := plainAsset("env", "1", at(1)), plainAsset("env", "2", at(2)), plainAsset("other", "x", at(1))
 		insertAssets(t, d, one, two, other)
 		of := []id.Asset{"\x00", "unknown", other.ID, two.ID, one.ID}

@@ -8,15 +8,15 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/audit"
 	"millrace/internal/id"
+	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
 
 // TestAuditLog writes entries with changes, reads them by every filter and page by page, and removes old ones a few at a time.
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		t.Helper()
-		d := dbtest.Open(t, url)
 		store, ctx := d.Access(), t.Context()
 		env, err := store.EnsureDefault(audit.With(ctx, audit.Entry{At: at(0)}), access.Environment{ID: "env", Name: "Default", CreatedAt: at(0)})
 		must(t, err)

@@ -149,84 +149,70 @@ func TestOpen(t *testing.T) {
 
 func TestOpenTwiceAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			var mu sync.Mutex
-			var opened []*db.DB
-			errs := together(4, func(int) error {
-				d, err := db.Open(t.Context(), db.Options{URL: url, Logger: slog.New(slog.DiscardHandler), MasterKey: masterkey.Of(masterkey.Key{})})
-				mu.Lock()
-				defer mu.Unlock()
-				if err == nil {
-					opened = append(opened, d)
-				}
-				return err
-			})
-			for _, d := range opened {
-				must(t, d.Close())
+	dbtest.Each(t, func(t *testing.T, url string) {
+		var mu sync.Mutex
+		var opened []*db.DB
+		errs := together(4, func(int) error {
+			d, err := db.Open(t.Context(), db.Options{URL: url, Logger: slog.New(slog.DiscardHandler), MasterKey: masterkey.Of(masterkey.Key{})})
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				opened = append(opened, d)
 			}
-			must(t, errors.Join(errs...))
-			d := dbtest.Open(t, url) // and once more on what is there
-			must(t, d.Ping(t.Context()))
+			return err
 		})
-	}
+		for _, d := range opened {
+			must(t, d.Close())
+		}
+		must(t, errors.Join(errs...))
+		d := dbtest.Open(t, url) // and once more on what is there
+		must(t, d.Ping(t.Context()))
+	})
 }
 
 func TestEnqueue(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			d := dbtest.Open(t, url)
-			errs := together(16, func(int) error { return d.Enqueue(t.Context(), wish("same")...) })
-			must(t, errors.Join(errs...))
-			if n := pending(t, d, "same"); n != 1 {
-				t.Errorf("%d unfinished jobs of one key, want 1", n)
-			}
-			must(t, d.Enqueue(t.Context(), wish("same")...)) // the first one has ended
-			if n := pending(t, d, "same"); n != 1 {
-				t.Errorf("%d unfinished jobs after the first has ended, want 1", n)
-			}
-			must(t, d.Enqueue(t.Context(), append(wish(""), wish("")...)...)) // no key: no limit
-			must(t, d.Enqueue(t.Context(), job.New("other.kind", "same", nil)))
-			if n := pending(t, d, "same"); n != 0 {
-				t.Errorf("%d jobs of another kind were counted", n)
-			}
-		})
-	}
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		errs := together(16, func(int) error { return d.Enqueue(t.Context(), wish("same")...) })
+		must(t, errors.Join(errs...))
+		if n := pending(t, d, "same"); n != 1 {
+			t.Errorf("%d unfinished jobs of one key, want 1", n)
+		}
+		must(t, d.Enqueue(t.Context(), wish("same")...)) // the first one has ended
+		if n := pending(t, d, "same"); n != 1 {
+			t.Errorf("%d unfinished jobs after the first has ended, want 1", n)
+		}
+		must(t, d.Enqueue(t.Context(), append(wish(""), wish("")...)...)) // no key: no limit
+		must(t, d.Enqueue(t.Context(), job.New("other.kind", "same", nil)))
+		if n := pending(t, d, "same"); n != 0 {
+			t.Errorf("%d jobs of another kind were counted", n)
+		}
+	})
 }
 
 func TestNodes(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			d := dbtest.Open(t, url)
-			must(t, d.SeeNode(t.Context(), "a"))
-			must(t, d.SeeNode(t.Context(), "a"))
-			must(t, d.SeeNode(t.Context(), "b"))
-			lost, err := d.LostNodes(t.Context(), time.Minute)
-			must(t, err)
-			if len(lost) != 0 {
-				t.Errorf("lost %v, want none", lost)
-			}
-			lost, err = d.LostNodes(t.Context(), -time.Minute) // seen before a minute from now: all
-			must(t, err)
-			slices.Sort(lost)
-			if !slices.Equal(lost, []id.Node{"a", "b"}) {
-				t.Errorf("lost %v, want a and b", lost)
-			}
-			_, err = d.ReleaseJobs(t.Context(), "a")
-			must(t, err)
-			lost, err = d.LostNodes(t.Context(), -time.Minute)
-			must(t, err)
-			if !slices.Equal(lost, []id.Node{"b"}) {
-				t.Errorf("lost %v after a was let go, want b", lost)
-			}
-		})
-	}
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		must(t, d.SeeNode(t.Context(), "a"))
+		must(t, d.SeeNode(t.Context(), "a"))
+		must(t, d.SeeNode(t.Context(), "b"))
+		lost, err := d.LostNodes(t.Context(), time.Minute)
+		must(t, err)
+		if len(lost) != 0 {
+			t.Errorf("lost %v, want none", lost)
+		}
+		lost, err = d.LostNodes(t.Context(), -time.Minute) // seen before a minute from now: all
+		must(t, err)
+		slices.Sort(lost)
+		if !slices.Equal(lost, []id.Node{"a", "b"}) {
+			t.Errorf("lost %v, want a and b", lost)
+		}
+		_, err = d.ReleaseJobs(t.Context(), "a")
+		must(t, err)
+		lost, err = d.LostNodes(t.Context(), -time.Minute)
+		must(t, err)
+		if !slices.Equal(lost, []id.Node{"b"}) {
+			t.Errorf("lost %v after a was let go, want b", lost)
+		}
+	})
 }

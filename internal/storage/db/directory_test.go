@@ -9,6 +9,7 @@ import (
 	"millrace/internal/control/node"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
 
@@ -16,8 +17,7 @@ import (
 // and if there is a broadcast, or was a moment ago.
 func TestDirectory(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		register := func(name, advertised string, valid time.Duration) {
 			t.Helper()
 			n := node.Node{Name: id.Node(name), Run: "run", AdvertiseURL: advertised}

@@ -81,8 +81,7 @@ func TestLateCommit(t *testing.T) {
 // TestInterleavedCommits: a reader that goes on while many write misses nothing, sees nothing twice, and each resource in order.
 func TestInterleavedCommits(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		const writers, each, resources = 8, 30, 5
 		readers := []*reader{{d: d}, {d: d}}
 		var wg, reading sync.WaitGroup
@@ -134,8 +133,7 @@ func TestInterleavedCommits(t *testing.T) {
 // TestNews: a waiting reader is told of events, by any process on PostgreSQL.
 func TestNews(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- d.Run(ctx) }()
@@ -164,8 +162,7 @@ func ids(events []event.Event) []string {
 // TestListEvents: every filter, alone and with others, gives what a plain search of all events gives.
 func TestListEvents(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		var all []event.Event
 		for i := range 60 {
 			e := event.New("env", fmt.Sprintf("test.t%d", i%3), "thing", fmt.Sprintf("o%d", i%7), at(i*600-i%2), nil)
@@ -244,8 +241,7 @@ func TestListEvents(t *testing.T) {
 // the sequence.
 func TestPruneEvents(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		tell := func(typ, resource string, seconds int) {
 			must(t, d.Tell(t.Context(), func() {}, event.New("env", typ, "thing", resource, at(seconds), nil)))
 		}
@@ -283,8 +279,7 @@ func TestPruneEvents(t *testing.T) {
 // of its events, or when it ends, if that comes later. Those of others stay.
 func TestNumbersOfTheEnded(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		hooks, uploads := webhook.New(d, nil), upload.New(upload.Options{Store: d.Uploads()})
 		assets := asset.New(asset.Options{Store: d.Assets()})
 		counted := func(want ...string) {
@@ -349,8 +344,7 @@ func TestNumbersOfTheEnded(t *testing.T) {
 // that is there are removed.
 func TestMigrateNumbersOfTheEnded(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		hooks, uploads := webhook.New(d, nil), upload.New(upload.Options{Store: d.Uploads()})
 		var made []upload.Upload
 		var hooked []id.Webhook

@@ -27,31 +27,27 @@ func (r *runner) Work(_ context.Context, j *river.Job[db.JobArgs]) error {
 // River tells that only once in a while, so several are.
 func TestInsertedJobsAreHeardOf(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := dbtest.Open(t, fresh(t))
-			running(t, d)
-			workers, r := river.NewWorkers(), &runner{ran: make(chan string, 400)}
-			river.AddWorkerArgs(workers, db.ArgsOf("sing"), r)
-			client, err := d.JobClient(&river.Config{
-				Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}, Workers: workers,
-				FetchCooldown: 10 * time.Millisecond, FetchPollInterval: time.Hour,
-			})
-			must(t, err)
-			must(t, client.Start(context.WithoutCancel(t.Context())))
-			defer func() { must(t, client.StopAndCancel(context.WithoutCancel(t.Context()))) }()
-			limit := time.After(3 * time.Minute)
-			for n, heard := 0, 0; heard < 3; n++ {
-				must(t, d.Enqueue(t.Context(), job.New("sing", fmt.Sprint(n), struct{}{})))
-				select {
-				case <-r.ran:
-					heard++
-				case <-time.After(150 * time.Millisecond):
-				case <-limit:
-					t.Fatalf("%d of %d jobs were heard of", heard, n+1)
-				}
-			}
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		running(t, d)
+		workers, r := river.NewWorkers(), &runner{ran: make(chan string, 400)}
+		river.AddWorkerArgs(workers, db.ArgsOf("sing"), r)
+		client, err := d.JobClient(&river.Config{
+			Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}, Workers: workers,
+			FetchCooldown: 10 * time.Millisecond, FetchPollInterval: time.Hour,
 		})
-	}
+		must(t, err)
+		must(t, client.Start(context.WithoutCancel(t.Context())))
+		defer func() { must(t, client.StopAndCancel(context.WithoutCancel(t.Context()))) }()
+		limit := time.After(3 * time.Minute)
+		for n, heard := 0, 0; heard < 3; n++ {
+			must(t, d.Enqueue(t.Context(), job.New("sing", fmt.Sprint(n), struct{}{})))
+			select {
+			case <-r.ran:
+				heard++
+			case <-time.After(150 * time.Millisecond):
+			case <-limit:
+				t.Fatalf("%d of %d jobs were heard of", heard, n+1)
+			}
+		}
+	})
 }

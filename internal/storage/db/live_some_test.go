@@ -13,8 +13,7 @@ import (
 // TestLiveSome: streams are read by their IDs, those of the environment that are there.
 func TestLiveSome(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		deleted := idleStream("env", "deleted", at(3))
 		deleted.DeletedAt = at(4)
 		insertStreams(t, d, idleStream("env", "1", at(1)), idleStream("env", "2", at(2)), idleStream("env", "3", at(3)),

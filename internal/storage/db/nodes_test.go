@@ -71,8 +71,7 @@ func TestNodeSchemas(t *testing.T) {
 // TestNodeRows is the life of a row: of one run, then of the next one, whose row the first one doesn't touch.
 func TestNodeRows(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		store, first := d.Nodes(), aNode("a", "run1")
 		started, earlier, err := store.Register(t.Context(), first, time.Hour)
 		must(t, err)
@@ -129,8 +128,7 @@ func same(a, b node.Node) bool {
 // TestNodesExpire by themselves, and are forgotten when another one ends later.
 func TestNodesExpire(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		store := d.Nodes()
 		_, _, err := store.Register(t.Context(), aNode("a", "run"), -time.Minute)
 		must(t, err)
@@ -149,8 +147,7 @@ func TestNodesExpire(t *testing.T) {
 // TestNodesOfEarlierVersions say no more than that they work on jobs; what they remove of a newer one comes back.
 func TestNodesOfEarlierVersions(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		store := d.Nodes()
 		must(t, d.SeeNode(t.Context(), "a"))
 		if got := theNode(t, store); got.State != node.Alive || got.Run != "" || got.SeenAt.IsZero() {

@@ -90,8 +90,7 @@ func TestTakeFromTheDead(t *testing.T) {
 // TestTakingIsASign: who takes a broadcast is there in the same moment, also if it dies before it can say so again.
 func TestTakingIsASign(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		store, s := d.LiveStreams(), led(t, d, "a", here())
 		must(t, store.Save(t.Context(), live.Change{From: s.State, FromEpoch: s.Epoch, Stream: s, Seen: at(7)}))
 		if got, err := store.Standing(t.Context(), here(), here()); err != nil || !got.Seen.Equal(at(7)) {
@@ -103,8 +102,7 @@ func TestTakingIsASign(t *testing.T) {
 // TestOwnRunLives: nobody is dead for itself, on either database.
 func TestOwnRunLives(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		store, s := d.LiveStreams(), led(t, d, "a", here())
 		register(t, d, here(), time.Hour)
 		got, err := store.Standing(t.Context(), here(), here())
@@ -213,8 +211,7 @@ func TestOrphans(t *testing.T) {
 // back.
 func TestReserve(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		store := d.LiveStreams()
 		a, b := led(t, d, "a", here()), led(t, d, "b", here())
 		over := idleStream("env", "c", at(0))

@@ -59,8 +59,7 @@ func (idle) Work(context.Context, *river.Job[db.JobArgs]) error { return nil }
 // TestMidnight is when River rebuilds indexes: neither engine complains about those that it has not.
 func TestMidnight(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		logged, night := &complaints{}, &midnight{over: make(chan struct{})}
 		workers := river.NewWorkers()
 		river.AddWorkerArgs(workers, db.ArgsOf("test.kind"), idle{})

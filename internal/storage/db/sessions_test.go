@@ -9,14 +9,14 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/audit"
 	"millrace/internal/fault"
+	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
 
 // TestSessions: who is signed in to the dashboard, and how a password is set.
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		s, ctx := d.Sessions(), t.Context()
 		if _, err := s.Password(ctx); !fault.Is(err, fault.NotFound) {
 			t.Fatalf("a password before one is set: %v", err)
@@ -96,8 +96,7 @@ func testSessionsEnd(t *testing.T, s access.SessionStore, owner access.Session) 
 // TestSessionsAreAudited: signing in, and secrets that are shown, are in the audit log.
 func TestSessionsAreAudited(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		s := d.Sessions()
 		with := func(op string) audit.Entry {
 			return audit.Entry{

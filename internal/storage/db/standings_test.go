@@ -17,8 +17,7 @@ import (
 // TestStandings: how far events have come at each endpoint, also where nothing was queued.
 func TestStandings(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		for key, types := range map[id.Webhook][]string{"a": nil, "b": {"test.two"}, "gone": nil} {
 			w := webhook.Webhook{ID: key, Environment: "env", Address: "https://" + string(key), Types: types}
 			w.Enabled = true

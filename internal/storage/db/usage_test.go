@@ -96,8 +96,7 @@ func TestUsage(t *testing.T) {
 // those of the hours.
 func TestUsageOfDays(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		begin := hour.Truncate(24 * time.Hour)
 		const hours = 4 * 24
 		sums := map[id.Asset]*[hours + 1]float64{"a": {}, "b": {}, "c": {}} // before each hour
@@ -154,8 +153,7 @@ func TestUsageOfDays(t *testing.T) {
 // TestMigrateUsageDays: the sums of days are made from the hours that are there.
 func TestMigrateUsageDays(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		begin := hour.Truncate(24 * time.Hour)
 		for i := range 48 {
 			must(t, d.Usage().Add(t.Context(), begin.Add(time.Duration(i)*time.Hour), []usage.Delivered{
@@ -230,8 +228,7 @@ func TestUsageOfNodes(t *testing.T) {
 // TestUsageOfDeletedAssets: reports go on to say what they said of an asset, without what its owner wrote into its inputs.
 func TestUsageOfDeletedAssets(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		service := asset.New(asset.Options{Store: d.Assets()})
 		made, err := service.Create(t.Context(), "env", asset.CreateInput{Options: assetopt.Options{
 			Inputs: []assetopt.Input{{URL: "https://user:password@example.com/a.mp4"}}, Passthrough: "p", VideoQuality: "plus",
@@ -287,8 +284,7 @@ func TestUsageOfDeletedAssets(t *testing.T) {
 // TestForgetUsage removes a bounded number of rows at a time.
 func TestForgetUsage(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		var all []usage.Delivered
 		for i := range 7 {
 			all = append(all, delivered(id.Asset(fmt.Sprint("a", i)), "", usage.Seconds{Tier720: 1}))

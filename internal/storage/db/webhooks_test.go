@@ -59,8 +59,7 @@ func TestLeaseOfWebhook(t *testing.T) {
 // TestClaimUnreadable: a webhook whose row can't be read keeps nothing from others.
 func TestClaimUnreadable(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		for _, w := range []id.Webhook{"a", "b", "c"} {
 			must(t, d.InsertWebhook(t.Context(), webhook.Webhook{ID: w, Environment: "env", Address: "https://" + string(w) + ".example", Enabled: true, Secret: "s"}, 10))
 		}
@@ -81,8 +80,7 @@ func TestClaimUnreadable(t *testing.T) {
 // events stay.
 func TestPruneDeliveries(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		must(t, d.InsertWebhook(t.Context(), webhook.Webhook{
 			ID: "w", Environment: "env", Address: "https://a.example", Enabled: true,
 		}, 10))
@@ -114,8 +112,7 @@ func TestPruneDeliveries(t *testing.T) {
 // TestLateRecord: what a node records of an endpoint that is another one's by now, or of a delivery that was given up, is noted and has no say.
 func TestLateRecord(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		must(t, d.InsertWebhook(t.Context(), webhook.Webhook{ID: "w", Environment: "env", Address: "https://a.example", Enabled: true}, 10))
 		for i := range 4 {
 			must(t, d.Tell(t.Context(), func() {}, about("x", i)))
@@ -172,8 +169,7 @@ func TestLateRecord(t *testing.T) {
 // TestAttemptsOf: what was tried to deliver events to any endpoint, in the order of time, the newest alone where there is much.
 func TestAttemptsOf(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		began := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 		for _, w := range []id.Webhook{"a", "b"} {
 			must(t, d.InsertWebhook(t.Context(), webhook.Webhook{ID: w, Environment: "env", Address: "https://" + string(w) + ".example", Enabled: true}, 10))

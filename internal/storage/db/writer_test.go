@@ -27,8 +27,7 @@ func recording(t *testing.T, d *db.DB) (asset.Asset, asset.Writer) {
 // node, the run and the asset count) is refused and changes nothing.
 func TestStaleWriter(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		store, assets, ctx := d.Assets(), asset.New(asset.Options{Store: d.Assets()}), t.Context()
 		a, w := recording(t, d)
 		append1 := func(of id.Asset, w asset.Writer, n int64, data string) error {

@@ -204,8 +204,7 @@ func TestOlderNodes(t *testing.T) {
 // TestPromisesOfEachQueue has a job of each queue reach its deadline and be tried again.
 func TestPromisesOfEachQueue(t *testing.T) {
 	t.Parallel()
-	dbtest.Each(t, func(t *testing.T, url string) {
-		d := dbtest.Open(t, url)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		handlers, attempts := everyKind(nil), make(chan job.Job, 100)
 		for i := range handlers {
 			handlers[i].Timeout = 300 * time.Millisecond

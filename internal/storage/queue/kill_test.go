@@ -54,101 +54,89 @@ func childMain() {
 // seconds.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			d := dbtest.Open(t, url)
-			kinds := testKinds()
-			for _, kind := range kinds {
-				must(t, d.Enqueue(t.Context(), newJob(kind, "a")))
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		kinds := testKinds()
+		for _, kind := range kinds {
+			must(t, d.Enqueue(t.Context(), newJob(kind, "a")))
+		}
+		child := exec.CommandContext(t.Context(), os.Args[0])
+		child.Env = append(os.Environ(), childURL+"="+url)
+		out, err := child.StdoutPipe()
+		must(t, err)
+		must(t, child.Start())
+		lines, begun := bufio.NewReader(out), map[string]bool{}
+		for len(begun) < len(kinds) {
+			line, err := lines.ReadString('\n')
+			kind, ok := strings.CutPrefix(strings.TrimSpace(line), "working on ")
+			if err != nil || !ok || begun[kind] {
+				t.Fatalf("the child says %q (%v)", line, err)
 			}
-			child := exec.CommandContext(t.Context(), os.Args[0])
-			child.Env = append(os.Environ(), childURL+"="+url)
-			out, err := child.StdoutPipe()
-			must(t, err)
-			must(t, child.Start())
-			lines, begun := bufio.NewReader(out), map[string]bool{}
-			for len(begun) < len(kinds) {
-				line, err := lines.ReadString('\n')
-				kind, ok := strings.CutPrefix(strings.TrimSpace(line), "working on ")
-				if err != nil || !ok || begun[kind] {
-					t.Fatalf("the child says %q (%v)", line, err)
-				}
-				begun[kind] = true
+			begun[kind] = true
+		}
+		must(t, child.Process.Kill())
+		_ = child.Wait()
+		attempts := make(chan job.Job, len(kinds))
+		began := time.Now()
+		run(t, d, "mortal", nil, everyKind(func(_ context.Context, j job.Job) error {
+			attempts <- j
+			return nil
+		})...)
+		for range kinds {
+			if j := got(t, attempts, "a job of the dead"); j.Attempt != 1 {
+				t.Errorf("attempt %d of %s, want 1: what was broken off is none", j.Attempt, j.Kind)
 			}
-			must(t, child.Process.Kill())
-			_ = child.Wait()
-			attempts := make(chan job.Job, len(kinds))
-			began := time.Now()
-			run(t, d, "mortal", nil, everyKind(func(_ context.Context, j job.Job) error {
-				attempts <- j
-				return nil
-			})...)
-			for range kinds {
-				if j := got(t, attempts, "a job of the dead"); j.Attempt != 1 {
-					t.Errorf("attempt %d of %s, want 1: what was broken off is none", j.Attempt, j.Kind)
-				}
-			}
-			t.Logf("taken up after %v", time.Since(began))
-			for _, kind := range kinds {
-				ended(t, d, kind, "a")
-			}
-		})
-	}
+		}
+		t.Logf("taken up after %v", time.Since(began))
+		for _, kind := range kinds {
+			ended(t, d, kind, "a")
+		}
+	})
 }
 
 // TestDeaths of its process end no job that is not to blame, and are no attempts of it.
 func TestDeaths(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := dbtest.Open(t, fresh(t))
-			must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
-			over := make(chan struct{})
-			defer close(over)
-			taken, log := endless(t, d, over)
-			for n := range 2*defaultAttempts + 1 {
-				if j := got(t, taken, "the job"); j.Attempt != 1 || j.Crashes != 0 || j.Last() || j.Deadly() {
-					t.Fatalf("after %d deaths: %+v", n, j)
-				}
-				_, err := d.ReleaseJobs(t.Context(), "mortal") // as the process that finds it dead does
-				must(t, err)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
+		over := make(chan struct{})
+		defer close(over)
+		taken, log := endless(t, d, over)
+		for n := range 2*defaultAttempts + 1 {
+			if j := got(t, taken, "the job"); j.Attempt != 1 || j.Crashes != 0 || j.Last() || j.Deadly() {
+				t.Fatalf("after %d deaths: %+v", n, j)
 			}
-			if strings.Contains(log.String(), "final=true") {
-				t.Errorf("it gave up:\n%s", log.String())
-			}
-		})
-	}
+			_, err := d.ReleaseJobs(t.Context(), "mortal") // as the process that finds it dead does
+			must(t, err)
+		}
+		if strings.Contains(log.String(), "final=true") {
+			t.Errorf("it gave up:\n%s", log.String())
+		}
+	})
 }
 
 // TestCrashes of its process that a job caused: it is handed over once more for its end, and if that fails too, not again.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := dbtest.Open(t, fresh(t))
-			must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
-			over := make(chan struct{})
-			defer close(over)
-			taken, log := endless(t, d, over)
-			for n := range job.MaxCrashes + 1 {
-				j := got(t, taken, "the job")
-				if j.Crashes != n || j.Deadly() != (n == job.MaxCrashes) {
-					t.Fatalf("after %d crashes: %+v", n, j)
-				}
-				must(t, d.BlameJob(t.Context(), j.ID))
-				_, err := d.ReleaseJobs(t.Context(), "mortal")
-				must(t, err)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
+		over := make(chan struct{})
+		defer close(over)
+		taken, log := endless(t, d, over)
+		for n := range job.MaxCrashes + 1 {
+			j := got(t, taken, "the job")
+			if j.Crashes != n || j.Deadly() != (n == job.MaxCrashes) {
+				t.Fatalf("after %d crashes: %+v", n, j)
 			}
-			ended(t, d, "test.kind", "a")
-			if !strings.Contains(log.String(), "its process died of it too often") {
-				t.Errorf("it says\n%s", log.String())
-			}
-		})
-	}
+			must(t, d.BlameJob(t.Context(), j.ID))
+			_, err := d.ReleaseJobs(t.Context(), "mortal")
+			must(t, err)
+		}
+		ended(t, d, "test.kind", "a")
+		if !strings.Contains(log.String(), "its process died of it too often") {
+			t.Errorf("it says\n%s", log.String())
+		}
+	})
 }
 
 // endless works on a job for ever, each time that it is handed over.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/internal/control/job"
+	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
 
@@ -51,39 +52,35 @@ func TestPlaces(t *testing.T) {
 // fetched at once.
 func TestOwnersShareAQueue(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := dbtest.Open(t, fresh(t))
-			own := placesOf(job.Fetching, defaultWorkers) / 2
-			many := 3 * own
-			greedy, fetched := make(chan bool, many), make(chan bool, 1)
-			run(t, d, "n", nil,
-				job.Handler{Kind: "test.slow", Work: func(ctx context.Context, _ job.Job) error {
-					greedy <- true
-					<-ctx.Done()
-					return ctx.Err()
-				}},
-				job.Handler{Kind: "test.fetch", Work: func(context.Context, job.Job) error {
-					fetched <- true
-					return nil
-				}})
-			ask := func(kind, key, owner string) {
-				j := newJob(kind, key)
-				j.Owner = owner
-				must(t, d.Enqueue(t.Context(), j))
-			}
-			for n := range many {
-				ask("test.slow", strconv.Itoa(n), "greedy")
-			}
-			for range own {
-				got(t, greedy, "a job that waits")
-			}
-			ask("test.fetch", "a", "other")
-			got(t, fetched, "a job of another owner")
-			if len(greedy) > 0 {
-				t.Errorf("one owner has more than %d places", own)
-			}
-		})
-	}
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		own := placesOf(job.Fetching, defaultWorkers) / 2
+		many := 3 * own
+		greedy, fetched := make(chan bool, many), make(chan bool, 1)
+		run(t, d, "n", nil,
+			job.Handler{Kind: "test.slow", Work: func(ctx context.Context, _ job.Job) error {
+				greedy <- true
+				<-ctx.Done()
+				return ctx.Err()
+			}},
+			job.Handler{Kind: "test.fetch", Work: func(context.Context, job.Job) error {
+				fetched <- true
+				return nil
+			}})
+		ask := func(kind, key, owner string) {
+			j := newJob(kind, key)
+			j.Owner = owner
+			must(t, d.Enqueue(t.Context(), j))
+		}
+		for n := range many {
+			ask("test.slow", strconv.Itoa(n), "greedy")
+		}
+		for range own {
+			got(t, greedy, "a job that waits")
+		}
+		ask("test.fetch", "a", "other")
+		got(t, fetched, "a job of another owner")
+		if len(greedy) > 0 {
+			t.Errorf("one owner has more than %d places", own)
+		}
+	})
 }

@@ -154,37 +154,32 @@ func (b *buffer) String() string {
 
 func TestWork(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			d := dbtest.Open(t, url)
-			jobs := make(chan job.Job, 10)
-			run(t, d, "n", nil, job.Handler{Kind: "test.kind", MaxAttempts: 3, Work: func(_ context.Context, j job.Job) error {
-				jobs <- j
-				return nil
-			}})
-			began := time.Now()
-			must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", map[string]string{"x": "it's ?"})))
-			j := got(t, jobs, "the job")
-			t.Logf("started after %v", time.Since(began))
-			args, err := job.Decode[map[string]string](j)
-			must(t, err)
-			if j.Kind != "test.kind" || j.Attempt != 1 || j.MaxAttempts != 3 || j.ID == 0 || args["x"] != "it's ?" || j.Last() {
-				t.Errorf("got %+v with %v", j, args)
-			}
-			ended(t, d, "test.kind", "a")
-			must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil))) // a key is free again once its job has ended
-			got(t, jobs, "the second job of the key")
-			later := job.New("test.kind", "later", nil)
-			later.At = time.Now().Add(1500 * time.Millisecond)
-			must(t, d.Enqueue(t.Context(), later))
-			got(t, jobs, "the later job")
-			if time.Now().Before(later.At) {
-				t.Error("it came too early")
-			}
-		})
-	}
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		jobs := make(chan job.Job, 10)
+		run(t, d, "n", nil, job.Handler{Kind: "test.kind", MaxAttempts: 3, Work: func(_ context.Context, j job.Job) error {
+			jobs <- j
+			return nil
+		}})
+		began := time.Now()
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", map[string]string{"x": "it's ?"})))
+		j := got(t, jobs, "the job")
+		t.Logf("started after %v", time.Since(began))
+		args, err := job.Decode[map[string]string](j)
+		must(t, err)
+		if j.Kind != "test.kind" || j.Attempt != 1 || j.MaxAttempts != 3 || j.ID == 0 || args["x"] != "it's ?" || j.Last() {
+			t.Errorf("got %+v with %v", j, args)
+		}
+		ended(t, d, "test.kind", "a")
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil))) // a key is free again once its job has ended
+		got(t, jobs, "the second job of the key")
+		later := job.New("test.kind", "later", nil)
+		later.At = time.Now().Add(1500 * time.Millisecond)
+		must(t, d.Enqueue(t.Context(), later))
+		got(t, jobs, "the later job")
+		if time.Now().Before(later.At) {
+			t.Error("it came too early")
+		}
+	})
 }
 
 func TestErrors(t *testing.T) {
@@ -219,189 +214,160 @@ func TestErrors(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			for name, fresh := range dbtest.Engines() {
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					url := fresh(t)
-					d := dbtest.Open(t, url)
-					var log buffer
-					runs := make(chan int, 10)
-					h := tt.handler
-					h.Kind = "test.kind"
-					h.Work = func(ctx context.Context, j job.Job) error {
-						runs <- j.Attempt
-						return tt.handler.Work(ctx, j)
+			dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+				var log buffer
+				runs := make(chan int, 10)
+				h := tt.handler
+				h.Kind = "test.kind"
+				h.Work = func(ctx context.Context, j job.Job) error {
+					runs <- j.Attempt
+					return tt.handler.Work(ctx, j)
+				}
+				must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
+				run(t, d, "n", slog.New(slog.NewTextHandler(&log, nil)), h)
+				for want := 1; want <= tt.attempts; want++ {
+					if n := got(t, runs, "an attempt"); n != want {
+						t.Errorf("attempt %d, want %d", n, want)
 					}
-					must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
-					run(t, d, "n", slog.New(slog.NewTextHandler(&log, nil)), h)
-					for want := 1; want <= tt.attempts; want++ {
-						if n := got(t, runs, "an attempt"); n != want {
-							t.Errorf("attempt %d, want %d", n, want)
-						}
-					}
-					ended(t, d, "test.kind", "a")
-					if len(runs) > 0 {
-						t.Errorf("more than %d attempts", tt.attempts)
-					}
-					if !strings.Contains(log.String(), tt.log) {
-						t.Errorf("log %q, want one with %q", log.String(), tt.log)
-					}
-				})
-			}
+				}
+				ended(t, d, "test.kind", "a")
+				if len(runs) > 0 {
+					t.Errorf("more than %d attempts", tt.attempts)
+				}
+				if !strings.Contains(log.String(), tt.log) {
+					t.Errorf("log %q, want one with %q", log.String(), tt.log)
+				}
+			})
 		})
 	}
 }
 
 func TestSnooze(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			d := dbtest.Open(t, url)
-			attempts := make(chan int, 10)
-			n := 0
-			run(t, d, "n", nil, job.Handler{Kind: "test.kind", MaxAttempts: 2, Work: func(_ context.Context, j job.Job) error {
-				attempts <- j.Attempt
-				if n++; n < 4 {
-					return job.Snooze(50 * time.Millisecond)
-				}
-				return nil
-			}})
-			must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
-			for range 4 { // more often than there are attempts
-				if a := got(t, attempts, "a run"); a != 1 {
-					t.Errorf("attempt %d after a snooze, want 1", a)
-				}
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		attempts := make(chan int, 10)
+		n := 0
+		run(t, d, "n", nil, job.Handler{Kind: "test.kind", MaxAttempts: 2, Work: func(_ context.Context, j job.Job) error {
+			attempts <- j.Attempt
+			if n++; n < 4 {
+				return job.Snooze(50 * time.Millisecond)
 			}
-			ended(t, d, "test.kind", "a")
-		})
-	}
+			return nil
+		}})
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
+		for range 4 { // more often than there are attempts
+			if a := got(t, attempts, "a run"); a != 1 {
+				t.Errorf("attempt %d after a snooze, want 1", a)
+			}
+		}
+		ended(t, d, "test.kind", "a")
+	})
 }
 
 func TestCancel(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			d := dbtest.Open(t, url)
-			q, err := New(Options{DB: d, Node: "other"}) // any process may cancel
-			must(t, err)
-			started, causes := make(chan bool, 1), make(chan error, 1)
-			run(t, d, "n", nil, job.Handler{Kind: "test.kind", Work: func(ctx context.Context, _ job.Job) error {
-				started <- true
-				<-ctx.Done()
-				causes <- context.Cause(ctx)
-				return ctx.Err()
-			}})
-			waiting := job.New("test.kind", "waiting", nil)
-			waiting.At = time.Now().Add(time.Hour)
-			must(t, d.Enqueue(t.Context(), job.New("test.kind", "running", nil), waiting))
-			got(t, started, "the start")
-			must(t, q.Cancel(t.Context(), "test.kind", "waiting"))
-			ended(t, d, "test.kind", "waiting")
-			began := time.Now()
-			must(t, q.Cancel(t.Context(), "test.kind", "running"))
-			if cause := got(t, causes, "the end of the context"); !errors.Is(cause, job.ErrCancelled) {
-				t.Errorf("cause %v, want %v", cause, job.ErrCancelled)
-			}
-			t.Logf("cancelled after %v", time.Since(began))
-			ended(t, d, "test.kind", "running")
-		})
-	}
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		q, err := New(Options{DB: d, Node: "other"}) // any process may cancel
+		must(t, err)
+		started, causes := make(chan bool, 1), make(chan error, 1)
+		run(t, d, "n", nil, job.Handler{Kind: "test.kind", Work: func(ctx context.Context, _ job.Job) error {
+			started <- true
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return ctx.Err()
+		}})
+		waiting := job.New("test.kind", "waiting", nil)
+		waiting.At = time.Now().Add(time.Hour)
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "running", nil), waiting))
+		got(t, started, "the start")
+		must(t, q.Cancel(t.Context(), "test.kind", "waiting"))
+		ended(t, d, "test.kind", "waiting")
+		began := time.Now()
+		must(t, q.Cancel(t.Context(), "test.kind", "running"))
+		if cause := got(t, causes, "the end of the context"); !errors.Is(cause, job.ErrCancelled) {
+			t.Errorf("cause %v, want %v", cause, job.ErrCancelled)
+		}
+		t.Logf("cancelled after %v", time.Since(began))
+		ended(t, d, "test.kind", "running")
+	})
 }
 
 // TestStop says that a stop ends the running job's context, gives the job back and counts no attempt.
 func TestStop(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			d := dbtest.Open(t, url)
-			attempts := make(chan int, 10)
-			block := true
-			h := job.Handler{Kind: "test.kind", MaxAttempts: 1, Work: func(ctx context.Context, j job.Job) error {
-				attempts <- j.Attempt
-				if block {
-					<-ctx.Done()
-					return fault.New(fault.Invalid, "whatever a handler makes of a stop")
-				}
-				return nil
-			}}
-			stop := run(t, d, "n", nil, h)
-			must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
-			got(t, attempts, "the start")
-			stop()
-			if n, err := d.Unfinished(t.Context(), "test.kind", "a"); n != 1 || err != nil {
-				t.Fatalf("%d unfinished jobs after a stop (%v), want 1", n, err)
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		attempts := make(chan int, 10)
+		block := true
+		h := job.Handler{Kind: "test.kind", MaxAttempts: 1, Work: func(ctx context.Context, j job.Job) error {
+			attempts <- j.Attempt
+			if block {
+				<-ctx.Done()
+				return fault.New(fault.Invalid, "whatever a handler makes of a stop")
 			}
-			block = false
-			run(t, d, "n", nil, h)
-			if a := got(t, attempts, "the second start"); a != 1 {
-				t.Errorf("attempt %d after a stop, want 1", a)
-			}
-			ended(t, d, "test.kind", "a")
-		})
-	}
+			return nil
+		}}
+		stop := run(t, d, "n", nil, h)
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
+		got(t, attempts, "the start")
+		stop()
+		if n, err := d.Unfinished(t.Context(), "test.kind", "a"); n != 1 || err != nil {
+			t.Fatalf("%d unfinished jobs after a stop (%v), want 1", n, err)
+		}
+		block = false
+		run(t, d, "n", nil, h)
+		if a := got(t, attempts, "the second start"); a != 1 {
+			t.Errorf("attempt %d after a stop, want 1", a)
+		}
+		ended(t, d, "test.kind", "a")
+	})
 }
 
 // TestLaterOverARestart keeps a job that is to be done later over the end of the process and of the database's connection.
 func TestLaterOverARestart(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			ran := make(chan time.Time, 10)
-			h := job.Handler{Kind: "test.kind", Work: func(context.Context, job.Job) error {
-				ran <- time.Now()
-				return nil
-			}}
-			first, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
-			must(t, err)
-			stop := run(t, first, "n", nil, h)
-			later := job.New("test.kind", "a", nil)
-			later.At = time.Now().Add(3 * time.Second)
-			must(t, first.Enqueue(t.Context(), later, later)) // one of them
-			stop()
-			must(t, first.Close())
-			d := dbtest.Open(t, url)
-			run(t, d, "n", nil, h)
-			if at := got(t, ran, "the job"); at.Before(later.At) {
-				t.Errorf("it came %v early", later.At.Sub(at))
-			}
-			ended(t, d, "test.kind", "a")
-			if len(ran) > 0 {
-				t.Error("it ran twice")
-			}
-		})
-	}
+	dbtest.Each(t, func(t *testing.T, url string) {
+		ran := make(chan time.Time, 10)
+		h := job.Handler{Kind: "test.kind", Work: func(context.Context, job.Job) error {
+			ran <- time.Now()
+			return nil
+		}}
+		first, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
+		must(t, err)
+		stop := run(t, first, "n", nil, h)
+		later := job.New("test.kind", "a", nil)
+		later.At = time.Now().Add(3 * time.Second)
+		must(t, first.Enqueue(t.Context(), later, later)) // one of them
+		stop()
+		must(t, first.Close())
+		d := dbtest.Open(t, url)
+		run(t, d, "n", nil, h)
+		if at := got(t, ran, "the job"); at.Before(later.At) {
+			t.Errorf("it came %v early", later.At.Sub(at))
+		}
+		ended(t, d, "test.kind", "a")
+		if len(ran) > 0 {
+			t.Error("it ran twice")
+		}
+	})
 }
 
 // TestLostNode lets one node take over from another that is not heard of any more.
 func TestLostNode(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			d := dbtest.Open(t, url)
-			q, err := New(Options{DB: d, Node: "alive"})
-			must(t, err)
-			must(t, d.SeeNode(t.Context(), "silent"))
-			must(t, q.watchNodes(t.Context()))
-			if lost, err := d.LostNodes(t.Context(), -time.Minute); err != nil || len(lost) != 2 {
-				t.Errorf("nodes %v (%v), want both: a silence of less than %v is none", lost, err, lostAfter)
-			}
-			q.lostAfter = -time.Minute // everybody is silent
-			must(t, q.watchNodes(t.Context()))
-			if lost, err := d.LostNodes(t.Context(), -time.Minute); err != nil || len(lost) != 1 || lost[0] != "alive" {
-				t.Errorf("nodes %v (%v), want the living one only", lost, err)
-			}
-		})
-	}
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		q, err := New(Options{DB: d, Node: "alive"})
+		must(t, err)
+		must(t, d.SeeNode(t.Context(), "silent"))
+		must(t, q.watchNodes(t.Context()))
+		if lost, err := d.LostNodes(t.Context(), -time.Minute); err != nil || len(lost) != 2 {
+			t.Errorf("nodes %v (%v), want both: a silence of less than %v is none", lost, err, lostAfter)
+		}
+		q.lostAfter = -time.Minute // everybody is silent
+		must(t, q.watchNodes(t.Context()))
+		if lost, err := d.LostNodes(t.Context(), -time.Minute); err != nil || len(lost) != 1 || lost[0] != "alive" {
+			t.Errorf("nodes %v (%v), want the living one only", lost, err)
+		}
+	})
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -442,19 +408,15 @@ func TestDelay(t *testing.T) {
 // TestOtherProcess on the same database is told of, once, by the one that comes second.
 func TestOtherProcess(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := dbtest.Open(t, fresh(t))
-			must(t, d.SeeNode(t.Context(), "first"))
-			var log buffer
-			q, err := New(Options{DB: d, Node: "second", Logger: slog.New(slog.NewTextHandler(&log, nil))})
-			must(t, err)
-			must(t, q.start(t.Context()))
-			must(t, q.watchNodes(t.Context()))
-			if n := strings.Count(log.String(), `msg="another process runs on this database" node=first`); n != 1 || strings.Contains(log.String(), "node=second") {
-				t.Errorf("it is told %d times:\n%s", n, log.String())
-			}
-		})
-	}
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		must(t, d.SeeNode(t.Context(), "first"))
+		var log buffer
+		q, err := New(Options{DB: d, Node: "second", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		must(t, err)
+		must(t, q.start(t.Context()))
+		must(t, q.watchNodes(t.Context()))
+		if n := strings.Count(log.String(), `msg="another process runs on this database" node=first`); n != 1 || strings.Contains(log.String(), "node=second") {
+			t.Errorf("it is told %d times:\n%s", n, log.String())
+		}
+	})
 }

@@ -17,6 +17,11 @@ import (
 	"millrace/internal/storage/blob"
 )
 
+// FootageSource says what an asset, or a file to download of it, is made of.
+type FootageSource interface {
+	Footage(ctx context.Context, a asset.Asset, want download.Want) (download.Footage, error)
+}
+
 // WriteIndex stores t, the timeline of a, as the index beside its media.
 func WriteIndex(ctx context.Context, store blob.Store, a asset.Asset, t *timeline.Timeline) (asset.Finished, error) {
 	key, err := mediastore.WriteIndex(ctx, store, a.Media, t)
@@ -92,9 +97,14 @@ func Sweep(ctx context.Context, store blob.Store, prefix string, keep func(key s
 	return flush()
 }
 
+// Clear deletes every object below prefix.
+func Clear(ctx context.Context, store blob.Store, prefix string) error {
+	return Sweep(ctx, store, prefix, func(string) bool { return false })
+}
+
 // Abandon deletes the media m of an asset that was deleted while a job worked on it, unless another asset still needs
 // them.
-func Abandon(ctx context.Context, store blob.Store, assets asset.Work, m id.Media) error {
+func Abandon(ctx context.Context, store blob.Store, assets asset.Reader, m id.Media) error {
 	if m == "" { // a job of an older version does not say
 		return nil
 	}
@@ -102,17 +112,32 @@ func Abandon(ctx context.Context, store blob.Store, assets asset.Work, m id.Medi
 	if err != nil || len(users) > 0 {
 		return err
 	}
-	return Sweep(ctx, store, objectkey.Media(m), func(string) bool { return false })
+	return Clear(ctx, store, objectkey.Media(m))
 }
 
 // DropFile deletes the file to download f and the segments that were made for it alone. When its asset was deleted, it
 // deletes what else the job has stored, too.
-func DropFile(ctx context.Context, store blob.Store, assets asset.Work, m id.Media, f id.StaticRendition) error {
+func DropFile(ctx context.Context, store blob.Store, assets asset.Reader, m id.Media, f id.StaticRendition) error {
 	if m == "" || f == "" { // a job of an older version does not say
 		return nil
 	}
-	if err := Sweep(ctx, store, objectkey.Files(m)+string(f), func(string) bool { return false }); err != nil {
+	if err := Clear(ctx, store, objectkey.Files(m)+string(f)); err != nil {
 		return err
 	}
 	return Abandon(ctx, store, assets, m)
+}
+
+// DropTrack deletes the files of a track that is not there, unless other assets use the media of the one that had it.
+func DropTrack(ctx context.Context, store blob.Store, assets asset.Reader, a asset.Asset, keys ...string) error {
+	if a.Media == "" { // a job of an older version does not say
+		return nil
+	}
+	users, err := assets.Users(ctx, a.Media)
+	if err != nil || slices.ContainsFunc(users, func(u asset.Asset) bool { return u.ID != a.ID }) {
+		return err
+	}
+	if err := store.Delete(ctx, keys...); err != nil {
+		return fmt.Errorf("delete file of track: %w", err)
+	}
+	return nil
 }

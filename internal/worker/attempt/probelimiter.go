@@ -15,22 +15,22 @@ type ProbeLimiter chan struct{}
 func NewProbeLimiter(places int) ProbeLimiter { return make(ProbeLimiter, max(1, places)) }
 
 // Examine waits for a place, then calls look.
-func (l ProbeLimiter) Examine(ctx context.Context, look func() error) error {
-	if l == nil {
+func (p ProbeLimiter) Examine(ctx context.Context, look func() error) error {
+	if p == nil {
 		return look()
 	}
 	select {
-	case l <- struct{}{}:
+	case p <- struct{}{}:
 	case <-ctx.Done():
 		return fmt.Errorf("wait to look into file: %w", context.Cause(ctx))
 	}
-	defer func() { <-l }()
+	defer func() { <-p }()
 	return look()
 }
 
 // Probe asks ffprobe what a file holds.
-func (l ProbeLimiter) Probe(ctx context.Context, e *encode.Engine, path string, format encode.Format) (info encode.Info, err error) {
-	err = l.Examine(ctx, func() (failed error) {
+func (p ProbeLimiter) Probe(ctx context.Context, e *encode.Engine, path string, format encode.Format) (info encode.Info, err error) {
+	err = p.Examine(ctx, func() (failed error) {
 		info, failed = e.Probe(ctx, path, format)
 		return failed
 	})

@@ -22,16 +22,11 @@ import (
 	"millrace/internal/worker/attempt"
 )
 
-// FootageSource says what an asset is made of.
-type FootageSource interface {
-	Footage(ctx context.Context, a asset.Asset, want download.Want) (download.Footage, error)
-}
-
 // Worker does asset.captions.
 type Worker struct {
-	Assets  asset.Work
+	Assets  asset.TrackMaker
 	Store   blob.Store
-	Footage FootageSource
+	Footage assetfile.FootageSource
 	Now     func() time.Time
 }
 
@@ -47,18 +42,25 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	a, err := w.Assets.Find(ctx, args.Asset)
-	if attempt.Absent(err) {
-		return assetfile.Abandon(ctx, w.Store, w.Assets, args.Media)
-	}
-	if err != nil || a.Index == "" || len(a.WaitsForCaptions()) == 0 {
-		return err
-	}
-	return w.ending(a).Of(ctx, j, attempt.Run(j, "the captions can't be read", func() error { return w.attempt(ctx, a) }))
+	return attempt.Task[[]asset.Track]{
+		Assets: w.Assets, Asset: args.Asset, Media: args.Media,
+		Cannot: "the captions can't be read", Failed: "the captions could not be read",
+		Find: func(a asset.Asset) ([]asset.Track, attempt.State) {
+			if all := a.WaitsForCaptions(); a.Index != "" && len(all) > 0 {
+				return all, attempt.Wanted
+			}
+			return nil, attempt.Ended
+		},
+		Work: w.attempt,
+		Drop: func(ctx context.Context, a asset.Asset) error {
+			return assetfile.Abandon(ctx, w.Store, w.Assets, a.Media)
+		},
+		Fail: w.fail,
+	}.Do(ctx, j)
 }
 
 // attempt reads the pictures once, for all tracks.
-func (w *Worker) attempt(ctx context.Context, a asset.Asset) error {
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, all []asset.Track) error {
 	f, err := w.Footage.Footage(ctx, a, download.Want{Original: true})
 	if err != nil {
 		return err
@@ -67,7 +69,7 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range a.WaitsForCaptions() {
+	for _, t := range all {
 		if err := w.end(ctx, a, t, found); err != nil {
 			return err
 		}
@@ -110,27 +112,17 @@ func (c *channels) missing(channel string) string {
 	return fmt.Sprintf("the file's video has no captions in the channel %s; it has some in %s", channel, strings.Join(others, ", "))
 }
 
-// ending errors the tracks when nothing will be tried again. The asset stays as it is.
-func (w *Worker) ending(a asset.Asset) attempt.Ending {
-	return attempt.Ending{
-		Gone: func(ctx context.Context) (bool, error) {
-			_, err := w.Assets.Find(ctx, a.ID)
-			return attempt.Absent(err), attempt.IgnoreAbsent(err)
-		},
-		Drop: func(ctx context.Context) error { return assetfile.Abandon(ctx, w.Store, w.Assets, a.Media) },
-		Fail: func(ctx context.Context, err error) error {
-			now, bad := w.Assets.Find(ctx, a.ID)
-			if bad != nil {
-				return bad
-			}
-			why := asset.Errors{Type: attempt.Type(err), Messages: attempt.Reason(err, "the captions could not be read")}
-			for _, t := range now.WaitsForCaptions() {
-				failed := attempt.IgnoreAbsent(w.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.Now()))
-				bad = errors.Join(bad, failed, w.drop(ctx, a, t.ID))
-			}
-			return bad
-		},
+// fail errors the tracks that still wait. The asset stays as it is.
+func (w *Worker) fail(ctx context.Context, a asset.Asset, _ []asset.Track, why asset.Errors) error {
+	now, bad := w.Assets.Find(ctx, a.ID)
+	if bad != nil {
+		return bad
 	}
+	for _, t := range now.WaitsForCaptions() {
+		failed := attempt.IgnoreAbsent(w.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.Now()))
+		bad = errors.Join(bad, failed, w.drop(ctx, a, t.ID))
+	}
+	return bad
 }
 
 func key(a asset.Asset, t id.Track) string { return objectkey.Track(a.Media, t, "vtt") }

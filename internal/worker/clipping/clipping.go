@@ -36,7 +36,7 @@ const patience, again = 30 * time.Second, time.Second
 
 // Clipper makes clips.
 type Clipper struct {
-	Assets  asset.Work
+	Assets  asset.Reader
 	Store   blob.Store
 	Library *ondemand.Library // of stored files, for clips of them
 	Encoder *encode.Engine

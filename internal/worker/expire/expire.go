@@ -8,12 +8,18 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 	"millrace/internal/worker/attempt"
 )
 
+// Assets is what it asks of assets; asset.Service fits.
+type Assets interface {
+	Expire(ctx context.Context, a id.Asset, now time.Time) error
+}
+
 // Worker does asset.expire.
 type Worker struct {
-	Assets asset.Work
+	Assets Assets
 	Now    func() time.Time
 }
 

@@ -19,7 +19,7 @@ import (
 
 // Worker does asset.finish.
 type Worker struct {
-	Assets asset.Work
+	Assets asset.Ingester
 	Store  blob.Store
 	Now    func() time.Time
 }
@@ -34,17 +34,23 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	a, err := w.Assets.Find(ctx, args.Asset)
-	if attempt.Absent(err) { // deleted meanwhile, maybe before its index came
-		return assetfile.Abandon(ctx, w.Store, w.Assets, args.Media)
-	}
-	if err != nil || a.Index != "" || a.Status == asset.Errored || a.IsLive { // the end of what is live asks again
-		return err
-	}
-	return w.ending(a).Of(ctx, j, attempt.Run(j, "the recording can't be completed", func() error { return w.attempt(ctx, a) }))
+	return attempt.Task[struct{}]{
+		Assets: w.Assets, Asset: args.Asset, Media: args.Media, Cannot: "the recording can't be completed",
+		Find: func(a asset.Asset) (of struct{}, is attempt.State) {
+			if a.Index != "" || a.Status == asset.Errored || a.IsLive { // the end of what is live asks again
+				return of, attempt.Ended
+			}
+			return of, attempt.Wanted
+		},
+		Work: w.attempt,
+		Drop: func(ctx context.Context, a asset.Asset) error { // maybe before its index came
+			return assetfile.Abandon(ctx, w.Store, w.Assets, a.Media)
+		},
+		Fail: w.fail,
+	}.Do(ctx, j)
 }
 
-func (w *Worker) attempt(ctx context.Context, a asset.Asset) error {
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, _ struct{}) error {
 	t, err := mediastore.Timeline(ctx, w.Store, w.Assets, a)
 	if err != nil {
 		return fmt.Errorf("read timeline of %s: %w", a.ID, err)
@@ -82,25 +88,15 @@ func (w *Worker) texts(ctx context.Context, a asset.Asset, t *timeline.Timeline)
 	return made, nil
 }
 
-// ending of a recording that nobody has seen yet is an error. One that plays goes on doing so from its entries, without files to download;
-// no recorded segment is deleted.
-func (w *Worker) ending(a asset.Asset) attempt.Ending {
-	why := func(err error, text string) asset.Errors {
-		return asset.Errors{Type: attempt.Type(err), Messages: []string{text}}
+// fail makes a recording errored that nobody has seen yet. One that plays goes on doing so from its entries, without
+// files to download; no recorded segment is deleted.
+func (w *Worker) fail(ctx context.Context, a asset.Asset, _ struct{}, why asset.Errors) error {
+	if a.Status == asset.Preparing {
+		why.Messages = []string{"the recording could not be completed; the service's log says why"}
+		return w.Assets.Fail(ctx, a.ID, why, w.Now())
 	}
-	return attempt.Ending{
-		Gone: func(ctx context.Context) (bool, error) {
-			_, err := w.Assets.Find(ctx, a.ID)
-			return attempt.Absent(err), attempt.IgnoreAbsent(err)
-		},
-		Drop: func(ctx context.Context) error { return assetfile.Abandon(ctx, w.Store, w.Assets, a.Media) },
-		Fail: func(ctx context.Context, err error) error {
-			if a.Status == asset.Preparing {
-				e := why(err, "the recording could not be completed; the service's log says why")
-				return w.Assets.Fail(ctx, a.ID, e, w.Now())
-			}
-			e := why(err, "the recording that the file is made of could not be completed; the service's log says why")
-			return w.Assets.FailFiles(ctx, a.ID, e, w.Now())
-		},
+	why.Messages = []string{
+		"the recording that the file is made of could not be completed; the service's log says why",
 	}
+	return w.Assets.FailFiles(ctx, a.ID, why, w.Now())
 }

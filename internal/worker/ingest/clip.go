@@ -2,13 +2,12 @@ package ingest
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"os"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/fault"
+	"millrace/internal/worker/attempt"
 )
 
 // clip makes an asset that plays an excerpt of another one's segments where they are, with its tracks.
@@ -47,26 +46,11 @@ func (w *Worker) testClip(
 		return err
 	}
 	path := w.path(a.ID)
-	if err = writeFile(path, f); err != nil {
+	if err = attempt.Write(path, f); err != nil {
 		return err
 	}
 	if err = w.accept(ctx, a, in, path); err != nil {
 		return err
 	}
 	return w.discard(a.ID)
-}
-
-func writeFile(path string, r io.Reader) error {
-	out, err := os.Create(path) //nolint:gosec // our own scratch file
-	if err != nil {
-		return fmt.Errorf("make file of the excerpt: %w", err)
-	}
-	_, err = io.Copy(out, r)
-	if cerr := out.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return fmt.Errorf("write file of the excerpt: %w", err)
-	}
-	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -14,6 +13,7 @@ import (
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/timeline"
+	"millrace/internal/worker/attempt"
 )
 
 // decodes refuses a file that is to be played as it is, and of whose nth video, or audio where that is all, nothing can
@@ -76,15 +76,11 @@ func (w *Worker) tellCutOff(ctx context.Context, a asset.Asset, path string, say
 // lacks is how many bytes a RIFF or IFF file says that it has beyond its end: WAV, AVI, AIFF. A recorder that could not go back to its header
 // has left a size that means nothing.
 func lacks(path string) (int64, error) {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	f, long, err := attempt.Open(path)
 	if err != nil {
-		return 0, fmt.Errorf("open download: %w", err)
+		return 0, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	st, err := f.Stat()
-	if err != nil {
-		return 0, fmt.Errorf("look at download: %w", err)
-	}
 	var head [8]byte
 	if _, err = f.ReadAt(head[:], 0); err != nil && !errors.Is(err, io.EOF) {
 		return 0, fmt.Errorf("read download: %w", err)
@@ -100,7 +96,7 @@ func lacks(path string) (int64, error) {
 	if size >= unwritten {
 		return 0, nil
 	}
-	return max(int64(size)+int64(len(head))-st.Size()-1, 0), nil // a byte of padding may be left out
+	return max(int64(size)+int64(len(head))-long-1, 0), nil // a byte of padding may be left out
 }
 
 // tellPiece tells the owner of an MP4 that ends inside of a fragment.

@@ -5,11 +5,7 @@ package ingest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -29,7 +25,7 @@ import (
 
 // Options is what a Worker needs.
 type Options struct {
-	Assets       asset.Work
+	Assets       asset.Ingester
 	Store        blob.Store
 	Fetch        *fetch.Client
 	Engine       *encode.Engine
@@ -45,15 +41,15 @@ type Options struct {
 // Worker does asset.ingest.
 type Worker struct {
 	opt     Options
+	files   attempt.Scratch
 	clipper clipping.Clipper
 }
 
 // New returns a Worker.
 func New(o Options) *Worker {
-	if whole, err := filepath.Abs(o.Scratch); err == nil { // ffmpeg has a working folder of its own
-		o.Scratch = whole
-	}
-	return &Worker{opt: o, clipper: clipping.Clipper{Assets: o.Assets, Store: o.Store, Library: o.Library, Encoder: o.Engine, Now: o.Now}}
+	return &Worker{o, attempt.NewScratch(o.Scratch, "asset-"), clipping.Clipper{
+		Assets: o.Assets, Store: o.Store, Library: o.Library, Encoder: o.Engine, Now: o.Now,
+	}}
 }
 
 // attempts take about two hours, as the queue waits 2 s, 10 s, 30 s, 2 min, 10 min, 30 min and an hour between them: a
@@ -71,102 +67,72 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	a, err := w.opt.Assets.Find(ctx, args.Asset)
-	switch {
-	case attempt.Absent(err):
-		return w.gone(ctx, args.Asset, args.Media)
-	case err != nil, len(a.Options.Inputs) == 0:
-		return err
-	case a.Status == asset.Ready:
-		if a.Origin == asset.FromUpload { // its process died before it had cleared up
-			return errors.Join(w.discard(a.ID), w.dropUpload(ctx, a))
-		}
-		return nil
-	case a.Status == asset.Errored: // an earlier attempt may have died before it had cleared up
-		return w.clear(ctx, a)
-	}
-	return w.ending(a).Of(ctx, j, attempt.Run(j, "the file can't be processed", func() error {
-		in := a.Options.Inputs[0]
-		if _, clip := assetopt.ClipSource(in.URL); clip {
-			return w.clip(ctx, a, in)
-		}
-		if a.Origin == asset.FromUpload {
-			return w.uploaded(ctx, a, in)
-		}
-		return w.file(ctx, a, in)
-	}))
-}
-
-// errGone says that the asset was deleted while it was made.
-var errGone = errors.New("the asset was deleted")
-
-// ending errors the asset when the input is at fault, or when nothing will be tried again.
-func (w *Worker) ending(a asset.Asset) attempt.Ending {
-	return attempt.Ending{
-		Outside: outside,
-		Gone: func(ctx context.Context) (bool, error) {
-			_, err := w.opt.Assets.Find(ctx, a.ID)
-			return attempt.Absent(err), attempt.IgnoreAbsent(err)
+	return attempt.Task[assetopt.Input]{
+		Assets: w.opt.Assets, Asset: args.Asset, Media: args.Media, Outside: outside,
+		Cannot: "the file can't be processed", Failed: "the input could not be ingested",
+		Find: func(a asset.Asset) (in assetopt.Input, is attempt.State) {
+			if len(a.Options.Inputs) == 0 || a.Status == asset.Ready || a.Status == asset.Errored {
+				return in, attempt.Ended
+			}
+			return a.Options.Inputs[0], attempt.Wanted
 		},
-		Drop: func(ctx context.Context) error { return w.gone(ctx, a.ID, a.Media) },
-		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: attempt.Type(err), Messages: attempt.Reason(err, "the input could not be ingested")}
+		Work: w.attempt, Drop: w.gone,
+		Clear: func(ctx context.Context, a asset.Asset, _ assetopt.Input) error {
+			switch { // its process may have died before it had cleared up
+			case len(a.Options.Inputs) == 0:
+			case a.Status == asset.Errored:
+				return w.clear(ctx, a)
+			case a.Origin == asset.FromUpload:
+				return errors.Join(w.discard(a.ID), w.dropUpload(ctx, a))
+			}
+			return nil
+		},
+		Fail: func(ctx context.Context, a asset.Asset, _ assetopt.Input, why asset.Errors) error {
 			if err := w.opt.Assets.Fail(ctx, a.ID, why, w.opt.Now()); err != nil {
 				return err
 			}
 			return w.clear(ctx, a)
 		},
-	}
+	}.Do(ctx, j)
 }
 
+// attempt makes the asset.
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, in assetopt.Input) error {
+	if _, clip := assetopt.ClipSource(in.URL); clip {
+		return w.clip(ctx, a, in)
+	}
+	if a.Origin == asset.FromUpload {
+		return w.uploaded(ctx, a, in)
+	}
+	return w.file(ctx, a, in)
+}
+
+// errGone says that the asset was deleted while it was made.
+var errGone = errors.New("the asset was deleted")
+
 // gone removes what there is of an asset that was deleted, but for what clips of it play.
-func (w *Worker) gone(ctx context.Context, a id.Asset, m id.Media) error {
-	return errors.Join(w.discard(a), assetfile.Abandon(ctx, w.opt.Store, w.opt.Assets, m))
+func (w *Worker) gone(ctx context.Context, a asset.Asset) error {
+	return errors.Join(w.discard(a.ID), assetfile.Abandon(ctx, w.opt.Store, w.opt.Assets, a.Media))
 }
 
 // clear removes what there is of an asset of which nothing can be played.
 func (w *Worker) clear(ctx context.Context, a asset.Asset) error {
-	return errors.Join(w.discard(a.ID), assetfile.Sweep(ctx, w.opt.Store, objectkey.Media(a.Media), func(string) bool { return false }))
+	return errors.Join(w.discard(a.ID), assetfile.Clear(ctx, w.opt.Store, objectkey.Media(a.Media)))
 }
-
-const scratchPrefix = "asset-"
 
 // path is where an asset's download goes; a later attempt continues what is there.
-func (w *Worker) path(a id.Asset) string {
-	return filepath.Join(w.opt.Scratch, scratchPrefix+string(a))
-}
+func (w *Worker) path(a id.Asset) string { return w.files.File(string(a)) }
 
 // discard removes what an asset has in the scratch folder.
 func (w *Worker) discard(a id.Asset) error {
-	err := os.Remove(sound(w.path(a)))
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, fetch.Discard(w.path(a)), discardImages(w.path(a)))
+	return errors.Join(attempt.Discard(sound(w.path(a))), fetch.Discard(w.path(a)), discardImages(w.path(a)))
 }
 
-// Tidy removes what earlier processes have left in the scratch folder of assets that are not being made any more. It is called before the
-// first job.
+// Tidy removes what earlier processes have left in the scratch folder of assets that are not being made any more. It is
+// called before the first job.
 func (w *Worker) Tidy(ctx context.Context) error {
-	files, err := os.ReadDir(w.opt.Scratch)
-	if err != nil {
-		return fmt.Errorf("tidy downloads: %w", err)
-	}
-	var errs []error
-	for _, f := range files {
-		name, ours := strings.CutPrefix(f.Name(), scratchPrefix)
-		if !ours || f.IsDir() {
-			continue
-		}
-		name, _, _ = strings.Cut(name, ".")
+	return w.files.Tidy(ctx, func(ctx context.Context, name string) (bool, error) {
 		a, err := w.opt.Assets.Find(ctx, id.Asset(name))
-		switch {
-		case err == nil && a.Status == asset.Preparing:
-		case attempt.IgnoreAbsent(err) != nil:
-			errs = append(errs, err)
-		default:
-			errs = append(errs, os.Remove(filepath.Join(w.opt.Scratch, f.Name())))
-		}
-	}
-	return errors.Join(errs...)
+		return err == nil && a.Status == asset.Preparing, attempt.IgnoreAbsent(err)
+	})
 }

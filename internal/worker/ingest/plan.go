@@ -3,7 +3,6 @@ package ingest
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"millrace/internal/media/objectkey"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
+	"millrace/internal/worker/attempt"
 )
 
 // action is what is done with a file.
@@ -41,16 +41,12 @@ type plan struct {
 
 // decide says how the file at path becomes an asset, and tells what is found in it.
 func (w *Worker) decide(ctx context.Context, a asset.Asset, in assetopt.Input, path string) (plan, error) {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	f, long, err := attempt.Open(path)
 	if err != nil {
-		return plan{}, fmt.Errorf("open download: %w", err)
+		return plan{}, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	st, err := f.Stat()
-	if err != nil {
-		return plan{}, fmt.Errorf("look at download: %w", err)
-	}
-	if st.Size() == 0 {
+	if long == 0 {
 		return plan{}, fault.New(fault.Invalid, "the file is empty")
 	}
 	format, err := sniff.Read(f)
@@ -59,7 +55,7 @@ func (w *Worker) decide(ctx context.Context, a asset.Asset, in assetopt.Input, p
 	}
 	switch {
 	case format == sniff.MP4:
-		t, u, err := w.adoptable(ctx, a, in, f, st.Size())
+		t, u, err := w.adoptable(ctx, a, in, f, long)
 		if err == nil && !u.rewrite {
 			err = w.lookThrough(ctx, f, path, t, &u)
 		}

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"millrace/internal/media/container/mpegts"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
+	"millrace/internal/worker/attempt"
 )
 
 // flow is what is known of an MPEG-TS that was read from end to end.
@@ -57,9 +57,9 @@ func (w *Worker) flows(ctx context.Context, path string) (f flow, err error) {
 }
 
 func readFlow(ctx context.Context, path string) (flow, error) {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	f, _, err := attempt.Open(path)
 	if err != nil {
-		return flow{}, fmt.Errorf("open download: %w", err)
+		return flow{}, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	p := &parameters{}

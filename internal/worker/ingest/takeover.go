@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"millrace/internal/control/asset"
@@ -18,6 +17,7 @@ import (
 	"millrace/internal/media/rendition/ladder"
 	"millrace/internal/media/timeline"
 	"millrace/internal/worker/assetfile"
+	"millrace/internal/worker/attempt"
 )
 
 // unfit is what of an MP4 can't stay as it is.
@@ -101,17 +101,13 @@ func (w *Worker) judged(
 
 // packed makes the timeline of bare sound that was put into an MP4.
 func (w *Worker) packed(ctx context.Context, path, key string) (t *timeline.Timeline, err error) {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	f, size, err := attempt.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("open sound: %w", err)
+		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	st, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("look at sound: %w", err)
-	}
 	err = w.opt.ProbeLimiter.Examine(ctx, func() error {
-		index, bad := mp4.Index(f, st.Size())
+		index, bad := mp4.Index(f, size)
 		if bad != nil {
 			return unusable(bad)
 		}

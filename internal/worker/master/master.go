@@ -8,7 +8,6 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/job"
-	"millrace/internal/id"
 	"millrace/internal/media/download"
 	"millrace/internal/media/objectkey"
 	"millrace/internal/storage/blob"
@@ -16,16 +15,11 @@ import (
 	"millrace/internal/worker/attempt"
 )
 
-// FootageSource says what a file is made of.
-type FootageSource interface {
-	Footage(ctx context.Context, a asset.Asset, want download.Want) (download.Footage, error)
-}
-
 // Worker does asset.master.
 type Worker struct {
-	Assets  asset.Work
+	Assets  asset.FileMaker
 	Store   blob.Store
-	Footage FootageSource
+	Footage assetfile.FootageSource
 	Now     func() time.Time
 }
 
@@ -41,55 +35,47 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	a, err := w.Assets.Find(ctx, args.Asset)
-	if attempt.Absent(err) {
-		return assetfile.DropFile(ctx, w.Store, w.Assets, args.Media, args.File)
-	}
-	if err != nil {
-		return err
-	}
-	m := a.Master
-	if m == nil || m.ID != args.File {
+	drop := func(ctx context.Context, a asset.Asset) error {
 		return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, args.File)
 	}
-	switch m.Status {
-	case asset.FilePreparing:
-		return w.ending(a, m.ID).Of(ctx, j, attempt.Run(j, "the master can't be made", func() error { return w.attempt(ctx, a, m.ID) }))
-	case asset.FileReady:
-		if left := m.Expires.Sub(w.Now()); left > 0 {
-			return job.Snooze(left)
-		}
-		return attempt.IgnoreAbsent(w.Assets.MasterOver(ctx, a.ID, m.ID, w.Now()))
-	case asset.FileErrored, asset.FileSkipped, asset.FilesDisabled:
-	}
-	return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, m.ID)
+	return attempt.Task[*asset.Master]{
+		Assets: w.Assets, Asset: args.Asset, Media: args.Media, Cannot: "the master can't be made",
+		Find: func(a asset.Asset) (*asset.Master, attempt.State) {
+			switch m := a.Master; {
+			case m == nil || m.ID != args.File:
+				return nil, attempt.Gone
+			case m.Status == asset.FilePreparing:
+				return m, attempt.Wanted
+			}
+			return a.Master, attempt.Ended
+		},
+		Work: w.attempt, Drop: drop,
+		Clear: func(ctx context.Context, a asset.Asset, m *asset.Master) error {
+			if m.Status != asset.FileReady {
+				return drop(ctx, a)
+			}
+			if left := m.Expires.Sub(w.Now()); left > 0 {
+				return job.Snooze(left)
+			}
+			return attempt.IgnoreAbsent(w.Assets.MasterOver(ctx, a.ID, m.ID, w.Now()))
+		},
+		Fail: func(ctx context.Context, a asset.Asset, m *asset.Master, _ asset.Errors) error {
+			if err := w.Assets.MasterFailed(ctx, a.ID, m.ID, w.Now()); err != nil {
+				return err
+			}
+			return drop(ctx, a)
+		},
+	}.Do(ctx, j)
 }
 
 // attempt makes the file.
-func (w *Worker) attempt(ctx context.Context, a asset.Asset, f id.StaticRendition) error {
+func (w *Worker) attempt(ctx context.Context, a asset.Asset, m *asset.Master) error {
 	footage, err := w.Footage.Footage(ctx, a, download.Want{Original: true})
 	if err != nil {
 		return err
 	}
-	if _, err := assetfile.WriteDownload(ctx, w.Store, objectkey.File(a.Media, f, "mp4"), footage); err != nil {
+	if _, err := assetfile.WriteDownload(ctx, w.Store, objectkey.File(a.Media, m.ID, "mp4"), footage); err != nil {
 		return err
 	}
-	return w.Assets.MasterReady(ctx, a.ID, f, w.Now())
-}
-
-// ending takes away what was stored of a master that is not wanted any more, or can't be made.
-func (w *Worker) ending(a asset.Asset, f id.StaticRendition) attempt.Ending {
-	return attempt.Ending{
-		Gone: func(ctx context.Context) (bool, error) {
-			now, err := w.Assets.Find(ctx, a.ID)
-			return now.Master == nil || now.Master.ID != f, attempt.IgnoreAbsent(err)
-		},
-		Drop: func(ctx context.Context) error { return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, f) },
-		Fail: func(ctx context.Context, _ error) error {
-			if err := w.Assets.MasterFailed(ctx, a.ID, f, w.Now()); err != nil {
-				return err
-			}
-			return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, f)
-		},
-	}
+	return w.Assets.MasterReady(ctx, a.ID, m.ID, w.Now())
 }

@@ -20,7 +20,7 @@ import (
 
 // Worker does media.purge.
 type Worker struct {
-	Assets asset.Work
+	Assets asset.Reader
 	Store  blob.Store
 }
 

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,13 +21,9 @@ import (
 	"millrace/internal/media/objectkey"
 	"millrace/internal/media/speech"
 	"millrace/internal/storage/blob"
+	"millrace/internal/worker/assetfile"
 	"millrace/internal/worker/attempt"
 )
-
-// FootageSource says what a file is made of.
-type FootageSource interface {
-	Footage(ctx context.Context, a asset.Asset, want download.Want) (download.Footage, error)
-}
 
 // Decoder turns sound into samples; encode.Engine fits.
 type Decoder interface {
@@ -38,15 +33,15 @@ type Decoder interface {
 
 // Worker does track.speech.
 type Worker struct {
-	Assets  asset.Work
+	Assets  asset.TrackMaker
 	Store   blob.Store
-	Footage FootageSource
+	Footage assetfile.FootageSource
 	Decoder Decoder
 	Engines *speech.Engines
 	// Rules are those of an environment.
 	Rules   func(ctx context.Context, env id.Environment) (speech.Rules, error)
 	Most    int    // pieces of one file that are recognised at once; each waits for a processor
-	Scratch string // folder for sound that has to lie in a file; absolute, since ffmpeg has a working folder of its own
+	Scratch string // folder for sound that has to lie in a file
 	Now     func() time.Time
 }
 
@@ -62,22 +57,26 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	a, err := w.Assets.Find(ctx, args.Asset)
-	if attempt.Absent(err) {
-		return w.drop(ctx, asset.Asset{ID: args.Asset, Media: args.Media}, args.Track)
-	}
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(a.Tracks, func(t asset.Track) bool { return t.ID == args.Track })
-	if i < 0 {
-		return w.drop(ctx, a, args.Track)
-	}
-	t := a.Tracks[i]
-	if t.Status != asset.TrackPreparing || t.Speech == nil || a.Index == "" {
-		return nil
-	}
-	return w.ending(a, t).Of(ctx, j, attempt.Run(j, "what is said can't be recognised", func() error { return w.attempt(ctx, a, t) }))
+	drop := func(ctx context.Context, a asset.Asset) error { return w.drop(ctx, a, args.Track) }
+	return attempt.Task[asset.Track]{
+		Assets: w.Assets, Asset: args.Asset, Media: args.Media,
+		Cannot: "what is said can't be recognised", Failed: "what is said could not be recognised",
+		Find: func(a asset.Asset) (asset.Track, attempt.State) {
+			t, is := attempt.TrackOf(a, args.Track)
+			if is == attempt.Wanted && (t.Speech == nil || a.Index == "") {
+				is = attempt.Ended
+			}
+			return t, is
+		},
+		Work: w.attempt, Drop: drop,
+		Fail: func(ctx context.Context, a asset.Asset, t asset.Track, why asset.Errors) error {
+			why.Type = "generation_failed"
+			if err := w.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.Now()); err != nil {
+				return err
+			}
+			return drop(ctx, a)
+		},
+	}.Do(ctx, j)
 }
 
 func (w *Worker) attempt(ctx context.Context, a asset.Asset, t asset.Track) error {
@@ -170,15 +169,15 @@ func (w *Worker) recognise(ctx context.Context, a asset.Asset, t asset.Track, en
 
 // alternate recognises an audio track with a file of its own.
 func (w *Worker) alternate(ctx context.Context, a asset.Asset, t asset.Track, listen func(context.Context, io.Reader) error) (err error) {
-	i := slices.IndexFunc(a.Tracks, func(have asset.Track) bool { return have.ID == t.Speech.Of })
-	if i < 0 || a.Tracks[i].Object == "" {
+	sound, _ := attempt.TrackOf(a, t.Speech.Of)
+	if sound.Object == "" {
 		return fault.New(fault.Invalid, "the audio track was deleted")
 	}
-	path, err := w.fetch(ctx, a.Tracks[i].Object, t.ID)
-	if err != nil {
+	path := w.sound(t.ID)
+	defer func() { err = errors.Join(err, attempt.Discard(path)) }()
+	if err = w.fetch(ctx, sound.Object, path); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.tidy(t.ID)) }()
 	fragmented, err := isFragmented(path)
 	if err != nil {
 		return err
@@ -188,8 +187,8 @@ func (w *Worker) alternate(ctx context.Context, a asset.Asset, t asset.Track, li
 
 // wanted returns an error where the track was deleted, or its asset. That it can't be found out is no reason to end.
 func (w *Worker) wanted(ctx context.Context, a asset.Asset, t asset.Track) error {
-	gone, err := w.gone(ctx, a, t)
-	if err == nil && gone {
+	now, err := w.Assets.Find(ctx, a.ID)
+	if _, is := attempt.TrackOf(now, t.ID); attempt.Absent(err) || err == nil && is == attempt.Gone {
 		return errGone
 	}
 	return nil
@@ -197,13 +196,6 @@ func (w *Worker) wanted(ctx context.Context, a asset.Asset, t asset.Track) error
 
 // errGone says that what is said would be recognised for nobody.
 var errGone = errors.New("the track was deleted")
-
-// gone reports whether the track was deleted, or its asset.
-func (w *Worker) gone(ctx context.Context, a asset.Asset, t asset.Track) (bool, error) {
-	now, err := w.Assets.Find(ctx, a.ID)
-	gone := !slices.ContainsFunc(now.Tracks, func(have asset.Track) bool { return have.ID == t.ID })
-	return gone, attempt.IgnoreAbsent(err)
-}
 
 // progress writes down how much is recognised. That it can't be is no reason to end, unless the track was deleted.
 func (w *Worker) progress(ctx context.Context, a asset.Asset, t asset.Track) func(time.Duration) error {
@@ -224,37 +216,9 @@ func (w *Worker) progress(ctx context.Context, a asset.Asset, t asset.Track) fun
 	}
 }
 
-// ending errors the track when nothing will be tried again. The asset stays as it is.
-func (w *Worker) ending(a asset.Asset, t asset.Track) attempt.Ending {
-	return attempt.Ending{
-		Gone: func(ctx context.Context) (bool, error) { return w.gone(ctx, a, t) },
-		Drop: func(ctx context.Context) error { return w.drop(ctx, a, t.ID) },
-		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: "generation_failed", Messages: attempt.Reason(err, "what is said could not be recognised")}
-			if err := w.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.Now()); err != nil {
-				return err
-			}
-			return w.drop(ctx, a, t.ID)
-		},
-	}
-}
-
 func key(a asset.Asset, t id.Track) string { return objectkey.Track(a.Media, t, "vtt") }
 
 // drop removes what was stored for a track that is not there, unless other assets use the asset's media.
 func (w *Worker) drop(ctx context.Context, a asset.Asset, t id.Track) error {
-	if a.Media == "" {
-		return nil
-	}
-	users, err := w.Assets.Users(ctx, a.Media)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(users, func(u asset.Asset) bool { return u.ID != a.ID }) {
-		return nil
-	}
-	if err := w.Store.Delete(ctx, key(a, t)); err != nil {
-		return fmt.Errorf("delete file of track: %w", err)
-	}
-	return nil
+	return assetfile.DropTrack(ctx, w.Store, w.Assets, a, key(a, t))
 }

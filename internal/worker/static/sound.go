@@ -2,12 +2,7 @@ package static
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -17,22 +12,32 @@ import (
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
 	"millrace/internal/mediastore"
+	"millrace/internal/worker/attempt"
 )
 
-const scratchPrefix = "static-"
+// files are those of this kind of job in the scratch folder.
+func (w *Worker) files() attempt.Scratch { return attempt.NewScratch(w.Scratch, "static-") }
 
-func (w *Worker) scratch(f id.StaticRendition) string {
-	return filepath.Join(w.Scratch, scratchPrefix+string(f))
+// Tidy removes what earlier processes have left in the scratch folder. It is called before the first job.
+func (w *Worker) Tidy(ctx context.Context) error { return w.files().Tidy(ctx, nil) }
+
+// sound are the files of the sound of a file to download: as it is, and encoded again.
+func (w *Worker) sound(f id.StaticRendition) (raw, made string) {
+	return w.files().File(string(f) + ".mp4"), w.files().File(string(f) + ".m4a")
 }
 
 // resound puts AAC of one piece in the place of the sound: that is written into a file, encoded, and cut where it was cut before.
 func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.StaticRendition) error {
 	last := len(f.Renditions) - 1
-	raw, made := w.scratch(file)+".mp4", w.scratch(file)+".m4a"
-	if err := w.writeSound(ctx, raw, f, f.Renditions[last]); err != nil {
+	raw, made := w.sound(file)
+	plan, err := download.Plan(ctx, f.Zero, f.Renditions[last:])
+	if err != nil {
+		return fmt.Errorf("plan sound: %w", err)
+	}
+	if err = attempt.Write(raw, plan.Reader(ctx)); err != nil {
 		return err
 	}
-	err := w.Encoder.EncodeAudio(ctx, encode.Background, encode.AudioArgs{
+	err = w.Encoder.EncodeAudio(ctx, encode.Background, encode.AudioArgs{
 		Input: raw, Format: encode.MOV, Output: made, Sound: encode.Sound{SampleRate: f.SampleRate, Channels: f.Channels},
 	}, nil)
 	if err != nil {
@@ -58,60 +63,10 @@ func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.Stati
 	return fault.New(fault.Invalid, "the asset has no audio that can be decoded")
 }
 
-// writeSound writes a rendition of sound as a file.
-func (w *Worker) writeSound(ctx context.Context, path string, f *download.Footage, l download.Rendition) (err error) {
-	plan, err := download.Plan(ctx, f.Zero, []download.Rendition{l})
-	if err != nil {
-		return fmt.Errorf("plan sound: %w", err)
-	}
-	out, err := os.Create(path) //nolint:gosec // our own scratch file
-	if err != nil {
-		return fmt.Errorf("make scratch file: %w", err)
-	}
-	defer func() { err = errors.Join(err, out.Close()) }()
-	if _, err := io.Copy(out, plan.Reader(ctx)); err != nil {
-		return fmt.Errorf("write sound: %w", err)
-	}
-	return nil
-}
-
-func (w *Worker) dropScratch(f id.StaticRendition) error {
-	var errs []error
-	for _, path := range []string{w.scratch(f) + ".mp4", w.scratch(f) + ".m4a"} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, fmt.Errorf("remove scratch file: %w", err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// Tidy removes what earlier processes have left in the scratch folder. It is called before the first job.
-func (w *Worker) Tidy() error {
-	files, err := os.ReadDir(w.Scratch)
-	if err != nil {
-		return fmt.Errorf("tidy scratch folder: %w", err)
-	}
-	var errs []error
-	for _, f := range files {
-		if strings.HasPrefix(f.Name(), scratchPrefix) && !f.IsDir() {
-			errs = append(errs, os.Remove(filepath.Join(w.Scratch, f.Name())))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // local opens files of the scratch folder.
 type local struct{}
 
 // Open implements ondemand.Objects.
 func (local) Open(_ context.Context, path string) (ondemand.ReaderAtCloser, int64, error) {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
-	if err != nil {
-		return nil, 0, fmt.Errorf("open scratch file: %w", err)
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(fmt.Errorf("look at scratch file: %w", err), f.Close())
-	}
-	return f, info.Size(), nil
+	return attempt.Open(path)
 }

@@ -20,11 +20,6 @@ import (
 	"millrace/internal/worker/attempt"
 )
 
-// FootageSource says what a file is made of.
-type FootageSource interface {
-	Footage(ctx context.Context, a asset.Asset, want download.Want) (download.Footage, error)
-}
-
 // Encoder makes an M4A of any sound; encode.Engine fits.
 type Encoder interface {
 	EncodeAudio(ctx context.Context, p encode.Priority, job encode.AudioArgs, progress func(time.Duration)) error
@@ -32,11 +27,11 @@ type Encoder interface {
 
 // Worker does asset.static.
 type Worker struct {
-	Assets  asset.Work
+	Assets  asset.FileMaker
 	Store   blob.Store
-	Footage FootageSource
+	Footage assetfile.FootageSource
 	Encoder Encoder
-	Scratch string // folder for sound that is encoded again; absolute, since ffmpeg has a working folder of its own
+	Scratch string // folder for sound that is encoded again
 	// Pass is for how long a job encodes before it lets others have its place in the queue.
 	Pass time.Duration
 	Now  func() time.Time
@@ -54,25 +49,36 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	a, err := w.Assets.Find(ctx, args.Asset)
-	if attempt.Absent(err) {
-		return assetfile.DropFile(ctx, w.Store, w.Assets, args.Media, args.File)
-	}
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(a.Static.Files, func(f asset.StaticRendition) bool { return f.ID == args.File })
-	if i < 0 {
+	drop := func(ctx context.Context, a asset.Asset) error {
 		return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, args.File)
 	}
-	switch f := a.Static.Files[i]; f.Status {
-	case asset.FilePreparing:
-		return w.ending(a, f).Of(ctx, j, attempt.Run(j, "the file can't be made", func() error { return w.attempt(ctx, a, f) }))
-	case asset.FileReady: // an earlier attempt may have died before it had cleared up
-		return w.sweep(ctx, a, f)
-	case asset.FileErrored, asset.FileSkipped, asset.FilesDisabled:
-	}
-	return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, args.File)
+	return attempt.Task[asset.StaticRendition]{
+		Assets: w.Assets, Asset: args.Asset, Media: args.Media,
+		Cannot: "the file can't be made", Failed: "the file could not be made",
+		Find: func(a asset.Asset) (f asset.StaticRendition, is attempt.State) {
+			i := slices.IndexFunc(a.Static.Files, func(f asset.StaticRendition) bool { return f.ID == args.File })
+			if i < 0 {
+				return f, attempt.Gone
+			}
+			if f = a.Static.Files[i]; f.Status == asset.FilePreparing {
+				return f, attempt.Wanted
+			}
+			return f, attempt.Ended
+		},
+		Work: w.attempt, Drop: drop,
+		Clear: func(ctx context.Context, a asset.Asset, f asset.StaticRendition) error {
+			if f.Status == asset.FileReady { // an earlier attempt may have died before it had cleared up
+				return w.sweep(ctx, a, f)
+			}
+			return drop(ctx, a)
+		},
+		Fail: func(ctx context.Context, a asset.Asset, f asset.StaticRendition, why asset.Errors) error {
+			if err := w.Assets.StaticFailed(ctx, a.ID, f.ID, why, w.Now()); err != nil {
+				return err
+			}
+			return drop(ctx, a)
+		},
+	}.Do(ctx, j)
 }
 
 // attempt makes the file.
@@ -85,7 +91,8 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendi
 		return err
 	}
 	if footage.EncodeAudio {
-		defer func() { err = errors.Join(err, w.dropScratch(f.ID)) }()
+		raw, sound := w.sound(f.ID)
+		defer func() { err = errors.Join(err, attempt.Discard(raw, sound)) }()
 		if err = w.resound(ctx, &footage, f.ID); err != nil {
 			return err
 		}
@@ -156,24 +163,5 @@ func tier(f asset.StaticRendition) string {
 }
 
 func (w *Worker) sweep(ctx context.Context, a asset.Asset, f asset.StaticRendition) error {
-	return assetfile.Sweep(ctx, w.Store, objectkey.FileParts(a.Media, f.ID), func(string) bool { return false })
-}
-
-// ending takes away what was stored of a file that is not wanted any more, or can't be made.
-func (w *Worker) ending(a asset.Asset, f asset.StaticRendition) attempt.Ending {
-	return attempt.Ending{
-		Gone: func(ctx context.Context) (bool, error) {
-			now, err := w.Assets.Find(ctx, a.ID)
-			gone := !slices.ContainsFunc(now.Static.Files, func(have asset.StaticRendition) bool { return have.ID == f.ID })
-			return gone, attempt.IgnoreAbsent(err)
-		},
-		Drop: func(ctx context.Context) error { return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, f.ID) },
-		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: attempt.Type(err), Messages: attempt.Reason(err, "the file could not be made")}
-			if err := w.Assets.StaticFailed(ctx, a.ID, f.ID, why, w.Now()); err != nil {
-				return err
-			}
-			return assetfile.DropFile(ctx, w.Store, w.Assets, a.Media, f.ID)
-		},
-	}
+	return assetfile.Clear(ctx, w.Store, objectkey.FileParts(a.Media, f.ID))
 }

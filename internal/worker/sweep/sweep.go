@@ -21,6 +21,12 @@ type Queue interface {
 	Enqueue(ctx context.Context, jobs ...job.Insert) error
 }
 
+// Assets is what it asks of assets; asset.Service fits.
+type Assets interface {
+	// Unfinished lists assets on which work may be left; see asset.Asset.Left.
+	Unfinished(ctx context.Context) ([]asset.Asset, error)
+}
+
 // Uploads is what it asks of uploads; upload.Work fits.
 type Uploads interface {
 	Overdue(ctx context.Context, before time.Time, behind upload.Overdue, limit int) ([]upload.Overdue, error)
@@ -29,7 +35,7 @@ type Uploads interface {
 
 // Sweeper asks for the jobs again that unfinished assets and what they have need, and those of uploads.
 type Sweeper struct {
-	Assets  asset.Work
+	Assets  Assets
 	Uploads Uploads
 	Store   blob.Store
 	// Alone reports whether no other database uses the store: what this one knows nothing of may be the other's.

@@ -12,10 +12,7 @@ import (
 	"millrace/internal/id"
 )
 
-type assets struct {
-	asset.Work
-	preparing []asset.Asset
-}
+type assets struct{ preparing []asset.Asset }
 
 func (a assets) Unfinished(context.Context) ([]asset.Asset, error) { return a.preparing, nil }
 

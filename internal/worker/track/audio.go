@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/storage/blob"
+	"millrace/internal/worker/attempt"
 )
 
 func (w *Worker) audio(ctx context.Context, a asset.Asset, t *asset.Track) error {
@@ -116,9 +116,9 @@ func passable(s encode.Track) bool {
 
 // formatOf refuses what can't hold audio before any other program sees it.
 func formatOf(path string) (encode.Format, error) {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	f, _, err := attempt.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("open download: %w", err)
+		return "", err
 	}
 	defer func() { _ = f.Close() }() // it was only read
 	kind, err := sniff.Read(f)
@@ -171,15 +171,11 @@ func isM4A(path string) (ready bool, long time.Duration, err error) {
 }
 
 func index(path string) (*mp4.File, error) {
-	f, err := os.Open(path) //nolint:gosec // our own scratch file
+	f, size, err := attempt.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("open audio: %w", err)
+		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	size, err := f.Seek(0, io.SeekEnd)
-	if err != nil {
-		return nil, fmt.Errorf("look at audio: %w", err)
-	}
 	return mp4.Index(f, size)
 }
 

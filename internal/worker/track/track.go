@@ -7,9 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -22,12 +19,13 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/media/objectkey"
 	"millrace/internal/storage/blob"
+	"millrace/internal/worker/assetfile"
 	"millrace/internal/worker/attempt"
 )
 
 // Options is what a Worker needs.
 type Options struct {
-	Assets       asset.Work
+	Assets       asset.TrackMaker
 	Store        blob.Store
 	Fetch        *fetch.Client
 	Engine       *encode.Engine
@@ -38,15 +36,13 @@ type Options struct {
 }
 
 // Worker does track.ingest.
-type Worker struct{ opt Options }
+type Worker struct {
+	opt   Options
+	files attempt.Scratch
+}
 
 // New returns a Worker.
-func New(o Options) *Worker {
-	if whole, err := filepath.Abs(o.Scratch); err == nil { // ffmpeg has a working folder of its own
-		o.Scratch = whole
-	}
-	return &Worker{opt: o}
-}
+func New(o Options) *Worker { return &Worker{o, attempt.NewScratch(o.Scratch, "track-")} }
 
 // attempts are as many as those of asset.ingest; at what the track's host does not give there are outside of them.
 const attempts, outside = 8, 5
@@ -61,25 +57,25 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	a, err := w.opt.Assets.Find(ctx, args.Asset)
-	if attempt.Absent(err) {
-		return w.dropped(ctx, asset.Asset{ID: args.Asset, Media: args.Media}, args.Track)
-	}
-	if err != nil {
-		return err
-	}
-	i := slices.IndexFunc(a.Tracks, func(t asset.Track) bool { return t.ID == args.Track })
-	if i < 0 {
-		return w.dropped(ctx, a, args.Track)
-	}
-	switch t := a.Tracks[i]; t.Status {
-	case asset.TrackPreparing:
-		return w.ending(a, t).Of(ctx, j, attempt.Run(j, "the file can't be processed", func() error { return w.attempt(ctx, a, t) }))
-	case asset.TrackErrored: // an earlier attempt may have died before it had cleared up
-		return w.clear(ctx, a, t.ID)
-	case asset.TrackReady:
-	}
-	return w.discard(a.ID, args.Track)
+	return attempt.Task[asset.Track]{
+		Assets: w.opt.Assets, Asset: args.Asset, Media: args.Media, Outside: outside,
+		Cannot: "the file can't be processed", Failed: "the track could not be made",
+		Find: func(a asset.Asset) (asset.Track, attempt.State) { return attempt.TrackOf(a, args.Track) },
+		Work: w.attempt,
+		Drop: func(ctx context.Context, a asset.Asset) error { return w.dropped(ctx, a, args.Track) },
+		Clear: func(ctx context.Context, a asset.Asset, t asset.Track) error {
+			if t.Status == asset.TrackErrored { // an earlier attempt may have died before it had cleared up
+				return w.clear(ctx, a, t.ID)
+			}
+			return w.discard(a.ID, t.ID)
+		},
+		Fail: func(ctx context.Context, a asset.Asset, t asset.Track, why asset.Errors) error {
+			if err := w.opt.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.opt.Now()); err != nil {
+				return err
+			}
+			return w.clear(ctx, a, t.ID)
+		},
+	}.Do(ctx, j)
 }
 
 // attempt makes the track.
@@ -99,26 +95,6 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, t asset.Track) erro
 	return w.discard(a.ID, t.ID)
 }
 
-// ending errors the track when the file is at fault, or when nothing will be tried again. The asset stays as it is.
-func (w *Worker) ending(a asset.Asset, t asset.Track) attempt.Ending {
-	return attempt.Ending{
-		Outside: outside,
-		Gone: func(ctx context.Context) (bool, error) {
-			now, err := w.opt.Assets.Find(ctx, a.ID)
-			gone := !slices.ContainsFunc(now.Tracks, func(have asset.Track) bool { return have.ID == t.ID })
-			return gone, attempt.IgnoreAbsent(err)
-		},
-		Drop: func(ctx context.Context) error { return w.dropped(ctx, a, t.ID) },
-		Fail: func(ctx context.Context, err error) error {
-			why := asset.Errors{Type: attempt.Type(err), Messages: attempt.Reason(err, "the track could not be made")}
-			if err := w.opt.Assets.TrackFailed(ctx, a.ID, t.ID, why, w.opt.Now()); err != nil {
-				return err
-			}
-			return w.clear(ctx, a, t.ID)
-		},
-	}
-}
-
 // The storage keys of a track's file follow from the track, so that a second run overwrites the first.
 func textKey(a asset.Asset, t id.Track) string {
 	return objectkey.Track(a.Media, t, "vtt")
@@ -128,20 +104,14 @@ func soundKey(a asset.Asset, t id.Track) string {
 	return objectkey.Track(a.Media, t, "m4a")
 }
 
-// dropped removes what was stored for a track that is not there any more, unless other assets use the asset's media: a clip may play the
-// file of a track that was ready. Then its purge has looked after it.
+// dropped removes what was stored for a track that is not there any more, unless a clip may play it: then its purge has
+// looked after it.
 func (w *Worker) dropped(ctx context.Context, a asset.Asset, t id.Track) error {
-	if a.Media == "" { // a job of an older version does not say
-		return w.discard(a.ID, t)
-	}
-	users, err := w.opt.Assets.Users(ctx, a.Media)
+	err := assetfile.DropTrack(ctx, w.opt.Store, w.opt.Assets, a, textKey(a, t), soundKey(a, t))
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(users, func(u asset.Asset) bool { return u.ID != a.ID }) {
-		return w.discard(a.ID, t)
-	}
-	return w.clear(ctx, a, t)
+	return w.discard(a.ID, t)
 }
 
 // clear removes what there is of a track that nobody plays.
@@ -174,60 +144,26 @@ func (w *Worker) text(ctx context.Context, a asset.Asset, t *asset.Track) error 
 	return nil
 }
 
-const scratchPrefix = "track-"
-
 // raw is where a track's download goes, made where the M4A that is made of it.
-func (w *Worker) raw(a id.Asset, t id.Track) string {
-	return filepath.Join(w.opt.Scratch, scratchPrefix+string(a)+"-"+string(t))
-}
+func (w *Worker) raw(a id.Asset, t id.Track) string { return w.files.File(string(a) + "-" + string(t)) }
 
 func made(raw string) string { return raw + ".m4a" }
 
 // discard removes what a track has in the scratch folder.
 func (w *Worker) discard(a id.Asset, t id.Track) error {
-	err := os.Remove(made(w.raw(a, t)))
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, fetch.Discard(w.raw(a, t)))
+	return errors.Join(attempt.Discard(made(w.raw(a, t))), fetch.Discard(w.raw(a, t)))
 }
 
-// Tidy removes what earlier processes have left in the scratch folder of tracks that are not being made any more. It is called before the
-// first job.
-func (w *Worker) Tidy(ctx context.Context) error {
-	files, err := os.ReadDir(w.opt.Scratch)
-	if err != nil {
-		return fmt.Errorf("tidy downloads: %w", err)
-	}
-	var errs []error
-	for _, f := range files {
-		name, ours := strings.CutPrefix(f.Name(), scratchPrefix)
-		if !ours || f.IsDir() {
-			continue
-		}
-		name, _, _ = strings.Cut(name, ".")
-		owner, track, _ := strings.Cut(name, "-")
-		busy, err := w.preparing(ctx, id.Asset(owner), id.Track(track))
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if !busy {
-			errs = append(errs, os.Remove(filepath.Join(w.opt.Scratch, f.Name())))
-		}
-	}
-	return errors.Join(errs...)
-}
+// Tidy removes what earlier processes have left in the scratch folder of tracks that are not being made any more. It is
+// called before the first job.
+func (w *Worker) Tidy(ctx context.Context) error { return w.files.Tidy(ctx, w.preparing) }
 
-func (w *Worker) preparing(ctx context.Context, owner id.Asset, track id.Track) (bool, error) {
-	a, err := w.opt.Assets.Find(ctx, owner)
+func (w *Worker) preparing(ctx context.Context, name string) (bool, error) {
+	owner, track, _ := strings.Cut(name, "-")
+	a, err := w.opt.Assets.Find(ctx, id.Asset(owner))
 	if err != nil {
 		return false, attempt.IgnoreAbsent(err)
 	}
-	for _, t := range a.Tracks {
-		if t.ID == track {
-			return t.Status == asset.TrackPreparing, nil
-		}
-	}
-	return false, nil
+	_, is := attempt.TrackOf(a, id.Track(track))
+	return is == attempt.Wanted, nil
 }

@@ -23,7 +23,7 @@ type Files interface {
 // Worker does these jobs.
 type Worker struct {
 	Uploads upload.Work
-	Assets  asset.Work
+	Assets  attempt.Finder
 	Files   Files
 	Now     func() time.Time
 }

@@ -52,6 +52,15 @@ func Each(t *testing.T, test func(t *testing.T, url string)) {
 	}
 }
 
+// EachOpen runs test on each engine with an empty database.
+func EachOpen(t *testing.T, test func(t *testing.T, d *db.DB)) {
+	t.Helper()
+	Each(t, func(t *testing.T, url string) {
+		t.Helper()
+		test(t, Open(t, url))
+	})
+}
+
 // SQLite gives the URL of a database in a folder of the test.
 func SQLite(t testing.TB) string {
 	t.Helper()

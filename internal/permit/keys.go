@@ -1,6 +1,4 @@
-// Package contentkey gives media/protection the content keys that control/drm keeps for a playback ID.
-// It must never know HTTP, SQL, licences or the clock (`now` is an argument). It starts no goroutine.
-package contentkey
+package permit
 
 import (
 	"context"
@@ -14,13 +12,13 @@ import (
 	"millrace/internal/media/protection"
 )
 
-// Source has content keys; drm.Service fits.
-type Source interface {
+// KeySource has content keys; drm.Service fits.
+type KeySource interface {
 	Content(ctx context.Context, env id.Environment, r drm.Resource, c id.DRMConfiguration, now time.Time) (drm.Content, error)
 }
 
-// Keys are the content keys of playback IDs with the policy drm.
-type Keys struct{ Source Source }
+// Keys gives media/protection the content keys of playback IDs with the policy drm.
+type Keys struct{ Source KeySource }
 
 // Content is how the media of a playback ID is encrypted. fault.Invalid: it names no DRM configuration.
 func (k Keys) Content(ctx context.Context, o playbackid.Object, now time.Time) (protection.Content, error) {

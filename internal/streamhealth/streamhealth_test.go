@@ -1,4 +1,4 @@
-package app
+package streamhealth
 
 import (
 	"context"
@@ -62,7 +62,7 @@ func (f *fleetOf) Do(ctx context.Context, to follow.Node, r *http.Request) (*htt
 		<-ctx.Done()
 		return nil, errors.New("nothing responds there")
 	default:
-		healthHandler{here(to.ID)}.ServeHTTP(w, r)
+		Handler{here(to.ID)}.ServeHTTP(w, r)
 	}
 	return w.Result(), nil
 }
@@ -73,10 +73,9 @@ func TestEncodersElsewhere(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fleet := &fleetOf{asked: map[id.Node]int{}}
-		e := &encoders{
-			own: here("a"), owners: fleet, peer: fleet, log: slog.New(slog.DiscardHandler),
-			silent: map[id.Node]time.Time{},
-		}
+		e := New(Options{
+			Own: here("a"), Owners: fleet, Peer: fleet, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		})
 		var all []live.Stream
 		for _, s := range []string{"a1", "b1", "b2", "c1", "d1", "d2", "x1", "bgone", "bgone"} {
 			owner := live.Owner{Node: id.Node(s[:1]), Run: "run"}
@@ -123,21 +122,21 @@ func TestEncodersElsewhere(t *testing.T) {
 		count("at first", map[id.Node]int{"b": 1, "c": 1, "d": 1})
 		expect(true, want)
 		count("a moment later", map[id.Node]int{"b": 2, "c": 2, "d": 1})
-		time.Sleep(healthRefrain)
+		time.Sleep(refrain)
 		expect(true, want)
 		count("and after a while", map[id.Node]int{"b": 3, "c": 3, "d": 2})
-		if one := (health{e}).Health(t.Context(), all[1]); one.Status != live.HealthLive || len(one.Samples) != 1 {
+		if one := (One{e}).Health(t.Context(), all[1]); one.Status != live.HealthLive || len(one.Samples) != 1 {
 			t.Errorf("for the API: %+v", one)
 		}
-		e.owners = nil
+		e.opt.Owners = nil
 		alone := e.Health(t.Context(), all[1:2], false)
 		if len(alone) != 1 || alone[0].Status != live.HealthElsewhere || alone[0].Unanswered {
 			t.Errorf("of a node that serves alone: %+v", alone)
 		}
 		w := httptest.NewRecorder()
-		query := strings.Repeat("&stream=b1", mostMeasured+1)
-		healthHandler{here("b")}.ServeHTTP(w, httptest.NewRequestWithContext(
-			t.Context(), http.MethodGet, healthPath+"?"+query[1:], nil,
+		query := strings.Repeat("&stream=b1", together+1)
+		Handler{here("b")}.ServeHTTP(w, httptest.NewRequestWithContext(
+			t.Context(), http.MethodGet, Path+"?"+query[1:], nil,
 		))
 		if w.Code != http.StatusBadRequest {
 			t.Errorf("of too many streams: status %d", w.Code)

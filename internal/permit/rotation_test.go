@@ -1,4 +1,4 @@
-package contentkey_test
+package permit_test
 
 import (
 	"bytes"
@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"millrace/internal/contentkey"
 	"millrace/internal/control/drm"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/media/container/cmaf"
@@ -15,15 +14,20 @@ import (
 	"millrace/internal/media/hls"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/protection"
+	"millrace/internal/permit"
 	"millrace/internal/storage/db/dbtest"
 )
 
 // broadcast is one init segment and segments of two seconds that are all alike.
 type broadcast struct {
-	playback.Renditions
+	playback.Presentation
 
 	began time.Time
 }
+
+func (b broadcast) Media() string { return "m" }
+
+func (b broadcast) Began() time.Time { return b.began }
 
 func (b broadcast) Chunk(_ context.Context, _ string, r hls.Resource) (playback.Body, error) {
 	if r.Init >= 0 {
@@ -61,11 +65,11 @@ func TestBytesStay(t *testing.T) {
 		if now.Sub(unencrypted.began) > 12*time.Hour {
 			unencrypted.began, sent = now, map[string][]byte{}
 		}
-		content, err := contentkey.Keys{Source: drm.New(drm.Options{Store: store.DRM()})}.Content(t.Context(), o, now)
+		content, err := permit.Keys{Source: drm.New(drm.Options{Store: store.DRM()})}.Content(t.Context(), o, now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		v := protection.View{Clear: unencrypted, Content: content, Store: protection.NewStore(1 << 20), Media: "m", Began: unencrypted.began}
+		v := protection.View{Presentation: unencrypted, Content: content, Store: protection.NewStore(1 << 20)}
 		for _, name := range []string{"init-0.mp4", "0.m4s", "15.m4s"} {
 			r, _ := hls.ParseResource(name)
 			data, err := delivered.Bytes(v.Chunk(t.Context(), "v", r))

@@ -1,16 +1,16 @@
-package contentkey_test
+package permit_test
 
 import (
 	"context"
 	"testing"
 	"time"
 
-	"millrace/internal/contentkey"
 	"millrace/internal/control/drm"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/container/cenc"
+	"millrace/internal/permit"
 )
 
 type source drm.Content
@@ -30,7 +30,7 @@ func TestContent(t *testing.T) {
 			from.Keys = append(from.Keys, drm.Key{ID: [16]byte{byte(period), byte(i)}, Class: class, Period: period})
 		}
 	}
-	keys := contentkey.Keys{Source: from}
+	keys := permit.Keys{Source: from}
 	o := playbackid.Object{ID: playbackid.ID{Policy: playbackid.DRM}, Kind: playbackid.OfLiveStream, ObjectID: "s"}
 	if _, err := keys.Content(t.Context(), o, began); !fault.Is(err, fault.Invalid) {
 		t.Errorf("without a configuration: %v", err)
