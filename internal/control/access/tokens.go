@@ -72,7 +72,7 @@ func (in TokenInput) Check(now time.Time) error {
 		field.OneOf(&l, field.At("permissions", i), p, allowed...)
 	}
 	if !in.ExpiresAt.IsZero() && !in.ExpiresAt.After(now) {
-		l.Add("expires_at must be in the future")
+		l.At("expires_at", "must be in the future")
 	}
 	return l.Err()
 }

@@ -30,10 +30,11 @@ func (in CreateInput) check() error {
 	}
 	switch {
 	case in.CORSOrigin == "":
-		l.Add("cors_origin is required: the origin of the page that uploads, such as https://example.com, or * for any")
+		l.At("cors_origin",
+			"is required: the origin of the page that uploads, such as https://example.com, or * for any")
 	case in.CORSOrigin == AnyOrigin:
 	case field.WebURL(&l, "cors_origin", in.CORSOrigin) && Origin(in.CORSOrigin) == "":
-		l.Add("cors_origin must be an origin such as https://example.com, or *")
+		l.At("cors_origin", "must be an origin such as https://example.com, or *")
 	}
 	in.Options.Check(&l, "new_asset_settings", assetopt.ForUpload)
 	return l.Err()

@@ -74,7 +74,7 @@ func (s *server) addTrack(w http.ResponseWriter, r *http.Request, p access.Perso
 		URL: f.URL, Type: asset.TrackType(f.Type), LanguageCode: f.Language, Name: f.Name, ClosedCaptions: f.Captions,
 	}, s.Now())
 	if fault.Is(err, fault.Invalid) {
-		f.complain(fault.Messages(err))
+		f.complain(fault.ByField(err))
 		s.showWith(w, r, p, http.StatusBadRequest, func(v *assetPage) {
 			v.AddTrack = f
 			v.AddTrack.Code = s.addTrackCode(v.Asset, f)
@@ -107,7 +107,7 @@ func (s *server) editAsset(w http.ResponseWriter, r *http.Request, p access.Pers
 		then, err = s.Assets.Patch(r.Context(), p.Environment.ID, row.ID, in, s.Now())
 	}
 	if fault.Is(err, fault.Invalid) {
-		f.complain(fault.Messages(err))
+		f.complain(fault.ByField(err))
 		s.showName(w, r, p, http.StatusBadRequest, f)
 		return
 	}

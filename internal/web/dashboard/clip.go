@@ -58,7 +58,7 @@ func (s *server) clip(w http.ResponseWriter, r *http.Request, p access.Person) {
 			s.fail(w, r, p, err)
 			return
 		}
-		f.complain(fault.Messages(err))
+		f.complain(fault.ByField(err))
 	} else {
 		f.also(in.Check(&from))
 	}

@@ -13,7 +13,7 @@ import (
 	"millrace/internal/fault"
 )
 
-// fieldAt says at which field of a form a message of the service stands, by how its path begins; empty: none does.
+// fieldAt says at which field of a form what the service says against a path stands; without a path nothing does.
 type fieldAt struct {
 	path, field string
 	label       string // as the page calls the field
@@ -189,21 +189,21 @@ func secondsOf(text string) (float64, bool) {
 	return sum, true
 }
 
-// complain puts messages of the service beside their fields. Each begins with the path of its field.
-func (s *said) complain(messages []string) {
+// covers reports whether the field is the one at a path, or the one that it is within.
+func (f fieldAt) covers(path string) bool {
+	rest, within := strings.CutPrefix(path, f.path)
+	return f.path != "" && within && (rest == "" || rest[0] == '.' || rest[0] == '[')
+}
+
+// complain puts messages of the service beside their fields.
+func (s *said) complain(messages []fault.Message) {
 	for _, m := range messages {
-		path, rest, _ := strings.Cut(m, " ")
-		field := ""
-		for _, known := range s.fields {
-			if known.path != "" && strings.HasPrefix(path, known.path) {
-				field = known.field
-			}
-		}
-		if field == "" {
-			s.Top = append(s.Top, capital(m)+".")
+		i := slices.IndexFunc(s.fields, func(f fieldAt) bool { return f.covers(m.Path) })
+		if i < 0 {
+			s.Top = append(s.Top, capital(m.String())+".")
 			continue
 		}
-		s.beside(field, "This "+rest+".")
+		s.beside(s.fields[i].field, "This "+strings.TrimPrefix(m.Text, ": ")+".")
 	}
 }
 
@@ -218,7 +218,7 @@ func (s *said) refused(err error) (status int, known bool) {
 	default:
 		return 0, false
 	}
-	s.complain(fault.Messages(err))
+	s.complain(fault.ByField(err))
 	return status, true
 }
 

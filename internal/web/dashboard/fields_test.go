@@ -1,8 +1,13 @@
 package dashboard
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"millrace/internal/fault"
 )
 
 // FuzzTime: what is typed as a time is one, or refused.
@@ -17,6 +22,22 @@ func FuzzTime(f *testing.F) {
 	})
 }
 
+// TestFields: a message stands beside the field that its path names, however its text begins, and one that names none
+// above the form.
+func TestFields(t *testing.T) {
+	t.Parallel()
+	s := said{fields: []fieldAt{{"inputs", "url", "Address"}, {"name", "name", "Name"}, {"", "other", "Other"}}}
+	s.complain([]fault.Message{
+		{Path: "inputs[0].url", Text: "must be given"}, {Path: "name", Text: ": a part is wrong"},
+		{Path: "names", Text: "must be few"}, {Text: "name is no path here"}, {Path: "other", Text: "is odd"},
+	})
+	bad := map[string]string{"url": "This must be given.", "name": "This a part is wrong."}
+	top := []string{"Names must be few.", "Name is no path here.", "Other is odd."}
+	if !maps.Equal(s.Bad, bad) || !slices.Equal(s.Top, top) {
+		t.Errorf("beside fields %q, above %q", s.Bad, s.Top)
+	}
+}
+
 // FuzzComplain: each message of the service is shown, wherever it belongs.
 func FuzzComplain(f *testing.F) {
 	for _, text := range []string{"", "url", "url must be short", "\u202eurl is", "éa", "\xff"} {
@@ -24,7 +45,8 @@ func FuzzComplain(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := said{fields: []fieldAt{{"url", "url", "Address"}}}
-		s.complain([]string{text})
+		path, rest, _ := strings.Cut(text, " ")
+		s.complain([]fault.Message{{Path: path, Text: rest}})
 		if len(s.Bad)+len(s.Top) != 1 || utf8.ValidString(text) && len(s.Top) == 1 && !utf8.ValidString(s.Top[0]) {
 			t.Errorf("%q is %q and %q", text, s.Bad, s.Top)
 		}

@@ -140,21 +140,20 @@ func (s *server) renderRefused(w http.ResponseWriter, r *http.Request, p access.
 		s.fail(w, r, p, err)
 		return
 	}
-	if typed, what := f.refusedDomains(fault.Messages(err)); len(typed) > 0 {
+	if typed, what := f.refusedDomains(fault.ByField(err)); len(typed) > 0 {
 		f.Bad["domains"] = strings.Join(typed, ", ") + " " + what + "."
 	}
 	s.renderRule(w, r, p, status, f, false)
 }
 
 // refusedDomains are those as they were typed that messages number, and what is said of each.
-func (f ruleForm) refusedDomains(messages []string) (typed []string, what string) {
+func (f ruleForm) refusedDomains(messages []fault.Message) (typed []string, what string) {
 	domains := f.domains()
 	for _, m := range messages {
 		var i int
-		_, err := fmt.Sscanf(m, "referrer.allowed_domains[%d]", &i)
+		_, err := fmt.Sscanf(m.Path, "referrer.allowed_domains[%d]", &i)
 		if err == nil && i < len(domains) {
-			typed = append(typed, "“"+domains[i]+"”")
-			_, what, _ = strings.Cut(m, " ")
+			typed, what = append(typed, "“"+domains[i]+"”"), m.Text
 		}
 	}
 	return typed, what

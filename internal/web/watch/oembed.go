@@ -87,7 +87,7 @@ func boxOf(query url.Values) (iframe.Size, error) {
 		}
 		n, err := strconv.ParseUint(query.Get(name), 10, 31)
 		if err != nil || n == 0 {
-			wrong.Add("%s: must be a whole number of pixels, from 1 on", name)
+			wrong.At(name, ": must be a whole number of pixels, from 1 on")
 		}
 		return int(min(n, maxSide))
 	}
