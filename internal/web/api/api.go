@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"path"
 	"strings"
 	"time"
 
@@ -32,6 +31,7 @@ import (
 	"millrace/internal/control/vocabulary"
 	"millrace/internal/control/webhook"
 	"millrace/internal/web/limit"
+	"millrace/internal/web/respond"
 )
 
 // Options is what the API needs. Every field without a default named here must be set.
@@ -164,11 +164,8 @@ func newServer(o Options) *server {
 	return s
 }
 
-// PlainPath reports whether http.ServeMux takes a path as it is.
-func PlainPath(p string) bool {
-	clean := path.Clean(p)
-	return p == clean || p == clean+"/" && clean != "/"
-}
+// PlainPath reports whether a path is one that http.ServeMux takes as it is: all operations have such.
+func PlainPath(p string) bool { return respond.PlainPath(p) }
 
 // plainPath returns 404 for paths that http.ServeMux would clean (., .., //) and redirect to what is left: a client
 // that follows with its method asks something else of something else. DELETE …/playback-ids/.. would delete the live
@@ -214,23 +211,14 @@ func (s *server) methods(r *http.Request) []string {
 	return allowed
 }
 
-// unreadTime is how long what is left of a body may take to come after the response, so that a client that still sends gets to read that.
-const unreadTime = time.Second
-
-// refuseUnread responds to a request whose body nobody reads. Otherwise net/http would read on before it sends the
-// response, for the sake of the next request, and for as long as the client likes.
+// refuseUnread responds to a request whose body nobody reads.
 func refuseUnread(w http.ResponseWriter, r *http.Request, e *Error) {
-	if r.ContentLength != 0 && r.ProtoMajor == 1 {
-		w.Header().Set("Connection", "close")
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime)) // not every writer has deadlines
-	}
+	respond.Unread(w, r)
 	writeError(w, e)
 }
 
 // writeError writes an error outside of huma.
 func writeError(w http.ResponseWriter, e *Error) {
 	maps.Copy(w.Header(), e.GetHeaders())
-	w.Header().Set("Content-Type", jsonType)
-	w.WriteHeader(e.status)
-	_ = huma.DefaultJSONFormat.Marshal(w, e) // the client may have left
+	respond.JSON(w, e.status, e)
 }

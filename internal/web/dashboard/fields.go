@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"millrace/internal/fault"
+	"millrace/internal/web/respond"
 )
 
 // fieldAt says at which field of a form what the service says against a path stands; without a path nothing does.
@@ -210,16 +211,11 @@ func (s *said) complain(messages []fault.Message) {
 // refused takes what the service says against a form, and gives the status of its page. known is false where nothing
 // that was typed is at fault.
 func (s *said) refused(err error) (status int, known bool) {
-	switch {
-	case fault.Is(err, fault.Invalid):
-		status = http.StatusBadRequest
-	case fault.Is(err, fault.Conflict):
-		status = http.StatusConflict
-	default:
+	if !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.Conflict) {
 		return 0, false
 	}
 	s.complain(fault.ByField(err))
-	return status, true
+	return respond.Form.Of(err).Code, true
 }
 
 // also adds what the service would say against the rest of a form of which something is wrong already.

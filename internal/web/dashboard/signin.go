@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"errors"
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/respond"
 )
 
 const (
@@ -256,7 +256,7 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
 		d.Problem = "Wrong token ID or secret, or the token was revoked or has expired."
 	}
 	if status == http.StatusTooManyRequests {
-		w.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(fault.RetryAfter(err).Seconds())))))
+		respond.RetryAfter(w, fault.RetryAfter(err))
 	}
 	s.renderSignIn(w, r, status, d)
 }
@@ -278,22 +278,10 @@ func cut(text string) string {
 	return text[:min(len(text), maxSecret)]
 }
 
-// doorStatus is the status of a sign-in that is refused.
+// doorStatus is the status of a sign-in that is refused. known is false where nothing that was typed is at fault.
 func doorStatus(err error) (status int, known bool) {
-	switch fault.KindOf(err) {
-	case fault.Unauthorized:
-		return http.StatusUnauthorized, true
-	case fault.Denied:
-		return http.StatusForbidden, true
-	case fault.TooMany:
-		return http.StatusTooManyRequests, true
-	case fault.Invalid, fault.NotReady, fault.Conflict:
-		return http.StatusBadRequest, true
-	case fault.NotFound:
-		return http.StatusNotFound, true
-	case fault.Internal, fault.TooLarge, fault.Unavailable:
-	}
-	return 0, false
+	status = respond.API.Of(err).Code
+	return status, status < http.StatusInternalServerError && status != http.StatusRequestEntityTooLarge
 }
 
 func (s *server) showLink(w http.ResponseWriter, r *http.Request) {

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/respond"
 )
 
 const maxRecordings = 20 // that the page of a live stream shows
@@ -76,9 +76,7 @@ func (s *server) showKey(w http.ResponseWriter, r *http.Request, p access.Person
 		s.render(w, r, p, http.StatusOK, "stream", v)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	secrets := map[string]string{"key": v.StreamKey, "passphrase": v.SRTPassphrase}
-	_ = json.NewEncoder(w).Encode(secrets) // who has gone needs none
+	respond.JSON(w, http.StatusOK, map[string]string{"key": v.StreamKey, "passphrase": v.SRTPassphrase})
 }
 
 // toPublish leads to the publish page with the stream key in the fragment, which no server sees and the page takes out

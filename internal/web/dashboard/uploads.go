@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"millrace/internal/control/upload"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/respond"
 )
 
 const (
@@ -70,11 +70,14 @@ func (s *server) cancelUpload(w http.ResponseWriter, r *http.Request, p access.P
 func (s *server) tellFile(w http.ResponseWriter, r *http.Request, p access.Person, u upload.Upload, err error) {
 	f := uploadState{ID: u.ID, Status: u.Status}
 	status := http.StatusOK
+	if err != nil {
+		status = respond.Page.Of(err).Code
+	}
 	switch {
 	case fault.Is(err, fault.NotFound):
-		status, f.Error = http.StatusNotFound, "This upload no longer exists."
+		f.Error = "This upload no longer exists."
 	case fault.Is(err, fault.Invalid), fault.Is(err, fault.Denied), fault.Is(err, fault.TooMany):
-		status, f.Error = http.StatusConflict, sentence(err)
+		f.Error = sentence(err)
 	case err != nil:
 		s.fail(w, r, p, err)
 		return
@@ -86,9 +89,7 @@ func (s *server) tellFile(w http.ResponseWriter, r *http.Request, p access.Perso
 	if u.Error != nil {
 		f.Error = capital(u.Error.Message)
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(f) // who has gone needs none
+	respond.JSON(w, status, f)
 }
 
 // titleOf is the name of a file as that of an asset.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"millrace/internal/control/access"
-	"millrace/internal/fault"
 	"millrace/internal/web/player"
+	"millrace/internal/web/respond"
 	"millrace/internal/web/static"
 )
 
@@ -121,28 +121,29 @@ func (s *server) notFound(w http.ResponseWriter, r *http.Request, p access.Perso
 
 // fail says what went wrong. What is ours to mend is logged, and not shown.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, p access.Person, err error) {
-	switch fault.KindOf(err) {
-	case fault.NotFound:
+	status, why := respond.Page.Of(err).Code, refusal{"That did not work", sentence(err)}
+	switch status {
+	case http.StatusNotFound:
 		s.notFound(w, r, p)
-	case fault.Unavailable:
+		return
+	case http.StatusServiceUnavailable:
 		s.Logger.WarnContext(r.Context(), "dependency unavailable", slog.Any("error", err))
-		w.Header().Set("Retry-After", "1")
-		s.render(w, r, p, http.StatusServiceUnavailable, "refused", refusal{
+		respond.RetryAfter(w, 0)
+		why = refusal{
 			"Not available at the moment", "The service is waiting for its database. Reload this page in a moment.",
-		})
-	case fault.Invalid, fault.Conflict, fault.NotReady, fault.TooLarge, fault.TooMany, fault.Denied, fault.Unauthorized:
-		s.render(w, r, p, http.StatusConflict, "refused", refusal{"That did not work", sentence(err)})
-	case fault.Internal:
+		}
+	case http.StatusInternalServerError:
 		if gone(r, err) {
 			return
 		}
 		s.Logger.ErrorContext(r.Context(), "dashboard request failed", slog.String("path", r.URL.Path),
 			slog.Any("error", err))
-		s.render(w, r, p, http.StatusInternalServerError, "refused", refusal{
+		why = refusal{
 			"Something went wrong here", "It is not your fault. The log of the service says what happened, at " +
 				s.Now().UTC().Format(time.TimeOnly) + " UTC.",
-		})
+		}
 	}
+	s.render(w, r, p, status, "refused", why)
 }
 
 // utc is a time as it is shown without a script.
