@@ -7,6 +7,7 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/id"
+	"millrace/internal/web/sdkcode"
 )
 
 // assetAPI is where the API has an asset.
@@ -44,15 +45,15 @@ func (s *server) showNameCode(w http.ResponseWriter, r *http.Request, p access.P
 // nameCode is the form with what an asset is called as code.
 func (s *server) nameCode(a asset.Asset, f nameForm) code {
 	in := f.changes(a.Options)
-	var body object
+	var body sdkcode.Object
 	if in.Meta != nil {
-		body = append(body, member{"meta", metaBody(in.Meta.Meta)})
+		body = body.Set("meta", metaBody(in.Meta.Meta))
 	}
 	if in.Passthrough != nil {
-		body = append(body, member{"passthrough", *in.Passthrough})
+		body = body.Set("passthrough", *in.Passthrough)
 	}
-	return s.code("name-form", video{Asset: a}.Address()+"/code#edit", call{
-		method: http.MethodPatch, path: assetAPI(a.ID), of: []string{string(a.ID)}, body: body,
-		node: "video.assets.update", goDo: "AssetsApi.UpdateAsset", goType: "mux.UpdateAssetRequest",
+	return s.code("name-form", video{Asset: a}.Address()+"/code#edit", sdkcode.Request{
+		Method: http.MethodPatch, Path: assetAPI(a.ID), IDs: []string{string(a.ID)}, Body: body,
+		Node: "video.assets.update", Go: "AssetsApi.UpdateAsset", GoType: "mux.UpdateAssetRequest",
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/sdkcode"
 )
 
 // editPage is the form of a live stream's settings, with its code.
@@ -35,10 +36,10 @@ func (s *server) renderEdit(
 	f.Of = new(s.stream(v))
 	page := editPage{form: f}
 	f.said = said{} // only of what can't be read
-	page.Code = s.code("change", f.Of.Address()+"/edit/code", call{
-		method: http.MethodPatch, path: liveAPI(v.ID), of: []string{string(v.ID)},
-		body: patchBody(f.changes(v.Settings)), node: "video.liveStreams.update",
-		goDo: "LiveStreamsApi.UpdateLiveStream", goType: "mux.UpdateLiveStreamRequest",
+	page.Code = s.code("change", f.Of.Address()+"/edit/code", sdkcode.Request{
+		Method: http.MethodPatch, Path: liveAPI(v.ID), IDs: []string{string(v.ID)},
+		Body: patchBody(f.changes(v.Settings)), Node: "video.liveStreams.update",
+		Go: "LiveStreamsApi.UpdateLiveStream", GoType: "mux.UpdateLiveStreamRequest",
 	})
 	page.Code.Open = open
 	if len(f.Bad) > 0 {
@@ -48,33 +49,33 @@ func (s *server) renderEdit(
 }
 
 // patchBody is what the API would be sent of changes that the form can make. null stands for the default.
-func patchBody(in live.PatchInput) (o object) {
+func patchBody(in live.PatchInput) (o sdkcode.Object) {
 	if in.Meta != nil {
-		o = append(o, member{"meta", metaBody(in.Meta.Meta)})
+		o = o.Set("meta", metaBody(in.Meta.Meta))
 	}
 	if in.LatencyMode != nil {
-		o = append(o, member{"latency_mode", string(*in.LatencyMode)})
+		o = o.Set("latency_mode", string(*in.LatencyMode))
 	}
 	if in.NewAsset != nil {
-		o = append(o, member{"new_asset_settings", object{{"video_quality", *in.NewAsset.VideoQuality}}})
+		o = o.Set("new_asset_settings", sdkcode.Object{}.Set("video_quality", *in.NewAsset.VideoQuality))
 	}
 	switch {
 	case in.DefaultWindow:
-		o = append(o, member{"reconnect_window", nil})
+		o = o.Set("reconnect_window", nil)
 	case in.ReconnectWindow != nil:
-		o = append(o, member{"reconnect_window", *in.ReconnectWindow})
+		o = o.Set("reconnect_window", *in.ReconnectWindow)
 	}
 	if in.SlateForStandard != nil {
-		o = append(o, member{"use_slate_for_standard_latency", *in.SlateForStandard})
+		o = o.Set("use_slate_for_standard_latency", *in.SlateForStandard)
 	}
 	if in.ReconnectSlateURL != nil {
-		o = append(o, member{"reconnect_slate_url", *in.ReconnectSlateURL})
+		o = o.Set("reconnect_slate_url", *in.ReconnectSlateURL)
 	}
 	if in.MaxContinuous != nil {
-		o = append(o, member{"max_continuous_duration", *in.MaxContinuous})
+		o = o.Set("max_continuous_duration", *in.MaxContinuous)
 	}
 	if in.Passthrough != nil {
-		o = append(o, member{"passthrough", *in.Passthrough})
+		o = o.Set("passthrough", *in.Passthrough)
 	}
 	return o
 }
@@ -84,5 +85,5 @@ func metaBody(m assetopt.Meta) any {
 	if m == (assetopt.Meta{}) {
 		return nil
 	}
-	return object{}.with("title", m.Title).with("creator_id", m.CreatorID).with("external_id", m.ExternalID)
+	return sdkcode.Object{}.With("title", m.Title).With("creator_id", m.CreatorID).With("external_id", m.ExternalID)
 }

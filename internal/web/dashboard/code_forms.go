@@ -9,6 +9,7 @@ import (
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/id"
+	"millrace/internal/web/sdkcode"
 )
 
 // Where forms are shown as code for what is filled in; nothing is made there.
@@ -49,9 +50,9 @@ func (s *server) renderNew(
 ) {
 	page := newPage{form: f}
 	f.said = said{} // only of what can't be read
-	page.Code = s.code("make", newCodePath, call{
-		path: "/video/v1/live-streams", body: liveBody(f.input()), node: "video.liveStreams.create",
-		goDo: "LiveStreamsApi.CreateLiveStream", goType: "mux.CreateLiveStreamRequest",
+	page.Code = s.code("make", newCodePath, sdkcode.Request{
+		Path: "/video/v1/live-streams", Body: liveBody(f.input()), Node: "video.liveStreams.create",
+		Go: "LiveStreamsApi.CreateLiveStream", GoType: "mux.CreateLiveStreamRequest",
 	})
 	page.Code.Open = open
 	if len(f.Bad) > 0 {
@@ -73,10 +74,10 @@ func (s *server) renderAdd(
 	s.render(w, r, p, status, "addasset", f)
 }
 
-func assetCall(o assetopt.Options) call {
-	return call{
-		path: "/video/v1/assets", body: optionsBody(o), node: "video.assets.create",
-		goDo: "AssetsApi.CreateAsset", goType: "mux.CreateAssetRequest",
+func assetCall(o assetopt.Options) sdkcode.Request {
+	return sdkcode.Request{
+		Path: "/video/v1/assets", Body: optionsBody(o), Node: "video.assets.create",
+		Go: "AssetsApi.CreateAsset", GoType: "mux.CreateAssetRequest",
 	}
 }
 
@@ -93,57 +94,57 @@ func (s *server) showTargetCode(w http.ResponseWriter, r *http.Request, p access
 func (s *server) renderTarget(
 	w http.ResponseWriter, r *http.Request, p access.Person, status int, f targetForm, open bool,
 ) {
-	body := object{}.with("url", f.URL)
+	body := sdkcode.Object{}.With("url", f.URL)
 	if f.key != "" {
-		body = body.with("stream_key", secret("STREAM_KEY"))
+		body = body.With("stream_key", sdkcode.Secret("STREAM_KEY"))
 	}
-	f.Code = s.code("make", f.Of.targets()+"/code", call{
-		path: liveAPI(f.Of.ID) + "/simulcast-targets", of: []string{string(f.Of.ID)},
-		body: body.with("passthrough", f.Passthrough), node: "video.liveStreams.createSimulcastTarget",
-		goDo: "LiveStreamsApi.CreateLiveStreamSimulcastTarget", goType: "mux.CreateSimulcastTargetRequest",
+	f.Code = s.code("make", f.Of.targets()+"/code", sdkcode.Request{
+		Path: liveAPI(f.Of.ID) + "/simulcast-targets", IDs: []string{string(f.Of.ID)},
+		Body: body.With("passthrough", f.Passthrough), Node: "video.liveStreams.createSimulcastTarget",
+		Go: "LiveStreamsApi.CreateLiveStreamSimulcastTarget", GoType: "mux.CreateSimulcastTargetRequest",
 	})
 	f.Code.Open = open
 	s.render(w, r, p, status, "target", f)
 }
 
 // liveBody is what the API would be sent for a live stream.
-func liveBody(in live.CreateInput) object {
-	o := object{}.with("meta", object{}.with("title", in.Meta.Title)).
-		with("latency_mode", string(in.LatencyMode)).
-		with("playback_policies", words(in.PlaybackPolicies))
+func liveBody(in live.CreateInput) sdkcode.Object {
+	o := sdkcode.Object{}.With("meta", sdkcode.Object{}.With("title", in.Meta.Title)).
+		With("latency_mode", string(in.LatencyMode)).
+		With("playback_policies", words(in.PlaybackPolicies))
 	if in.NewAsset != nil {
-		o = append(o, member{"new_asset_settings", optionsBody(*in.NewAsset)})
+		o = o.Set("new_asset_settings", optionsBody(*in.NewAsset))
 	}
 	if in.ReconnectWindow != nil {
-		o = o.with("reconnect_window", *in.ReconnectWindow)
+		o = o.With("reconnect_window", *in.ReconnectWindow)
 	}
-	o = o.with("use_slate_for_standard_latency", in.SlateForStandard).
-		with("reconnect_slate_url", in.ReconnectSlateURL)
+	o = o.With("use_slate_for_standard_latency", in.SlateForStandard).
+		With("reconnect_slate_url", in.ReconnectSlateURL)
 	if in.MaxContinuous != nil {
-		o = o.with("max_continuous_duration", *in.MaxContinuous)
+		o = o.With("max_continuous_duration", *in.MaxContinuous)
 	}
-	return o.with("audio_only", in.AudioOnly).with("test", in.Test).with("passthrough", in.Passthrough)
+	return o.With("audio_only", in.AudioOnly).With("test", in.Test).With("passthrough", in.Passthrough)
 }
 
 // optionsBody is what the API would be sent of an asset.
-func optionsBody(o assetopt.Options) object {
-	var inputs, files []object
+func optionsBody(o assetopt.Options) sdkcode.Object {
+	var inputs, files []sdkcode.Object
 	for _, in := range o.Inputs {
-		x := object{{"url", in.URL}}
+		x := sdkcode.Object{}.Set("url", in.URL)
 		if in.StartTime != nil {
-			x = x.with("start_time", *in.StartTime)
+			x = x.With("start_time", *in.StartTime)
 		}
 		if in.EndTime != nil {
-			x = x.with("end_time", *in.EndTime)
+			x = x.With("end_time", *in.EndTime)
 		}
 		inputs = append(inputs, x)
 	}
 	for _, f := range o.StaticRenditions {
-		files = append(files, object{{"resolution", f.Resolution}})
+		files = append(files, sdkcode.Object{}.Set("resolution", f.Resolution))
 	}
-	return object{}.with("inputs", inputs).with("meta", object{}.with("title", o.Meta.Title)).
-		with("playback_policies", words(o.PlaybackPolicies)).with("video_quality", o.VideoQuality).
-		with("static_renditions", files).with("test", o.Test).with("passthrough", o.Passthrough)
+	return sdkcode.Object{}.With("inputs", inputs).With("meta", sdkcode.Object{}.With("title", o.Meta.Title)).
+		With("playback_policies", words(o.PlaybackPolicies)).With("video_quality", o.VideoQuality).
+		With("static_renditions", files).With("test", o.Test).With("passthrough", o.Passthrough)
 }
 
 func words(policies []playbackid.Policy) []string {

@@ -5,6 +5,7 @@ import (
 	"net/url"
 
 	"millrace/internal/control/access"
+	"millrace/internal/web/sdkcode"
 )
 
 func (s *server) showRestrictionCode(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -28,10 +29,10 @@ func (s *server) renderRule(
 	if f.Of != nil {
 		f.Code = s.code("make", f.Of.Address()+"/code", f.changes()...)
 	} else {
-		f.Code = s.code("make", restrictionsPath+"/code", call{
-			path: "/video/v1/playback-restrictions", body: f.body(), node: "video.playbackRestrictions.create",
-			goDo:   "PlaybackRestrictionsApi.CreatePlaybackRestriction",
-			goType: "mux.CreatePlaybackRestrictionRequest",
+		f.Code = s.code("make", restrictionsPath+"/code", sdkcode.Request{
+			Path: "/video/v1/playback-restrictions", Body: f.body(), Node: "video.playbackRestrictions.create",
+			Go:     "PlaybackRestrictionsApi.CreatePlaybackRestriction",
+			GoType: "mux.CreatePlaybackRestrictionRequest",
 		})
 	}
 	f.Code.Open = open
@@ -39,39 +40,40 @@ func (s *server) renderRule(
 }
 
 // changes are the requests for what differs from what there is: each part has one of its own.
-func (f ruleForm) changes() (c []call) {
+func (f ruleForm) changes() (c []sdkcode.Request) {
 	of := []string{string(f.Of.ID)}
 	path := "/video/v1/playback-restrictions/" + url.PathEscape(of[0])
 	if f.otherReferrer() {
-		c = append(c, call{
-			method: http.MethodPut, path: path + "/referrer", of: of, body: f.referrerBody(),
-			node:   "video.playbackRestrictions.updateReferrer",
-			goDo:   "PlaybackRestrictionsApi.UpdateReferrerDomainRestriction",
-			goType: "mux.UpdateReferrerDomainRestrictionRequest",
+		c = append(c, sdkcode.Request{
+			Method: http.MethodPut, Path: path + "/referrer", IDs: of, Body: f.referrerBody(),
+			Node:   "video.playbackRestrictions.updateReferrer",
+			Go:     "PlaybackRestrictionsApi.UpdateReferrerDomainRestriction",
+			GoType: "mux.UpdateReferrerDomainRestrictionRequest",
 		})
 	}
 	if f.otherAgent() {
-		c = append(c, call{
-			method: http.MethodPut, path: path + "/user_agent", of: of, body: f.agentBody(),
-			node:   "video.playbackRestrictions.updateUserAgent",
-			goDo:   "PlaybackRestrictionsApi.UpdateUserAgentRestriction",
-			goType: "mux.UpdateUserAgentRestrictionRequest",
+		c = append(c, sdkcode.Request{
+			Method: http.MethodPut, Path: path + "/user_agent", IDs: of, Body: f.agentBody(),
+			Node:   "video.playbackRestrictions.updateUserAgent",
+			Go:     "PlaybackRestrictionsApi.UpdateUserAgentRestriction",
+			GoType: "mux.UpdateUserAgentRestrictionRequest",
 		})
 	}
 	return c
 }
 
 // body is what the API would be sent for a new one.
-func (f ruleForm) body() object {
-	return object{{"referrer", f.referrerBody()}, {"user_agent", f.agentBody()}}
+func (f ruleForm) body() sdkcode.Object {
+	return sdkcode.Object{}.Set("referrer", f.referrerBody()).Set("user_agent", f.agentBody())
 }
 
-func (f ruleForm) referrerBody() object {
-	return object{{"allowed_domains", f.domains()}}.with("allow_no_referrer", f.NoReferrer)
+func (f ruleForm) referrerBody() sdkcode.Object {
+	return sdkcode.Object{}.Set("allowed_domains", f.domains()).With("allow_no_referrer", f.NoReferrer)
 }
 
 // agentBody has all of it: what is left out counts as allowed.
-func (f ruleForm) agentBody() object {
+func (f ruleForm) agentBody() sdkcode.Object {
 	agent := f.agent()
-	return object{{"allow_no_user_agent", agent.AllowNone}, {"allow_high_risk_user_agent", agent.AllowHighRisk}}
+	return sdkcode.Object{}.Set("allow_no_user_agent", agent.AllowNone).
+		Set("allow_high_risk_user_agent", agent.AllowHighRisk)
 }

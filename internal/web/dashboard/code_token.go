@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"millrace/internal/control/access"
+	"millrace/internal/web/sdkcode"
 )
 
 func (s *server) showTokenCode(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -22,9 +23,9 @@ func (s *server) renderToken(
 		ends = at.UTC().Format(time.RFC3339)
 	}
 	may := f.permissions()
-	f.Code = s.code("make", tokensPath+"/code", call{
-		path: "/system/v1/access-tokens", once: "secret",
-		body: object{}.with("name", f.Name).with("permissions", may).with("expires_at", ends),
+	f.Code = s.code("make", tokensPath+"/code", sdkcode.Request{
+		Path: "/system/v1/access-tokens", Once: "secret",
+		Body: sdkcode.Object{}.With("name", f.Name).With("permissions", may).With("expires_at", ends),
 	})
 	f.Code.Open = open
 	switch {

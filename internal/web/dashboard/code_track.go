@@ -6,6 +6,7 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
+	"millrace/internal/web/sdkcode"
 )
 
 func (s *server) showAddTrackCode(w http.ResponseWriter, r *http.Request, p access.Person) {
@@ -18,11 +19,11 @@ func (s *server) showAddTrackCode(w http.ResponseWriter, r *http.Request, p acce
 
 // addTrackCode is the form that adds a track to an asset as code.
 func (s *server) addTrackCode(to asset.Asset, f trackForm) code {
-	return s.code("track-form", video{Asset: to}.Address()+"/tracks/code#tracks", call{
-		path: assetAPI(to.ID) + "/tracks", of: []string{string(to.ID)},
-		body: object{}.with("url", f.URL).with("type", f.Type).with("language_code", f.Language).
-			with("name", f.Name).with("closed_captions", f.Captions),
-		node: "video.assets.createTrack", goDo: "AssetsApi.CreateAssetTrack", goType: "mux.CreateTrackRequest",
+	return s.code("track-form", video{Asset: to}.Address()+"/tracks/code#tracks", sdkcode.Request{
+		Path: assetAPI(to.ID) + "/tracks", IDs: []string{string(to.ID)},
+		Body: sdkcode.Object{}.With("url", f.URL).With("type", f.Type).With("language_code", f.Language).
+			With("name", f.Name).With("closed_captions", f.Captions),
+		Node: "video.assets.createTrack", Go: "AssetsApi.CreateAssetTrack", GoType: "mux.CreateTrackRequest",
 	})
 }
 
@@ -42,25 +43,25 @@ func (s *server) showTrackCode(w http.ResponseWriter, r *http.Request, p access.
 func (s *server) renderTrack(
 	w http.ResponseWriter, r *http.Request, p access.Person, status int, v trackPage, open bool,
 ) {
-	v.Form.Code = s.code("change", v.Address()+"/code", call{
-		method: http.MethodPatch, path: assetAPI(v.Asset.ID) + "/tracks/" + url.PathEscape(string(v.ID)),
-		of: []string{string(v.Asset.ID), string(v.ID)}, body: trackBody(v.Form.changes(v.track)),
-		node: "video.assets.updateTrack",
+	v.Form.Code = s.code("change", v.Address()+"/code", sdkcode.Request{
+		Method: http.MethodPatch, Path: assetAPI(v.Asset.ID) + "/tracks/" + url.PathEscape(string(v.ID)),
+		IDs: []string{string(v.Asset.ID), string(v.ID)}, Body: trackBody(v.Form.changes(v.track)),
+		Node: "video.assets.updateTrack",
 	})
 	v.Form.Code.Open = open
 	s.render(w, r, p, status, "track", v)
 }
 
 // trackBody is what the API would be sent of changes that the form can make.
-func trackBody(in asset.TrackPatch) (o object) {
+func trackBody(in asset.TrackPatch) (o sdkcode.Object) {
 	if in.LanguageCode != nil {
-		o = append(o, member{"language_code", *in.LanguageCode})
+		o = o.Set("language_code", *in.LanguageCode)
 	}
 	if in.Name != nil {
-		o = append(o, member{"name", *in.Name})
+		o = o.Set("name", *in.Name)
 	}
 	if in.ClosedCaptions != nil {
-		o = append(o, member{"closed_captions", *in.ClosedCaptions})
+		o = o.Set("closed_captions", *in.ClosedCaptions)
 	}
 	return o
 }

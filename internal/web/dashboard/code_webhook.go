@@ -6,6 +6,7 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/webhook"
+	"millrace/internal/web/sdkcode"
 )
 
 const webhookAPI = "/system/v1/webhooks"
@@ -34,14 +35,14 @@ func (s *server) renderWebhook(
 	w http.ResponseWriter, r *http.Request, p access.Person, status int, f webhookForm, open bool,
 ) {
 	if f.Of == nil {
-		f.Code = s.code("make", webhooksPath+"/code", call{
-			path: webhookAPI, body: object{}.with("address", f.Address).with("event_types", f.types),
-			node: "system.webhooks.create", once: "signing_secret",
+		f.Code = s.code("make", webhooksPath+"/code", sdkcode.Request{
+			Path: webhookAPI, Body: sdkcode.Object{}.With("address", f.Address).With("event_types", f.types),
+			Node: "system.webhooks.create", Once: "signing_secret",
 		})
 	} else {
-		f.Code = s.code("make", f.Of.Page()+"/code", call{
-			method: http.MethodPatch, path: webhookAPI + "/" + url.PathEscape(string(f.Of.ID)),
-			of: []string{string(f.Of.ID)}, body: webhookBody(f.changes()), node: "system.webhooks.update",
+		f.Code = s.code("make", f.Of.Page()+"/code", sdkcode.Request{
+			Method: http.MethodPatch, Path: webhookAPI + "/" + url.PathEscape(string(f.Of.ID)),
+			IDs: []string{string(f.Of.ID)}, Body: webhookBody(f.changes()), Node: "system.webhooks.update",
 		})
 	}
 	f.Code.Open = open
@@ -52,12 +53,12 @@ func (s *server) renderWebhook(
 }
 
 // webhookBody is what the API would be sent of changes that the form can make. No types stand for all.
-func webhookBody(in webhook.PatchInput) (o object) {
+func webhookBody(in webhook.PatchInput) (o sdkcode.Object) {
 	if in.Address != nil {
-		o = append(o, member{"address", *in.Address})
+		o = o.Set("address", *in.Address)
 	}
 	if in.Types != nil {
-		o = append(o, member{"event_types", *in.Types})
+		o = o.Set("event_types", *in.Types)
 	}
 	return o
 }

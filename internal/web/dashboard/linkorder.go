@@ -8,6 +8,7 @@ import (
 
 	"millrace/internal/control/signing"
 	"millrace/internal/web/iframe"
+	"millrace/internal/web/sdkcode"
 )
 
 // order is a signed link that somebody wants. The private half is in it for the time of a request.
@@ -138,62 +139,14 @@ func (o order) token(of linked, audience string, until time.Time) (string, error
 	return signing.Sign(o.key.ID, o.private, claims)
 }
 
-// signingCode is the same order at a shell and in other languages. The private half is a file or a variable.
-func signingCode(of linked, o order) []sample {
-	key, playback := string(o.key.ID), string(of.ID.ID)
-	shell := "millrace token sign --key-id " + key + " --private-key-file signing.key \\\n" +
-		"  --playback-id " + playback + " --type " + o.use.Type + " --expiry " + o.span
-	params, claim := "", ""
+// signingCode is the same link at a shell and in other languages.
+func signingCode(of linked, o order) []sdkcode.Sample {
+	l := sdkcode.SignedLink{
+		Key: string(o.key.ID), Playback: string(of.ID.ID), Type: o.use.Type, Audience: o.use.Audience,
+		Span: o.span, Lasts: o.holds,
+	}
 	if o.rule != nil {
-		of := string(o.rule.ID)
-		shell += " \\\n  --param playback_restriction_id=" + of
-		params = "  params: { playback_restriction_id: " + quoted(of) + " },\n"
-		claim = `		"playback_restriction_id": ` + strconv.Quote(of) + ",\n"
+		l.Restriction = string(o.rule.ID)
 	}
-	node := `import Mux from "@mux/mux-node";
-
-const mux = new Mux({ tokenId: "", tokenSecret: "" }); // signing calls no API
-const token = await mux.jwt.signPlaybackId(` + quoted(playback) + `, {
-  keyId: ` + quoted(key) + `,
-  keySecret: process.env.SIGNING_PRIVATE_KEY,
-  type: ` + quoted(o.use.Type) + `,
-  expiration: ` + quoted(o.span) + `,
-` + params + `});
-console.log(token);
-`
-	golang := `package main
-
-import (
-	"encoding/base64"
-	"fmt"
-	"log"
-	"os"
-	"time"
-
-	"github.com/golang-jwt/jwt/v5"
-)
-
-func main() {
-	pem, err := base64.StdEncoding.DecodeString(os.Getenv("SIGNING_PRIVATE_KEY"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	key, err := jwt.ParseRSAPrivateKeyFromPEM(pem)
-	if err != nil {
-		log.Fatal(err)
-	}
-	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
-		"sub": ` + strconv.Quote(playback) + `,
-		"aud": ` + strconv.Quote(o.use.Audience) + `,
-		"exp": time.Now().Add(` + strconv.Itoa(int(o.holds/time.Minute)) + ` * time.Minute).Unix(),
-` + claim + `	})
-	token.Header["kid"] = ` + strconv.Quote(key) + `
-	signed, err := token.SignedString(key)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(signed)
-}
-`
-	return []sample{{"Shell", shell}, {"Node", node}, {"Go", golang}}
+	return l.Samples()
 }

@@ -12,6 +12,7 @@ import (
 	"millrace/internal/control/signing"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/sdkcode"
 )
 
 const linkEnd = "/playback-ids/{playback}/link"
@@ -205,7 +206,7 @@ type madeLink struct {
 	Lines []copyLine
 	Watch string // the address of the watch page below that of the service; empty: there is none to open
 	NoRef bool   // the restriction refuses the watch and embed pages
-	Code  []sample
+	Code  []sdkcode.Sample
 }
 
 func (s *server) makeLink(w http.ResponseWriter, r *http.Request, p access.Person, f linkForm) {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -161,10 +162,10 @@ func ruleFormer(v rule) url.Values {
 
 // switched is whether a live stream may be used, and how often it was: a broadcast that has begun since is not cut off.
 func switched(v live.Stream) url.Values {
-	return url.Values{"state": {string(v.Status())}, "epoch": {plainly(v.Epoch)}}
+	return url.Values{"state": {string(v.Status())}, "epoch": {fmt.Sprint(v.Epoch)}}
 }
 
 // turned is whether a webhook is enabled.
 func turned(e endpoint) url.Values {
-	return url.Values{"enabled": {plainly(e.Enabled)}}
+	return url.Values{"enabled": {fmt.Sprint(e.Enabled)}}
 }

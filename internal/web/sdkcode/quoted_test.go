@@ -1,4 +1,4 @@
-package dashboard
+package sdkcode
 
 import (
 	"encoding/json"

@@ -1,19 +1,19 @@
-package dashboard
+package sdkcode
 
 import (
 	"strconv"
 	"strings"
 )
 
-// plainGo writes a call for which mux-go has no method.
-func (c call) plainGo(base string) string {
+// plainGo writes a Request for which mux-go has no method.
+func (c Request) plainGo(base string) string {
 	// Between backquotes everything is as it is written, but for the backquote.
 	body := notation{
 		key:  quoted,
 		text: func(text string) string { return strings.ReplaceAll(quoted(text), "`", `\u0060`) },
-	}.object(c.body, "")
-	method, status := capital(strings.ToLower(c.verb())), "Created"
-	if c.method != "" {
+	}.object(c.Body, "")
+	method, status := capitalised(strings.ToLower(c.verb())), "Created"
+	if c.Method != "" {
 		status = "OK"
 	}
 	return `package main
@@ -31,7 +31,7 @@ const body = ` + "`" + body + "`" + `
 
 func main() {
 	// Mux's library for Go has no method for this.
-	r, err := http.NewRequest(http.Method` + method + ", " + strconv.Quote(base+c.path) + `, strings.NewReader(body))
+	r, err := http.NewRequest(http.Method` + method + ", " + strconv.Quote(base+c.Path) + `, strings.NewReader(body))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -55,18 +55,18 @@ func main() {
 }
 
 // goData is the type of what is read of the response.
-func (c call) goData() string {
-	if c.once == "" {
+func (c Request) goData() string {
+	if c.Once == "" {
 		return "struct{ Data struct{ ID string } }"
 	}
-	return "struct {\n\t\tData struct {\n\t\t\tID     string\n\t\t\tSecret string `json:" + strconv.Quote(c.once) +
+	return "struct {\n\t\tData struct {\n\t\t\tID     string\n\t\t\tSecret string `json:" + strconv.Quote(c.Once) +
 		"`\n\t\t}\n\t}"
 }
 
 // goPrints ends the line that prints the ID, and a secret.
-func (c call) goPrints() string {
+func (c Request) goPrints() string {
 	data := c.outcome() + ".Data."
-	if c.once == "" {
+	if c.Once == "" {
 		return data + "ID)"
 	}
 	return data + "ID, " + data + "Secret) // the secret is shown this once"

@@ -1,16 +1,16 @@
-package dashboard
+package sdkcode
 
 import "strings"
 
-// nodeJS writes calls with mux-node.
-func (c calls) nodeJS(base string) string {
+// nodeJS writes requests with mux-node.
+func (c requests) nodeJS(base string) string {
 	write := notation{
 		key: func(name string) string { return name }, text: quoted,
-		secret: func(v secret) string { return "process.env." + string(v) },
+		secret: func(v Secret) string { return "process.env." + string(v) },
 	}
 	var steps strings.Builder
 	for i, one := range c {
-		if one.node == "" {
+		if one.Node == "" {
 			steps.WriteString("// Mux's library for Node has no method for this.\n")
 		}
 		if i == len(c)-1 {
@@ -28,28 +28,28 @@ const mux = new Mux({
 ` + steps.String() + "console.log(" + c.last().nodePrints() + "\n"
 }
 
-// nodeCall is a call by the library's method, or where it has none, by that of HTTP.
-func (c call) nodeCall(write notation) string {
-	body := write.object(c.body, "")
-	if c.node == "" {
-		return strings.ToLower(c.verb()) + "(" + quoted(c.path) + ", { body: " + body + " })"
+// nodeCall is a Request by the library's method, or where it has none, by that of HTTP.
+func (c Request) nodeCall(write notation) string {
+	body := write.object(c.Body, "")
+	if c.Node == "" {
+		return strings.ToLower(c.verb()) + "(" + quoted(c.Path) + ", { body: " + body + " })"
 	}
-	return c.node + "(" + c.first() + body + ")"
+	return c.Node + "(" + c.first() + body + ")"
 }
 
 // nodeOutcome takes what the response has: the library's methods give its data.
-func (c call) nodeOutcome() string {
-	if c.node == "" {
+func (c Request) nodeOutcome() string {
+	if c.Node == "" {
 		return "{ data: " + c.outcome() + " }"
 	}
 	return c.outcome()
 }
 
 // nodePrints ends the line that prints the ID, and a secret.
-func (c call) nodePrints() string {
+func (c Request) nodePrints() string {
 	id := c.outcome() + ".id"
-	if c.once == "" {
+	if c.Once == "" {
 		return id + ");"
 	}
-	return id + ", " + c.outcome() + "." + c.once + "); // the secret is shown this once"
+	return id + ", " + c.outcome() + "." + c.Once + "); // the secret is shown this once"
 }

@@ -1,4 +1,4 @@
-package dashboard
+package sdkcode
 
 import (
 	"net/url"
@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// golang writes calls with mux-go, which has no setting for the address of the service: it is put in below it.
-func (c calls) golang(base string) string {
-	if last := c.last(); last.goDo == "" {
+// golang writes requests with mux-go, which has no setting for the address of the service: it is put in below it.
+func (c requests) golang(base string) string {
+	if last := c.last(); last.Go == "" {
 		return last.plainGo(base)
 	}
 	var scheme, host string
@@ -49,11 +49,11 @@ func main() {
 `
 }
 
-// goStep writes a call and what is done when it fails, with what the library can't send. The last one's response is
+// goStep writes a Request and what is done when it fails, with what the library can't send. The last one's response is
 // kept.
-func (c call) goStep(last bool) string {
+func (c Request) goStep(last bool) string {
 	w := goWriter{}
-	do := "client." + c.goDo + "(" + c.first() + w.structure(c.goType, c.body, "\t") + ")"
+	do := "client." + c.Go + "(" + c.first() + w.structure(c.GoType, c.Body, "\t") + ")"
 	note := ""
 	if len(w.lacks) > 0 {
 		note = "\t// This library can't send: " + strings.Join(w.lacks, ", ") + ".\n"
@@ -87,16 +87,16 @@ var goNames = map[string]string{ //nolint:gochecknoglobals // a table
 // goWriter writes literals of mux-go, and notes what they can't have.
 type goWriter struct{ lacks []string }
 
-func (w *goWriter) structure(of string, o object, indent string) string {
-	var has object
+func (w *goWriter) structure(of string, o Object, indent string) string {
+	var has Object
 	for _, m := range o {
 		switch {
-		case strings.HasSuffix(of, "LiveStreamRequest") && m.name == "meta":
-			w.lacks = append(w.lacks, m.name)
-		case m.value == 0.0, m.value == false, m.value == nil: // omitempty
-			w.lacks = append(w.lacks, m.name+" of "+plainly(m.value))
-		case m.value == "" && of != "":
-			w.lacks = append(w.lacks, "empty "+m.name)
+		case strings.HasSuffix(of, "LiveStreamRequest") && m.Name == "meta":
+			w.lacks = append(w.lacks, m.Name)
+		case m.Value == 0.0, m.Value == false, m.Value == nil: // omitempty
+			w.lacks = append(w.lacks, m.Name+" of "+plainly(m.Value))
+		case m.Value == "" && of != "":
+			w.lacks = append(w.lacks, "empty "+m.Name)
 		default:
 			has = append(has, m)
 		}
@@ -105,34 +105,34 @@ func (w *goWriter) structure(of string, o object, indent string) string {
 	case 0:
 		return of + "{}"
 	case 1:
-		return of + "{" + goName(has[0].name) + ": " + w.value(of, has[0], indent) + "}"
+		return of + "{" + goName(has[0].Name) + ": " + w.value(of, has[0], indent) + "}"
 	}
 	var b strings.Builder
 	for _, m := range has {
-		b.WriteString(indent + "\t" + goName(m.name) + ": " + w.value(of, m, indent+"\t") + ",\n")
+		b.WriteString(indent + "\t" + goName(m.Name) + ": " + w.value(of, m, indent+"\t") + ",\n")
 	}
 	return of + "{\n" + b.String() + indent + "}"
 }
 
 // value writes that of a member of a structure.
-func (w *goWriter) value(of string, m member, indent string) string {
-	name := goTypes[of+"."+m.name]
+func (w *goWriter) value(of string, m Member, indent string) string {
+	name := goTypes[of+"."+m.Name]
 	if name == "" {
-		name = goTypes[m.name]
+		name = goTypes[m.Name]
 	}
-	switch v := m.value.(type) {
+	switch v := m.Value.(type) {
 	case string:
 		return strconv.Quote(v)
-	case secret:
+	case Secret:
 		return "os.Getenv(" + strconv.Quote(string(v)) + ")"
-	case object:
+	case Object:
 		return w.structure(name, v, indent)
 	case []string:
 		return name + "{" + joined(v, strconv.Quote) + "}"
-	case []object:
-		return name + "{" + joined(v, func(o object) string { return w.structure("", o, indent) }) + "}"
+	case []Object:
+		return name + "{" + joined(v, func(o Object) string { return w.structure("", o, indent) }) + "}"
 	}
-	return plainly(m.value)
+	return plainly(m.Value)
 }
 
 // goName is the name of a field.
@@ -142,7 +142,7 @@ func goName(member string) string {
 	}
 	var b strings.Builder
 	for word := range strings.SplitSeq(member, "_") {
-		b.WriteString(capital(word))
+		b.WriteString(capitalised(word))
 	}
 	return b.String()
 }
