@@ -30,6 +30,8 @@ import (
 	"millrace/internal/control/usage"
 	"millrace/internal/control/vocabulary"
 	"millrace/internal/control/webhook"
+	"millrace/internal/id"
+	"millrace/internal/web/follow"
 	"millrace/internal/web/limit"
 	"millrace/internal/web/respond"
 )
@@ -102,7 +104,7 @@ type server struct {
 	schemas      huma.Registry
 	templates    map[int][][]string // see templatesOf
 
-	followers followers
+	followers *follow.Places[id.Environment, struct{}]
 }
 
 // New returns a handler for /video/v1/…, /system/v1/…, /openapi.json, /openapi.yaml and /docs. It responds to every
@@ -115,8 +117,9 @@ func New(o Options) http.Handler {
 func newServer(o Options) *server {
 	setHumaHooks()
 	s := &server{
-		received: o.Received,
-		live:     o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health,
+		followers: newFollowers(),
+		received:  o.Received,
+		live:      o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health,
 		usage: o.Usage, webhooks: o.Webhooks, vocabularies: o.Vocabularies,
 		nodes: o.Nodes, events: o.Events, form: o.EventForm,
 		signing: o.Viewers.Signing, restrictions: o.Viewers.Restrictions, drm: o.Viewers.DRM, audit: o.Callers.Audit, limits: o.Callers.Limits, clients: o.Callers.Clients,

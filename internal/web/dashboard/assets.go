@@ -229,7 +229,7 @@ func (l assetList) Self() string { return l.address(l.Page) }
 
 // Follow is the address of the events that change the page.
 func (l assetList) Follow() string {
-	return follow(l.finding, l.Rows, func(v video) id.Asset { return v.ID })
+	return followAddress(l.finding, l.Rows, func(v video) id.Asset { return v.ID })
 }
 
 // fits reports whether an asset has the state and the text that are looked for.

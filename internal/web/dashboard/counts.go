@@ -7,6 +7,7 @@ import (
 
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/follow"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 
 // counter has how many live streams there are, counted once for all pages.
 type counter struct {
-	turn turn
+	lock follow.Lock
 	of   map[id.Environment]counted
 }
 
@@ -26,7 +27,7 @@ type counted struct {
 	live.Numbers
 }
 
-func newCounter() *counter { return &counter{turn: newTurn(), of: map[id.Environment]counted{}} }
+func newCounter() *counter { return &counter{lock: follow.NewLock(), of: map[id.Environment]counted{}} }
 
 // count counts the live streams of an environment, with what happened up to a sequence. now is one that has happened
 // already. again: these numbers are those of a moment ago, and it is the time until they may be counted again; 0: they
@@ -34,10 +35,10 @@ func newCounter() *counter { return &counter{turn: newTurn(), of: map[id.Environ
 func (s *server) count(
 	ctx context.Context, env id.Environment, sequence, now int64,
 ) (_ live.Numbers, again time.Duration, err error) {
-	if err = s.counter.turn.take(ctx); err != nil {
+	if err = s.counter.lock.Lock(ctx); err != nil {
 		return live.Numbers{}, 0, err
 	}
-	defer s.counter.turn.give()
+	defer s.counter.lock.Unlock()
 	c, ok := s.counter.of[env]
 	if ok && c.sequence >= sequence {
 		return c.Numbers, 0, nil

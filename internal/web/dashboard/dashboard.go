@@ -26,6 +26,7 @@ import (
 	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
 	"millrace/internal/id"
+	"millrace/internal/web/follow"
 	"millrace/internal/web/pace"
 	"millrace/internal/web/player"
 	"millrace/internal/web/static"
@@ -100,9 +101,9 @@ type server struct {
 	mux    *http.ServeMux
 	secure string // host over TLS, where a proxy ends it: that of PublicURL
 
-	follow followers
-	tail   *tail
-	rows   *rowCache[id.LiveStream, live.Stream]
+	followers *follow.Places[string, *session]
+	tail      *tail
+	rows      *rowCache[id.LiveStream, live.Stream]
 
 	videoRows *rowCache[id.Asset, asset.Asset]
 	eventRows *rowCache[eventKey, happened]
@@ -121,6 +122,7 @@ func Handler(o Options) http.Handler {
 	if s.Beat == 0 {
 		s.Beat = heartbeat
 	}
+	s.followers = newFollowers()
 	s.tail, s.counter = newTail(o.Events), newCounter()
 	s.looking = make(chan struct{}, 1)
 	s.views = newViews(s.assets)

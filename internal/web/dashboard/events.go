@@ -77,7 +77,7 @@ func (l eventList) Self() string   { return l.before(l.Before) }
 func (l eventList) New() string { return "" }
 
 // Follow is the address of the events that change the page.
-func (l eventList) Follow() string { return follow(l.finding, l.Rows, happened.key) }
+func (l eventList) Follow() string { return followAddress(l.finding, l.Rows, happened.key) }
 
 func (l eventList) before(sequence int64) string {
 	l.Before = sequence

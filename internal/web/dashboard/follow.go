@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"strings"
 	"time"
 
 	"millrace/internal/control/access"
@@ -14,6 +13,7 @@ import (
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/follow"
 )
 
 const (
@@ -21,8 +21,7 @@ const (
 	maxFollowers, maxOfPerson = 256, 32
 	// heartbeat is the time between two comments, so that nobody on the way takes a stream for dead, and how often it
 	// is looked whether the person may still see the page.
-	heartbeat   = 10 * time.Second
-	followWrite = 10 * time.Second // how long a browser may take no bytes
+	heartbeat = 10 * time.Second
 	// A page is looked at once in a pace at most: what happens meanwhile costs one look. The more pages there are, the
 	// longer it is, so that they are looked at 50 times a second at most, all taken together.
 	minPace, pacePerPage = 250 * time.Millisecond, 20 * time.Millisecond
@@ -56,33 +55,26 @@ type followed interface {
 
 // keepUpToDate sends the parts of a page that change as server-sent events (HTML standard, section 9.2).
 func (s *server) keepUpToDate(w http.ResponseWriter, r *http.Request, p access.Person, page followed) {
-	of := s.follow.enter(p)
-	if of == nil {
+	of, ok := s.followers.Enter(p.Session.Hash)
+	if !ok {
 		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
 		return
 	}
-	defer s.follow.leave(p)
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("X-Accel-Buffering", "no") // proxies pass it on at once
-	f := follower{s: s, w: w, r: r, control: http.NewResponseController(w), session: of, person: p, page: page}
+	defer s.followers.Leave(p.Session.Hash)
+	f := follower{s: s, r: r, stream: follow.Open(w), session: of, person: p, page: page}
 	err := f.run(r.Context())
-	if err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) && !errors.Is(err, errOver) {
+	if err != nil && r.Context().Err() == nil && !errors.Is(err, follow.ErrGone) && !errors.Is(err, errOver) {
 		s.Logger.WarnContext(r.Context(), "keep page of the dashboard up to date", slog.Any("error", err))
 	}
 }
 
-var (
-	errGone = errors.New("client has gone")
-	errOver = errors.New("page is over")
-)
+var errOver = errors.New("page is over")
 
 // follower keeps one open page up to date.
 type follower struct {
 	s       *server
-	w       http.ResponseWriter
 	r       *http.Request
-	control *http.ResponseController
+	stream  *follow.Stream
 	session *session
 	person  access.Person
 	page    followed
@@ -100,7 +92,7 @@ func (f *follower) run(ctx context.Context) error {
 		return err
 	}
 	f.last = now.last
-	if err = f.send(comment("hello")); err != nil {
+	if err = f.stream.Comment("hello"); err != nil {
 		return err
 	}
 	again := time.NewTimer(minPace)
@@ -116,7 +108,7 @@ func (f *follower) run(ctx context.Context) error {
 			if after, err = f.show(ctx); err != nil {
 				return err
 			}
-			pace := f.s.follow.pace()
+			pace := paceOf(f.s.followers.Taken())
 			pause.Reset(untilNext(pace))
 			again.Stop()
 			if after > 0 {
@@ -169,7 +161,7 @@ func (f *follower) show(ctx context.Context) (again time.Duration, err error) {
 	case err != nil || parts == "":
 		return again, err
 	}
-	return again, f.send(message("page", parts))
+	return again, f.stream.Event("page", parts)
 }
 
 // beat looks whether the person may still see the page, and says that it is kept up to date.
@@ -181,58 +173,13 @@ func (f *follower) beat() (err error) {
 	if err != nil {
 		return err
 	}
-	return f.send(comment("still here"))
+	return f.stream.Comment("still here")
 }
 
 // over says why nothing will be sent any more.
 func (f *follower) over(why string) error {
-	if err := f.send(message("over", why)); err != nil {
+	if err := f.stream.Event("over", why); err != nil {
 		return err
 	}
 	return errOver
-}
-
-// message is a server-sent event. Its data comes in lines, which the browser ends at CR, LF and CRLF alike: what
-// somebody else has written, as a title or what a webhook responded, must not begin a field of its own.
-func message(name, data string) []byte {
-	const before = "data: "
-	lines := strings.Count(data, "\n") + strings.Count(data, "\r")
-	out := make([]byte, 0, len(name)+len(data)+(lines+8)*len(before))
-	out = append(out, "event: "+name+"\n"...)
-	for data != "" {
-		var line string
-		line, data = cutLine(data)
-		out = append(out, before...)
-		out = append(out, line...)
-		out = append(out, '\n')
-	}
-	return append(out, '\n')
-}
-
-// cutLine cuts text behind its first line end, which is CR, LF or CRLF (HTML standard, section 9.2.5).
-func cutLine(text string) (line, rest string) {
-	end := strings.IndexAny(text, "\r\n")
-	if end < 0 {
-		return text, ""
-	}
-	line, rest = text[:end], text[end+1:]
-	if text[end] == '\r' {
-		rest = strings.TrimPrefix(rest, "\n")
-	}
-	return line, rest
-}
-
-// comment is one of a stream of server-sent events.
-func comment(text string) []byte { return []byte(": " + text + "\n\n") }
-
-// send sends an event or a comment. As one slice it is written at once: net/http would cut a string into 2 KiB.
-func (f *follower) send(text []byte) error {
-	_ = f.control.SetWriteDeadline(time.Now().Add(followWrite)) // not every writer has deadlines
-	if _, err := f.w.Write(text); err != nil {
-		return errGone
-	}
-	if err := f.control.Flush(); err != nil {
-		return errGone
-	}
-	return nil
 }

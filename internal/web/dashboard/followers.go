@@ -2,71 +2,35 @@ package dashboard
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"millrace/internal/control/access"
+	"millrace/internal/web/follow"
 )
-
-// followers are the pages that are kept up to date, by session.
-type followers struct {
-	mu  sync.Mutex
-	all int
-	of  map[string]*session
-}
 
 // session is one that has pages open.
 type session struct {
-	pages int // followers' mu guards it
-
-	turn   turn
+	lock   follow.Lock
 	person access.Person
 	at     time.Time // when it was looked who that is
 }
 
-// enter lets a page of a session in; nil: there are too many.
-func (f *followers) enter(p access.Person) *session {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	o := f.of[p.Session.Hash]
-	if o == nil {
-		o = &session{turn: newTurn()}
-	}
-	if f.all >= maxFollowers || o.pages >= maxOfPerson {
-		return nil
-	}
-	if f.of == nil {
-		f.of = map[string]*session{}
-	}
-	f.of[p.Session.Hash] = o
-	f.all++
-	o.pages++
-	return o
-}
-
-func (f *followers) leave(p access.Person) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.all--
-	o := f.of[p.Session.Hash]
-	if o.pages--; o.pages == 0 {
-		delete(f.of, p.Session.Hash)
+// newFollowers has a place for each page that is kept up to date, by session.
+func newFollowers() *follow.Places[string, *session] {
+	return &follow.Places[string, *session]{
+		All: maxFollowers, Each: maxOfPerson, Make: func() *session { return &session{lock: follow.NewLock()} },
 	}
 }
 
-// pace is how often each page is looked at, at most.
-func (f *followers) pace() time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return max(minPace, time.Duration(f.all)*pacePerPage)
-}
+// paceOf is how often each of so many pages is looked at, at most.
+func paceOf(pages int) time.Duration { return max(minPace, time.Duration(pages)*pacePerPage) }
 
 // who is the person of a session. All of its pages ask at the same time, and one of them looks for all.
 func (o *session) who(ctx context.Context, look func() (access.Person, error)) (access.Person, error) {
-	if err := o.turn.take(ctx); err != nil {
+	if err := o.lock.Lock(ctx); err != nil {
 		return access.Person{}, err
 	}
-	defer o.turn.give()
+	defer o.lock.Unlock()
 	if time.Since(o.at) < heartbeat/2 {
 		return o.person, nil
 	}
@@ -82,19 +46,3 @@ func (o *session) who(ctx context.Context, look func() (access.Person, error)) (
 func untilNext(every time.Duration) time.Duration {
 	return every - time.Duration(time.Now().UnixNano())%every
 }
-
-// turn is held by one goroutine at a time; who waits for it may give up.
-type turn chan struct{}
-
-func newTurn() turn { return make(turn, 1) }
-
-func (t turn) take(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (t turn) give() { <-t }

@@ -16,6 +16,7 @@ import (
 	"millrace/internal/control/live"
 	"millrace/internal/id"
 	"millrace/internal/storage/db/dbtest"
+	"millrace/internal/web/follow"
 	"millrace/internal/web/static"
 )
 
@@ -24,9 +25,12 @@ import (
 func TestSessionIsSharedByItsPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var f followers
-		p := access.Person{Session: access.Session{Hash: "a"}}
-		of := f.enter(p)
+		f, p := newFollowers(), access.Person{Session: access.Session{Hash: "a"}}
+		enter := func() *session {
+			of, _ := f.Enter(p.Session.Hash)
+			return of
+		}
+		of := enter()
 		looks := 0
 		var fails error
 		who := func() error {
@@ -40,22 +44,22 @@ func TestSessionIsSharedByItsPages(t *testing.T) {
 			}
 			fails = nil
 			for range 25 {
-				if f.enter(p) != of {
+				if enter() != of {
 					t.Fatal("a page of the same session has another one")
 				}
 				if err := who(); err != nil {
 					t.Fatal(err)
 				}
-				f.leave(p)
+				f.Leave(p.Session.Hash)
 			}
 			if looks != 2*(n+1) {
 				t.Errorf("looked %d times in %d heartbeats", looks, n+1)
 			}
 		}
-		if f.leave(p); f.all != 0 || len(f.of) != 0 || f.enter(p) == of {
+		if f.Leave(p.Session.Hash); f.Taken() != 0 || enter() == of {
 			t.Error("a session without pages is kept")
 		}
-		_ = of.turn.take(t.Context()) // another page looks
+		_ = of.lock.Lock(t.Context()) // another page looks
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := of.who(gone, nil); !errors.Is(err, context.Canceled) {
@@ -92,7 +96,7 @@ func TestBeat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{Options: Options{Sessions: sessions, Now: time.Now}}
+	s := &server{Options: Options{Sessions: sessions, Now: time.Now}, followers: newFollowers()}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, livePath+"/follow", http.NoBody)
 	r.AddCookie(&http.Cookie{Name: s.cookieName(r), Value: cookie})
 	p, err := s.who(r)
@@ -100,7 +104,8 @@ func TestBeat(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := httptest.NewRecorder()
-	f := follower{s: s, w: w, r: r, control: http.NewResponseController(w), session: s.follow.enter(p), person: p}
+	of, _ := s.followers.Enter(p.Session.Hash)
+	f := follower{s: s, r: r, stream: follow.Open(w), session: of, person: p}
 	if err = f.beat(); err != nil || w.Body.String() != ": still here\n\n" {
 		t.Errorf("%q, %v", w.Body, err)
 	}

@@ -229,7 +229,7 @@ func (l listing) New() string { return "" }
 
 // Follow is the address of the events that change the page.
 func (l listing) Follow() string {
-	return follow(l.finding, l.Rows, func(v stream) id.LiveStream { return v.ID })
+	return followAddress(l.finding, l.Rows, func(v stream) id.LiveStream { return v.ID })
 }
 
 // stream is a row as pages show it that don't say how its encoder does.

@@ -8,6 +8,7 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/id"
+	"millrace/internal/web/follow"
 )
 
 const (
@@ -68,7 +69,7 @@ type shown[T any] struct {
 type rowCache[ID ~string, T any] struct {
 	kind[ID, T]
 
-	turn turn
+	lock follow.Lock
 	rows map[rowKey[ID]]cachedRow[T]
 }
 
@@ -87,7 +88,7 @@ type cachedRow[T any] struct {
 }
 
 func newRowCache[ID ~string, T any](of kind[ID, T]) *rowCache[ID, T] {
-	return &rowCache[ID, T]{kind: of, turn: newTurn(), rows: map[rowKey[ID]]cachedRow[T]{}}
+	return &rowCache[ID, T]{kind: of, lock: follow.NewLock(), rows: map[rowKey[ID]]cachedRow[T]{}}
 }
 
 // changed gives rows, each with what happened up to a sequence in it, and none whose progress is older than a look. now
@@ -95,10 +96,10 @@ func newRowCache[ID ~string, T any](of kind[ID, T]) *rowCache[ID, T] {
 func (c *rowCache[ID, T]) changed(
 	ctx context.Context, env id.Environment, since map[ID]int64, now int64,
 ) (map[ID]cachedRow[T], error) {
-	if err := c.turn.take(ctx); err != nil {
+	if err := c.lock.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer c.turn.give()
+	defer c.lock.Unlock()
 	out := make(map[ID]cachedRow[T], len(since))
 	var missing []ID
 	for of, sequence := range since {

@@ -83,8 +83,8 @@ func (f finding) address(page int) string {
 	return f.path
 }
 
-// follow is the address of the events that change a page, with the rows that it has.
-func follow[T any, ID ~string](f finding, rows []T, of func(T) ID) string {
+// followAddress is the address of the events that change a page, with the rows that it has.
+func followAddress[T any, ID ~string](f finding, rows []T, of func(T) ID) string {
 	q := f.query(f.Page)
 	for _, row := range rows {
 		q.Add("row", string(of(row)))

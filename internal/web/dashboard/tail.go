@@ -9,6 +9,7 @@ import (
 	"millrace/internal/control/event"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/follow"
 )
 
 const (
@@ -53,7 +54,7 @@ func digest(e event.Event) happening {
 // reads, and the others find what was read.
 type tail struct {
 	log  EventLog
-	turn turn
+	lock follow.Lock
 	news <-chan struct{}
 	at   time.Time // when it was last read
 	kept []happening
@@ -61,7 +62,7 @@ type tail struct {
 	first, last int64
 }
 
-func newTail(log EventLog) *tail { return &tail{log: log, turn: newTurn()} }
+func newTail(log EventLog) *tail { return &tail{log: log, lock: follow.NewLock()} }
 
 // look is what there is behind a sequence.
 type look struct {
@@ -73,10 +74,10 @@ type look struct {
 
 // since gives what has happened behind a sequence.
 func (t *tail) since(ctx context.Context, sequence int64) (look, error) {
-	if err := t.turn.take(ctx); err != nil {
+	if err := t.lock.Lock(ctx); err != nil {
 		return look{}, err
 	}
-	defer t.turn.give()
+	defer t.lock.Unlock()
 	if err := t.read(ctx); err != nil {
 		t.news = nil
 		return look{}, err

@@ -129,7 +129,7 @@ func TestTailFails(t *testing.T) {
 	if l, err := tail.since(t.Context(), 1); err != nil || len(l.found) != 1 {
 		t.Fatalf("then %d, %v", len(l.found), err)
 	}
-	_ = tail.turn.take(t.Context()) // somebody reads
+	_ = tail.lock.Lock(t.Context()) // somebody reads
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := tail.since(gone, 1); !errors.Is(err, context.Canceled) {
@@ -143,7 +143,7 @@ func TestPace(t *testing.T) {
 	for pages, want := range map[int]time.Duration{
 		0: 250 * time.Millisecond, 10: 250 * time.Millisecond, 100: 2 * time.Second,
 	} {
-		if got := (&followers{all: pages}).pace(); got != want {
+		if got := paceOf(pages); got != want {
 			t.Errorf("%d pages: %s, want %s", pages, got, want)
 		}
 	}

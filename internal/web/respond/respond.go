@@ -40,6 +40,12 @@ func JSON(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(data) // the client may have left
 }
 
+// Head is the writer of a response to HEAD: it has no body.
+type Head struct{ http.ResponseWriter }
+
+// Write implements http.ResponseWriter.
+func (Head) Write(p []byte) (int, error) { return len(p), nil }
+
 // Fail tells an error, with the sentences of a fault and nothing else of it. What is ours to mend is logged as what.
 func (s Surface) Fail(w http.ResponseWriter, r *http.Request, err error, log *slog.Logger, what string) {
 	status, messages := s.Of(err), fault.Messages(err)

@@ -53,6 +53,9 @@ func (h *handler) serveOEmbed(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "the method must be one of GET, HEAD, OPTIONS")
 		return
 	}
+	if r.Method == http.MethodHead {
+		w = respond.Head{ResponseWriter: w}
+	}
 	query := r.URL.Query()
 	if format := query.Get("format"); format != "" && format != "json" {
 		refuse(w, http.StatusNotImplemented, "not_implemented", "format: there is json only")

@@ -1,4 +1,4 @@
-package dashboard
+package follow
 
 import (
 	"regexp"
@@ -32,15 +32,15 @@ func parsed(stream string) (all []sentEvent) {
 	return all
 }
 
-// TestMessage: whatever an event has in it, it is one event of its name, with all of that as its data.
-func TestMessage(t *testing.T) {
+// TestEvent: whatever an event has in it, it is one event of its name, with all of that as its data.
+func TestEvent(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"a", "a\nb", "a\r\nb\r\n", "\n\na\n\n", " a\n  b ", "data: x", ": x", "a\x00b\u2028c\u0085d",
 		"a\revent: over\rdata: deleted\r\rb", "a\n\revent: over\r\n\rdata: deleted\n\r\r\nb",
 		"a\r", "\rretry: 1\r", "\r\nid: 7\r\n\r\n", "a\nevent: over\ndata: deleted\n\n",
 	} {
-		got := parsed(string(message("page", text)))
+		got := parsed(string(event("page", text)))
 		want := strings.TrimSuffix(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
 		if !slices.Equal(got, []sentEvent{{"page", want}}) {
 			t.Errorf("%q is sent as %q", text, got)
