@@ -1,6 +1,7 @@
 package respond
 
 import (
+	"bytes"
 	"encoding/json"
 	"log/slog"
 	"math"
@@ -31,13 +32,15 @@ func Refuse(w http.ResponseWriter, status int, e Error) {
 
 // JSON responds with a body.
 func JSON(w http.ResponseWriter, status int, body any) {
-	data, err := json.Marshal(body)
-	if err != nil {
-		status, data = http.StatusInternalServerError, []byte(`{}`) // bodies are strings and numbers, which marshal
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // people read it, and no browser takes it for HTML
+	if err := e.Encode(body); err != nil {
+		status, b = http.StatusInternalServerError, *bytes.NewBufferString("{}") // bodies marshal
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // the client may have left
+	_, _ = w.Write(bytes.TrimSuffix(b.Bytes(), []byte("\n"))) // the client may have left
 }
 
 // Head is the writer of a response to HEAD: it has no body.
