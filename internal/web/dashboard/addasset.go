@@ -3,7 +3,6 @@ package dashboard
 import (
 	"net/http"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/playbackid"
@@ -23,30 +22,28 @@ func (s *server) routeAdd(mux *http.ServeMux) {
 	mux.Handle("POST "+assetsPath, s.person("create-asset", writes, s.add))
 }
 
-func (s *server) showAdd(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.renderAdd(w, r, p, http.StatusOK, addForm{Policy: string(playbackid.Public)}, false)
+func (s *server) showAdd(r *request) (view, error) {
+	return s.renderAdd(r, http.StatusOK, addForm{Policy: string(playbackid.Public)}, false)
 }
 
-func (s *server) add(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) add(r *request) (view, error) {
 	f := readAdd(r)
-	made, err := s.Assets.Create(r.Context(), p.Environment.ID,
-		asset.CreateInput{Options: f.options(), DefaultQuality: p.Environment.VideoQuality}, s.Now())
+	made, err := s.Assets.Create(r.Context(), r.Person.Environment.ID,
+		asset.CreateInput{Options: f.options(), DefaultQuality: r.Person.Environment.VideoQuality}, s.Now())
 	if err == nil {
-		http.Redirect(w, r, video{Asset: made}.Address(), http.StatusSeeOther)
-		return
+		return redirect(video{Asset: made}.Address()), nil
 	}
 	status, known := f.refused(err)
 	if !known {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	s.renderAdd(w, r, p, status, f, false)
+	return s.renderAdd(r, status, f, false)
 }
 
-func readAdd(r *http.Request) addForm {
+func readAdd(r *request) addForm {
 	return addForm{
-		URL: typed(r, "url"), Title: typed(r, "title"), Policy: typed(r, "policy"), Quality: typed(r, "video_quality"),
-		Passthrough: typed(r, "passthrough"), Download: ticked(r, "download"), Test: ticked(r, "test"),
+		URL: r.Text("url"), Title: r.Text("title"), Policy: r.Text("policy"), Quality: r.Text("video_quality"),
+		Passthrough: r.Text("passthrough"), Download: r.Ticked("download"), Test: r.Ticked("test"),
 		said: said{fields: []fieldAt{
 			{"inputs", "url", "Address of the file"},
 			{"meta.title", "title", "Name"},

@@ -209,16 +209,12 @@ func (p playback) Who() string {
 // Address is where it is deleted.
 func (p playback) Address() string { return p.Asset.Address() + "/playback-ids/" + string(p.ID.ID) }
 
-func (s *server) showAsset(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.assetPage(r.Context(), p, assetOf(r))
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	s.render(w, r, p, http.StatusOK, "asset", v)
+func (s *server) showAsset(r *request) (view, error) {
+	v, err := s.assetPage(r.Context(), r.Person, assetOf(r))
+	return show("asset", v), err
 }
 
-func assetOf(r *http.Request) id.Asset { return id.Asset(r.PathValue("asset")) }
+func assetOf(r *request) id.Asset { return id.Asset(r.PathValue("asset")) }
 
 // assetPage reads all that the page shows.
 func (s *server) assetPage(ctx context.Context, p access.Person, a id.Asset) (assetPage, error) {

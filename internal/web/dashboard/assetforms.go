@@ -3,7 +3,6 @@ package dashboard
 import (
 	"net/http"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/playbackid"
@@ -17,9 +16,9 @@ type nameForm struct {
 	said
 }
 
-func readName(r *http.Request) nameForm {
+func readName(r *request) nameForm {
 	return nameForm{
-		Title: typed(r, "title"), Passthrough: typed(r, "passthrough"),
+		Title: r.Text("title"), Passthrough: r.Text("passthrough"),
 		said: said{fields: []fieldAt{
 			{"meta.title", "title", "Name"}, {"passthrough", "passthrough", "Passthrough"},
 		}},
@@ -46,10 +45,10 @@ type trackForm struct {
 	said
 }
 
-func readAddTrack(r *http.Request) trackForm {
+func readAddTrack(r *request) trackForm {
 	return trackForm{
-		URL: typed(r, "track_url"), Type: typed(r, "track_type"), Name: typed(r, "track_name"),
-		Language: typed(r, "language_code"), Captions: ticked(r, "closed_captions"),
+		URL: r.Text("track_url"), Type: r.Text("track_type"), Name: r.Text("track_name"),
+		Language: r.Text("language_code"), Captions: r.Ticked("closed_captions"),
 		said: said{fields: []fieldAt{
 			{"type", "track_type", "Kind"},
 			{"url", "track_url", "Address of the file"},
@@ -61,88 +60,80 @@ func readAddTrack(r *http.Request) trackForm {
 }
 
 // addPlaybackID adds one that everybody may use, or one for signed links.
-func (s *server) addPlaybackID(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) addPlaybackID(r *request) (view, error) {
 	request := playbackid.Request{Policy: playbackid.Policy(r.PostFormValue("policy"))}
-	_, err := s.Assets.AddPlaybackID(r.Context(), p.Environment.ID, assetOf(r), request, s.Now())
-	s.done(w, r, p, err, "#share")
+	_, err := s.Assets.AddPlaybackID(r.Context(), r.Person.Environment.ID, assetOf(r), request, s.Now())
+	return s.done(r, err, "#share")
 }
 
 // addTrack adds text or sound by its URL.
-func (s *server) addTrack(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) addTrack(r *request) (view, error) {
 	f := readAddTrack(r)
-	made, err := s.Assets.AddTrack(r.Context(), p.Environment.ID, assetOf(r), asset.TrackInput{
+	made, err := s.Assets.AddTrack(r.Context(), r.Person.Environment.ID, assetOf(r), asset.TrackInput{
 		URL: f.URL, Type: asset.TrackType(f.Type), LanguageCode: f.Language, Name: f.Name, ClosedCaptions: f.Captions,
 	}, s.Now())
 	if fault.Is(err, fault.Invalid) {
 		f.complain(fault.ByField(err))
-		s.showWith(w, r, p, http.StatusBadRequest, func(v *assetPage) {
+		return s.showWith(r, http.StatusBadRequest, func(v *assetPage) {
 			v.AddTrack = f
 			v.AddTrack.Code = s.addTrackCode(v.Asset, f)
 		})
-		return
 	}
 	if err == nil {
 		of := track{made, video{Asset: asset.Asset{ID: assetOf(r)}}}
-		s.undoable(w, r, p, "The track is added.", of.Address()+"/delete", nil, trackFormer(made))
+		r.Undoable("The track is added.", of.Address()+"/delete", nil, trackFormer(made))
 	}
-	s.done(w, r, p, err, "#tracks")
+	return s.done(r, err, "#tracks")
 }
 
 // editAsset changes the name and the passthrough.
-func (s *server) editAsset(w http.ResponseWriter, r *http.Request, p access.Person) {
-	row, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
+func (s *server) editAsset(r *request) (view, error) {
+	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err == nil {
-		err = stillSo(r, assetFormer(row))
+		err = r.StillSo(assetFormer(row))
 	}
-	both := merge(r, assetFormer(row))
+	both := r.Merge(assetFormer(row))
 	f := readName(r)
 	in := f.changes(row.Options)
 	if err == nil && f.overtaken(both) {
 		f.also(in.Check())
-		s.showName(w, r, p, http.StatusConflict, f)
-		return
+		return s.showName(r, http.StatusConflict, f)
 	}
 	then := row
 	if err == nil && in != (asset.PatchInput{}) { // else no event has to tell of it
-		then, err = s.Assets.Patch(r.Context(), p.Environment.ID, row.ID, in, s.Now())
+		then, err = s.Assets.Patch(r.Context(), r.Person.Environment.ID, row.ID, in, s.Now())
 	}
 	if fault.Is(err, fault.Invalid) {
 		f.complain(fault.ByField(err))
-		s.showName(w, r, p, http.StatusBadRequest, f)
-		return
+		return s.showName(r, http.StatusBadRequest, f)
 	}
 	if err == nil {
-		s.undoable(w, r, p, "Saved.", video{Asset: row}.Address(), assetFormer(row), assetFormer(then))
+		r.Undoable("Saved.", video{Asset: row}.Address(), assetFormer(row), assetFormer(then))
 	}
-	s.done(w, r, p, err, "")
+	return s.done(r, err, "")
 }
 
 // showName shows the form with what an asset is called, with what is wrong with it.
-func (s *server) showName(w http.ResponseWriter, r *http.Request, p access.Person, status int, f nameForm) {
-	s.showWith(w, r, p, status, func(v *assetPage) {
+func (s *server) showName(r *request, status int, f nameForm) (view, error) {
+	return s.showWith(r, status, func(v *assetPage) {
 		v.Edit = f
 		v.Edit.Code = s.nameCode(v.Asset, f)
 	})
 }
 
 // done leads back to the page of the asset, or says what went wrong. at is where on the page.
-func (s *server) done(w http.ResponseWriter, r *http.Request, p access.Person, err error, at string) {
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	http.Redirect(w, r, video{Asset: asset.Asset{ID: assetOf(r)}}.Address()+at, http.StatusSeeOther)
+func (s *server) done(r *request, err error, at string) (view, error) {
+	return redirect(video{Asset: asset.Asset{ID: assetOf(r)}}.Address() + at), err
 }
 
 // showWith shows the page of the asset with the form that put puts into it.
 func (s *server) showWith(
-	w http.ResponseWriter, r *http.Request, p access.Person, status int, put func(*assetPage),
-) {
-	v, err := s.assetPage(r.Context(), p, assetOf(r))
+	r *request, status int, put func(*assetPage),
+) (view, error) {
+	v, err := s.assetPage(r.Context(), r.Person, assetOf(r))
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	put(&v)
-	s.render(w, r, p, status, "asset", v)
+	return showAs(status, "asset", v), nil
 }

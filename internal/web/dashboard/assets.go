@@ -184,17 +184,13 @@ var states = map[string]func(video) bool{ //nolint:gochecknoglobals // a table
 	"preparing": video.Preparing, "growing": video.Growing, "ready": video.Ready, "failed": video.Failed,
 }
 
-func (s *server) listAssets(w http.ResponseWriter, r *http.Request, p access.Person) {
-	l, _, err := s.videos(r.Context(), p, findAssets(r))
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	s.render(w, r, p, http.StatusOK, "assets", l)
+func (s *server) listAssets(r *request) (view, error) {
+	l, _, err := s.videos(r.Context(), r.Person, findAssets(r))
+	return show("assets", l), err
 }
 
 // findAssets reads which assets a request asks for.
-func findAssets(r *http.Request) finding {
+func findAssets(r *request) finding {
 	return find(r.URL.Query(), assetsPath, "preparing", "growing", "ready", "failed")
 }
 

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"net/http"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/playbackid"
@@ -18,9 +17,9 @@ type clipForm struct {
 	said
 }
 
-func readClip(r *http.Request) clipForm {
+func readClip(r *request) clipForm {
 	return clipForm{
-		Start: typed(r, "start_time"), End: typed(r, "end_time"), Title: typed(r, "clip_title"),
+		Start: r.Text("start_time"), End: r.Text("end_time"), Title: r.Text("clip_title"),
 		said: said{fields: []fieldAt{
 			{"inputs[0].start_time", "start_time", "In"},
 			{"inputs[0].end_time", "end_time", "Out"},
@@ -40,30 +39,27 @@ func (f *clipForm) options(from asset.Asset) assetopt.Options {
 }
 
 // clip makes an asset of a stretch of this one, and leads to its page.
-func (s *server) clip(w http.ResponseWriter, r *http.Request, p access.Person) {
-	from, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
+func (s *server) clip(r *request) (view, error) {
+	from, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	f := readClip(r)
-	in := asset.CreateInput{Options: f.options(from), DefaultQuality: p.Environment.VideoQuality}
+	in := asset.CreateInput{Options: f.options(from), DefaultQuality: r.Person.Environment.VideoQuality}
 	if len(f.Bad) == 0 {
-		made, err := s.Assets.Create(r.Context(), p.Environment.ID, in, s.Now())
+		made, err := s.Assets.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
 		if err == nil {
-			http.Redirect(w, r, video{Asset: made}.Address(), http.StatusSeeOther)
-			return
+			return redirect(video{Asset: made}.Address()), nil
 		}
 		if !fault.Is(err, fault.Invalid) {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
 		f.complain(fault.ByField(err))
 	} else {
 		f.also(in.Check(&from))
 	}
 	f.Code = s.clipCode(from, f)
-	s.showWith(w, r, p, http.StatusBadRequest, func(v *assetPage) { v.Clip = f })
+	return s.showWith(r, http.StatusBadRequest, func(v *assetPage) { v.Clip = f })
 }
 
 // clipURL names an asset as the input of another one.

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/id"
 	"millrace/internal/web/sdkcode"
@@ -13,12 +12,12 @@ import (
 // assetAPI is where the API has an asset.
 func assetAPI(a id.Asset) string { return "/video/v1/assets/" + url.PathEscape(string(a)) }
 
-func (s *server) showClipCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.showWith(w, r, p, http.StatusOK, func(v *assetPage) {
+func (s *server) showClipCode(r *request) (view, error) {
+	return s.showWith(r, http.StatusOK, func(v *assetPage) {
 		v.Clip = readClip(r)
 		v.Clip.options(v.Asset) // marks what can't be read
 		v.Clip.Code = s.clipCode(v.Asset, v.Clip)
-		v.Clip.Code.Open = !isResumed(r)
+		v.Clip.Code.Open = !r.Resumed()
 	})
 }
 
@@ -32,13 +31,13 @@ func (s *server) clipCode(from asset.Asset, f clipForm) code {
 	return c
 }
 
-func (s *server) showNameCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.showWith(w, r, p, http.StatusOK, func(v *assetPage) {
-		both := merge(r, assetFormer(v.Asset))
+func (s *server) showNameCode(r *request) (view, error) {
+	return s.showWith(r, http.StatusOK, func(v *assetPage) {
+		both := r.Merge(assetFormer(v.Asset))
 		v.Edit = readName(r)
 		v.Edit.overtaken(both)
 		v.Edit.Code = s.nameCode(v.Asset, v.Edit)
-		v.Edit.Code.Open = !isResumed(r)
+		v.Edit.Code.Open = !r.Resumed()
 	})
 }
 

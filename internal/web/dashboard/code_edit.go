@@ -3,7 +3,6 @@ package dashboard
 import (
 	"net/http"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
@@ -17,22 +16,21 @@ type editPage struct {
 	Code code
 }
 
-func (s *server) showEditCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+func (s *server) showEditCode(r *request) (view, error) {
+	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	both := merge(r, streamFormer(v.Settings))
+	both := r.Merge(streamFormer(v.Settings))
 	f := readForm(r)
 	f.overtaken(both)
 	f.changes(v.Settings) // marks what can't be read
-	s.renderEdit(w, r, p, http.StatusOK, f, v, !isResumed(r))
+	return s.renderEdit(r, http.StatusOK, f, v, !r.Resumed())
 }
 
 func (s *server) renderEdit(
-	w http.ResponseWriter, r *http.Request, p access.Person, status int, f form, v live.Stream, open bool,
-) {
+	r *request, status int, f form, v live.Stream, open bool,
+) (view, error) {
 	f.Of = new(s.stream(v))
 	page := editPage{form: f}
 	f.said = said{} // only of what can't be read
@@ -45,7 +43,7 @@ func (s *server) renderEdit(
 	if len(f.Bad) > 0 {
 		page.Code.None = unreadable
 	}
-	s.render(w, r, p, status, "edit", page)
+	return showAs(status, "edit", page), nil
 }
 
 // patchBody is what the API would be sent of changes that the form can make. null stands for the default.

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
@@ -32,10 +31,10 @@ func (s *server) routeCode(mux *http.ServeMux) {
 // liveAPI is where the API has a live stream.
 func liveAPI(v id.LiveStream) string { return "/video/v1/live-streams/" + url.PathEscape(string(v)) }
 
-func (s *server) showNewCode(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) showNewCode(r *request) (view, error) {
 	f := readForm(r)
 	f.input() // marks what can't be read
-	s.renderNew(w, r, p, http.StatusOK, f, !isResumed(r))
+	return s.renderNew(r, http.StatusOK, f, !r.Resumed())
 }
 
 // newPage is the form of a live stream, with its code.
@@ -46,8 +45,8 @@ type newPage struct {
 }
 
 func (s *server) renderNew(
-	w http.ResponseWriter, r *http.Request, p access.Person, status int, f form, open bool,
-) {
+	r *request, status int, f form, open bool,
+) (view, error) {
 	page := newPage{form: f}
 	f.said = said{} // only of what can't be read
 	page.Code = s.code("make", newCodePath, sdkcode.Request{
@@ -58,20 +57,20 @@ func (s *server) renderNew(
 	if len(f.Bad) > 0 {
 		page.Code.None = unreadable
 	}
-	s.render(w, r, p, status, "new", page)
+	return showAs(status, "new", page), nil
 }
 
-func (s *server) showAddCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.renderAdd(w, r, p, http.StatusOK, readAdd(r), !isResumed(r))
+func (s *server) showAddCode(r *request) (view, error) {
+	return s.renderAdd(r, http.StatusOK, readAdd(r), !r.Resumed())
 }
 
 // renderAdd shows the form of an asset, with its code.
 func (s *server) renderAdd(
-	w http.ResponseWriter, r *http.Request, p access.Person, status int, f addForm, open bool,
-) {
+	r *request, status int, f addForm, open bool,
+) (view, error) {
 	f.Code = s.code("make", addCodePath, assetCall(f.options()))
 	f.Code.Open = open
-	s.render(w, r, p, status, "addasset", f)
+	return showAs(status, "addasset", f), nil
 }
 
 func assetCall(o assetopt.Options) sdkcode.Request {
@@ -81,19 +80,18 @@ func assetCall(o assetopt.Options) sdkcode.Request {
 	}
 }
 
-func (s *server) showTargetCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+func (s *server) showTargetCode(r *request) (view, error) {
+	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	s.renderTarget(w, r, p, http.StatusOK, s.readTarget(r, v), !isResumed(r))
+	return s.renderTarget(r, http.StatusOK, s.readTarget(r, v), !r.Resumed())
 }
 
 // renderTarget shows the form of a simulcast target, with its code, in which no key is.
 func (s *server) renderTarget(
-	w http.ResponseWriter, r *http.Request, p access.Person, status int, f targetForm, open bool,
-) {
+	r *request, status int, f targetForm, open bool,
+) (view, error) {
 	body := sdkcode.Object{}.With("url", f.URL)
 	if f.key != "" {
 		body = body.With("stream_key", sdkcode.Secret("STREAM_KEY"))
@@ -104,7 +102,7 @@ func (s *server) renderTarget(
 		Go: "LiveStreamsApi.CreateLiveStreamSimulcastTarget", GoType: "mux.CreateSimulcastTargetRequest",
 	})
 	f.Code.Open = open
-	s.render(w, r, p, status, "target", f)
+	return showAs(status, "target", f), nil
 }
 
 // liveBody is what the API would be sent for a live stream.

@@ -4,28 +4,26 @@ import (
 	"net/http"
 	"net/url"
 
-	"millrace/internal/control/access"
 	"millrace/internal/web/sdkcode"
 )
 
-func (s *server) showRestrictionCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.renderRule(w, r, p, http.StatusOK, readRule(r), !isResumed(r))
+func (s *server) showRestrictionCode(r *request) (view, error) {
+	return s.renderRule(r, http.StatusOK, readRule(r), !r.Resumed())
 }
 
-func (s *server) showRestrictionEditCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f, both, err := s.changedRule(r, p)
+func (s *server) showRestrictionEditCode(r *request) (view, error) {
+	f, both, err := s.changedRule(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	f.overtaken(both)
-	s.renderRule(w, r, p, http.StatusOK, f, !isResumed(r))
+	return s.renderRule(r, http.StatusOK, f, !r.Resumed())
 }
 
 // renderRule shows the form of a playback restriction, with its code.
 func (s *server) renderRule(
-	w http.ResponseWriter, r *http.Request, p access.Person, status int, f ruleForm, open bool,
-) {
+	r *request, status int, f ruleForm, open bool,
+) (view, error) {
 	if f.Of != nil {
 		f.Code = s.code("make", f.Of.Address()+"/code", f.changes()...)
 	} else {
@@ -36,7 +34,7 @@ func (s *server) renderRule(
 		})
 	}
 	f.Code.Open = open
-	s.render(w, r, p, status, "restriction", f)
+	return showAs(status, "restriction", f), nil
 }
 
 // changes are the requests for what differs from what there is: each part has one of its own.

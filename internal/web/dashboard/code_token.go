@@ -4,18 +4,17 @@ import (
 	"net/http"
 	"time"
 
-	"millrace/internal/control/access"
 	"millrace/internal/web/sdkcode"
 )
 
-func (s *server) showTokenCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.renderToken(w, r, p, http.StatusOK, readToken(r, p), !isResumed(r))
+func (s *server) showTokenCode(r *request) (view, error) {
+	return s.renderToken(r, http.StatusOK, readToken(r), !r.Resumed())
 }
 
 // renderToken shows the form of an access token, with its code.
 func (s *server) renderToken(
-	w http.ResponseWriter, r *http.Request, p access.Person, status int, f tokenForm, open bool,
-) {
+	r *request, status int, f tokenForm, open bool,
+) (view, error) {
 	read := f
 	read.said = said{} // only of what can't be read
 	var ends string
@@ -34,5 +33,5 @@ func (s *server) renderToken(
 	case len(may) == 0: // the API would give all that the caller has
 		f.Code.None = "Choose its permissions to see the request."
 	}
-	s.render(w, r, p, status, "newtoken", f)
+	return showAs(status, "newtoken", f), nil
 }

@@ -4,16 +4,15 @@ import (
 	"net/http"
 	"net/url"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/web/sdkcode"
 )
 
-func (s *server) showAddTrackCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.showWith(w, r, p, http.StatusOK, func(v *assetPage) {
+func (s *server) showAddTrackCode(r *request) (view, error) {
+	return s.showWith(r, http.StatusOK, func(v *assetPage) {
 		v.AddTrack = readAddTrack(r)
 		v.AddTrack.Code = s.addTrackCode(v.Asset, v.AddTrack)
-		v.AddTrack.Code.Open = !isResumed(r)
+		v.AddTrack.Code.Open = !r.Resumed()
 	})
 }
 
@@ -27,29 +26,28 @@ func (s *server) addTrackCode(to asset.Asset, f trackForm) code {
 	})
 }
 
-func (s *server) showTrackCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.readTrack(r, p)
+func (s *server) showTrackCode(r *request) (view, error) {
+	v, err := s.readTrack(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	both := merge(r, trackFormer(v.Track))
+	both := r.Merge(trackFormer(v.Track))
 	v.Form = readTrackForm(r)
 	v.Form.overtaken(both)
-	s.renderTrack(w, r, p, http.StatusOK, v, !isResumed(r))
+	return s.renderTrack(r, http.StatusOK, v, !r.Resumed())
 }
 
 // renderTrack shows the form that changes a track, with its code.
 func (s *server) renderTrack(
-	w http.ResponseWriter, r *http.Request, p access.Person, status int, v trackPage, open bool,
-) {
+	r *request, status int, v trackPage, open bool,
+) (view, error) {
 	v.Form.Code = s.code("change", v.Address()+"/code", sdkcode.Request{
 		Method: http.MethodPatch, Path: assetAPI(v.Asset.ID) + "/tracks/" + url.PathEscape(string(v.ID)),
 		IDs: []string{string(v.Asset.ID), string(v.ID)}, Body: trackBody(v.Form.changes(v.track)),
 		Node: "video.assets.updateTrack",
 	})
 	v.Form.Code.Open = open
-	s.render(w, r, p, status, "track", v)
+	return showAs(status, "track", v), nil
 }
 
 // trackBody is what the API would be sent of changes that the form can make.

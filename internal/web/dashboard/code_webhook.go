@@ -4,36 +4,34 @@ import (
 	"net/http"
 	"net/url"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/webhook"
 	"millrace/internal/web/sdkcode"
 )
 
 const webhookAPI = "/system/v1/webhooks"
 
-func (s *server) showWebhookCode(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) showWebhookCode(r *request) (view, error) {
 	f := s.readWebhook(r)
 	f.said = said{}
-	s.renderWebhook(w, r, p, http.StatusOK, f, !isResumed(r))
+	return s.renderWebhook(r, http.StatusOK, f, !r.Resumed())
 }
 
-func (s *server) showEditWebhookCode(w http.ResponseWriter, r *http.Request, p access.Person) {
-	e, err := s.webhookOf(r, p)
+func (s *server) showEditWebhookCode(r *request) (view, error) {
+	e, err := s.webhookOf(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	both := merge(r, webhookFormer(e))
+	both := r.Merge(webhookFormer(e))
 	f := s.readWebhook(r)
 	f.Of, f.said = &e, said{}
 	f.overtaken(both)
-	s.renderWebhook(w, r, p, http.StatusOK, f, !isResumed(r))
+	return s.renderWebhook(r, http.StatusOK, f, !r.Resumed())
 }
 
 // renderWebhook shows the form of a webhook, with its code.
 func (s *server) renderWebhook(
-	w http.ResponseWriter, r *http.Request, p access.Person, status int, f webhookForm, open bool,
-) {
+	r *request, status int, f webhookForm, open bool,
+) (view, error) {
 	if f.Of == nil {
 		f.Code = s.code("make", webhooksPath+"/code", sdkcode.Request{
 			Path: webhookAPI, Body: sdkcode.Object{}.With("address", f.Address).With("event_types", f.types),
@@ -49,7 +47,7 @@ func (s *server) renderWebhook(
 	if f.Chosen && len(f.types) == 0 {
 		f.Code.None = "Choose at least one type to see the request."
 	}
-	s.render(w, r, p, status, "webhookform", f)
+	return showAs(status, "webhookform", f), nil
 }
 
 // webhookBody is what the API would be sent of changes that the form can make. No types stand for all.

@@ -67,24 +67,23 @@ func (s *server) defaultsOf(e access.Environment) defaultsPage {
 	return d
 }
 
-func (s *server) showDefaults(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.render(w, r, p, http.StatusOK, "defaults", s.defaultsOf(p.Environment))
+func (s *server) showDefaults(r *request) (view, error) {
+	return show("defaults", s.defaultsOf(r.Person.Environment)), nil
 }
 
 // setDefault changes one of them. What was typed stays where it is when it is refused.
-func (s *server) setDefault(w http.ResponseWriter, r *http.Request, p access.Person) {
-	name, value := r.PathValue("setting"), typed(r, "value")
+func (s *server) setDefault(r *request) (view, error) {
+	name, value := r.PathValue("setting"), r.Text("value")
 	set, known := defaults[name]
 	if !known {
-		s.notFound(w, r, p)
-		return
+		return view{}, errNothing
 	}
-	err := set(s.Access)(r.Context(), p.Environment.ID, value, s.Now())
+	err := set(s.Access)(r.Context(), r.Person.Environment.ID, value, s.Now())
 	switch {
 	case err == nil:
-		http.Redirect(w, r, defaultsPath+"#"+name, http.StatusSeeOther) //nolint:gosec // a name of the table
+		return redirect(defaultsPath + "#" + name), nil
 	case fault.Is(err, fault.Invalid):
-		d := s.defaultsOf(p.Environment)
+		d := s.defaultsOf(r.Person.Environment)
 		d.beside(name, sentence(err)+".")
 		switch name {
 		case "captions":
@@ -92,8 +91,8 @@ func (s *server) setDefault(w http.ResponseWriter, r *http.Request, p access.Per
 		case "frame-ancestors":
 			d.Ancestors = value
 		}
-		s.render(w, r, p, http.StatusBadRequest, "defaults", d)
+		return showAs(http.StatusBadRequest, "defaults", d), nil
 	default:
-		s.fail(w, r, p, err)
+		return view{}, err
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"millrace/internal/control/access"
 )
 
 const (
@@ -76,23 +74,20 @@ func ended(text string) string {
 	return text + "."
 }
 
-func (s *server) showHealth(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.render(w, r, p, http.StatusOK, "doctor", examination{})
+func (s *server) showHealth(r *request) (view, error) {
+	return show("doctor", examination{}), nil
 }
 
 // lookAtHealth looks at everything, as long as somebody waits for it. One looks at a time: others wait for their turn.
-func (s *server) lookAtHealth(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) lookAtHealth(r *request) (view, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), longestLook)
 	defer cancel()
 	e := examination{At: s.Now()}
 	err := s.look(ctx, func(f Finding) { e.Findings = append(e.Findings, f) })
-	switch e.Late = errors.Is(err, context.DeadlineExceeded); {
-	case gone(r, err):
-	case err != nil && !e.Late:
-		s.fail(w, r, p, err)
-	default:
-		s.render(w, r, p, http.StatusOK, "doctor", e)
+	if e.Late = errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil; e.Late {
+		err = nil
 	}
+	return show("doctor", e), err
 }
 
 func (s *server) look(ctx context.Context, tell func(Finding)) error {

@@ -5,33 +5,29 @@ import (
 	"net/http"
 	"strconv"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
 )
 
 // showEdit is the form with the settings as they are.
-func (s *server) showEdit(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+func (s *server) showEdit(r *request) (view, error) {
+	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	s.renderEdit(w, r, p, http.StatusOK, formOf(v.Settings), v, false)
+	return s.renderEdit(r, http.StatusOK, formOf(v.Settings), v, false)
 }
 
-func (s *server) edit(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+func (s *server) edit(r *request) (view, error) {
+	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	if err = stillSo(r, streamFormer(v.Settings)); err != nil {
-		s.fail(w, r, p, err)
-		return
+	if err = r.StillSo(streamFormer(v.Settings)); err != nil {
+		return view{}, err
 	}
-	both := merge(r, streamFormer(v.Settings))
+	both := r.Merge(streamFormer(v.Settings))
 	f := readForm(r)
 	in := f.changes(v.Settings)
 	status := http.StatusBadRequest
@@ -41,23 +37,21 @@ func (s *server) edit(w http.ResponseWriter, r *http.Request, p access.Person) {
 	if len(f.Bad) == 0 {
 		then := v
 		if in != (live.PatchInput{}) { // else no event has to tell of it
-			then, err = s.Live.Patch(r.Context(), p.Environment.ID, v.ID, in, s.Now())
+			then, err = s.Live.Patch(r.Context(), r.Person.Environment.ID, v.ID, in, s.Now())
 		}
 		if err == nil {
 			to := s.stream(v).Address() + "/edit"
-			s.undoable(w, r, p, "Saved.", to, streamFormer(v.Settings), streamFormer(then.Settings))
-			http.Redirect(w, r, s.stream(v).Address(), http.StatusSeeOther) //nolint:gosec // a page of this dashboard
-			return
+			r.Undoable("Saved.", to, streamFormer(v.Settings), streamFormer(then.Settings))
+			return redirect(s.stream(v).Address()), nil
 		}
 		var known bool
 		if status, known = f.refused(err); !known {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
 	} else if in != (live.PatchInput{}) {
 		f.also(in.Check(v))
 	}
-	s.renderEdit(w, r, p, status, f, v, false)
+	return s.renderEdit(r, status, f, v, false)
 }
 
 // formOf shows settings as they would be typed. A window that nobody chose stays empty: it follows the delay.

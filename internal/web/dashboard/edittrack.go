@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"slices"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -23,8 +22,8 @@ func (t track) Text() bool { return t.Type == asset.TextTrack }
 // Editable reports whether it has a name that may be changed.
 func (t track) Editable() bool { return t.Type != asset.VideoTrack }
 
-func (s *server) readTrack(r *http.Request, p access.Person) (trackPage, error) {
-	row, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
+func (s *server) readTrack(r *request) (trackPage, error) {
+	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
 		return trackPage{}, err
 	}
@@ -35,19 +34,18 @@ func (s *server) readTrack(r *http.Request, p access.Person) (trackPage, error) 
 	return trackPage{track: track{row.Tracks[i], video{row, s.Now()}}}, nil
 }
 
-func (s *server) showTrack(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.readTrack(r, p)
+func (s *server) showTrack(r *request) (view, error) {
+	v, err := s.readTrack(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	v.Form = trackForm{Name: v.Name, Language: v.LanguageCode, Captions: v.ClosedCaptions}
-	s.renderTrack(w, r, p, http.StatusOK, v, false)
+	return s.renderTrack(r, http.StatusOK, v, false)
 }
 
-func readTrackForm(r *http.Request) trackForm {
+func readTrackForm(r *request) trackForm {
 	return trackForm{
-		Name: typed(r, "name"), Language: typed(r, "language_code"), Captions: ticked(r, "closed_captions"),
+		Name: r.Text("name"), Language: r.Text("language_code"), Captions: r.Ticked("closed_captions"),
 		said: said{fields: []fieldAt{
 			{"name", "name", "Name"},
 			{"language_code", "language_code", "Language"},
@@ -70,36 +68,32 @@ func (f trackForm) changes(now track) (in asset.TrackPatch) {
 	return in
 }
 
-func (s *server) editTrack(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.readTrack(r, p)
+func (s *server) editTrack(r *request) (view, error) {
+	v, err := s.readTrack(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	if err = stillSo(r, trackFormer(v.Track)); err != nil {
-		s.fail(w, r, p, err)
-		return
+	if err = r.StillSo(trackFormer(v.Track)); err != nil {
+		return view{}, err
 	}
-	both := merge(r, trackFormer(v.Track))
+	both := r.Merge(trackFormer(v.Track))
 	f := readTrackForm(r)
 	in := f.changes(v.track)
 	if f.overtaken(both) {
 		f.also(in.Check(v.Track, v.Asset.Asset.Tracks))
 		v.Form = f
-		s.renderTrack(w, r, p, http.StatusConflict, v, false)
-		return
+		return s.renderTrack(r, http.StatusConflict, v, false)
 	}
 	then := v.Track
 	if in != (asset.TrackPatch{}) { // else no event has to tell of it
-		then, err = s.Assets.PatchTrack(r.Context(), p.Environment.ID, v.Asset.ID, v.ID, in, s.Now())
+		then, err = s.Assets.PatchTrack(r.Context(), r.Person.Environment.ID, v.Asset.ID, v.ID, in, s.Now())
 	}
 	if status, known := f.refused(err); known {
 		v.Form = f
-		s.renderTrack(w, r, p, status, v, false)
-		return
+		return s.renderTrack(r, status, v, false)
 	}
 	if err == nil {
-		s.undoable(w, r, p, "Saved.", v.Address(), trackFormer(v.Track), trackFormer(then))
+		r.Undoable("Saved.", v.Address(), trackFormer(v.Track), trackFormer(then))
 	}
-	s.done(w, r, p, err, "#tracks")
+	return s.done(r, err, "#tracks")
 }

@@ -84,18 +84,17 @@ func (l eventList) before(sequence int64) string {
 	return l.address(1)
 }
 
-func (s *server) listEvents(w http.ResponseWriter, r *http.Request, p access.Person) {
-	l, err := s.events(r.Context(), p, s.findEvents(r))
+func (s *server) listEvents(r *request) (view, error) {
+	l, err := s.events(r.Context(), r.Person, s.findEvents(r))
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	l.Groups = grouped(s.EventTypes, []string{l.Status})
-	s.render(w, r, p, http.StatusOK, "events", l)
+	return show("events", l), nil
 }
 
 // findEvents reads what a request asks for; what can't be counts as not asked for.
-func (s *server) findEvents(r *http.Request) finding {
+func (s *server) findEvents(r *request) finding {
 	asked := r.URL.Query()
 	f := find(url.Values{"status": asked["type"], "q": asked["object_id"]}, eventsPath, s.EventTypes...)
 	f.names = [2]string{"type", "object_id"}
@@ -164,18 +163,13 @@ type eventPageOf struct {
 	Others     []delivery // to those that are enabled beside
 }
 
-func (s *server) showEvent(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) showEvent(r *request) (view, error) {
 	sequence, err := strconv.ParseInt(r.PathValue("sequence"), 10, 64)
 	if err != nil || sequence < 1 {
-		s.notFound(w, r, p)
-		return
+		return view{}, errNothing
 	}
-	v, err := s.eventPage(r.Context(), p, sequence)
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	s.render(w, r, p, http.StatusOK, "event", v)
+	v, err := s.eventPage(r.Context(), r.Person, sequence)
+	return show("event", v), err
 }
 
 func (s *server) eventPage(ctx context.Context, p access.Person, sequence int64) (eventPageOf, error) {

@@ -4,7 +4,6 @@ import (
 	"html/template"
 	"maps"
 	"math"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -94,13 +93,13 @@ func (s said) Summary(what string) *summary {
 	return &summary{what, s.Top, s.Wrongs()}
 }
 
-// typed is what somebody typed into a field, as text that a page can show.
-func typed(r *http.Request, name string) string {
+// Text is what somebody typed into a field, as text that a page can show.
+func (r *request) Text(name string) string {
 	return strings.ToValidUTF8(strings.TrimSpace(r.PostFormValue(name)), "\uFFFD")
 }
 
-// ticked reports whether a box was ticked.
-func ticked(r *http.Request, name string) bool { return r.PostFormValue(name) != "" }
+// Ticked reports whether a box was ticked.
+func (r *request) Ticked(name string) bool { return r.PostFormValue(name) != "" }
 
 // kept reports whether a field came back as it was shown: browsers leave line breaks out of it.
 func kept(typed, shown string) bool {

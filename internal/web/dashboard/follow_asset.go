@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"time"
 
@@ -14,18 +13,17 @@ import (
 const progressTime = 2 * time.Second
 
 // followAsset keeps the page of an asset up to date.
-func (s *server) followAsset(w http.ResponseWriter, r *http.Request, p access.Person) {
-	if _, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r)); err != nil {
-		s.fail(w, r, p, err)
-		return
+func (s *server) followAsset(r *request) (view, error) {
+	if _, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r)); err != nil {
+		return view{}, err
 	}
-	s.keepUpToDate(w, r, p, &followedAsset{s: s, r: r, asset: assetOf(r)})
+	return keepOpen(&followedAsset{s: s, r: r, asset: assetOf(r)}), nil
 }
 
 // followedAsset is the open page of an asset: it is sent whole, and the browser puts in what differs.
 type followedAsset struct {
 	s     *server
-	r     *http.Request
+	r     *request
 	asset id.Asset
 	sent  string
 }
@@ -45,7 +43,7 @@ func (f *followedAsset) show(
 		again = progressTime
 	}
 	var b strings.Builder
-	if err = f.s.views["asset"].ExecuteTemplate(&b, "parts", f.s.page(f.r, p, v)); err != nil {
+	if err = f.s.views["asset"].ExecuteTemplate(&b, "parts", f.s.page(f.r.Request, p, v)); err != nil {
 		return "", 0, err
 	}
 	if parts = b.String(); parts == f.sent {

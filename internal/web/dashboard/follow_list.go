@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -18,8 +17,8 @@ const (
 )
 
 // followList keeps a page of a list up to date.
-func followList[ID ~string, T any](s *server, c *rowCache[ID, T], find func(*http.Request) finding) personal {
-	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
+func followList[ID ~string, T any](s *server, c *rowCache[ID, T], find func(*request) finding) handler {
+	return func(r *request) (view, error) {
 		f := &followedList[ID, T]{
 			c: c, asked: find(r), rows: map[ID]string{}, changed: map[ID]int64{}, moving: map[ID]string{},
 			uploads: map[id.Upload]bool{},
@@ -31,7 +30,7 @@ func followList[ID ~string, T any](s *server, c *rowCache[ID, T], find func(*htt
 		for _, u := range atMostFirst(q["upload"], maxUploads) {
 			f.uploads[id.Upload(u)] = true
 		}
-		s.keepUpToDate(w, r, p, f)
+		return keepOpen(f), nil
 	}
 }
 

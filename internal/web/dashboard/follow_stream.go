@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"time"
 
@@ -12,20 +11,19 @@ import (
 )
 
 // followStream keeps the page of a live stream up to date.
-func (s *server) followStream(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) followStream(r *request) (view, error) {
 	stream := id.LiveStream(r.PathValue("id"))
-	if _, err := s.Live.Get(r.Context(), p.Environment.ID, stream); err != nil {
-		s.fail(w, r, p, err)
-		return
+	if _, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream); err != nil {
+		return view{}, err
 	}
-	s.keepUpToDate(w, r, p, &followedStream{s: s, r: r, stream: stream})
+	return keepOpen(&followedStream{s: s, r: r, stream: stream}), nil
 }
 
 // followedStream is the open page of a live stream: it is sent whole when something happens, and the browser puts in
 // what differs. Between that it is sent how the encoder does, for no event tells of each sample.
 type followedStream struct {
 	s       *server
-	r       *http.Request
+	r       *request
 	stream  id.LiveStream
 	changed bool       // since the page was read
 	page    streamPage // as it was read last
@@ -82,6 +80,6 @@ func (f *followedStream) measured(ctx context.Context, p access.Person) (figures
 
 func (f *followedStream) render(p access.Person, name string) (string, error) {
 	var b strings.Builder
-	err := f.s.views["stream"].ExecuteTemplate(&b, name, f.s.page(f.r, p, f.page))
+	err := f.s.views["stream"].ExecuteTemplate(&b, name, f.s.page(f.r.Request, p, f.page))
 	return b.String(), err
 }

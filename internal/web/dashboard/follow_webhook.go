@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -18,18 +17,17 @@ import (
 const looksAfter = 3
 
 // followWebhook keeps the page of a webhook up to date.
-func (s *server) followWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
-	if _, err := s.webhookOf(r, p); err != nil {
-		s.fail(w, r, p, err)
-		return
+func (s *server) followWebhook(r *request) (view, error) {
+	if _, err := s.webhookOf(r); err != nil {
+		return view{}, err
 	}
-	s.keepUpToDate(w, r, p, &followedWebhook{s: s, r: r, of: webhookID(r), q: r.URL.Query()})
+	return keepOpen(&followedWebhook{s: s, r: r, of: webhookID(r), q: r.URL.Query()}), nil
 }
 
 // followedWebhook is the open page of a webhook: it is sent whole, and the browser puts in what differs.
 type followedWebhook struct {
 	s     *server
-	r     *http.Request
+	r     *request
 	of    id.Webhook
 	q     url.Values
 	types []string // that it wants; none: all
@@ -60,7 +58,7 @@ func (f *followedWebhook) show(
 		again = progressTime
 	}
 	var b strings.Builder
-	if err = f.s.views["webhook"].ExecuteTemplate(&b, "parts", f.s.page(f.r, p, v)); err != nil {
+	if err = f.s.views["webhook"].ExecuteTemplate(&b, "parts", f.s.page(f.r.Request, p, v)); err != nil {
 		return "", 0, err
 	}
 	if parts = b.String(); parts == f.sent {

@@ -39,29 +39,27 @@ type keyList struct {
 // Section is where in the settings the page is.
 func (keyList) Section() string { return "signing-keys" }
 
-func (s *server) listKeys(w http.ResponseWriter, r *http.Request, p access.Person) {
-	l := keyList{finding: find(r.URL.Query(), keysPath), May: p.Permits(access.SystemWrite)}
+func (s *server) listKeys(r *request) (view, error) {
+	l := keyList{finding: find(r.URL.Query(), keysPath), May: r.Person.Permits(access.SystemWrite)}
 	rows, err := paged(&l.finding, func(page, limit int) ([]signing.Key, error) {
-		return s.Signing.List(r.Context(), p.Environment.ID, page, limit)
+		return s.Signing.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	for _, k := range rows {
 		l.Rows = append(l.Rows, signingKey{k.ID, k.CreatedAt})
 	}
-	s.render(w, r, p, http.StatusOK, "keys", l)
+	return show("keys", l), nil
 }
 
-func (s *server) createKey(w http.ResponseWriter, r *http.Request, p access.Person) {
-	k, private, err := s.Signing.Create(r.Context(), p.Environment.ID, s.Now())
+func (s *server) createKey(r *request) (view, error) {
+	k, private, err := s.Signing.Create(r.Context(), r.Person.Environment.ID, s.Now())
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	const half = "Private half"
-	s.render(w, r, p, http.StatusCreated, "once", shownOnce{
+	return showAs(http.StatusCreated, "once", shownOnce{
 		Heading: "The signing key is made", Secret: "The private half",
 		Keep: "The service does not keep it. Keep it in the place where your server keeps its secrets: who has it " +
 			"can let anybody watch. When it is lost, make another key and delete this one.",
@@ -69,29 +67,24 @@ func (s *server) createKey(w http.ResponseWriter, r *http.Request, p access.Pers
 		Name: short(k.ID), ListAddress: keysPath, ListName: "Signing keys", To: keysPath,
 		Lines: []copyLine{{"Key ID", string(k.ID)}, {half, private}},
 		PEM:   half, File: "signing-key-" + string(k.ID) + ".pem",
-	})
+	}), nil
 }
 
-func (s *server) askDeleteKey(w http.ResponseWriter, r *http.Request, p access.Person) {
-	found, err := s.Signing.Get(r.Context(), p.Environment.ID, id.SigningKey(r.PathValue("key")))
+func (s *server) askDeleteKey(r *request) (view, error) {
+	found, err := s.Signing.Get(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	k := signingKey{found.ID, found.CreatedAt}
-	s.render(w, r, p, http.StatusOK, "ask", question{
+	return show("ask", question{
 		Heading: "Delete this signing key?", Name: string(k.ID), Yes: "Delete", No: "Keep it", Class: "harm",
 		ListAddress: keysPath, ListName: "Signing keys", Address: keysPath, To: k.Delete(),
 		Text: "Every link signed with it stops at once, also for those who are watching. It cannot be brought back: " +
 			"links have to be signed with another key. It was made on " + utc(k.CreatedAt) + ".",
-	})
+	}), nil
 }
 
-func (s *server) deleteKey(w http.ResponseWriter, r *http.Request, p access.Person) {
-	err := s.Signing.Delete(r.Context(), p.Environment.ID, id.SigningKey(r.PathValue("key")))
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	http.Redirect(w, r, keysPath, http.StatusSeeOther)
+func (s *server) deleteKey(r *request) (view, error) {
+	err := s.Signing.Delete(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
+	return redirect(keysPath), err
 }

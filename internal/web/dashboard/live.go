@@ -158,17 +158,13 @@ type listing struct {
 	counts live.Numbers
 }
 
-func (s *server) listLive(w http.ResponseWriter, r *http.Request, p access.Person) {
-	l, _, err := s.streams(r.Context(), p, findStreams(r))
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	s.render(w, r, p, http.StatusOK, "live", l)
+func (s *server) listLive(r *request) (view, error) {
+	l, _, err := s.streams(r.Context(), r.Person, findStreams(r))
+	return show("live", l), err
 }
 
 // findStreams reads which live streams a request asks for.
-func findStreams(r *http.Request) finding {
+func findStreams(r *request) finding {
 	states := []string{string(live.StatusActive), string(live.StatusIdle), string(live.StatusDisabled)}
 	return find(r.URL.Query(), livePath, states...)
 }

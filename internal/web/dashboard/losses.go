@@ -3,12 +3,10 @@ package dashboard
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
@@ -18,8 +16,8 @@ import (
 // loss is something of an asset that is deleted, and cannot be brought back.
 type loss struct {
 	operation string
-	ask       func(v video, r *http.Request) (question, bool) // false: there is no such thing
-	do        func(ctx context.Context, a asset.API, e id.Environment, r *http.Request, now time.Time) error
+	ask       func(v video, r *request) (question, bool) // false: there is no such thing
+	do        func(ctx context.Context, a asset.API, e id.Environment, r *request, now time.Time) error
 	leave     bool // the asset has no page afterwards
 }
 
@@ -27,25 +25,25 @@ type loss struct {
 var losses = map[string]loss{ //nolint:gochecknoglobals // a table
 	"/delete": {
 		operation: "delete-asset", ask: askAsset, leave: true,
-		do: func(ctx context.Context, a asset.API, e id.Environment, r *http.Request, now time.Time) error {
+		do: func(ctx context.Context, a asset.API, e id.Environment, r *request, now time.Time) error {
 			return a.Delete(ctx, e, assetOf(r), now)
 		},
 	},
 	"/tracks/{track}/delete": {
 		operation: "delete-asset-track", ask: askTrack,
-		do: func(ctx context.Context, a asset.API, e id.Environment, r *http.Request, now time.Time) error {
+		do: func(ctx context.Context, a asset.API, e id.Environment, r *request, now time.Time) error {
 			return a.DeleteTrack(ctx, e, assetOf(r), id.Track(r.PathValue("track")), now)
 		},
 	},
 	"/playback-ids/{playback}/delete": {
 		operation: "delete-asset-playback-id", ask: askPlaybackID,
-		do: func(ctx context.Context, a asset.API, e id.Environment, r *http.Request, now time.Time) error {
+		do: func(ctx context.Context, a asset.API, e id.Environment, r *request, now time.Time) error {
 			return a.DeletePlaybackID(ctx, e, assetOf(r), id.Playback(r.PathValue("playback")), now)
 		},
 	},
 }
 
-func askAsset(v video, _ *http.Request) (question, bool) {
+func askAsset(v video, _ *request) (question, bool) {
 	lost := []string{"the video"}
 	for _, n := range []struct {
 		count     int
@@ -78,7 +76,7 @@ func askAsset(v video, _ *http.Request) (question, bool) {
 	}, true
 }
 
-func askTrack(v video, r *http.Request) (question, bool) {
+func askTrack(v video, r *request) (question, bool) {
 	i := slices.IndexFunc(v.Asset.Tracks, func(t asset.Track) bool { return string(t.ID) == r.PathValue("track") })
 	if i < 0 {
 		return question{}, false
@@ -90,7 +88,7 @@ func askTrack(v video, r *http.Request) (question, bool) {
 	}, true
 }
 
-func askPlaybackID(v video, r *http.Request) (question, bool) {
+func askPlaybackID(v video, r *request) (question, bool) {
 	i := slices.IndexFunc(v.PlaybackIDs, func(p playbackid.ID) bool { return string(p.ID) == r.PathValue("playback") })
 	if i < 0 {
 		return question{}, false
@@ -106,8 +104,8 @@ func askPlaybackID(v video, r *http.Request) (question, bool) {
 }
 
 // loss reads what is asked before.
-func (s *server) loss(r *http.Request, p access.Person, path string) (question, video, error) {
-	row, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
+func (s *server) loss(r *request, path string) (question, video, error) {
+	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
 		return question{}, video{}, err
 	}
@@ -120,46 +118,44 @@ func (s *server) loss(r *http.Request, p access.Person, path string) (question, 
 	return q, v, nil
 }
 
-func (s *server) askLoss(path string) func(http.ResponseWriter, *http.Request, access.Person) {
-	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
-		q, _, err := s.loss(r, p, path)
+func (s *server) askLoss(path string) handler {
+	return func(r *request) (view, error) {
+		q, _, err := s.loss(r, path)
 		if err != nil {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
-		s.render(w, r, p, http.StatusOK, "ask", q)
+		return show("ask", q), nil
 	}
 }
 
-func (s *server) lose(path string) func(http.ResponseWriter, *http.Request, access.Person) {
-	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
-		_, v, err := s.loss(r, p, path)
+func (s *server) lose(path string) handler {
+	return func(r *request) (view, error) {
+		_, v, err := s.loss(r, path)
 		if err == nil {
 			err = trackStillSo(r, v)
 		}
 		if err == nil {
-			err = losses[path].do(r.Context(), s.Assets, p.Environment.ID, r, s.Now())
+			err = losses[path].do(r.Context(), s.Assets, r.Person.Environment.ID, r, s.Now())
 		}
 		if err != nil {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
-		if undoes(r) {
-			s.undoable(w, r, p, "", "", nil, nil)
+		if r.Undoes() {
+			r.Undoable("", "", nil, nil)
 		}
 		to := v.Address()
 		if losses[path].leave {
 			to = assetsPath
 		}
-		http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // of the dashboard, with an ID that there is
+		return redirect(to), nil
 	}
 }
 
 // trackStillSo keeps a track that is to be taken away by who has added it, and was changed since.
-func trackStillSo(r *http.Request, v video) error {
+func trackStillSo(r *request, v video) error {
 	for _, t := range v.Asset.Tracks {
 		if string(t.ID) == r.PathValue("track") {
-			return stillSo(r, trackFormer(t))
+			return r.StillSo(trackFormer(t))
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"maps"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -29,10 +28,10 @@ func (e endpoint) Former() string { return webhookFormer(e).Encode() }
 // Former is likewise for a playback restriction.
 func (v rule) Former() string { return ruleFormer(v).Encode() }
 
-// merge has a form change what somebody has typed, and nothing else: a field that was left as it was shown is as the
+// Merge has a form change what somebody has typed, and nothing else: a field that was left as it was shown is as the
 // setting is now, whatever somebody else has made of it meanwhile. It gives the fields that both have changed, with
 // what the other has made of them.
-func merge(r *http.Request, now url.Values) (both url.Values) {
+func (r *request) Merge(now url.Values) (both url.Values) {
 	former, err := url.ParseQuery(r.PostFormValue(formerField))
 	if err != nil || len(former) == 0 {
 		return nil

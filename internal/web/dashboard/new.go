@@ -4,7 +4,6 @@ import (
 	"math"
 	"net/http"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
@@ -40,40 +39,38 @@ const (
 	nobody = "nobody"
 )
 
-func (s *server) showNew(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) showNew(r *request) (view, error) {
 	f := form{Latency: string(live.Low), Policy: string(playbackid.Public), Recordings: same}
-	s.renderNew(w, r, p, http.StatusOK, f, false)
+	return s.renderNew(r, http.StatusOK, f, false)
 }
 
-func (s *server) create(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) create(r *request) (view, error) {
 	f := readForm(r)
 	in := f.input()
-	in.DefaultQuality = p.Environment.VideoQuality
+	in.DefaultQuality = r.Person.Environment.VideoQuality
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
-		made, err := s.Live.Create(r.Context(), p.Environment.ID, in, s.Now())
+		made, err := s.Live.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
 		if err == nil {
-			http.Redirect(w, r, stream{Stream: made}.Address(), http.StatusSeeOther)
-			return
+			return redirect(stream{Stream: made}.Address()), nil
 		}
 		var known bool
 		if status, known = f.refused(err); !known {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
 	} else {
 		f.also(in.Check())
 	}
-	s.renderNew(w, r, p, status, f, false)
+	return s.renderNew(r, status, f, false)
 }
 
-func readForm(r *http.Request) form {
+func readForm(r *request) form {
 	return form{
-		Title: typed(r, "title"), Latency: typed(r, "latency_mode"), Policy: typed(r, "policy"),
-		Recordings: typed(r, "recordings"), Window: typed(r, "reconnect_window"),
-		SlateURL: typed(r, "reconnect_slate_url"), Hours: typed(r, "hours"), Quality: typed(r, "video_quality"),
-		Passthrough: typed(r, "passthrough"), Slate: ticked(r, "slate"), Download: ticked(r, "download"),
-		AudioOnly: ticked(r, "audio_only"), Test: ticked(r, "test"),
+		Title: r.Text("title"), Latency: r.Text("latency_mode"), Policy: r.Text("policy"),
+		Recordings: r.Text("recordings"), Window: r.Text("reconnect_window"),
+		SlateURL: r.Text("reconnect_slate_url"), Hours: r.Text("hours"), Quality: r.Text("video_quality"),
+		Passthrough: r.Text("passthrough"), Slate: r.Ticked("slate"), Download: r.Ticked("download"),
+		AudioOnly: r.Ticked("audio_only"), Test: r.Ticked("test"),
 		said: said{fields: streamFields},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/node"
 )
 
@@ -51,15 +50,14 @@ func (r nodeRow) Does() string { return strings.Join(r.Roles, ", ") }
 // CPU is the load of its machine, in percent of all processors.
 func (r nodeRow) CPU() string { return strconv.Itoa(int(r.Load.CPU*100+0.5)) + "%" }
 
-func (s *server) showNodes(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) showNodes(r *request) (view, error) {
 	found, err := s.Nodes.Nodes(r.Context())
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	l := nodeList{Rows: make([]nodeRow, 0, len(found))}
 	for _, n := range found {
 		l.Rows = append(l.Rows, nodeRow{n})
 	}
-	s.render(w, r, p, http.StatusOK, "nodes", l)
+	return show("nodes", l), nil
 }

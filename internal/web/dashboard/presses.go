@@ -36,10 +36,10 @@ type press struct {
 }
 
 // once lets a form that has such a text do what it does, once for what was typed.
-func (s *server) once(w http.ResponseWriter, r *http.Request, p access.Person, h personal) {
+func (s *server) once(w http.ResponseWriter, r *http.Request, p access.Person, h handler) {
 	text := r.PostFormValue(pressField)
 	if text == "" || r.Method != http.MethodPost {
-		h(w, r, p)
+		s.serve(w, r, p, h)
 		return
 	}
 	name := mark(url.Values{"session": {p.Session.Hash}, "path": {r.URL.Path}, "form": {r.PostForm.Encode()}})
@@ -58,7 +58,7 @@ func (s *server) once(w http.ResponseWriter, r *http.Request, p access.Person, h
 		}
 		close(x.ready)
 	}()
-	h(x, r, p)
+	s.serve(x, r, p, h)
 	x.give(w)
 }
 

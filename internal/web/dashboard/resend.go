@@ -2,10 +2,8 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 )
@@ -28,50 +26,44 @@ func (s *server) canResend(ctx context.Context, v *webhookPage) error {
 }
 
 // replayEvent has one event sent again, and goes back to the page.
-func (s *server) replayEvent(w http.ResponseWriter, r *http.Request, p access.Person) {
-	if _, err := s.Webhooks.ReplayEvent(r.Context(), p.Environment.ID, webhookID(r), r.PathValue("event")); err != nil {
-		s.fail(w, r, p, err)
-		return
+func (s *server) replayEvent(r *request) (view, error) {
+	if _, err := s.Webhooks.ReplayEvent(r.Context(), r.Person.Environment.ID, webhookID(r), r.PathValue("event")); err != nil {
+		return view{}, err
 	}
-	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther) //nolint:gosec // local sees to it
+	return redirect(local(r.PostFormValue("back"))), nil
 }
 
 // askSkip asks whether an event is to be skipped.
-func (s *server) askSkip(w http.ResponseWriter, r *http.Request, p access.Person) {
-	d, err := s.deliveryOf(r, p)
+func (s *server) askSkip(r *request) (view, error) {
+	d, err := s.deliveryOf(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	s.render(w, r, p, http.StatusOK, "ask", question{
+	return show("ask", question{
 		Heading: "Skip this event?", Name: d.EventType, Class: "harm", Yes: "Skip it", No: "Keep trying",
 		Text: "It is not sent to " + d.Webhook.Address + " any more. What waits behind it for the same object is " +
 			"sent at once. It can be sent again later; then it comes after those.",
 		ListAddress: webhooksPath, ListName: "Webhooks", Address: d.Webhook.Page(), To: d.Skip(),
-	})
+	}), nil
 }
 
 // skipEvent has one event not sent.
-func (s *server) skipEvent(w http.ResponseWriter, r *http.Request, p access.Person) {
-	d, err := s.deliveryOf(r, p)
+func (s *server) skipEvent(r *request) (view, error) {
+	d, err := s.deliveryOf(r)
 	if err == nil {
-		_, err = s.Webhooks.Skip(r.Context(), p.Environment.ID, d.Webhook.ID, d.EventID)
+		_, err = s.Webhooks.Skip(r.Context(), r.Person.Environment.ID, d.Webhook.ID, d.EventID)
 	}
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	http.Redirect(w, r, sent(d.Webhook), http.StatusSeeOther)
+	return redirect(sent(d.Webhook)), err
 }
 
 // deliveryOf reads the delivery that a request names.
-func (s *server) deliveryOf(r *http.Request, p access.Person) (delivery, error) {
-	of, err := s.webhookOf(r, p)
+func (s *server) deliveryOf(r *request) (delivery, error) {
+	of, err := s.webhookOf(r)
 	if err != nil {
 		return delivery{}, err
 	}
 	sequence, _ := strconv.ParseInt(r.PathValue("sequence"), 10, 64) // what is none counts as one that is not there
-	found, err := s.Webhooks.Deliveries(r.Context(), p.Environment.ID, of.ID, webhook.DeliveryQuery{
+	found, err := s.Webhooks.Deliveries(r.Context(), r.Person.Environment.ID, of.ID, webhook.DeliveryQuery{
 		Before: sequence + 1, Limit: 1,
 	})
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"unicode"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/restriction"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -66,19 +65,18 @@ type ruleList struct {
 // Section is where in the settings the page is.
 func (ruleList) Section() string { return "restrictions" }
 
-func (s *server) listRestrictions(w http.ResponseWriter, r *http.Request, p access.Person) {
-	l := ruleList{finding: find(r.URL.Query(), restrictionsPath), May: p.Permits(writes)}
+func (s *server) listRestrictions(r *request) (view, error) {
+	l := ruleList{finding: find(r.URL.Query(), restrictionsPath), May: r.Person.Permits(writes)}
 	rows, err := paged(&l.finding, func(page, limit int) ([]restriction.Restriction, error) {
-		return s.Restrictions.List(r.Context(), p.Environment.ID, page, limit)
+		return s.Restrictions.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	for _, v := range rows {
 		l.Rows = append(l.Rows, rule{v})
 	}
-	s.render(w, r, p, http.StatusOK, "restrictions", l)
+	return show("restrictions", l), nil
 }
 
 // ruleForm is the page on which a playback restriction is made or changed.
@@ -98,14 +96,14 @@ func (f ruleForm) To() string {
 	return restrictionsPath
 }
 
-func (s *server) showNewRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.renderRule(w, r, p, http.StatusOK, ruleForm{NoAgent: true, Downloads: true}, false) // as the API has it
+func (s *server) showNewRestriction(r *request) (view, error) {
+	return s.renderRule(r, http.StatusOK, ruleForm{NoAgent: true, Downloads: true}, false) // as the API has it
 }
 
-func readRule(r *http.Request) ruleForm {
+func readRule(r *request) ruleForm {
 	return ruleForm{
-		Domains: typed(r, "domains"), NoReferrer: ticked(r, "allow_no_referrer"),
-		NoAgent: ticked(r, "allow_no_user_agent"), Downloads: ticked(r, "allow_high_risk_user_agent"),
+		Domains: r.Text("domains"), NoReferrer: r.Ticked("allow_no_referrer"),
+		NoAgent: r.Ticked("allow_no_user_agent"), Downloads: r.Ticked("allow_high_risk_user_agent"),
 		said: said{fields: []fieldAt{{"referrer.allowed_domains", "domains", "Domains"}}},
 	}
 }
@@ -134,16 +132,15 @@ func (f ruleForm) domains() []string {
 
 // renderRefused shows the form with what the service says against it, which numbers the domains; people know them by
 // what they have typed.
-func (s *server) renderRefused(w http.ResponseWriter, r *http.Request, p access.Person, f ruleForm, err error) {
+func (s *server) renderRefused(r *request, f ruleForm, err error) (view, error) {
 	status, known := f.refused(err)
 	if !known {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	if typed, what := f.refusedDomains(fault.ByField(err)); len(typed) > 0 {
 		f.Bad["domains"] = strings.Join(typed, ", ") + " " + what + "."
 	}
-	s.renderRule(w, r, p, status, f, false)
+	return s.renderRule(r, status, f, false)
 }
 
 // refusedDomains are those as they were typed that messages number, and what is said of each.
@@ -159,90 +156,83 @@ func (f ruleForm) refusedDomains(messages []fault.Message) (typed []string, what
 	return typed, what
 }
 
-func (s *server) createRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) createRestriction(r *request) (view, error) {
 	f := readRule(r)
-	_, err := s.Restrictions.Create(r.Context(), p.Environment.ID, f.referrer(), f.agent(), s.Now())
+	_, err := s.Restrictions.Create(r.Context(), r.Person.Environment.ID, f.referrer(), f.agent(), s.Now())
 	if err != nil {
-		s.renderRefused(w, r, p, f, err)
-		return
+		return s.renderRefused(r, f, err)
 	}
-	http.Redirect(w, r, restrictionsPath, http.StatusSeeOther)
+	return redirect(restrictionsPath), nil
 }
 
 // restrictionOf reads the one that a request names.
-func (s *server) restrictionOf(r *http.Request, p access.Person) (rule, error) {
-	v, err := s.Restrictions.Get(r.Context(), p.Environment.ID, id.PlaybackRestriction(r.PathValue("restriction")))
+func (s *server) restrictionOf(r *request) (rule, error) {
+	v, err := s.Restrictions.Get(r.Context(), r.Person.Environment.ID, id.PlaybackRestriction(r.PathValue("restriction")))
 	return rule{v}, err
 }
 
 // changedRule reads the form that changes the one that a request names, and what somebody else has changed meanwhile.
-func (s *server) changedRule(r *http.Request, p access.Person) (f ruleForm, both url.Values, err error) {
-	v, err := s.restrictionOf(r, p)
-	both = merge(r, ruleFormer(v))
+func (s *server) changedRule(r *request) (f ruleForm, both url.Values, err error) {
+	v, err := s.restrictionOf(r)
+	both = r.Merge(ruleFormer(v))
 	f = readRule(r)
 	f.Of = &v
 	return f, both, err
 }
 
-func (s *server) showRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.restrictionOf(r, p)
+func (s *server) showRestriction(r *request) (view, error) {
+	v, err := s.restrictionOf(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	s.renderRule(w, r, p, http.StatusOK, ruleForm{
+	return s.renderRule(r, http.StatusOK, ruleForm{
 		Of: &v, Domains: strings.Join(v.Referrer.AllowedDomains, "\n"), NoReferrer: v.Referrer.AllowNoReferrer,
 		NoAgent: v.UserAgent.AllowNone, Downloads: v.UserAgent.AllowHighRisk,
 	}, false)
 }
 
 // editRestriction changes those of the two parts that are not as they were, each as an operation of the API.
-func (s *server) editRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f, both, err := s.changedRule(r, p)
+func (s *server) editRestriction(r *request) (view, error) {
+	f, both, err := s.changedRule(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	if f.overtaken(both) {
-		s.renderRule(w, r, p, http.StatusConflict, f, false)
-		return
+		return s.renderRule(r, http.StatusConflict, f, false)
 	}
 	of := f.Of.ID
-	in := func(operation string) context.Context { return s.audited(r, operation, actorOf(p), p.Environment.ID) }
+	in := func(operation string) context.Context {
+		return s.audited(r.Request, operation, actorOf(r.Person), r.Person.Environment.ID)
+	}
 	if f.otherReferrer() {
-		_, err = s.Restrictions.SetReferrer(in("update-referrer-domain-restriction"), p.Environment.ID, of,
+		_, err = s.Restrictions.SetReferrer(in("update-referrer-domain-restriction"), r.Person.Environment.ID, of,
 			f.referrer(), s.Now())
 	}
 	if err == nil && f.otherAgent() {
-		_, err = s.Restrictions.SetUserAgent(in("update-user-agent-restriction"), p.Environment.ID, of, f.agent(),
+		_, err = s.Restrictions.SetUserAgent(in("update-user-agent-restriction"), r.Person.Environment.ID, of, f.agent(),
 			s.Now())
 	}
 	if err != nil {
-		s.renderRefused(w, r, p, f, err)
-		return
+		return s.renderRefused(r, f, err)
 	}
-	http.Redirect(w, r, restrictionsPath, http.StatusSeeOther)
+	return redirect(restrictionsPath), nil
 }
 
-func (s *server) askDeleteRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.restrictionOf(r, p)
+func (s *server) askDeleteRestriction(r *request) (view, error) {
+	v, err := s.restrictionOf(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	s.render(w, r, p, http.StatusOK, "ask", question{
+	return show("ask", question{
 		Heading: "Delete this playback restriction?", Name: string(v.ID), Yes: "Delete", No: "Keep it", Class: "harm",
 		ListAddress: restrictionsPath, ListName: "Restrictions", Address: v.Address(), To: v.Address() + "/delete",
 		Text: "Tokens that name it are refused at once, also those of people who are watching: they do not become free of " +
 			"it. It cannot be brought back. It allows " + v.Pages() + ".",
-	})
+	}), nil
 }
 
-func (s *server) deleteRestriction(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) deleteRestriction(r *request) (view, error) {
 	of := id.PlaybackRestriction(r.PathValue("restriction"))
-	if err := s.Restrictions.Delete(r.Context(), p.Environment.ID, of); err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	http.Redirect(w, r, restrictionsPath, http.StatusSeeOther)
+	err := s.Restrictions.Delete(r.Context(), r.Person.Environment.ID, of)
+	return redirect(restrictionsPath), err
 }

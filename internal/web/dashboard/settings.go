@@ -30,6 +30,6 @@ func settingsOf(p access.Person) string {
 	return restrictionsPath
 }
 
-func (s *server) toSettings(w http.ResponseWriter, r *http.Request, p access.Person) {
-	http.Redirect(w, r, settingsOf(p), http.StatusFound)
+func (s *server) toSettings(r *request) (view, error) {
+	return view{status: http.StatusFound, to: settingsOf(r.Person)}, nil
 }

@@ -67,10 +67,10 @@ type linked struct {
 func (l linked) DRM() bool { return l.Policy == playbackid.DRM }
 
 // findLinked reads what the path of a request names.
-type findLinked func(r *http.Request, p access.Person) (linked, error)
+type findLinked func(r *request) (linked, error)
 
-func (s *server) linkedStream(r *http.Request, p access.Person) (linked, error) {
-	row, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+func (s *server) linkedStream(r *request) (linked, error) {
+	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
 		return linked{}, err
 	}
@@ -78,8 +78,8 @@ func (s *server) linkedStream(r *http.Request, p access.Person) (linked, error) 
 	return linkedOf(r, v.Guarded(), linked{Title: v.Title(), ListAddress: livePath, ListName: "Live streams"})
 }
 
-func (s *server) linkedAsset(r *http.Request, p access.Person) (linked, error) {
-	row, err := s.Assets.Get(r.Context(), p.Environment.ID, assetOf(r))
+func (s *server) linkedAsset(r *request) (linked, error) {
+	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
 		return linked{}, err
 	}
@@ -88,7 +88,7 @@ func (s *server) linkedAsset(r *http.Request, p access.Person) (linked, error) {
 	return linkedOf(r, guardedOf(row.PlaybackIDs, v.Address()), l)
 }
 
-func linkedOf(r *http.Request, all []guarded, l linked) (linked, error) {
+func linkedOf(r *request, all []guarded, l linked) (linked, error) {
 	i := slices.IndexFunc(all, func(g guarded) bool { return string(g.ID.ID) == r.PathValue("playback") })
 	if i < 0 {
 		return linked{}, fault.New(fault.NotFound, "it has no such playback ID that needs signed links")
@@ -175,25 +175,24 @@ const maxRules = 100 // playback restrictions of an environment
 
 // withLinkForm reads the form of what a request names, and hands it on.
 func (s *server) withLinkForm(
-	find findLinked, then func(w http.ResponseWriter, r *http.Request, p access.Person, f linkForm),
-) personal {
-	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
-		of, err := find(r, p)
+	find findLinked, then func(r *request, f linkForm) (view, error),
+) handler {
+	return func(r *request) (view, error) {
+		of, err := find(r)
 		var f linkForm
 		if err == nil {
-			f, err = s.linkForm(r.Context(), p, of)
+			f, err = s.linkForm(r.Context(), r.Person, of)
 		}
 		if err != nil {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
-		then(w, r, p, f)
+		return then(r, f)
 	}
 }
 
-func (s *server) showLinkForm(w http.ResponseWriter, r *http.Request, p access.Person, f linkForm) {
+func (s *server) showLinkForm(r *request, f linkForm) (view, error) {
 	f.Use, f.Amount, f.Unit = "v", "6", "hours"
-	s.render(w, r, p, http.StatusOK, "signedlink", f)
+	return show("signedlink", f), nil
 }
 
 // madeLink is the page with a signed link. It is the response to the form: the tokens are in no address of the
@@ -209,20 +208,15 @@ type madeLink struct {
 	Code  []sdkcode.Sample
 }
 
-func (s *server) makeLink(w http.ResponseWriter, r *http.Request, p access.Person, f linkForm) {
+func (s *server) makeLink(r *request, f linkForm) (view, error) {
 	f.fields = linkFields
-	f.Use, f.Amount, f.Unit = typed(r, "use"), typed(r, "amount"), typed(r, "unit")
-	f.Key, f.Rule = typed(r, "key"), typed(r, "restriction")
+	f.Use, f.Amount, f.Unit = r.Text("use"), r.Text("amount"), r.Text("unit")
+	f.Key, f.Rule = r.Text("key"), r.Text("restriction")
 	o := f.order(r.PostFormValue("private_key"))
 	if len(f.Bad) > 0 {
-		s.render(w, r, p, http.StatusBadRequest, "signedlink", f)
-		return
+		return showAs(http.StatusBadRequest, "signedlink", f), nil
 	}
-	o.framed = p.Environment.FrameAncestors != access.FrameNone
+	o.framed = r.Person.Environment.FrameAncestors != access.FrameNone
 	made, err := s.madeLink(f.linked, o)
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	s.render(w, r, p, http.StatusOK, "madelink", made)
+	return show("madelink", made), err
 }

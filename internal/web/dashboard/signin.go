@@ -74,13 +74,10 @@ func (s *server) who(r *http.Request) (access.Person, error) {
 	return s.Sessions.Person(r.Context(), c.Value, s.Now())
 }
 
-// personal responds to somebody who is signed in.
-type personal = func(w http.ResponseWriter, r *http.Request, p access.Person)
-
 // person lets somebody who is signed in and has a permission have a page. Changes are made in the name of an
 // operation, which the audit log has; empty: nothing is changed.
 func (s *server) person(
-	operation, permission string, h personal,
+	operation, permission string, h handler,
 ) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := s.who(r)
@@ -330,13 +327,10 @@ func (s *server) setPassword(w http.ResponseWriter, r *http.Request) {
 }
 
 // signOut ends this session, or all of the person.
-func (s *server) signOut(w http.ResponseWriter, r *http.Request, p access.Person) {
-	if err := s.Sessions.SignOut(r.Context(), p.Session, r.PostFormValue("everywhere") != ""); err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	s.setCookie(w, r, "")
-	http.Redirect(w, r, signInPath, http.StatusSeeOther)
+func (s *server) signOut(r *request) (view, error) {
+	v := redirect(signInPath)
+	v.signedOut = true
+	return v, s.Sessions.SignOut(r.Context(), r.Person.Session, r.Ticked("everywhere"))
 }
 
 // sentence is what a person is told of an error.

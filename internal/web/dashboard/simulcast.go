@@ -101,43 +101,39 @@ type targetForm struct {
 	said
 }
 
-func (s *server) showNewTarget(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+func (s *server) showNewTarget(r *request) (view, error) {
+	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	s.renderTarget(w, r, p, http.StatusOK, targetForm{Of: s.stream(v)}, false)
+	return s.renderTarget(r, http.StatusOK, targetForm{Of: s.stream(v)}, false)
 }
 
-func (s *server) addTarget(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+func (s *server) addTarget(r *request) (view, error) {
+	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	f := s.readTarget(r, v)
-	_, err = s.Live.AddSimulcastTarget(r.Context(), p.Environment.ID, v.ID, live.SimulcastTarget{
+	_, err = s.Live.AddSimulcastTarget(r.Context(), r.Person.Environment.ID, v.ID, live.SimulcastTarget{
 		URL: f.URL, StreamKey: f.key, Passthrough: f.Passthrough,
 	}, s.Now())
 	if err == nil {
-		http.Redirect(w, r, f.Of.Address()+"#simulcast", http.StatusSeeOther)
-		return
+		return redirect(f.Of.Address() + "#simulcast"), nil
 	}
 	status, known := f.refused(err)
 	if !known {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	if f.key != "" && f.Bad["stream_key"] == "" {
 		f.beside("stream_key", "It is not stored, so type it again.")
 	}
-	s.renderTarget(w, r, p, status, f, false)
+	return s.renderTarget(r, status, f, false)
 }
 
-func (s *server) readTarget(r *http.Request, of live.Stream) targetForm {
+func (s *server) readTarget(r *request, of live.Stream) targetForm {
 	return targetForm{
-		Of: s.stream(of), URL: typed(r, "url"), Passthrough: typed(r, "passthrough"), key: typed(r, "stream_key"),
+		Of: s.stream(of), URL: r.Text("url"), Passthrough: r.Text("passthrough"), key: r.Text("stream_key"),
 		said: said{fields: []fieldAt{
 			{"url", "url", "Server URL"},
 			{"stream_key", "stream_key", "Stream key"},
@@ -166,29 +162,25 @@ func (s *server) targetQuestion(
 	return question{}, fault.New(fault.NotFound, "the simulcast target does not exist")
 }
 
-func (s *server) askDeleteTarget(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) askDeleteTarget(r *request) (view, error) {
 	of, t := id.LiveStream(r.PathValue("id")), id.SimulcastTarget(r.PathValue("target"))
-	q, err := s.targetQuestion(r.Context(), p, of, t)
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	s.render(w, r, p, http.StatusOK, "ask", q)
+	q, err := s.targetQuestion(r.Context(), r.Person, of, t)
+	return show("ask", q), err
 }
 
-func (s *server) deleteTarget(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) deleteTarget(r *request) (view, error) {
 	of, t := id.LiveStream(r.PathValue("id")), id.SimulcastTarget(r.PathValue("target"))
-	q, err := s.targetQuestion(r.Context(), p, of, t)
+	q, err := s.targetQuestion(r.Context(), r.Person, of, t)
 	if err == nil {
-		err = s.Live.DeleteSimulcastTarget(r.Context(), p.Environment.ID, of, t, s.Now())
+		err = s.Live.DeleteSimulcastTarget(r.Context(), r.Person.Environment.ID, of, t, s.Now())
 	}
 	switch {
 	case err == nil:
-		http.Redirect(w, r, q.Address+"#simulcast", http.StatusSeeOther)
+		return redirect(q.Address + "#simulcast"), nil
 	case fault.Is(err, fault.Conflict):
 		q.Bad = sentence(err) + "."
-		s.render(w, r, p, http.StatusConflict, "ask", q)
+		return showAs(http.StatusConflict, "ask", q), nil
 	default:
-		s.fail(w, r, p, err)
+		return view{}, err
 	}
 }

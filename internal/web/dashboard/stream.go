@@ -11,7 +11,6 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
-	"millrace/internal/web/respond"
 )
 
 const maxRecordings = 20 // that the page of a live stream shows
@@ -30,13 +29,9 @@ type streamPage struct {
 	Follow     string // the address of the events that change the page
 }
 
-func (s *server) showStream(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.streamPage(r.Context(), p, id.LiveStream(r.PathValue("id")))
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	s.render(w, r, p, http.StatusOK, "stream", v)
+func (s *server) showStream(r *request) (view, error) {
+	v, err := s.streamPage(r.Context(), r.Person, id.LiveStream(r.PathValue("id")))
+	return show("stream", v), err
 }
 
 // streamPage reads all that the page shows.
@@ -62,39 +57,32 @@ func (s *server) streamPage(ctx context.Context, p access.Person, stream id.Live
 }
 
 // showKey gives the secrets that encoders need, to a script as JSON, else on the page. The audit log has it.
-func (s *server) showKey(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.streamPage(r.Context(), p, id.LiveStream(r.PathValue("id")))
+func (s *server) showKey(r *request) (view, error) {
+	v, err := s.streamPage(r.Context(), r.Person, id.LiveStream(r.PathValue("id")))
 	if err == nil {
-		err = s.Sessions.NoteShown(r.Context(), p.Environment.ID, "live_stream", string(v.ID))
+		err = s.Sessions.NoteShown(r.Context(), r.Person.Environment.ID, "live_stream", string(v.ID))
 	}
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	if !wantsJSON(r) {
+	if !wantsJSON(r.Request) {
 		v.Key, v.Passphrase = v.StreamKey, v.SRTPassphrase
-		s.render(w, r, p, http.StatusOK, "stream", v)
-		return
+		return show("stream", v), nil
 	}
-	respond.JSON(w, http.StatusOK, map[string]string{"key": v.StreamKey, "passphrase": v.SRTPassphrase})
+	return reply(http.StatusOK, map[string]string{"key": v.StreamKey, "passphrase": v.SRTPassphrase}), nil
 }
 
 // toPublish leads to the publish page with the stream key in the fragment, which no server sees and the page takes out
 // of the address. The audit log has it.
-func (s *server) toPublish(w http.ResponseWriter, r *http.Request, p access.Person) {
-	row, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+func (s *server) toPublish(r *request) (view, error) {
+	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err == nil && s.Ingest.WHIP == "" {
-		s.notFound(w, r, p)
-		return
+		return view{}, errNothing
 	}
 	if err == nil {
-		err = s.Sessions.NoteShown(r.Context(), p.Environment.ID, "live_stream", string(row.ID))
+		err = s.Sessions.NoteShown(r.Context(), r.Person.Environment.ID, "live_stream", string(row.ID))
 	}
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	http.Redirect(w, r, "/publish/#"+row.StreamKey, http.StatusSeeOther)
+	return redirect("/publish/#" + row.StreamKey), err
 }
 
 // act is something that is done to a live stream, and what a person is asked before.
@@ -153,8 +141,8 @@ func (s stream) question(q question) question {
 }
 
 // question asks before an act.
-func (s *server) question(r *http.Request, p access.Person, name string) (question, error) {
-	row, err := s.Live.Get(r.Context(), p.Environment.ID, id.LiveStream(r.PathValue("id")))
+func (s *server) question(r *request, name string) (question, error) {
+	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	v, a := s.stream(row), acts[name]
 	q := v.question(question{
 		Heading: a.Title, Text: a.IdleText, Yes: a.Yes, No: a.No, Class: a.Class, To: v.Address() + "/" + name,
@@ -165,39 +153,35 @@ func (s *server) question(r *http.Request, p access.Person, name string) (questi
 	return q, err
 }
 
-func (s *server) ask(name string) func(http.ResponseWriter, *http.Request, access.Person) {
-	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
-		q, err := s.question(r, p, name)
+func (s *server) ask(name string) handler {
+	return func(r *request) (view, error) {
+		q, err := s.question(r, name)
 		if err != nil {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
-		s.render(w, r, p, http.StatusOK, "ask", q)
+		return show("ask", q), nil
 	}
 }
 
-func (s *server) act(name string) func(http.ResponseWriter, *http.Request, access.Person) {
-	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
-		q, err := s.question(r, p, name)
+func (s *server) act(name string) handler {
+	return func(r *request) (view, error) {
+		q, err := s.question(r, name)
 		if err != nil {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
 		if q.MustType && strings.TrimSpace(r.PostFormValue("name")) != q.Name {
 			q.Bad = "The name doesn't match. It is on air, so nothing was deleted."
-			s.render(w, r, p, http.StatusBadRequest, "ask", q)
-			return
+			return showAs(http.StatusBadRequest, "ask", q), nil
 		}
 		stream := id.LiveStream(r.PathValue("id"))
-		if err = s.actOn(w, r, p, stream, name); err != nil {
-			s.fail(w, r, p, err)
-			return
+		if err = s.actOn(r, stream, name); err != nil {
+			return view{}, err
 		}
 		to := q.Address
 		if acts[name].leave {
 			to = livePath
 		}
-		http.Redirect(w, r, to, http.StatusSeeOther)
+		return redirect(to), nil
 	}
 }
 
@@ -209,22 +193,22 @@ var reverse = map[string]struct{ act, said string }{ //nolint:gochecknoglobals /
 
 // actOn does something to a live stream, and offers to undo it.
 func (s *server) actOn(
-	w http.ResponseWriter, r *http.Request, p access.Person, stream id.LiveStream, name string,
+	r *request, stream id.LiveStream, name string,
 ) error {
-	was, err := s.Live.Get(r.Context(), p.Environment.ID, stream)
+	was, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream)
 	if err == nil {
-		err = stillSo(r, switched(was))
+		err = r.StillSo(switched(was))
 	}
 	if err == nil {
-		err = acts[name].do(s.Live, r.Context(), p.Environment.ID, stream, s.Now())
+		err = acts[name].do(s.Live, r.Context(), r.Person.Environment.ID, stream, s.Now())
 	}
 	back, can := reverse[name]
 	if err != nil || !can || s.stream(was).Broadcasting() || was.State.HasEncoder() {
 		return err
 	}
-	is, err := s.Live.Get(r.Context(), p.Environment.ID, stream)
+	is, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream)
 	if err == nil {
-		s.undoable(w, r, p, back.said, s.stream(was).Address()+"/"+back.act, switched(was), switched(is))
+		r.Undoable(back.said, s.stream(was).Address()+"/"+back.act, switched(was), switched(is))
 	}
 	return err
 }

@@ -54,19 +54,18 @@ type tokenList struct {
 // Section is where in the settings the page is.
 func (tokenList) Section() string { return "tokens" }
 
-func (s *server) listTokens(w http.ResponseWriter, r *http.Request, p access.Person) {
-	l := tokenList{finding: find(r.URL.Query(), tokensPath), May: p.Permits(access.SystemWrite)}
+func (s *server) listTokens(r *request) (view, error) {
+	l := tokenList{finding: find(r.URL.Query(), tokensPath), May: r.Person.Permits(access.SystemWrite)}
 	rows, err := paged(&l.finding, func(page, limit int) ([]access.Token, error) {
-		return s.Access.TokensOf(r.Context(), p.Environment.ID, page, limit)
+		return s.Access.TokensOf(r.Context(), r.Person.Environment.ID, page, limit)
 	})
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	for _, t := range rows {
-		l.Rows = append(l.Rows, s.token(p, t))
+		l.Rows = append(l.Rows, s.token(r.Person, t))
 	}
-	s.render(w, r, p, http.StatusOK, "tokens", l)
+	return show("tokens", l), nil
 }
 
 // tokenForm is the page on which a token is made: what was chosen, and what is wrong with it.
@@ -78,9 +77,9 @@ type tokenForm struct {
 	said
 }
 
-func readToken(r *http.Request, p access.Person) tokenForm {
+func readToken(r *request) tokenForm {
 	return tokenForm{
-		Name: typed(r, "name"), Days: typed(r, "days"), May: permissionsOf(p, r.PostForm["permission"]...),
+		Name: r.Text("name"), Days: r.Text("days"), May: permissionsOf(r.Person, r.PostForm["permission"]...),
 		said: said{fields: []fieldAt{
 			{"name", "name", "Name"}, {"permissions", "permission", "May"}, {"expires_at", "days", "Expires"},
 		}},
@@ -122,32 +121,30 @@ func permissionsOf(p access.Person, ticked ...string) []permission {
 	return all
 }
 
-func (s *server) showNewToken(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f := tokenForm{May: permissionsOf(p, access.VideoRead, access.VideoWrite)}
-	s.renderToken(w, r, p, http.StatusOK, f, false)
+func (s *server) showNewToken(r *request) (view, error) {
+	f := tokenForm{May: permissionsOf(r.Person, access.VideoRead, access.VideoWrite)}
+	return s.renderToken(r, http.StatusOK, f, false)
 }
 
-func (s *server) createToken(w http.ResponseWriter, r *http.Request, p access.Person) {
-	f := readToken(r, p)
-	in := access.TokenInput{Environment: p.Environment.ID, Name: f.Name, Permissions: r.PostForm["permission"]}
-	f.check(&in, p, s.Now())
+func (s *server) createToken(r *request) (view, error) {
+	f := readToken(r)
+	in := access.TokenInput{Environment: r.Person.Environment.ID, Name: f.Name, Permissions: r.PostForm["permission"]}
+	f.check(&in, r.Person, s.Now())
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
 		made, secret, err := s.Access.CreateToken(r.Context(), in, s.Now())
 		if err == nil {
-			s.render(w, r, p, http.StatusCreated, "once", tokenOnce(made, secret))
-			return
+			return showAs(http.StatusCreated, "once", tokenOnce(made, secret)), nil
 		}
 		var known bool
 		if status, known = f.refused(err); !known {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
 	} else {
 		in.Permissions = nil // what is wrong with them is said
 		f.also(in.Check(s.Now()))
 	}
-	s.renderToken(w, r, p, status, f, false)
+	return s.renderToken(r, status, f, false)
 }
 
 // tokenOnce is the page of a token that was made.
@@ -195,16 +192,15 @@ func (f *tokenForm) expires(now time.Time) time.Time {
 }
 
 // tokenOf reads the token that a request names.
-func (s *server) tokenOf(r *http.Request, p access.Person) (token, error) {
-	t, err := s.Access.TokenOf(r.Context(), p.Environment.ID, id.Token(r.PathValue("token")))
-	return s.token(p, t), err
+func (s *server) tokenOf(r *request) (token, error) {
+	t, err := s.Access.TokenOf(r.Context(), r.Person.Environment.ID, id.Token(r.PathValue("token")))
+	return s.token(r.Person, t), err
 }
 
-func (s *server) askRevoke(w http.ResponseWriter, r *http.Request, p access.Person) {
-	t, err := s.tokenOf(r, p)
+func (s *server) askRevoke(r *request) (view, error) {
+	t, err := s.tokenOf(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
 	q := question{
 		Heading: "Revoke this access token?", Name: t.Name, Yes: "Revoke", No: "Keep it", Class: "harm",
@@ -220,15 +216,11 @@ func (s *server) askRevoke(w http.ResponseWriter, r *http.Request, p access.Pers
 	default:
 		q.Text += "It was last used on " + utc(t.LastUsedAt) + "."
 	}
-	s.render(w, r, p, http.StatusOK, "ask", q)
+	return show("ask", q), nil
 }
 
 // revoke ends a token. Who is signed in with it is out: the page that follows says so, as to everybody else who is.
-func (s *server) revoke(w http.ResponseWriter, r *http.Request, p access.Person) {
-	err := s.Access.RevokeTokenOf(r.Context(), p.Environment.ID, id.Token(r.PathValue("token")), s.Now())
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	http.Redirect(w, r, tokensPath, http.StatusSeeOther)
+func (s *server) revoke(r *request) (view, error) {
+	err := s.Access.RevokeTokenOf(r.Context(), r.Person.Environment.ID, id.Token(r.PathValue("token")), s.Now())
+	return redirect(tokensPath), err
 }

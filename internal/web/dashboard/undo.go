@@ -41,14 +41,13 @@ func mark(values url.Values) string {
 
 func markOf(p access.Person) string { return mark(url.Values{"session": {p.Session.Hash}}) }
 
-// undoable has the page that follows an act offer to undo it: by a form to an address with what was there before. It is
+// Undoable has the page that follows an act offer to undo it: by a form to an address with what was there before. It is
 // not offered where nothing has changed, or where what was before is too long or can't be typed. What undoes is not
 // undone itself: the page says that it has worked.
-func (s *server) undoable(
-	w http.ResponseWriter, r *http.Request, p access.Person, said, to string, before, after url.Values,
-) {
-	if undoes(r) {
-		s.sayUndo(w, r, undo{Said: "It is as it was before.", Who: markOf(p)})
+func (r *request) Undoable(said, to string, before, after url.Values) {
+	who := markOf(r.Person)
+	if r.Undoes() {
+		r.undo = &undo{Said: "It is as it was before.", Who: who}
 		return
 	}
 	if before.Encode() == after.Encode() || !typable(before) {
@@ -56,11 +55,11 @@ func (s *server) undoable(
 	}
 	fields := url.Values{undoneField: {mark(after)}}
 	maps.Copy(fields, before)
-	s.sayUndo(w, r, undo{Said: said, To: to, Fields: fields, Who: markOf(p)})
+	r.undo = &undo{Said: said, To: to, Fields: fields, Who: who}
 }
 
-// undoes reports whether a form undoes an act.
-func undoes(r *http.Request) bool { return r.PostFormValue(undoneField) != "" }
+// Undoes reports whether a form undoes an act.
+func (r *request) Undoes() bool { return r.PostFormValue(undoneField) != "" }
 
 // typable reports whether a form would bring values back as they are: it has no line breaks, nor spaces around.
 func typable(values url.Values) bool {
@@ -104,8 +103,8 @@ func (s *server) takeUndo(w http.ResponseWriter, r *http.Request, p access.Perso
 	return &u
 }
 
-// stillSo refuses to undo an act when what it has left behind is not as it left it.
-func stillSo(r *http.Request, now url.Values) error {
+// StillSo refuses to undo an act when what it has left behind is not as it left it.
+func (r *request) StillSo(now url.Values) error {
 	if left := r.PostFormValue(undoneField); left != "" && left != mark(now) {
 		return fault.New(fault.Conflict, "it has been changed since, so nothing was undone")
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 	"unicode"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/control/upload"
@@ -37,37 +36,37 @@ func (s *server) routeUploads(mux *http.ServeMux) {
 	mux.Handle("POST "+uploadsPath+"/{upload}/cancel", s.person("cancel-direct-upload", writes, s.cancelUpload))
 }
 
-func uploadOf(r *http.Request) id.Upload { return id.Upload(r.PathValue("upload")) }
+func uploadOf(r *request) id.Upload { return id.Upload(r.PathValue("upload")) }
 
 // createUpload makes an upload for a file of this machine, which this page alone may send.
-func (s *server) createUpload(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) createUpload(r *request) (view, error) {
 	origin := r.Header.Get("Origin")
 	if origin == "" { // of a browser that sends none with requests to the page's own origin
 		origin = upload.AnyOrigin
 	}
 	seconds := int(uploadTime / time.Second)
-	u, err := s.Uploads.Create(r.Context(), p.Environment.ID, upload.CreateInput{
-		Timeout: &seconds, CORSOrigin: origin, DefaultQuality: p.Environment.VideoQuality,
+	u, err := s.Uploads.Create(r.Context(), r.Person.Environment.ID, upload.CreateInput{
+		Timeout: &seconds, CORSOrigin: origin, DefaultQuality: r.Person.Environment.VideoQuality,
 		Options: assetopt.Options{
 			Meta: assetopt.Meta{Title: titleOf(r.PostFormValue("name"))}, PlaybackPolicies: []playbackid.Policy{playbackid.Public},
 		},
 	}, s.Now())
-	s.tellFile(w, r, p, u, err)
+	return s.tellFile(r, u, err)
 }
 
 // showUpload says what became of an upload.
-func (s *server) showUpload(w http.ResponseWriter, r *http.Request, p access.Person) {
-	u, err := s.Uploads.Get(r.Context(), p.Environment.ID, uploadOf(r), s.Now())
-	s.tellFile(w, r, p, u, err)
+func (s *server) showUpload(r *request) (view, error) {
+	u, err := s.Uploads.Get(r.Context(), r.Person.Environment.ID, uploadOf(r), s.Now())
+	return s.tellFile(r, u, err)
 }
 
-func (s *server) cancelUpload(w http.ResponseWriter, r *http.Request, p access.Person) {
-	u, err := s.Uploads.Cancel(r.Context(), p.Environment.ID, uploadOf(r), s.Now())
-	s.tellFile(w, r, p, u, err)
+func (s *server) cancelUpload(r *request) (view, error) {
+	u, err := s.Uploads.Cancel(r.Context(), r.Person.Environment.ID, uploadOf(r), s.Now())
+	return s.tellFile(r, u, err)
 }
 
 // tellFile responds with an upload, or with what is wrong as a sentence.
-func (s *server) tellFile(w http.ResponseWriter, r *http.Request, p access.Person, u upload.Upload, err error) {
+func (s *server) tellFile(r *request, u upload.Upload, err error) (view, error) {
 	f := uploadState{ID: u.ID, Status: u.Status}
 	status := http.StatusOK
 	if err != nil {
@@ -79,17 +78,16 @@ func (s *server) tellFile(w http.ResponseWriter, r *http.Request, p access.Perso
 	case fault.Is(err, fault.Invalid), fault.Is(err, fault.Denied), fault.Is(err, fault.TooMany):
 		f.Error = sentence(err)
 	case err != nil:
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	case u.Asset != "":
 		f.Asset = assetsPath + "/" + string(u.Asset)
-	case u.Status == upload.Waiting && p.Permits(writes):
+	case u.Status == upload.Waiting && r.Person.Permits(writes):
 		f.URL = "/uploads/" + u.Secret
 	}
 	if u.Error != nil {
 		f.Error = capital(u.Error.Message)
 	}
-	respond.JSON(w, status, f)
+	return reply(status, f), nil
 }
 
 // titleOf is the name of a file as that of an asset.

@@ -29,13 +29,9 @@ type webhookPage struct {
 	said
 }
 
-func (s *server) showWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.webhookPage(r.Context(), p, webhookID(r), r.URL.Query())
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	s.render(w, r, p, http.StatusOK, "webhook", v)
+func (s *server) showWebhook(r *request) (view, error) {
+	v, err := s.webhookPage(r.Context(), r.Person, webhookID(r), r.URL.Query())
+	return show("webhook", v), err
 }
 
 // webhookPage reads all that the page shows, of what a query asks for.
@@ -129,22 +125,19 @@ func sinceOf(text string) (time.Time, bool) {
 }
 
 // replaySince has everything since a time sent again.
-func (s *server) replaySince(w http.ResponseWriter, r *http.Request, p access.Person) {
-	v, err := s.webhookPage(r.Context(), p, webhookID(r), url.Values{})
+func (s *server) replaySince(r *request) (view, error) {
+	v, err := s.webhookPage(r.Context(), r.Person, webhookID(r), url.Values{})
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	v.Since = typed(r, "since")
+	v.Since = r.Text("since")
 	since, ok := sinceOf(v.Since)
 	if !ok {
 		v.beside("since", "This must be a time, as 2026-01-02 15:04 in UTC, or with its zone.")
-		s.render(w, r, p, http.StatusBadRequest, "webhook", v)
-		return
+		return showAs(http.StatusBadRequest, "webhook", v), nil
 	}
-	if _, err = s.Webhooks.ReplaySince(r.Context(), p.Environment.ID, v.ID, since); err != nil {
-		s.fail(w, r, p, err)
-		return
+	if _, err = s.Webhooks.ReplaySince(r.Context(), r.Person.Environment.ID, v.ID, since); err != nil {
+		return view{}, err
 	}
-	http.Redirect(w, r, v.shows("", 0), http.StatusSeeOther) //nolint:gosec // of the dashboard
+	return redirect(v.shows("", 0)), nil
 }

@@ -2,11 +2,9 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"time"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/webhook"
 	"millrace/internal/id"
 )
@@ -94,12 +92,11 @@ func missed(e endpoint) string {
 
 func sent(e endpoint) string { return e.Page() + "#deliveries" }
 
-func (s *server) askWebhook(name string) func(http.ResponseWriter, *http.Request, access.Person) {
-	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
-		e, err := s.webhookOf(r, p)
+func (s *server) askWebhook(name string) handler {
+	return func(r *request) (view, error) {
+		e, err := s.webhookOf(r)
 		if err != nil {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
 		a := webhookActs[name]
 		q := question{
@@ -109,30 +106,29 @@ func (s *server) askWebhook(name string) func(http.ResponseWriter, *http.Request
 		if name == newSecret && e.Two() {
 			q.Text += " The one before, which signs too until " + utc(e.OldUntil) + ", stops at once."
 		}
-		s.render(w, r, p, http.StatusOK, "ask", q)
+		return show("ask", q), nil
 	}
 }
 
-func (s *server) actOnWebhook(name string) func(http.ResponseWriter, *http.Request, access.Person) {
-	return func(w http.ResponseWriter, r *http.Request, p access.Person) {
-		e, err := s.webhookOf(r, p)
+func (s *server) actOnWebhook(name string) handler {
+	return func(r *request) (view, error) {
+		e, err := s.webhookOf(r)
 		if err == nil {
-			err = stillSo(r, turned(e))
+			err = r.StillSo(turned(e))
 		}
 		if err == nil {
-			err = webhookActs[name].do(r.Context(), s.Webhooks, p.Environment.ID, e.ID, s.Now())
+			err = webhookActs[name].do(r.Context(), s.Webhooks, r.Person.Environment.ID, e.ID, s.Now())
 		}
 		if err != nil {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
 		// What disabling gives up can't be brought back, nor since when one failed that is enabled.
-		if name == "enable" && !e.Failing() || undoes(r) {
+		if name == "enable" && !e.Failing() || r.Undoes() {
 			on := e
 			on.Enabled = true
-			s.undoable(w, r, p, "Enabled.", e.Page()+"/disable", turned(e), turned(on))
+			r.Undoable("Enabled.", e.Page()+"/disable", turned(e), turned(on))
 		}
 		to := webhookActs[name].to(e)
-		http.Redirect(w, r, to, http.StatusSeeOther)
+		return redirect(to), nil
 	}
 }

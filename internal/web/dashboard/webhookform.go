@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"millrace/internal/control/access"
 	"millrace/internal/control/webhook"
 )
 
@@ -20,9 +19,9 @@ type webhookForm struct {
 	said
 }
 
-func (s *server) readWebhook(r *http.Request) webhookForm {
+func (s *server) readWebhook(r *request) webhookForm {
 	f := webhookForm{
-		Address: typed(r, "address"), Chosen: typed(r, "which") == "chosen",
+		Address: r.Text("address"), Chosen: r.Text("which") == "chosen",
 		said: said{fields: []fieldAt{{"address", "address", "Address"}, {"event_types", "which", "Events"}}},
 	}
 	for _, t := range s.EventTypes {
@@ -44,41 +43,38 @@ func (s *server) readWebhook(r *http.Request) webhookForm {
 	return f
 }
 
-func (s *server) showNewWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
-	s.renderWebhook(w, r, p, http.StatusOK, webhookForm{Groups: grouped(s.EventTypes, nil)}, false)
+func (s *server) showNewWebhook(r *request) (view, error) {
+	return s.renderWebhook(r, http.StatusOK, webhookForm{Groups: grouped(s.EventTypes, nil)}, false)
 }
 
-func (s *server) createWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *server) createWebhook(r *request) (view, error) {
 	f := s.readWebhook(r)
 	in := webhook.CreateInput{Address: f.Address, Types: f.types}
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
-		made, err := s.Webhooks.Create(r.Context(), p.Environment.ID, in, s.Now())
+		made, err := s.Webhooks.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
 		if err == nil {
-			s.renderSecret(w, r, p, made, shownOnce{
+			return s.renderSecret(r, made, shownOnce{
 				Heading: "The webhook is made",
 				Keep:    "Configure it in your receiver. If it is lost, rotate it on the webhook's page.",
 			})
-			return
 		}
 		var known bool
 		if status, known = f.refused(err); !known {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
 	} else {
 		f.also(in.Check(s.EventTypes))
 	}
-	s.renderWebhook(w, r, p, status, f, false)
+	return s.renderWebhook(r, status, f, false)
 }
 
-func (s *server) showEditWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
-	e, err := s.webhookOf(r, p)
+func (s *server) showEditWebhook(r *request) (view, error) {
+	e, err := s.webhookOf(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	s.renderWebhook(w, r, p, http.StatusOK, webhookForm{
+	return s.renderWebhook(r, http.StatusOK, webhookForm{
 		Address: e.Address, Chosen: len(e.Types) > 0, Groups: grouped(s.EventTypes, e.Types), Of: &e, types: e.Types,
 	}, false)
 }
@@ -94,17 +90,15 @@ func (f webhookForm) changes() (in webhook.PatchInput) {
 	return in
 }
 
-func (s *server) editWebhook(w http.ResponseWriter, r *http.Request, p access.Person) {
-	e, err := s.webhookOf(r, p)
+func (s *server) editWebhook(r *request) (view, error) {
+	e, err := s.webhookOf(r)
 	if err != nil {
-		s.fail(w, r, p, err)
-		return
+		return view{}, err
 	}
-	if err = stillSo(r, webhookFormer(e)); err != nil {
-		s.fail(w, r, p, err)
-		return
+	if err = r.StillSo(webhookFormer(e)); err != nil {
+		return view{}, err
 	}
-	both := merge(r, webhookFormer(e))
+	both := r.Merge(webhookFormer(e))
 	f := s.readWebhook(r)
 	f.Of = &e
 	status := http.StatusBadRequest
@@ -115,20 +109,18 @@ func (s *server) editWebhook(w http.ResponseWriter, r *http.Request, p access.Pe
 	if len(f.Bad) == 0 {
 		then := e.Webhook
 		if in != (webhook.PatchInput{}) {
-			then, err = s.Webhooks.Patch(r.Context(), p.Environment.ID, e.ID, in, s.Now())
+			then, err = s.Webhooks.Patch(r.Context(), r.Person.Environment.ID, e.ID, in, s.Now())
 		}
 		if err == nil {
-			s.undoable(w, r, p, "Saved.", e.Page(), webhookFormer(e), webhookFormer(endpoint{Webhook: then}))
-			http.Redirect(w, r, e.Page(), http.StatusSeeOther) //nolint:gosec // of the dashboard
-			return
+			r.Undoable("Saved.", e.Page(), webhookFormer(e), webhookFormer(endpoint{Webhook: then}))
+			return redirect(e.Page()), nil
 		}
 		var known bool
 		if status, known = f.refused(err); !known {
-			s.fail(w, r, p, err)
-			return
+			return view{}, err
 		}
 	} else if in != (webhook.PatchInput{}) {
 		f.also(in.Check(s.EventTypes))
 	}
-	s.renderWebhook(w, r, p, status, f, false)
+	return s.renderWebhook(r, status, f, false)
 }

@@ -82,10 +82,10 @@ type webhookList struct {
 	May  bool // the person may make and change them
 }
 
-func (s *server) listWebhooks(w http.ResponseWriter, r *http.Request, p access.Person) {
-	l := webhookList{finding: find(r.URL.Query(), webhooksPath), May: p.Permits(access.SystemWrite)}
+func (s *server) listWebhooks(r *request) (view, error) {
+	l := webhookList{finding: find(r.URL.Query(), webhooksPath), May: r.Person.Permits(access.SystemWrite)}
 	rows, err := paged(&l.finding, func(page, limit int) ([]webhook.Webhook, error) {
-		return s.Webhooks.List(r.Context(), p.Environment.ID, page, limit)
+		return s.Webhooks.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
 	for _, row := range rows {
 		e := endpoint{Webhook: row, Now: s.Now()}
@@ -94,11 +94,7 @@ func (s *server) listWebhooks(w http.ResponseWriter, r *http.Request, p access.P
 		}
 		l.Rows = append(l.Rows, e)
 	}
-	if err != nil {
-		s.fail(w, r, p, err)
-		return
-	}
-	s.render(w, r, p, http.StatusOK, "webhooks", l)
+	return show("webhooks", l), err
 }
 
 // counted looks what has become of what was sent to a webhook.
@@ -126,9 +122,9 @@ func (s *server) counted(ctx context.Context, e *endpoint) error {
 }
 
 // webhookOf reads the webhook that a request names.
-func (s *server) webhookOf(r *http.Request, p access.Person) (endpoint, error) {
-	row, err := s.Webhooks.Get(r.Context(), p.Environment.ID, webhookID(r))
+func (s *server) webhookOf(r *request) (endpoint, error) {
+	row, err := s.Webhooks.Get(r.Context(), r.Person.Environment.ID, webhookID(r))
 	return endpoint{Webhook: row, Now: s.Now()}, err
 }
 
-func webhookID(r *http.Request) id.Webhook { return id.Webhook(r.PathValue("webhook")) }
+func webhookID(r *request) id.Webhook { return id.Webhook(r.PathValue("webhook")) }

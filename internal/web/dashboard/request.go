@@ -1,0 +1,80 @@
+package dashboard
+
+import (
+	"net/http"
+
+	"millrace/internal/control/access"
+	"millrace/internal/fault"
+	"millrace/internal/web/respond"
+)
+
+// request is one of somebody who is signed in.
+type request struct {
+	*http.Request
+
+	Person access.Person
+	undo   *undo // of what it has done, for the page that follows; nil: nothing is said
+}
+
+// handler does what is asked for, and says what is to be seen. What it fails with is told in place of that.
+type handler = func(r *request) (view, error)
+
+// view is what there is to see: a page, the way to another one, or something for a script.
+type view struct {
+	status int
+	name   string // of the page
+	data   any    // for its template, or of the JSON
+	to     string // the address of another page; empty: it is this one
+	open   followed
+
+	signedOut bool // the session is over
+}
+
+// show is a page.
+func show(name string, data any) view { return showAs(http.StatusOK, name, data) }
+
+// showAs is a page with another status than OK, as a form that was refused has.
+func showAs(status int, name string, data any) view {
+	return view{status: status, name: name, data: data}
+}
+
+// redirect leads to another page.
+func redirect(to string) view { return view{status: http.StatusSeeOther, to: to} }
+
+// reply is JSON for a script.
+func reply(status int, data any) view { return view{status: status, data: data} }
+
+// keepOpen is the parts of a page that change, for as long as it is open.
+func keepOpen(page followed) view { return view{open: page} }
+
+// errNothing is there in place of what a request names.
+var errNothing = fault.New(fault.NotFound, "there is nothing here")
+
+// Resumed reports whether a form is shown for somebody whose session had ended when it was sent.
+func (r *request) Resumed() bool { return isResumed(r.Request) }
+
+// serve lets a handler respond.
+func (s *server) serve(w http.ResponseWriter, hr *http.Request, p access.Person, h handler) {
+	r := &request{Request: hr, Person: p}
+	v, err := h(r)
+	if err != nil {
+		s.fail(w, hr, p, err)
+		return
+	}
+	if r.undo != nil {
+		s.sayUndo(w, hr, *r.undo)
+	}
+	if v.signedOut {
+		s.setCookie(w, hr, "")
+	}
+	switch {
+	case v.open != nil:
+		s.keepUpToDate(w, hr, p, v.open)
+	case v.to != "":
+		http.Redirect(w, hr, v.to, v.status) //nolint:gosec // addresses of the dashboard, or local has seen to it
+	case v.name != "":
+		s.render(w, hr, p, v.status, v.name, v.data)
+	default:
+		respond.JSON(w, v.status, v.data)
+	}
+}
