@@ -17,9 +17,9 @@ type addForm struct {
 	said
 }
 
-func (s *server) routeAdd(mux *http.ServeMux) {
-	mux.Handle("GET "+assetsPath+"/new", s.person("", writes, s.showAdd))
-	mux.Handle("POST "+assetsPath, s.person("create-asset", writes, s.add))
+func (s *server) routeAdd() {
+	s.handle("GET "+assetsPath+"/new", "", writes, s.showAdd)
+	s.handle("POST "+assetsPath, "create-asset", writes, s.add)
 }
 
 func (s *server) showAdd(r *request) (view, error) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -21,18 +20,18 @@ const (
 	maxEvents = 20 // that the page of an asset shows
 )
 
-func (s *server) routeAsset(mux *http.ServeMux) {
-	mux.Handle("GET "+assetItem, s.person("", reads, s.showAsset))
-	mux.Handle("GET "+assetItem+"/follow", s.person("", reads, s.followAsset))
-	mux.Handle("POST "+assetItem+"/playback-ids", s.person("create-asset-playback-id", writes, s.addPlaybackID))
-	mux.Handle("POST "+assetItem, s.person("update-asset", writes, s.editAsset))
-	mux.Handle("POST "+assetItem+"/clips", s.person("create-asset", writes, s.clip))
-	mux.Handle("POST "+assetItem+"/tracks", s.person("create-asset-track", writes, s.addTrack))
-	mux.Handle("GET "+assetItem+"/tracks/{track}", s.person("", writes, s.showTrack))
-	mux.Handle("POST "+assetItem+"/tracks/{track}", s.person("update-asset-track", writes, s.editTrack))
+func (s *server) routeAsset() {
+	s.handle("GET "+assetItem, "", reads, s.showAsset)
+	s.handle("GET "+assetItem+"/follow", "", reads, s.followAsset)
+	s.handle("POST "+assetItem+"/playback-ids", "create-asset-playback-id", writes, s.addPlaybackID)
+	s.handle("POST "+assetItem, "update-asset", writes, s.editAsset)
+	s.handle("POST "+assetItem+"/clips", "create-asset", writes, s.clip)
+	s.handle("POST "+assetItem+"/tracks", "create-asset-track", writes, s.addTrack)
+	s.handle("GET "+assetItem+"/tracks/{track}", "", writes, s.showTrack)
+	s.handle("POST "+assetItem+"/tracks/{track}", "update-asset-track", writes, s.editTrack)
 	for path, l := range losses {
-		mux.Handle("GET "+assetItem+path, s.person("", writes, s.askLoss(path)))
-		mux.Handle("POST "+assetItem+path, s.person(l.operation, writes, s.lose(path)))
+		s.handle("GET "+assetItem+path, "", writes, s.askLoss(path))
+		s.handle("POST "+assetItem+path, l.operation, writes, s.lose(path))
 	}
 }
 

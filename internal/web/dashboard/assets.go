@@ -3,12 +3,9 @@ package dashboard
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
@@ -16,13 +13,11 @@ import (
 	"millrace/internal/id"
 )
 
-const assetsPath = Path + "/assets"
-
-func (s *server) routeAssets(mux *http.ServeMux) {
-	mux.Handle("GET "+assetsPath, s.person("", reads, s.listAssets))
-	mux.Handle("GET "+assetsPath+"/follow", s.person("", reads, followList(s, s.videoRows, findAssets)))
-	s.routeAdd(mux)
-	s.routeAsset(mux)
+func (s *server) routeAssets() {
+	s.handle("GET "+assetsPath, "", reads, s.listAssets)
+	s.handle("GET "+assetsPath+"/follow", "", reads, followList(s.videoRows, findAssets))
+	s.routeAdd()
+	s.routeAsset()
 }
 
 // video is an asset as pages show it.
@@ -126,28 +121,6 @@ func why(e *asset.Errors) string {
 	return capital(strings.Join(e.Messages, ". "))
 }
 
-// direction are the characters that turn round the text behind them, or end that (Unicode Standard Annex 9).
-var direction = strings.NewReplacer( //nolint:gochecknoglobals // a table
-	"\u202a", "", "\u202b", "", "\u202c", "", "\u202d", "", "\u202e", "",
-	"\u2066", "", "\u2067", "", "\u2068", "", "\u2069", "",
-)
-
-// plainName is a name as pages show it: it can't turn itself round to look like another one. Scripts that are written
-// from right to left need none of what is left out.
-func plainName(name string) string { return strings.TrimSpace(direction.Replace(name)) }
-
-// capital is a text as the beginning of a sentence.
-func capital(text string) string {
-	if word, _, _ := strings.Cut(text, " "); strings.Contains(word, "://") {
-		return text // an address is as it is
-	}
-	first, n := utf8.DecodeRuneInString(text)
-	if n == 0 {
-		return ""
-	}
-	return string(unicode.ToUpper(first)) + text[n:]
-}
-
 // Watch says who may watch.
 func (v video) Watch() string {
 	switch {
@@ -185,7 +158,7 @@ var states = map[string]func(video) bool{ //nolint:gochecknoglobals // a table
 }
 
 func (s *server) listAssets(r *request) (view, error) {
-	l, _, err := s.videos(r.Context(), r.Person, findAssets(r))
+	l, err := s.videos(r.Context(), r.Person, findAssets(r))
 	return show("assets", l), err
 }
 
@@ -195,8 +168,9 @@ func findAssets(r *request) finding {
 }
 
 // videos reads what the page of the list shows.
-func (s *server) videos(ctx context.Context, p access.Person, f finding) (l assetList, rows []asset.Asset, err error) {
+func (s *server) videos(ctx context.Context, p access.Person, f finding) (l assetList, err error) {
 	l.finding = f
+	var rows []asset.Asset
 	list := func(page, limit int) ([]asset.Asset, error) {
 		some, _, failed := s.Assets.List(ctx, p.Environment.ID, asset.ListQuery{Page: page, Limit: limit})
 		return some, failed
@@ -212,7 +186,7 @@ func (s *server) videos(ctx context.Context, p access.Person, f finding) (l asse
 	for _, a := range rows {
 		l.Rows = append(l.Rows, s.video(a))
 	}
-	return l, rows, err
+	return l, err
 }
 
 func (s *server) video(a asset.Asset) video { return video{a, s.Now()} }
@@ -225,7 +199,7 @@ func (l assetList) Self() string { return l.address(l.Page) }
 
 // Follow is the address of the events that change the page.
 func (l assetList) Follow() string {
-	return followAddress(l.finding, l.Rows, func(v video) id.Asset { return v.ID })
+	return followAddress(l.finding, l.Rows, video.Row)
 }
 
 // fits reports whether an asset has the state and the text that are looked for.

@@ -18,7 +18,7 @@ const (
 )
 
 // code writes those calls in each language that change something, for the form with this ID.
-func (s *server) code(form, address string, c ...sdkcode.Request) code {
+func (s *shell) code(form, address string, c ...sdkcode.Request) code {
 	out := code{Form: form, Address: address, Samples: sdkcode.Samples(s.PublicURL, c...)}
 	if out.Samples == nil {
 		out.None = unchanged

@@ -17,15 +17,15 @@ const (
 	addCodePath = assetsPath + "/code"
 )
 
-func (s *server) routeCode(mux *http.ServeMux) {
-	mux.Handle("POST "+newCodePath, s.person("", writes, s.showNewCode))
-	mux.Handle("POST "+livePath+"/{id}/edit/code", s.person("", writes, s.showEditCode))
-	mux.Handle("POST "+livePath+"/{id}/targets/code", s.person("", writes, s.showTargetCode))
-	mux.Handle("POST "+addCodePath, s.person("", writes, s.showAddCode))
-	mux.Handle("POST "+assetItem+"/code", s.person("", writes, s.showNameCode))
-	mux.Handle("POST "+assetItem+"/clips/code", s.person("", writes, s.showClipCode))
-	mux.Handle("POST "+assetItem+"/tracks/code", s.person("", writes, s.showAddTrackCode))
-	mux.Handle("POST "+assetItem+"/tracks/{track}/code", s.person("", writes, s.showTrackCode))
+func (s *server) routeCode() {
+	s.handle("POST "+newCodePath, "", writes, s.showNewCode)
+	s.handle("POST "+livePath+"/{id}/edit/code", "", writes, s.showEditCode)
+	s.handle("POST "+livePath+"/{id}/targets/code", "", writes, s.showTargetCode)
+	s.handle("POST "+addCodePath, "", writes, s.showAddCode)
+	s.handle("POST "+assetItem+"/code", "", writes, s.showNameCode)
+	s.handle("POST "+assetItem+"/clips/code", "", writes, s.showClipCode)
+	s.handle("POST "+assetItem+"/tracks/code", "", writes, s.showAddTrackCode)
+	s.handle("POST "+assetItem+"/tracks/{track}/code", "", writes, s.showTrackCode)
 }
 
 // liveAPI is where the API has a live stream.

@@ -57,9 +57,6 @@ func (s *server) count(
 	return c.Numbers, 0, nil
 }
 
-// count is a number beside a choice of the filter.
-type count struct{ Of, N string }
-
 // Count is the number of one status; empty: of all. A search has none.
 func (l listing) Count(status string) count {
 	n, known := l.counts.Of[live.Status(status)]

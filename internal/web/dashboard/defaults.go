@@ -44,9 +44,9 @@ func origins(value string) []string {
 	return typed
 }
 
-func (s *server) routeDefaults(mux *http.ServeMux) {
-	mux.Handle("GET "+defaultsPath, s.person("", owns, s.showDefaults))
-	mux.Handle("POST "+defaultsPath+"/{setting}", s.person("update-environment", owns, s.setDefault))
+func (s *server) routeDefaults() {
+	s.handle("GET "+defaultsPath, "", owns, s.showDefaults)
+	s.handle("POST "+defaultsPath+"/{setting}", "update-environment", owns, s.setDefault)
 }
 
 // defaultsPage is the page of an environment's defaults: what they are, or what was typed, by their parts of addresses.

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strings"
 	"time"
 )
@@ -35,9 +34,9 @@ const (
 // soon after ctx does, with its error.
 type Examine func(ctx context.Context, tell func(Finding)) error
 
-func (s *server) routeHealth(mux *http.ServeMux) {
-	mux.Handle("GET "+healthPath, s.person("", owns, s.showHealth))
-	mux.Handle("POST "+healthPath, s.person("", owns, s.lookAtHealth))
+func (s *server) routeHealth() {
+	s.handle("GET "+healthPath, "", owns, s.showHealth)
+	s.handle("POST "+healthPath, "", owns, s.lookAtHealth)
 }
 
 // examination is the page of what was found.

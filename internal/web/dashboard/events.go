@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"net/http"
 	"net/url"
 	"strconv"
 
@@ -18,14 +17,13 @@ import (
 )
 
 const (
-	eventsPath  = Path + "/events"
 	maxWebhooks = 100 // there are no more in an environment
 )
 
-func (s *server) routeEvents(mux *http.ServeMux) {
-	mux.Handle("GET "+eventsPath, s.person("", access.SystemRead, s.listEvents))
-	mux.Handle("GET "+eventsPath+"/follow", s.person("", access.SystemRead, followList(s, s.eventRows, s.findEvents)))
-	mux.Handle("GET "+eventsPath+"/{sequence}", s.person("", access.SystemRead, s.showEvent))
+func (s *server) routeEvents() {
+	s.handle("GET "+eventsPath, "", access.SystemRead, s.listEvents)
+	s.handle("GET "+eventsPath+"/follow", "", access.SystemRead, followList(s.eventRows, s.findEvents))
+	s.handle("GET "+eventsPath+"/{sequence}", "", access.SystemRead, s.showEvent)
 }
 
 // happened is an event as pages show it.
@@ -44,8 +42,6 @@ func eventPage(sequence int64) string { return eventsPath + "/" + strconv.Format
 type eventKey string
 
 func keyOf(sequence int64) eventKey { return eventKey(strconv.FormatInt(sequence, 10)) }
-
-func (h happened) key() eventKey { return keyOf(h.Sequence) }
 
 // Of is the address of the page of what it is about, or of what that is a part of; empty: there is none.
 func (h happened) Of() string {
@@ -77,7 +73,7 @@ func (l eventList) Self() string   { return l.before(l.Before) }
 func (l eventList) New() string { return "" }
 
 // Follow is the address of the events that change the page.
-func (l eventList) Follow() string { return followAddress(l.finding, l.Rows, happened.key) }
+func (l eventList) Follow() string { return followAddress(l.finding, l.Rows, happened.Row) }
 
 func (l eventList) before(sequence int64) string {
 	l.Before = sequence

@@ -16,6 +16,9 @@ import (
 	"millrace/internal/web/follow"
 )
 
+// progressTime is between two looks at work whose progress no events tell.
+const progressTime = 2 * time.Second
+
 const (
 	// maxFollowers is how many pages are kept up to date at a time, maxOfPerson those of one person.
 	maxFollowers, maxOfPerson = 256, 32
@@ -54,7 +57,7 @@ type followed interface {
 }
 
 // keepUpToDate sends the parts of a page that change as server-sent events (HTML standard, section 9.2).
-func (s *server) keepUpToDate(w http.ResponseWriter, r *http.Request, p access.Person, page followed) {
+func (s *shell) keepUpToDate(w http.ResponseWriter, r *http.Request, p access.Person, page followed) {
 	of, ok := s.followers.Enter(p.Session.Hash)
 	if !ok {
 		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
@@ -72,7 +75,7 @@ var errOver = errors.New("page is over")
 
 // follower keeps one open page up to date.
 type follower struct {
-	s       *server
+	s       *shell
 	r       *http.Request
 	stream  *follow.Stream
 	session *session

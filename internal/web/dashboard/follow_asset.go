@@ -9,9 +9,6 @@ import (
 	"millrace/internal/id"
 )
 
-// progressTime is between two looks at work whose progress no events tell.
-const progressTime = 2 * time.Second
-
 // followAsset keeps the page of an asset up to date.
 func (s *server) followAsset(r *request) (view, error) {
 	if _, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r)); err != nil {

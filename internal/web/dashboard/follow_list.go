@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ const (
 )
 
 // followList keeps a page of a list up to date.
-func followList[ID ~string, T any](s *server, c *rowCache[ID, T], find func(*request) finding) handler {
+func followList[ID ~string, T item[ID]](c *rowCache[ID, T], find func(*request) finding) handler {
 	return func(r *request) (view, error) {
 		f := &followedList[ID, T]{
 			c: c, asked: find(r), rows: map[ID]string{}, changed: map[ID]int64{}, moving: map[ID]string{},
@@ -28,7 +27,9 @@ func followList[ID ~string, T any](s *server, c *rowCache[ID, T], find func(*req
 			f.rows[ID(row)] = ""
 		}
 		for _, u := range atMostFirst(q["upload"], maxUploads) {
-			f.uploads[id.Upload(u)] = true
+			if u != "" {
+				f.uploads[id.Upload(u)] = true
+			}
 		}
 		return keepOpen(f), nil
 	}
@@ -36,7 +37,7 @@ func followList[ID ~string, T any](s *server, c *rowCache[ID, T], find func(*req
 
 // followedList is an open page of a list. Its rows change in their places and stay, also when they would not be listed
 // any more; what is new waits until the page is loaded again, but for what the page has uploaded itself.
-type followedList[ID ~string, T any] struct {
+type followedList[ID ~string, T item[ID]] struct {
 	shown[T] // as it was when all of it was shown last
 
 	c       *rowCache[ID, T]
@@ -55,7 +56,7 @@ type followedList[ID ~string, T any] struct {
 func (f *followedList[ID, T]) noteAll() { f.all = true }
 
 func (f *followedList[ID, T]) note(h happening) bool {
-	of := f.c.about(h)
+	of := f.c.About(h)
 	if of == "" {
 		return false
 	}
@@ -90,7 +91,7 @@ func (f *followedList[ID, T]) show(
 	}
 	out.Grow(size)
 	for of, r := range changed {
-		if err = f.showOne(ctx, &out, of, r); err != nil {
+		if err = f.showOne(&out, of, r); err != nil {
 			return "", 0, err
 		}
 	}
@@ -112,8 +113,8 @@ func (f *followedList[ID, T]) show(
 func (f *followedList[ID, T]) beside(
 	ctx context.Context, p access.Person, out *strings.Builder, sequence int64,
 ) (again time.Duration, err error) {
-	if f.count > 0 && f.Query == "" && f.c.count != nil {
-		f.Counts, again, err = f.c.count(ctx, p.Environment.ID, f.finding, f.count, sequence)
+	if f.count > 0 && f.Query == "" {
+		f.Counts, again, err = f.c.Count(ctx, p.Environment.ID, f.finding, f.count, sequence)
 		if err != nil {
 			return 0, err
 		}
@@ -126,7 +127,7 @@ func (f *followedList[ID, T]) beside(
 		return again, nil
 	}
 	f.said = said
-	html, err := f.c.view.render("beside", f)
+	html, err := f.c.render("beside", f)
 	out.WriteString(html)
 	return again, err
 }
@@ -136,7 +137,7 @@ func (f *followedList[ID, T]) beside(
 func (f *followedList[ID, T]) start(
 	ctx context.Context, p access.Person, rows *strings.Builder, sequence int64,
 ) (err error) {
-	if f.shown, err = f.c.load(ctx, p, f.asked); err != nil {
+	if f.shown, err = f.c.Load(ctx, p, f.asked); err != nil {
 		return err
 	}
 	f.count = 0
@@ -146,37 +147,36 @@ func (f *followedList[ID, T]) start(
 		f.changed[of] = sequence
 	}
 	f.fresh, f.oldest = map[ID]bool{}, time.Time{}
-	shown := f.c.kind.rows(ctx, f.shown.rows)
-	for i, v := range f.shown.rows {
-		of := f.c.id(v)
+	for _, v := range f.Rows {
+		of := v.Row()
 		if _, has := f.rows[of]; has || f.uploaded(v) {
-			html, err := f.c.view.render("row", shown[i])
+			html, err := f.c.render("row", v)
 			if err != nil {
 				return err
 			}
-			f.put(rows, of, cachedRow[T]{of: v, html: html, moves: f.c.moves(v)})
+			f.put(rows, of, cachedRow[T]{of: v, html: html})
 			delete(f.changed, of)
 		} else if f.newest() {
 			f.fresh[of] = true
 		}
 	}
-	if n := len(f.shown.rows); n == perPage {
-		f.oldest = f.c.made(f.shown.rows[n-1])
+	if n := len(f.Rows); n == perPage {
+		f.oldest = f.Rows[n-1].Made()
 	}
-	f.shown.rows = nil
+	f.Rows = nil
 	return nil
 }
 
 // uploaded reports whether something was made of an upload of the page itself.
 func (f *followedList[ID, T]) uploaded(v T) bool {
-	return f.c.upload != nil && f.uploads[f.c.upload(v)]
+	return f.uploads[v.MadeOf()]
 }
 
 // put shows a row that the page has, or gets.
 func (f *followedList[ID, T]) put(rows *strings.Builder, of ID, r cachedRow[T]) {
-	f.rows[of] = f.c.title(r.of)
+	f.rows[of] = r.of.Name()
 	sent, moved := f.moving[of]
-	if r.moves {
+	if r.of.Moves() {
 		f.moving[of] = r.html
 	} else {
 		delete(f.moving, of)
@@ -187,11 +187,11 @@ func (f *followedList[ID, T]) put(rows *strings.Builder, of ID, r cachedRow[T]) 
 }
 
 // showOne shows what has changed: in its row, or as one more or less that is new.
-func (f *followedList[ID, T]) showOne(ctx context.Context, rows *strings.Builder, of ID, r cachedRow[T]) error {
+func (f *followedList[ID, T]) showOne(rows *strings.Builder, of ID, r cachedRow[T]) error {
 	name, has := f.rows[of]
 	switch {
 	case has && r.html == "":
-		html, err := f.c.view.render("gone", f.c.kind.rows(ctx, []T{f.c.gone(of, name)})[0])
+		html, err := f.c.render("gone", f.c.Gone(of, name))
 		if err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (f *followedList[ID, T]) showOne(ctx context.Context, rows *strings.Builder
 		rows.WriteString(html)
 	case has:
 		f.put(rows, of, r)
-	case r.html != "" && f.c.fits(f.finding, r.of) && f.c.made(r.of).After(f.oldest):
+	case r.html != "" && f.c.Fits(f.finding, r.of) && r.of.Made().After(f.oldest):
 		if f.uploaded(r.of) {
 			f.put(rows, of, r)
 		} else if len(f.fresh) < maxNew {
@@ -219,14 +219,3 @@ func (f *followedList[ID, T]) Self() string { return f.address(f.Page) }
 
 // atMostFirst are the first of all, at most so many.
 func atMostFirst(all []string, most int) []string { return all[:min(len(all), most)] }
-
-// atMost is a number as text, which says so when there are more than most; 0 is empty.
-func atMost(n, most int) string {
-	switch {
-	case n == 0:
-		return ""
-	case n > most:
-		return strconv.Itoa(most) + "+"
-	}
-	return strconv.Itoa(n)
-}

@@ -3,21 +3,15 @@ package dashboard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"millrace/internal/control/access"
-	"millrace/internal/control/live"
-	"millrace/internal/id"
 	"millrace/internal/storage/db/dbtest"
 	"millrace/internal/web/follow"
-	"millrace/internal/web/static"
 )
 
 // TestSessionIsSharedByItsPages: between two heartbeats it is looked once whose session it is, however many pages it
@@ -96,7 +90,7 @@ func TestBeat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &server{Options: Options{Sessions: sessions, Now: time.Now}, followers: newFollowers()}
+	s := &shell{shellOptions: shellOptions{Sessions: sessions, Now: time.Now}, followers: newFollowers()}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, livePath+"/follow", http.NoBody)
 	r.AddCookie(&http.Cookie{Name: s.cookieName(r), Value: cookie})
 	p, err := s.who(r)
@@ -116,69 +110,5 @@ func TestBeat(t *testing.T) {
 	w.Body.Reset()
 	if err = f.beat(); !errors.Is(err, errOver) || w.Body.String() != "event: over\ndata: signed out\n\n" {
 		t.Errorf("signed out: %q, %v", w.Body, err)
-	}
-}
-
-// streams has live streams, and counts how often they are read.
-type streams struct {
-	live.API
-
-	all   []live.Stream
-	reads int
-}
-
-func (s *streams) Some(_ context.Context, _ id.Environment, of []id.LiveStream) (found []live.Stream, err error) {
-	s.reads++
-	for _, v := range s.all {
-		if slices.Contains(of, v.ID) {
-			found = append(found, v)
-		}
-	}
-	if len(of) > live.MaxSome {
-		err = errors.New("too many")
-	}
-	return found, err
-}
-
-// TestChanged: rows that have changed are read and rendered once for all pages, and again when they have changed since.
-func TestChanged(t *testing.T) {
-	t.Parallel()
-	api := &streams{}
-	since := map[id.LiveStream]int64{"gone": 7}
-	for n := range 150 {
-		v := live.Stream{ID: id.LiveStream(fmt.Sprint("s", n))}
-		api.all = append(api.all, v)
-		since[v.ID] = int64(n)
-	}
-	s := &server{Options: Options{Services: Services{Live: api}, Now: time.Now}, views: newViews(static.Assets{})}
-	c := s.streamRows()
-	reads := func(env id.Environment, now int64, want int) map[id.LiveStream]cachedRow[live.Stream] {
-		t.Helper()
-		api.reads = 0
-		rows, err := c.changed(t.Context(), env, since, now)
-		if err != nil || len(rows) != len(since) || api.reads != want {
-			t.Errorf("%d rows, read %d times, want %d; %v", len(rows), api.reads, want, err)
-		}
-		return rows
-	}
-	rows := reads("env", 200, 2)
-	if r := rows["s149"]; r.of.ID != "s149" || !strings.Contains(r.html, "row-s149") {
-		t.Errorf("row %+v", r)
-	}
-	if rows["gone"].html != "" {
-		t.Errorf("what is deleted has %q", rows["gone"].html)
-	}
-	for range 100 {
-		reads("env", 201, 0)
-	}
-	since["s1"] = 201
-	reads("env", 201, 1)
-	reads("env", 201, 0)
-	reads("other", 201, 2)
-	for n := range 5 {
-		reads(id.Environment(fmt.Sprint(n)), 201, 2)
-		if len(c.rows) > maxRows {
-			t.Fatalf("%d rows are kept", len(c.rows))
-		}
 	}
 }

@@ -12,11 +12,11 @@ import (
 
 const keysPath = settingsPath + "/signing-keys"
 
-func (s *server) routeKeys(mux *http.ServeMux) {
-	mux.Handle("GET "+keysPath, s.person("", access.SystemRead, s.listKeys))
-	mux.Handle("POST "+keysPath, s.person("create-signing-key", access.SystemWrite, s.createKey))
-	mux.Handle("GET "+keysPath+"/{key}/delete", s.person("", access.SystemWrite, s.askDeleteKey))
-	mux.Handle("POST "+keysPath+"/{key}/delete", s.person("delete-signing-key", access.SystemWrite, s.deleteKey))
+func (s *server) routeKeys() {
+	s.handle("GET "+keysPath, "", access.SystemRead, s.listKeys)
+	s.handle("POST "+keysPath, "create-signing-key", access.SystemWrite, s.createKey)
+	s.handle("GET "+keysPath+"/{key}/delete", "", access.SystemWrite, s.askDeleteKey)
+	s.handle("POST "+keysPath+"/{key}/delete", "delete-signing-key", access.SystemWrite, s.deleteKey)
 }
 
 // signingKey is a signing key as pages show it.

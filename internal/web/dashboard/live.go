@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,30 +15,26 @@ import (
 	"millrace/internal/id"
 )
 
-const livePath = Path + "/live"
-
-func (s *server) routeLive(mux *http.ServeMux) {
-	mux.Handle("GET "+livePath, s.person("", reads, s.listLive))
-	mux.Handle("GET "+livePath+"/new", s.person("", writes, s.showNew))
-	mux.Handle("POST "+livePath, s.person("create-live-stream", writes, s.create))
-	mux.Handle("GET "+livePath+"/follow", s.person("", reads, followList(s, s.rows, findStreams)))
-	mux.Handle("GET "+livePath+"/{id}", s.person("", reads, s.showStream))
-	mux.Handle("GET "+livePath+"/{id}/follow", s.person("", reads, s.followStream))
-	mux.Handle("GET "+livePath+"/{id}/edit", s.person("", writes, s.showEdit))
-	mux.Handle("POST "+livePath+"/{id}/edit", s.person("update-live-stream", writes, s.edit))
-	mux.Handle("GET "+livePath+"/{id}/targets/new", s.person("", writes, s.showNewTarget))
-	mux.Handle("POST "+livePath+"/{id}/targets",
-		s.person("create-live-stream-simulcast-target", writes, s.addTarget))
-	mux.Handle("GET "+livePath+"/{id}/targets/{target}/delete", s.person("", writes, s.askDeleteTarget))
-	mux.Handle("POST "+livePath+"/{id}/targets/{target}/delete",
-		s.person("delete-live-stream-simulcast-target", writes, s.deleteTarget))
-	mux.Handle("POST "+livePath+"/{id}/key", s.person("show-stream-key", reads, s.showKey))
-	mux.Handle("POST "+livePath+"/{id}/publish", s.person("show-stream-key", reads, s.toPublish))
+func (s *server) routeLive() {
+	s.handle("GET "+livePath, "", reads, s.listLive)
+	s.handle("GET "+livePath+"/new", "", writes, s.showNew)
+	s.handle("POST "+livePath, "create-live-stream", writes, s.create)
+	s.handle("GET "+livePath+"/follow", "", reads, followList(s.rows, findStreams))
+	s.handle("GET "+livePath+"/{id}", "", reads, s.showStream)
+	s.handle("GET "+livePath+"/{id}/follow", "", reads, s.followStream)
+	s.handle("GET "+livePath+"/{id}/edit", "", writes, s.showEdit)
+	s.handle("POST "+livePath+"/{id}/edit", "update-live-stream", writes, s.edit)
+	s.handle("GET "+livePath+"/{id}/targets/new", "", writes, s.showNewTarget)
+	s.handle("POST "+livePath+"/{id}/targets", "create-live-stream-simulcast-target", writes, s.addTarget)
+	s.handle("GET "+livePath+"/{id}/targets/{target}/delete", "", writes, s.askDeleteTarget)
+	s.handle("POST "+livePath+"/{id}/targets/{target}/delete", "delete-live-stream-simulcast-target", writes, s.deleteTarget)
+	s.handle("POST "+livePath+"/{id}/key", "show-stream-key", reads, s.showKey)
+	s.handle("POST "+livePath+"/{id}/publish", "show-stream-key", reads, s.toPublish)
 	for name, a := range acts {
 		if a.Title != "" {
-			mux.Handle("GET "+livePath+"/{id}/"+name, s.person("", writes, s.ask(name)))
+			s.handle("GET "+livePath+"/{id}/"+name, "", writes, s.ask(name))
 		}
-		mux.Handle("POST "+livePath+"/{id}/"+name, s.person(a.operation, writes, s.act(name)))
+		s.handle("POST "+livePath+"/{id}/"+name, a.operation, writes, s.act(name))
 	}
 }
 
@@ -159,7 +154,7 @@ type listing struct {
 }
 
 func (s *server) listLive(r *request) (view, error) {
-	l, _, err := s.streams(r.Context(), r.Person, findStreams(r))
+	l, err := s.streams(r.Context(), r.Person, findStreams(r))
 	return show("live", l), err
 }
 
@@ -170,8 +165,9 @@ func findStreams(r *request) finding {
 }
 
 // streams reads what the page of the list shows.
-func (s *server) streams(ctx context.Context, p access.Person, f finding) (l listing, rows []live.Stream, err error) {
+func (s *server) streams(ctx context.Context, p access.Person, f finding) (l listing, err error) {
 	l.finding = f
+	var rows []live.Stream
 	list := func(page, limit int) ([]live.Stream, error) {
 		q := live.ListQuery{Status: live.Status(l.Status), Page: page, Limit: limit}
 		return s.Live.List(ctx, p.Environment.ID, q)
@@ -184,7 +180,7 @@ func (s *server) streams(ctx context.Context, p access.Person, f finding) (l lis
 		rows, err = s.byID(ctx, p, l)
 	}
 	l.Rows = s.measured(ctx, rows, true)
-	return l, rows, err
+	return l, err
 }
 
 // byID finds a stream by its ID, however old it is.
@@ -225,7 +221,7 @@ func (l listing) New() string { return "" }
 
 // Follow is the address of the events that change the page.
 func (l listing) Follow() string {
-	return followAddress(l.finding, l.Rows, func(v stream) id.LiveStream { return v.ID })
+	return followAddress(l.finding, l.Rows, stream.Row)
 }
 
 // stream is a row as pages show it that don't say how its encoder does.

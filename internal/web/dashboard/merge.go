@@ -13,21 +13,6 @@ const formerField = "former"
 // latencyField is the only field that can be shown and not be changed.
 const latencyField = "latency_mode"
 
-// Former are the settings that the form which changes them was filled in with.
-func (f form) Former() string { return streamFormer(f.Of.Settings).Encode() }
-
-// Former is likewise for the name of an asset.
-func (v video) Former() string { return assetFormer(v.Asset).Encode() }
-
-// Former is likewise for a track.
-func (t track) Former() string { return trackFormer(t.Track).Encode() }
-
-// Former is likewise for a webhook.
-func (e endpoint) Former() string { return webhookFormer(e).Encode() }
-
-// Former is likewise for a playback restriction.
-func (v rule) Former() string { return ruleFormer(v).Encode() }
-
 // Merge has a form change what somebody has typed, and nothing else: a field that was left as it was shown is as the
 // setting is now, whatever somebody else has made of it meanwhile. It gives the fields that both have changed, with
 // what the other has made of them.

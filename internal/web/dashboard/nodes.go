@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -16,8 +15,8 @@ type Nodes interface {
 	Nodes(ctx context.Context) ([]node.Node, error)
 }
 
-func (s *server) routeNodes(mux *http.ServeMux) {
-	mux.Handle("GET "+nodesPath, s.person("", owns, s.showNodes))
+func (s *server) routeNodes() {
+	s.handle("GET "+nodesPath, "", owns, s.showNodes)
 }
 
 // nodeList is the page of the nodes.

@@ -54,7 +54,7 @@ var errNothing = fault.New(fault.NotFound, "there is nothing here")
 func (r *request) Resumed() bool { return isResumed(r.Request) }
 
 // serve lets a handler respond.
-func (s *server) serve(w http.ResponseWriter, hr *http.Request, p access.Person, h handler) {
+func (s *shell) serve(w http.ResponseWriter, hr *http.Request, p access.Person, h handler) {
 	r := &request{Request: hr, Person: p}
 	v, err := h(r)
 	if err != nil {

@@ -16,21 +16,19 @@ import (
 )
 
 const (
-	restrictionsPath = settingsPath + "/restrictions"
-	restrictionItem  = restrictionsPath + "/{restriction}"
+	restrictionItem = restrictionsPath + "/{restriction}"
 )
 
-func (s *server) routeRestrictions(mux *http.ServeMux) {
-	mux.Handle("GET "+restrictionsPath, s.person("", reads, s.listRestrictions))
-	mux.Handle("GET "+restrictionsPath+"/new", s.person("", writes, s.showNewRestriction))
-	mux.Handle("POST "+restrictionsPath, s.person("create-playback-restriction", writes, s.createRestriction))
-	mux.Handle("POST "+restrictionsPath+"/code", s.person("", writes, s.showRestrictionCode))
-	mux.Handle("GET "+restrictionItem, s.person("", writes, s.showRestriction))
-	mux.Handle("POST "+restrictionItem, s.person("", writes, s.editRestriction)) // it audits each part
-	mux.Handle("POST "+restrictionItem+"/code", s.person("", writes, s.showRestrictionEditCode))
-	mux.Handle("GET "+restrictionItem+"/delete", s.person("", writes, s.askDeleteRestriction))
-	mux.Handle("POST "+restrictionItem+"/delete",
-		s.person("delete-playback-restriction", writes, s.deleteRestriction))
+func (s *server) routeRestrictions() {
+	s.handle("GET "+restrictionsPath, "", reads, s.listRestrictions)
+	s.handle("GET "+restrictionsPath+"/new", "", writes, s.showNewRestriction)
+	s.handle("POST "+restrictionsPath, "create-playback-restriction", writes, s.createRestriction)
+	s.handle("POST "+restrictionsPath+"/code", "", writes, s.showRestrictionCode)
+	s.handle("GET "+restrictionItem, "", writes, s.showRestriction)
+	s.handle("POST "+restrictionItem, "", writes, s.editRestriction) // it audits each part
+	s.handle("POST "+restrictionItem+"/code", "", writes, s.showRestrictionEditCode)
+	s.handle("GET "+restrictionItem+"/delete", "", writes, s.askDeleteRestriction)
+	s.handle("POST "+restrictionItem+"/delete", "delete-playback-restriction", writes, s.deleteRestriction)
 }
 
 // rule is a playback restriction as pages show it.

@@ -31,7 +31,7 @@ func pageBefore(r *http.Request) string {
 
 // keepForm has the sign-in page keep what was typed into a form that was sent by nobody. It reports false where there
 // is nothing to keep.
-func (s *server) keepForm(r *http.Request, d *door) bool {
+func (s *entrance) keepForm(r *http.Request, d *door) bool {
 	at := strings.TrimSuffix(r.URL.Path, codeEnd)
 	if len(r.PostForm) == 0 || !s.showsForm(&http.Request{Method: http.MethodPost, Host: r.Host, URL: codeURL(at)}) {
 		return false
@@ -50,13 +50,13 @@ func (s *server) keepForm(r *http.Request, d *door) bool {
 func codeURL(form string) *url.URL { return &url.URL{Path: form + codeEnd} }
 
 // showsForm reports whether a request is for a form as it is filled in.
-func (s *server) showsForm(r *http.Request) bool {
+func (s *entrance) showsForm(r *http.Request) bool {
 	_, pattern := s.mux.Handler(r)
 	return strings.HasPrefix(pattern, http.MethodPost+" ") && strings.HasSuffix(pattern, codeEnd)
 }
 
 // resume shows a form with what was typed into it before the session had ended; nothing is done until it is sent again.
-func (s *server) resume(w http.ResponseWriter, r *http.Request, d door, session string) bool {
+func (s *entrance) resume(w http.ResponseWriter, r *http.Request, d door, session string) bool {
 	typed, err := url.ParseQuery(d.Typed)
 	if err != nil || d.Form == "" || local(d.Form) != d.Form {
 		return false

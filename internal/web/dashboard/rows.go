@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -16,45 +17,43 @@ const (
 	maxAtOne = 100 // things that are read at once by their IDs: live.MaxSome, asset.MaxSome
 )
 
-// kind is what the rows of lists are about: live streams or assets.
-type kind[ID ~string, T any] struct {
-	view  *viewer            // the page with the templates row and gone
-	about func(happening) ID // what has changed by it; empty: none of these
-	id    func(T) ID
-	title func(T) string // as it is shown; empty: it has no name
-	made  func(T) time.Time
-	fits  func(finding, T) bool
-	// rows are those of which the template row is made, in the order of what they show.
-	rows   func(context.Context, []T) []any
-	gone   func(of ID, name string) T // one that is deleted, as far as it is known
-	moving func(T) bool               // work goes on whose progress no events tell; nil: never
-	upload func(T) id.Upload          // that it was made of; empty: of none. nil: none of these are
-	some   func(context.Context, id.Environment, []ID) ([]T, error)
-	load   func(context.Context, access.Person, finding) (shown[T], error)
-	// count counts for the filter, as server.count does; nil: it has no numbers.
-	count func(ctx context.Context, env id.Environment, f finding, since, now int64) ([]count, time.Duration, error)
+// item is a row of a list as its page shows it.
+type item[ID ~string] interface {
+	Row() ID
+	Name() string    // as it is shown; empty: it has none
+	Made() time.Time // lists have the newest first
+	Moves() bool     // work goes on whose progress no events tell
+	MadeOf() id.Upload
 }
 
-// each is kind.rows where one row does not depend on what is known elsewhere.
-func each[T any](row func(T) any) func(context.Context, []T) []any {
-	return func(_ context.Context, all []T) (out []any) {
-		for _, v := range all {
-			out = append(out, row(v))
-		}
-		return out
-	}
+// source is where the rows of a list come from: live streams, assets or events.
+type source[ID ~string, T item[ID]] interface {
+	// About is what has changed by something that happened; empty: none of these.
+	About(h happening) ID
+	// Load reads a page of the list.
+	Load(ctx context.Context, p access.Person, f finding) (shown[T], error)
+	// Some reads rows; what is gone is left out.
+	Some(ctx context.Context, env id.Environment, of []ID) ([]T, error)
+	// Fits reports whether a row is one of those that are asked for.
+	Fits(f finding, v T) bool
+	// Gone is a row that is deleted, as far as it is known.
+	Gone(of ID, name string) T
+	// Count counts for the filter, with what happened up to since. now has happened already. again: these numbers are
+	// those of a moment ago, and may be counted again then.
+	Count(ctx context.Context, env id.Environment, f finding, since, now int64) (_ []count, again time.Duration, _ error)
 }
 
-// viewer renders parts of one page.
-type viewer struct {
-	views views
-	page  string
-}
+// count is a number beside a choice of the filter.
+type count struct{ Of, N string }
 
-func (v *viewer) render(name string, of any) (string, error) {
-	var b strings.Builder
-	err := v.views[v.page].ExecuteTemplate(&b, name, of)
-	return b.String(), err
+// uncounted is of a source whose list has no numbers.
+type uncounted struct{}
+
+// Count implements source.
+func (uncounted) Count(
+	context.Context, id.Environment, finding, int64, int64,
+) ([]count, time.Duration, error) {
+	return nil, 0, nil
 }
 
 // shown is a page of a list as it is loaded.
@@ -62,13 +61,14 @@ type shown[T any] struct {
 	finding
 
 	Counts []count
-	rows   []T
+	Rows   []T
 }
 
 // rowCache has the rows of lists that have changed, rendered once for all pages.
-type rowCache[ID ~string, T any] struct {
-	kind[ID, T]
+type rowCache[ID ~string, T item[ID]] struct {
+	source[ID, T]
 
+	page *template.Template // with the parts row, gone and beside
 	lock follow.Lock
 	rows map[rowKey[ID]]cachedRow[T]
 }
@@ -82,13 +82,22 @@ type rowKey[ID ~string] struct {
 type cachedRow[T any] struct {
 	sequence int64
 	of       T
-	html     string // empty: it is deleted
-	moves    bool
+	html     string    // empty: it is deleted
 	at       time.Time // when it was read
 }
 
-func newRowCache[ID ~string, T any](of kind[ID, T]) *rowCache[ID, T] {
-	return &rowCache[ID, T]{kind: of, lock: follow.NewLock(), rows: map[rowKey[ID]]cachedRow[T]{}}
+// newRowCache is of the rows of a page.
+func newRowCache[ID ~string, T item[ID]](s *shell, page string, from source[ID, T]) *rowCache[ID, T] {
+	return &rowCache[ID, T]{
+		source: from, page: s.views[page], lock: follow.NewLock(), rows: map[rowKey[ID]]cachedRow[T]{},
+	}
+}
+
+// render renders a part of the page.
+func (c *rowCache[ID, T]) render(part string, of any) (string, error) {
+	var b strings.Builder
+	err := c.page.ExecuteTemplate(&b, part, of)
+	return b.String(), err
 }
 
 // changed gives rows, each with what happened up to a sequence in it, and none whose progress is older than a look. now
@@ -104,24 +113,23 @@ func (c *rowCache[ID, T]) changed(
 	var missing []ID
 	for of, sequence := range since {
 		r, ok := c.rows[rowKey[ID]{env, of}]
-		if !ok || r.sequence < sequence || r.moves && time.Since(r.at) >= progressTime {
+		if !ok || r.sequence < sequence || r.html != "" && r.of.Moves() && time.Since(r.at) >= progressTime {
 			r = cachedRow[T]{sequence: now}
 			missing = append(missing, of)
 		}
 		out[of] = r
 	}
 	for some := range slices.Chunk(missing, maxAtOne) {
-		found, err := c.some(ctx, env, some)
+		found, err := c.Some(ctx, env, some)
 		if err != nil {
 			return nil, err
 		}
-		shown := c.kind.rows(ctx, found)
-		for i, v := range found {
-			html, err := c.view.render("row", shown[i])
+		for _, v := range found {
+			html, err := c.render("row", v)
 			if err != nil {
 				return nil, err
 			}
-			out[c.id(v)] = cachedRow[T]{now, v, html, c.moves(v), time.Now()}
+			out[v.Row()] = cachedRow[T]{now, v, html, time.Now()}
 		}
 	}
 	if len(c.rows)+len(missing) > maxRows {
@@ -132,5 +140,3 @@ func (c *rowCache[ID, T]) changed(
 	}
 	return out, nil
 }
-
-func (c *rowCache[ID, T]) moves(v T) bool { return c.moving != nil && c.moving(v) }

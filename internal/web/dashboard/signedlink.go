@@ -18,12 +18,12 @@ import (
 const linkEnd = "/playback-ids/{playback}/link"
 
 // routeLinks has the link maker of live streams and assets. Nothing is stored, so the audit log has nothing of it.
-func (s *server) routeLinks(mux *http.ServeMux) {
+func (s *server) routeLinks() {
 	for path, find := range map[string]findLinked{
 		livePath + "/{id}" + linkEnd: s.linkedStream, assetItem + linkEnd: s.linkedAsset,
 	} {
-		mux.Handle("GET "+path, s.person("", access.SystemRead, s.withLinkForm(find, s.showLinkForm)))
-		mux.Handle("POST "+path, s.person("", access.SystemRead, s.withLinkForm(find, s.makeLink)))
+		s.handle("GET "+path, "", access.SystemRead, s.withLinkForm(find, s.showLinkForm))
+		s.handle("POST "+path, "", access.SystemRead, s.withLinkForm(find, s.makeLink))
 	}
 }
 

@@ -1,19 +1,13 @@
 package dashboard
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
 	"millrace/internal/clientaddr"
 	"millrace/internal/control/access"
 	"millrace/internal/control/audit"
-	"millrace/internal/control/event"
-	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/web/respond"
@@ -23,134 +17,25 @@ const (
 	signInPath  = Path + "/sign-in"
 	signOutPath = Path + "/sign-out"
 	linkPath    = Path + "/link/"
-	maxSecret   = 1024 // bytes of what is typed
 )
 
 // LinkURL is the address of a link that sets the password.
 func LinkURL(public, secret string) string { return public + linkPath + secret }
 
-func (s *server) routeSignIn(mux *http.ServeMux) {
+// entrance is the pages for those who are not signed in.
+type entrance struct{ *shell }
+
+func (s *entrance) route() {
+	mux := s.mux
 	mux.HandleFunc("GET "+signInPath, s.showSignIn)
 	mux.HandleFunc("POST "+signInPath, s.signIn)
 	mux.HandleFunc("GET "+linkPath+"{secret}", s.showLink)
 	mux.HandleFunc("POST "+linkPath+"{secret}", s.setPassword)
-	mux.Handle("POST "+signOutPath, s.person("sign-out", anything, s.signOut))
-}
-
-// cookieName is that of the session. Browsers take __Host- only with Secure, for the whole host, from the host itself
-// (RFC 6265bis).
-func (s *server) cookieName(r *http.Request) string {
-	if s.overTLS(r) {
-		return "__Host-millrace"
-	}
-	return "millrace"
-}
-
-func (s *server) setCookie(w http.ResponseWriter, r *http.Request, value string) {
-	c := &http.Cookie{ //nolint:gosec // over plain HTTP browsers take no Secure cookie
-		Name: s.cookieName(r), Value: value, Path: "/", MaxAge: int(access.SessionLife.Seconds()),
-		HttpOnly: true, Secure: s.overTLS(r), SameSite: http.SameSiteLaxMode,
-	}
-	if value == "" {
-		c.MaxAge = -1
-	}
-	http.SetCookie(w, c)
-}
-
-// What a page needs. The owner has it always.
-const (
-	anything = ""
-	reads    = access.VideoRead
-	writes   = access.VideoWrite
-	owns     = "owner" // no token permits it
-)
-
-// who is whose request it is.
-func (s *server) who(r *http.Request) (access.Person, error) {
-	c, err := r.Cookie(s.cookieName(r))
-	if err != nil || len(c.Value) > maxSecret {
-		return access.Person{}, fault.New(fault.Unauthorized, "nobody is signed in")
-	}
-	return s.Sessions.Person(r.Context(), c.Value, s.Now())
-}
-
-// person lets somebody who is signed in and has a permission have a page. Changes are made in the name of an
-// operation, which the audit log has; empty: nothing is changed.
-func (s *server) person(
-	operation, permission string, h handler,
-) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p, err := s.who(r)
-		if fault.Is(err, fault.Unauthorized) {
-			s.askToSignIn(w, r)
-			return
-		}
-		if err != nil {
-			s.fail(w, r, p, err)
-			return
-		}
-		if permission != anything && !p.Permits(permission) {
-			why := "The access token that you signed in with lacks the permission " + permission + "."
-			if permission == owns {
-				why = "This is for the owner, who signs in with the password."
-			}
-			s.render(w, r, p, http.StatusForbidden, "refused", refusal{"You may not do this", why})
-			return
-		}
-		if operation != "" {
-			r = r.WithContext(s.audited(r, operation, actorOf(p), p.Environment.ID))
-		}
-		s.once(w, r, p, h)
-	})
-}
-
-func actorOf(p access.Person) audit.Actor {
-	if p.Session.Token == "" {
-		return owner
-	}
-	return audit.Actor{Type: audit.AccessToken, ID: string(p.Token.ID), Name: p.Token.Name}
-}
-
-var owner = audit.Actor{Type: audit.Dashboard, Name: "owner"} //nolint:gochecknoglobals // constant
-
-// audited has changes say in the audit log and in their events where they come from.
-func (s *server) audited(r *http.Request, operation string, a audit.Actor, env id.Environment) context.Context {
-	request := id.NewUUID()
-	e := audit.Entry{
-		At: s.Now(), Environment: env, Operation: operation, Actor: a, Address: s.address(r),
-		RequestID: request,
-	}
-	for _, n := range nouns {
-		if named := r.PathValue(n.param); named != "" {
-			e.Resource = audit.Resource{Type: n.noun, ID: named}
-		}
-	}
-	return event.WithRequest(audit.With(r.Context(), e), request)
-}
-
-// nouns are what the parts of a path name; the last one is what a change is about.
-var nouns = []struct{ param, noun string }{ //nolint:gochecknoglobals // a table
-	{"id", "live_stream"},
-	{"target", "simulcast_target"},
-	{"asset", "asset"},
-	{"track", "track"},
-	{"playback", "playback_id"},
-	{"upload", "upload"},
-	{"token", "access_token"},
-	{"key", "signing_key"},
-	{"restriction", "playback_restriction"},
-	{"webhook", webhook.EventObject},
-}
-
-func (s *server) address(r *http.Request) string {
-	if a := s.Clients.Of(r); a.IsValid() {
-		return a.String()
-	}
-	return ""
+	s.handle("POST "+signOutPath, "sign-out", anything, s.signOut)
 }
 
 // askToSignIn leads to the sign-in, and from there back to the page that was asked for.
-func (s *server) askToSignIn(w http.ResponseWriter, r *http.Request) {
+func (s *entrance) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if wantsJSON(r) || wantsStream(r) {
 		http.Error(w, "sign in first", http.StatusUnauthorized)
 		return
@@ -170,8 +55,6 @@ func (s *server) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-func wantsJSON(r *http.Request) bool { return r.Header.Get("Accept") == "application/json" }
-
 // door is the page for those who are not signed in.
 type door struct {
 	First     bool   // the password is set by a link
@@ -189,14 +72,14 @@ type door struct {
 	MinLength int
 }
 
-func (s *server) door(r *http.Request) door {
+func (s *entrance) door(r *http.Request) door {
 	return door{
 		Host: r.Host, To: r.FormValue("to"), Form: r.PostFormValue("form"), Typed: r.PostFormValue("typed"),
 		Action: signInPath, MinLength: access.MinPassword,
 	}
 }
 
-func (s *server) showSignIn(w http.ResponseWriter, r *http.Request) {
+func (s *entrance) showSignIn(w http.ResponseWriter, r *http.Request) {
 	p, err := s.who(r)
 	if err == nil {
 		http.Redirect(w, r, local(r.FormValue("to")), http.StatusSeeOther) //nolint:gosec // local sees to it
@@ -210,7 +93,7 @@ func (s *server) showSignIn(w http.ResponseWriter, r *http.Request) {
 	s.renderSignIn(w, r, http.StatusOK, d)
 }
 
-func (s *server) renderSignIn(w http.ResponseWriter, r *http.Request, status int, d door) {
+func (s *entrance) renderSignIn(w http.ResponseWriter, r *http.Request, status int, d door) {
 	has, err := s.Sessions.HasPassword(r.Context())
 	if err != nil {
 		s.fail(w, r, access.Person{}, err)
@@ -221,7 +104,7 @@ func (s *server) renderSignIn(w http.ResponseWriter, r *http.Request, status int
 }
 
 // signIn begins a session by the password or an access token.
-func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
+func (s *entrance) signIn(w http.ResponseWriter, r *http.Request) {
 	d := s.door(r)
 	from := s.Clients.Of(r)
 	d.TokenID, d.ByToken = cut(r.PostFormValue("token_id")), r.PostFormValue("by") == "token"
@@ -259,7 +142,7 @@ func (s *server) signIn(w http.ResponseWriter, r *http.Request) {
 }
 
 // begin gives the browser the cookie of a new session. The session that it had until then is over.
-func (s *server) begin(w http.ResponseWriter, r *http.Request, cookie string) {
+func (s *entrance) begin(w http.ResponseWriter, r *http.Request, cookie string) {
 	before, err := r.Cookie(s.cookieName(r))
 	if err == nil && len(before.Value) <= maxSecret {
 		if err = s.Sessions.Replaced(r.Context(), before.Value); err != nil && !gone(r, err) {
@@ -269,19 +152,13 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request, cookie string) {
 	s.setCookie(w, r, cookie)
 }
 
-// cut bounds what is typed; nothing that long is right.
-func cut(text string) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	return text[:min(len(text), maxSecret)]
-}
-
 // doorStatus is the status of a sign-in that is refused. known is false where nothing that was typed is at fault.
 func doorStatus(err error) (status int, known bool) {
 	status = respond.API.Of(err).Code
 	return status, status < http.StatusInternalServerError && status != http.StatusRequestEntityTooLarge
 }
 
-func (s *server) showLink(w http.ResponseWriter, r *http.Request) {
+func (s *entrance) showLink(w http.ResponseWriter, r *http.Request) {
 	d := s.linkDoor(r)
 	if err := s.Sessions.CheckLink(r.Context(), r.PathValue("secret"), s.Now()); err != nil {
 		s.refuseLink(w, r, err)
@@ -290,13 +167,13 @@ func (s *server) showLink(w http.ResponseWriter, r *http.Request) {
 	s.render(w, r, access.Person{}, http.StatusOK, "door", d)
 }
 
-func (s *server) linkDoor(r *http.Request) door {
+func (s *entrance) linkDoor(r *http.Request) door {
 	d := s.door(r)
 	d.First, d.Action = true, linkPath+r.PathValue("secret")
 	return d
 }
 
-func (s *server) refuseLink(w http.ResponseWriter, r *http.Request, err error) {
+func (s *entrance) refuseLink(w http.ResponseWriter, r *http.Request, err error) {
 	if !fault.Is(err, fault.NotFound) {
 		s.fail(w, r, access.Person{}, err)
 		return
@@ -308,7 +185,7 @@ func (s *server) refuseLink(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // setPassword uses a link up and signs in.
-func (s *server) setPassword(w http.ResponseWriter, r *http.Request) {
+func (s *entrance) setPassword(w http.ResponseWriter, r *http.Request) {
 	ctx := s.audited(r, "set-dashboard-password", owner, "")
 	password := r.PostFormValue("password")
 	cookie, err := s.Sessions.SetPassword(ctx, r.PathValue("secret"), password, s.address(r), s.Now())
@@ -327,34 +204,14 @@ func (s *server) setPassword(w http.ResponseWriter, r *http.Request) {
 }
 
 // signOut ends this session, or all of the person.
-func (s *server) signOut(r *request) (view, error) {
+func (s *entrance) signOut(r *request) (view, error) {
 	v := redirect(signInPath)
 	v.signedOut = true
 	return v, s.Sessions.SignOut(r.Context(), r.Person.Session, r.Ticked("everywhere"))
 }
 
-// sentence is what a person is told of an error.
-func sentence(err error) string {
-	m := fault.Messages(err)
-	if len(m) == 0 {
-		return "Something went wrong. See the service's log for details."
-	}
-	return capital(strings.Join(m, ". "))
-}
-
-// gone reports whether a request ended because its client left.
-func gone(r *http.Request, err error) bool {
-	return r.Context().Err() != nil && errors.Is(err, r.Context().Err())
-}
-
-// clock is how long something has gone on: h:mm:ss.
-func clock(d time.Duration) string {
-	sec := max(0, int(d.Seconds()))
-	two := func(n int) string {
-		if n < 10 {
-			return "0" + strconv.Itoa(n)
-		}
-		return strconv.Itoa(n)
-	}
-	return strconv.Itoa(sec/3600) + ":" + two(sec/60%60) + ":" + two(sec%60)
+// cut bounds what is typed; nothing that long is right.
+func cut(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	return text[:min(len(text), maxSecret)]
 }

@@ -11,15 +11,13 @@ import (
 	"millrace/internal/id"
 )
 
-const tokensPath = settingsPath + "/tokens"
-
-func (s *server) routeTokens(mux *http.ServeMux) {
-	mux.Handle("GET "+tokensPath, s.person("", access.SystemRead, s.listTokens))
-	mux.Handle("GET "+tokensPath+"/new", s.person("", access.SystemWrite, s.showNewToken))
-	mux.Handle("POST "+tokensPath, s.person("create-access-token", access.SystemWrite, s.createToken))
-	mux.Handle("POST "+tokensPath+"/code", s.person("", access.SystemWrite, s.showTokenCode))
-	mux.Handle("GET "+tokensPath+"/{token}/revoke", s.person("", access.SystemWrite, s.askRevoke))
-	mux.Handle("POST "+tokensPath+"/{token}/revoke", s.person("delete-access-token", access.SystemWrite, s.revoke))
+func (s *server) routeTokens() {
+	s.handle("GET "+tokensPath, "", access.SystemRead, s.listTokens)
+	s.handle("GET "+tokensPath+"/new", "", access.SystemWrite, s.showNewToken)
+	s.handle("POST "+tokensPath, "create-access-token", access.SystemWrite, s.createToken)
+	s.handle("POST "+tokensPath+"/code", "", access.SystemWrite, s.showTokenCode)
+	s.handle("GET "+tokensPath+"/{token}/revoke", "", access.SystemWrite, s.askRevoke)
+	s.handle("POST "+tokensPath+"/{token}/revoke", "delete-access-token", access.SystemWrite, s.revoke)
 }
 
 // token is an access token as pages show it.

@@ -5,15 +5,12 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"strings"
 
 	"millrace/internal/control/access"
-	"millrace/internal/control/asset"
-	"millrace/internal/control/live"
 	"millrace/internal/fault"
 )
 
@@ -73,14 +70,14 @@ func typable(values url.Values) bool {
 	return true
 }
 
-func (s *server) sayUndo(w http.ResponseWriter, r *http.Request, u undo) {
+func (s *shell) sayUndo(w http.ResponseWriter, r *http.Request, u undo) {
 	text, err := json.Marshal(u)
 	if value := base64.RawURLEncoding.EncodeToString(text); err == nil && len(value) <= maxUndo {
 		s.setUndo(w, r, value, undoTime)
 	}
 }
 
-func (s *server) setUndo(w http.ResponseWriter, r *http.Request, value string, seconds int) {
+func (s *shell) setUndo(w http.ResponseWriter, r *http.Request, value string, seconds int) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // over plain HTTP there is no Secure cookie
 		Name: undoCookie, Value: value, Path: Path, MaxAge: seconds, HttpOnly: true, Secure: s.overTLS(r),
 		SameSite: http.SameSiteLaxMode,
@@ -88,7 +85,7 @@ func (s *server) setUndo(w http.ResponseWriter, r *http.Request, value string, s
 }
 
 // takeUndo is what the page that is shown now offers to undo, this once; nil: nothing.
-func (s *server) takeUndo(w http.ResponseWriter, r *http.Request, p access.Person) *undo {
+func (s *shell) takeUndo(w http.ResponseWriter, r *http.Request, p access.Person) *undo {
 	c, err := r.Cookie(undoCookie)
 	if err != nil || p.Session.Hash == "" {
 		return nil
@@ -109,62 +106,4 @@ func (r *request) StillSo(now url.Values) error {
 		return fault.New(fault.Conflict, "it has been changed since, so nothing was undone")
 	}
 	return nil
-}
-
-// streamFormer are the settings of a live stream as the form that changes them sends them.
-func streamFormer(set live.Settings) url.Values {
-	f := formOf(set)
-	v := url.Values{
-		"title": {f.Title}, "latency_mode": {f.Latency}, "reconnect_window": {f.Window}, "hours": {f.Hours},
-		"reconnect_slate_url": {f.SlateURL}, "video_quality": {f.Quality}, "passthrough": {f.Passthrough},
-	}
-	if f.Slate {
-		v.Set("slate", "1")
-	}
-	return v
-}
-
-func assetFormer(a asset.Asset) url.Values {
-	return url.Values{"title": {a.Options.Meta.Title}, "passthrough": {a.Options.Passthrough}}
-}
-
-func trackFormer(t asset.Track) url.Values {
-	v := url.Values{"name": {t.Name}, "language_code": {t.LanguageCode}}
-	if t.ClosedCaptions {
-		v.Set("closed_captions", "1")
-	}
-	return v
-}
-
-// webhookFormer are the settings of a webhook as the form that changes them sends them.
-func webhookFormer(e endpoint) url.Values {
-	v := url.Values{"address": {e.Address}, "which": {"all"}}
-	if len(e.Types) > 0 {
-		v["which"], v["type"] = []string{"chosen"}, e.Types
-	}
-	return v
-}
-
-// ruleFormer is a playback restriction as the form that changes it sends it.
-func ruleFormer(v rule) url.Values {
-	out := url.Values{"domains": {strings.Join(v.Referrer.AllowedDomains, "\n")}}
-	for name, on := range map[string]bool{
-		"allow_no_referrer": v.Referrer.AllowNoReferrer, "allow_no_user_agent": v.UserAgent.AllowNone,
-		"allow_high_risk_user_agent": v.UserAgent.AllowHighRisk,
-	} {
-		if on {
-			out.Set(name, "1")
-		}
-	}
-	return out
-}
-
-// switched is whether a live stream may be used, and how often it was: a broadcast that has begun since is not cut off.
-func switched(v live.Stream) url.Values {
-	return url.Values{"state": {string(v.Status())}, "epoch": {fmt.Sprint(v.Epoch)}}
-}
-
-// turned is whether a webhook is enabled.
-func turned(e endpoint) url.Values {
-	return url.Values{"enabled": {fmt.Sprint(e.Enabled)}}
 }

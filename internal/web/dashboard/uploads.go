@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	uploadsPath = Path + "/uploads"
-
 	// uploadTime is how long a person has to send a file: a large one over a bad line, with the machine asleep at night.
 	uploadTime = 24 * time.Hour
 )
@@ -30,10 +28,10 @@ type uploadState struct {
 	Error  string        `json:"error,omitempty"` // why nothing was
 }
 
-func (s *server) routeUploads(mux *http.ServeMux) {
-	mux.Handle("POST "+uploadsPath, s.person("create-direct-upload", writes, s.createUpload))
-	mux.Handle("GET "+uploadsPath+"/{upload}", s.person("", reads, s.showUpload))
-	mux.Handle("POST "+uploadsPath+"/{upload}/cancel", s.person("cancel-direct-upload", writes, s.cancelUpload))
+func (s *server) routeUploads() {
+	s.handle("POST "+uploadsPath, "create-direct-upload", writes, s.createUpload)
+	s.handle("GET "+uploadsPath+"/{upload}", "", reads, s.showUpload)
+	s.handle("POST "+uploadsPath+"/{upload}/cancel", "cancel-direct-upload", writes, s.cancelUpload)
 }
 
 func uploadOf(r *request) id.Upload { return id.Upload(r.PathValue("upload")) }

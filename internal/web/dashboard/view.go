@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"fmt"
 	"html/template"
+	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"time"
@@ -27,13 +29,14 @@ var pages = []string{ //nolint:gochecknoglobals // constants
 	"webhooks", "webhook", "webhookform", "events", "event",
 }
 
-func newViews(assets static.Assets) views {
+func newViews(files fs.FS, assets static.Assets, more template.FuncMap) views {
 	funcs := template.FuncMap{
-		"icon": icon, "clock": clock, "advice": advice, "short": func(v any) string { return short(fmt.Sprint(v)) },
+		"icon": icon, "clock": clock, "short": func(v any) string { return short(fmt.Sprint(v)) },
 		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"utc":   utc,
 		"asset": func(name string) string { return Path + "/static/" + assets.Address(name) },
 	}
+	maps.Copy(funcs, more)
 	parts := template.Must(template.New("").Funcs(funcs).ParseFS(files, "templates/layout.html",
 		"templates/parts.html", "templates/fields.html", "templates/simulcast.html", "templates/health.html",
 		"templates/settings.html", "templates/code.html", "templates/delivery.html",
@@ -64,7 +67,7 @@ type page struct {
 	V      any    // the page's own
 }
 
-func (s *server) page(r *http.Request, p access.Person, v any) page {
+func (s *shell) page(r *http.Request, p access.Person, v any) page {
 	in, place := p.Session.Hash != "", ""
 	if strings.HasPrefix(r.URL.Path, assetsPath) {
 		place = "assets"
@@ -77,13 +80,24 @@ func (s *server) page(r *http.Request, p access.Person, v any) page {
 	}
 	return page{
 		Theme: theme(r), Back: r.URL.RequestURI(), Place: place, Person: p, In: in, Write: in &&
-			p.Permits(writes), WHIP: s.Ingest.WHIP != "", Set: settingsOf(p),
+			p.Permits(writes), WHIP: s.Publish(), Set: settingsOf(p),
 		Log: in && p.Permits(access.SystemRead), Now: s.Now(), Again: isResumed(r), Press: rand.Text(), V: v,
 	}
 }
 
+// settingsOf is the first page of the settings that a person may see. Who is signed in may read videos.
+func settingsOf(p access.Person) string {
+	switch {
+	case p.Session.Hash == "":
+		return ""
+	case p.Permits(access.SystemRead):
+		return tokensPath
+	}
+	return restrictionsPath
+}
+
 // render writes a page: whole, or an error of its own.
-func (s *server) render(w http.ResponseWriter, r *http.Request, p access.Person, status int, name string, v any) {
+func (s *shell) render(w http.ResponseWriter, r *http.Request, p access.Person, status int, name string, v any) {
 	var b bytes.Buffer
 	shown := s.page(r, p, v)
 	shown.Undo = s.takeUndo(w, r, p)
@@ -108,11 +122,11 @@ func (s *server) render(w http.ResponseWriter, r *http.Request, p access.Person,
 // refusal is a page that says why there is no other.
 type refusal struct{ Title, Text string }
 
-func (s *server) refuse(w http.ResponseWriter, r *http.Request, status int, title, text string) {
+func (s *shell) refuse(w http.ResponseWriter, r *http.Request, status int, title, text string) {
 	s.render(w, r, access.Person{}, status, "refused", refusal{title, text})
 }
 
-func (s *server) notFound(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *shell) notFound(w http.ResponseWriter, r *http.Request, p access.Person) {
 	s.render(w, r, p, http.StatusNotFound, "refused", refusal{
 		"There is nothing here",
 		"It may have been deleted, may belong to another environment, or the address may be incomplete.",
@@ -120,7 +134,7 @@ func (s *server) notFound(w http.ResponseWriter, r *http.Request, p access.Perso
 }
 
 // fail says what went wrong. What is ours to mend is logged, and not shown.
-func (s *server) fail(w http.ResponseWriter, r *http.Request, p access.Person, err error) {
+func (s *shell) fail(w http.ResponseWriter, r *http.Request, p access.Person, err error) {
 	status, why := respond.Page.Of(err).Code, refusal{"That did not work", sentence(err)}
 	switch status {
 	case http.StatusNotFound:
@@ -144,17 +158,6 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, p access.Person, e
 		}
 	}
 	s.render(w, r, p, status, "refused", why)
-}
-
-// utc is a time as it is shown without a script.
-func utc(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04") + " UTC" }
-
-// short is an ID without its middle.
-func short[T ~string](v T) string {
-	if len(v) <= 14 {
-		return string(v)
-	}
-	return string(v[:6]) + "…" + string(v[len(v)-4:])
 }
 
 // icons are drawn on 16 × 16.

@@ -2,7 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"time"
 
@@ -12,35 +11,32 @@ import (
 )
 
 const (
-	webhooksPath = Path + "/webhooks"
-	webhookItem  = webhooksPath + "/{webhook}"
-	maxCounted   = 20 // deliveries that the list of webhooks counts for each
+	webhookItem = webhooksPath + "/{webhook}"
+	maxCounted  = 20 // deliveries that the list of webhooks counts for each
 )
 
-func (s *server) routeWebhooks(mux *http.ServeMux) {
+func (s *server) routeWebhooks() {
 	const sees, changes = access.SystemRead, access.SystemWrite
-	mux.Handle("GET "+webhooksPath, s.person("", sees, s.listWebhooks))
-	mux.Handle("GET "+webhooksPath+"/new", s.person("", changes, s.showNewWebhook))
-	mux.Handle("POST "+webhooksPath, s.person("create-webhook", changes, s.createWebhook))
-	mux.Handle("POST "+webhooksPath+"/code", s.person("", changes, s.showWebhookCode))
-	mux.Handle("GET "+webhookItem, s.person("", sees, s.showWebhook))
-	mux.Handle("GET "+webhookItem+"/follow", s.person("", sees, s.followWebhook))
-	mux.Handle("GET "+webhookItem+"/edit", s.person("", changes, s.showEditWebhook))
-	mux.Handle("POST "+webhookItem, s.person("update-webhook", changes, s.editWebhook))
-	mux.Handle("POST "+webhookItem+"/code", s.person("", changes, s.showEditWebhookCode))
-	mux.Handle("POST "+webhookItem+"/"+newSecret, s.person("rotate-webhook-secret", changes, s.rotateSecret))
-	mux.Handle("POST "+webhookItem+"/replay", s.person("replay-webhook", changes, s.replaySince))
-	mux.Handle("POST "+webhookItem+"/deliveries/{event}/replay",
-		s.person("replay-webhook-delivery", changes, s.replayEvent))
-	mux.Handle("GET "+webhookItem+"/deliveries/{sequence}/skip", s.person("", changes, s.askSkip))
-	mux.Handle("POST "+webhookItem+"/deliveries/{sequence}/skip",
-		s.person("skip-webhook-delivery", changes, s.skipEvent))
+	s.handle("GET "+webhooksPath, "", sees, s.listWebhooks)
+	s.handle("GET "+webhooksPath+"/new", "", changes, s.showNewWebhook)
+	s.handle("POST "+webhooksPath, "create-webhook", changes, s.createWebhook)
+	s.handle("POST "+webhooksPath+"/code", "", changes, s.showWebhookCode)
+	s.handle("GET "+webhookItem, "", sees, s.showWebhook)
+	s.handle("GET "+webhookItem+"/follow", "", sees, s.followWebhook)
+	s.handle("GET "+webhookItem+"/edit", "", changes, s.showEditWebhook)
+	s.handle("POST "+webhookItem, "update-webhook", changes, s.editWebhook)
+	s.handle("POST "+webhookItem+"/code", "", changes, s.showEditWebhookCode)
+	s.handle("POST "+webhookItem+"/"+newSecret, "rotate-webhook-secret", changes, s.rotateSecret)
+	s.handle("POST "+webhookItem+"/replay", "replay-webhook", changes, s.replaySince)
+	s.handle("POST "+webhookItem+"/deliveries/{event}/replay", "replay-webhook-delivery", changes, s.replayEvent)
+	s.handle("GET "+webhookItem+"/deliveries/{sequence}/skip", "", changes, s.askSkip)
+	s.handle("POST "+webhookItem+"/deliveries/{sequence}/skip", "skip-webhook-delivery", changes, s.skipEvent)
 	for name, a := range webhookActs {
 		if a.Title != "" {
-			mux.Handle("GET "+webhookItem+"/"+name, s.person("", changes, s.askWebhook(name)))
+			s.handle("GET "+webhookItem+"/"+name, "", changes, s.askWebhook(name))
 		}
 		if a.do != nil {
-			mux.Handle("POST "+webhookItem+"/"+name, s.person(a.operation, changes, s.actOnWebhook(name)))
+			s.handle("POST "+webhookItem+"/"+name, a.operation, changes, s.actOnWebhook(name))
 		}
 	}
 }
