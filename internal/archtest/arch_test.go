@@ -116,9 +116,19 @@ var layers = map[string][]string{
 	"internal/web/respond":    {"internal/fault"},
 	"internal/web/sdkcode":    {},
 	"internal/web/follow":     {},
-	"internal/web/iframe":     {},
-	"internal/web/pace":       {},
-	"internal/web/player":     {"internal/web/static"},
+	// The rooms of the dashboard stand over the shell.
+	"internal/web/dashboard": {
+		"internal/web/dashboard", "internal/control", "internal/clientaddr", "internal/web/iframe", "internal/web/respond",
+		"internal/web/sdkcode", "internal/web/follow", "internal/id", "internal/fault",
+	},
+	"internal/web/dashboard/shell": {
+		"internal/control", "internal/clientaddr", "internal/web/follow", "internal/web/pace", "internal/web/player",
+		"internal/web/respond", "internal/web/sdkcode", "internal/web/static", "internal/web/style", "internal/id",
+		"internal/fault",
+	},
+	"internal/web/iframe": {},
+	"internal/web/pace":   {},
+	"internal/web/player": {"internal/web/static"},
 	"internal/web/upload": {
 		"internal/web/pace", "internal/web/respond", "internal/control/upload", "internal/disk", "internal/id",
 		"internal/fault",

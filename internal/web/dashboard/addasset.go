@@ -6,6 +6,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/playbackid"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // addForm is the page on which an asset is made of a URL: what was typed, and what is wrong with it.
@@ -13,45 +14,45 @@ type addForm struct {
 	URL, Title, Policy, Quality, Passthrough string
 	Download, Test                           bool
 
-	Code code
-	said
+	Code shell.Code
+	shell.FormErrors
 }
 
 func (s *server) routeAdd() {
-	s.handle("GET "+assetsPath+"/new", "", writes, s.showAdd)
-	s.handle("POST "+assetsPath, "create-asset", writes, s.add)
+	s.Handle("GET "+shell.AssetsPath+"/new", "", shell.Writes, s.showAdd)
+	s.Handle("POST "+shell.AssetsPath, "create-asset", shell.Writes, s.add)
 }
 
-func (s *server) showAdd(r *request) (view, error) {
+func (s *server) showAdd(r *shell.Request) (shell.View, error) {
 	return s.renderAdd(r, http.StatusOK, addForm{Policy: string(playbackid.Public)}, false)
 }
 
-func (s *server) add(r *request) (view, error) {
+func (s *server) add(r *shell.Request) (shell.View, error) {
 	f := readAdd(r)
 	made, err := s.Assets.Create(r.Context(), r.Person.Environment.ID,
 		asset.CreateInput{Options: f.options(), DefaultQuality: r.Person.Environment.VideoQuality}, s.Now())
 	if err == nil {
-		return redirect(video{Asset: made}.Address()), nil
+		return shell.Redirect(video{Asset: made}.Address()), nil
 	}
-	status, known := f.refused(err)
+	status, known := f.TakeErr(err)
 	if !known {
-		return view{}, err
+		return shell.View{}, err
 	}
 	return s.renderAdd(r, status, f, false)
 }
 
-func readAdd(r *request) addForm {
+func readAdd(r *shell.Request) addForm {
 	return addForm{
 		URL: r.Text("url"), Title: r.Text("title"), Policy: r.Text("policy"), Quality: r.Text("video_quality"),
 		Passthrough: r.Text("passthrough"), Download: r.Ticked("download"), Test: r.Ticked("test"),
-		said: said{fields: []fieldAt{
-			{"inputs", "url", "Address of the file"},
-			{"meta.title", "title", "Name"},
-			{"playback_policies", "policy", "Who may watch"},
-			{"video_quality", "video_quality", "Video quality"},
-			{"static_renditions", "download", "MP4 file"},
-			{"test", "test", "For a test"},
-			{"passthrough", "passthrough", "Passthrough"},
+		FormErrors: shell.FormErrors{Fields: []shell.Field{
+			shell.At("inputs", "url", "Address of the file"),
+			shell.At("meta.title", "title", "Name"),
+			shell.At("playback_policies", "policy", "Who may watch"),
+			shell.At("video_quality", "video_quality", "Video quality"),
+			shell.At("static_renditions", "download", "MP4 file"),
+			shell.At("test", "test", "For a test"),
+			shell.At("passthrough", "passthrough", "Passthrough"),
 		}},
 	}
 }

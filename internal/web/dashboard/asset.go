@@ -13,25 +13,31 @@ import (
 	"millrace/internal/control/event"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 const (
-	assetItem = assetsPath + "/{asset}"
+	assetItem = shell.AssetsPath + "/{asset}"
 	maxEvents = 20 // that the page of an asset shows
 )
 
 func (s *server) routeAsset() {
-	s.handle("GET "+assetItem, "", reads, s.showAsset)
-	s.handle("GET "+assetItem+"/follow", "", reads, s.followAsset)
-	s.handle("POST "+assetItem+"/playback-ids", "create-asset-playback-id", writes, s.addPlaybackID)
-	s.handle("POST "+assetItem, "update-asset", writes, s.editAsset)
-	s.handle("POST "+assetItem+"/clips", "create-asset", writes, s.clip)
-	s.handle("POST "+assetItem+"/tracks", "create-asset-track", writes, s.addTrack)
-	s.handle("GET "+assetItem+"/tracks/{track}", "", writes, s.showTrack)
-	s.handle("POST "+assetItem+"/tracks/{track}", "update-asset-track", writes, s.editTrack)
+	s.Handle("POST "+addCodePath, "", shell.Writes, s.showAddCode)
+	s.Handle("POST "+assetItem+"/code", "", shell.Writes, s.showNameCode)
+	s.Handle("POST "+assetItem+"/clips/code", "", shell.Writes, s.showClipCode)
+	s.Handle("POST "+assetItem+"/tracks/code", "", shell.Writes, s.showAddTrackCode)
+	s.Handle("POST "+assetItem+"/tracks/{track}/code", "", shell.Writes, s.showTrackCode)
+	s.Handle("GET "+assetItem, "", shell.Reads, s.showAsset)
+	s.Handle("GET "+assetItem+"/follow", "", shell.Reads, s.followAsset)
+	s.Handle("POST "+assetItem+"/playback-ids", "create-asset-playback-id", shell.Writes, s.addPlaybackID)
+	s.Handle("POST "+assetItem, "update-asset", shell.Writes, s.editAsset)
+	s.Handle("POST "+assetItem+"/clips", "create-asset", shell.Writes, s.clip)
+	s.Handle("POST "+assetItem+"/tracks", "create-asset-track", shell.Writes, s.addTrack)
+	s.Handle("GET "+assetItem+"/tracks/{track}", "", shell.Writes, s.showTrack)
+	s.Handle("POST "+assetItem+"/tracks/{track}", "update-asset-track", shell.Writes, s.editTrack)
 	for path, l := range losses {
-		s.handle("GET "+assetItem+path, "", writes, s.askLoss(path))
-		s.handle("POST "+assetItem+path, l.operation, writes, s.lose(path))
+		s.Handle("GET "+assetItem+path, "", shell.Writes, s.askLoss(path))
+		s.Handle("POST "+assetItem+path, l.operation, shell.Writes, s.lose(path))
 	}
 }
 
@@ -107,7 +113,7 @@ func (v video) Offered() (n int) {
 
 // Title is its name, or what it is.
 func (t track) Title() string {
-	if n := plainName(t.Name); n != "" {
+	if n := shell.PlainName(t.Name); n != "" {
 		return n
 	}
 	return t.Kind()
@@ -208,12 +214,12 @@ func (p playback) Who() string {
 // Address is where it is deleted.
 func (p playback) Address() string { return p.Asset.Address() + "/playback-ids/" + string(p.ID.ID) }
 
-func (s *server) showAsset(r *request) (view, error) {
+func (s *server) showAsset(r *shell.Request) (shell.View, error) {
 	v, err := s.assetPage(r.Context(), r.Person, assetOf(r))
-	return show("asset", v), err
+	return shell.Show("asset", v), err
 }
 
-func assetOf(r *request) id.Asset { return id.Asset(r.PathValue("asset")) }
+func assetOf(r *shell.Request) id.Asset { return id.Asset(r.PathValue("asset")) }
 
 // assetPage reads all that the page shows.
 func (s *server) assetPage(ctx context.Context, p access.Person, a id.Asset) (assetPage, error) {

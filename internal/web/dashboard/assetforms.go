@@ -2,36 +2,38 @@ package dashboard
 
 import (
 	"net/http"
+	"net/url"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // nameForm is the form with what an asset is called.
 type nameForm struct {
 	Title, Passthrough string
-	Code               code
-	said
+	Code               shell.Code
+	shell.FormErrors
 }
 
-func readName(r *request) nameForm {
+func readName(r *shell.Request) nameForm {
 	return nameForm{
 		Title: r.Text("title"), Passthrough: r.Text("passthrough"),
-		said: said{fields: []fieldAt{
-			{"meta.title", "title", "Name"}, {"passthrough", "passthrough", "Passthrough"},
+		FormErrors: shell.FormErrors{Fields: []shell.Field{
+			shell.At("meta.title", "title", "Name"), shell.At("passthrough", "passthrough", "Passthrough"),
 		}},
 	}
 }
 
 // changes is what is to be another; the rest of the metadata stays.
 func (f nameForm) changes(now assetopt.Options) (in asset.PatchInput) {
-	if !kept(f.Title, now.Meta.Title) {
+	if !shell.Unchanged(f.Title, now.Meta.Title) {
 		in.Meta = &assetopt.MetaPatch{Meta: now.Meta}
 		in.Meta.Title = f.Title
 	}
-	if !kept(f.Passthrough, now.Passthrough) {
+	if !shell.Unchanged(f.Passthrough, now.Passthrough) {
 		in.Passthrough = &f.Passthrough
 	}
 	return in
@@ -41,39 +43,39 @@ func (f nameForm) changes(now assetopt.Options) (in asset.PatchInput) {
 type trackForm struct {
 	URL, Type, Name, Language string
 	Captions                  bool
-	Code                      code
-	said
+	Code                      shell.Code
+	shell.FormErrors
 }
 
-func readAddTrack(r *request) trackForm {
+func readAddTrack(r *shell.Request) trackForm {
 	return trackForm{
 		URL: r.Text("track_url"), Type: r.Text("track_type"), Name: r.Text("track_name"),
 		Language: r.Text("language_code"), Captions: r.Ticked("closed_captions"),
-		said: said{fields: []fieldAt{
-			{"type", "track_type", "Kind"},
-			{"url", "track_url", "Address of the file"},
-			{"language_code", "language_code", "Language"},
-			{"name", "track_name", "Name"},
-			{"closed_captions", "closed_captions", "For the deaf and hard of hearing"},
+		FormErrors: shell.FormErrors{Fields: []shell.Field{
+			shell.At("type", "track_type", "Kind"),
+			shell.At("url", "track_url", "Address of the file"),
+			shell.At("language_code", "language_code", "Language"),
+			shell.At("name", "track_name", "Name"),
+			shell.At("closed_captions", "closed_captions", "For the deaf and hard of hearing"),
 		}},
 	}
 }
 
 // addPlaybackID adds one that everybody may use, or one for signed links.
-func (s *server) addPlaybackID(r *request) (view, error) {
+func (s *server) addPlaybackID(r *shell.Request) (shell.View, error) {
 	request := playbackid.Request{Policy: playbackid.Policy(r.PostFormValue("policy"))}
 	_, err := s.Assets.AddPlaybackID(r.Context(), r.Person.Environment.ID, assetOf(r), request, s.Now())
 	return s.done(r, err, "#share")
 }
 
 // addTrack adds text or sound by its URL.
-func (s *server) addTrack(r *request) (view, error) {
+func (s *server) addTrack(r *shell.Request) (shell.View, error) {
 	f := readAddTrack(r)
 	made, err := s.Assets.AddTrack(r.Context(), r.Person.Environment.ID, assetOf(r), asset.TrackInput{
 		URL: f.URL, Type: asset.TrackType(f.Type), LanguageCode: f.Language, Name: f.Name, ClosedCaptions: f.Captions,
 	}, s.Now())
 	if fault.Is(err, fault.Invalid) {
-		f.complain(fault.ByField(err))
+		f.AddMessages(fault.ByField(err))
 		return s.showWith(r, http.StatusBadRequest, func(v *assetPage) {
 			v.AddTrack = f
 			v.AddTrack.Code = s.addTrackCode(v.Asset, f)
@@ -87,7 +89,7 @@ func (s *server) addTrack(r *request) (view, error) {
 }
 
 // editAsset changes the name and the passthrough.
-func (s *server) editAsset(r *request) (view, error) {
+func (s *server) editAsset(r *shell.Request) (shell.View, error) {
 	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err == nil {
 		err = r.StillSo(assetFormer(row))
@@ -95,8 +97,8 @@ func (s *server) editAsset(r *request) (view, error) {
 	both := r.Merge(assetFormer(row))
 	f := readName(r)
 	in := f.changes(row.Options)
-	if err == nil && f.overtaken(both) {
-		f.also(in.Check())
+	if err == nil && f.Overtaken(both) {
+		f.AddErr(in.Check())
 		return s.showName(r, http.StatusConflict, f)
 	}
 	then := row
@@ -104,7 +106,7 @@ func (s *server) editAsset(r *request) (view, error) {
 		then, err = s.Assets.Patch(r.Context(), r.Person.Environment.ID, row.ID, in, s.Now())
 	}
 	if fault.Is(err, fault.Invalid) {
-		f.complain(fault.ByField(err))
+		f.AddMessages(fault.ByField(err))
 		return s.showName(r, http.StatusBadRequest, f)
 	}
 	if err == nil {
@@ -114,7 +116,7 @@ func (s *server) editAsset(r *request) (view, error) {
 }
 
 // showName shows the form with what an asset is called, with what is wrong with it.
-func (s *server) showName(r *request, status int, f nameForm) (view, error) {
+func (s *server) showName(r *shell.Request, status int, f nameForm) (shell.View, error) {
 	return s.showWith(r, status, func(v *assetPage) {
 		v.Edit = f
 		v.Edit.Code = s.nameCode(v.Asset, f)
@@ -122,18 +124,25 @@ func (s *server) showName(r *request, status int, f nameForm) (view, error) {
 }
 
 // done leads back to the page of the asset, or says what went wrong. at is where on the page.
-func (s *server) done(r *request, err error, at string) (view, error) {
-	return redirect(video{Asset: asset.Asset{ID: assetOf(r)}}.Address() + at), err
+func (s *server) done(r *shell.Request, err error, at string) (shell.View, error) {
+	return shell.Redirect(video{Asset: asset.Asset{ID: assetOf(r)}}.Address() + at), err
 }
 
 // showWith shows the page of the asset with the form that put puts into it.
 func (s *server) showWith(
-	r *request, status int, put func(*assetPage),
-) (view, error) {
+	r *shell.Request, status int, put func(*assetPage),
+) (shell.View, error) {
 	v, err := s.assetPage(r.Context(), r.Person, assetOf(r))
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	put(&v)
-	return showAs(status, "asset", v), nil
+	return shell.ShowAs(status, "asset", v), nil
+}
+
+// Former is likewise for the name of an asset.
+func (v video) Former() string { return assetFormer(v.Asset).Encode() }
+
+func assetFormer(a asset.Asset) url.Values {
+	return url.Values{"title": {a.Options.Meta.Title}, "passthrough": {a.Options.Passthrough}}
 }

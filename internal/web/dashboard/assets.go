@@ -11,11 +11,12 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 func (s *server) routeAssets() {
-	s.handle("GET "+assetsPath, "", reads, s.listAssets)
-	s.handle("GET "+assetsPath+"/follow", "", reads, followList(s.videoRows, findAssets))
+	s.Handle("GET "+shell.AssetsPath, "", shell.Reads, s.listAssets)
+	s.Handle("GET "+shell.AssetsPath+"/follow", "", shell.Reads, shell.FollowList(s.videoRows, findAssets))
 	s.routeAdd()
 	s.routeAsset()
 }
@@ -32,14 +33,14 @@ func (v video) Name() string { return strings.TrimSpace(v.Options.Meta.Title) }
 
 // Title is its name; without one the beginning and the end of its ID.
 func (v video) Title() string {
-	if t := plainName(v.Options.Meta.Title); t != "" {
+	if t := shell.PlainName(v.Options.Meta.Title); t != "" {
 		return t
 	}
-	return short(v.ID)
+	return shell.Short(v.ID)
 }
 
 // Address is that of its page.
-func (v video) Address() string { return assetsPath + "/" + url.PathEscape(string(v.ID)) }
+func (v video) Address() string { return shell.AssetsPath + "/" + url.PathEscape(string(v.ID)) }
 
 // Public is the playback ID that everybody may use.
 func (v video) Public() id.Playback { return public(v.PlaybackIDs) }
@@ -118,7 +119,7 @@ func why(e *asset.Errors) string {
 	if e == nil || len(e.Messages) == 0 {
 		return "See the service's log for the reason."
 	}
-	return capital(strings.Join(e.Messages, ". "))
+	return shell.Capital(strings.Join(e.Messages, ". "))
 }
 
 // Watch says who may watch.
@@ -147,7 +148,7 @@ func (v video) From() string {
 
 // assetList is the page of all assets.
 type assetList struct {
-	finding
+	shell.Selection
 
 	Rows []video
 }
@@ -157,28 +158,28 @@ var states = map[string]func(video) bool{ //nolint:gochecknoglobals // a table
 	"preparing": video.Preparing, "growing": video.Growing, "ready": video.Ready, "failed": video.Failed,
 }
 
-func (s *server) listAssets(r *request) (view, error) {
+func (s *server) listAssets(r *shell.Request) (shell.View, error) {
 	l, err := s.videos(r.Context(), r.Person, findAssets(r))
-	return show("assets", l), err
+	return shell.Show("assets", l), err
 }
 
 // findAssets reads which assets a request asks for.
-func findAssets(r *request) finding {
-	return find(r.URL.Query(), assetsPath, "preparing", "growing", "ready", "failed")
+func findAssets(r *shell.Request) shell.Selection {
+	return shell.Select(r.URL.Query(), shell.AssetsPath, "preparing", "growing", "ready", "failed")
 }
 
 // videos reads what the page of the list shows.
-func (s *server) videos(ctx context.Context, p access.Person, f finding) (l assetList, err error) {
-	l.finding = f
+func (s *server) videos(ctx context.Context, p access.Person, f shell.Selection) (l assetList, err error) {
+	l.Selection = f
 	var rows []asset.Asset
 	list := func(page, limit int) ([]asset.Asset, error) {
 		some, _, failed := s.Assets.List(ctx, p.Environment.ID, asset.ListQuery{Page: page, Limit: limit})
 		return some, failed
 	}
 	if !l.Filtered {
-		rows, err = paged(&l.finding, list)
+		rows, err = shell.Paged(&l.Selection, list)
 	} else {
-		rows, err = searched(&l.finding, list, l.fits)
+		rows, err = shell.Searched(&l.Selection, list, l.fits)
 	}
 	if err == nil && l.Query != "" && len(rows) == 0 {
 		rows, err = s.assetByID(ctx, p, l)
@@ -195,11 +196,11 @@ func (s *server) video(a asset.Asset) video { return video{a, s.Now()} }
 func (l assetList) New() string { return "" }
 
 // Self is the address of the page.
-func (l assetList) Self() string { return l.address(l.Page) }
+func (l assetList) Self() string { return l.Address(l.Page) }
 
 // Follow is the address of the events that change the page.
 func (l assetList) Follow() string {
-	return followAddress(l.finding, l.Rows, video.Row)
+	return shell.FollowAddress(l.Selection, l.Rows, video.Row)
 }
 
 // fits reports whether an asset has the state and the text that are looked for.
@@ -207,7 +208,7 @@ func (l assetList) fits(a asset.Asset) bool {
 	if is := states[l.Status]; is != nil && !is(video{Asset: a}) {
 		return false
 	}
-	return l.Query == "" || named(a.PlaybackIDs, l.Query) || contain(l.Query, a.Options.Meta.Title, string(a.ID),
+	return l.Query == "" || named(a.PlaybackIDs, l.Query) || shell.Contain(l.Query, a.Options.Meta.Title, string(a.ID),
 		a.Options.Passthrough, a.Options.Meta.ExternalID)
 }
 

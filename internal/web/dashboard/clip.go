@@ -8,22 +8,23 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // clipForm is the form in which a stretch of an asset is chosen.
 type clipForm struct {
 	Start, End, Title string
-	Code              code
-	said
+	Code              shell.Code
+	shell.FormErrors
 }
 
-func readClip(r *request) clipForm {
+func readClip(r *shell.Request) clipForm {
 	return clipForm{
 		Start: r.Text("start_time"), End: r.Text("end_time"), Title: r.Text("clip_title"),
-		said: said{fields: []fieldAt{
-			{"inputs[0].start_time", "start_time", "In"},
-			{"inputs[0].end_time", "end_time", "Out"},
-			{"meta.title", "clip_title", "Name"},
+		FormErrors: shell.FormErrors{Fields: []shell.Field{
+			shell.At("inputs[0].start_time", "start_time", "In"),
+			shell.At("inputs[0].end_time", "end_time", "Out"),
+			shell.At("meta.title", "clip_title", "Name"),
 		}},
 	}
 }
@@ -32,31 +33,31 @@ func readClip(r *request) clipForm {
 func (f *clipForm) options(from asset.Asset) assetopt.Options {
 	return assetopt.Options{
 		Inputs: []assetopt.Input{{
-			URL: clipURL(from.ID), StartTime: f.time("start_time", f.Start), EndTime: f.time("end_time", f.End),
+			URL: clipURL(from.ID), StartTime: f.Time("start_time", f.Start), EndTime: f.Time("end_time", f.End),
 		}},
 		PlaybackPolicies: plain(from.PlaybackIDs), Meta: assetopt.Meta{Title: f.Title},
 	}
 }
 
 // clip makes an asset of a stretch of this one, and leads to its page.
-func (s *server) clip(r *request) (view, error) {
+func (s *server) clip(r *shell.Request) (shell.View, error) {
 	from, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	f := readClip(r)
 	in := asset.CreateInput{Options: f.options(from), DefaultQuality: r.Person.Environment.VideoQuality}
 	if len(f.Bad) == 0 {
 		made, err := s.Assets.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
 		if err == nil {
-			return redirect(video{Asset: made}.Address()), nil
+			return shell.Redirect(video{Asset: made}.Address()), nil
 		}
 		if !fault.Is(err, fault.Invalid) {
-			return view{}, err
+			return shell.View{}, err
 		}
-		f.complain(fault.ByField(err))
+		f.AddMessages(fault.ByField(err))
 	} else {
-		f.also(in.Check(&from))
+		f.AddErr(in.Check(&from))
 	}
 	f.Code = s.clipCode(from, f)
 	return s.showWith(r, http.StatusBadRequest, func(v *assetPage) { v.Clip = f })

@@ -6,13 +6,14 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/sdkcode"
 )
 
 // assetAPI is where the API has an asset.
 func assetAPI(a id.Asset) string { return "/video/v1/assets/" + url.PathEscape(string(a)) }
 
-func (s *server) showClipCode(r *request) (view, error) {
+func (s *server) showClipCode(r *shell.Request) (shell.View, error) {
 	return s.showWith(r, http.StatusOK, func(v *assetPage) {
 		v.Clip = readClip(r)
 		v.Clip.options(v.Asset) // marks what can't be read
@@ -22,27 +23,27 @@ func (s *server) showClipCode(r *request) (view, error) {
 }
 
 // clipCode is the form of a clip as code.
-func (s *server) clipCode(from asset.Asset, f clipForm) code {
-	f.said = said{}
-	c := s.code("clip-form", video{Asset: from}.Address()+"/clips/code#clip", assetCall(f.options(from)))
+func (s *server) clipCode(from asset.Asset, f clipForm) shell.Code {
+	f.FormErrors = shell.FormErrors{}
+	c := s.Code("clip-form", video{Asset: from}.Address()+"/clips/code#clip", assetCall(f.options(from)))
 	if len(f.Bad) > 0 {
-		c.None = unreadable
+		c.None = shell.Unreadable
 	}
 	return c
 }
 
-func (s *server) showNameCode(r *request) (view, error) {
+func (s *server) showNameCode(r *shell.Request) (shell.View, error) {
 	return s.showWith(r, http.StatusOK, func(v *assetPage) {
 		both := r.Merge(assetFormer(v.Asset))
 		v.Edit = readName(r)
-		v.Edit.overtaken(both)
+		v.Edit.Overtaken(both)
 		v.Edit.Code = s.nameCode(v.Asset, v.Edit)
 		v.Edit.Code.Open = !r.Resumed()
 	})
 }
 
 // nameCode is the form with what an asset is called as code.
-func (s *server) nameCode(a asset.Asset, f nameForm) code {
+func (s *server) nameCode(a asset.Asset, f nameForm) shell.Code {
 	in := f.changes(a.Options)
 	var body sdkcode.Object
 	if in.Meta != nil {
@@ -51,7 +52,7 @@ func (s *server) nameCode(a asset.Asset, f nameForm) code {
 	if in.Passthrough != nil {
 		body = body.Set("passthrough", *in.Passthrough)
 	}
-	return s.code("name-form", video{Asset: a}.Address()+"/code#edit", sdkcode.Request{
+	return s.Code("name-form", video{Asset: a}.Address()+"/code#edit", sdkcode.Request{
 		Method: http.MethodPatch, Path: assetAPI(a.ID), IDs: []string{string(a.ID)}, Body: body,
 		Node: "video.assets.update", Go: "AssetsApi.UpdateAsset", GoType: "mux.UpdateAssetRequest",
 	})

@@ -6,6 +6,7 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/sdkcode"
 )
 
@@ -13,37 +14,37 @@ import (
 type editPage struct {
 	form
 
-	Code code
+	Code shell.Code
 }
 
-func (s *server) showEditCode(r *request) (view, error) {
+func (s *server) showEditCode(r *shell.Request) (shell.View, error) {
 	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	both := r.Merge(streamFormer(v.Settings))
 	f := readForm(r)
-	f.overtaken(both)
+	f.Overtaken(both)
 	f.changes(v.Settings) // marks what can't be read
 	return s.renderEdit(r, http.StatusOK, f, v, !r.Resumed())
 }
 
 func (s *server) renderEdit(
-	r *request, status int, f form, v live.Stream, open bool,
-) (view, error) {
+	r *shell.Request, status int, f form, v live.Stream, open bool,
+) (shell.View, error) {
 	f.Of = new(s.stream(v))
 	page := editPage{form: f}
-	f.said = said{} // only of what can't be read
-	page.Code = s.code("change", f.Of.Address()+"/edit/code", sdkcode.Request{
+	f.FormErrors = shell.FormErrors{} // only of what can't be read
+	page.Code = s.Code("change", f.Of.Address()+"/edit/code", sdkcode.Request{
 		Method: http.MethodPatch, Path: liveAPI(v.ID), IDs: []string{string(v.ID)},
 		Body: patchBody(f.changes(v.Settings)), Node: "video.liveStreams.update",
 		Go: "LiveStreamsApi.UpdateLiveStream", GoType: "mux.UpdateLiveStreamRequest",
 	})
 	page.Code.Open = open
 	if len(f.Bad) > 0 {
-		page.Code.None = unreadable
+		page.Code.None = shell.Unreadable
 	}
-	return showAs(status, "edit", page), nil
+	return shell.ShowAs(status, "edit", page), nil
 }
 
 // patchBody is what the API would be sent of changes that the form can make. null stands for the default.

@@ -4,37 +4,38 @@ import (
 	"net/http"
 	"net/url"
 
+	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/sdkcode"
 )
 
-func (s *server) showRestrictionCode(r *request) (view, error) {
+func (s *server) showRestrictionCode(r *shell.Request) (shell.View, error) {
 	return s.renderRule(r, http.StatusOK, readRule(r), !r.Resumed())
 }
 
-func (s *server) showRestrictionEditCode(r *request) (view, error) {
+func (s *server) showRestrictionEditCode(r *shell.Request) (shell.View, error) {
 	f, both, err := s.changedRule(r)
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
-	f.overtaken(both)
+	f.Overtaken(both)
 	return s.renderRule(r, http.StatusOK, f, !r.Resumed())
 }
 
 // renderRule shows the form of a playback restriction, with its code.
 func (s *server) renderRule(
-	r *request, status int, f ruleForm, open bool,
-) (view, error) {
+	r *shell.Request, status int, f ruleForm, open bool,
+) (shell.View, error) {
 	if f.Of != nil {
-		f.Code = s.code("make", f.Of.Address()+"/code", f.changes()...)
+		f.Code = s.Code("make", f.Of.Address()+"/code", f.changes()...)
 	} else {
-		f.Code = s.code("make", restrictionsPath+"/code", sdkcode.Request{
+		f.Code = s.Code("make", shell.RestrictionsPath+"/code", sdkcode.Request{
 			Path: "/video/v1/playback-restrictions", Body: f.body(), Node: "video.playbackRestrictions.create",
 			Go:     "PlaybackRestrictionsApi.CreatePlaybackRestriction",
 			GoType: "mux.CreatePlaybackRestrictionRequest",
 		})
 	}
 	f.Code.Open = open
-	return showAs(status, "restriction", f), nil
+	return shell.ShowAs(status, "restriction", f), nil
 }
 
 // changes are the requests for what differs from what there is: each part has one of its own.

@@ -5,40 +5,41 @@ import (
 	"net/url"
 
 	"millrace/internal/control/webhook"
+	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/sdkcode"
 )
 
 const webhookAPI = "/system/v1/webhooks"
 
-func (s *server) showWebhookCode(r *request) (view, error) {
+func (s *server) showWebhookCode(r *shell.Request) (shell.View, error) {
 	f := s.readWebhook(r)
-	f.said = said{}
+	f.FormErrors = shell.FormErrors{}
 	return s.renderWebhook(r, http.StatusOK, f, !r.Resumed())
 }
 
-func (s *server) showEditWebhookCode(r *request) (view, error) {
+func (s *server) showEditWebhookCode(r *shell.Request) (shell.View, error) {
 	e, err := s.webhookOf(r)
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	both := r.Merge(webhookFormer(e))
 	f := s.readWebhook(r)
-	f.Of, f.said = &e, said{}
-	f.overtaken(both)
+	f.Of, f.FormErrors = &e, shell.FormErrors{}
+	f.Overtaken(both)
 	return s.renderWebhook(r, http.StatusOK, f, !r.Resumed())
 }
 
 // renderWebhook shows the form of a webhook, with its code.
 func (s *server) renderWebhook(
-	r *request, status int, f webhookForm, open bool,
-) (view, error) {
+	r *shell.Request, status int, f webhookForm, open bool,
+) (shell.View, error) {
 	if f.Of == nil {
-		f.Code = s.code("make", webhooksPath+"/code", sdkcode.Request{
+		f.Code = s.Code("make", shell.WebhooksPath+"/code", sdkcode.Request{
 			Path: webhookAPI, Body: sdkcode.Object{}.With("address", f.Address).With("event_types", f.types),
 			Node: "system.webhooks.create", Once: "signing_secret",
 		})
 	} else {
-		f.Code = s.code("make", f.Of.Page()+"/code", sdkcode.Request{
+		f.Code = s.Code("make", f.Of.Page()+"/code", sdkcode.Request{
 			Method: http.MethodPatch, Path: webhookAPI + "/" + url.PathEscape(string(f.Of.ID)),
 			IDs: []string{string(f.Of.ID)}, Body: webhookBody(f.changes()), Node: "system.webhooks.update",
 		})
@@ -47,7 +48,7 @@ func (s *server) renderWebhook(
 	if f.Chosen && len(f.types) == 0 {
 		f.Code.None = "Choose at least one type to see the request."
 	}
-	return showAs(status, "webhookform", f), nil
+	return shell.ShowAs(status, "webhookform", f), nil
 }
 
 // webhookBody is what the API would be sent of changes that the form can make. No types stand for all.

@@ -7,6 +7,7 @@ import (
 
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/follow"
 )
 
@@ -58,9 +59,9 @@ func (s *server) count(
 }
 
 // Count is the number of one status; empty: of all. A search has none.
-func (l listing) Count(status string) count {
+func (l listing) Count(status string) shell.Count {
 	n, known := l.counts.Of[live.Status(status)]
-	out := count{Of: status}
+	out := shell.Count{Of: status}
 	if status == "" {
 		n, known, out.Of = l.counts.All, true, "all"
 	}
@@ -75,8 +76,8 @@ func (l listing) Count(status string) count {
 }
 
 // Counts are the numbers of all choices.
-func (l listing) Counts() []count {
-	return []count{
+func (l listing) Counts() []shell.Count {
+	return []shell.Count{
 		l.Count(""), l.Count(string(live.StatusActive)), l.Count(string(live.StatusIdle)),
 		l.Count(string(live.StatusDisabled)),
 	}

@@ -22,6 +22,7 @@ import (
 	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 //go:embed assets templates
@@ -33,7 +34,7 @@ type Options struct {
 
 	Sessions  *access.Sessions
 	Health    Health
-	Events    EventLog
+	Events    shell.EventLog
 	Clients   clientaddr.Finder
 	Ingest    *Ingest // read when a page is shown, so that it may be filled in until then
 	PublicURL string  // where people reach the service, without a slash at the end
@@ -76,11 +77,11 @@ type Ingest struct {
 
 type server struct {
 	Options
-	*shell
+	*shell.Shell
 
-	rows      *rowCache[id.LiveStream, stream]
-	videoRows *rowCache[id.Asset, video]
-	eventRows *rowCache[eventKey, happened]
+	rows      *shell.Rows[id.LiveStream, stream]
+	videoRows *shell.Rows[id.Asset, video]
+	eventRows *shell.Rows[eventKey, happened]
 	counter   *counter
 	looking   chan struct{} // has an element while somebody has everything looked at
 }
@@ -88,17 +89,17 @@ type server struct {
 // Handler serves Path and all below. Requests that change something are refused when another site sends them.
 func Handler(o Options) http.Handler {
 	if o.Beat == 0 {
-		o.Beat = heartbeat
+		o.Beat = shell.Heartbeat
 	}
 	s := &server{Options: o, counter: newCounter(), looking: make(chan struct{}, 1)}
-	s.shell = newShell(shellOptions{
+	s.Shell = shell.New(shell.Options{
 		Files: files, Funcs: template.FuncMap{"advice": advice}, Sessions: o.Sessions, Events: o.Events,
 		Clients: o.Clients, Publish: func() bool { return o.Ingest.WHIP != "" }, PublicURL: o.PublicURL, Now: o.Now,
 		Logger: o.Logger,
 	})
-	s.rows = newRowCache(s.shell, "live", streamSource{s})
-	s.videoRows = newRowCache(s.shell, "assets", videoSource{server: s})
-	s.eventRows = newRowCache(s.shell, "events", eventSource{server: s})
+	s.rows = shell.NewRows(s.Shell, "live", streamSource{s})
+	s.videoRows = shell.NewRows(s.Shell, "assets", videoSource{server: s})
+	s.eventRows = shell.NewRows(s.Shell, "events", eventSource{server: s})
 	s.routeLive()
 	s.routeAssets()
 	s.routeUploads()
@@ -106,6 +107,11 @@ func Handler(o Options) http.Handler {
 	s.routeWebhooks()
 	s.routeSettings()
 	s.routeLinks()
-	s.routeCode()
-	return s.handler()
+	return s.Handler()
 }
+
+// Path is where the dashboard is.
+const Path = shell.Path
+
+// LinkURL is the address of a link that sets the password.
+func LinkURL(public, secret string) string { return shell.LinkURL(public, secret) }

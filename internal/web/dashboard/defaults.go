@@ -10,9 +10,10 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
-const defaultsPath = settingsPath + "/defaults"
+const defaultsPath = shell.SettingsPath + "/defaults"
 
 // Configured is what the service itself is set to: environments have it that have nothing of their own.
 type Configured struct {
@@ -45,15 +46,15 @@ func origins(value string) []string {
 }
 
 func (s *server) routeDefaults() {
-	s.handle("GET "+defaultsPath, "", owns, s.showDefaults)
-	s.handle("POST "+defaultsPath+"/{setting}", "update-environment", owns, s.setDefault)
+	s.Handle("GET "+defaultsPath, "", shell.Owns, s.showDefaults)
+	s.Handle("POST "+defaultsPath+"/{setting}", "update-environment", shell.Owns, s.setDefault)
 }
 
 // defaultsPage is the page of an environment's defaults: what they are, or what was typed, by their parts of addresses.
 type defaultsPage struct {
 	Quality, LiveRungs, Captions, Ancestors string
 	Service                                 Configured
-	said
+	shell.FormErrors
 }
 
 // Section is where in the settings the page is.
@@ -67,32 +68,32 @@ func (s *server) defaultsOf(e access.Environment) defaultsPage {
 	return d
 }
 
-func (s *server) showDefaults(r *request) (view, error) {
-	return show("defaults", s.defaultsOf(r.Person.Environment)), nil
+func (s *server) showDefaults(r *shell.Request) (shell.View, error) {
+	return shell.Show("defaults", s.defaultsOf(r.Person.Environment)), nil
 }
 
 // setDefault changes one of them. What was typed stays where it is when it is refused.
-func (s *server) setDefault(r *request) (view, error) {
+func (s *server) setDefault(r *shell.Request) (shell.View, error) {
 	name, value := r.PathValue("setting"), r.Text("value")
 	set, known := defaults[name]
 	if !known {
-		return view{}, errNothing
+		return shell.View{}, shell.ErrNothing
 	}
 	err := set(s.Access)(r.Context(), r.Person.Environment.ID, value, s.Now())
 	switch {
 	case err == nil:
-		return redirect(defaultsPath + "#" + name), nil
+		return shell.Redirect(defaultsPath + "#" + name), nil
 	case fault.Is(err, fault.Invalid):
 		d := s.defaultsOf(r.Person.Environment)
-		d.beside(name, sentence(err)+".")
+		d.Add(name, shell.Sentence(err)+".")
 		switch name {
 		case "captions":
 			d.Captions = value
 		case "frame-ancestors":
 			d.Ancestors = value
 		}
-		return showAs(http.StatusBadRequest, "defaults", d), nil
+		return shell.ShowAs(http.StatusBadRequest, "defaults", d), nil
 	default:
-		return view{}, err
+		return shell.View{}, err
 	}
 }

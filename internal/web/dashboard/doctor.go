@@ -5,10 +5,12 @@ import (
 	"errors"
 	"strings"
 	"time"
+
+	"millrace/internal/web/dashboard/shell"
 )
 
 const (
-	healthPath = settingsPath + "/health"
+	healthPath = shell.SettingsPath + "/health"
 	// longestLook is how long it may take to look at everything, with the wait for somebody else who does.
 	longestLook = time.Minute
 )
@@ -35,8 +37,8 @@ const (
 type Examine func(ctx context.Context, tell func(Finding)) error
 
 func (s *server) routeHealth() {
-	s.handle("GET "+healthPath, "", owns, s.showHealth)
-	s.handle("POST "+healthPath, "", owns, s.lookAtHealth)
+	s.Handle("GET "+healthPath, "", shell.Owns, s.showHealth)
+	s.Handle("POST "+healthPath, "", shell.Owns, s.lookAtHealth)
 }
 
 // examination is the page of what was found.
@@ -73,12 +75,12 @@ func ended(text string) string {
 	return text + "."
 }
 
-func (s *server) showHealth(r *request) (view, error) {
-	return show("doctor", examination{}), nil
+func (s *server) showHealth(r *shell.Request) (shell.View, error) {
+	return shell.Show("doctor", examination{}), nil
 }
 
 // lookAtHealth looks at everything, as long as somebody waits for it. One looks at a time: others wait for their turn.
-func (s *server) lookAtHealth(r *request) (view, error) {
+func (s *server) lookAtHealth(r *shell.Request) (shell.View, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), longestLook)
 	defer cancel()
 	e := examination{At: s.Now()}
@@ -86,7 +88,7 @@ func (s *server) lookAtHealth(r *request) (view, error) {
 	if e.Late = errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil; e.Late {
 		err = nil
 	}
-	return show("doctor", e), err
+	return shell.Show("doctor", e), err
 }
 
 func (s *server) look(ctx context.Context, tell func(Finding)) error {

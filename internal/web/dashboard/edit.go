@@ -1,37 +1,40 @@
 package dashboard
 
 import (
+	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // showEdit is the form with the settings as they are.
-func (s *server) showEdit(r *request) (view, error) {
+func (s *server) showEdit(r *shell.Request) (shell.View, error) {
 	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	return s.renderEdit(r, http.StatusOK, formOf(v.Settings), v, false)
 }
 
-func (s *server) edit(r *request) (view, error) {
+func (s *server) edit(r *shell.Request) (shell.View, error) {
 	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	if err = r.StillSo(streamFormer(v.Settings)); err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	both := r.Merge(streamFormer(v.Settings))
 	f := readForm(r)
 	in := f.changes(v.Settings)
 	status := http.StatusBadRequest
-	if f.overtaken(both) {
+	if f.Overtaken(both) {
 		status = http.StatusConflict
 	}
 	if len(f.Bad) == 0 {
@@ -42,14 +45,14 @@ func (s *server) edit(r *request) (view, error) {
 		if err == nil {
 			to := s.stream(v).Address() + "/edit"
 			r.Undoable("Saved.", to, streamFormer(v.Settings), streamFormer(then.Settings))
-			return redirect(s.stream(v).Address()), nil
+			return shell.Redirect(s.stream(v).Address()), nil
 		}
 		var known bool
-		if status, known = f.refused(err); !known {
-			return view{}, err
+		if status, known = f.TakeErr(err); !known {
+			return shell.View{}, err
 		}
 	} else if in != (live.PatchInput{}) {
-		f.also(in.Check(v))
+		f.AddErr(in.Check(v))
 	}
 	return s.renderEdit(r, status, f, v, false)
 }
@@ -84,7 +87,7 @@ func quality(set live.Settings) string {
 // changes is what of the settings is to be another: the rest stays, whatever somebody else makes of it meanwhile.
 func (f *form) changes(now live.Settings) live.PatchInput {
 	var in live.PatchInput
-	if !kept(f.Title, now.Meta.Title) {
+	if !shell.Unchanged(f.Title, now.Meta.Title) {
 		in.Meta = &assetopt.MetaPatch{Meta: now.Meta}
 		in.Meta.Title = f.Title
 	}
@@ -98,10 +101,10 @@ func (f *form) changes(now live.Settings) live.PatchInput {
 	if f.Slate != now.SlateForStandard {
 		in.SlateForStandard = &f.Slate
 	}
-	if !kept(f.SlateURL, now.ReconnectSlateURL) {
+	if !shell.Unchanged(f.SlateURL, now.ReconnectSlateURL) {
 		in.ReconnectSlateURL = &f.SlateURL
 	}
-	if !kept(f.Passthrough, now.Passthrough) {
+	if !shell.Unchanged(f.Passthrough, now.Passthrough) {
 		in.Passthrough = &f.Passthrough
 	}
 	if n, ok := f.window(); ok && (!now.ReconnectChosen || n != now.ReconnectWindow) {
@@ -116,4 +119,25 @@ func (f *form) changes(now live.Settings) live.PatchInput {
 		in.MaxContinuous = &sec
 	}
 	return in
+}
+
+// Former are the settings that the form which changes them was filled in with.
+func (f form) Former() string { return streamFormer(f.Of.Settings).Encode() }
+
+// streamFormer are the settings of a live stream as the form that changes them sends them.
+func streamFormer(set live.Settings) url.Values {
+	f := formOf(set)
+	v := url.Values{
+		"title": {f.Title}, "latency_mode": {f.Latency}, "reconnect_window": {f.Window}, "hours": {f.Hours},
+		"reconnect_slate_url": {f.SlateURL}, "video_quality": {f.Quality}, "passthrough": {f.Passthrough},
+	}
+	if f.Slate {
+		v.Set("slate", "1")
+	}
+	return v
+}
+
+// switched is whether a live stream may be used, and how often it was: a broadcast that has begun since is not cut off.
+func switched(v live.Stream) url.Values {
+	return url.Values{"state": {string(v.Status())}, "epoch": {fmt.Sprint(v.Epoch)}}
 }

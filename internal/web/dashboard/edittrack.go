@@ -2,11 +2,13 @@ package dashboard
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // trackPage is the page on which a track gets another name or language.
@@ -22,7 +24,7 @@ func (t track) Text() bool { return t.Type == asset.TextTrack }
 // Editable reports whether it has a name that may be changed.
 func (t track) Editable() bool { return t.Type != asset.VideoTrack }
 
-func (s *server) readTrack(r *request) (trackPage, error) {
+func (s *server) readTrack(r *shell.Request) (trackPage, error) {
 	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
 		return trackPage{}, err
@@ -34,32 +36,32 @@ func (s *server) readTrack(r *request) (trackPage, error) {
 	return trackPage{track: track{row.Tracks[i], video{row, s.Now()}}}, nil
 }
 
-func (s *server) showTrack(r *request) (view, error) {
+func (s *server) showTrack(r *shell.Request) (shell.View, error) {
 	v, err := s.readTrack(r)
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	v.Form = trackForm{Name: v.Name, Language: v.LanguageCode, Captions: v.ClosedCaptions}
 	return s.renderTrack(r, http.StatusOK, v, false)
 }
 
-func readTrackForm(r *request) trackForm {
+func readTrackForm(r *shell.Request) trackForm {
 	return trackForm{
 		Name: r.Text("name"), Language: r.Text("language_code"), Captions: r.Ticked("closed_captions"),
-		said: said{fields: []fieldAt{
-			{"name", "name", "Name"},
-			{"language_code", "language_code", "Language"},
-			{"closed_captions", "closed_captions", "For the deaf and hard of hearing"},
+		FormErrors: shell.FormErrors{Fields: []shell.Field{
+			shell.At("name", "name", "Name"),
+			shell.At("language_code", "language_code", "Language"),
+			shell.At("closed_captions", "closed_captions", "For the deaf and hard of hearing"),
 		}},
 	}
 }
 
 // changes is what of the track is to be another. An empty name is that of the language, and goes with a new one.
 func (f trackForm) changes(now track) (in asset.TrackPatch) {
-	if !kept(f.Language, now.LanguageCode) { // a main track may have none, which nobody may choose
+	if !shell.Unchanged(f.Language, now.LanguageCode) { // a main track may have none, which nobody may choose
 		in.LanguageCode = &f.Language
 	}
-	if !kept(f.Name, now.Name) || f.Name == "" && in.LanguageCode != nil {
+	if !shell.Unchanged(f.Name, now.Name) || f.Name == "" && in.LanguageCode != nil {
 		in.Name = &f.Name
 	}
 	if now.Text() && f.Captions != now.ClosedCaptions {
@@ -68,19 +70,19 @@ func (f trackForm) changes(now track) (in asset.TrackPatch) {
 	return in
 }
 
-func (s *server) editTrack(r *request) (view, error) {
+func (s *server) editTrack(r *shell.Request) (shell.View, error) {
 	v, err := s.readTrack(r)
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	if err = r.StillSo(trackFormer(v.Track)); err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	both := r.Merge(trackFormer(v.Track))
 	f := readTrackForm(r)
 	in := f.changes(v.track)
-	if f.overtaken(both) {
-		f.also(in.Check(v.Track, v.Asset.Asset.Tracks))
+	if f.Overtaken(both) {
+		f.AddErr(in.Check(v.Track, v.Asset.Asset.Tracks))
 		v.Form = f
 		return s.renderTrack(r, http.StatusConflict, v, false)
 	}
@@ -88,7 +90,7 @@ func (s *server) editTrack(r *request) (view, error) {
 	if in != (asset.TrackPatch{}) { // else no event has to tell of it
 		then, err = s.Assets.PatchTrack(r.Context(), r.Person.Environment.ID, v.Asset.ID, v.ID, in, s.Now())
 	}
-	if status, known := f.refused(err); known {
+	if status, known := f.TakeErr(err); known {
 		v.Form = f
 		return s.renderTrack(r, status, v, false)
 	}
@@ -96,4 +98,15 @@ func (s *server) editTrack(r *request) (view, error) {
 		r.Undoable("Saved.", v.Address(), trackFormer(v.Track), trackFormer(then))
 	}
 	return s.done(r, err, "#tracks")
+}
+
+// Former is likewise for a track.
+func (t track) Former() string { return trackFormer(t.Track).Encode() }
+
+func trackFormer(t asset.Track) url.Values {
+	v := url.Values{"name": {t.Name}, "language_code": {t.LanguageCode}}
+	if t.ClosedCaptions {
+		v.Set("closed_captions", "1")
+	}
+	return v
 }

@@ -14,6 +14,7 @@ import (
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 const (
@@ -21,9 +22,9 @@ const (
 )
 
 func (s *server) routeEvents() {
-	s.handle("GET "+eventsPath, "", access.SystemRead, s.listEvents)
-	s.handle("GET "+eventsPath+"/follow", "", access.SystemRead, followList(s.eventRows, s.findEvents))
-	s.handle("GET "+eventsPath+"/{sequence}", "", access.SystemRead, s.showEvent)
+	s.Handle("GET "+shell.EventsPath, "", access.SystemRead, s.listEvents)
+	s.Handle("GET "+shell.EventsPath+"/follow", "", access.SystemRead, shell.FollowList(s.eventRows, s.findEvents))
+	s.Handle("GET "+shell.EventsPath+"/{sequence}", "", access.SystemRead, s.showEvent)
 }
 
 // happened is an event as pages show it.
@@ -36,7 +37,9 @@ type happened struct {
 // Page is the address of its page.
 func (h happened) Page() string { return eventPage(h.Sequence) }
 
-func eventPage(sequence int64) string { return eventsPath + "/" + strconv.FormatInt(sequence, 10) }
+func eventPage(sequence int64) string {
+	return shell.EventsPath + "/" + strconv.FormatInt(sequence, 10)
+}
 
 // eventKey names the row of an event: its sequence.
 type eventKey string
@@ -47,18 +50,18 @@ func keyOf(sequence int64) eventKey { return eventKey(strconv.FormatInt(sequence
 func (h happened) Of() string {
 	switch h.ObjectKind {
 	case live.EventObject, live.EventTargetObject:
-		return livePath + "/" + url.PathEscape(h.Resource)
+		return shell.LivePath + "/" + url.PathEscape(h.Resource)
 	case asset.EventObject, asset.EventTrackObject, asset.EventFileObject:
-		return assetsPath + "/" + url.PathEscape(h.Resource)
+		return shell.AssetsPath + "/" + url.PathEscape(h.Resource)
 	case webhook.EventObject:
-		return webhooksPath + "/" + url.PathEscape(h.ObjectID)
+		return shell.WebhooksPath + "/" + url.PathEscape(h.ObjectID)
 	}
 	return ""
 }
 
 // eventList is the page of what happened: its finding has a type as the state, and the ID of an object as the query.
 type eventList struct {
-	finding
+	shell.Selection
 
 	Groups []typeGroup
 	Rows   []happened
@@ -73,37 +76,37 @@ func (l eventList) Self() string   { return l.before(l.Before) }
 func (l eventList) New() string { return "" }
 
 // Follow is the address of the events that change the page.
-func (l eventList) Follow() string { return followAddress(l.finding, l.Rows, happened.Row) }
+func (l eventList) Follow() string { return shell.FollowAddress(l.Selection, l.Rows, happened.Row) }
 
 func (l eventList) before(sequence int64) string {
 	l.Before = sequence
-	return l.address(1)
+	return l.Address(1)
 }
 
-func (s *server) listEvents(r *request) (view, error) {
+func (s *server) listEvents(r *shell.Request) (shell.View, error) {
 	l, err := s.events(r.Context(), r.Person, s.findEvents(r))
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	l.Groups = grouped(s.EventTypes, []string{l.Status})
-	return show("events", l), nil
+	return shell.Show("events", l), nil
 }
 
 // findEvents reads what a request asks for; what can't be counts as not asked for.
-func (s *server) findEvents(r *request) finding {
+func (s *server) findEvents(r *shell.Request) shell.Selection {
 	asked := r.URL.Query()
-	f := find(url.Values{"status": asked["type"], "q": asked["object_id"]}, eventsPath, s.EventTypes...)
-	f.names = [2]string{"type", "object_id"}
+	f := shell.Select(url.Values{"status": asked["type"], "q": asked["object_id"]}, shell.EventsPath, s.EventTypes...)
+	f.Names = [2]string{"type", "object_id"}
 	f.Before, _ = strconv.ParseInt(asked.Get("before"), 10, 64) // what is none counts as none
 	f.Before = max(f.Before, 0)
 	return f
 }
 
 // events reads what the page of the log shows.
-func (s *server) events(ctx context.Context, p access.Person, f finding) (eventList, error) {
-	l := eventList{finding: f}
+func (s *server) events(ctx context.Context, p access.Person, f shell.Selection) (eventList, error) {
+	l := eventList{Selection: f}
 	q := event.Query{
-		Environment: p.Environment.ID, Object: f.Query, Before: f.Before, NewestFirst: true, Limit: perPage,
+		Environment: p.Environment.ID, Object: f.Query, Before: f.Before, NewestFirst: true, Limit: shell.PerPage,
 	}
 	if f.Status != "" {
 		q.Types = []string{f.Status}
@@ -112,8 +115,8 @@ func (s *server) events(ctx context.Context, p access.Person, f finding) (eventL
 	if err != nil {
 		return l, err
 	}
-	if len(found) == perPage {
-		l.Older = l.before(found[perPage-1].Sequence)
+	if len(found) == shell.PerPage {
+		l.Older = l.before(found[shell.PerPage-1].Sequence)
 	}
 	l.Rows, err = s.standing(ctx, p.Environment.ID, found)
 	return l, err
@@ -159,13 +162,13 @@ type eventPageOf struct {
 	Others     []delivery // to those that are enabled beside
 }
 
-func (s *server) showEvent(r *request) (view, error) {
+func (s *server) showEvent(r *shell.Request) (shell.View, error) {
 	sequence, err := strconv.ParseInt(r.PathValue("sequence"), 10, 64)
 	if err != nil || sequence < 1 {
-		return view{}, errNothing
+		return shell.View{}, shell.ErrNothing
 	}
 	v, err := s.eventPage(r.Context(), r.Person, sequence)
-	return show("event", v), err
+	return shell.Show("event", v), err
 }
 
 func (s *server) eventPage(ctx context.Context, p access.Person, sequence int64) (eventPageOf, error) {

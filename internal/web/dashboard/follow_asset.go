@@ -7,29 +7,30 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // followAsset keeps the page of an asset up to date.
-func (s *server) followAsset(r *request) (view, error) {
+func (s *server) followAsset(r *shell.Request) (shell.View, error) {
 	if _, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r)); err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
-	return keepOpen(&followedAsset{s: s, r: r, asset: assetOf(r)}), nil
+	return shell.KeepOpen(&followedAsset{s: s, r: r, asset: assetOf(r)}), nil
 }
 
 // followedAsset is the open page of an asset: it is sent whole, and the browser puts in what differs.
 type followedAsset struct {
 	s     *server
-	r     *request
+	r     *shell.Request
 	asset id.Asset
 	sent  string
 }
 
-func (f *followedAsset) note(h happening) bool { return h.asset == f.asset }
+func (f *followedAsset) Note(h shell.Change) bool { return h.Asset == f.asset }
 
-func (f *followedAsset) noteAll() {}
+func (f *followedAsset) NoteAll() {}
 
-func (f *followedAsset) show(
+func (f *followedAsset) Show(
 	ctx context.Context, p access.Person, _ int64,
 ) (parts string, again time.Duration, err error) {
 	v, err := f.s.assetPage(ctx, p, f.asset)
@@ -37,10 +38,10 @@ func (f *followedAsset) show(
 		return "", 0, err
 	}
 	if v.Moving() {
-		again = progressTime
+		again = shell.ProgressTime
 	}
 	var b strings.Builder
-	if err = f.s.views["asset"].ExecuteTemplate(&b, "parts", f.s.page(f.r.Request, p, v)); err != nil {
+	if err = f.s.Views["asset"].ExecuteTemplate(&b, "parts", f.s.Page(f.r.Request, p, v)); err != nil {
 		return "", 0, err
 	}
 	if parts = b.String(); parts == f.sent {

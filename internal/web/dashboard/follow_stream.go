@@ -8,22 +8,23 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // followStream keeps the page of a live stream up to date.
-func (s *server) followStream(r *request) (view, error) {
+func (s *server) followStream(r *shell.Request) (shell.View, error) {
 	stream := id.LiveStream(r.PathValue("id"))
 	if _, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream); err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
-	return keepOpen(&followedStream{s: s, r: r, stream: stream}), nil
+	return shell.KeepOpen(&followedStream{s: s, r: r, stream: stream}), nil
 }
 
 // followedStream is the open page of a live stream: it is sent whole when something happens, and the browser puts in
 // what differs. Between that it is sent how the encoder does, for no event tells of each sample.
 type followedStream struct {
 	s       *server
-	r       *request
+	r       *shell.Request
 	stream  id.LiveStream
 	changed bool       // since the page was read
 	page    streamPage // as it was read last
@@ -31,15 +32,15 @@ type followedStream struct {
 	figures string     // and its figures
 }
 
-func (f *followedStream) note(h happening) bool {
-	about := h.stream == f.stream
+func (f *followedStream) Note(h shell.Change) bool {
+	about := h.Stream == f.stream
 	f.changed = f.changed || about
 	return about
 }
 
-func (f *followedStream) noteAll() { f.changed = true }
+func (f *followedStream) NoteAll() { f.changed = true }
 
-func (f *followedStream) show(
+func (f *followedStream) Show(
 	ctx context.Context, p access.Person, _ int64,
 ) (parts string, again time.Duration, err error) {
 	if f.changed {
@@ -80,6 +81,6 @@ func (f *followedStream) measured(ctx context.Context, p access.Person) (figures
 
 func (f *followedStream) render(p access.Person, name string) (string, error) {
 	var b strings.Builder
-	err := f.s.views["stream"].ExecuteTemplate(&b, name, f.s.page(f.r.Request, p, f.page))
+	err := f.s.Views["stream"].ExecuteTemplate(&b, name, f.s.Page(f.r.Request, p, f.page))
 	return b.String(), err
 }

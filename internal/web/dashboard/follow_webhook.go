@@ -10,6 +10,7 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/webhook"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // looksAfter is how often the page of a webhook is read after an event that it wants: no event tells what has become of
@@ -17,17 +18,17 @@ import (
 const looksAfter = 3
 
 // followWebhook keeps the page of a webhook up to date.
-func (s *server) followWebhook(r *request) (view, error) {
+func (s *server) followWebhook(r *shell.Request) (shell.View, error) {
 	if _, err := s.webhookOf(r); err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
-	return keepOpen(&followedWebhook{s: s, r: r, of: webhookID(r), q: r.URL.Query()}), nil
+	return shell.KeepOpen(&followedWebhook{s: s, r: r, of: webhookID(r), q: r.URL.Query()}), nil
 }
 
 // followedWebhook is the open page of a webhook: it is sent whole, and the browser puts in what differs.
 type followedWebhook struct {
 	s     *server
-	r     *request
+	r     *shell.Request
 	of    id.Webhook
 	q     url.Values
 	types []string // that it wants; none: all
@@ -35,17 +36,17 @@ type followedWebhook struct {
 	sent  string
 }
 
-func (f *followedWebhook) note(h happening) bool {
-	if h.object != string(f.of) && len(f.types) > 0 && !slices.Contains(f.types, h.typ) {
+func (f *followedWebhook) Note(h shell.Change) bool {
+	if h.Object != string(f.of) && len(f.types) > 0 && !slices.Contains(f.types, h.Typ) {
 		return false
 	}
 	f.looks = looksAfter
 	return true
 }
 
-func (f *followedWebhook) noteAll() { f.looks = looksAfter }
+func (f *followedWebhook) NoteAll() { f.looks = looksAfter }
 
-func (f *followedWebhook) show(
+func (f *followedWebhook) Show(
 	ctx context.Context, p access.Person, _ int64,
 ) (parts string, again time.Duration, err error) {
 	v, err := f.s.webhookPage(ctx, p, f.of, f.q)
@@ -55,10 +56,10 @@ func (f *followedWebhook) show(
 	f.types = v.Types
 	f.looks = max(0, f.looks-1)
 	if f.looks > 0 || slices.ContainsFunc(v.Deliveries, func(d delivery) bool { return d.State == webhook.Waiting }) {
-		again = progressTime
+		again = shell.ProgressTime
 	}
 	var b strings.Builder
-	if err = f.s.views["webhook"].ExecuteTemplate(&b, "parts", f.s.page(f.r.Request, p, v)); err != nil {
+	if err = f.s.Views["webhook"].ExecuteTemplate(&b, "parts", f.s.Page(f.r.Request, p, v)); err != nil {
 		return "", 0, err
 	}
 	if parts = b.String(); parts == f.sent {

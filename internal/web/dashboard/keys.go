@@ -8,15 +8,16 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/signing"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
-const keysPath = settingsPath + "/signing-keys"
+const keysPath = shell.SettingsPath + "/signing-keys"
 
 func (s *server) routeKeys() {
-	s.handle("GET "+keysPath, "", access.SystemRead, s.listKeys)
-	s.handle("POST "+keysPath, "create-signing-key", access.SystemWrite, s.createKey)
-	s.handle("GET "+keysPath+"/{key}/delete", "", access.SystemWrite, s.askDeleteKey)
-	s.handle("POST "+keysPath+"/{key}/delete", "delete-signing-key", access.SystemWrite, s.deleteKey)
+	s.Handle("GET "+keysPath, "", access.SystemRead, s.listKeys)
+	s.Handle("POST "+keysPath, "create-signing-key", access.SystemWrite, s.createKey)
+	s.Handle("GET "+keysPath+"/{key}/delete", "", access.SystemWrite, s.askDeleteKey)
+	s.Handle("POST "+keysPath+"/{key}/delete", "delete-signing-key", access.SystemWrite, s.deleteKey)
 }
 
 // signingKey is a signing key as pages show it.
@@ -30,7 +31,7 @@ func (k signingKey) Delete() string { return keysPath + "/" + url.PathEscape(str
 
 // keyList is the page of the signing keys of the environment.
 type keyList struct {
-	finding
+	shell.Selection
 
 	Rows []signingKey
 	May  bool // the person may make and delete them
@@ -39,52 +40,52 @@ type keyList struct {
 // Section is where in the settings the page is.
 func (keyList) Section() string { return "signing-keys" }
 
-func (s *server) listKeys(r *request) (view, error) {
-	l := keyList{finding: find(r.URL.Query(), keysPath), May: r.Person.Permits(access.SystemWrite)}
-	rows, err := paged(&l.finding, func(page, limit int) ([]signing.Key, error) {
+func (s *server) listKeys(r *shell.Request) (shell.View, error) {
+	l := keyList{Selection: shell.Select(r.URL.Query(), keysPath), May: r.Person.Permits(access.SystemWrite)}
+	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]signing.Key, error) {
 		return s.Signing.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	for _, k := range rows {
 		l.Rows = append(l.Rows, signingKey{k.ID, k.CreatedAt})
 	}
-	return show("keys", l), nil
+	return shell.Show("keys", l), nil
 }
 
-func (s *server) createKey(r *request) (view, error) {
+func (s *server) createKey(r *shell.Request) (shell.View, error) {
 	k, private, err := s.Signing.Create(r.Context(), r.Person.Environment.ID, s.Now())
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	const half = "Private half"
-	return showAs(http.StatusCreated, "once", shownOnce{
+	return shell.ShowAs(http.StatusCreated, "once", shell.SecretPage{
 		Heading: "The signing key is made", Secret: "The private half",
 		Keep: "The service does not keep it. Keep it in the place where your server keeps its secrets: who has it " +
 			"can let anybody watch. When it is lost, make another key and delete this one.",
 		Use:  "The private half is the base64 of a PEM, as the API gives it and as @mux/mux-node takes it.",
-		Name: short(k.ID), ListAddress: keysPath, ListName: "Signing keys", To: keysPath,
-		Lines: []copyLine{{"Key ID", string(k.ID)}, {half, private}},
+		Name: shell.Short(k.ID), ListAddress: keysPath, ListName: "Signing keys", To: keysPath,
+		Lines: []shell.CopyLine{{What: "Key ID", Text: string(k.ID)}, {What: half, Text: private}},
 		PEM:   half, File: "signing-key-" + string(k.ID) + ".pem",
 	}), nil
 }
 
-func (s *server) askDeleteKey(r *request) (view, error) {
+func (s *server) askDeleteKey(r *shell.Request) (shell.View, error) {
 	found, err := s.Signing.Get(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	k := signingKey{found.ID, found.CreatedAt}
-	return show("ask", question{
+	return shell.Show("ask", shell.Question{
 		Heading: "Delete this signing key?", Name: string(k.ID), Yes: "Delete", No: "Keep it", Class: "harm",
 		ListAddress: keysPath, ListName: "Signing keys", Address: keysPath, To: k.Delete(),
 		Text: "Every link signed with it stops at once, also for those who are watching. It cannot be brought back: " +
-			"links have to be signed with another key. It was made on " + utc(k.CreatedAt) + ".",
+			"links have to be signed with another key. It was made on " + shell.UTC(k.CreatedAt) + ".",
 	}), nil
 }
 
-func (s *server) deleteKey(r *request) (view, error) {
+func (s *server) deleteKey(r *shell.Request) (shell.View, error) {
 	err := s.Signing.Delete(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
-	return redirect(keysPath), err
+	return shell.Redirect(keysPath), err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/internal/control/signing"
+	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/iframe"
 	"millrace/internal/web/sdkcode"
 )
@@ -37,28 +38,28 @@ var spans = map[string]struct { //nolint:gochecknoglobals // a table
 func (f *linkForm) order(private string) (o order) {
 	i := slices.IndexFunc(f.Uses, func(u use) bool { return u.Audience == f.Use })
 	if i < 0 {
-		f.beside("use", "Choose what the link is for.")
+		f.Add("use", "Choose what the link is for.")
 	} else {
 		o.use = f.Uses[i]
 	}
 	span, known := spans[f.Unit]
 	n, err := strconv.Atoi(f.Amount)
 	if !known || err != nil || n < 1 || n > int(maxHolds/span.long) {
-		f.beside("amount", "This must be a whole number of minutes, hours or days, up to 366 days.")
+		f.Add("amount", "This must be a whole number of minutes, hours or days, up to 366 days.")
 	} else {
 		o.holds, o.span = time.Duration(n)*span.long, strconv.Itoa(n)+span.suffix
 	}
 	if f.Rule != "" {
 		i = slices.IndexFunc(f.Rules, func(v rule) bool { return string(v.ID) == f.Rule })
 		if i < 0 {
-			f.beside("restriction", "This playback restriction no longer exists. Choose another one.")
+			f.Add("restriction", "This playback restriction no longer exists. Choose another one.")
 		} else {
 			o.rule = &f.Rules[i]
 		}
 	}
 	f.readKey(&o, private)
 	if len(f.Bad) > 0 && f.Bad["private_key"] == "" {
-		f.beside("private_key", "It is not stored, so paste it again.")
+		f.Add("private_key", "It is not stored, so paste it again.")
 	}
 	return o
 }
@@ -67,13 +68,13 @@ func (f *linkForm) order(private string) (o order) {
 func (f *linkForm) readKey(o *order, private string) {
 	i := slices.IndexFunc(f.keys, func(k signing.Key) bool { return string(k.ID) == f.Key })
 	if i < 0 {
-		f.beside("key", "This signing key doesn't exist here. Choose one from the list.")
+		f.Add("key", "This signing key doesn't exist here. Choose one from the list.")
 		return
 	}
 	o.key = f.keys[i]
 	var err error
 	if o.private, err = signing.ReadPrivate(private); err != nil {
-		f.beside("private_key", sentence(err)+".")
+		f.Add("private_key", shell.Sentence(err)+".")
 		return
 	}
 	if o.private.PublicKey.Equal(o.key.Public) {
@@ -81,12 +82,12 @@ func (f *linkForm) readKey(o *order, private string) {
 	}
 	for _, k := range f.keys {
 		if o.private.PublicKey.Equal(k.Public) {
-			f.beside("private_key", "This is the private half of the key "+short(k.ID)+". Choose that key, or paste the half of "+
-				short(o.key.ID)+".")
+			f.Add("private_key", "This is the private half of the key "+shell.Short(k.ID)+". Choose that key, or paste the half of "+
+				shell.Short(o.key.ID)+".")
 			return
 		}
 	}
-	f.beside("private_key", "This private half belongs to none of the signing keys here, so links signed with it would be "+
+	f.Add("private_key", "This private half belongs to none of the signing keys here, so links signed with it would be "+
 		"refused. Its key may be deleted, or another environment's.")
 }
 
@@ -121,10 +122,10 @@ func (s *server) madeLink(of linked, o order) (madeLink, error) {
 		case p.what == "Watch page":
 			m.Watch = address
 		}
-		m.Lines = append(m.Lines, copyLine{p.what, s.PublicURL + address})
+		m.Lines = append(m.Lines, shell.CopyLine{What: p.what, Text: s.PublicURL + address})
 		if p.what == embedPage {
 			code := iframe.Code(s.PublicURL+address, "Video", iframe.Usual)
-			m.Lines = append(m.Lines, copyLine{"Embed code", code})
+			m.Lines = append(m.Lines, shell.CopyLine{What: "Embed code", Text: code})
 		}
 	}
 	return m, nil

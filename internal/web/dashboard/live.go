@@ -13,28 +13,32 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 func (s *server) routeLive() {
-	s.handle("GET "+livePath, "", reads, s.listLive)
-	s.handle("GET "+livePath+"/new", "", writes, s.showNew)
-	s.handle("POST "+livePath, "create-live-stream", writes, s.create)
-	s.handle("GET "+livePath+"/follow", "", reads, followList(s.rows, findStreams))
-	s.handle("GET "+livePath+"/{id}", "", reads, s.showStream)
-	s.handle("GET "+livePath+"/{id}/follow", "", reads, s.followStream)
-	s.handle("GET "+livePath+"/{id}/edit", "", writes, s.showEdit)
-	s.handle("POST "+livePath+"/{id}/edit", "update-live-stream", writes, s.edit)
-	s.handle("GET "+livePath+"/{id}/targets/new", "", writes, s.showNewTarget)
-	s.handle("POST "+livePath+"/{id}/targets", "create-live-stream-simulcast-target", writes, s.addTarget)
-	s.handle("GET "+livePath+"/{id}/targets/{target}/delete", "", writes, s.askDeleteTarget)
-	s.handle("POST "+livePath+"/{id}/targets/{target}/delete", "delete-live-stream-simulcast-target", writes, s.deleteTarget)
-	s.handle("POST "+livePath+"/{id}/key", "show-stream-key", reads, s.showKey)
-	s.handle("POST "+livePath+"/{id}/publish", "show-stream-key", reads, s.toPublish)
+	s.Handle("POST "+newCodePath, "", shell.Writes, s.showNewCode)
+	s.Handle("POST "+shell.LivePath+"/{id}/edit/code", "", shell.Writes, s.showEditCode)
+	s.Handle("POST "+shell.LivePath+"/{id}/targets/code", "", shell.Writes, s.showTargetCode)
+	s.Handle("GET "+shell.LivePath, "", shell.Reads, s.listLive)
+	s.Handle("GET "+shell.LivePath+"/new", "", shell.Writes, s.showNew)
+	s.Handle("POST "+shell.LivePath, "create-live-stream", shell.Writes, s.create)
+	s.Handle("GET "+shell.LivePath+"/follow", "", shell.Reads, shell.FollowList(s.rows, findStreams))
+	s.Handle("GET "+shell.LivePath+"/{id}", "", shell.Reads, s.showStream)
+	s.Handle("GET "+shell.LivePath+"/{id}/follow", "", shell.Reads, s.followStream)
+	s.Handle("GET "+shell.LivePath+"/{id}/edit", "", shell.Writes, s.showEdit)
+	s.Handle("POST "+shell.LivePath+"/{id}/edit", "update-live-stream", shell.Writes, s.edit)
+	s.Handle("GET "+shell.LivePath+"/{id}/targets/new", "", shell.Writes, s.showNewTarget)
+	s.Handle("POST "+shell.LivePath+"/{id}/targets", "create-live-stream-simulcast-target", shell.Writes, s.addTarget)
+	s.Handle("GET "+shell.LivePath+"/{id}/targets/{target}/delete", "", shell.Writes, s.askDeleteTarget)
+	s.Handle("POST "+shell.LivePath+"/{id}/targets/{target}/delete", "delete-live-stream-simulcast-target", shell.Writes, s.deleteTarget)
+	s.Handle("POST "+shell.LivePath+"/{id}/key", "show-stream-key", shell.Reads, s.showKey)
+	s.Handle("POST "+shell.LivePath+"/{id}/publish", "show-stream-key", shell.Reads, s.toPublish)
 	for name, a := range acts {
 		if a.Title != "" {
-			s.handle("GET "+livePath+"/{id}/"+name, "", writes, s.ask(name))
+			s.Handle("GET "+shell.LivePath+"/{id}/"+name, "", shell.Writes, s.ask(name))
 		}
-		s.handle("POST "+livePath+"/{id}/"+name, a.operation, writes, s.act(name))
+		s.Handle("POST "+shell.LivePath+"/{id}/"+name, a.operation, shell.Writes, s.act(name))
 	}
 }
 
@@ -50,14 +54,14 @@ type stream struct {
 
 // Title is its name; without one the beginning and the end of its ID.
 func (s stream) Title() string {
-	if t := plainName(s.Settings.Meta.Title); t != "" {
+	if t := shell.PlainName(s.Settings.Meta.Title); t != "" {
 		return t
 	}
-	return short(s.ID)
+	return shell.Short(s.ID)
 }
 
 // Address is that of its page.
-func (s stream) Address() string { return livePath + "/" + url.PathEscape(string(s.ID)) }
+func (s stream) Address() string { return shell.LivePath + "/" + url.PathEscape(string(s.ID)) }
 
 // The states that pages tell apart.
 func (s stream) OnAir() bool    { return s.State == live.Active }
@@ -147,26 +151,26 @@ func seconds(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) + " 
 
 // listing is the page of all live streams.
 type listing struct {
-	finding
+	shell.Selection
 
 	Rows   []stream
 	counts live.Numbers
 }
 
-func (s *server) listLive(r *request) (view, error) {
+func (s *server) listLive(r *shell.Request) (shell.View, error) {
 	l, err := s.streams(r.Context(), r.Person, findStreams(r))
-	return show("live", l), err
+	return shell.Show("live", l), err
 }
 
 // findStreams reads which live streams a request asks for.
-func findStreams(r *request) finding {
+func findStreams(r *shell.Request) shell.Selection {
 	states := []string{string(live.StatusActive), string(live.StatusIdle), string(live.StatusDisabled)}
-	return find(r.URL.Query(), livePath, states...)
+	return shell.Select(r.URL.Query(), shell.LivePath, states...)
 }
 
 // streams reads what the page of the list shows.
-func (s *server) streams(ctx context.Context, p access.Person, f finding) (l listing, err error) {
-	l.finding = f
+func (s *server) streams(ctx context.Context, p access.Person, f shell.Selection) (l listing, err error) {
+	l.Selection = f
 	var rows []live.Stream
 	list := func(page, limit int) ([]live.Stream, error) {
 		q := live.ListQuery{Status: live.Status(l.Status), Page: page, Limit: limit}
@@ -174,9 +178,9 @@ func (s *server) streams(ctx context.Context, p access.Person, f finding) (l lis
 	}
 	if l.Query == "" {
 		if l.counts, err = s.Live.Count(ctx, p.Environment.ID); err == nil {
-			rows, err = paged(&l.finding, list)
+			rows, err = shell.Paged(&l.Selection, list)
 		}
-	} else if rows, err = searched(&l.finding, list, l.fits); err == nil && len(rows) == 0 {
+	} else if rows, err = shell.Searched(&l.Selection, list, l.fits); err == nil && len(rows) == 0 {
 		rows, err = s.byID(ctx, p, l)
 	}
 	l.Rows = s.measured(ctx, rows, true)
@@ -199,7 +203,7 @@ func (s *server) byID(ctx context.Context, p access.Person, l listing) ([]live.S
 
 // matches reports whether a text is in what a person knows of a stream.
 func matches(v live.Stream, want string) bool {
-	return contain(want, v.Settings.Meta.Title, string(v.ID), v.Settings.Passthrough, v.Settings.Meta.ExternalID) ||
+	return shell.Contain(want, v.Settings.Meta.Title, string(v.ID), v.Settings.Passthrough, v.Settings.Meta.ExternalID) ||
 		named(v.PlaybackIDs, want)
 }
 
@@ -214,14 +218,14 @@ func (l listing) fits(v live.Stream) bool {
 }
 
 // Self is the address of the page.
-func (l listing) Self() string { return l.address(l.Page) }
+func (l listing) Self() string { return l.Address(l.Page) }
 
 // New is empty: a page that is loaded has what is new.
 func (l listing) New() string { return "" }
 
 // Follow is the address of the events that change the page.
 func (l listing) Follow() string {
-	return followAddress(l.finding, l.Rows, stream.Row)
+	return shell.FollowAddress(l.Selection, l.Rows, stream.Row)
 }
 
 // stream is a row as pages show it that don't say how its encoder does.

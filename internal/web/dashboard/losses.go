@@ -11,13 +11,14 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // loss is something of an asset that is deleted, and cannot be brought back.
 type loss struct {
 	operation string
-	ask       func(v video, r *request) (question, bool) // false: there is no such thing
-	do        func(ctx context.Context, a asset.API, e id.Environment, r *request, now time.Time) error
+	ask       func(v video, r *shell.Request) (shell.Question, bool) // false: there is no such thing
+	do        func(ctx context.Context, a asset.API, e id.Environment, r *shell.Request, now time.Time) error
 	leave     bool // the asset has no page afterwards
 }
 
@@ -25,25 +26,25 @@ type loss struct {
 var losses = map[string]loss{ //nolint:gochecknoglobals // a table
 	"/delete": {
 		operation: "delete-asset", ask: askAsset, leave: true,
-		do: func(ctx context.Context, a asset.API, e id.Environment, r *request, now time.Time) error {
+		do: func(ctx context.Context, a asset.API, e id.Environment, r *shell.Request, now time.Time) error {
 			return a.Delete(ctx, e, assetOf(r), now)
 		},
 	},
 	"/tracks/{track}/delete": {
 		operation: "delete-asset-track", ask: askTrack,
-		do: func(ctx context.Context, a asset.API, e id.Environment, r *request, now time.Time) error {
+		do: func(ctx context.Context, a asset.API, e id.Environment, r *shell.Request, now time.Time) error {
 			return a.DeleteTrack(ctx, e, assetOf(r), id.Track(r.PathValue("track")), now)
 		},
 	},
 	"/playback-ids/{playback}/delete": {
 		operation: "delete-asset-playback-id", ask: askPlaybackID,
-		do: func(ctx context.Context, a asset.API, e id.Environment, r *request, now time.Time) error {
+		do: func(ctx context.Context, a asset.API, e id.Environment, r *shell.Request, now time.Time) error {
 			return a.DeletePlaybackID(ctx, e, assetOf(r), id.Playback(r.PathValue("playback")), now)
 		},
 	},
 }
 
-func askAsset(v video, _ *request) (question, bool) {
+func askAsset(v video, _ *shell.Request) (shell.Question, bool) {
 	lost := []string{"the video"}
 	for _, n := range []struct {
 		count     int
@@ -70,66 +71,66 @@ func askAsset(v video, _ *request) (question, bool) {
 	if v.Growing() {
 		text += "It is still being recorded: end the broadcast first, else this is refused. "
 	}
-	return question{
+	return shell.Question{
 		Heading: "Delete this asset?", Name: v.Title(), Text: text + "Clips made from it are kept.",
 		Yes: "Delete", No: "Keep it", Class: "harm",
 	}, true
 }
 
-func askTrack(v video, r *request) (question, bool) {
+func askTrack(v video, r *shell.Request) (shell.Question, bool) {
 	i := slices.IndexFunc(v.Asset.Tracks, func(t asset.Track) bool { return string(t.ID) == r.PathValue("track") })
 	if i < 0 {
-		return question{}, false
+		return shell.Question{}, false
 	}
 	t := track{v.Asset.Tracks[i], v}
-	return question{
+	return shell.Question{
 		Heading: "Delete this track?", Name: t.Title(), Yes: "Delete", No: "Keep it", Class: "harm",
 		Text: "Players no longer offer it, and it can't be restored. The video and its other tracks are kept.",
 	}, true
 }
 
-func askPlaybackID(v video, r *request) (question, bool) {
+func askPlaybackID(v video, r *shell.Request) (shell.Question, bool) {
 	i := slices.IndexFunc(v.PlaybackIDs, func(p playbackid.ID) bool { return string(p.ID) == r.PathValue("playback") })
 	if i < 0 {
-		return question{}, false
+		return shell.Question{}, false
 	}
 	text := "Links and players that use it stop working at once, and it can't be restored. The asset is kept."
 	if len(v.PlaybackIDs) == 1 {
 		text += " It is the only one: nobody may watch the asset then."
 	}
-	return question{
+	return shell.Question{
 		Heading: "Delete this playback ID?", Name: string(v.PlaybackIDs[i].ID), Text: text,
 		Yes: "Delete", No: "Keep it", Class: "harm",
 	}, true
 }
 
 // loss reads what is asked before.
-func (s *server) loss(r *request, path string) (question, video, error) {
+func (s *server) loss(r *shell.Request, path string) (shell.Question, video, error) {
 	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
-		return question{}, video{}, err
+		return shell.Question{}, video{}, err
 	}
 	v := video{row, s.Now()}
 	q, ok := losses[path].ask(v, r)
 	if !ok {
-		return question{}, v, fault.New(fault.NotFound, "the asset has no such part")
+		return shell.Question{}, v, fault.New(fault.NotFound, "the asset has no such part")
 	}
-	q.Address, q.ListAddress, q.ListName, q.To = v.Address(), assetsPath, "Assets", r.URL.EscapedPath()
+	q.Address, q.ListAddress, q.ListName, q.To = v.Address(), shell.AssetsPath, "Assets", r.URL.EscapedPath()
 	return q, v, nil
 }
 
-func (s *server) askLoss(path string) handler {
-	return func(r *request) (view, error) {
+func (s *server) askLoss(path string) shell.Handler {
+	return func(r *shell.Request) (shell.View, error) {
 		q, _, err := s.loss(r, path)
 		if err != nil {
-			return view{}, err
+			return shell.View{}, err
 		}
-		return show("ask", q), nil
+		return shell.Show("ask", q), nil
 	}
 }
 
-func (s *server) lose(path string) handler {
-	return func(r *request) (view, error) {
+func (s *server) lose(path string) shell.Handler {
+	return func(r *shell.Request) (shell.View, error) {
 		_, v, err := s.loss(r, path)
 		if err == nil {
 			err = trackStillSo(r, v)
@@ -138,21 +139,21 @@ func (s *server) lose(path string) handler {
 			err = losses[path].do(r.Context(), s.Assets, r.Person.Environment.ID, r, s.Now())
 		}
 		if err != nil {
-			return view{}, err
+			return shell.View{}, err
 		}
 		if r.Undoes() {
 			r.Undoable("", "", nil, nil)
 		}
 		to := v.Address()
 		if losses[path].leave {
-			to = assetsPath
+			to = shell.AssetsPath
 		}
-		return redirect(to), nil
+		return shell.Redirect(to), nil
 	}
 }
 
 // trackStillSo keeps a track that is to be taken away by who has added it, and was changed since.
-func trackStillSo(r *request, v video) error {
+func trackStillSo(r *shell.Request, v video) error {
 	for _, t := range v.Asset.Tracks {
 		if string(t.ID) == r.PathValue("track") {
 			return r.StillSo(trackFormer(t))

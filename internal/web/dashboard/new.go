@@ -7,6 +7,7 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // form is the page on which a live stream is made, or its settings are changed: what was typed, and what is wrong with
@@ -16,21 +17,21 @@ type form struct {
 	Slate, Download, AudioOnly, Test                                                  bool
 
 	Of *stream // whose settings are changed; nil: a new one is made
-	said
+	shell.FormErrors
 }
 
 // streamFields are where messages about a live stream stand.
-var streamFields = []fieldAt{ //nolint:gochecknoglobals // a table
-	{"meta.title", "title", "Name"},
-	{"latency_mode", "latency_mode", "Delay"},
-	{"playback_policies", "policy", "Who may watch"},
-	{"new_asset_settings.playback_policies", "recordings", "Who may watch its recordings"},
-	{"reconnect_window", "reconnect_window", "Wait for an encoder that has gone"},
-	{"reconnect_slate_url", "reconnect_slate_url", "Slate image"},
-	{"max_continuous_duration", "hours", "Longest broadcast"},
-	{"new_asset_settings.video_quality", "video_quality", "Video quality"},
-	{"new_asset_settings.static_renditions", "download", "MP4 file of each recording"},
-	{"passthrough", "passthrough", "Passthrough"},
+var streamFields = []shell.Field{ //nolint:gochecknoglobals // a table
+	shell.At("meta.title", "title", "Name"),
+	shell.At("latency_mode", "latency_mode", "Delay"),
+	shell.At("playback_policies", "policy", "Who may watch"),
+	shell.At("new_asset_settings.playback_policies", "recordings", "Who may watch its recordings"),
+	shell.At("reconnect_window", "reconnect_window", "Wait for an encoder that has gone"),
+	shell.At("reconnect_slate_url", "reconnect_slate_url", "Slate image"),
+	shell.At("max_continuous_duration", "hours", "Longest broadcast"),
+	shell.At("new_asset_settings.video_quality", "video_quality", "Video quality"),
+	shell.At("new_asset_settings.static_renditions", "download", "MP4 file of each recording"),
+	shell.At("passthrough", "passthrough", "Passthrough"),
 }
 
 // The choices of who may watch. What is neither is nobody.
@@ -39,12 +40,12 @@ const (
 	nobody = "nobody"
 )
 
-func (s *server) showNew(r *request) (view, error) {
+func (s *server) showNew(r *shell.Request) (shell.View, error) {
 	f := form{Latency: string(live.Low), Policy: string(playbackid.Public), Recordings: same}
 	return s.renderNew(r, http.StatusOK, f, false)
 }
 
-func (s *server) create(r *request) (view, error) {
+func (s *server) create(r *shell.Request) (shell.View, error) {
 	f := readForm(r)
 	in := f.input()
 	in.DefaultQuality = r.Person.Environment.VideoQuality
@@ -52,26 +53,26 @@ func (s *server) create(r *request) (view, error) {
 	if len(f.Bad) == 0 {
 		made, err := s.Live.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
 		if err == nil {
-			return redirect(stream{Stream: made}.Address()), nil
+			return shell.Redirect(stream{Stream: made}.Address()), nil
 		}
 		var known bool
-		if status, known = f.refused(err); !known {
-			return view{}, err
+		if status, known = f.TakeErr(err); !known {
+			return shell.View{}, err
 		}
 	} else {
-		f.also(in.Check())
+		f.AddErr(in.Check())
 	}
 	return s.renderNew(r, status, f, false)
 }
 
-func readForm(r *request) form {
+func readForm(r *shell.Request) form {
 	return form{
 		Title: r.Text("title"), Latency: r.Text("latency_mode"), Policy: r.Text("policy"),
 		Recordings: r.Text("recordings"), Window: r.Text("reconnect_window"),
 		SlateURL: r.Text("reconnect_slate_url"), Hours: r.Text("hours"), Quality: r.Text("video_quality"),
 		Passthrough: r.Text("passthrough"), Slate: r.Ticked("slate"), Download: r.Ticked("download"),
 		AudioOnly: r.Ticked("audio_only"), Test: r.Ticked("test"),
-		said: said{fields: streamFields},
+		FormErrors: shell.FormErrors{Fields: streamFields},
 	}
 }
 
@@ -102,11 +103,11 @@ func (f *form) input() live.CreateInput {
 
 // window is the reconnect window in seconds, longest the longest broadcast; false: none was typed.
 func (f *form) window() (float64, bool) {
-	return f.number("reconnect_window", f.Window, "a number of seconds")
+	return f.Number("reconnect_window", f.Window, "a number of seconds")
 }
 
 func (f *form) longest() (sec int, ok bool) {
-	n, ok := f.number("hours", f.Hours, "a number of hours")
+	n, ok := f.Number("hours", f.Hours, "a number of hours")
 	return int(math.Round(min(max(n, -1), 1e6) * 3600)), ok
 }
 

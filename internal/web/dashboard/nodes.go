@@ -6,9 +6,10 @@ import (
 	"strings"
 
 	"millrace/internal/control/node"
+	"millrace/internal/web/dashboard/shell"
 )
 
-const nodesPath = settingsPath + "/nodes"
+const nodesPath = shell.SettingsPath + "/nodes"
 
 // Nodes are the processes that share the database; control/node's Service fits.
 type Nodes interface {
@@ -16,7 +17,7 @@ type Nodes interface {
 }
 
 func (s *server) routeNodes() {
-	s.handle("GET "+nodesPath, "", owns, s.showNodes)
+	s.Handle("GET "+nodesPath, "", shell.Owns, s.showNodes)
 }
 
 // nodeList is the page of the nodes.
@@ -49,14 +50,14 @@ func (r nodeRow) Does() string { return strings.Join(r.Roles, ", ") }
 // CPU is the load of its machine, in percent of all processors.
 func (r nodeRow) CPU() string { return strconv.Itoa(int(r.Load.CPU*100+0.5)) + "%" }
 
-func (s *server) showNodes(r *request) (view, error) {
+func (s *server) showNodes(r *shell.Request) (shell.View, error) {
 	found, err := s.Nodes.Nodes(r.Context())
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	l := nodeList{Rows: make([]nodeRow, 0, len(found))}
 	for _, n := range found {
 		l.Rows = append(l.Rows, nodeRow{n})
 	}
-	return show("nodes", l), nil
+	return shell.Show("nodes", l), nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // canResend looks whether there is something that could be sent now or again.
@@ -21,43 +22,43 @@ func (s *server) canResend(ctx context.Context, v *webhookPage) error {
 		v.Pauses = d.Reason == webhook.BeforeRetry || d.Reason == webhook.AfterEarlier
 	}
 	failed, err := newest(webhook.Failed)
-	v.Failed = atMost(len(failed), maxCounted)
+	v.Failed = shell.AtMost(len(failed), maxCounted)
 	return err
 }
 
 // replayEvent has one event sent again, and goes back to the page.
-func (s *server) replayEvent(r *request) (view, error) {
+func (s *server) replayEvent(r *shell.Request) (shell.View, error) {
 	if _, err := s.Webhooks.ReplayEvent(r.Context(), r.Person.Environment.ID, webhookID(r), r.PathValue("event")); err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
-	return redirect(local(r.PostFormValue("back"))), nil
+	return shell.Redirect(shell.Local(r.PostFormValue("back"))), nil
 }
 
 // askSkip asks whether an event is to be skipped.
-func (s *server) askSkip(r *request) (view, error) {
+func (s *server) askSkip(r *shell.Request) (shell.View, error) {
 	d, err := s.deliveryOf(r)
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
-	return show("ask", question{
+	return shell.Show("ask", shell.Question{
 		Heading: "Skip this event?", Name: d.EventType, Class: "harm", Yes: "Skip it", No: "Keep trying",
 		Text: "It is not sent to " + d.Webhook.Address + " any more. What waits behind it for the same object is " +
 			"sent at once. It can be sent again later; then it comes after those.",
-		ListAddress: webhooksPath, ListName: "Webhooks", Address: d.Webhook.Page(), To: d.Skip(),
+		ListAddress: shell.WebhooksPath, ListName: "Webhooks", Address: d.Webhook.Page(), To: d.Skip(),
 	}), nil
 }
 
 // skipEvent has one event not sent.
-func (s *server) skipEvent(r *request) (view, error) {
+func (s *server) skipEvent(r *shell.Request) (shell.View, error) {
 	d, err := s.deliveryOf(r)
 	if err == nil {
 		_, err = s.Webhooks.Skip(r.Context(), r.Person.Environment.ID, d.Webhook.ID, d.EventID)
 	}
-	return redirect(sent(d.Webhook)), err
+	return shell.Redirect(sent(d.Webhook)), err
 }
 
 // deliveryOf reads the delivery that a request names.
-func (s *server) deliveryOf(r *request) (delivery, error) {
+func (s *server) deliveryOf(r *shell.Request) (delivery, error) {
 	of, err := s.webhookOf(r)
 	if err != nil {
 		return delivery{}, err

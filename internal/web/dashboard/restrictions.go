@@ -13,29 +13,30 @@ import (
 	"millrace/internal/control/restriction"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 const (
-	restrictionItem = restrictionsPath + "/{restriction}"
+	restrictionItem = shell.RestrictionsPath + "/{restriction}"
 )
 
 func (s *server) routeRestrictions() {
-	s.handle("GET "+restrictionsPath, "", reads, s.listRestrictions)
-	s.handle("GET "+restrictionsPath+"/new", "", writes, s.showNewRestriction)
-	s.handle("POST "+restrictionsPath, "create-playback-restriction", writes, s.createRestriction)
-	s.handle("POST "+restrictionsPath+"/code", "", writes, s.showRestrictionCode)
-	s.handle("GET "+restrictionItem, "", writes, s.showRestriction)
-	s.handle("POST "+restrictionItem, "", writes, s.editRestriction) // it audits each part
-	s.handle("POST "+restrictionItem+"/code", "", writes, s.showRestrictionEditCode)
-	s.handle("GET "+restrictionItem+"/delete", "", writes, s.askDeleteRestriction)
-	s.handle("POST "+restrictionItem+"/delete", "delete-playback-restriction", writes, s.deleteRestriction)
+	s.Handle("GET "+shell.RestrictionsPath, "", shell.Reads, s.listRestrictions)
+	s.Handle("GET "+shell.RestrictionsPath+"/new", "", shell.Writes, s.showNewRestriction)
+	s.Handle("POST "+shell.RestrictionsPath, "create-playback-restriction", shell.Writes, s.createRestriction)
+	s.Handle("POST "+shell.RestrictionsPath+"/code", "", shell.Writes, s.showRestrictionCode)
+	s.Handle("GET "+restrictionItem, "", shell.Writes, s.showRestriction)
+	s.Handle("POST "+restrictionItem, "", shell.Writes, s.editRestriction) // it audits each part
+	s.Handle("POST "+restrictionItem+"/code", "", shell.Writes, s.showRestrictionEditCode)
+	s.Handle("GET "+restrictionItem+"/delete", "", shell.Writes, s.askDeleteRestriction)
+	s.Handle("POST "+restrictionItem+"/delete", "delete-playback-restriction", shell.Writes, s.deleteRestriction)
 }
 
 // rule is a playback restriction as pages show it.
 type rule struct{ restriction.Restriction }
 
 // Address is that of its page.
-func (v rule) Address() string { return restrictionsPath + "/" + url.PathEscape(string(v.ID)) }
+func (v rule) Address() string { return shell.RestrictionsPath + "/" + url.PathEscape(string(v.ID)) }
 
 // Pages says on whose pages something may be watched.
 func (v rule) Pages() string {
@@ -54,7 +55,7 @@ func (v rule) Pages() string {
 
 // ruleList is the page of the playback restrictions of the environment.
 type ruleList struct {
-	finding
+	shell.Selection
 
 	Rows []rule
 	May  bool // the person may make, change and delete them
@@ -63,18 +64,18 @@ type ruleList struct {
 // Section is where in the settings the page is.
 func (ruleList) Section() string { return "restrictions" }
 
-func (s *server) listRestrictions(r *request) (view, error) {
-	l := ruleList{finding: find(r.URL.Query(), restrictionsPath), May: r.Person.Permits(writes)}
-	rows, err := paged(&l.finding, func(page, limit int) ([]restriction.Restriction, error) {
+func (s *server) listRestrictions(r *shell.Request) (shell.View, error) {
+	l := ruleList{Selection: shell.Select(r.URL.Query(), shell.RestrictionsPath), May: r.Person.Permits(shell.Writes)}
+	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]restriction.Restriction, error) {
 		return s.Restrictions.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	for _, v := range rows {
 		l.Rows = append(l.Rows, rule{v})
 	}
-	return show("restrictions", l), nil
+	return shell.Show("restrictions", l), nil
 }
 
 // ruleForm is the page on which a playback restriction is made or changed.
@@ -82,8 +83,8 @@ type ruleForm struct {
 	Of                             *rule // nil: a new one
 	Domains                        string
 	NoReferrer, NoAgent, Downloads bool
-	Code                           code
-	said
+	Code                           shell.Code
+	shell.FormErrors
 }
 
 // To is where the form leads.
@@ -91,18 +92,18 @@ func (f ruleForm) To() string {
 	if f.Of != nil {
 		return f.Of.Address()
 	}
-	return restrictionsPath
+	return shell.RestrictionsPath
 }
 
-func (s *server) showNewRestriction(r *request) (view, error) {
+func (s *server) showNewRestriction(r *shell.Request) (shell.View, error) {
 	return s.renderRule(r, http.StatusOK, ruleForm{NoAgent: true, Downloads: true}, false) // as the API has it
 }
 
-func readRule(r *request) ruleForm {
+func readRule(r *shell.Request) ruleForm {
 	return ruleForm{
 		Domains: r.Text("domains"), NoReferrer: r.Ticked("allow_no_referrer"),
 		NoAgent: r.Ticked("allow_no_user_agent"), Downloads: r.Ticked("allow_high_risk_user_agent"),
-		said: said{fields: []fieldAt{{"referrer.allowed_domains", "domains", "Domains"}}},
+		FormErrors: shell.FormErrors{Fields: []shell.Field{shell.At("referrer.allowed_domains", "domains", "Domains")}},
 	}
 }
 
@@ -130,10 +131,10 @@ func (f ruleForm) domains() []string {
 
 // renderRefused shows the form with what the service says against it, which numbers the domains; people know them by
 // what they have typed.
-func (s *server) renderRefused(r *request, f ruleForm, err error) (view, error) {
-	status, known := f.refused(err)
+func (s *server) renderRefused(r *shell.Request, f ruleForm, err error) (shell.View, error) {
+	status, known := f.TakeErr(err)
 	if !known {
-		return view{}, err
+		return shell.View{}, err
 	}
 	if typed, what := f.refusedDomains(fault.ByField(err)); len(typed) > 0 {
 		f.Bad["domains"] = strings.Join(typed, ", ") + " " + what + "."
@@ -154,23 +155,23 @@ func (f ruleForm) refusedDomains(messages []fault.Message) (typed []string, what
 	return typed, what
 }
 
-func (s *server) createRestriction(r *request) (view, error) {
+func (s *server) createRestriction(r *shell.Request) (shell.View, error) {
 	f := readRule(r)
 	_, err := s.Restrictions.Create(r.Context(), r.Person.Environment.ID, f.referrer(), f.agent(), s.Now())
 	if err != nil {
 		return s.renderRefused(r, f, err)
 	}
-	return redirect(restrictionsPath), nil
+	return shell.Redirect(shell.RestrictionsPath), nil
 }
 
 // restrictionOf reads the one that a request names.
-func (s *server) restrictionOf(r *request) (rule, error) {
+func (s *server) restrictionOf(r *shell.Request) (rule, error) {
 	v, err := s.Restrictions.Get(r.Context(), r.Person.Environment.ID, id.PlaybackRestriction(r.PathValue("restriction")))
 	return rule{v}, err
 }
 
 // changedRule reads the form that changes the one that a request names, and what somebody else has changed meanwhile.
-func (s *server) changedRule(r *request) (f ruleForm, both url.Values, err error) {
+func (s *server) changedRule(r *shell.Request) (f ruleForm, both url.Values, err error) {
 	v, err := s.restrictionOf(r)
 	both = r.Merge(ruleFormer(v))
 	f = readRule(r)
@@ -178,10 +179,10 @@ func (s *server) changedRule(r *request) (f ruleForm, both url.Values, err error
 	return f, both, err
 }
 
-func (s *server) showRestriction(r *request) (view, error) {
+func (s *server) showRestriction(r *shell.Request) (shell.View, error) {
 	v, err := s.restrictionOf(r)
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	return s.renderRule(r, http.StatusOK, ruleForm{
 		Of: &v, Domains: strings.Join(v.Referrer.AllowedDomains, "\n"), NoReferrer: v.Referrer.AllowNoReferrer,
@@ -190,17 +191,17 @@ func (s *server) showRestriction(r *request) (view, error) {
 }
 
 // editRestriction changes those of the two parts that are not as they were, each as an operation of the API.
-func (s *server) editRestriction(r *request) (view, error) {
+func (s *server) editRestriction(r *shell.Request) (shell.View, error) {
 	f, both, err := s.changedRule(r)
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
-	if f.overtaken(both) {
+	if f.Overtaken(both) {
 		return s.renderRule(r, http.StatusConflict, f, false)
 	}
 	of := f.Of.ID
 	in := func(operation string) context.Context {
-		return s.audited(r.Request, operation, actorOf(r.Person), r.Person.Environment.ID)
+		return s.Audited(r.Request, operation, shell.ActorOf(r.Person), r.Person.Environment.ID)
 	}
 	if f.otherReferrer() {
 		_, err = s.Restrictions.SetReferrer(in("update-referrer-domain-restriction"), r.Person.Environment.ID, of,
@@ -213,24 +214,41 @@ func (s *server) editRestriction(r *request) (view, error) {
 	if err != nil {
 		return s.renderRefused(r, f, err)
 	}
-	return redirect(restrictionsPath), nil
+	return shell.Redirect(shell.RestrictionsPath), nil
 }
 
-func (s *server) askDeleteRestriction(r *request) (view, error) {
+func (s *server) askDeleteRestriction(r *shell.Request) (shell.View, error) {
 	v, err := s.restrictionOf(r)
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
-	return show("ask", question{
+	return shell.Show("ask", shell.Question{
 		Heading: "Delete this playback restriction?", Name: string(v.ID), Yes: "Delete", No: "Keep it", Class: "harm",
-		ListAddress: restrictionsPath, ListName: "Restrictions", Address: v.Address(), To: v.Address() + "/delete",
+		ListAddress: shell.RestrictionsPath, ListName: "Restrictions", Address: v.Address(), To: v.Address() + "/delete",
 		Text: "Tokens that name it are refused at once, also those of people who are watching: they do not become free of " +
 			"it. It cannot be brought back. It allows " + v.Pages() + ".",
 	}), nil
 }
 
-func (s *server) deleteRestriction(r *request) (view, error) {
+func (s *server) deleteRestriction(r *shell.Request) (shell.View, error) {
 	of := id.PlaybackRestriction(r.PathValue("restriction"))
 	err := s.Restrictions.Delete(r.Context(), r.Person.Environment.ID, of)
-	return redirect(restrictionsPath), err
+	return shell.Redirect(shell.RestrictionsPath), err
+}
+
+// Former is likewise for a playback restriction.
+func (v rule) Former() string { return ruleFormer(v).Encode() }
+
+// ruleFormer is a playback restriction as the form that changes it sends it.
+func ruleFormer(v rule) url.Values {
+	out := url.Values{"domains": {strings.Join(v.Referrer.AllowedDomains, "\n")}}
+	for name, on := range map[string]bool{
+		"allow_no_referrer": v.Referrer.AllowNoReferrer, "allow_no_user_agent": v.UserAgent.AllowNone,
+		"allow_high_risk_user_agent": v.UserAgent.AllowHighRisk,
+	} {
+		if on {
+			out.Set(name, "1")
+		}
+	}
+	return out
 }

@@ -2,11 +2,13 @@ package dashboard
 
 import (
 	"net/http"
+
+	"millrace/internal/web/dashboard/shell"
 )
 
 func (s *server) routeSettings() {
-	s.handle("GET "+settingsPath, "", anything, s.toSettings)
-	s.handle("GET "+settingsPath+"/{$}", "", anything, s.toSettings)
+	s.Handle("GET "+shell.SettingsPath, "", shell.Anything, s.toSettings)
+	s.Handle("GET "+shell.SettingsPath+"/{$}", "", shell.Anything, s.toSettings)
 	s.routeTokens()
 	s.routeKeys()
 	s.routeRestrictions()
@@ -15,6 +17,6 @@ func (s *server) routeSettings() {
 	s.routeHealth()
 }
 
-func (s *server) toSettings(r *request) (view, error) {
-	return view{status: http.StatusFound, to: settingsOf(r.Person)}, nil
+func (s *server) toSettings(r *shell.Request) (shell.View, error) {
+	return shell.View{Status: http.StatusFound, To: shell.SettingsOf(r.Person)}, nil
 }

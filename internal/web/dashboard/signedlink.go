@@ -12,6 +12,7 @@ import (
 	"millrace/internal/control/signing"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/sdkcode"
 )
 
@@ -20,10 +21,10 @@ const linkEnd = "/playback-ids/{playback}/link"
 // routeLinks has the link maker of live streams and assets. Nothing is stored, so the audit log has nothing of it.
 func (s *server) routeLinks() {
 	for path, find := range map[string]findLinked{
-		livePath + "/{id}" + linkEnd: s.linkedStream, assetItem + linkEnd: s.linkedAsset,
+		shell.LivePath + "/{id}" + linkEnd: s.linkedStream, assetItem + linkEnd: s.linkedAsset,
 	} {
-		s.handle("GET "+path, "", access.SystemRead, s.withLinkForm(find, s.showLinkForm))
-		s.handle("POST "+path, "", access.SystemRead, s.withLinkForm(find, s.makeLink))
+		s.Handle("GET "+path, "", access.SystemRead, s.withLinkForm(find, s.showLinkForm))
+		s.Handle("POST "+path, "", access.SystemRead, s.withLinkForm(find, s.makeLink))
 	}
 }
 
@@ -67,28 +68,28 @@ type linked struct {
 func (l linked) DRM() bool { return l.Policy == playbackid.DRM }
 
 // findLinked reads what the path of a request names.
-type findLinked func(r *request) (linked, error)
+type findLinked func(r *shell.Request) (linked, error)
 
-func (s *server) linkedStream(r *request) (linked, error) {
+func (s *server) linkedStream(r *shell.Request) (linked, error) {
 	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
 		return linked{}, err
 	}
 	v := s.stream(row)
-	return linkedOf(r, v.Guarded(), linked{Title: v.Title(), ListAddress: livePath, ListName: "Live streams"})
+	return linkedOf(r, v.Guarded(), linked{Title: v.Title(), ListAddress: shell.LivePath, ListName: "Live streams"})
 }
 
-func (s *server) linkedAsset(r *request) (linked, error) {
+func (s *server) linkedAsset(r *shell.Request) (linked, error) {
 	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
 		return linked{}, err
 	}
 	v := video{row, s.Now()}
-	l := linked{Title: v.Title(), ListAddress: assetsPath, ListName: "Assets"}
+	l := linked{Title: v.Title(), ListAddress: shell.AssetsPath, ListName: "Assets"}
 	return linkedOf(r, guardedOf(row.PlaybackIDs, v.Address()), l)
 }
 
-func linkedOf(r *request, all []guarded, l linked) (linked, error) {
+func linkedOf(r *shell.Request, all []guarded, l linked) (linked, error) {
 	i := slices.IndexFunc(all, func(g guarded) bool { return string(g.ID.ID) == r.PathValue("playback") })
 	if i < 0 {
 		return linked{}, fault.New(fault.NotFound, "it has no such playback ID that needs signed links")
@@ -136,18 +137,18 @@ type linkForm struct {
 	MayMake bool // signing keys
 
 	Use, Amount, Unit, Key, Rule string
-	said
+	shell.FormErrors
 
 	keys []signing.Key
 }
 
 // linkFields are what may be wrong in that form, which the form itself says.
-var linkFields = []fieldAt{ //nolint:gochecknoglobals // a table
-	{"", "use", "For"},
-	{"", "amount", "Holds for"},
-	{"", "key", "Signing key"},
-	{"", "private_key", "Its private half"},
-	{"", "restriction", "Playback restriction"},
+var linkFields = []shell.Field{ //nolint:gochecknoglobals // a table
+	shell.At("", "use", "For"),
+	shell.At("", "amount", "Holds for"),
+	shell.At("", "key", "Signing key"),
+	shell.At("", "private_key", "Its private half"),
+	shell.At("", "restriction", "Playback restriction"),
 }
 
 // Units are the units of how long a link holds.
@@ -175,24 +176,24 @@ const maxRules = 100 // playback restrictions of an environment
 
 // withLinkForm reads the form of what a request names, and hands it on.
 func (s *server) withLinkForm(
-	find findLinked, then func(r *request, f linkForm) (view, error),
-) handler {
-	return func(r *request) (view, error) {
+	find findLinked, then func(r *shell.Request, f linkForm) (shell.View, error),
+) shell.Handler {
+	return func(r *shell.Request) (shell.View, error) {
 		of, err := find(r)
 		var f linkForm
 		if err == nil {
 			f, err = s.linkForm(r.Context(), r.Person, of)
 		}
 		if err != nil {
-			return view{}, err
+			return shell.View{}, err
 		}
 		return then(r, f)
 	}
 }
 
-func (s *server) showLinkForm(r *request, f linkForm) (view, error) {
+func (s *server) showLinkForm(r *shell.Request, f linkForm) (shell.View, error) {
 	f.Use, f.Amount, f.Unit = "v", "6", "hours"
-	return show("signedlink", f), nil
+	return shell.Show("signedlink", f), nil
 }
 
 // madeLink is the page with a signed link. It is the response to the form: the tokens are in no address of the
@@ -202,21 +203,21 @@ type madeLink struct {
 
 	Use   use
 	Until time.Time
-	Lines []copyLine
+	Lines []shell.CopyLine
 	Watch string // the address of the watch page below that of the service; empty: there is none to open
 	NoRef bool   // the restriction refuses the watch and embed pages
 	Code  []sdkcode.Sample
 }
 
-func (s *server) makeLink(r *request, f linkForm) (view, error) {
-	f.fields = linkFields
+func (s *server) makeLink(r *shell.Request, f linkForm) (shell.View, error) {
+	f.Fields = linkFields
 	f.Use, f.Amount, f.Unit = r.Text("use"), r.Text("amount"), r.Text("unit")
 	f.Key, f.Rule = r.Text("key"), r.Text("restriction")
 	o := f.order(r.PostFormValue("private_key"))
 	if len(f.Bad) > 0 {
-		return showAs(http.StatusBadRequest, "signedlink", f), nil
+		return shell.ShowAs(http.StatusBadRequest, "signedlink", f), nil
 	}
 	o.framed = r.Person.Environment.FrameAncestors != access.FrameNone
 	made, err := s.madeLink(f.linked, o)
-	return show("madelink", made), err
+	return shell.Show("madelink", made), err
 }

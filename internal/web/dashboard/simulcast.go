@@ -9,6 +9,7 @@ import (
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // target is a simulcast target as pages show it: never its key, nor what in its URL may be one.
@@ -96,48 +97,48 @@ func (t target) Why() string {
 type targetForm struct {
 	Of               stream
 	URL, Passthrough string
-	Code             code
+	Code             shell.Code
 	key              string
-	said
+	shell.FormErrors
 }
 
-func (s *server) showNewTarget(r *request) (view, error) {
+func (s *server) showNewTarget(r *shell.Request) (shell.View, error) {
 	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	return s.renderTarget(r, http.StatusOK, targetForm{Of: s.stream(v)}, false)
 }
 
-func (s *server) addTarget(r *request) (view, error) {
+func (s *server) addTarget(r *shell.Request) (shell.View, error) {
 	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	f := s.readTarget(r, v)
 	_, err = s.Live.AddSimulcastTarget(r.Context(), r.Person.Environment.ID, v.ID, live.SimulcastTarget{
 		URL: f.URL, StreamKey: f.key, Passthrough: f.Passthrough,
 	}, s.Now())
 	if err == nil {
-		return redirect(f.Of.Address() + "#simulcast"), nil
+		return shell.Redirect(f.Of.Address() + "#simulcast"), nil
 	}
-	status, known := f.refused(err)
+	status, known := f.TakeErr(err)
 	if !known {
-		return view{}, err
+		return shell.View{}, err
 	}
 	if f.key != "" && f.Bad["stream_key"] == "" {
-		f.beside("stream_key", "It is not stored, so type it again.")
+		f.Add("stream_key", "It is not stored, so type it again.")
 	}
 	return s.renderTarget(r, status, f, false)
 }
 
-func (s *server) readTarget(r *request, of live.Stream) targetForm {
+func (s *server) readTarget(r *shell.Request, of live.Stream) targetForm {
 	return targetForm{
 		Of: s.stream(of), URL: r.Text("url"), Passthrough: r.Text("passthrough"), key: r.Text("stream_key"),
-		said: said{fields: []fieldAt{
-			{"url", "url", "Server URL"},
-			{"stream_key", "stream_key", "Stream key"},
-			{"passthrough", "passthrough", "Passthrough"},
+		FormErrors: shell.FormErrors{Fields: []shell.Field{
+			shell.At("url", "url", "Server URL"),
+			shell.At("stream_key", "stream_key", "Stream key"),
+			shell.At("passthrough", "passthrough", "Passthrough"),
 		}},
 	}
 }
@@ -145,30 +146,30 @@ func (s *server) readTarget(r *request, of live.Stream) targetForm {
 // targetQuestion asks before a target is deleted.
 func (s *server) targetQuestion(
 	ctx context.Context, p access.Person, of id.LiveStream, t id.SimulcastTarget,
-) (question, error) {
+) (shell.Question, error) {
 	row, err := s.Live.Get(ctx, p.Environment.ID, of)
 	if err != nil {
-		return question{}, err
+		return shell.Question{}, err
 	}
 	v := s.stream(row)
 	for _, have := range v.Targets() {
 		if have.ID == t {
-			return v.question(question{
+			return v.question(shell.Question{
 				Heading: "Delete this simulcast target?", Yes: "Delete", No: "Keep it", Class: "harm", To: have.Delete,
 				Text: "Broadcasts are no longer sent to " + have.Where + ". Its URL and stream key are forgotten.",
 			}), nil
 		}
 	}
-	return question{}, fault.New(fault.NotFound, "the simulcast target does not exist")
+	return shell.Question{}, fault.New(fault.NotFound, "the simulcast target does not exist")
 }
 
-func (s *server) askDeleteTarget(r *request) (view, error) {
+func (s *server) askDeleteTarget(r *shell.Request) (shell.View, error) {
 	of, t := id.LiveStream(r.PathValue("id")), id.SimulcastTarget(r.PathValue("target"))
 	q, err := s.targetQuestion(r.Context(), r.Person, of, t)
-	return show("ask", q), err
+	return shell.Show("ask", q), err
 }
 
-func (s *server) deleteTarget(r *request) (view, error) {
+func (s *server) deleteTarget(r *shell.Request) (shell.View, error) {
 	of, t := id.LiveStream(r.PathValue("id")), id.SimulcastTarget(r.PathValue("target"))
 	q, err := s.targetQuestion(r.Context(), r.Person, of, t)
 	if err == nil {
@@ -176,11 +177,11 @@ func (s *server) deleteTarget(r *request) (view, error) {
 	}
 	switch {
 	case err == nil:
-		return redirect(q.Address + "#simulcast"), nil
+		return shell.Redirect(q.Address + "#simulcast"), nil
 	case fault.Is(err, fault.Conflict):
-		q.Bad = sentence(err) + "."
-		return showAs(http.StatusConflict, "ask", q), nil
+		q.Bad = shell.Sentence(err) + "."
+		return shell.ShowAs(http.StatusConflict, "ask", q), nil
 	default:
-		return view{}, err
+		return shell.View{}, err
 	}
 }

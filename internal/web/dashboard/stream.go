@@ -11,6 +11,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 const maxRecordings = 20 // that the page of a live stream shows
@@ -29,9 +30,9 @@ type streamPage struct {
 	Follow     string // the address of the events that change the page
 }
 
-func (s *server) showStream(r *request) (view, error) {
+func (s *server) showStream(r *shell.Request) (shell.View, error) {
 	v, err := s.streamPage(r.Context(), r.Person, id.LiveStream(r.PathValue("id")))
-	return show("stream", v), err
+	return shell.Show("stream", v), err
 }
 
 // streamPage reads all that the page shows.
@@ -57,32 +58,32 @@ func (s *server) streamPage(ctx context.Context, p access.Person, stream id.Live
 }
 
 // showKey gives the secrets that encoders need, to a script as JSON, else on the page. The audit log has it.
-func (s *server) showKey(r *request) (view, error) {
+func (s *server) showKey(r *shell.Request) (shell.View, error) {
 	v, err := s.streamPage(r.Context(), r.Person, id.LiveStream(r.PathValue("id")))
 	if err == nil {
 		err = s.Sessions.NoteShown(r.Context(), r.Person.Environment.ID, "live_stream", string(v.ID))
 	}
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
-	if !wantsJSON(r.Request) {
+	if !shell.WantsJSON(r.Request) {
 		v.Key, v.Passphrase = v.StreamKey, v.SRTPassphrase
-		return show("stream", v), nil
+		return shell.Show("stream", v), nil
 	}
-	return reply(http.StatusOK, map[string]string{"key": v.StreamKey, "passphrase": v.SRTPassphrase}), nil
+	return shell.Reply(http.StatusOK, map[string]string{"key": v.StreamKey, "passphrase": v.SRTPassphrase}), nil
 }
 
 // toPublish leads to the publish page with the stream key in the fragment, which no server sees and the page takes out
 // of the address. The audit log has it.
-func (s *server) toPublish(r *request) (view, error) {
+func (s *server) toPublish(r *shell.Request) (shell.View, error) {
 	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err == nil && s.Ingest.WHIP == "" {
-		return view{}, errNothing
+		return shell.View{}, shell.ErrNothing
 	}
 	if err == nil {
 		err = s.Sessions.NoteShown(r.Context(), r.Person.Environment.ID, "live_stream", string(row.ID))
 	}
-	return redirect("/publish/#" + row.StreamKey), err
+	return shell.Redirect("/publish/#" + row.StreamKey), err
 }
 
 // act is something that is done to a live stream, and what a person is asked before.
@@ -135,16 +136,16 @@ var acts = map[string]act{ //nolint:gochecknoglobals // a table
 }
 
 // question completes one that is about a stream.
-func (s stream) question(q question) question {
-	q.Name, q.Address, q.ListAddress, q.ListName = s.Title(), s.Address(), livePath, "Live streams"
+func (s stream) question(q shell.Question) shell.Question {
+	q.Name, q.Address, q.ListAddress, q.ListName = s.Title(), s.Address(), shell.LivePath, "Live streams"
 	return q
 }
 
 // question asks before an act.
-func (s *server) question(r *request, name string) (question, error) {
+func (s *server) question(r *shell.Request, name string) (shell.Question, error) {
 	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	v, a := s.stream(row), acts[name]
-	q := v.question(question{
+	q := v.question(shell.Question{
 		Heading: a.Title, Text: a.IdleText, Yes: a.Yes, No: a.No, Class: a.Class, To: v.Address() + "/" + name,
 	})
 	if v.Broadcasting() {
@@ -153,47 +154,47 @@ func (s *server) question(r *request, name string) (question, error) {
 	return q, err
 }
 
-func (s *server) ask(name string) handler {
-	return func(r *request) (view, error) {
+func (s *server) ask(name string) shell.Handler {
+	return func(r *shell.Request) (shell.View, error) {
 		q, err := s.question(r, name)
 		if err != nil {
-			return view{}, err
+			return shell.View{}, err
 		}
-		return show("ask", q), nil
+		return shell.Show("ask", q), nil
 	}
 }
 
-func (s *server) act(name string) handler {
-	return func(r *request) (view, error) {
+func (s *server) act(name string) shell.Handler {
+	return func(r *shell.Request) (shell.View, error) {
 		q, err := s.question(r, name)
 		if err != nil {
-			return view{}, err
+			return shell.View{}, err
 		}
 		if q.MustType && strings.TrimSpace(r.PostFormValue("name")) != q.Name {
 			q.Bad = "The name doesn't match. It is on air, so nothing was deleted."
-			return showAs(http.StatusBadRequest, "ask", q), nil
+			return shell.ShowAs(http.StatusBadRequest, "ask", q), nil
 		}
 		stream := id.LiveStream(r.PathValue("id"))
 		if err = s.actOn(r, stream, name); err != nil {
-			return view{}, err
+			return shell.View{}, err
 		}
 		to := q.Address
 		if acts[name].leave {
-			to = livePath
+			to = shell.LivePath
 		}
-		return redirect(to), nil
+		return shell.Redirect(to), nil
 	}
 }
 
 // reverse are the acts that undo others, and what is said of these. A broadcast that was cut off does not come back, so
 // that disabling is undone only where there was none.
-var reverse = map[string]struct{ act, said string }{ //nolint:gochecknoglobals // a table
+var reverse = map[string]struct{ act, FormErrors string }{ //nolint:gochecknoglobals // a table
 	"enable": {"disable", "Enabled."}, "disable": {"enable", "Disabled."},
 }
 
 // actOn does something to a live stream, and offers to undo it.
 func (s *server) actOn(
-	r *request, stream id.LiveStream, name string,
+	r *shell.Request, stream id.LiveStream, name string,
 ) error {
 	was, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream)
 	if err == nil {
@@ -208,7 +209,7 @@ func (s *server) actOn(
 	}
 	is, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream)
 	if err == nil {
-		r.Undoable(back.said, s.stream(was).Address()+"/"+back.act, switched(was), switched(is))
+		r.Undoable(back.FormErrors, s.stream(was).Address()+"/"+back.act, switched(was), switched(is))
 	}
 	return err
 }

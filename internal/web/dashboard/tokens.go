@@ -9,15 +9,16 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 func (s *server) routeTokens() {
-	s.handle("GET "+tokensPath, "", access.SystemRead, s.listTokens)
-	s.handle("GET "+tokensPath+"/new", "", access.SystemWrite, s.showNewToken)
-	s.handle("POST "+tokensPath, "create-access-token", access.SystemWrite, s.createToken)
-	s.handle("POST "+tokensPath+"/code", "", access.SystemWrite, s.showTokenCode)
-	s.handle("GET "+tokensPath+"/{token}/revoke", "", access.SystemWrite, s.askRevoke)
-	s.handle("POST "+tokensPath+"/{token}/revoke", "delete-access-token", access.SystemWrite, s.revoke)
+	s.Handle("GET "+shell.TokensPath, "", access.SystemRead, s.listTokens)
+	s.Handle("GET "+shell.TokensPath+"/new", "", access.SystemWrite, s.showNewToken)
+	s.Handle("POST "+shell.TokensPath, "create-access-token", access.SystemWrite, s.createToken)
+	s.Handle("POST "+shell.TokensPath+"/code", "", access.SystemWrite, s.showTokenCode)
+	s.Handle("GET "+shell.TokensPath+"/{token}/revoke", "", access.SystemWrite, s.askRevoke)
+	s.Handle("POST "+shell.TokensPath+"/{token}/revoke", "delete-access-token", access.SystemWrite, s.revoke)
 }
 
 // token is an access token as pages show it.
@@ -29,7 +30,9 @@ type token struct {
 }
 
 // Revoke is the address that asks before.
-func (t token) Revoke() string { return tokensPath + "/" + url.PathEscape(string(t.ID)) + "/revoke" }
+func (t token) Revoke() string {
+	return shell.TokensPath + "/" + url.PathEscape(string(t.ID)) + "/revoke"
+}
 
 // Everything reports whether it may do all that there is in its environment.
 func (t token) Everything() bool { return len(t.Permissions) == len(access.Permissions()) }
@@ -43,7 +46,7 @@ func (s *server) token(p access.Person, t access.Token) token {
 
 // tokenList is the page of the tokens of the environment.
 type tokenList struct {
-	finding
+	shell.Selection
 
 	Rows []token
 	May  bool // the person may make and revoke them
@@ -52,18 +55,18 @@ type tokenList struct {
 // Section is where in the settings the page is.
 func (tokenList) Section() string { return "tokens" }
 
-func (s *server) listTokens(r *request) (view, error) {
-	l := tokenList{finding: find(r.URL.Query(), tokensPath), May: r.Person.Permits(access.SystemWrite)}
-	rows, err := paged(&l.finding, func(page, limit int) ([]access.Token, error) {
+func (s *server) listTokens(r *shell.Request) (shell.View, error) {
+	l := tokenList{Selection: shell.Select(r.URL.Query(), shell.TokensPath), May: r.Person.Permits(access.SystemWrite)}
+	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]access.Token, error) {
 		return s.Access.TokensOf(r.Context(), r.Person.Environment.ID, page, limit)
 	})
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	for _, t := range rows {
 		l.Rows = append(l.Rows, s.token(r.Person, t))
 	}
-	return show("tokens", l), nil
+	return shell.Show("tokens", l), nil
 }
 
 // tokenForm is the page on which a token is made: what was chosen, and what is wrong with it.
@@ -71,15 +74,15 @@ type tokenForm struct {
 	Name string
 	Days string // until it expires; empty: never
 	May  []permission
-	Code code
-	said
+	Code shell.Code
+	shell.FormErrors
 }
 
-func readToken(r *request) tokenForm {
+func readToken(r *shell.Request) tokenForm {
 	return tokenForm{
 		Name: r.Text("name"), Days: r.Text("days"), May: permissionsOf(r.Person, r.PostForm["permission"]...),
-		said: said{fields: []fieldAt{
-			{"name", "name", "Name"}, {"permissions", "permission", "May"}, {"expires_at", "days", "Expires"},
+		FormErrors: shell.FormErrors{Fields: []shell.Field{
+			shell.At("name", "name", "Name"), shell.At("permissions", "permission", "May"), shell.At("expires_at", "days", "Expires"),
 		}},
 	}
 }
@@ -119,12 +122,12 @@ func permissionsOf(p access.Person, ticked ...string) []permission {
 	return all
 }
 
-func (s *server) showNewToken(r *request) (view, error) {
+func (s *server) showNewToken(r *shell.Request) (shell.View, error) {
 	f := tokenForm{May: permissionsOf(r.Person, access.VideoRead, access.VideoWrite)}
 	return s.renderToken(r, http.StatusOK, f, false)
 }
 
-func (s *server) createToken(r *request) (view, error) {
+func (s *server) createToken(r *shell.Request) (shell.View, error) {
 	f := readToken(r)
 	in := access.TokenInput{Environment: r.Person.Environment.ID, Name: f.Name, Permissions: r.PostForm["permission"]}
 	f.check(&in, r.Person, s.Now())
@@ -132,28 +135,28 @@ func (s *server) createToken(r *request) (view, error) {
 	if len(f.Bad) == 0 {
 		made, secret, err := s.Access.CreateToken(r.Context(), in, s.Now())
 		if err == nil {
-			return showAs(http.StatusCreated, "once", tokenOnce(made, secret)), nil
+			return shell.ShowAs(http.StatusCreated, "once", tokenOnce(made, secret)), nil
 		}
 		var known bool
-		if status, known = f.refused(err); !known {
-			return view{}, err
+		if status, known = f.TakeErr(err); !known {
+			return shell.View{}, err
 		}
 	} else {
 		in.Permissions = nil // what is wrong with them is said
-		f.also(in.Check(s.Now()))
+		f.AddErr(in.Check(s.Now()))
 	}
 	return s.renderToken(r, status, f, false)
 }
 
 // tokenOnce is the page of a token that was made.
-func tokenOnce(t access.Token, secret string) shownOnce {
-	return shownOnce{
+func tokenOnce(t access.Token, secret string) shell.SecretPage {
+	return shell.SecretPage{
 		Heading: "The access token is made", Secret: "The secret",
 		Keep: "Keep both in the place where your program keeps its secrets. When it is lost, revoke the token and " +
 			"make another one.",
 		Use:  "Programs send them with HTTP Basic authentication: the ID as user name, the secret as password.",
-		Name: t.Name, ListAddress: tokensPath, ListName: "Access tokens", To: tokensPath,
-		Lines: []copyLine{{"Token ID", string(t.ID)}, {"Secret", secret}},
+		Name: t.Name, ListAddress: shell.TokensPath, ListName: "Access tokens", To: shell.TokensPath,
+		Lines: []shell.CopyLine{{What: "Token ID", Text: string(t.ID)}, {What: "Secret", Text: secret}},
 	}
 }
 
@@ -163,14 +166,14 @@ const maxDays = 36500
 // check says what the service does not: nobody gives what they do not have, nor, unsaid, everything.
 func (f *tokenForm) check(in *access.TokenInput, p access.Person, now time.Time) {
 	if f.Name == "" {
-		f.beside("name", "Say what will use it.")
+		f.Add("name", "Say what will use it.")
 	}
 	if len(in.Permissions) == 0 {
-		f.beside("permission", "Choose what it may do.")
+		f.Add("permission", "Choose what it may do.")
 	}
 	for _, v := range in.Permissions {
 		if !slices.Contains(access.Permissions(), v) || !p.Permits(v) {
-			f.beside("permission", "You can only grant permissions that you have yourself.")
+			f.Add("permission", "You can only grant permissions that you have yourself.")
 		}
 	}
 	in.ExpiresAt = f.expires(now)
@@ -183,26 +186,26 @@ func (f *tokenForm) expires(now time.Time) time.Time {
 	}
 	days, err := strconv.Atoi(f.Days)
 	if err != nil || days < 1 || days > maxDays {
-		f.beside("days", "This must be a whole number of days, from 1 to "+strconv.Itoa(maxDays)+".")
+		f.Add("days", "This must be a whole number of days, from 1 to "+strconv.Itoa(maxDays)+".")
 		return time.Time{}
 	}
 	return now.AddDate(0, 0, days)
 }
 
 // tokenOf reads the token that a request names.
-func (s *server) tokenOf(r *request) (token, error) {
+func (s *server) tokenOf(r *shell.Request) (token, error) {
 	t, err := s.Access.TokenOf(r.Context(), r.Person.Environment.ID, id.Token(r.PathValue("token")))
 	return s.token(r.Person, t), err
 }
 
-func (s *server) askRevoke(r *request) (view, error) {
+func (s *server) askRevoke(r *shell.Request) (shell.View, error) {
 	t, err := s.tokenOf(r)
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
-	q := question{
+	q := shell.Question{
 		Heading: "Revoke this access token?", Name: t.Name, Yes: "Revoke", No: "Keep it", Class: "harm",
-		ListAddress: tokensPath, ListName: "Access tokens", Address: tokensPath, To: t.Revoke(),
+		ListAddress: shell.TokensPath, ListName: "Access tokens", Address: shell.TokensPath, To: t.Revoke(),
 		Text: "Programs that use it are refused from then on, and people who signed in here with it are signed out. " +
 			"It cannot be brought back. What was made with it stays. ",
 	}
@@ -212,13 +215,13 @@ func (s *server) askRevoke(r *request) (view, error) {
 	case t.LastUsedAt.IsZero():
 		q.Text += "It was never used."
 	default:
-		q.Text += "It was last used on " + utc(t.LastUsedAt) + "."
+		q.Text += "It was last used on " + shell.UTC(t.LastUsedAt) + "."
 	}
-	return show("ask", q), nil
+	return shell.Show("ask", q), nil
 }
 
 // revoke ends a token. Who is signed in with it is out: the page that follows says so, as to everybody else who is.
-func (s *server) revoke(r *request) (view, error) {
+func (s *server) revoke(r *shell.Request) (shell.View, error) {
 	err := s.Access.RevokeTokenOf(r.Context(), r.Person.Environment.ID, id.Token(r.PathValue("token")), s.Now())
-	return redirect(tokensPath), err
+	return shell.Redirect(shell.TokensPath), err
 }

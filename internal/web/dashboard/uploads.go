@@ -11,6 +11,7 @@ import (
 	"millrace/internal/control/upload"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/respond"
 )
 
@@ -29,15 +30,15 @@ type uploadState struct {
 }
 
 func (s *server) routeUploads() {
-	s.handle("POST "+uploadsPath, "create-direct-upload", writes, s.createUpload)
-	s.handle("GET "+uploadsPath+"/{upload}", "", reads, s.showUpload)
-	s.handle("POST "+uploadsPath+"/{upload}/cancel", "cancel-direct-upload", writes, s.cancelUpload)
+	s.Handle("POST "+shell.UploadsPath, "create-direct-upload", shell.Writes, s.createUpload)
+	s.Handle("GET "+shell.UploadsPath+"/{upload}", "", shell.Reads, s.showUpload)
+	s.Handle("POST "+shell.UploadsPath+"/{upload}/cancel", "cancel-direct-upload", shell.Writes, s.cancelUpload)
 }
 
-func uploadOf(r *request) id.Upload { return id.Upload(r.PathValue("upload")) }
+func uploadOf(r *shell.Request) id.Upload { return id.Upload(r.PathValue("upload")) }
 
 // createUpload makes an upload for a file of this machine, which this page alone may send.
-func (s *server) createUpload(r *request) (view, error) {
+func (s *server) createUpload(r *shell.Request) (shell.View, error) {
 	origin := r.Header.Get("Origin")
 	if origin == "" { // of a browser that sends none with requests to the page's own origin
 		origin = upload.AnyOrigin
@@ -53,18 +54,18 @@ func (s *server) createUpload(r *request) (view, error) {
 }
 
 // showUpload says what became of an upload.
-func (s *server) showUpload(r *request) (view, error) {
+func (s *server) showUpload(r *shell.Request) (shell.View, error) {
 	u, err := s.Uploads.Get(r.Context(), r.Person.Environment.ID, uploadOf(r), s.Now())
 	return s.tellFile(r, u, err)
 }
 
-func (s *server) cancelUpload(r *request) (view, error) {
+func (s *server) cancelUpload(r *shell.Request) (shell.View, error) {
 	u, err := s.Uploads.Cancel(r.Context(), r.Person.Environment.ID, uploadOf(r), s.Now())
 	return s.tellFile(r, u, err)
 }
 
 // tellFile responds with an upload, or with what is wrong as a sentence.
-func (s *server) tellFile(r *request, u upload.Upload, err error) (view, error) {
+func (s *server) tellFile(r *shell.Request, u upload.Upload, err error) (shell.View, error) {
 	f := uploadState{ID: u.ID, Status: u.Status}
 	status := http.StatusOK
 	if err != nil {
@@ -74,18 +75,18 @@ func (s *server) tellFile(r *request, u upload.Upload, err error) (view, error) 
 	case fault.Is(err, fault.NotFound):
 		f.Error = "This upload no longer exists."
 	case fault.Is(err, fault.Invalid), fault.Is(err, fault.Denied), fault.Is(err, fault.TooMany):
-		f.Error = sentence(err)
+		f.Error = shell.Sentence(err)
 	case err != nil:
-		return view{}, err
+		return shell.View{}, err
 	case u.Asset != "":
-		f.Asset = assetsPath + "/" + string(u.Asset)
-	case u.Status == upload.Waiting && r.Person.Permits(writes):
+		f.Asset = shell.AssetsPath + "/" + string(u.Asset)
+	case u.Status == upload.Waiting && r.Person.Permits(shell.Writes):
 		f.URL = "/uploads/" + u.Secret
 	}
 	if u.Error != nil {
-		f.Error = capital(u.Error.Message)
+		f.Error = shell.Capital(u.Error.Message)
 	}
-	return reply(status, f), nil
+	return shell.Reply(status, f), nil
 }
 
 // titleOf is the name of a file as that of an asset.

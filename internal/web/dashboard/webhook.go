@@ -10,6 +10,7 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/webhook"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 const maxDeliveries = 20 // that the page of a webhook shows at a time
@@ -26,12 +27,12 @@ type webhookPage struct {
 	Pauses     bool   // something waits for its next attempt
 	Older      string // the address of the deliveries before these; empty: there are none
 	Follow     string // the address of the events that change the page
-	said
+	shell.FormErrors
 }
 
-func (s *server) showWebhook(r *request) (view, error) {
+func (s *server) showWebhook(r *shell.Request) (shell.View, error) {
 	v, err := s.webhookPage(r.Context(), r.Person, webhookID(r), r.URL.Query())
-	return show("webhook", v), err
+	return shell.Show("webhook", v), err
 }
 
 // webhookPage reads all that the page shows, of what a query asks for.
@@ -43,7 +44,7 @@ func (s *server) webhookPage(ctx context.Context, p access.Person, of id.Webhook
 	v := webhookPage{
 		endpoint: endpoint{Webhook: row, Now: s.Now()}, May: p.Permits(access.SystemWrite),
 	}
-	v.Status = find(q, "", deliveryStates...).Status
+	v.Status = shell.Select(q, "", deliveryStates...).Status
 	v.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64) // what is none counts as none
 	v.Before = max(v.Before, 0)
 	v.Since = v.Now.Add(-time.Hour).UTC().Format(sinceForm)
@@ -125,19 +126,19 @@ func sinceOf(text string) (time.Time, bool) {
 }
 
 // replaySince has everything since a time sent again.
-func (s *server) replaySince(r *request) (view, error) {
+func (s *server) replaySince(r *shell.Request) (shell.View, error) {
 	v, err := s.webhookPage(r.Context(), r.Person, webhookID(r), url.Values{})
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	v.Since = r.Text("since")
 	since, ok := sinceOf(v.Since)
 	if !ok {
-		v.beside("since", "This must be a time, as 2026-01-02 15:04 in UTC, or with its zone.")
-		return showAs(http.StatusBadRequest, "webhook", v), nil
+		v.Add("since", "This must be a time, as 2026-01-02 15:04 in UTC, or with its zone.")
+		return shell.ShowAs(http.StatusBadRequest, "webhook", v), nil
 	}
 	if _, err = s.Webhooks.ReplaySince(r.Context(), r.Person.Environment.ID, v.ID, since); err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
-	return redirect(v.shows("", 0)), nil
+	return shell.Redirect(v.shows("", 0)), nil
 }

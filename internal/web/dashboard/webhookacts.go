@@ -7,6 +7,7 @@ import (
 
 	"millrace/internal/control/webhook"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // webhookAct is something that is done to a webhook, and what a person is asked before.
@@ -66,7 +67,7 @@ var webhookActs = map[string]webhookAct{ //nolint:gochecknoglobals // a table
 		Yes: "Make a new secret", No: "Keep the present one",
 	},
 	"delete": {
-		operation: "delete-webhook", to: func(endpoint) string { return webhooksPath }, Title: "Delete this webhook?",
+		operation: "delete-webhook", to: func(endpoint) string { return shell.WebhooksPath }, Title: "Delete this webhook?",
 		Text: "Nothing is sent to it any more. Its secret and the list of what was sent to it are lost, and cannot " +
 			"be brought back. The events stay.",
 		Yes: "Delete", No: "Keep it",
@@ -92,26 +93,26 @@ func missed(e endpoint) string {
 
 func sent(e endpoint) string { return e.Page() + "#deliveries" }
 
-func (s *server) askWebhook(name string) handler {
-	return func(r *request) (view, error) {
+func (s *server) askWebhook(name string) shell.Handler {
+	return func(r *shell.Request) (shell.View, error) {
 		e, err := s.webhookOf(r)
 		if err != nil {
-			return view{}, err
+			return shell.View{}, err
 		}
 		a := webhookActs[name]
-		q := question{
+		q := shell.Question{
 			Heading: a.Title, Text: a.Text, Yes: a.Yes, No: a.No, Class: "harm", Name: e.Address,
-			ListAddress: webhooksPath, ListName: "Webhooks", Address: e.Page(), To: e.Page() + "/" + name,
+			ListAddress: shell.WebhooksPath, ListName: "Webhooks", Address: e.Page(), To: e.Page() + "/" + name,
 		}
 		if name == newSecret && e.Two() {
-			q.Text += " The one before, which signs too until " + utc(e.OldUntil) + ", stops at once."
+			q.Text += " The one before, which signs too until " + shell.UTC(e.OldUntil) + ", stops at once."
 		}
-		return show("ask", q), nil
+		return shell.Show("ask", q), nil
 	}
 }
 
-func (s *server) actOnWebhook(name string) handler {
-	return func(r *request) (view, error) {
+func (s *server) actOnWebhook(name string) shell.Handler {
+	return func(r *shell.Request) (shell.View, error) {
 		e, err := s.webhookOf(r)
 		if err == nil {
 			err = r.StillSo(turned(e))
@@ -120,7 +121,7 @@ func (s *server) actOnWebhook(name string) handler {
 			err = webhookActs[name].do(r.Context(), s.Webhooks, r.Person.Environment.ID, e.ID, s.Now())
 		}
 		if err != nil {
-			return view{}, err
+			return shell.View{}, err
 		}
 		// What disabling gives up can't be brought back, nor since when one failed that is enabled.
 		if name == "enable" && !e.Failing() || r.Undoes() {
@@ -129,6 +130,6 @@ func (s *server) actOnWebhook(name string) handler {
 			r.Undoable("Enabled.", e.Page()+"/disable", turned(e), turned(on))
 		}
 		to := webhookActs[name].to(e)
-		return redirect(to), nil
+		return shell.Redirect(to), nil
 	}
 }

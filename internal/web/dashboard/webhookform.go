@@ -1,11 +1,14 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
 	"millrace/internal/control/webhook"
+	"millrace/internal/web/dashboard/shell"
 )
 
 // webhookForm is the page on which a webhook is made or changed: what was chosen, and what is wrong with it.
@@ -14,15 +17,15 @@ type webhookForm struct {
 	Chosen  bool // only events of some types are sent
 	Groups  []typeGroup
 	Of      *endpoint // that is changed; nil: a new one is made
-	Code    code
+	Code    shell.Code
 	types   []string
-	said
+	shell.FormErrors
 }
 
-func (s *server) readWebhook(r *request) webhookForm {
+func (s *server) readWebhook(r *shell.Request) webhookForm {
 	f := webhookForm{
 		Address: r.Text("address"), Chosen: r.Text("which") == "chosen",
-		said: said{fields: []fieldAt{{"address", "address", "Address"}, {"event_types", "which", "Events"}}},
+		FormErrors: shell.FormErrors{Fields: []shell.Field{shell.At("address", "address", "Address"), shell.At("event_types", "which", "Events")}},
 	}
 	for _, t := range s.EventTypes {
 		if slices.Contains(r.PostForm["type"], t) || slices.Contains(r.PostForm["group"], groupOf(t)) {
@@ -38,41 +41,41 @@ func (s *server) readWebhook(r *request) webhookForm {
 	if !f.Chosen {
 		f.types = nil
 	} else if len(f.types) == 0 {
-		f.beside("which", "Choose at least one, or everything.")
+		f.Add("which", "Choose at least one, or everything.")
 	}
 	return f
 }
 
-func (s *server) showNewWebhook(r *request) (view, error) {
+func (s *server) showNewWebhook(r *shell.Request) (shell.View, error) {
 	return s.renderWebhook(r, http.StatusOK, webhookForm{Groups: grouped(s.EventTypes, nil)}, false)
 }
 
-func (s *server) createWebhook(r *request) (view, error) {
+func (s *server) createWebhook(r *shell.Request) (shell.View, error) {
 	f := s.readWebhook(r)
 	in := webhook.CreateInput{Address: f.Address, Types: f.types}
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
 		made, err := s.Webhooks.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
 		if err == nil {
-			return s.renderSecret(r, made, shownOnce{
+			return s.renderSecret(r, made, shell.SecretPage{
 				Heading: "The webhook is made",
 				Keep:    "Configure it in your receiver. If it is lost, rotate it on the webhook's page.",
 			})
 		}
 		var known bool
-		if status, known = f.refused(err); !known {
-			return view{}, err
+		if status, known = f.TakeErr(err); !known {
+			return shell.View{}, err
 		}
 	} else {
-		f.also(in.Check(s.EventTypes))
+		f.AddErr(in.Check(s.EventTypes))
 	}
 	return s.renderWebhook(r, status, f, false)
 }
 
-func (s *server) showEditWebhook(r *request) (view, error) {
+func (s *server) showEditWebhook(r *shell.Request) (shell.View, error) {
 	e, err := s.webhookOf(r)
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	return s.renderWebhook(r, http.StatusOK, webhookForm{
 		Address: e.Address, Chosen: len(e.Types) > 0, Groups: grouped(s.EventTypes, e.Types), Of: &e, types: e.Types,
@@ -81,7 +84,7 @@ func (s *server) showEditWebhook(r *request) (view, error) {
 
 // changes is what of the webhook is to be another.
 func (f webhookForm) changes() (in webhook.PatchInput) {
-	if !kept(f.Address, f.Of.Address) {
+	if !shell.Unchanged(f.Address, f.Of.Address) {
 		in.Address = &f.Address
 	}
 	if now := f.Of.Types; !slices.Equal(slices.Sorted(slices.Values(f.types)), slices.Sorted(slices.Values(now))) {
@@ -90,19 +93,19 @@ func (f webhookForm) changes() (in webhook.PatchInput) {
 	return in
 }
 
-func (s *server) editWebhook(r *request) (view, error) {
+func (s *server) editWebhook(r *shell.Request) (shell.View, error) {
 	e, err := s.webhookOf(r)
 	if err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	if err = r.StillSo(webhookFormer(e)); err != nil {
-		return view{}, err
+		return shell.View{}, err
 	}
 	both := r.Merge(webhookFormer(e))
 	f := s.readWebhook(r)
 	f.Of = &e
 	status := http.StatusBadRequest
-	if f.overtaken(both) {
+	if f.Overtaken(both) {
 		status = http.StatusConflict
 	}
 	in := f.changes()
@@ -113,14 +116,31 @@ func (s *server) editWebhook(r *request) (view, error) {
 		}
 		if err == nil {
 			r.Undoable("Saved.", e.Page(), webhookFormer(e), webhookFormer(endpoint{Webhook: then}))
-			return redirect(e.Page()), nil
+			return shell.Redirect(e.Page()), nil
 		}
 		var known bool
-		if status, known = f.refused(err); !known {
-			return view{}, err
+		if status, known = f.TakeErr(err); !known {
+			return shell.View{}, err
 		}
 	} else if in != (webhook.PatchInput{}) {
-		f.also(in.Check(s.EventTypes))
+		f.AddErr(in.Check(s.EventTypes))
 	}
 	return s.renderWebhook(r, status, f, false)
+}
+
+// Former is likewise for a webhook.
+func (e endpoint) Former() string { return webhookFormer(e).Encode() }
+
+// webhookFormer are the settings of a webhook as the form that changes them sends them.
+func webhookFormer(e endpoint) url.Values {
+	v := url.Values{"address": {e.Address}, "which": {"all"}}
+	if len(e.Types) > 0 {
+		v["which"], v["type"] = []string{"chosen"}, e.Types
+	}
+	return v
+}
+
+// turned is whether a webhook is enabled.
+func turned(e endpoint) url.Values {
+	return url.Values{"enabled": {fmt.Sprint(e.Enabled)}}
 }

@@ -8,35 +8,36 @@ import (
 	"millrace/internal/control/access"
 	"millrace/internal/control/webhook"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
 )
 
 const (
-	webhookItem = webhooksPath + "/{webhook}"
+	webhookItem = shell.WebhooksPath + "/{webhook}"
 	maxCounted  = 20 // deliveries that the list of webhooks counts for each
 )
 
 func (s *server) routeWebhooks() {
 	const sees, changes = access.SystemRead, access.SystemWrite
-	s.handle("GET "+webhooksPath, "", sees, s.listWebhooks)
-	s.handle("GET "+webhooksPath+"/new", "", changes, s.showNewWebhook)
-	s.handle("POST "+webhooksPath, "create-webhook", changes, s.createWebhook)
-	s.handle("POST "+webhooksPath+"/code", "", changes, s.showWebhookCode)
-	s.handle("GET "+webhookItem, "", sees, s.showWebhook)
-	s.handle("GET "+webhookItem+"/follow", "", sees, s.followWebhook)
-	s.handle("GET "+webhookItem+"/edit", "", changes, s.showEditWebhook)
-	s.handle("POST "+webhookItem, "update-webhook", changes, s.editWebhook)
-	s.handle("POST "+webhookItem+"/code", "", changes, s.showEditWebhookCode)
-	s.handle("POST "+webhookItem+"/"+newSecret, "rotate-webhook-secret", changes, s.rotateSecret)
-	s.handle("POST "+webhookItem+"/replay", "replay-webhook", changes, s.replaySince)
-	s.handle("POST "+webhookItem+"/deliveries/{event}/replay", "replay-webhook-delivery", changes, s.replayEvent)
-	s.handle("GET "+webhookItem+"/deliveries/{sequence}/skip", "", changes, s.askSkip)
-	s.handle("POST "+webhookItem+"/deliveries/{sequence}/skip", "skip-webhook-delivery", changes, s.skipEvent)
+	s.Handle("GET "+shell.WebhooksPath, "", sees, s.listWebhooks)
+	s.Handle("GET "+shell.WebhooksPath+"/new", "", changes, s.showNewWebhook)
+	s.Handle("POST "+shell.WebhooksPath, "create-webhook", changes, s.createWebhook)
+	s.Handle("POST "+shell.WebhooksPath+"/code", "", changes, s.showWebhookCode)
+	s.Handle("GET "+webhookItem, "", sees, s.showWebhook)
+	s.Handle("GET "+webhookItem+"/follow", "", sees, s.followWebhook)
+	s.Handle("GET "+webhookItem+"/edit", "", changes, s.showEditWebhook)
+	s.Handle("POST "+webhookItem, "update-webhook", changes, s.editWebhook)
+	s.Handle("POST "+webhookItem+"/code", "", changes, s.showEditWebhookCode)
+	s.Handle("POST "+webhookItem+"/"+newSecret, "rotate-webhook-secret", changes, s.rotateSecret)
+	s.Handle("POST "+webhookItem+"/replay", "replay-webhook", changes, s.replaySince)
+	s.Handle("POST "+webhookItem+"/deliveries/{event}/replay", "replay-webhook-delivery", changes, s.replayEvent)
+	s.Handle("GET "+webhookItem+"/deliveries/{sequence}/skip", "", changes, s.askSkip)
+	s.Handle("POST "+webhookItem+"/deliveries/{sequence}/skip", "skip-webhook-delivery", changes, s.skipEvent)
 	for name, a := range webhookActs {
 		if a.Title != "" {
-			s.handle("GET "+webhookItem+"/"+name, "", changes, s.askWebhook(name))
+			s.Handle("GET "+webhookItem+"/"+name, "", changes, s.askWebhook(name))
 		}
 		if a.do != nil {
-			s.handle("POST "+webhookItem+"/"+name, a.operation, changes, s.actOnWebhook(name))
+			s.Handle("POST "+webhookItem+"/"+name, a.operation, changes, s.actOnWebhook(name))
 		}
 	}
 }
@@ -51,7 +52,7 @@ type endpoint struct {
 }
 
 // Page is the address of its page. Its Address is where events are sent to.
-func (e endpoint) Page() string { return webhooksPath + "/" + url.PathEscape(string(e.ID)) }
+func (e endpoint) Page() string { return shell.WebhooksPath + "/" + url.PathEscape(string(e.ID)) }
 
 // Failing reports whether nothing could be delivered since FailingSince.
 func (e endpoint) Failing() bool { return !e.FailingSince.IsZero() }
@@ -72,15 +73,15 @@ func (e endpoint) Two() bool { return e.OldSecret != "" && e.Now.Before(e.OldUnt
 
 // webhookList is the page of the webhooks of the environment.
 type webhookList struct {
-	finding
+	shell.Selection
 
 	Rows []endpoint
 	May  bool // the person may make and change them
 }
 
-func (s *server) listWebhooks(r *request) (view, error) {
-	l := webhookList{finding: find(r.URL.Query(), webhooksPath), May: r.Person.Permits(access.SystemWrite)}
-	rows, err := paged(&l.finding, func(page, limit int) ([]webhook.Webhook, error) {
+func (s *server) listWebhooks(r *shell.Request) (shell.View, error) {
+	l := webhookList{Selection: shell.Select(r.URL.Query(), shell.WebhooksPath), May: r.Person.Permits(access.SystemWrite)}
+	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]webhook.Webhook, error) {
 		return s.Webhooks.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
 	for _, row := range rows {
@@ -90,7 +91,7 @@ func (s *server) listWebhooks(r *request) (view, error) {
 		}
 		l.Rows = append(l.Rows, e)
 	}
-	return show("webhooks", l), err
+	return shell.Show("webhooks", l), err
 }
 
 // counted looks what has become of what was sent to a webhook.
@@ -99,7 +100,7 @@ func (s *server) counted(ctx context.Context, e *endpoint) error {
 		found, err := s.Webhooks.Deliveries(ctx, e.Environment, e.ID, webhook.DeliveryQuery{
 			State: state, Limit: maxCounted + 1,
 		})
-		return atMost(len(found), maxCounted), err
+		return shell.AtMost(len(found), maxCounted), err
 	}
 	var err error
 	if e.Waiting, err = count(webhook.Waiting); err != nil {
@@ -118,9 +119,9 @@ func (s *server) counted(ctx context.Context, e *endpoint) error {
 }
 
 // webhookOf reads the webhook that a request names.
-func (s *server) webhookOf(r *request) (endpoint, error) {
+func (s *server) webhookOf(r *shell.Request) (endpoint, error) {
 	row, err := s.Webhooks.Get(r.Context(), r.Person.Environment.ID, webhookID(r))
 	return endpoint{Webhook: row, Now: s.Now()}, err
 }
 
-func webhookID(r *request) id.Webhook { return id.Webhook(r.PathValue("webhook")) }
+func webhookID(r *shell.Request) id.Webhook { return id.Webhook(r.PathValue("webhook")) }

@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"context"
@@ -18,33 +18,33 @@ const (
 )
 
 // happening is what pages look at of an event.
-type happening struct {
-	sequence    int64
+type Change struct {
+	Sequence    int64
 	environment id.Environment
-	stream      id.LiveStream // the one that it is about; empty: none
-	own         bool          // the stream itself has changed, not one of its recordings
-	asset       id.Asset      // the one that it is about; empty: none
-	typ, object string        // of the event
+	Stream      id.LiveStream // the one that it is about; empty: none
+	Own         bool          // the stream itself has changed, not one of its recordings
+	Asset       id.Asset      // the one that it is about; empty: none
+	Typ, Object string        // of the event
 }
 
 // digest finds out which live stream and asset an event is about: itself, that of one of its parts, or that of a
 // recording.
-func digest(e event.Event) happening {
-	h := happening{sequence: e.Sequence, environment: e.Environment, typ: e.Type, object: e.ObjectID}
+func digest(e event.Event) Change {
+	h := Change{Sequence: e.Sequence, environment: e.Environment, Typ: e.Type, Object: e.ObjectID}
 	switch e.ObjectKind {
 	case live.EventObject:
-		h.stream, h.own = id.LiveStream(e.ObjectID), true
+		h.Stream, h.Own = id.LiveStream(e.ObjectID), true
 	case live.EventTargetObject:
-		h.stream, h.own = id.LiveStream(e.Resource), true
+		h.Stream, h.Own = id.LiveStream(e.Resource), true
 	case asset.EventTrackObject, asset.EventFileObject:
-		h.asset = id.Asset(e.Resource)
+		h.Asset = id.Asset(e.Resource)
 	case asset.EventObject:
-		h.asset = id.Asset(e.ObjectID)
+		h.Asset = id.Asset(e.ObjectID)
 		var of struct {
 			Stream id.LiveStream `json:"live_stream_id"`
 		}
 		if json.Unmarshal(e.Data, &of) == nil { // what is no recording has none
-			h.stream = of.Stream
+			h.Stream = of.Stream
 		}
 	}
 	return h
@@ -57,7 +57,7 @@ type tail struct {
 	lock follow.Lock
 	news <-chan struct{}
 	at   time.Time // when it was last read
-	kept []happening
+	kept []Change
 	// first is the sequence behind which all happenings are kept, last that of the newest event.
 	first, last int64
 }
@@ -66,9 +66,9 @@ func newTail(log EventLog) *tail { return &tail{log: log, lock: follow.NewLock()
 
 // look is what there is behind a sequence.
 type look struct {
-	found []happening // not to be changed
-	last  int64       // the sequence of the newest event
-	all   bool        // found are all; else too many have happened
+	found []Change // not to be changed
+	last  int64    // the sequence of the newest event
+	all   bool     // found are all; else too many have happened
 	news  <-chan struct{}
 }
 
@@ -83,7 +83,7 @@ func (t *tail) since(ctx context.Context, sequence int64) (look, error) {
 		return look{}, err
 	}
 	from := len(t.kept)
-	for from > 0 && t.kept[from-1].sequence > sequence {
+	for from > 0 && t.kept[from-1].Sequence > sequence {
 		from--
 	}
 	return look{found: t.kept[from:len(t.kept):len(t.kept)], last: t.last, all: sequence >= t.first, news: t.news}, nil
@@ -91,7 +91,7 @@ func (t *tail) since(ctx context.Context, sequence int64) (look, error) {
 
 // read reads what is new. That nothing is said to be new holds for the time between two heartbeats.
 func (t *tail) read(ctx context.Context) error {
-	if t.news != nil && time.Since(t.at) < heartbeat {
+	if t.news != nil && time.Since(t.at) < Heartbeat {
 		select {
 		case <-t.news:
 		default:
@@ -118,11 +118,11 @@ func (t *tail) read(ctx context.Context) error {
 }
 
 // keep adds a happening, and lets the oldest go. What has been given away stays as it is.
-func (t *tail) keep(h happening) {
-	t.last = h.sequence
+func (t *tail) keep(h Change) {
+	t.last = h.Sequence
 	if len(t.kept) == maxKept {
-		t.first = t.kept[maxKept/2-1].sequence
-		t.kept = append(make([]happening, 0, maxKept), t.kept[maxKept/2:]...)
+		t.first = t.kept[maxKept/2-1].Sequence
+		t.kept = append(make([]Change, 0, maxKept), t.kept[maxKept/2:]...)
 	}
 	t.kept = append(t.kept, h)
 }

@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"maps"
@@ -16,7 +16,7 @@ const latencyField = "latency_mode"
 // Merge has a form change what somebody has typed, and nothing else: a field that was left as it was shown is as the
 // setting is now, whatever somebody else has made of it meanwhile. It gives the fields that both have changed, with
 // what the other has made of them.
-func (r *request) Merge(now url.Values) (both url.Values) {
+func (r *Request) Merge(now url.Values) (both url.Values) {
 	former, err := url.ParseQuery(r.PostFormValue(formerField))
 	if err != nil || len(former) == 0 {
 		return nil
@@ -42,6 +42,6 @@ func equal(sent, shown []string) bool {
 	return slices.EqualFunc(slices.Sorted(slices.Values(sent)), slices.Sorted(slices.Values(shown)),
 		func(sent, shown string) bool {
 			sent = strings.TrimSpace(strings.ReplaceAll(sent, "\r", ""))
-			return sent == strings.TrimSpace(strings.ReplaceAll(shown, "\r", "")) || kept(sent, shown)
+			return sent == strings.TrimSpace(strings.ReplaceAll(shown, "\r", "")) || Unchanged(sent, shown)
 		})
 }

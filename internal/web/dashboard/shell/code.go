@@ -1,9 +1,9 @@
-package dashboard
+package shell
 
 import "millrace/internal/web/sdkcode"
 
 // code is what a form would send, in other languages.
-type code struct {
+type Code struct {
 	Form    string // ID of the form
 	Address string // where it is shown for what is filled in
 	Open    bool
@@ -13,13 +13,13 @@ type code struct {
 
 // Why a form has no code.
 const (
-	unreadable = "Fix the invalid field to see the request."
+	Unreadable = "Fix the invalid field to see the request."
 	unchanged  = "Nothing has changed, so there is no request. Change something to see it."
 )
 
 // code writes those calls in each language that change something, for the form with this ID.
-func (s *shell) code(form, address string, c ...sdkcode.Request) code {
-	out := code{Form: form, Address: address, Samples: sdkcode.Samples(s.PublicURL, c...)}
+func (s *Shell) Code(form, address string, c ...sdkcode.Request) Code {
+	out := Code{Form: form, Address: address, Samples: sdkcode.Samples(s.PublicURL, c...)}
 	if out.Samples == nil {
 		out.None = unchanged
 	}

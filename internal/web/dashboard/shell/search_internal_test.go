@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"net/url"
@@ -32,15 +32,15 @@ func TestSearchGoesOn(t *testing.T) {
 					want = append(want, n)
 				}
 			}
-			at := livePath + "?q=x"
+			at := LivePath + "?q=x"
 			for pages := 0; at != ""; pages++ {
 				u, err := url.Parse(at)
 				if err != nil || pages > rows {
 					t.Fatalf("page %d at %q: %v", pages, at, err)
 				}
-				f := find(u.Query(), livePath)
-				found, err := searched(&f, list, fits)
-				if err != nil || len(found) > perPage || f.newest() != (pages == 0) || (f.Prev == "") != (pages == 0) {
+				f := Select(u.Query(), LivePath)
+				found, err := Searched(&f, list, fits)
+				if err != nil || len(found) > PerPage || f.newest() != (pages == 0) || (f.Prev == "") != (pages == 0) {
 					t.Fatalf("page %d: %d rows, %+v, %v", pages, len(found), f, err)
 				}
 				all, at = append(all, found...), f.Next

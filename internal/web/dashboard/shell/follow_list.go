@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"context"
@@ -16,14 +16,14 @@ const (
 )
 
 // followList keeps a page of a list up to date.
-func followList[ID ~string, T item[ID]](c *rowCache[ID, T], find func(*request) finding) handler {
-	return func(r *request) (view, error) {
+func FollowList[ID ~string, T Item[ID]](c *Rows[ID, T], find func(*Request) Selection) Handler {
+	return func(r *Request) (View, error) {
 		f := &followedList[ID, T]{
 			c: c, asked: find(r), rows: map[ID]string{}, changed: map[ID]int64{}, moving: map[ID]string{},
 			uploads: map[id.Upload]bool{},
 		}
 		q := r.URL.Query()
-		for _, row := range atMostFirst(q["row"], perPage) {
+		for _, row := range atMostFirst(q["row"], PerPage) {
 			f.rows[ID(row)] = ""
 		}
 		for _, u := range atMostFirst(q["upload"], maxUploads) {
@@ -31,17 +31,17 @@ func followList[ID ~string, T item[ID]](c *rowCache[ID, T], find func(*request) 
 				f.uploads[id.Upload(u)] = true
 			}
 		}
-		return keepOpen(f), nil
+		return KeepOpen(f), nil
 	}
 }
 
 // followedList is an open page of a list. Its rows change in their places and stay, also when they would not be listed
 // any more; what is new waits until the page is loaded again, but for what the page has uploaded itself.
-type followedList[ID ~string, T item[ID]] struct {
-	shown[T] // as it was when all of it was shown last
+type followedList[ID ~string, T Item[ID]] struct {
+	Loaded[T] // as it was when all of it was shown last
 
-	c       *rowCache[ID, T]
-	asked   finding
+	c       *Rows[ID, T]
+	asked   Selection
 	rows    map[ID]string      // the names of those that it has
 	changed map[ID]int64       // since when
 	moving  map[ID]string      // those whose progress no events tell, as they were sent last
@@ -53,21 +53,21 @@ type followedList[ID ~string, T item[ID]] struct {
 	said    string             // what the part beside the rows was made of that was sent last
 }
 
-func (f *followedList[ID, T]) noteAll() { f.all = true }
+func (f *followedList[ID, T]) NoteAll() { f.all = true }
 
-func (f *followedList[ID, T]) note(h happening) bool {
+func (f *followedList[ID, T]) Note(h Change) bool {
 	of := f.c.About(h)
 	if of == "" {
 		return false
 	}
-	f.count = h.sequence
+	f.count = h.Sequence
 	if _, has := f.rows[of]; has || f.newest() {
-		f.changed[of] = h.sequence
+		f.changed[of] = h.Sequence
 	}
 	return true
 }
 
-func (f *followedList[ID, T]) show(
+func (f *followedList[ID, T]) Show(
 	ctx context.Context, p access.Person, sequence int64,
 ) (parts string, again time.Duration, err error) {
 	var out strings.Builder
@@ -87,7 +87,7 @@ func (f *followedList[ID, T]) show(
 	}
 	size := 0
 	for _, r := range changed {
-		size += len(r.html)
+		size += len(r.HTML)
 	}
 	out.Grow(size)
 	for of, r := range changed {
@@ -103,8 +103,8 @@ func (f *followedList[ID, T]) show(
 		out.WriteString(after)
 	}
 	again, err = f.beside(ctx, p, &out, sequence)
-	if len(f.moving) > 0 && (again == 0 || again > progressTime) {
-		again = progressTime
+	if len(f.moving) > 0 && (again == 0 || again > ProgressTime) {
+		again = ProgressTime
 	}
 	return out.String(), again, err
 }
@@ -114,7 +114,7 @@ func (f *followedList[ID, T]) beside(
 	ctx context.Context, p access.Person, out *strings.Builder, sequence int64,
 ) (again time.Duration, err error) {
 	if f.count > 0 && f.Query == "" {
-		f.Counts, again, err = f.c.Count(ctx, p.Environment.ID, f.finding, f.count, sequence)
+		f.Counts, again, err = f.c.Count(ctx, p.Environment.ID, f.Selection, f.count, sequence)
 		if err != nil {
 			return 0, err
 		}
@@ -137,7 +137,7 @@ func (f *followedList[ID, T]) beside(
 func (f *followedList[ID, T]) start(
 	ctx context.Context, p access.Person, rows *strings.Builder, sequence int64,
 ) (err error) {
-	if f.shown, err = f.c.Load(ctx, p, f.asked); err != nil {
+	if f.Loaded, err = f.c.Load(ctx, p, f.asked); err != nil {
 		return err
 	}
 	f.count = 0
@@ -154,13 +154,13 @@ func (f *followedList[ID, T]) start(
 			if err != nil {
 				return err
 			}
-			f.put(rows, of, cachedRow[T]{of: v, html: html})
+			f.put(rows, of, CachedRow[T]{Of: v, HTML: html})
 			delete(f.changed, of)
 		} else if f.newest() {
 			f.fresh[of] = true
 		}
 	}
-	if n := len(f.Rows); n == perPage {
+	if n := len(f.Rows); n == PerPage {
 		f.oldest = f.Rows[n-1].Made()
 	}
 	f.Rows = nil
@@ -173,24 +173,24 @@ func (f *followedList[ID, T]) uploaded(v T) bool {
 }
 
 // put shows a row that the page has, or gets.
-func (f *followedList[ID, T]) put(rows *strings.Builder, of ID, r cachedRow[T]) {
-	f.rows[of] = r.of.Name()
+func (f *followedList[ID, T]) put(rows *strings.Builder, of ID, r CachedRow[T]) {
+	f.rows[of] = r.Of.Name()
 	sent, moved := f.moving[of]
-	if r.of.Moves() {
-		f.moving[of] = r.html
+	if r.Of.Moves() {
+		f.moving[of] = r.HTML
 	} else {
 		delete(f.moving, of)
 	}
-	if !moved || sent != r.html {
-		rows.WriteString(r.html)
+	if !moved || sent != r.HTML {
+		rows.WriteString(r.HTML)
 	}
 }
 
 // showOne shows what has changed: in its row, or as one more or less that is new.
-func (f *followedList[ID, T]) showOne(rows *strings.Builder, of ID, r cachedRow[T]) error {
+func (f *followedList[ID, T]) showOne(rows *strings.Builder, of ID, r CachedRow[T]) error {
 	name, has := f.rows[of]
 	switch {
-	case has && r.html == "":
+	case has && r.HTML == "":
 		html, err := f.c.render("gone", f.c.Gone(of, name))
 		if err != nil {
 			return err
@@ -199,8 +199,8 @@ func (f *followedList[ID, T]) showOne(rows *strings.Builder, of ID, r cachedRow[
 		rows.WriteString(html)
 	case has:
 		f.put(rows, of, r)
-	case r.html != "" && f.c.Fits(f.finding, r.of) && r.of.Made().After(f.oldest):
-		if f.uploaded(r.of) {
+	case r.HTML != "" && f.c.Fits(f.Selection, r.Of) && r.Of.Made().After(f.oldest):
+		if f.uploaded(r.Of) {
 			f.put(rows, of, r)
 		} else if len(f.fresh) < maxNew {
 			f.fresh[of] = true
@@ -212,10 +212,10 @@ func (f *followedList[ID, T]) showOne(rows *strings.Builder, of ID, r cachedRow[
 }
 
 // New is how many rows the page has not, as text; empty: none.
-func (f *followedList[ID, T]) New() string { return atMost(len(f.fresh), maxNew-1) }
+func (f *followedList[ID, T]) New() string { return AtMost(len(f.fresh), maxNew-1) }
 
 // Self is the address of the page.
-func (f *followedList[ID, T]) Self() string { return f.address(f.Page) }
+func (f *followedList[ID, T]) Self() string { return f.Address(f.Page) }
 
 // atMostFirst are the first of all, at most so many.
 func atMostFirst(all []string, most int) []string { return all[:min(len(all), most)] }

@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"context"
@@ -81,8 +81,8 @@ func TestTail(t *testing.T) {
 			t.Fatalf("behind %d: %d of %d, last %d, all %t, %v", sequence, len(l.found), want, l.last, l.all, err)
 		}
 		for i, h := range l.found {
-			if h.sequence != l.last-int64(len(l.found)-1-i) {
-				t.Fatalf("behind %d: sequence %d at %d", sequence, h.sequence, i)
+			if h.Sequence != l.last-int64(len(l.found)-1-i) {
+				t.Fatalf("behind %d: sequence %d at %d", sequence, h.Sequence, i)
 			}
 		}
 		return l
@@ -154,28 +154,28 @@ func TestDigest(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		event event.Event
-		want  happening
+		want  Change
 	}{
-		"its own": {event.Event{ObjectKind: "live_stream", ObjectID: "s"}, happening{stream: "s", own: true}},
+		"its own": {event.Event{ObjectKind: "live_stream", ObjectID: "s"}, Change{Stream: "s", Own: true}},
 		"target": {
 			event.Event{ObjectKind: "simulcast_target", ObjectID: "t", Resource: "s"},
-			happening{stream: "s", own: true},
+			Change{Stream: "s", Own: true},
 		},
 		"recording": {
 			event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{"live_stream_id":"s"}`)},
-			happening{stream: "s", asset: "a"},
+			Change{Stream: "s", Asset: "a"},
 		},
-		"asset":  {event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{"id":"a"}`)}, happening{asset: "a"}},
-		"track":  {event.Event{ObjectKind: "track", ObjectID: "t", Resource: "a"}, happening{asset: "a"}},
-		"file":   {event.Event{ObjectKind: "static_rendition", ObjectID: "f", Resource: "a"}, happening{asset: "a"}},
-		"upload": {event.Event{ObjectKind: "upload", ObjectID: "u", Data: []byte(`{"id":"s"}`)}, happening{}},
+		"asset":  {event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{"id":"a"}`)}, Change{Asset: "a"}},
+		"track":  {event.Event{ObjectKind: "track", ObjectID: "t", Resource: "a"}, Change{Asset: "a"}},
+		"file":   {event.Event{ObjectKind: "static_rendition", ObjectID: "f", Resource: "a"}, Change{Asset: "a"}},
+		"upload": {event.Event{ObjectKind: "upload", ObjectID: "u", Data: []byte(`{"id":"s"}`)}, Change{}},
 		"other": {
 			event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{"live_stream_id":{}}`)},
-			happening{asset: "a"},
+			Change{Asset: "a"},
 		},
-		"no JSON": {event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{`)}, happening{asset: "a"}},
+		"no JSON": {event.Event{ObjectKind: "asset", ObjectID: "a", Data: []byte(`{`)}, Change{Asset: "a"}},
 	} {
-		tt.want.object = tt.event.ObjectID
+		tt.want.Object = tt.event.ObjectID
 		if got := digest(tt.event); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}

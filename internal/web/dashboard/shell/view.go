@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"bytes"
@@ -31,9 +31,9 @@ var pages = []string{ //nolint:gochecknoglobals // constants
 
 func newViews(files fs.FS, assets static.Assets, more template.FuncMap) views {
 	funcs := template.FuncMap{
-		"icon": icon, "clock": clock, "short": func(v any) string { return short(fmt.Sprint(v)) },
+		"icon": icon, "clock": clock, "short": func(v any) string { return Short(fmt.Sprint(v)) },
 		"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
-		"utc":   utc,
+		"utc":   UTC,
 		"asset": func(name string) string { return Path + "/static/" + assets.Address(name) },
 	}
 	maps.Copy(funcs, more)
@@ -67,41 +67,41 @@ type page struct {
 	V      any    // the page's own
 }
 
-func (s *shell) page(r *http.Request, p access.Person, v any) page {
+func (s *Shell) Page(r *http.Request, p access.Person, v any) page {
 	in, place := p.Session.Hash != "", ""
-	if strings.HasPrefix(r.URL.Path, assetsPath) {
+	if strings.HasPrefix(r.URL.Path, AssetsPath) {
 		place = "assets"
 	}
-	if strings.HasPrefix(r.URL.Path, settingsPath) {
+	if strings.HasPrefix(r.URL.Path, SettingsPath) {
 		place = "settings"
 	}
-	if strings.HasPrefix(r.URL.Path, webhooksPath) || strings.HasPrefix(r.URL.Path, eventsPath) {
+	if strings.HasPrefix(r.URL.Path, WebhooksPath) || strings.HasPrefix(r.URL.Path, EventsPath) {
 		place = "events"
 	}
 	return page{
 		Theme: theme(r), Back: r.URL.RequestURI(), Place: place, Person: p, In: in, Write: in &&
-			p.Permits(writes), WHIP: s.Publish(), Set: settingsOf(p),
+			p.Permits(Writes), WHIP: s.Publish(), Set: SettingsOf(p),
 		Log: in && p.Permits(access.SystemRead), Now: s.Now(), Again: isResumed(r), Press: rand.Text(), V: v,
 	}
 }
 
 // settingsOf is the first page of the settings that a person may see. Who is signed in may read videos.
-func settingsOf(p access.Person) string {
+func SettingsOf(p access.Person) string {
 	switch {
 	case p.Session.Hash == "":
 		return ""
 	case p.Permits(access.SystemRead):
-		return tokensPath
+		return TokensPath
 	}
-	return restrictionsPath
+	return RestrictionsPath
 }
 
 // render writes a page: whole, or an error of its own.
-func (s *shell) render(w http.ResponseWriter, r *http.Request, p access.Person, status int, name string, v any) {
+func (s *Shell) render(w http.ResponseWriter, r *http.Request, p access.Person, status int, name string, v any) {
 	var b bytes.Buffer
-	shown := s.page(r, p, v)
+	shown := s.Page(r, p, v)
 	shown.Undo = s.takeUndo(w, r, p)
-	if err := s.views[name].ExecuteTemplate(&b, "layout", shown); err != nil {
+	if err := s.Views[name].ExecuteTemplate(&b, "layout", shown); err != nil {
 		s.Logger.ErrorContext(r.Context(), "render page of the dashboard", slog.String("page", name),
 			slog.Any("error", err))
 		http.Error(w, "The page can't be shown; see the service's log for the reason.", http.StatusInternalServerError)
@@ -122,11 +122,11 @@ func (s *shell) render(w http.ResponseWriter, r *http.Request, p access.Person, 
 // refusal is a page that says why there is no other.
 type refusal struct{ Title, Text string }
 
-func (s *shell) refuse(w http.ResponseWriter, r *http.Request, status int, title, text string) {
+func (s *Shell) refuse(w http.ResponseWriter, r *http.Request, status int, title, text string) {
 	s.render(w, r, access.Person{}, status, "refused", refusal{title, text})
 }
 
-func (s *shell) notFound(w http.ResponseWriter, r *http.Request, p access.Person) {
+func (s *Shell) notFound(w http.ResponseWriter, r *http.Request, p access.Person) {
 	s.render(w, r, p, http.StatusNotFound, "refused", refusal{
 		"There is nothing here",
 		"It may have been deleted, may belong to another environment, or the address may be incomplete.",
@@ -134,8 +134,8 @@ func (s *shell) notFound(w http.ResponseWriter, r *http.Request, p access.Person
 }
 
 // fail says what went wrong. What is ours to mend is logged, and not shown.
-func (s *shell) fail(w http.ResponseWriter, r *http.Request, p access.Person, err error) {
-	status, why := respond.Page.Of(err).Code, refusal{"That did not work", sentence(err)}
+func (s *Shell) fail(w http.ResponseWriter, r *http.Request, p access.Person, err error) {
+	status, why := respond.Page.Of(err).Code, refusal{"That did not work", Sentence(err)}
 	switch status {
 	case http.StatusNotFound:
 		s.notFound(w, r, p)

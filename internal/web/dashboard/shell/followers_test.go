@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestSessionIsSharedByItsPages(t *testing.T) {
 			return err
 		}
 		for n := range 3 {
-			time.Sleep(untilNext(heartbeat))
+			time.Sleep(untilNext(Heartbeat))
 			if fails = errors.New("away"); !errors.Is(who(), fails) {
 				t.Error("an error is kept back")
 			}
@@ -90,8 +90,8 @@ func TestBeat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shell{shellOptions: shellOptions{Sessions: sessions, Now: time.Now}, followers: newFollowers()}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, livePath+"/follow", http.NoBody)
+	s := &Shell{Options: Options{Sessions: sessions, Now: time.Now}, followers: newFollowers()}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, LivePath+"/follow", http.NoBody)
 	r.AddCookie(&http.Cookie{Name: s.cookieName(r), Value: cookie})
 	p, err := s.who(r)
 	if err != nil {
@@ -106,7 +106,7 @@ func TestBeat(t *testing.T) {
 	if err = sessions.SignOut(t.Context(), p.Session, true); err != nil {
 		t.Fatal(err)
 	}
-	f.session.at = f.session.at.Add(-heartbeat)
+	f.session.at = f.session.at.Add(-Heartbeat)
 	w.Body.Reset()
 	if err = f.beat(); !errors.Is(err, errOver) || w.Body.String() != "event: over\ndata: signed out\n\n" {
 		t.Errorf("signed out: %q, %v", w.Body, err)

@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const (
 )
 
 // item is a row of a list as its page shows it.
-type item[ID ~string] interface {
+type Item[ID ~string] interface {
 	Row() ID
 	Name() string    // as it is shown; empty: it has none
 	Made() time.Time // lists have the newest first
@@ -27,50 +27,50 @@ type item[ID ~string] interface {
 }
 
 // source is where the rows of a list come from: live streams, assets or events.
-type source[ID ~string, T item[ID]] interface {
+type Source[ID ~string, T Item[ID]] interface {
 	// About is what has changed by something that happened; empty: none of these.
-	About(h happening) ID
+	About(h Change) ID
 	// Load reads a page of the list.
-	Load(ctx context.Context, p access.Person, f finding) (shown[T], error)
+	Load(ctx context.Context, p access.Person, f Selection) (Loaded[T], error)
 	// Some reads rows; what is gone is left out.
 	Some(ctx context.Context, env id.Environment, of []ID) ([]T, error)
 	// Fits reports whether a row is one of those that are asked for.
-	Fits(f finding, v T) bool
+	Fits(f Selection, v T) bool
 	// Gone is a row that is deleted, as far as it is known.
 	Gone(of ID, name string) T
 	// Count counts for the filter, with what happened up to since. now has happened already. again: these numbers are
 	// those of a moment ago, and may be counted again then.
-	Count(ctx context.Context, env id.Environment, f finding, since, now int64) (_ []count, again time.Duration, _ error)
+	Count(ctx context.Context, env id.Environment, f Selection, since, now int64) (_ []Count, again time.Duration, _ error)
 }
 
 // count is a number beside a choice of the filter.
-type count struct{ Of, N string }
+type Count struct{ Of, N string }
 
 // uncounted is of a source whose list has no numbers.
-type uncounted struct{}
+type Uncounted struct{}
 
 // Count implements source.
-func (uncounted) Count(
-	context.Context, id.Environment, finding, int64, int64,
-) ([]count, time.Duration, error) {
+func (Uncounted) Count(
+	context.Context, id.Environment, Selection, int64, int64,
+) ([]Count, time.Duration, error) {
 	return nil, 0, nil
 }
 
 // shown is a page of a list as it is loaded.
-type shown[T any] struct {
-	finding
+type Loaded[T any] struct {
+	Selection
 
-	Counts []count
+	Counts []Count
 	Rows   []T
 }
 
 // rowCache has the rows of lists that have changed, rendered once for all pages.
-type rowCache[ID ~string, T item[ID]] struct {
-	source[ID, T]
+type Rows[ID ~string, T Item[ID]] struct {
+	Source[ID, T]
 
 	page *template.Template // with the parts row, gone and beside
 	lock follow.Lock
-	rows map[rowKey[ID]]cachedRow[T]
+	rows map[rowKey[ID]]CachedRow[T]
 }
 
 type rowKey[ID ~string] struct {
@@ -79,22 +79,22 @@ type rowKey[ID ~string] struct {
 }
 
 // cachedRow is a row as it was behind an event.
-type cachedRow[T any] struct {
+type CachedRow[T any] struct {
 	sequence int64
-	of       T
-	html     string    // empty: it is deleted
+	Of       T
+	HTML     string    // empty: it is deleted
 	at       time.Time // when it was read
 }
 
 // newRowCache is of the rows of a page.
-func newRowCache[ID ~string, T item[ID]](s *shell, page string, from source[ID, T]) *rowCache[ID, T] {
-	return &rowCache[ID, T]{
-		source: from, page: s.views[page], lock: follow.NewLock(), rows: map[rowKey[ID]]cachedRow[T]{},
+func NewRows[ID ~string, T Item[ID]](s *Shell, page string, from Source[ID, T]) *Rows[ID, T] {
+	return &Rows[ID, T]{
+		Source: from, page: s.Views[page], lock: follow.NewLock(), rows: map[rowKey[ID]]CachedRow[T]{},
 	}
 }
 
 // render renders a part of the page.
-func (c *rowCache[ID, T]) render(part string, of any) (string, error) {
+func (c *Rows[ID, T]) render(part string, of any) (string, error) {
 	var b strings.Builder
 	err := c.page.ExecuteTemplate(&b, part, of)
 	return b.String(), err
@@ -102,19 +102,19 @@ func (c *rowCache[ID, T]) render(part string, of any) (string, error) {
 
 // changed gives rows, each with what happened up to a sequence in it, and none whose progress is older than a look. now
 // is one that has happened already.
-func (c *rowCache[ID, T]) changed(
+func (c *Rows[ID, T]) changed(
 	ctx context.Context, env id.Environment, since map[ID]int64, now int64,
-) (map[ID]cachedRow[T], error) {
+) (map[ID]CachedRow[T], error) {
 	if err := c.lock.Lock(ctx); err != nil {
 		return nil, err
 	}
 	defer c.lock.Unlock()
-	out := make(map[ID]cachedRow[T], len(since))
+	out := make(map[ID]CachedRow[T], len(since))
 	var missing []ID
 	for of, sequence := range since {
 		r, ok := c.rows[rowKey[ID]{env, of}]
-		if !ok || r.sequence < sequence || r.html != "" && r.of.Moves() && time.Since(r.at) >= progressTime {
-			r = cachedRow[T]{sequence: now}
+		if !ok || r.sequence < sequence || r.HTML != "" && r.Of.Moves() && time.Since(r.at) >= ProgressTime {
+			r = CachedRow[T]{sequence: now}
 			missing = append(missing, of)
 		}
 		out[of] = r
@@ -129,7 +129,7 @@ func (c *rowCache[ID, T]) changed(
 			if err != nil {
 				return nil, err
 			}
-			out[v.Row()] = cachedRow[T]{now, v, html, time.Now()}
+			out[v.Row()] = CachedRow[T]{now, v, html, time.Now()}
 		}
 	}
 	if len(c.rows)+len(missing) > maxRows {

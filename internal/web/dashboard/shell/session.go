@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"context"
@@ -16,14 +16,14 @@ const maxSecret = 1024 // bytes of what is typed
 
 // cookieName is that of the session. Browsers take __Host- only with Secure, for the whole host, from the host itself
 // (RFC 6265bis).
-func (s *shell) cookieName(r *http.Request) string {
+func (s *Shell) cookieName(r *http.Request) string {
 	if s.overTLS(r) {
 		return "__Host-millrace"
 	}
 	return "millrace"
 }
 
-func (s *shell) setCookie(w http.ResponseWriter, r *http.Request, value string) {
+func (s *Shell) setCookie(w http.ResponseWriter, r *http.Request, value string) {
 	c := &http.Cookie{ //nolint:gosec // over plain HTTP browsers take no Secure cookie
 		Name: s.cookieName(r), Value: value, Path: "/", MaxAge: int(access.SessionLife.Seconds()),
 		HttpOnly: true, Secure: s.overTLS(r), SameSite: http.SameSiteLaxMode,
@@ -36,14 +36,14 @@ func (s *shell) setCookie(w http.ResponseWriter, r *http.Request, value string) 
 
 // What a page needs. The owner has it always.
 const (
-	anything = ""
-	reads    = access.VideoRead
-	writes   = access.VideoWrite
-	owns     = "owner" // no token permits it
+	Anything = ""
+	Reads    = access.VideoRead
+	Writes   = access.VideoWrite
+	Owns     = "owner" // no token permits it
 )
 
 // who is whose request it is.
-func (s *shell) who(r *http.Request) (access.Person, error) {
+func (s *Shell) who(r *http.Request) (access.Person, error) {
 	c, err := r.Cookie(s.cookieName(r))
 	if err != nil || len(c.Value) > maxSecret {
 		return access.Person{}, fault.New(fault.Unauthorized, "nobody is signed in")
@@ -53,8 +53,8 @@ func (s *shell) who(r *http.Request) (access.Person, error) {
 
 // person lets somebody who is signed in and has a permission have a page. Changes are made in the name of an
 // operation, which the audit log has; empty: nothing is changed.
-func (s *shell) person(
-	operation, permission string, h handler,
+func (s *Shell) person(
+	operation, permission string, h Handler,
 ) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, err := s.who(r)
@@ -66,22 +66,22 @@ func (s *shell) person(
 			s.fail(w, r, p, err)
 			return
 		}
-		if permission != anything && !p.Permits(permission) {
+		if permission != Anything && !p.Permits(permission) {
 			why := "The access token that you signed in with lacks the permission " + permission + "."
-			if permission == owns {
+			if permission == Owns {
 				why = "This is for the owner, who signs in with the password."
 			}
 			s.render(w, r, p, http.StatusForbidden, "refused", refusal{"You may not do this", why})
 			return
 		}
 		if operation != "" {
-			r = r.WithContext(s.audited(r, operation, actorOf(p), p.Environment.ID))
+			r = r.WithContext(s.Audited(r, operation, ActorOf(p), p.Environment.ID))
 		}
 		s.once(w, r, p, h)
 	})
 }
 
-func actorOf(p access.Person) audit.Actor {
+func ActorOf(p access.Person) audit.Actor {
 	if p.Session.Token == "" {
 		return owner
 	}
@@ -91,7 +91,7 @@ func actorOf(p access.Person) audit.Actor {
 var owner = audit.Actor{Type: audit.Dashboard, Name: "owner"} //nolint:gochecknoglobals // constant
 
 // audited has changes say in the audit log and in their events where they come from.
-func (s *shell) audited(r *http.Request, operation string, a audit.Actor, env id.Environment) context.Context {
+func (s *Shell) Audited(r *http.Request, operation string, a audit.Actor, env id.Environment) context.Context {
 	request := id.NewUUID()
 	e := audit.Entry{
 		At: s.Now(), Environment: env, Operation: operation, Actor: a, Address: s.address(r),
@@ -119,11 +119,11 @@ var nouns = []struct{ param, noun string }{ //nolint:gochecknoglobals // a table
 	{"webhook", webhook.EventObject},
 }
 
-func (s *shell) address(r *http.Request) string {
+func (s *Shell) address(r *http.Request) string {
 	if a := s.Clients.Of(r); a.IsValid() {
 		return a.String()
 	}
 	return ""
 }
 
-func wantsJSON(r *http.Request) bool { return r.Header.Get("Accept") == "application/json" }
+func WantsJSON(r *http.Request) bool { return r.Header.Get("Accept") == "application/json" }

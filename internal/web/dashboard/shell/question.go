@@ -1,7 +1,7 @@
-package dashboard
+package shell
 
 // question is the page that asks before something is lost or ended; with a script it is a dialog.
-type question struct {
+type Question struct {
 	Heading, Text, Yes, No, Class string // Class is that of the button
 
 	Name                           string // of what it is about

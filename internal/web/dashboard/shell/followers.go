@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func (o *session) who(ctx context.Context, look func() (access.Person, error)) (
 		return access.Person{}, err
 	}
 	defer o.lock.Unlock()
-	if time.Since(o.at) < heartbeat/2 {
+	if time.Since(o.at) < Heartbeat/2 {
 		return o.person, nil
 	}
 	p, err := look()

@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"net/url"
@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	perPage = 50
+	PerPage = 50
 	// maxSearched is how many rows a search looks through before it shows what it has found.
 	maxSearched, searchPage = 1000, 100
 	maxQuery                = 255 // bytes
 )
 
 // finding is what of a list is shown, and how much of it there is.
-type finding struct {
+type Selection struct {
 	Status, Query string
 	Page          int
 	Before        int64  // of what has a sequence, in place of the page: what is before this one; 0: from the newest on
@@ -25,17 +25,17 @@ type finding struct {
 	Searched      int    // how many were looked through when there are more; 0: all
 	Filtered      bool
 	path          string    // of the list
-	names         [2]string // of Status and Query in addresses
+	Names         [2]string // of Status and Query in addresses
 }
 
 // newest reports whether it is what new rows belong on.
-func (f finding) newest() bool { return f.Page <= 1 && f.Before == 0 && f.From == 0 }
+func (f Selection) newest() bool { return f.Page <= 1 && f.Before == 0 && f.From == 0 }
 
 // find reads what a query asks for; a state that is none of states counts as all.
-func find(q url.Values, path string, states ...string) finding {
-	f := finding{
+func Select(q url.Values, path string, states ...string) Selection {
+	f := Selection{
 		Status: q.Get("status"), Query: strings.TrimSpace(q.Get("q")), Page: max(1, number(q.Get("page"))), path: path,
-		names: [2]string{"status", "q"},
+		Names: [2]string{"status", "q"},
 	}
 	if !slices.Contains(states, f.Status) {
 		f.Status = ""
@@ -57,9 +57,9 @@ func number(text string) int {
 }
 
 // query is what the address of a page of the list says.
-func (f finding) query(page int) url.Values {
+func (f Selection) query(page int) url.Values {
 	q := url.Values{}
-	for name, value := range map[string]string{f.names[0]: f.Status, f.names[1]: f.Query} {
+	for name, value := range map[string]string{f.Names[0]: f.Status, f.Names[1]: f.Query} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -76,7 +76,7 @@ func (f finding) query(page int) url.Values {
 	return q
 }
 
-func (f finding) address(page int) string {
+func (f Selection) Address(page int) string {
 	if q := f.query(page); len(q) > 0 {
 		return f.path + "?" + q.Encode()
 	}
@@ -84,7 +84,7 @@ func (f finding) address(page int) string {
 }
 
 // followAddress is the address of the events that change a page, with the rows that it has.
-func followAddress[T any, ID ~string](f finding, rows []T, of func(T) ID) string {
+func FollowAddress[T any, ID ~string](f Selection, rows []T, of func(T) ID) string {
 	q := f.query(f.Page)
 	for _, row := range rows {
 		q.Add("row", string(of(row)))
@@ -96,21 +96,21 @@ func followAddress[T any, ID ~string](f finding, rows []T, of func(T) ID) string
 type lister[T any] func(page, limit int) ([]T, error)
 
 // paged reads the page that is asked for, and looks whether there is another one.
-func paged[T any](f *finding, list lister[T]) ([]T, error) {
-	rows, err := list(f.Page, perPage)
+func Paged[T any](f *Selection, list lister[T]) ([]T, error) {
+	rows, err := list(f.Page, PerPage)
 	if err != nil {
 		return nil, err
 	}
 	if f.Page > 1 {
-		f.Prev = f.address(f.Page - 1)
+		f.Prev = f.Address(f.Page - 1)
 	}
-	if len(rows) == perPage {
-		more, err := list(f.Page*perPage+1, 1)
+	if len(rows) == PerPage {
+		more, err := list(f.Page*PerPage+1, 1)
 		if err != nil {
 			return nil, err
 		}
 		if len(more) > 0 {
-			f.Next = f.address(f.Page + 1)
+			f.Next = f.Address(f.Page + 1)
 		}
 	}
 	return rows, nil
@@ -118,7 +118,7 @@ func paged[T any](f *finding, list lister[T]) ([]T, error) {
 
 // searched looks through so many rows, the newest first, for those that fit, and ends with a page full of them. Next
 // goes on where it has ended, and Prev leads back to the newest.
-func searched[T any](f *finding, list lister[T], fits func(T) bool) (rows []T, err error) {
+func Searched[T any](f *Selection, list lister[T], fits func(T) bool) (rows []T, err error) {
 	f.Page = 1
 	if f.From > 0 {
 		f.Prev = f.from(0)
@@ -130,7 +130,7 @@ func searched[T any](f *finding, list lister[T], fits func(T) bool) (rows []T, e
 			return nil, err
 		}
 		for _, v := range found[min(at%searchPage, len(found)):] {
-			if len(rows) == perPage && fits(v) {
+			if len(rows) == PerPage && fits(v) {
 				f.Next = f.from(at)
 				return rows, nil
 			}
@@ -148,13 +148,13 @@ func searched[T any](f *finding, list lister[T], fits func(T) bool) (rows []T, e
 }
 
 // from is the address of the search without so many of the newest rows.
-func (f finding) from(n int) string {
+func (f Selection) from(n int) string {
 	f.From = n
-	return f.address(1)
+	return f.Address(1)
 }
 
 // contain reports whether a text is in one of others, whatever the case.
-func contain(want string, texts ...string) bool {
+func Contain(want string, texts ...string) bool {
 	want = strings.ToLower(want)
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), want) })
 }

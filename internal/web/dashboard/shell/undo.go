@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"crypto/sha256"
@@ -41,7 +41,7 @@ func markOf(p access.Person) string { return mark(url.Values{"session": {p.Sessi
 // Undoable has the page that follows an act offer to undo it: by a form to an address with what was there before. It is
 // not offered where nothing has changed, or where what was before is too long or can't be typed. What undoes is not
 // undone itself: the page says that it has worked.
-func (r *request) Undoable(said, to string, before, after url.Values) {
+func (r *Request) Undoable(said, to string, before, after url.Values) {
 	who := markOf(r.Person)
 	if r.Undoes() {
 		r.undo = &undo{Said: "It is as it was before.", Who: who}
@@ -56,7 +56,7 @@ func (r *request) Undoable(said, to string, before, after url.Values) {
 }
 
 // Undoes reports whether a form undoes an act.
-func (r *request) Undoes() bool { return r.PostFormValue(undoneField) != "" }
+func (r *Request) Undoes() bool { return r.PostFormValue(undoneField) != "" }
 
 // typable reports whether a form would bring values back as they are: it has no line breaks, nor spaces around.
 func typable(values url.Values) bool {
@@ -70,14 +70,14 @@ func typable(values url.Values) bool {
 	return true
 }
 
-func (s *shell) sayUndo(w http.ResponseWriter, r *http.Request, u undo) {
+func (s *Shell) sayUndo(w http.ResponseWriter, r *http.Request, u undo) {
 	text, err := json.Marshal(u)
 	if value := base64.RawURLEncoding.EncodeToString(text); err == nil && len(value) <= maxUndo {
 		s.setUndo(w, r, value, undoTime)
 	}
 }
 
-func (s *shell) setUndo(w http.ResponseWriter, r *http.Request, value string, seconds int) {
+func (s *Shell) setUndo(w http.ResponseWriter, r *http.Request, value string, seconds int) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // over plain HTTP there is no Secure cookie
 		Name: undoCookie, Value: value, Path: Path, MaxAge: seconds, HttpOnly: true, Secure: s.overTLS(r),
 		SameSite: http.SameSiteLaxMode,
@@ -85,7 +85,7 @@ func (s *shell) setUndo(w http.ResponseWriter, r *http.Request, value string, se
 }
 
 // takeUndo is what the page that is shown now offers to undo, this once; nil: nothing.
-func (s *shell) takeUndo(w http.ResponseWriter, r *http.Request, p access.Person) *undo {
+func (s *Shell) takeUndo(w http.ResponseWriter, r *http.Request, p access.Person) *undo {
 	c, err := r.Cookie(undoCookie)
 	if err != nil || p.Session.Hash == "" {
 		return nil
@@ -94,14 +94,14 @@ func (s *shell) takeUndo(w http.ResponseWriter, r *http.Request, p access.Person
 	text, err := base64.RawURLEncoding.DecodeString(c.Value)
 	var u undo
 	if err != nil || len(c.Value) > maxUndo || json.Unmarshal(text, &u) != nil || u.Who != markOf(p) ||
-		u.To != "" && u.To != local(u.To) {
+		u.To != "" && u.To != Local(u.To) {
 		return nil
 	}
 	return &u
 }
 
 // StillSo refuses to undo an act when what it has left behind is not as it left it.
-func (r *request) StillSo(now url.Values) error {
+func (r *Request) StillSo(now url.Values) error {
 	if left := r.PostFormValue(undoneField); left != "" && left != mark(now) {
 		return fault.New(fault.Conflict, "it has been changed since, so nothing was undone")
 	}

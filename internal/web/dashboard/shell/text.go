@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"errors"
@@ -13,12 +13,12 @@ import (
 )
 
 // sentence is what a person is told of an error.
-func sentence(err error) string {
+func Sentence(err error) string {
 	m := fault.Messages(err)
 	if len(m) == 0 {
 		return "Something went wrong. See the service's log for details."
 	}
-	return capital(strings.Join(m, ". "))
+	return Capital(strings.Join(m, ". "))
 }
 
 // gone reports whether a request ended because its client left.
@@ -39,10 +39,10 @@ func clock(d time.Duration) string {
 }
 
 // utc is a time as it is shown without a script.
-func utc(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04") + " UTC" }
+func UTC(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04") + " UTC" }
 
 // short is an ID without its middle.
-func short[T ~string](v T) string {
+func Short[T ~string](v T) string {
 	if len(v) <= 14 {
 		return string(v)
 	}
@@ -57,10 +57,10 @@ var direction = strings.NewReplacer( //nolint:gochecknoglobals // a table
 
 // plainName is a name as pages show it: it can't turn itself round to look like another one. Scripts that are written
 // from right to left need none of what is left out.
-func plainName(name string) string { return strings.TrimSpace(direction.Replace(name)) }
+func PlainName(name string) string { return strings.TrimSpace(direction.Replace(name)) }
 
 // capital is a text as the beginning of a sentence.
-func capital(text string) string {
+func Capital(text string) string {
 	if word, _, _ := strings.Cut(text, " "); strings.Contains(word, "://") {
 		return text // an address is as it is
 	}
@@ -72,7 +72,7 @@ func capital(text string) string {
 }
 
 // atMost is a number as text, which says so when there are more than most; 0 is empty.
-func atMost(n, most int) string {
+func AtMost(n, most int) string {
 	switch {
 	case n == 0:
 		return ""

@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"maps"
@@ -26,8 +26,8 @@ func FuzzTime(f *testing.F) {
 // above the form.
 func TestFields(t *testing.T) {
 	t.Parallel()
-	s := said{fields: []fieldAt{{"inputs", "url", "Address"}, {"name", "name", "Name"}, {"", "other", "Other"}}}
-	s.complain([]fault.Message{
+	s := FormErrors{Fields: []Field{{"inputs", "url", "Address"}, {"name", "name", "Name"}, {"", "other", "Other"}}}
+	s.AddMessages([]fault.Message{
 		{Path: "inputs[0].url", Text: "must be given"}, {Path: "name", Text: ": a part is wrong"},
 		{Path: "names", Text: "must be few"}, {Text: "name is no path here"}, {Path: "other", Text: "is odd"},
 	})
@@ -44,9 +44,9 @@ func FuzzComplain(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		s := said{fields: []fieldAt{{"url", "url", "Address"}}}
+		s := FormErrors{Fields: []Field{{"url", "url", "Address"}}}
 		path, rest, _ := strings.Cut(text, " ")
-		s.complain([]fault.Message{{Path: path, Text: rest}})
+		s.AddMessages([]fault.Message{{Path: path, Text: rest}})
 		if len(s.Bad)+len(s.Top) != 1 || utf8.ValidString(text) && len(s.Top) == 1 && !utf8.ValidString(s.Top[0]) {
 			t.Errorf("%q is %q and %q", text, s.Bad, s.Top)
 		}

@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"html/template"
@@ -14,25 +14,28 @@ import (
 )
 
 // fieldAt says at which field of a form what the service says against a path stands; without a path nothing does.
-type fieldAt struct {
+type Field struct {
 	path, field string
 	label       string // as the page calls the field
 }
 
-// said is what is wrong with a form: all of it at once.
-type said struct {
+// At is a field of a form. Without a path no message of the service is about it.
+func At(path, field, label string) Field { return Field{path, field, label} }
+
+// FormErrors are what is wrong with a form: all of it at once.
+type FormErrors struct {
 	Bad    map[string]string // by the field that it stands beside
 	Top    []string          // what belongs to no field
-	fields []fieldAt         // in the order of the page
+	Fields []Field           // in the order of the page
 }
 
 // wrong is what is wrong with a field.
 type wrong struct{ Field, Label, Text string }
 
 // Wrongs are all of them, in the order of the page.
-func (s said) Wrongs() (all []wrong) {
+func (s FormErrors) Wrongs() (all []wrong) {
 	left := maps.Clone(s.Bad)
-	for _, f := range s.fields {
+	for _, f := range s.Fields {
 		if text, bad := left[f.field]; bad {
 			all = append(all, wrong{f.field, f.label, text})
 			delete(left, f.field)
@@ -45,7 +48,7 @@ func (s said) Wrongs() (all []wrong) {
 }
 
 // Wrong is what is wrong with a field; nil: nothing.
-func (s said) Wrong(field string) *wrong {
+func (s FormErrors) Wrong(field string) *wrong {
 	if text, bad := s.Bad[field]; bad {
 		return &wrong{Field: field, Text: text}
 	}
@@ -54,7 +57,7 @@ func (s said) Wrong(field string) *wrong {
 
 // Mark are further attributes of the control of a field: one that is wrong is announced with what is wrong, and the
 // first one has the focus.
-func (s said) Mark(field string) template.HTMLAttr {
+func (s FormErrors) Mark(field string) template.HTMLAttr {
 	if s.Bad[field] == "" {
 		return ""
 	}
@@ -62,7 +65,7 @@ func (s said) Mark(field string) template.HTMLAttr {
 }
 
 // MarkGroup are those of a fieldset, which is a group of controls.
-func (s said) MarkGroup(field string) template.HTMLAttr {
+func (s FormErrors) MarkGroup(field string) template.HTMLAttr {
 	if s.Bad[field] == "" {
 		return ""
 	}
@@ -70,7 +73,7 @@ func (s said) MarkGroup(field string) template.HTMLAttr {
 }
 
 // described are the attributes that a wrong field and a wrong group have in common. Names of fields are constants.
-func (s said) described(field string) template.HTMLAttr {
+func (s FormErrors) described(field string) template.HTMLAttr {
 	attrs := ` aria-describedby="` + field + `-bad"`
 	if s.Wrongs()[0].Field == field {
 		attrs += " autofocus"
@@ -86,7 +89,7 @@ type summary struct {
 }
 
 // Summary is that of this form; nil: nothing is wrong with it.
-func (s said) Summary(what string) *summary {
+func (s FormErrors) Summary(what string) *summary {
 	if len(s.Bad)+len(s.Top) == 0 {
 		return nil
 	}
@@ -94,20 +97,20 @@ func (s said) Summary(what string) *summary {
 }
 
 // Text is what somebody typed into a field, as text that a page can show.
-func (r *request) Text(name string) string {
+func (r *Request) Text(name string) string {
 	return strings.ToValidUTF8(strings.TrimSpace(r.PostFormValue(name)), "\uFFFD")
 }
 
 // Ticked reports whether a box was ticked.
-func (r *request) Ticked(name string) bool { return r.PostFormValue(name) != "" }
+func (r *Request) Ticked(name string) bool { return r.PostFormValue(name) != "" }
 
 // kept reports whether a field came back as it was shown: browsers leave line breaks out of it.
-func kept(typed, shown string) bool {
+func Unchanged(typed, shown string) bool {
 	return typed == strings.TrimSpace(strings.NewReplacer("\r", "", "\n", "").Replace(shown))
 }
 
 // beside says what is wrong with a field, behind what was said of it before.
-func (s *said) beside(field, what string) {
+func (s *FormErrors) Add(field, what string) {
 	if s.Bad == nil {
 		s.Bad = map[string]string{}
 	}
@@ -121,7 +124,7 @@ func (s *said) beside(field, what string) {
 
 // overtaken puts beside their fields what somebody else has made of settings that are changed here too; it reports
 // whether there are any. The form that says so is filled in with what was typed here, so it can be sent again.
-func (s *said) overtaken(both url.Values) bool {
+func (s *FormErrors) Overtaken(both url.Values) bool {
 	for _, field := range slices.Sorted(maps.Keys(both)) {
 		is := strings.Join(both[field], ", ")
 		switch is {
@@ -135,32 +138,32 @@ func (s *said) overtaken(both url.Values) bool {
 		} else if s.Bad[field] != "" {
 			continue
 		}
-		s.beside(field, "Changed meanwhile: it "+is+". Save again to replace that.")
+		s.Add(field, "Changed meanwhile: it "+is+". Save again to replace that.")
 	}
 	return len(both) > 0
 }
 
 // number reads a field that may be empty; what is no number is said beside it.
-func (s *said) number(field, text, want string) (float64, bool) {
+func (s *FormErrors) Number(field, text, want string) (float64, bool) {
 	if text == "" {
 		return 0, false
 	}
 	n, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-		s.beside(field, "This must be "+want+".")
+		s.Add(field, "This must be "+want+".")
 		return 0, false
 	}
 	return n, true
 }
 
 // time reads a field in which a time may stand, in seconds; nil: it is empty, or none, which is said beside it.
-func (s *said) time(field, text string) *float64 {
+func (s *FormErrors) Time(field, text string) *float64 {
 	if text == "" {
 		return nil
 	}
 	sec, ok := secondsOf(text)
 	if !ok {
-		s.beside(field, "This must be a time, as 0:01:30.5 or as seconds.")
+		s.Add(field, "This must be a time, as 0:01:30.5 or as seconds.")
 		return nil
 	}
 	return &sec
@@ -190,32 +193,32 @@ func secondsOf(text string) (float64, bool) {
 }
 
 // covers reports whether the field is the one at a path, or the one that it is within.
-func (f fieldAt) covers(path string) bool {
+func (f Field) covers(path string) bool {
 	rest, within := strings.CutPrefix(path, f.path)
 	return f.path != "" && within && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // complain puts messages of the service beside their fields.
-func (s *said) complain(messages []fault.Message) {
+func (s *FormErrors) AddMessages(messages []fault.Message) {
 	for _, m := range messages {
-		i := slices.IndexFunc(s.fields, func(f fieldAt) bool { return f.covers(m.Path) })
+		i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.covers(m.Path) })
 		if i < 0 {
-			s.Top = append(s.Top, capital(m.String())+".")
+			s.Top = append(s.Top, Capital(m.String())+".")
 			continue
 		}
-		s.beside(s.fields[i].field, "This "+strings.TrimPrefix(m.Text, ": ")+".")
+		s.Add(s.Fields[i].field, "This "+strings.TrimPrefix(m.Text, ": ")+".")
 	}
 }
 
-// refused takes what the service says against a form, and gives the status of its page. known is false where nothing
+// TakeErr takes what the service says against a form, and gives the status of its page. known is false where nothing
 // that was typed is at fault.
-func (s *said) refused(err error) (status int, known bool) {
+func (s *FormErrors) TakeErr(err error) (status int, known bool) {
 	if !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.Conflict) {
 		return 0, false
 	}
-	s.complain(fault.ByField(err))
+	s.AddMessages(fault.ByField(err))
 	return respond.Form.Of(err).Code, true
 }
 
 // also adds what the service would say against the rest of a form of which something is wrong already.
-func (s *said) also(err error) { _, _ = s.refused(err) }
+func (s *FormErrors) AddErr(err error) { _, _ = s.TakeErr(err) }

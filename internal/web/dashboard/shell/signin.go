@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"net/http"
@@ -23,7 +23,7 @@ const (
 func LinkURL(public, secret string) string { return public + linkPath + secret }
 
 // entrance is the pages for those who are not signed in.
-type entrance struct{ *shell }
+type entrance struct{ *Shell }
 
 func (s *entrance) route() {
 	mux := s.mux
@@ -31,12 +31,12 @@ func (s *entrance) route() {
 	mux.HandleFunc("POST "+signInPath, s.signIn)
 	mux.HandleFunc("GET "+linkPath+"{secret}", s.showLink)
 	mux.HandleFunc("POST "+linkPath+"{secret}", s.setPassword)
-	s.handle("POST "+signOutPath, "sign-out", anything, s.signOut)
+	s.Handle("POST "+signOutPath, "sign-out", Anything, s.signOut)
 }
 
 // askToSignIn leads to the sign-in, and from there back to the page that was asked for.
 func (s *entrance) askToSignIn(w http.ResponseWriter, r *http.Request) {
-	if wantsJSON(r) || wantsStream(r) {
+	if WantsJSON(r) || wantsStream(r) {
 		http.Error(w, "sign in first", http.StatusUnauthorized)
 		return
 	}
@@ -49,7 +49,7 @@ func (s *entrance) askToSignIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	to := signInPath
-	if back != "" && r.URL.Path != livePath && r.URL.Path != signOutPath {
+	if back != "" && r.URL.Path != LivePath && r.URL.Path != signOutPath {
 		to += "?to=" + url.QueryEscape(back)
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
@@ -82,7 +82,7 @@ func (s *entrance) door(r *http.Request) door {
 func (s *entrance) showSignIn(w http.ResponseWriter, r *http.Request) {
 	p, err := s.who(r)
 	if err == nil {
-		http.Redirect(w, r, local(r.FormValue("to")), http.StatusSeeOther) //nolint:gosec // local sees to it
+		http.Redirect(w, r, Local(r.FormValue("to")), http.StatusSeeOther) //nolint:gosec // local sees to it
 		return
 	}
 	d := s.door(r)
@@ -112,18 +112,18 @@ func (s *entrance) signIn(w http.ResponseWriter, r *http.Request) {
 	var err error
 	if d.ByToken {
 		actor := audit.Actor{Type: audit.AccessToken, ID: d.TokenID}
-		cookie, err = s.Sessions.SignInByToken(s.audited(r, "sign-in", actor, ""), access.Credentials{
+		cookie, err = s.Sessions.SignInByToken(s.Audited(r, "sign-in", actor, ""), access.Credentials{
 			Token: id.Token(d.TokenID), Secret: cut(r.PostFormValue("secret")), From: clientaddr.Network(from),
 		}, s.address(r), s.Now())
 	} else {
-		ctx := s.audited(r, "sign-in", owner, "")
+		ctx := s.Audited(r, "sign-in", owner, "")
 		cookie, err = s.Sessions.SignIn(ctx, cut(r.PostFormValue("password")), clientaddr.Network(from), s.address(r),
 			s.Now())
 	}
 	if err == nil {
 		s.begin(w, r, cookie)
 		if !s.resume(w, r, d, cookie) {
-			http.Redirect(w, r, local(d.To), http.StatusSeeOther)
+			http.Redirect(w, r, Local(d.To), http.StatusSeeOther)
 		}
 		return
 	}
@@ -132,7 +132,7 @@ func (s *entrance) signIn(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, access.Person{}, err)
 		return
 	}
-	if d.Problem = sentence(err); d.ByToken && fault.Is(err, fault.Unauthorized) {
+	if d.Problem = Sentence(err); d.ByToken && fault.Is(err, fault.Unauthorized) {
 		d.Problem = "Wrong token ID or secret, or the token was revoked or has expired."
 	}
 	if status == http.StatusTooManyRequests {
@@ -186,16 +186,16 @@ func (s *entrance) refuseLink(w http.ResponseWriter, r *http.Request, err error)
 
 // setPassword uses a link up and signs in.
 func (s *entrance) setPassword(w http.ResponseWriter, r *http.Request) {
-	ctx := s.audited(r, "set-dashboard-password", owner, "")
+	ctx := s.Audited(r, "set-dashboard-password", owner, "")
 	password := r.PostFormValue("password")
 	cookie, err := s.Sessions.SetPassword(ctx, r.PathValue("secret"), password, s.address(r), s.Now())
 	switch {
 	case err == nil:
 		s.begin(w, r, cookie)
-		http.Redirect(w, r, livePath, http.StatusSeeOther)
+		http.Redirect(w, r, LivePath, http.StatusSeeOther)
 	case fault.Is(err, fault.Invalid), fault.Is(err, fault.TooMany):
 		d := s.linkDoor(r)
-		d.Bad = sentence(err)
+		d.Bad = Sentence(err)
 		status, _ := doorStatus(err)
 		s.render(w, r, access.Person{}, status, "door", d)
 	default:
@@ -204,8 +204,8 @@ func (s *entrance) setPassword(w http.ResponseWriter, r *http.Request) {
 }
 
 // signOut ends this session, or all of the person.
-func (s *entrance) signOut(r *request) (view, error) {
-	v := redirect(signInPath)
+func (s *entrance) signOut(r *Request) (View, error) {
+	v := Redirect(signInPath)
 	v.signedOut = true
 	return v, s.Sessions.SignOut(r.Context(), r.Person.Session, r.Ticked("everywhere"))
 }

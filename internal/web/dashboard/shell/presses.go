@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ type press struct {
 }
 
 // once lets a form that has such a text do what it does, once for what was typed.
-func (s *shell) once(w http.ResponseWriter, r *http.Request, p access.Person, h handler) {
+func (s *Shell) once(w http.ResponseWriter, r *http.Request, p access.Person, h Handler) {
 	text := r.PostFormValue(pressField)
 	if text == "" || r.Method != http.MethodPost {
 		s.serve(w, r, p, h)

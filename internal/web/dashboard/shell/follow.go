@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"context"
@@ -17,14 +17,14 @@ import (
 )
 
 // progressTime is between two looks at work whose progress no events tell.
-const progressTime = 2 * time.Second
+const ProgressTime = 2 * time.Second
 
 const (
 	// maxFollowers is how many pages are kept up to date at a time, maxOfPerson those of one person.
 	maxFollowers, maxOfPerson = 256, 32
 	// heartbeat is the time between two comments, so that nobody on the way takes a stream for dead, and how often it
 	// is looked whether the person may still see the page.
-	heartbeat = 10 * time.Second
+	Heartbeat = 10 * time.Second
 	// A page is looked at once in a pace at most: what happens meanwhile costs one look. The more pages there are, the
 	// longer it is, so that they are looked at 50 times a second at most, all taken together.
 	minPace, pacePerPage = 250 * time.Millisecond, 20 * time.Millisecond
@@ -47,17 +47,17 @@ func wantsStream(r *http.Request) bool { return r.Header.Get("Accept") == "text/
 type followed interface {
 	// note takes down what has happened, and reports whether the page may be another one by that. Most of what happens
 	// is nothing to a page, so it must cost next to nothing.
-	note(h happening) bool
+	Note(h Change) bool
 	// noteAll has all of the page shown again.
-	noteAll()
+	NoteAll()
 	// show renders those parts that may differ from what was sent, by the page's own templates, when all up to a
 	// sequence was noted. again is the time to the next call though nothing happens; 0: there is none.
 	// fault.NotFound: there is no such page any more.
-	show(ctx context.Context, p access.Person, sequence int64) (parts string, again time.Duration, err error)
+	Show(ctx context.Context, p access.Person, sequence int64) (parts string, again time.Duration, err error)
 }
 
 // keepUpToDate sends the parts of a page that change as server-sent events (HTML standard, section 9.2).
-func (s *shell) keepUpToDate(w http.ResponseWriter, r *http.Request, p access.Person, page followed) {
+func (s *Shell) keepUpToDate(w http.ResponseWriter, r *http.Request, p access.Person, page followed) {
 	of, ok := s.followers.Enter(p.Session.Hash)
 	if !ok {
 		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
@@ -75,7 +75,7 @@ var errOver = errors.New("page is over")
 
 // follower keeps one open page up to date.
 type follower struct {
-	s       *shell
+	s       *Shell
 	r       *http.Request
 	stream  *follow.Stream
 	session *session
@@ -86,7 +86,7 @@ type follower struct {
 
 // run sends the page as it is, for something may have happened since it was loaded, and then as it becomes.
 func (f *follower) run(ctx context.Context) error {
-	beat := time.NewTimer(untilNext(heartbeat))
+	beat := time.NewTimer(untilNext(Heartbeat))
 	defer beat.Stop()
 	pause := time.NewTimer(minPace)
 	defer pause.Stop()
@@ -100,7 +100,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 	again := time.NewTimer(minPace)
 	defer again.Stop()
-	f.page.noteAll()
+	f.page.NoteAll()
 	for due := true; ; {
 		changed, news, err := f.note(ctx)
 		if err != nil {
@@ -131,7 +131,7 @@ func (f *follower) run(ctx context.Context) error {
 			if err = f.beat(); err != nil {
 				return err
 			}
-			beat.Reset(untilNext(heartbeat))
+			beat.Reset(untilNext(Heartbeat))
 		}
 	}
 }
@@ -143,11 +143,11 @@ func (f *follower) note(ctx context.Context) (changed bool, news <-chan struct{}
 		return false, nil, err
 	}
 	if !l.all {
-		f.page.noteAll()
+		f.page.NoteAll()
 		changed = true
 	}
 	for _, h := range l.found {
-		if h.environment == f.person.Environment.ID && f.page.note(h) {
+		if h.environment == f.person.Environment.ID && f.page.Note(h) {
 			changed = true
 		}
 	}
@@ -157,7 +157,7 @@ func (f *follower) note(ctx context.Context) (changed bool, news <-chan struct{}
 
 // show sends what the page has to show. again is the time to the next call though nothing happens; 0: there is none.
 func (f *follower) show(ctx context.Context) (again time.Duration, err error) {
-	parts, again, err := f.page.show(ctx, f.person, f.last)
+	parts, again, err := f.page.Show(ctx, f.person, f.last)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return 0, f.over("deleted")
@@ -170,7 +170,7 @@ func (f *follower) show(ctx context.Context) (again time.Duration, err error) {
 // beat looks whether the person may still see the page, and says that it is kept up to date.
 func (f *follower) beat() (err error) {
 	f.person, err = f.session.who(f.r.Context(), func() (access.Person, error) { return f.s.who(f.r) })
-	if fault.Is(err, fault.Unauthorized) || err == nil && !f.person.Permits(reads) {
+	if fault.Is(err, fault.Unauthorized) || err == nil && !f.person.Permits(Reads) {
 		return f.over("signed out")
 	}
 	if err != nil {

@@ -1,4 +1,7 @@
-package dashboard
+// Package shell is what the pages of the dashboard have in common: sessions and the sign-in, the layout, forms, how a
+// handler responds, and what keeps open pages up to date. Rooms add their pages to it. It must never know what a page
+// is about. It starts no goroutines.
+package shell
 
 import (
 	"errors"
@@ -29,7 +32,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"base-uri 'none'; frame-ancestors 'none'"
 
 // shellOptions is what a shell needs.
-type shellOptions struct {
+type Options struct {
 	Files     fs.FS            // with the folders assets and templates
 	Funcs     template.FuncMap // of templates, beside those of the shell
 	Sessions  *access.Sessions
@@ -42,11 +45,11 @@ type shellOptions struct {
 }
 
 // shell is what all pages have in common: sessions, the layout, forms, and what keeps open pages up to date.
-type shell struct {
-	shellOptions
+type Shell struct {
+	Options
 
 	assets static.Assets
-	views  views
+	Views  views
 	mux    *http.ServeMux
 	secure string // host over TLS, where a proxy ends it: that of PublicURL
 
@@ -57,21 +60,21 @@ type shell struct {
 }
 
 // newShell makes a shell with the pages of those who are not signed in, to which rooms add theirs.
-func newShell(o shellOptions) *shell {
-	s := &shell{
-		shellOptions: o, mux: http.NewServeMux(), followers: newFollowers(), tail: newTail(o.Events),
+func New(o Options) *Shell {
+	s := &Shell{
+		Options: o, mux: http.NewServeMux(), followers: newFollowers(), tail: newTail(o.Events),
 		assets: static.Read(o.Files,
 			"assets/dashboard.css", "assets/dashboard.js", "assets/follow.js", "assets/list.js",
 			"assets/asset.js", "assets/player.js", "assets/uploads.js", "assets/code.js", "assets/pem.js"),
 	}
 	maps.Copy(s.assets, static.Read(style.Files, "style.css"))
 	s.assets.Link(append(slices.Clone(player.Into(s.assets)), "player.js")...)
-	s.views = newViews(o.Files, s.assets, o.Funcs)
+	s.Views = newViews(o.Files, s.assets, o.Funcs)
 	s.mux.HandleFunc("GET "+Path+"/static/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.assets.Serve(w, r, r.PathValue("name"))
 	})
-	s.mux.Handle("GET "+Path+"/{$}", http.RedirectHandler(livePath, http.StatusFound))
-	s.mux.Handle("GET "+Path, http.RedirectHandler(livePath, http.StatusFound))
+	s.mux.Handle("GET "+Path+"/{$}", http.RedirectHandler(LivePath, http.StatusFound))
+	s.mux.Handle("GET "+Path, http.RedirectHandler(LivePath, http.StatusFound))
 	s.mux.HandleFunc("POST "+Path+"/theme", s.setTheme)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		p, _ := s.who(r) // the page is the same for nobody, without the menu of who is signed in
@@ -83,12 +86,12 @@ func newShell(o shellOptions) *shell {
 }
 
 // handle has a handler respond to somebody who is signed in and has a permission; see person.
-func (s *shell) handle(pattern, operation, permission string, h handler) {
+func (s *Shell) Handle(pattern, operation, permission string, h Handler) {
 	s.mux.Handle(pattern, s.person(operation, permission, h))
 }
 
 // handler serves all pages. Requests that change something are refused when another site sends them.
-func (s *shell) handler() http.Handler {
+func (s *Shell) Handler() http.Handler {
 	foreign := http.NewCrossOriginProtection()
 	if u, err := url.Parse(s.PublicURL); err == nil && u.Host != "" {
 		if u.Scheme == "https" {
@@ -106,7 +109,7 @@ func (s *shell) handler() http.Handler {
 const maxForm = 64 << 10
 
 // headers are on every page; none is kept by a cache.
-func (s *shell) headers(next http.Handler) http.Handler {
+func (s *Shell) headers(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", policy)
@@ -122,7 +125,7 @@ func (s *shell) headers(next http.Handler) http.Handler {
 }
 
 // whole refuses a form that can't be read as a whole: what is missing of it would count as left empty.
-func (s *shell) whole(next http.Handler) http.Handler {
+func (s *Shell) whole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
 			status, why := http.StatusBadRequest, "The form is invalid; nothing was changed."
@@ -140,7 +143,7 @@ func (s *shell) whole(next http.Handler) http.Handler {
 }
 
 // overTLS reports whether the browser came over TLS, here or to a proxy.
-func (s *shell) overTLS(r *http.Request) bool {
+func (s *Shell) overTLS(r *http.Request) bool {
 	return r.TLS != nil || s.secure != "" && r.Host == s.secure
 }
 
@@ -155,7 +158,7 @@ func theme(r *http.Request) string {
 }
 
 // setTheme keeps light or dark, and goes back to the page.
-func (s *shell) setTheme(w http.ResponseWriter, r *http.Request) {
+func (s *Shell) setTheme(w http.ResponseWriter, r *http.Request) {
 	v := r.PostFormValue("theme")
 	if v != "light" && v != "dark" {
 		s.refuse(w, r, http.StatusBadRequest, "There is no such theme", "It is light or dark.")
@@ -165,21 +168,21 @@ func (s *shell) setTheme(w http.ResponseWriter, r *http.Request) {
 		Name: themeCookie, Value: v, Path: Path, MaxAge: 400 * 24 * 3600, Secure: s.overTLS(r),
 		SameSite: http.SameSiteLaxMode,
 	})
-	http.Redirect(w, r, local(r.PostFormValue("back")), http.StatusSeeOther) //nolint:gosec // local sees to it
+	http.Redirect(w, r, Local(r.PostFormValue("back")), http.StatusSeeOther) //nolint:gosec // local sees to it
 }
 
 // local is an address within the dashboard: another one becomes its first page.
-func local(to string) string {
+func Local(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "" || u.Host != "" || strings.Contains(to, "\\") || strings.Contains(u.Path, "//") ||
 		!strings.HasPrefix(u.Path, Path+"/") {
-		return livePath
+		return LivePath
 	}
 	return u.RequestURI()
 }
 
 // foreign refuses a form that another site has sent.
-func (s *shell) foreign(w http.ResponseWriter, r *http.Request) {
+func (s *Shell) foreign(w http.ResponseWriter, r *http.Request) {
 	s.refuse(w, r, http.StatusForbidden, "Sent by another site",
 		"This request came from a page that is not part of this dashboard, so nothing was done. "+
 			"Where a proxy is in front of Millrace, it has to pass the Host header on, or public-url has to "+

@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"net/http"
@@ -9,7 +9,7 @@ import (
 )
 
 // request is one of somebody who is signed in.
-type request struct {
+type Request struct {
 	*http.Request
 
 	Person access.Person
@@ -17,45 +17,45 @@ type request struct {
 }
 
 // handler does what is asked for, and says what is to be seen. What it fails with is told in place of that.
-type handler = func(r *request) (view, error)
+type Handler = func(r *Request) (View, error)
 
 // view is what there is to see: a page, the way to another one, or something for a script.
-type view struct {
-	status int
+type View struct {
+	Status int
 	name   string // of the page
 	data   any    // for its template, or of the JSON
-	to     string // the address of another page; empty: it is this one
+	To     string // the address of another page; empty: it is this one
 	open   followed
 
 	signedOut bool // the session is over
 }
 
 // show is a page.
-func show(name string, data any) view { return showAs(http.StatusOK, name, data) }
+func Show(name string, data any) View { return ShowAs(http.StatusOK, name, data) }
 
 // showAs is a page with another status than OK, as a form that was refused has.
-func showAs(status int, name string, data any) view {
-	return view{status: status, name: name, data: data}
+func ShowAs(status int, name string, data any) View {
+	return View{Status: status, name: name, data: data}
 }
 
 // redirect leads to another page.
-func redirect(to string) view { return view{status: http.StatusSeeOther, to: to} }
+func Redirect(to string) View { return View{Status: http.StatusSeeOther, To: to} }
 
 // reply is JSON for a script.
-func reply(status int, data any) view { return view{status: status, data: data} }
+func Reply(status int, data any) View { return View{Status: status, data: data} }
 
 // keepOpen is the parts of a page that change, for as long as it is open.
-func keepOpen(page followed) view { return view{open: page} }
+func KeepOpen(page followed) View { return View{open: page} }
 
 // errNothing is there in place of what a request names.
-var errNothing = fault.New(fault.NotFound, "there is nothing here")
+var ErrNothing = fault.New(fault.NotFound, "there is nothing here")
 
 // Resumed reports whether a form is shown for somebody whose session had ended when it was sent.
-func (r *request) Resumed() bool { return isResumed(r.Request) }
+func (r *Request) Resumed() bool { return isResumed(r.Request) }
 
 // serve lets a handler respond.
-func (s *shell) serve(w http.ResponseWriter, hr *http.Request, p access.Person, h handler) {
-	r := &request{Request: hr, Person: p}
+func (s *Shell) serve(w http.ResponseWriter, hr *http.Request, p access.Person, h Handler) {
+	r := &Request{Request: hr, Person: p}
 	v, err := h(r)
 	if err != nil {
 		s.fail(w, hr, p, err)
@@ -70,11 +70,11 @@ func (s *shell) serve(w http.ResponseWriter, hr *http.Request, p access.Person, 
 	switch {
 	case v.open != nil:
 		s.keepUpToDate(w, hr, p, v.open)
-	case v.to != "":
-		http.Redirect(w, hr, v.to, v.status) //nolint:gosec // addresses of the dashboard, or local has seen to it
+	case v.To != "":
+		http.Redirect(w, hr, v.To, v.Status) //nolint:gosec // addresses of the dashboard, or local has seen to it
 	case v.name != "":
-		s.render(w, hr, p, v.status, v.name, v.data)
+		s.render(w, hr, p, v.Status, v.name, v.data)
 	default:
-		respond.JSON(w, v.status, v.data)
+		respond.JSON(w, v.Status, v.data)
 	}
 }

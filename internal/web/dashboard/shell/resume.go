@@ -1,4 +1,4 @@
-package dashboard
+package shell
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func isResumed(r *http.Request) bool { return r.Context().Value(resumed{}) != ni
 // pageBefore is the page of the dashboard from which a form was sent; empty: none that is known.
 func pageBefore(r *http.Request) string {
 	from, err := url.Parse(r.Referer())
-	if err != nil || from.Host != r.Host || local(from.RequestURI()) != from.RequestURI() {
+	if err != nil || from.Host != r.Host || Local(from.RequestURI()) != from.RequestURI() {
 		return ""
 	}
 	return from.RequestURI()
@@ -58,7 +58,7 @@ func (s *entrance) showsForm(r *http.Request) bool {
 // resume shows a form with what was typed into it before the session had ended; nothing is done until it is sent again.
 func (s *entrance) resume(w http.ResponseWriter, r *http.Request, d door, session string) bool {
 	typed, err := url.ParseQuery(d.Typed)
-	if err != nil || d.Form == "" || local(d.Form) != d.Form {
+	if err != nil || d.Form == "" || Local(d.Form) != d.Form {
 		return false
 	}
 	again := r.Clone(context.WithValue(r.Context(), resumed{}, true))

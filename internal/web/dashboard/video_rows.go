@@ -1,0 +1,53 @@
+package dashboard
+
+import (
+	"context"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
+	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
+)
+
+// Row, Made, Moves and MadeOf are those of a row, beside Name.
+func (v video) Row() id.Asset     { return v.ID }
+func (v video) Made() time.Time   { return v.CreatedAt }
+func (v video) Moves() bool       { return v.Working() }
+func (v video) MadeOf() id.Upload { return v.Upload }
+
+// videoSource has the rows of the list of assets.
+type videoSource struct {
+	*server
+	shell.Uncounted
+}
+
+// About implements source.
+func (videoSource) About(h shell.Change) id.Asset { return h.Asset }
+
+// Load implements source.
+func (s videoSource) Load(ctx context.Context, p access.Person, f shell.Selection) (shell.Loaded[video], error) {
+	l, err := s.videos(ctx, p, f)
+	return shell.Loaded[video]{Selection: l.Selection, Rows: l.Rows}, err
+}
+
+// Some implements source.
+func (s videoSource) Some(ctx context.Context, env id.Environment, of []id.Asset) (out []video, err error) {
+	found, err := s.Assets.Some(ctx, env, of)
+	for _, a := range found {
+		out = append(out, s.video(a))
+	}
+	return out, err
+}
+
+// Fits implements source.
+func (videoSource) Fits(f shell.Selection, v video) bool {
+	return assetList{Selection: f}.fits(v.Asset)
+}
+
+// Gone implements source.
+func (s videoSource) Gone(of id.Asset, name string) video {
+	out := s.video(asset.Asset{ID: of})
+	out.Options.Meta.Title = name
+	return out
+}
