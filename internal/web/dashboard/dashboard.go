@@ -22,6 +22,7 @@ import (
 	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/settings"
 	"millrace/internal/web/dashboard/shell"
 )
 
@@ -83,7 +84,6 @@ type server struct {
 	videoRows *shell.Rows[id.Asset, video]
 	eventRows *shell.Rows[eventKey, happened]
 	counter   *counter
-	looking   chan struct{} // has an element while somebody has everything looked at
 }
 
 // Handler serves Path and all below. Requests that change something are refused when another site sends them.
@@ -91,7 +91,7 @@ func Handler(o Options) http.Handler {
 	if o.Beat == 0 {
 		o.Beat = shell.Heartbeat
 	}
-	s := &server{Options: o, counter: newCounter(), looking: make(chan struct{}, 1)}
+	s := &server{Options: o, counter: newCounter()}
 	s.Shell = shell.New(shell.Options{
 		Files: files, Funcs: template.FuncMap{"advice": advice}, Sessions: o.Sessions, Events: o.Events,
 		Clients: o.Clients, Publish: func() bool { return o.Ingest.WHIP != "" }, PublicURL: o.PublicURL, Now: o.Now,
@@ -105,10 +105,29 @@ func Handler(o Options) http.Handler {
 	s.routeUploads()
 	s.routeEvents()
 	s.routeWebhooks()
-	s.routeSettings()
+	settings.Add(s.Shell, settings.Options{
+		Access: o.Access, Signing: o.Signing, Restrictions: o.Restrictions, Nodes: o.Nodes, Configured: o.Configured,
+		Examine: o.Examine,
+	})
 	s.routeLinks()
 	return s.Handler()
 }
+
+// What the room of settings is told.
+type (
+	Configured = settings.Configured
+	Examine    = settings.Examine
+	Finding    = settings.Finding
+	Level      = settings.Level
+	Nodes      = settings.Nodes
+)
+
+// The levels of a finding.
+const (
+	Fine    = settings.Fine
+	Warning = settings.Warning
+	Problem = settings.Problem
+)
 
 // Path is where the dashboard is.
 const Path = shell.Path

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/internal/control/signing"
+	"millrace/internal/web/dashboard/settings"
 	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/iframe"
 	"millrace/internal/web/sdkcode"
@@ -17,8 +18,8 @@ type order struct {
 	use     use
 	key     signing.Key
 	private *rsa.PrivateKey
-	rule    *rule // nil: no playback restriction
-	framed  bool  // sites may embed players of the environment
+	rule    *settings.Restriction // nil: no playback restriction
+	framed  bool                  // sites may embed players of the environment
 	holds   time.Duration
 	span    string // how long it holds, as `millrace token sign` and client libraries take it
 }
@@ -50,7 +51,7 @@ func (f *linkForm) order(private string) (o order) {
 		o.holds, o.span = time.Duration(n)*span.long, strconv.Itoa(n)+span.suffix
 	}
 	if f.Rule != "" {
-		i = slices.IndexFunc(f.Rules, func(v rule) bool { return string(v.ID) == f.Rule })
+		i = slices.IndexFunc(f.Rules, func(v settings.Restriction) bool { return string(v.ID) == f.Rule })
 		if i < 0 {
 			f.Add("restriction", "This playback restriction no longer exists. Choose another one.")
 		} else {

@@ -12,6 +12,7 @@ import (
 	"millrace/internal/control/signing"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/settings"
 	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/sdkcode"
 )
@@ -132,8 +133,8 @@ type linkForm struct {
 	linked
 
 	Uses    []use
-	Keys    []signingKey
-	Rules   []rule
+	Keys    []settings.SigningKey
+	Rules   []settings.Restriction
 	MayMake bool // signing keys
 
 	Use, Amount, Unit, Key, Rule string
@@ -163,11 +164,11 @@ func (s *server) linkForm(ctx context.Context, p access.Person, of linked) (link
 	}
 	f.keys = keys
 	for _, k := range keys {
-		f.Keys = append(f.Keys, signingKey{k.ID, k.CreatedAt})
+		f.Keys = append(f.Keys, settings.SigningKey{ID: k.ID, CreatedAt: k.CreatedAt})
 	}
 	rules, err := s.Restrictions.List(ctx, p.Environment.ID, 1, maxRules)
 	for _, v := range rules {
-		f.Rules = append(f.Rules, rule{v})
+		f.Rules = append(f.Rules, settings.Restriction{Restriction: v})
 	}
 	return f, err
 }

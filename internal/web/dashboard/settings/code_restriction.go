@@ -1,4 +1,4 @@
-package dashboard
+package settings
 
 import (
 	"net/http"
@@ -8,22 +8,22 @@ import (
 	"millrace/internal/web/sdkcode"
 )
 
-func (s *server) showRestrictionCode(r *shell.Request) (shell.View, error) {
-	return s.renderRule(r, http.StatusOK, readRule(r), !r.Resumed())
+func (s *restrictions) showRestrictionCode(r *shell.Request) (shell.View, error) {
+	return s.renderForm(r, http.StatusOK, readRestriction(r), !r.Resumed())
 }
 
-func (s *server) showRestrictionEditCode(r *shell.Request) (shell.View, error) {
-	f, both, err := s.changedRule(r)
+func (s *restrictions) showRestrictionEditCode(r *shell.Request) (shell.View, error) {
+	f, both, err := s.changedForm(r)
 	if err != nil {
 		return shell.View{}, err
 	}
 	f.Overtaken(both)
-	return s.renderRule(r, http.StatusOK, f, !r.Resumed())
+	return s.renderForm(r, http.StatusOK, f, !r.Resumed())
 }
 
 // renderRule shows the form of a playback restriction, with its code.
-func (s *server) renderRule(
-	r *shell.Request, status int, f ruleForm, open bool,
+func (s *restrictions) renderForm(
+	r *shell.Request, status int, f restrictionForm, open bool,
 ) (shell.View, error) {
 	if f.Of != nil {
 		f.Code = s.Code("make", f.Of.Address()+"/code", f.changes()...)
@@ -39,7 +39,7 @@ func (s *server) renderRule(
 }
 
 // changes are the requests for what differs from what there is: each part has one of its own.
-func (f ruleForm) changes() (c []sdkcode.Request) {
+func (f restrictionForm) changes() (c []sdkcode.Request) {
 	of := []string{string(f.Of.ID)}
 	path := "/video/v1/playback-restrictions/" + url.PathEscape(of[0])
 	if f.otherReferrer() {
@@ -62,16 +62,16 @@ func (f ruleForm) changes() (c []sdkcode.Request) {
 }
 
 // body is what the API would be sent for a new one.
-func (f ruleForm) body() sdkcode.Object {
+func (f restrictionForm) body() sdkcode.Object {
 	return sdkcode.Object{}.Set("referrer", f.referrerBody()).Set("user_agent", f.agentBody())
 }
 
-func (f ruleForm) referrerBody() sdkcode.Object {
+func (f restrictionForm) referrerBody() sdkcode.Object {
 	return sdkcode.Object{}.Set("allowed_domains", f.domains()).With("allow_no_referrer", f.NoReferrer)
 }
 
 // agentBody has all of it: what is left out counts as allowed.
-func (f ruleForm) agentBody() sdkcode.Object {
+func (f restrictionForm) agentBody() sdkcode.Object {
 	agent := f.agent()
 	return sdkcode.Object{}.Set("allow_no_user_agent", agent.AllowNone).
 		Set("allow_high_risk_user_agent", agent.AllowHighRisk)

@@ -1,4 +1,4 @@
-package dashboard
+package settings
 
 import (
 	"net/http"
@@ -12,7 +12,7 @@ import (
 	"millrace/internal/web/dashboard/shell"
 )
 
-func (s *server) routeTokens() {
+func (s *tokens) routeTokens() {
 	s.Handle("GET "+shell.TokensPath, "", access.SystemRead, s.listTokens)
 	s.Handle("GET "+shell.TokensPath+"/new", "", access.SystemWrite, s.showNewToken)
 	s.Handle("POST "+shell.TokensPath, "create-access-token", access.SystemWrite, s.createToken)
@@ -40,7 +40,7 @@ func (t token) Everything() bool { return len(t.Permissions) == len(access.Permi
 // Expired reports whether its time is over.
 func (t token) Expired() bool { return !t.ExpiresAt.IsZero() && !t.Now.Before(t.ExpiresAt) }
 
-func (s *server) token(p access.Person, t access.Token) token {
+func (s *tokens) token(p access.Person, t access.Token) token {
 	return token{t, p.Session.Token == t.ID, s.Now()}
 }
 
@@ -55,7 +55,7 @@ type tokenList struct {
 // Section is where in the settings the page is.
 func (tokenList) Section() string { return "tokens" }
 
-func (s *server) listTokens(r *shell.Request) (shell.View, error) {
+func (s *tokens) listTokens(r *shell.Request) (shell.View, error) {
 	l := tokenList{Selection: shell.Select(r.URL.Query(), shell.TokensPath), May: r.Person.Permits(access.SystemWrite)}
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]access.Token, error) {
 		return s.Access.TokensOf(r.Context(), r.Person.Environment.ID, page, limit)
@@ -122,12 +122,12 @@ func permissionsOf(p access.Person, ticked ...string) []permission {
 	return all
 }
 
-func (s *server) showNewToken(r *shell.Request) (shell.View, error) {
+func (s *tokens) showNewToken(r *shell.Request) (shell.View, error) {
 	f := tokenForm{May: permissionsOf(r.Person, access.VideoRead, access.VideoWrite)}
 	return s.renderToken(r, http.StatusOK, f, false)
 }
 
-func (s *server) createToken(r *shell.Request) (shell.View, error) {
+func (s *tokens) createToken(r *shell.Request) (shell.View, error) {
 	f := readToken(r)
 	in := access.TokenInput{Environment: r.Person.Environment.ID, Name: f.Name, Permissions: r.PostForm["permission"]}
 	f.check(&in, r.Person, s.Now())
@@ -193,12 +193,12 @@ func (f *tokenForm) expires(now time.Time) time.Time {
 }
 
 // tokenOf reads the token that a request names.
-func (s *server) tokenOf(r *shell.Request) (token, error) {
+func (s *tokens) tokenOf(r *shell.Request) (token, error) {
 	t, err := s.Access.TokenOf(r.Context(), r.Person.Environment.ID, id.Token(r.PathValue("token")))
 	return s.token(r.Person, t), err
 }
 
-func (s *server) askRevoke(r *shell.Request) (shell.View, error) {
+func (s *tokens) askRevoke(r *shell.Request) (shell.View, error) {
 	t, err := s.tokenOf(r)
 	if err != nil {
 		return shell.View{}, err
@@ -221,7 +221,7 @@ func (s *server) askRevoke(r *shell.Request) (shell.View, error) {
 }
 
 // revoke ends a token. Who is signed in with it is out: the page that follows says so, as to everybody else who is.
-func (s *server) revoke(r *shell.Request) (shell.View, error) {
+func (s *tokens) revoke(r *shell.Request) (shell.View, error) {
 	err := s.Access.RevokeTokenOf(r.Context(), r.Person.Environment.ID, id.Token(r.PathValue("token")), s.Now())
 	return shell.Redirect(shell.TokensPath), err
 }

@@ -1,4 +1,4 @@
-package dashboard
+package settings
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 	restrictionItem = shell.RestrictionsPath + "/{restriction}"
 )
 
-func (s *server) routeRestrictions() {
+func (s *restrictions) routeRestrictions() {
 	s.Handle("GET "+shell.RestrictionsPath, "", shell.Reads, s.listRestrictions)
 	s.Handle("GET "+shell.RestrictionsPath+"/new", "", shell.Writes, s.showNewRestriction)
 	s.Handle("POST "+shell.RestrictionsPath, "create-playback-restriction", shell.Writes, s.createRestriction)
@@ -33,13 +33,15 @@ func (s *server) routeRestrictions() {
 }
 
 // rule is a playback restriction as pages show it.
-type rule struct{ restriction.Restriction }
+type Restriction struct{ restriction.Restriction }
 
 // Address is that of its page.
-func (v rule) Address() string { return shell.RestrictionsPath + "/" + url.PathEscape(string(v.ID)) }
+func (v Restriction) Address() string {
+	return shell.RestrictionsPath + "/" + url.PathEscape(string(v.ID))
+}
 
 // Pages says on whose pages something may be watched.
-func (v rule) Pages() string {
+func (v Restriction) Pages() string {
 	const most = 3 // that are named
 	d := v.Referrer.AllowedDomains
 	switch {
@@ -54,18 +56,18 @@ func (v rule) Pages() string {
 }
 
 // ruleList is the page of the playback restrictions of the environment.
-type ruleList struct {
+type restrictionList struct {
 	shell.Selection
 
-	Rows []rule
+	Rows []Restriction
 	May  bool // the person may make, change and delete them
 }
 
 // Section is where in the settings the page is.
-func (ruleList) Section() string { return "restrictions" }
+func (restrictionList) Section() string { return "restrictions" }
 
-func (s *server) listRestrictions(r *shell.Request) (shell.View, error) {
-	l := ruleList{Selection: shell.Select(r.URL.Query(), shell.RestrictionsPath), May: r.Person.Permits(shell.Writes)}
+func (s *restrictions) listRestrictions(r *shell.Request) (shell.View, error) {
+	l := restrictionList{Selection: shell.Select(r.URL.Query(), shell.RestrictionsPath), May: r.Person.Permits(shell.Writes)}
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]restriction.Restriction, error) {
 		return s.Restrictions.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
@@ -73,14 +75,14 @@ func (s *server) listRestrictions(r *shell.Request) (shell.View, error) {
 		return shell.View{}, err
 	}
 	for _, v := range rows {
-		l.Rows = append(l.Rows, rule{v})
+		l.Rows = append(l.Rows, Restriction{v})
 	}
 	return shell.Show("restrictions", l), nil
 }
 
 // ruleForm is the page on which a playback restriction is made or changed.
-type ruleForm struct {
-	Of                             *rule // nil: a new one
+type restrictionForm struct {
+	Of                             *Restriction // nil: a new one
 	Domains                        string
 	NoReferrer, NoAgent, Downloads bool
 	Code                           shell.Code
@@ -88,50 +90,50 @@ type ruleForm struct {
 }
 
 // To is where the form leads.
-func (f ruleForm) To() string {
+func (f restrictionForm) To() string {
 	if f.Of != nil {
 		return f.Of.Address()
 	}
 	return shell.RestrictionsPath
 }
 
-func (s *server) showNewRestriction(r *shell.Request) (shell.View, error) {
-	return s.renderRule(r, http.StatusOK, ruleForm{NoAgent: true, Downloads: true}, false) // as the API has it
+func (s *restrictions) showNewRestriction(r *shell.Request) (shell.View, error) {
+	return s.renderForm(r, http.StatusOK, restrictionForm{NoAgent: true, Downloads: true}, false) // as the API has it
 }
 
-func readRule(r *shell.Request) ruleForm {
-	return ruleForm{
+func readRestriction(r *shell.Request) restrictionForm {
+	return restrictionForm{
 		Domains: r.Text("domains"), NoReferrer: r.Ticked("allow_no_referrer"),
 		NoAgent: r.Ticked("allow_no_user_agent"), Downloads: r.Ticked("allow_high_risk_user_agent"),
 		FormErrors: shell.FormErrors{Fields: []shell.Field{shell.At("referrer.allowed_domains", "domains", "Domains")}},
 	}
 }
 
-func (f ruleForm) referrer() restriction.Referrer {
+func (f restrictionForm) referrer() restriction.Referrer {
 	return restriction.Referrer{AllowedDomains: f.domains(), AllowNoReferrer: f.NoReferrer}
 }
 
-func (f ruleForm) agent() restriction.UserAgent {
+func (f restrictionForm) agent() restriction.UserAgent {
 	return restriction.UserAgent{AllowNone: f.NoAgent, AllowHighRisk: f.Downloads}
 }
 
 // otherReferrer reports whether the referrers' part differs from what there is.
-func (f ruleForm) otherReferrer() bool {
+func (f restrictionForm) otherReferrer() bool {
 	now := f.Of.Referrer
 	return f.NoReferrer != now.AllowNoReferrer || !slices.Equal(f.domains(), now.AllowedDomains)
 }
 
 // otherAgent reports whether the user agents' part differs from what there is.
-func (f ruleForm) otherAgent() bool { return f.agent() != f.Of.UserAgent }
+func (f restrictionForm) otherAgent() bool { return f.agent() != f.Of.UserAgent }
 
 // domains are what is typed, with line breaks, spaces or commas between them.
-func (f ruleForm) domains() []string {
+func (f restrictionForm) domains() []string {
 	return strings.FieldsFunc(f.Domains, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
 // renderRefused shows the form with what the service says against it, which numbers the domains; people know them by
 // what they have typed.
-func (s *server) renderRefused(r *shell.Request, f ruleForm, err error) (shell.View, error) {
+func (s *restrictions) renderRefused(r *shell.Request, f restrictionForm, err error) (shell.View, error) {
 	status, known := f.TakeErr(err)
 	if !known {
 		return shell.View{}, err
@@ -139,11 +141,11 @@ func (s *server) renderRefused(r *shell.Request, f ruleForm, err error) (shell.V
 	if typed, what := f.refusedDomains(fault.ByField(err)); len(typed) > 0 {
 		f.Bad["domains"] = strings.Join(typed, ", ") + " " + what + "."
 	}
-	return s.renderRule(r, status, f, false)
+	return s.renderForm(r, status, f, false)
 }
 
 // refusedDomains are those as they were typed that messages number, and what is said of each.
-func (f ruleForm) refusedDomains(messages []fault.Message) (typed []string, what string) {
+func (f restrictionForm) refusedDomains(messages []fault.Message) (typed []string, what string) {
 	domains := f.domains()
 	for _, m := range messages {
 		var i int
@@ -155,8 +157,8 @@ func (f ruleForm) refusedDomains(messages []fault.Message) (typed []string, what
 	return typed, what
 }
 
-func (s *server) createRestriction(r *shell.Request) (shell.View, error) {
-	f := readRule(r)
+func (s *restrictions) createRestriction(r *shell.Request) (shell.View, error) {
+	f := readRestriction(r)
 	_, err := s.Restrictions.Create(r.Context(), r.Person.Environment.ID, f.referrer(), f.agent(), s.Now())
 	if err != nil {
 		return s.renderRefused(r, f, err)
@@ -165,39 +167,39 @@ func (s *server) createRestriction(r *shell.Request) (shell.View, error) {
 }
 
 // restrictionOf reads the one that a request names.
-func (s *server) restrictionOf(r *shell.Request) (rule, error) {
+func (s *restrictions) restrictionOf(r *shell.Request) (Restriction, error) {
 	v, err := s.Restrictions.Get(r.Context(), r.Person.Environment.ID, id.PlaybackRestriction(r.PathValue("restriction")))
-	return rule{v}, err
+	return Restriction{v}, err
 }
 
 // changedRule reads the form that changes the one that a request names, and what somebody else has changed meanwhile.
-func (s *server) changedRule(r *shell.Request) (f ruleForm, both url.Values, err error) {
+func (s *restrictions) changedForm(r *shell.Request) (f restrictionForm, both url.Values, err error) {
 	v, err := s.restrictionOf(r)
-	both = r.Merge(ruleFormer(v))
-	f = readRule(r)
+	both = r.Merge(former(v))
+	f = readRestriction(r)
 	f.Of = &v
 	return f, both, err
 }
 
-func (s *server) showRestriction(r *shell.Request) (shell.View, error) {
+func (s *restrictions) showRestriction(r *shell.Request) (shell.View, error) {
 	v, err := s.restrictionOf(r)
 	if err != nil {
 		return shell.View{}, err
 	}
-	return s.renderRule(r, http.StatusOK, ruleForm{
+	return s.renderForm(r, http.StatusOK, restrictionForm{
 		Of: &v, Domains: strings.Join(v.Referrer.AllowedDomains, "\n"), NoReferrer: v.Referrer.AllowNoReferrer,
 		NoAgent: v.UserAgent.AllowNone, Downloads: v.UserAgent.AllowHighRisk,
 	}, false)
 }
 
 // editRestriction changes those of the two parts that are not as they were, each as an operation of the API.
-func (s *server) editRestriction(r *shell.Request) (shell.View, error) {
-	f, both, err := s.changedRule(r)
+func (s *restrictions) editRestriction(r *shell.Request) (shell.View, error) {
+	f, both, err := s.changedForm(r)
 	if err != nil {
 		return shell.View{}, err
 	}
 	if f.Overtaken(both) {
-		return s.renderRule(r, http.StatusConflict, f, false)
+		return s.renderForm(r, http.StatusConflict, f, false)
 	}
 	of := f.Of.ID
 	in := func(operation string) context.Context {
@@ -217,7 +219,7 @@ func (s *server) editRestriction(r *shell.Request) (shell.View, error) {
 	return shell.Redirect(shell.RestrictionsPath), nil
 }
 
-func (s *server) askDeleteRestriction(r *shell.Request) (shell.View, error) {
+func (s *restrictions) askDeleteRestriction(r *shell.Request) (shell.View, error) {
 	v, err := s.restrictionOf(r)
 	if err != nil {
 		return shell.View{}, err
@@ -230,17 +232,17 @@ func (s *server) askDeleteRestriction(r *shell.Request) (shell.View, error) {
 	}), nil
 }
 
-func (s *server) deleteRestriction(r *shell.Request) (shell.View, error) {
+func (s *restrictions) deleteRestriction(r *shell.Request) (shell.View, error) {
 	of := id.PlaybackRestriction(r.PathValue("restriction"))
 	err := s.Restrictions.Delete(r.Context(), r.Person.Environment.ID, of)
 	return shell.Redirect(shell.RestrictionsPath), err
 }
 
 // Former is likewise for a playback restriction.
-func (v rule) Former() string { return ruleFormer(v).Encode() }
+func (v Restriction) Former() string { return former(v).Encode() }
 
 // ruleFormer is a playback restriction as the form that changes it sends it.
-func ruleFormer(v rule) url.Values {
+func former(v Restriction) url.Values {
 	out := url.Values{"domains": {strings.Join(v.Referrer.AllowedDomains, "\n")}}
 	for name, on := range map[string]bool{
 		"allow_no_referrer": v.Referrer.AllowNoReferrer, "allow_no_user_agent": v.UserAgent.AllowNone,

@@ -1,4 +1,4 @@
-package dashboard
+package settings
 
 import (
 	"context"
@@ -45,7 +45,7 @@ func origins(value string) []string {
 	return typed
 }
 
-func (s *server) routeDefaults() {
+func (s *room) routeDefaults() {
 	s.Handle("GET "+defaultsPath, "", shell.Owns, s.showDefaults)
 	s.Handle("POST "+defaultsPath+"/{setting}", "update-environment", shell.Owns, s.setDefault)
 }
@@ -60,7 +60,7 @@ type defaultsPage struct {
 // Section is where in the settings the page is.
 func (defaultsPage) Section() string { return "defaults" }
 
-func (s *server) defaultsOf(e access.Environment) defaultsPage {
+func (s *room) defaultsOf(e access.Environment) defaultsPage {
 	d := defaultsPage{Quality: e.VideoQuality, LiveRungs: e.LiveRungs, Captions: e.Captions, Service: s.Configured}
 	if d.Ancestors = e.FrameAncestors; d.Ancestors == access.FrameNone {
 		d.Ancestors = "none"
@@ -68,12 +68,12 @@ func (s *server) defaultsOf(e access.Environment) defaultsPage {
 	return d
 }
 
-func (s *server) showDefaults(r *shell.Request) (shell.View, error) {
+func (s *room) showDefaults(r *shell.Request) (shell.View, error) {
 	return shell.Show("defaults", s.defaultsOf(r.Person.Environment)), nil
 }
 
 // setDefault changes one of them. What was typed stays where it is when it is refused.
-func (s *server) setDefault(r *shell.Request) (shell.View, error) {
+func (s *room) setDefault(r *shell.Request) (shell.View, error) {
 	name, value := r.PathValue("setting"), r.Text("value")
 	set, known := defaults[name]
 	if !known {

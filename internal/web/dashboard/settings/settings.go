@@ -1,4 +1,4 @@
-package dashboard
+package settings
 
 import (
 	"net/http"
@@ -6,17 +6,17 @@ import (
 	"millrace/internal/web/dashboard/shell"
 )
 
-func (s *server) routeSettings() {
+func (s *room) route() {
 	s.Handle("GET "+shell.SettingsPath, "", shell.Anything, s.toSettings)
 	s.Handle("GET "+shell.SettingsPath+"/{$}", "", shell.Anything, s.toSettings)
-	s.routeTokens()
-	s.routeKeys()
-	s.routeRestrictions()
+	(&tokens{s}).routeTokens()
+	(&keys{s}).routeKeys()
+	(&restrictions{s}).routeRestrictions()
 	s.routeDefaults()
 	s.routeNodes()
 	s.routeHealth()
 }
 
-func (s *server) toSettings(r *shell.Request) (shell.View, error) {
+func (s *room) toSettings(r *shell.Request) (shell.View, error) {
 	return shell.View{Status: http.StatusFound, To: shell.SettingsOf(r.Person)}, nil
 }

@@ -1,4 +1,4 @@
-package dashboard
+package settings
 
 import (
 	"context"
@@ -36,7 +36,7 @@ const (
 // soon after ctx does, with its error.
 type Examine func(ctx context.Context, tell func(Finding)) error
 
-func (s *server) routeHealth() {
+func (s *room) routeHealth() {
 	s.Handle("GET "+healthPath, "", shell.Owns, s.showHealth)
 	s.Handle("POST "+healthPath, "", shell.Owns, s.lookAtHealth)
 }
@@ -75,12 +75,12 @@ func ended(text string) string {
 	return text + "."
 }
 
-func (s *server) showHealth(r *shell.Request) (shell.View, error) {
+func (s *room) showHealth(r *shell.Request) (shell.View, error) {
 	return shell.Show("doctor", examination{}), nil
 }
 
 // lookAtHealth looks at everything, as long as somebody waits for it. One looks at a time: others wait for their turn.
-func (s *server) lookAtHealth(r *shell.Request) (shell.View, error) {
+func (s *room) lookAtHealth(r *shell.Request) (shell.View, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), longestLook)
 	defer cancel()
 	e := examination{At: s.Now()}
@@ -91,7 +91,7 @@ func (s *server) lookAtHealth(r *shell.Request) (shell.View, error) {
 	return shell.Show("doctor", e), err
 }
 
-func (s *server) look(ctx context.Context, tell func(Finding)) error {
+func (s *room) look(ctx context.Context, tell func(Finding)) error {
 	select {
 	case s.looking <- struct{}{}:
 		defer func() { <-s.looking }()

@@ -1,4 +1,4 @@
-package dashboard
+package settings
 
 import (
 	"net/http"
@@ -13,7 +13,7 @@ import (
 
 const keysPath = shell.SettingsPath + "/signing-keys"
 
-func (s *server) routeKeys() {
+func (s *keys) routeKeys() {
 	s.Handle("GET "+keysPath, "", access.SystemRead, s.listKeys)
 	s.Handle("POST "+keysPath, "create-signing-key", access.SystemWrite, s.createKey)
 	s.Handle("GET "+keysPath+"/{key}/delete", "", access.SystemWrite, s.askDeleteKey)
@@ -21,26 +21,26 @@ func (s *server) routeKeys() {
 }
 
 // signingKey is a signing key as pages show it.
-type signingKey struct {
+type SigningKey struct {
 	ID        id.SigningKey
 	CreatedAt time.Time
 }
 
 // Delete is the address that asks before.
-func (k signingKey) Delete() string { return keysPath + "/" + url.PathEscape(string(k.ID)) + "/delete" }
+func (k SigningKey) Delete() string { return keysPath + "/" + url.PathEscape(string(k.ID)) + "/delete" }
 
 // keyList is the page of the signing keys of the environment.
 type keyList struct {
 	shell.Selection
 
-	Rows []signingKey
+	Rows []SigningKey
 	May  bool // the person may make and delete them
 }
 
 // Section is where in the settings the page is.
 func (keyList) Section() string { return "signing-keys" }
 
-func (s *server) listKeys(r *shell.Request) (shell.View, error) {
+func (s *keys) listKeys(r *shell.Request) (shell.View, error) {
 	l := keyList{Selection: shell.Select(r.URL.Query(), keysPath), May: r.Person.Permits(access.SystemWrite)}
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]signing.Key, error) {
 		return s.Signing.List(r.Context(), r.Person.Environment.ID, page, limit)
@@ -49,12 +49,12 @@ func (s *server) listKeys(r *shell.Request) (shell.View, error) {
 		return shell.View{}, err
 	}
 	for _, k := range rows {
-		l.Rows = append(l.Rows, signingKey{k.ID, k.CreatedAt})
+		l.Rows = append(l.Rows, SigningKey{k.ID, k.CreatedAt})
 	}
 	return shell.Show("keys", l), nil
 }
 
-func (s *server) createKey(r *shell.Request) (shell.View, error) {
+func (s *keys) createKey(r *shell.Request) (shell.View, error) {
 	k, private, err := s.Signing.Create(r.Context(), r.Person.Environment.ID, s.Now())
 	if err != nil {
 		return shell.View{}, err
@@ -71,12 +71,12 @@ func (s *server) createKey(r *shell.Request) (shell.View, error) {
 	}), nil
 }
 
-func (s *server) askDeleteKey(r *shell.Request) (shell.View, error) {
+func (s *keys) askDeleteKey(r *shell.Request) (shell.View, error) {
 	found, err := s.Signing.Get(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
 	if err != nil {
 		return shell.View{}, err
 	}
-	k := signingKey{found.ID, found.CreatedAt}
+	k := SigningKey{found.ID, found.CreatedAt}
 	return shell.Show("ask", shell.Question{
 		Heading: "Delete this signing key?", Name: string(k.ID), Yes: "Delete", No: "Keep it", Class: "harm",
 		ListAddress: keysPath, ListName: "Signing keys", Address: keysPath, To: k.Delete(),
@@ -85,7 +85,7 @@ func (s *server) askDeleteKey(r *shell.Request) (shell.View, error) {
 	}), nil
 }
 
-func (s *server) deleteKey(r *shell.Request) (shell.View, error) {
+func (s *keys) deleteKey(r *shell.Request) (shell.View, error) {
 	err := s.Signing.Delete(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
 	return shell.Redirect(keysPath), err
 }

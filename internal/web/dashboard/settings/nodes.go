@@ -1,4 +1,4 @@
-package dashboard
+package settings
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type Nodes interface {
 	Nodes(ctx context.Context) ([]node.Node, error)
 }
 
-func (s *server) routeNodes() {
+func (s *room) routeNodes() {
 	s.Handle("GET "+nodesPath, "", shell.Owns, s.showNodes)
 }
 
@@ -50,7 +50,7 @@ func (r nodeRow) Does() string { return strings.Join(r.Roles, ", ") }
 // CPU is the load of its machine, in percent of all processors.
 func (r nodeRow) CPU() string { return strconv.Itoa(int(r.Load.CPU*100+0.5)) + "%" }
 
-func (s *server) showNodes(r *shell.Request) (shell.View, error) {
+func (s *room) showNodes(r *shell.Request) (shell.View, error) {
 	found, err := s.Nodes.Nodes(r.Context())
 	if err != nil {
 		return shell.View{}, err

@@ -1,4 +1,4 @@
-package dashboard
+package settings
 
 import (
 	"net/http"
@@ -8,12 +8,12 @@ import (
 	"millrace/internal/web/sdkcode"
 )
 
-func (s *server) showTokenCode(r *shell.Request) (shell.View, error) {
+func (s *tokens) showTokenCode(r *shell.Request) (shell.View, error) {
 	return s.renderToken(r, http.StatusOK, readToken(r), !r.Resumed())
 }
 
 // renderToken shows the form of an access token, with its code.
-func (s *server) renderToken(
+func (s *tokens) renderToken(
 	r *shell.Request, status int, f tokenForm, open bool,
 ) (shell.View, error) {
 	read := f
