@@ -24,6 +24,7 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/web/dashboard/settings"
 	"millrace/internal/web/dashboard/shell"
+	"millrace/internal/web/dashboard/webhooks"
 )
 
 //go:embed assets templates
@@ -82,7 +83,6 @@ type server struct {
 
 	rows      *shell.Rows[id.LiveStream, stream]
 	videoRows *shell.Rows[id.Asset, video]
-	eventRows *shell.Rows[eventKey, happened]
 	counter   *counter
 }
 
@@ -99,12 +99,12 @@ func Handler(o Options) http.Handler {
 	})
 	s.rows = shell.NewRows(s.Shell, "live", streamSource{s})
 	s.videoRows = shell.NewRows(s.Shell, "assets", videoSource{server: s})
-	s.eventRows = shell.NewRows(s.Shell, "events", eventSource{server: s})
 	s.routeLive()
 	s.routeAssets()
 	s.routeUploads()
-	s.routeEvents()
-	s.routeWebhooks()
+	webhooks.Add(s.Shell, webhooks.Options{
+		Webhooks: o.Webhooks, EventTypes: o.EventTypes, ShowEvent: o.ShowEvent,
+	})
 	settings.Add(s.Shell, settings.Options{
 		Access: o.Access, Signing: o.Signing, Restrictions: o.Restrictions, Nodes: o.Nodes, Configured: o.Configured,
 		Examine: o.Examine,

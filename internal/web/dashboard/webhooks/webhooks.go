@@ -1,4 +1,4 @@
-package dashboard
+package webhooks
 
 import (
 	"context"
@@ -16,7 +16,7 @@ const (
 	maxCounted  = 20 // deliveries that the list of webhooks counts for each
 )
 
-func (s *server) routeWebhooks() {
+func (s *room) route() {
 	const sees, changes = access.SystemRead, access.SystemWrite
 	s.Handle("GET "+shell.WebhooksPath, "", sees, s.listWebhooks)
 	s.Handle("GET "+shell.WebhooksPath+"/new", "", changes, s.showNewWebhook)
@@ -79,7 +79,7 @@ type webhookList struct {
 	May  bool // the person may make and change them
 }
 
-func (s *server) listWebhooks(r *shell.Request) (shell.View, error) {
+func (s *room) listWebhooks(r *shell.Request) (shell.View, error) {
 	l := webhookList{Selection: shell.Select(r.URL.Query(), shell.WebhooksPath), May: r.Person.Permits(access.SystemWrite)}
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]webhook.Webhook, error) {
 		return s.Webhooks.List(r.Context(), r.Person.Environment.ID, page, limit)
@@ -95,7 +95,7 @@ func (s *server) listWebhooks(r *shell.Request) (shell.View, error) {
 }
 
 // counted looks what has become of what was sent to a webhook.
-func (s *server) counted(ctx context.Context, e *endpoint) error {
+func (s *room) counted(ctx context.Context, e *endpoint) error {
 	count := func(state webhook.State) (string, error) {
 		found, err := s.Webhooks.Deliveries(ctx, e.Environment, e.ID, webhook.DeliveryQuery{
 			State: state, Limit: maxCounted + 1,
@@ -119,7 +119,7 @@ func (s *server) counted(ctx context.Context, e *endpoint) error {
 }
 
 // webhookOf reads the webhook that a request names.
-func (s *server) webhookOf(r *shell.Request) (endpoint, error) {
+func (s *room) webhookOf(r *shell.Request) (endpoint, error) {
 	row, err := s.Webhooks.Get(r.Context(), r.Person.Environment.ID, webhookID(r))
 	return endpoint{Webhook: row, Now: s.Now()}, err
 }

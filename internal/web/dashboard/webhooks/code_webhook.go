@@ -1,4 +1,4 @@
-package dashboard
+package webhooks
 
 import (
 	"net/http"
@@ -11,18 +11,18 @@ import (
 
 const webhookAPI = "/system/v1/webhooks"
 
-func (s *server) showWebhookCode(r *shell.Request) (shell.View, error) {
+func (s *room) showWebhookCode(r *shell.Request) (shell.View, error) {
 	f := s.readWebhook(r)
 	f.FormErrors = shell.FormErrors{}
 	return s.renderWebhook(r, http.StatusOK, f, !r.Resumed())
 }
 
-func (s *server) showEditWebhookCode(r *shell.Request) (shell.View, error) {
+func (s *room) showEditWebhookCode(r *shell.Request) (shell.View, error) {
 	e, err := s.webhookOf(r)
 	if err != nil {
 		return shell.View{}, err
 	}
-	both := r.Merge(webhookFormer(e))
+	both := r.Merge(former(e))
 	f := s.readWebhook(r)
 	f.Of, f.FormErrors = &e, shell.FormErrors{}
 	f.Overtaken(both)
@@ -30,7 +30,7 @@ func (s *server) showEditWebhookCode(r *shell.Request) (shell.View, error) {
 }
 
 // renderWebhook shows the form of a webhook, with its code.
-func (s *server) renderWebhook(
+func (s *room) renderWebhook(
 	r *shell.Request, status int, f webhookForm, open bool,
 ) (shell.View, error) {
 	if f.Of == nil {

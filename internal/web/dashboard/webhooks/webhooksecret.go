@@ -1,4 +1,4 @@
-package dashboard
+package webhooks
 
 import (
 	"net/http"
@@ -8,7 +8,7 @@ import (
 )
 
 // rotateSecret makes a new secret, and shows it.
-func (s *server) rotateSecret(r *shell.Request) (shell.View, error) {
+func (s *room) rotateSecret(r *shell.Request) (shell.View, error) {
 	made, err := s.Webhooks.RotateSecret(r.Context(), r.Person.Environment.ID, webhookID(r), s.Now())
 	if err != nil {
 		return shell.View{}, err
@@ -21,7 +21,7 @@ func (s *server) rotateSecret(r *shell.Request) (shell.View, error) {
 }
 
 // renderSecret shows the secret of a webhook that was made now.
-func (s *server) renderSecret(
+func (s *room) renderSecret(
 	r *shell.Request, made webhook.Webhook, v shell.SecretPage,
 ) (shell.View, error) {
 	v.Secret, v.Name, v.To = "The signing secret", made.Address, endpoint{Webhook: made}.Page()

@@ -1,4 +1,4 @@
-package dashboard
+package webhooks
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 )
 
 // canResend looks whether there is something that could be sent now or again.
-func (s *server) canResend(ctx context.Context, v *webhookPage) error {
+func (s *room) canResend(ctx context.Context, v *webhookPage) error {
 	newest := func(state webhook.State) ([]webhook.Delivery, error) {
 		return s.Webhooks.Deliveries(ctx, v.Environment, v.ID, webhook.DeliveryQuery{State: state, Limit: 1})
 	}
@@ -27,7 +27,7 @@ func (s *server) canResend(ctx context.Context, v *webhookPage) error {
 }
 
 // replayEvent has one event sent again, and goes back to the page.
-func (s *server) replayEvent(r *shell.Request) (shell.View, error) {
+func (s *room) replayEvent(r *shell.Request) (shell.View, error) {
 	if _, err := s.Webhooks.ReplayEvent(r.Context(), r.Person.Environment.ID, webhookID(r), r.PathValue("event")); err != nil {
 		return shell.View{}, err
 	}
@@ -35,7 +35,7 @@ func (s *server) replayEvent(r *shell.Request) (shell.View, error) {
 }
 
 // askSkip asks whether an event is to be skipped.
-func (s *server) askSkip(r *shell.Request) (shell.View, error) {
+func (s *room) askSkip(r *shell.Request) (shell.View, error) {
 	d, err := s.deliveryOf(r)
 	if err != nil {
 		return shell.View{}, err
@@ -49,7 +49,7 @@ func (s *server) askSkip(r *shell.Request) (shell.View, error) {
 }
 
 // skipEvent has one event not sent.
-func (s *server) skipEvent(r *shell.Request) (shell.View, error) {
+func (s *room) skipEvent(r *shell.Request) (shell.View, error) {
 	d, err := s.deliveryOf(r)
 	if err == nil {
 		_, err = s.Webhooks.Skip(r.Context(), r.Person.Environment.ID, d.Webhook.ID, d.EventID)
@@ -58,7 +58,7 @@ func (s *server) skipEvent(r *shell.Request) (shell.View, error) {
 }
 
 // deliveryOf reads the delivery that a request names.
-func (s *server) deliveryOf(r *shell.Request) (delivery, error) {
+func (s *room) deliveryOf(r *shell.Request) (delivery, error) {
 	of, err := s.webhookOf(r)
 	if err != nil {
 		return delivery{}, err

@@ -1,4 +1,4 @@
-package dashboard
+package webhooks
 
 import (
 	"context"
@@ -30,13 +30,13 @@ type webhookPage struct {
 	shell.FormErrors
 }
 
-func (s *server) showWebhook(r *shell.Request) (shell.View, error) {
+func (s *room) showWebhook(r *shell.Request) (shell.View, error) {
 	v, err := s.webhookPage(r.Context(), r.Person, webhookID(r), r.URL.Query())
 	return shell.Show("webhook", v), err
 }
 
 // webhookPage reads all that the page shows, of what a query asks for.
-func (s *server) webhookPage(ctx context.Context, p access.Person, of id.Webhook, q url.Values) (webhookPage, error) {
+func (s *room) webhookPage(ctx context.Context, p access.Person, of id.Webhook, q url.Values) (webhookPage, error) {
 	row, err := s.Webhooks.Get(ctx, p.Environment.ID, of)
 	if err != nil {
 		return webhookPage{}, err
@@ -126,7 +126,7 @@ func sinceOf(text string) (time.Time, bool) {
 }
 
 // replaySince has everything since a time sent again.
-func (s *server) replaySince(r *shell.Request) (shell.View, error) {
+func (s *room) replaySince(r *shell.Request) (shell.View, error) {
 	v, err := s.webhookPage(r.Context(), r.Person, webhookID(r), url.Values{})
 	if err != nil {
 		return shell.View{}, err

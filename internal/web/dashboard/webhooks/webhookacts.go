@@ -1,4 +1,4 @@
-package dashboard
+package webhooks
 
 import (
 	"context"
@@ -93,7 +93,7 @@ func missed(e endpoint) string {
 
 func sent(e endpoint) string { return e.Page() + "#deliveries" }
 
-func (s *server) askWebhook(name string) shell.Handler {
+func (s *room) askWebhook(name string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
 		e, err := s.webhookOf(r)
 		if err != nil {
@@ -111,11 +111,11 @@ func (s *server) askWebhook(name string) shell.Handler {
 	}
 }
 
-func (s *server) actOnWebhook(name string) shell.Handler {
+func (s *room) actOnWebhook(name string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
 		e, err := s.webhookOf(r)
 		if err == nil {
-			err = r.StillSo(turned(e))
+			err = r.StillSo(state(e))
 		}
 		if err == nil {
 			err = webhookActs[name].do(r.Context(), s.Webhooks, r.Person.Environment.ID, e.ID, s.Now())
@@ -127,7 +127,7 @@ func (s *server) actOnWebhook(name string) shell.Handler {
 		if name == "enable" && !e.Failing() || r.Undoes() {
 			on := e
 			on.Enabled = true
-			r.Undoable("Enabled.", e.Page()+"/disable", turned(e), turned(on))
+			r.Undoable("Enabled.", e.Page()+"/disable", state(e), state(on))
 		}
 		to := webhookActs[name].to(e)
 		return shell.Redirect(to), nil

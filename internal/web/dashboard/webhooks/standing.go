@@ -1,4 +1,4 @@
-package dashboard
+package webhooks
 
 import (
 	"slices"
@@ -9,17 +9,17 @@ import (
 
 // Class and Word are how far an event has come, at all webhooks taken together: what is wrong is said first, then what
 // is still to come.
-func (h happened) Class() string {
+func (h loggedEvent) Class() string {
 	class, _ := h.standing()
 	return class
 }
 
-func (h happened) Word() string {
+func (h loggedEvent) Word() string {
 	_, word := h.standing()
 	return word
 }
 
-func (h happened) standing() (class, word string) {
+func (h loggedEvent) standing() (class, word string) {
 	is := func(state webhook.State, tried bool) bool {
 		return slices.ContainsFunc(h.standings, func(s webhook.Standing) bool {
 			return s.State == state && (s.Tried || !tried)
@@ -43,12 +43,12 @@ func (h happened) standing() (class, word string) {
 }
 
 // Waits reports whether it is still to be sent to a webhook.
-func (h happened) Waits() bool {
+func (h loggedEvent) Waits() bool {
 	return slices.ContainsFunc(h.standings, func(s webhook.Standing) bool { return s.State == webhook.Waiting })
 }
 
 // Next is when the first of those attempts is made that are known; zero: none is.
-func (h happened) Next() (at time.Time) {
+func (h loggedEvent) Next() (at time.Time) {
 	for _, s := range h.standings {
 		if s.State == webhook.Waiting && !s.NextAt.IsZero() && (at.IsZero() || s.NextAt.Before(at)) {
 			at = s.NextAt

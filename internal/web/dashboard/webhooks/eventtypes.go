@@ -1,4 +1,4 @@
-package dashboard
+package webhooks
 
 import (
 	"slices"

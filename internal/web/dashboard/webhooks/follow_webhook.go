@@ -1,4 +1,4 @@
-package dashboard
+package webhooks
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 const looksAfter = 3
 
 // followWebhook keeps the page of a webhook up to date.
-func (s *server) followWebhook(r *shell.Request) (shell.View, error) {
+func (s *room) followWebhook(r *shell.Request) (shell.View, error) {
 	if _, err := s.webhookOf(r); err != nil {
 		return shell.View{}, err
 	}
@@ -27,7 +27,7 @@ func (s *server) followWebhook(r *shell.Request) (shell.View, error) {
 
 // followedWebhook is the open page of a webhook: it is sent whole, and the browser puts in what differs.
 type followedWebhook struct {
-	s     *server
+	s     *room
 	r     *shell.Request
 	of    id.Webhook
 	q     url.Values

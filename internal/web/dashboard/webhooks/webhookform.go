@@ -1,4 +1,4 @@
-package dashboard
+package webhooks
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ type webhookForm struct {
 	shell.FormErrors
 }
 
-func (s *server) readWebhook(r *shell.Request) webhookForm {
+func (s *room) readWebhook(r *shell.Request) webhookForm {
 	f := webhookForm{
 		Address: r.Text("address"), Chosen: r.Text("which") == "chosen",
 		FormErrors: shell.FormErrors{Fields: []shell.Field{shell.At("address", "address", "Address"), shell.At("event_types", "which", "Events")}},
@@ -46,11 +46,11 @@ func (s *server) readWebhook(r *shell.Request) webhookForm {
 	return f
 }
 
-func (s *server) showNewWebhook(r *shell.Request) (shell.View, error) {
+func (s *room) showNewWebhook(r *shell.Request) (shell.View, error) {
 	return s.renderWebhook(r, http.StatusOK, webhookForm{Groups: grouped(s.EventTypes, nil)}, false)
 }
 
-func (s *server) createWebhook(r *shell.Request) (shell.View, error) {
+func (s *room) createWebhook(r *shell.Request) (shell.View, error) {
 	f := s.readWebhook(r)
 	in := webhook.CreateInput{Address: f.Address, Types: f.types}
 	status := http.StatusBadRequest
@@ -72,7 +72,7 @@ func (s *server) createWebhook(r *shell.Request) (shell.View, error) {
 	return s.renderWebhook(r, status, f, false)
 }
 
-func (s *server) showEditWebhook(r *shell.Request) (shell.View, error) {
+func (s *room) showEditWebhook(r *shell.Request) (shell.View, error) {
 	e, err := s.webhookOf(r)
 	if err != nil {
 		return shell.View{}, err
@@ -93,15 +93,15 @@ func (f webhookForm) changes() (in webhook.PatchInput) {
 	return in
 }
 
-func (s *server) editWebhook(r *shell.Request) (shell.View, error) {
+func (s *room) editWebhook(r *shell.Request) (shell.View, error) {
 	e, err := s.webhookOf(r)
 	if err != nil {
 		return shell.View{}, err
 	}
-	if err = r.StillSo(webhookFormer(e)); err != nil {
+	if err = r.StillSo(former(e)); err != nil {
 		return shell.View{}, err
 	}
-	both := r.Merge(webhookFormer(e))
+	both := r.Merge(former(e))
 	f := s.readWebhook(r)
 	f.Of = &e
 	status := http.StatusBadRequest
@@ -115,7 +115,7 @@ func (s *server) editWebhook(r *shell.Request) (shell.View, error) {
 			then, err = s.Webhooks.Patch(r.Context(), r.Person.Environment.ID, e.ID, in, s.Now())
 		}
 		if err == nil {
-			r.Undoable("Saved.", e.Page(), webhookFormer(e), webhookFormer(endpoint{Webhook: then}))
+			r.Undoable("Saved.", e.Page(), former(e), former(endpoint{Webhook: then}))
 			return shell.Redirect(e.Page()), nil
 		}
 		var known bool
@@ -129,10 +129,10 @@ func (s *server) editWebhook(r *shell.Request) (shell.View, error) {
 }
 
 // Former is likewise for a webhook.
-func (e endpoint) Former() string { return webhookFormer(e).Encode() }
+func (e endpoint) Former() string { return former(e).Encode() }
 
 // webhookFormer are the settings of a webhook as the form that changes them sends them.
-func webhookFormer(e endpoint) url.Values {
+func former(e endpoint) url.Values {
 	v := url.Values{"address": {e.Address}, "which": {"all"}}
 	if len(e.Types) > 0 {
 		v["which"], v["type"] = []string{"chosen"}, e.Types
@@ -141,6 +141,6 @@ func webhookFormer(e endpoint) url.Values {
 }
 
 // turned is whether a webhook is enabled.
-func turned(e endpoint) url.Values {
+func state(e endpoint) url.Values {
 	return url.Values{"enabled": {fmt.Sprint(e.Enabled)}}
 }

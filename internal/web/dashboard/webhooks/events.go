@@ -1,4 +1,4 @@
-package dashboard
+package webhooks
 
 import (
 	"bytes"
@@ -21,21 +21,21 @@ const (
 	maxWebhooks = 100 // there are no more in an environment
 )
 
-func (s *server) routeEvents() {
+func (s *eventLog) route() {
 	s.Handle("GET "+shell.EventsPath, "", access.SystemRead, s.listEvents)
-	s.Handle("GET "+shell.EventsPath+"/follow", "", access.SystemRead, shell.FollowList(s.eventRows, s.findEvents))
+	s.Handle("GET "+shell.EventsPath+"/follow", "", access.SystemRead, shell.FollowList(s.rows, s.findEvents))
 	s.Handle("GET "+shell.EventsPath+"/{sequence}", "", access.SystemRead, s.showEvent)
 }
 
 // happened is an event as pages show it.
-type happened struct {
+type loggedEvent struct {
 	event.Event
 
 	standings []webhook.Standing // at the webhooks that it was sent to or waits for, or that want such events now
 }
 
 // Page is the address of its page.
-func (h happened) Page() string { return eventPage(h.Sequence) }
+func (h loggedEvent) Page() string { return eventPage(h.Sequence) }
 
 func eventPage(sequence int64) string {
 	return shell.EventsPath + "/" + strconv.FormatInt(sequence, 10)
@@ -47,7 +47,7 @@ type eventKey string
 func keyOf(sequence int64) eventKey { return eventKey(strconv.FormatInt(sequence, 10)) }
 
 // Of is the address of the page of what it is about, or of what that is a part of; empty: there is none.
-func (h happened) Of() string {
+func (h loggedEvent) Of() string {
 	switch h.ObjectKind {
 	case live.EventObject, live.EventTargetObject:
 		return shell.LivePath + "/" + url.PathEscape(h.Resource)
@@ -64,7 +64,7 @@ type eventList struct {
 	shell.Selection
 
 	Groups []typeGroup
-	Rows   []happened
+	Rows   []loggedEvent
 	Older  string // the address of those before; empty: there are none
 }
 
@@ -76,14 +76,14 @@ func (l eventList) Self() string   { return l.before(l.Before) }
 func (l eventList) New() string { return "" }
 
 // Follow is the address of the events that change the page.
-func (l eventList) Follow() string { return shell.FollowAddress(l.Selection, l.Rows, happened.Row) }
+func (l eventList) Follow() string { return shell.FollowAddress(l.Selection, l.Rows, loggedEvent.Row) }
 
 func (l eventList) before(sequence int64) string {
 	l.Before = sequence
 	return l.Address(1)
 }
 
-func (s *server) listEvents(r *shell.Request) (shell.View, error) {
+func (s *eventLog) listEvents(r *shell.Request) (shell.View, error) {
 	l, err := s.events(r.Context(), r.Person, s.findEvents(r))
 	if err != nil {
 		return shell.View{}, err
@@ -93,7 +93,7 @@ func (s *server) listEvents(r *shell.Request) (shell.View, error) {
 }
 
 // findEvents reads what a request asks for; what can't be counts as not asked for.
-func (s *server) findEvents(r *shell.Request) shell.Selection {
+func (s *eventLog) findEvents(r *shell.Request) shell.Selection {
 	asked := r.URL.Query()
 	f := shell.Select(url.Values{"status": asked["type"], "q": asked["object_id"]}, shell.EventsPath, s.EventTypes...)
 	f.Names = [2]string{"type", "object_id"}
@@ -103,7 +103,7 @@ func (s *server) findEvents(r *shell.Request) shell.Selection {
 }
 
 // events reads what the page of the log shows.
-func (s *server) events(ctx context.Context, p access.Person, f shell.Selection) (eventList, error) {
+func (s *eventLog) events(ctx context.Context, p access.Person, f shell.Selection) (eventList, error) {
 	l := eventList{Selection: f}
 	q := event.Query{
 		Environment: p.Environment.ID, Object: f.Query, Before: f.Before, NewestFirst: true, Limit: shell.PerPage,
@@ -123,7 +123,7 @@ func (s *server) events(ctx context.Context, p access.Person, f shell.Selection)
 }
 
 // someEvents reads events by their rows.
-func (s *server) someEvents(ctx context.Context, env id.Environment, keys []eventKey) ([]happened, error) {
+func (s *eventLog) someEvents(ctx context.Context, env id.Environment, keys []eventKey) ([]loggedEvent, error) {
 	var sequences []int64
 	for _, k := range keys {
 		if n, err := strconv.ParseInt(string(k), 10, 64); err == nil { // else there is none
@@ -143,18 +143,18 @@ func (s *server) someEvents(ctx context.Context, env id.Environment, keys []even
 }
 
 // standing puts to events how far they have come at the webhooks.
-func (s *server) standing(ctx context.Context, env id.Environment, found []event.Event) ([]happened, error) {
+func (s *eventLog) standing(ctx context.Context, env id.Environment, found []event.Event) ([]loggedEvent, error) {
 	standings, err := s.Events.Standings(ctx, env, found)
-	out := make([]happened, 0, len(found))
+	out := make([]loggedEvent, 0, len(found))
 	for _, e := range found {
-		out = append(out, happened{e, standings[e.Sequence]})
+		out = append(out, loggedEvent{e, standings[e.Sequence]})
 	}
 	return out, err
 }
 
 // eventPageOf is the page of an event.
 type eventPageOf struct {
-	happened
+	loggedEvent
 
 	Payload    string
 	May        bool       // the person may have it sent again
@@ -162,7 +162,7 @@ type eventPageOf struct {
 	Others     []delivery // to those that are enabled beside
 }
 
-func (s *server) showEvent(r *shell.Request) (shell.View, error) {
+func (s *eventLog) showEvent(r *shell.Request) (shell.View, error) {
 	sequence, err := strconv.ParseInt(r.PathValue("sequence"), 10, 64)
 	if err != nil || sequence < 1 {
 		return shell.View{}, shell.ErrNothing
@@ -171,7 +171,7 @@ func (s *server) showEvent(r *shell.Request) (shell.View, error) {
 	return shell.Show("event", v), err
 }
 
-func (s *server) eventPage(ctx context.Context, p access.Person, sequence int64) (eventPageOf, error) {
+func (s *eventLog) eventPage(ctx context.Context, p access.Person, sequence int64) (eventPageOf, error) {
 	found, err := s.Events.ListEvents(ctx, event.Query{
 		Environment: p.Environment.ID, After: sequence - 1, Limit: 1,
 	})
@@ -181,7 +181,7 @@ func (s *server) eventPage(ctx context.Context, p access.Person, sequence int64)
 	if len(found) == 0 || found[0].Sequence != sequence {
 		return eventPageOf{}, fault.New(fault.NotFound, "the event does not exist")
 	}
-	v := eventPageOf{happened: happened{Event: found[0]}, May: p.Permits(access.SystemWrite)}
+	v := eventPageOf{loggedEvent: loggedEvent{Event: found[0]}, May: p.Permits(access.SystemWrite)}
 	text, err := s.ShowEvent(ctx, v.Event)
 	var b bytes.Buffer
 	if err == nil {
@@ -203,7 +203,7 @@ func (s *server) eventPage(ctx context.Context, p access.Person, sequence int64)
 }
 
 // addDelivery looks what has become of an event at one webhook.
-func (s *server) addDelivery(ctx context.Context, v *eventPageOf, e endpoint) error {
+func (s *eventLog) addDelivery(ctx context.Context, v *eventPageOf, e endpoint) error {
 	found, err := s.Webhooks.Deliveries(ctx, e.Environment, e.ID, webhook.DeliveryQuery{
 		Before: v.Sequence + 1, Limit: 1,
 	})
