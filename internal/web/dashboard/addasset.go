@@ -68,3 +68,13 @@ func (f addForm) options() assetopt.Options {
 	}
 	return o
 }
+
+const nobody = "nobody" // may watch
+
+// policies are those of a choice of who may watch.
+func policies(word string) []playbackid.Policy {
+	if word == "" || word == nobody {
+		return nil
+	}
+	return []playbackid.Policy{playbackid.Policy(word)}
+}

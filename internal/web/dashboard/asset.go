@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"millrace/internal/web/iframe"
 	"slices"
 	"strconv"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"millrace/internal/control/event"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/links"
 	"millrace/internal/web/dashboard/shell"
 )
 
@@ -22,6 +24,7 @@ const (
 )
 
 func (s *server) routeAsset() {
+	s.links.Add(assetItem, s.linkedAsset)
 	s.Handle("POST "+addCodePath, "", shell.Writes, s.showAddCode)
 	s.Handle("POST "+assetItem+"/code", "", shell.Writes, s.showNameCode)
 	s.Handle("POST "+assetItem+"/clips/code", "", shell.Writes, s.showClipCode)
@@ -47,7 +50,7 @@ type assetPage struct {
 
 	Follow string // the address of the events that change the page
 	Shown  []playback
-	Shared []shared
+	Shared []links.Shared
 	Events []event.Event
 
 	Clip     clipForm
@@ -241,4 +244,31 @@ func (s *server) assetPage(ctx context.Context, p access.Person, a id.Asset) (as
 		Environment: p.Environment.ID, Object: string(a), NewestFirst: true, Limit: maxEvents,
 	})
 	return v, err
+}
+
+// Guarded is this playback ID, if it plays only with tokens.
+func (p playback) Guarded() []links.Guarded {
+	return links.GuardedOf([]playbackid.ID{p.ID}, p.Asset.Address())
+}
+
+func (s *server) linkedAsset(r *shell.Request) (links.Linked, error) {
+	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
+	if err != nil {
+		return links.Linked{}, err
+	}
+	v := video{row, s.Now()}
+	l := links.Linked{Title: v.Title(), ListAddress: shell.AssetsPath, ListName: "Assets"}
+	return links.LinkedOf(r, links.GuardedOf(row.PlaybackIDs, v.Address()), l)
+}
+
+// shareAsset gives the public playback IDs of an asset; none of one that came to nothing.
+func (s *server) shareAsset(e access.Environment, v video) []links.Shared {
+	if v.Status == asset.Errored {
+		return nil
+	}
+	var shape iframe.Size
+	if v.Status == asset.Ready || v.IsLive {
+		shape = iframe.Size{Width: v.Facts.Width, Height: v.Facts.Height}
+	}
+	return s.links.Share(e, v.PlaybackIDs, cmp.Or(v.Options.Meta.Title, "Video"), shape)
 }

@@ -11,6 +11,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/links"
 	"millrace/internal/web/dashboard/shell"
 )
 
@@ -43,7 +44,7 @@ func (v video) Title() string {
 func (v video) Address() string { return shell.AssetsPath + "/" + url.PathEscape(string(v.ID)) }
 
 // Public is the playback ID that everybody may use.
-func (v video) Public() id.Playback { return public(v.PlaybackIDs) }
+func (v video) Public() id.Playback { return links.Public(v.PlaybackIDs) }
 
 // Long is how long it is.
 func (v video) Long() time.Duration {
@@ -208,7 +209,7 @@ func (l assetList) fits(a asset.Asset) bool {
 	if is := states[l.Status]; is != nil && !is(video{Asset: a}) {
 		return false
 	}
-	return l.Query == "" || named(a.PlaybackIDs, l.Query) || shell.Contain(l.Query, a.Options.Meta.Title, string(a.ID),
+	return l.Query == "" || links.Named(a.PlaybackIDs, l.Query) || shell.Contain(l.Query, a.Options.Meta.Title, string(a.ID),
 		a.Options.Passthrough, a.Options.Meta.ExternalID)
 }
 

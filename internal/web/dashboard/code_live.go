@@ -44,31 +44,6 @@ func (s *server) renderNew(
 	return shell.ShowAs(status, "new", page), nil
 }
 
-func (s *server) showTargetCode(r *shell.Request) (shell.View, error) {
-	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
-	if err != nil {
-		return shell.View{}, err
-	}
-	return s.renderTarget(r, http.StatusOK, s.readTarget(r, v), !r.Resumed())
-}
-
-// renderTarget shows the form of a simulcast target, with its code, in which no key is.
-func (s *server) renderTarget(
-	r *shell.Request, status int, f targetForm, open bool,
-) (shell.View, error) {
-	body := sdkcode.Object{}.With("url", f.URL)
-	if f.key != "" {
-		body = body.With("stream_key", sdkcode.Secret("STREAM_KEY"))
-	}
-	f.Code = s.Code("make", f.Of.targets()+"/code", sdkcode.Request{
-		Path: liveAPI(f.Of.ID) + "/simulcast-targets", IDs: []string{string(f.Of.ID)},
-		Body: body.With("passthrough", f.Passthrough), Node: "video.liveStreams.createSimulcastTarget",
-		Go: "LiveStreamsApi.CreateLiveStreamSimulcastTarget", GoType: "mux.CreateSimulcastTargetRequest",
-	})
-	f.Code.Open = open
-	return shell.ShowAs(status, "target", f), nil
-}
-
 // liveBody is what the API would be sent for a live stream.
 func liveBody(in live.CreateInput) sdkcode.Object {
 	o := sdkcode.Object{}.With("meta", sdkcode.Object{}.With("title", in.Meta.Title)).

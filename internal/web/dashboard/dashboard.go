@@ -22,6 +22,7 @@ import (
 	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/links"
 	"millrace/internal/web/dashboard/settings"
 	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/dashboard/webhooks"
@@ -81,6 +82,7 @@ type server struct {
 	Options
 	*shell.Shell
 
+	links     *links.Maker
 	rows      *shell.Rows[id.LiveStream, stream]
 	videoRows *shell.Rows[id.Asset, video]
 	counter   *counter
@@ -97,6 +99,7 @@ func Handler(o Options) http.Handler {
 		Clients: o.Clients, Publish: func() bool { return o.Ingest.WHIP != "" }, PublicURL: o.PublicURL, Now: o.Now,
 		Logger: o.Logger,
 	})
+	s.links = &links.Maker{Shell: s.Shell, Signing: o.Signing, Restrictions: o.Restrictions}
 	s.rows = shell.NewRows(s.Shell, "live", streamSource{s})
 	s.videoRows = shell.NewRows(s.Shell, "assets", videoSource{server: s})
 	s.routeLive()
@@ -109,7 +112,6 @@ func Handler(o Options) http.Handler {
 		Access: o.Access, Signing: o.Signing, Restrictions: o.Restrictions, Nodes: o.Nodes, Configured: o.Configured,
 		Examine: o.Examine,
 	})
-	s.routeLinks()
 	return s.Handler()
 }
 

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"millrace/internal/web/sdkcode"
 	"net/http"
 	"net/url"
 	"slices"
@@ -109,4 +110,42 @@ func trackFormer(t asset.Track) url.Values {
 		v.Set("closed_captions", "1")
 	}
 	return v
+}
+
+func (s *server) showTrackCode(r *shell.Request) (shell.View, error) {
+	v, err := s.readTrack(r)
+	if err != nil {
+		return shell.View{}, err
+	}
+	both := r.Merge(trackFormer(v.Track))
+	v.Form = readTrackForm(r)
+	v.Form.Overtaken(both)
+	return s.renderTrack(r, http.StatusOK, v, !r.Resumed())
+}
+
+// renderTrack shows the form that changes a track, with its code.
+func (s *server) renderTrack(
+	r *shell.Request, status int, v trackPage, open bool,
+) (shell.View, error) {
+	v.Form.Code = s.Code("change", v.Address()+"/code", sdkcode.Request{
+		Method: http.MethodPatch, Path: assetAPI(v.Asset.ID) + "/tracks/" + url.PathEscape(string(v.ID)),
+		IDs: []string{string(v.Asset.ID), string(v.ID)}, Body: trackBody(v.Form.changes(v.track)),
+		Node: "video.assets.updateTrack",
+	})
+	v.Form.Code.Open = open
+	return shell.ShowAs(status, "track", v), nil
+}
+
+// trackBody is what the API would be sent of changes that the form can make.
+func trackBody(in asset.TrackPatch) (o sdkcode.Object) {
+	if in.LanguageCode != nil {
+		o = o.Set("language_code", *in.LanguageCode)
+	}
+	if in.Name != nil {
+		o = o.Set("name", *in.Name)
+	}
+	if in.ClosedCaptions != nil {
+		o = o.Set("closed_captions", *in.ClosedCaptions)
+	}
+	return o
 }

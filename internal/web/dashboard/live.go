@@ -3,20 +3,20 @@ package dashboard
 import (
 	"context"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/live"
-	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/links"
 	"millrace/internal/web/dashboard/shell"
 )
 
 func (s *server) routeLive() {
+	s.links.Add(shell.LivePath+"/{id}", s.linkedStream)
 	s.Handle("POST "+newCodePath, "", shell.Writes, s.showNewCode)
 	s.Handle("POST "+shell.LivePath+"/{id}/edit/code", "", shell.Writes, s.showEditCode)
 	s.Handle("POST "+shell.LivePath+"/{id}/targets/code", "", shell.Writes, s.showTargetCode)
@@ -90,16 +90,7 @@ func (s stream) Up() time.Duration { return s.Now.Sub(s.Since()) }
 func (s stream) Gone() time.Duration { return s.Now.Sub(s.DisconnectedAt) }
 
 // Public is the first playback ID that everybody may use; empty: there is none.
-func (s stream) Public() id.Playback { return public(s.PlaybackIDs) }
-
-func public(ids []playbackid.ID) id.Playback {
-	for _, p := range ids {
-		if p.Policy == playbackid.Public {
-			return p.ID
-		}
-	}
-	return ""
-}
+func (s stream) Public() id.Playback { return links.Public(s.PlaybackIDs) }
 
 // Delay is its latency mode in words.
 func (s stream) Delay() string {
@@ -204,12 +195,7 @@ func (s *server) byID(ctx context.Context, p access.Person, l listing) ([]live.S
 // matches reports whether a text is in what a person knows of a stream.
 func matches(v live.Stream, want string) bool {
 	return shell.Contain(want, v.Settings.Meta.Title, string(v.ID), v.Settings.Passthrough, v.Settings.Meta.ExternalID) ||
-		named(v.PlaybackIDs, want)
-}
-
-// named reports whether a text is one of the playback IDs.
-func named(ids []playbackid.ID, want string) bool {
-	return slices.ContainsFunc(ids, func(p playbackid.ID) bool { return strings.EqualFold(string(p.ID), want) })
+		links.Named(v.PlaybackIDs, want)
 }
 
 // fits reports whether a stream is one of those that are asked for.

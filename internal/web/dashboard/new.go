@@ -36,8 +36,7 @@ var streamFields = []shell.Field{ //nolint:gochecknoglobals // a table
 
 // The choices of who may watch. What is neither is nobody.
 const (
-	same   = "same" // recordings: as the live stream
-	nobody = "nobody"
+	same = "same" // recordings: as the live stream
 )
 
 func (s *server) showNew(r *shell.Request) (shell.View, error) {
@@ -109,11 +108,4 @@ func (f *form) window() (float64, bool) {
 func (f *form) longest() (sec int, ok bool) {
 	n, ok := f.Number("hours", f.Hours, "a number of hours")
 	return int(math.Round(min(max(n, -1), 1e6) * 3600)), ok
-}
-
-func policies(word string) []playbackid.Policy {
-	if word == "" || word == nobody {
-		return nil
-	}
-	return []playbackid.Policy{playbackid.Policy(word)}
 }

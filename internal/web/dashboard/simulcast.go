@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"millrace/internal/web/sdkcode"
 	"net/http"
 	"net/url"
 
@@ -184,4 +185,29 @@ func (s *server) deleteTarget(r *shell.Request) (shell.View, error) {
 	default:
 		return shell.View{}, err
 	}
+}
+
+func (s *server) showTargetCode(r *shell.Request) (shell.View, error) {
+	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
+	if err != nil {
+		return shell.View{}, err
+	}
+	return s.renderTarget(r, http.StatusOK, s.readTarget(r, v), !r.Resumed())
+}
+
+// renderTarget shows the form of a simulcast target, with its code, in which no key is.
+func (s *server) renderTarget(
+	r *shell.Request, status int, f targetForm, open bool,
+) (shell.View, error) {
+	body := sdkcode.Object{}.With("url", f.URL)
+	if f.key != "" {
+		body = body.With("stream_key", sdkcode.Secret("STREAM_KEY"))
+	}
+	f.Code = s.Code("make", f.Of.targets()+"/code", sdkcode.Request{
+		Path: liveAPI(f.Of.ID) + "/simulcast-targets", IDs: []string{string(f.Of.ID)},
+		Body: body.With("passthrough", f.Passthrough), Node: "video.liveStreams.createSimulcastTarget",
+		Go: "LiveStreamsApi.CreateLiveStreamSimulcastTarget", GoType: "mux.CreateSimulcastTargetRequest",
+	})
+	f.Code.Open = open
+	return shell.ShowAs(status, "target", f), nil
 }

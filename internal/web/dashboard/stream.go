@@ -1,9 +1,12 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
+	"millrace/internal/web/iframe"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +14,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/links"
 	"millrace/internal/web/dashboard/shell"
 )
 
@@ -20,7 +24,7 @@ const maxRecordings = 20 // that the page of a live stream shows
 type streamPage struct {
 	stream
 
-	Shared     []shared
+	Shared     []links.Shared
 	Health     vitals
 	Recordings []video
 	More       bool // there are older ones
@@ -261,4 +265,29 @@ func (s *server) connect() connect {
 		c.SRTURL = (&url.URL{Scheme: "srt", Host: c.SRT}).String() + "?streamid=$STREAM_KEY&passphrase=$PASSPHRASE"
 	}
 	return c
+}
+
+// Guarded are the playback IDs of a live stream that play only with tokens.
+func (s stream) Guarded() []links.Guarded { return links.GuardedOf(s.PlaybackIDs, s.Address()) }
+
+func (s *server) linkedStream(r *shell.Request) (links.Linked, error) {
+	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
+	if err != nil {
+		return links.Linked{}, err
+	}
+	v := s.stream(row)
+	return links.LinkedOf(r, v.Guarded(), links.Linked{Title: v.Title(), ListAddress: shell.LivePath, ListName: "Live streams"})
+}
+
+// shareStream gives the public playback IDs of a live stream. Its picture is as large as that of its newest broadcast.
+func (s *server) shareStream(e access.Environment, v stream, recordings []video) []links.Shared {
+	newest := v.ActiveAsset
+	if n := len(v.RecentAssets); newest == "" && n > 0 {
+		newest = v.RecentAssets[n-1]
+	}
+	var shape iframe.Size
+	if i := slices.IndexFunc(recordings, func(a video) bool { return a.ID == newest }); i >= 0 {
+		shape = iframe.Size{Width: recordings[i].Facts.Width, Height: recordings[i].Facts.Height}
+	}
+	return s.links.Share(e, v.PlaybackIDs, cmp.Or(v.Settings.Meta.Title, "Live stream"), shape)
 }

@@ -1,4 +1,4 @@
-package dashboard
+package links
 
 import (
 	"crypto/rsa"
@@ -13,8 +13,8 @@ import (
 	"millrace/internal/web/sdkcode"
 )
 
-// order is a signed link that somebody wants. The private half is in it for the time of a request.
-type order struct {
+// linkRequest is a signed link that somebody wants. The private half is in it for the time of a request.
+type linkRequest struct {
 	use     use
 	key     signing.Key
 	private *rsa.PrivateKey
@@ -35,8 +35,8 @@ var spans = map[string]struct { //nolint:gochecknoglobals // a table
 	"minutes": {time.Minute, "m"}, "hours": {time.Hour, "h"}, "days": {24 * time.Hour, "d"},
 }
 
-// order reads what was chosen, and marks what is wrong with it.
-func (f *linkForm) order(private string) (o order) {
+// read reads what was chosen, and marks what is wrong with it.
+func (f *linkForm) read(private string) (o linkRequest) {
 	i := slices.IndexFunc(f.Uses, func(u use) bool { return u.Audience == f.Use })
 	if i < 0 {
 		f.Add("use", "Choose what the link is for.")
@@ -66,7 +66,7 @@ func (f *linkForm) order(private string) (o order) {
 }
 
 // readKey sees to it that the private half is that of the key.
-func (f *linkForm) readKey(o *order, private string) {
+func (f *linkForm) readKey(o *linkRequest, private string) {
 	i := slices.IndexFunc(f.keys, func(k signing.Key) bool { return string(k.ID) == f.Key })
 	if i < 0 {
 		f.Add("key", "This signing key doesn't exist here. Choose one from the list.")
@@ -92,10 +92,10 @@ func (f *linkForm) readKey(o *order, private string) {
 		"refused. Its key may be deleted, or another environment's.")
 }
 
-// madeLink signs what was ordered.
-func (s *server) madeLink(of linked, o order) (madeLink, error) {
+// madeLink signs what was asked for.
+func (s *Maker) madeLink(of Linked, o linkRequest) (madeLink, error) {
 	until := s.Now().Add(o.holds).Truncate(time.Second)
-	m := madeLink{linked: of, Use: o.use, Until: until, Code: signingCode(of, o)}
+	m := madeLink{Linked: of, Use: o.use, Until: until, Code: signingCode(of, o)}
 	query, err := o.token(of, o.use.Audience, until)
 	if err != nil {
 		return m, err
@@ -133,7 +133,7 @@ func (s *server) madeLink(of linked, o order) (madeLink, error) {
 }
 
 // token signs one of a use.
-func (o order) token(of linked, audience string, until time.Time) (string, error) {
+func (o linkRequest) token(of Linked, audience string, until time.Time) (string, error) {
 	claims := map[string]any{"sub": string(of.ID.ID), "aud": audience, "exp": until.Unix()}
 	if o.rule != nil {
 		claims["playback_restriction_id"] = string(o.rule.ID)
@@ -142,7 +142,7 @@ func (o order) token(of linked, audience string, until time.Time) (string, error
 }
 
 // signingCode is the same link at a shell and in other languages.
-func signingCode(of linked, o order) []sdkcode.Sample {
+func signingCode(of Linked, o linkRequest) []sdkcode.Sample {
 	l := sdkcode.SignedLink{
 		Key: string(o.key.ID), Playback: string(of.ID.ID), Type: o.use.Type, Audience: o.use.Audience,
 		Span: o.span, Lasts: o.holds,

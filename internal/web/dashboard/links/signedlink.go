@@ -1,7 +1,8 @@
-package dashboard
+package links
 
 import (
 	"context"
+	"millrace/internal/control/restriction"
 	"net/http"
 	"net/url"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"millrace/internal/control/playbackid"
 	"millrace/internal/control/signing"
 	"millrace/internal/fault"
-	"millrace/internal/id"
 	"millrace/internal/web/dashboard/settings"
 	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/sdkcode"
@@ -19,83 +19,62 @@ import (
 
 const linkEnd = "/playback-ids/{playback}/link"
 
-// routeLinks has the link maker of live streams and assets. Nothing is stored, so the audit log has nothing of it.
-func (s *server) routeLinks() {
-	for path, find := range map[string]findLinked{
-		shell.LivePath + "/{id}" + linkEnd: s.linkedStream, assetItem + linkEnd: s.linkedAsset,
-	} {
-		s.Handle("GET "+path, "", access.SystemRead, s.withLinkForm(find, s.showLinkForm))
-		s.Handle("POST "+path, "", access.SystemRead, s.withLinkForm(find, s.makeLink))
-	}
+// Maker makes signed links for live streams and assets, and what is given to viewers without one.
+type Maker struct {
+	*shell.Shell
+
+	Signing      signing.API
+	Restrictions restriction.API
+}
+
+// Add adds the pages on which links are made for what a path names. Nothing is stored, so the audit log has nothing of it.
+func (s *Maker) Add(path string, find findLinked) {
+	s.Handle("GET "+path+linkEnd, "", access.SystemRead, s.withLinkForm(find, s.showLinkForm))
+	s.Handle("POST "+path+linkEnd, "", access.SystemRead, s.withLinkForm(find, s.makeLink))
 }
 
 // guarded is a playback ID that plays only with tokens.
-type guarded struct {
+type Guarded struct {
 	playbackid.ID
 
 	Of string // address of the page that it is shown on
 }
 
 // Link is the address of the page that makes signed links.
-func (g guarded) Link() string {
+func (g Guarded) Link() string {
 	return g.Of + "/playback-ids/" + url.PathEscape(string(g.ID.ID)) + "/link"
 }
 
 // guardedOf are those of a stream or an asset whose page is at an address.
-func guardedOf(ids []playbackid.ID, address string) []guarded {
-	var out []guarded
+func GuardedOf(ids []playbackid.ID, address string) []Guarded {
+	var out []Guarded
 	for _, p := range ids {
 		if p.Policy != playbackid.Public {
-			out = append(out, guarded{p, address})
+			out = append(out, Guarded{p, address})
 		}
 	}
 	return out
 }
 
-// Guarded are the playback IDs of a live stream that play only with tokens.
-func (s stream) Guarded() []guarded { return guardedOf(s.PlaybackIDs, s.Address()) }
-
-// Guarded is this playback ID, if it plays only with tokens.
-func (p playback) Guarded() []guarded { return guardedOf([]playbackid.ID{p.ID}, p.Asset.Address()) }
-
 // linked is what a signed link is made for.
-type linked struct {
-	guarded
+type Linked struct {
+	Guarded
 
 	Title, ListAddress, ListName string
 }
 
 // DRM reports whether players need a licence too.
-func (l linked) DRM() bool { return l.Policy == playbackid.DRM }
+func (l Linked) DRM() bool { return l.Policy == playbackid.DRM }
 
 // findLinked reads what the path of a request names.
-type findLinked func(r *shell.Request) (linked, error)
+type findLinked func(r *shell.Request) (Linked, error)
 
-func (s *server) linkedStream(r *shell.Request) (linked, error) {
-	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
-	if err != nil {
-		return linked{}, err
-	}
-	v := s.stream(row)
-	return linkedOf(r, v.Guarded(), linked{Title: v.Title(), ListAddress: shell.LivePath, ListName: "Live streams"})
-}
-
-func (s *server) linkedAsset(r *shell.Request) (linked, error) {
-	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
-	if err != nil {
-		return linked{}, err
-	}
-	v := video{row, s.Now()}
-	l := linked{Title: v.Title(), ListAddress: shell.AssetsPath, ListName: "Assets"}
-	return linkedOf(r, guardedOf(row.PlaybackIDs, v.Address()), l)
-}
-
-func linkedOf(r *shell.Request, all []guarded, l linked) (linked, error) {
-	i := slices.IndexFunc(all, func(g guarded) bool { return string(g.ID.ID) == r.PathValue("playback") })
+func LinkedOf(r *shell.Request, all []Guarded, l Linked) (Linked, error) {
+	i := slices.IndexFunc(all, func(g Guarded) bool { return string(g.ID.ID) == r.PathValue("playback") })
 	if i < 0 {
-		return linked{}, fault.New(fault.NotFound, "it has no such playback ID that needs signed links")
+		return Linked{}, fault.New(fault.NotFound, "it has no such playback ID that needs signed links")
 	}
-	l.guarded = all[i]
+	l.Guarded = all[i]
 	return l, nil
 }
 
@@ -130,7 +109,7 @@ const licence = "d"
 // linkForm is the page on which a signed link is made. The private half is not shown again, not even to who has just
 // pasted it.
 type linkForm struct {
-	linked
+	Linked
 
 	Uses    []use
 	Keys    []settings.SigningKey
@@ -156,8 +135,8 @@ var linkFields = []shell.Field{ //nolint:gochecknoglobals // a table
 func (linkForm) Units() []string { return []string{"minutes", "hours", "days"} }
 
 // linkForm reads what there is to choose from.
-func (s *server) linkForm(ctx context.Context, p access.Person, of linked) (linkForm, error) {
-	f := linkForm{linked: of, Uses: uses, MayMake: p.Permits(access.SystemWrite)}
+func (s *Maker) linkForm(ctx context.Context, p access.Person, of Linked) (linkForm, error) {
+	f := linkForm{Linked: of, Uses: uses, MayMake: p.Permits(access.SystemWrite)}
 	keys, err := s.Signing.List(ctx, p.Environment.ID, 1, signing.MaxKeys) // all that there can be
 	if err != nil {
 		return f, err
@@ -176,7 +155,7 @@ func (s *server) linkForm(ctx context.Context, p access.Person, of linked) (link
 const maxRules = 100 // playback restrictions of an environment
 
 // withLinkForm reads the form of what a request names, and hands it on.
-func (s *server) withLinkForm(
+func (s *Maker) withLinkForm(
 	find findLinked, then func(r *shell.Request, f linkForm) (shell.View, error),
 ) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
@@ -192,7 +171,7 @@ func (s *server) withLinkForm(
 	}
 }
 
-func (s *server) showLinkForm(r *shell.Request, f linkForm) (shell.View, error) {
+func (s *Maker) showLinkForm(r *shell.Request, f linkForm) (shell.View, error) {
 	f.Use, f.Amount, f.Unit = "v", "6", "hours"
 	return shell.Show("signedlink", f), nil
 }
@@ -200,7 +179,7 @@ func (s *server) showLinkForm(r *shell.Request, f linkForm) (shell.View, error) 
 // madeLink is the page with a signed link. It is the response to the form: the tokens are in no address of the
 // dashboard.
 type madeLink struct {
-	linked
+	Linked
 
 	Use   use
 	Until time.Time
@@ -210,15 +189,15 @@ type madeLink struct {
 	Code  []sdkcode.Sample
 }
 
-func (s *server) makeLink(r *shell.Request, f linkForm) (shell.View, error) {
+func (s *Maker) makeLink(r *shell.Request, f linkForm) (shell.View, error) {
 	f.Fields = linkFields
 	f.Use, f.Amount, f.Unit = r.Text("use"), r.Text("amount"), r.Text("unit")
 	f.Key, f.Rule = r.Text("key"), r.Text("restriction")
-	o := f.order(r.PostFormValue("private_key"))
+	o := f.read(r.PostFormValue("private_key"))
 	if len(f.Bad) > 0 {
 		return shell.ShowAs(http.StatusBadRequest, "signedlink", f), nil
 	}
 	o.framed = r.Person.Environment.FrameAncestors != access.FrameNone
-	made, err := s.madeLink(f.linked, o)
+	made, err := s.madeLink(f.Linked, o)
 	return shell.Show("madelink", made), err
 }
