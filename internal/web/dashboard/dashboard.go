@@ -28,7 +28,7 @@ import (
 	"millrace/internal/web/dashboard/webhooks"
 )
 
-//go:embed assets templates
+//go:embed static templates
 var files embed.FS
 
 // Options is what the dashboard needs. Every field without a default named here must be set.

@@ -33,7 +33,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // shellOptions is what a shell needs.
 type Options struct {
-	Files     fs.FS            // with the folders assets and templates
+	Files     fs.FS            // with the folders static and templates
 	Funcs     template.FuncMap // of templates, beside those of the shell
 	Sessions  *access.Sessions
 	Events    EventLog
@@ -64,8 +64,8 @@ func New(o Options) *Shell {
 	s := &Shell{
 		Options: o, mux: http.NewServeMux(), followers: newFollowers(), tail: newTail(o.Events),
 		assets: static.Read(o.Files,
-			"assets/dashboard.css", "assets/dashboard.js", "assets/follow.js", "assets/list.js",
-			"assets/asset.js", "assets/player.js", "assets/uploads.js", "assets/code.js", "assets/pem.js"),
+			"static/dashboard.css", "static/dashboard.js", "static/follow.js", "static/list.js",
+			"static/asset.js", "static/player.js", "static/uploads.js", "static/code.js", "static/pem.js"),
 	}
 	maps.Copy(s.assets, static.Read(style.Files, "style.css"))
 	s.assets.Link(append(slices.Clone(player.Into(s.assets)), "player.js")...)
