@@ -3,9 +3,9 @@ package dashboard
 import (
 	"net/http"
 
-	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/assets"
 	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/sdkcode"
 )
@@ -50,7 +50,7 @@ func (s *server) renderEdit(
 // patchBody is what the API would be sent of changes that the form can make. null stands for the default.
 func patchBody(in live.PatchInput) (o sdkcode.Object) {
 	if in.Meta != nil {
-		o = o.Set("meta", metaBody(in.Meta.Meta))
+		o = o.Set("meta", assets.MetaBody(in.Meta.Meta))
 	}
 	if in.LatencyMode != nil {
 		o = o.Set("latency_mode", string(*in.LatencyMode))
@@ -77,12 +77,4 @@ func patchBody(in live.PatchInput) (o sdkcode.Object) {
 		o = o.Set("passthrough", *in.Passthrough)
 	}
 	return o
-}
-
-// metaBody is metadata that replaces what there is; nil: none, for an empty object changes nothing.
-func metaBody(m assetopt.Meta) any {
-	if m == (assetopt.Meta{}) {
-		return nil
-	}
-	return sdkcode.Object{}.With("title", m.Title).With("creator_id", m.CreatorID).With("external_id", m.ExternalID)
 }

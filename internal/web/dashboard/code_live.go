@@ -6,6 +6,7 @@ import (
 
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/assets"
 	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/sdkcode"
 )
@@ -48,9 +49,9 @@ func (s *server) renderNew(
 func liveBody(in live.CreateInput) sdkcode.Object {
 	o := sdkcode.Object{}.With("meta", sdkcode.Object{}.With("title", in.Meta.Title)).
 		With("latency_mode", string(in.LatencyMode)).
-		With("playback_policies", words(in.PlaybackPolicies))
+		With("playback_policies", assets.Words(in.PlaybackPolicies))
 	if in.NewAsset != nil {
-		o = o.Set("new_asset_settings", optionsBody(*in.NewAsset))
+		o = o.Set("new_asset_settings", assets.OptionsBody(*in.NewAsset))
 	}
 	if in.ReconnectWindow != nil {
 		o = o.With("reconnect_window", *in.ReconnectWindow)

@@ -22,6 +22,7 @@ import (
 	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/assets"
 	"millrace/internal/web/dashboard/links"
 	"millrace/internal/web/dashboard/settings"
 	"millrace/internal/web/dashboard/shell"
@@ -82,10 +83,9 @@ type server struct {
 	Options
 	*shell.Shell
 
-	links     *links.Maker
-	rows      *shell.Rows[id.LiveStream, stream]
-	videoRows *shell.Rows[id.Asset, video]
-	counter   *counter
+	Links   *links.Maker
+	rows    *shell.Rows[id.LiveStream, stream]
+	counter *counter
 }
 
 // Handler serves Path and all below. Requests that change something are refused when another site sends them.
@@ -99,12 +99,10 @@ func Handler(o Options) http.Handler {
 		Clients: o.Clients, Publish: func() bool { return o.Ingest.WHIP != "" }, PublicURL: o.PublicURL, Now: o.Now,
 		Logger: o.Logger,
 	})
-	s.links = &links.Maker{Shell: s.Shell, Signing: o.Signing, Restrictions: o.Restrictions}
+	s.Links = &links.Maker{Shell: s.Shell, Signing: o.Signing, Restrictions: o.Restrictions}
 	s.rows = shell.NewRows(s.Shell, "live", streamSource{s})
-	s.videoRows = shell.NewRows(s.Shell, "assets", videoSource{server: s})
 	s.routeLive()
-	s.routeAssets()
-	s.routeUploads()
+	assets.Add(s.Shell, assets.Options{Assets: o.Assets, Uploads: o.Uploads, Links: s.Links})
 	webhooks.Add(s.Shell, webhooks.Options{
 		Webhooks: o.Webhooks, EventTypes: o.EventTypes, ShowEvent: o.ShowEvent,
 	})

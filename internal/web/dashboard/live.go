@@ -16,7 +16,7 @@ import (
 )
 
 func (s *server) routeLive() {
-	s.links.Add(shell.LivePath+"/{id}", s.linkedStream)
+	s.Links.Add(shell.LivePath+"/{id}", s.linkedStream)
 	s.Handle("POST "+newCodePath, "", shell.Writes, s.showNewCode)
 	s.Handle("POST "+shell.LivePath+"/{id}/edit/code", "", shell.Writes, s.showEditCode)
 	s.Handle("POST "+shell.LivePath+"/{id}/targets/code", "", shell.Writes, s.showTargetCode)

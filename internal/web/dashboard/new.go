@@ -7,6 +7,7 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
 	"millrace/internal/control/playbackid"
+	"millrace/internal/web/dashboard/assets"
 	"millrace/internal/web/dashboard/shell"
 )
 
@@ -79,7 +80,7 @@ func readForm(r *shell.Request) form {
 func (f *form) input() live.CreateInput {
 	in := live.CreateInput{
 		Meta: assetopt.Meta{Title: f.Title}, LatencyMode: live.LatencyMode(f.Latency),
-		PlaybackPolicies: policies(f.Policy),
+		PlaybackPolicies: assets.Policies(f.Policy),
 		SlateForStandard: f.Slate, ReconnectSlateURL: f.SlateURL, Passthrough: f.Passthrough, AudioOnly: f.AudioOnly,
 		Test: f.Test,
 	}
@@ -93,7 +94,7 @@ func (f *form) input() live.CreateInput {
 	if recordings == same {
 		recordings = f.Policy
 	}
-	in.NewAsset = &assetopt.Options{PlaybackPolicies: policies(recordings), VideoQuality: f.Quality}
+	in.NewAsset = &assetopt.Options{PlaybackPolicies: assets.Policies(recordings), VideoQuality: f.Quality}
 	if f.Download {
 		in.NewAsset.StaticRenditions = []assetopt.StaticRendition{{Resolution: assetopt.Highest}}
 	}

@@ -14,6 +14,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/web/dashboard/assets"
 	"millrace/internal/web/dashboard/links"
 	"millrace/internal/web/dashboard/shell"
 )
@@ -26,7 +27,7 @@ type streamPage struct {
 
 	Shared     []links.Shared
 	Health     vitals
-	Recordings []video
+	Recordings []assets.Video
 	More       bool // there are older ones
 	Connect    connect
 	Key        string // it was asked for without a script
@@ -54,7 +55,7 @@ func (s *server) streamPage(ctx context.Context, p access.Person, stream id.Live
 	v.Health = vitalsOf(v.health)
 	v.More = more != "" || len(found) == maxRecordings
 	for _, a := range found {
-		v.Recordings = append(v.Recordings, video{a, v.Now})
+		v.Recordings = append(v.Recordings, assets.Video{Asset: a, Now: v.Now})
 	}
 	v.Shared = s.shareStream(p.Environment, v.stream, v.Recordings)
 	v.Follow = v.Address() + "/follow"
@@ -280,14 +281,14 @@ func (s *server) linkedStream(r *shell.Request) (links.Linked, error) {
 }
 
 // shareStream gives the public playback IDs of a live stream. Its picture is as large as that of its newest broadcast.
-func (s *server) shareStream(e access.Environment, v stream, recordings []video) []links.Shared {
+func (s *server) shareStream(e access.Environment, v stream, recordings []assets.Video) []links.Shared {
 	newest := v.ActiveAsset
 	if n := len(v.RecentAssets); newest == "" && n > 0 {
 		newest = v.RecentAssets[n-1]
 	}
 	var shape iframe.Size
-	if i := slices.IndexFunc(recordings, func(a video) bool { return a.ID == newest }); i >= 0 {
+	if i := slices.IndexFunc(recordings, func(a assets.Video) bool { return a.ID == newest }); i >= 0 {
 		shape = iframe.Size{Width: recordings[i].Facts.Width, Height: recordings[i].Facts.Height}
 	}
-	return s.links.Share(e, v.PlaybackIDs, cmp.Or(v.Settings.Meta.Title, "Live stream"), shape)
+	return s.Links.Share(e, v.PlaybackIDs, cmp.Or(v.Settings.Meta.Title, "Live stream"), shape)
 }

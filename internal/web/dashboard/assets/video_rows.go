@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 )
 
 // Row, Made, Moves and MadeOf are those of a row, beside Name.
-func (v video) Row() id.Asset     { return v.ID }
-func (v video) Made() time.Time   { return v.CreatedAt }
-func (v video) Moves() bool       { return v.Working() }
-func (v video) MadeOf() id.Upload { return v.Upload }
+func (v Video) Row() id.Asset     { return v.ID }
+func (v Video) Made() time.Time   { return v.CreatedAt }
+func (v Video) Moves() bool       { return v.Working() }
+func (v Video) MadeOf() id.Upload { return v.Upload }
 
 // videoSource has the rows of the list of assets.
 type videoSource struct {
-	*server
+	*room
 	shell.Uncounted
 }
 
@@ -26,13 +26,13 @@ type videoSource struct {
 func (videoSource) About(h shell.Change) id.Asset { return h.Asset }
 
 // Load implements source.
-func (s videoSource) Load(ctx context.Context, p access.Person, f shell.Selection) (shell.Loaded[video], error) {
+func (s videoSource) Load(ctx context.Context, p access.Person, f shell.Selection) (shell.Loaded[Video], error) {
 	l, err := s.videos(ctx, p, f)
-	return shell.Loaded[video]{Selection: l.Selection, Rows: l.Rows}, err
+	return shell.Loaded[Video]{Selection: l.Selection, Rows: l.Rows}, err
 }
 
 // Some implements source.
-func (s videoSource) Some(ctx context.Context, env id.Environment, of []id.Asset) (out []video, err error) {
+func (s videoSource) Some(ctx context.Context, env id.Environment, of []id.Asset) (out []Video, err error) {
 	found, err := s.Assets.Some(ctx, env, of)
 	for _, a := range found {
 		out = append(out, s.video(a))
@@ -41,12 +41,12 @@ func (s videoSource) Some(ctx context.Context, env id.Environment, of []id.Asset
 }
 
 // Fits implements source.
-func (videoSource) Fits(f shell.Selection, v video) bool {
+func (videoSource) Fits(f shell.Selection, v Video) bool {
 	return assetList{Selection: f}.fits(v.Asset)
 }
 
 // Gone implements source.
-func (s videoSource) Gone(of id.Asset, name string) video {
+func (s videoSource) Gone(of id.Asset, name string) Video {
 	out := s.video(asset.Asset{ID: of})
 	out.Options.Meta.Title = name
 	return out

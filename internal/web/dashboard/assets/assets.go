@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"context"
@@ -15,25 +15,25 @@ import (
 	"millrace/internal/web/dashboard/shell"
 )
 
-func (s *server) routeAssets() {
+func (s *room) route() {
 	s.Handle("GET "+shell.AssetsPath, "", shell.Reads, s.listAssets)
-	s.Handle("GET "+shell.AssetsPath+"/follow", "", shell.Reads, shell.FollowList(s.videoRows, findAssets))
+	s.Handle("GET "+shell.AssetsPath+"/follow", "", shell.Reads, shell.FollowList(s.rows, findAssets))
 	s.routeAdd()
 	s.routeAsset()
 }
 
 // video is an asset as pages show it.
-type video struct {
+type Video struct {
 	asset.Asset
 
 	Now time.Time
 }
 
 // Name is what it is called; empty: nothing.
-func (v video) Name() string { return strings.TrimSpace(v.Options.Meta.Title) }
+func (v Video) Name() string { return strings.TrimSpace(v.Options.Meta.Title) }
 
 // Title is its name; without one the beginning and the end of its ID.
-func (v video) Title() string {
+func (v Video) Title() string {
 	if t := shell.PlainName(v.Options.Meta.Title); t != "" {
 		return t
 	}
@@ -41,18 +41,18 @@ func (v video) Title() string {
 }
 
 // Address is that of its page.
-func (v video) Address() string { return shell.AssetsPath + "/" + url.PathEscape(string(v.ID)) }
+func (v Video) Address() string { return shell.AssetsPath + "/" + url.PathEscape(string(v.ID)) }
 
 // Public is the playback ID that everybody may use.
-func (v video) Public() id.Playback { return links.Public(v.PlaybackIDs) }
+func (v Video) Public() id.Playback { return links.Public(v.PlaybackIDs) }
 
 // Long is how long it is.
-func (v video) Long() time.Duration {
+func (v Video) Long() time.Duration {
 	return time.Duration(v.Facts.Duration * float64(time.Second))
 }
 
 // Poster is the address of its picture; empty: there is none to show.
-func (v video) Poster() string {
+func (v Video) Poster() string {
 	if p := v.Public(); p != "" && v.Ready() && v.Facts.HasVideo {
 		return "/" + string(p) + "/thumbnail.webp?width=320"
 	}
@@ -60,21 +60,21 @@ func (v video) Poster() string {
 }
 
 // The states that pages tell apart, of which one is true.
-func (v video) Growing() bool   { return v.IsLive }
-func (v video) Preparing() bool { return !v.IsLive && v.Status == asset.Preparing }
-func (v video) Ready() bool     { return !v.IsLive && v.Status == asset.Ready }
-func (v video) Failed() bool    { return !v.IsLive && v.Status == asset.Errored }
+func (v Video) Growing() bool   { return v.IsLive }
+func (v Video) Preparing() bool { return !v.IsLive && v.Status == asset.Preparing }
+func (v Video) Ready() bool     { return !v.IsLive && v.Status == asset.Ready }
+func (v Video) Failed() bool    { return !v.IsLive && v.Status == asset.Errored }
 
 // Unfinished reports whether it is played already while the rest of it is made.
-func (v video) Unfinished() bool {
+func (v Video) Unfinished() bool {
 	return v.Ready() && (v.Progress.State == asset.Ingesting || v.Progress.State == asset.Transcoding)
 }
 
 // Working reports whether it is being made.
-func (v video) Working() bool { return v.Preparing() || v.Unfinished() }
+func (v Video) Working() bool { return v.Preparing() || v.Unfinished() }
 
 // Percent is how far it is made; empty: not known, or whole.
-func (v video) Percent() string {
+func (v Video) Percent() string {
 	if v.Working() {
 		return percent(v.Progress.Percent)
 	}
@@ -106,7 +106,7 @@ func left(d time.Duration) string {
 }
 
 // Work is what is done with it while it is prepared.
-func (v video) Work() string {
+func (v Video) Work() string {
 	if v.Progress.State == asset.Transcoding {
 		return "Encoding"
 	}
@@ -114,7 +114,7 @@ func (v video) Work() string {
 }
 
 // Why says what went wrong.
-func (v video) Why() string { return why(v.Errors) }
+func (v Video) Why() string { return why(v.Errors) }
 
 func why(e *asset.Errors) string {
 	if e == nil || len(e.Messages) == 0 {
@@ -124,7 +124,7 @@ func why(e *asset.Errors) string {
 }
 
 // Watch says who may watch.
-func (v video) Watch() string {
+func (v Video) Watch() string {
 	switch {
 	case len(v.PlaybackIDs) == 0:
 		return "Nobody"
@@ -135,7 +135,7 @@ func (v video) Watch() string {
 }
 
 // From says where it comes from.
-func (v video) From() string {
+func (v Video) From() string {
 	switch {
 	case v.SourceAsset != "":
 		return "Clip"
@@ -151,15 +151,15 @@ func (v video) From() string {
 type assetList struct {
 	shell.Selection
 
-	Rows []video
+	Rows []Video
 }
 
 // states are the words by which the list is filtered.
-var states = map[string]func(video) bool{ //nolint:gochecknoglobals // a table
-	"preparing": video.Preparing, "growing": video.Growing, "ready": video.Ready, "failed": video.Failed,
+var states = map[string]func(Video) bool{ //nolint:gochecknoglobals // a table
+	"preparing": Video.Preparing, "growing": Video.Growing, "ready": Video.Ready, "failed": Video.Failed,
 }
 
-func (s *server) listAssets(r *shell.Request) (shell.View, error) {
+func (s *room) listAssets(r *shell.Request) (shell.View, error) {
 	l, err := s.videos(r.Context(), r.Person, findAssets(r))
 	return shell.Show("assets", l), err
 }
@@ -170,7 +170,7 @@ func findAssets(r *shell.Request) shell.Selection {
 }
 
 // videos reads what the page of the list shows.
-func (s *server) videos(ctx context.Context, p access.Person, f shell.Selection) (l assetList, err error) {
+func (s *room) videos(ctx context.Context, p access.Person, f shell.Selection) (l assetList, err error) {
 	l.Selection = f
 	var rows []asset.Asset
 	list := func(page, limit int) ([]asset.Asset, error) {
@@ -191,7 +191,7 @@ func (s *server) videos(ctx context.Context, p access.Person, f shell.Selection)
 	return l, err
 }
 
-func (s *server) video(a asset.Asset) video { return video{a, s.Now()} }
+func (s *room) video(a asset.Asset) Video { return Video{a, s.Now()} }
 
 // New is empty: a page that is loaded has what is new.
 func (l assetList) New() string { return "" }
@@ -201,12 +201,12 @@ func (l assetList) Self() string { return l.Address(l.Page) }
 
 // Follow is the address of the events that change the page.
 func (l assetList) Follow() string {
-	return shell.FollowAddress(l.Selection, l.Rows, video.Row)
+	return shell.FollowAddress(l.Selection, l.Rows, Video.Row)
 }
 
 // fits reports whether an asset has the state and the text that are looked for.
 func (l assetList) fits(a asset.Asset) bool {
-	if is := states[l.Status]; is != nil && !is(video{Asset: a}) {
+	if is := states[l.Status]; is != nil && !is(Video{Asset: a}) {
 		return false
 	}
 	return l.Query == "" || links.Named(a.PlaybackIDs, l.Query) || shell.Contain(l.Query, a.Options.Meta.Title, string(a.ID),
@@ -214,7 +214,7 @@ func (l assetList) fits(a asset.Asset) bool {
 }
 
 // assetByID finds an asset by its ID, however old it is.
-func (s *server) assetByID(ctx context.Context, p access.Person, l assetList) ([]asset.Asset, error) {
+func (s *room) assetByID(ctx context.Context, p access.Person, l assetList) ([]asset.Asset, error) {
 	a, err := s.Assets.Get(ctx, p.Environment.ID, id.Asset(l.Query))
 	switch {
 	case fault.Is(err, fault.NotFound):

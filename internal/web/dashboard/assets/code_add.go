@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"net/http"
@@ -11,12 +11,12 @@ import (
 
 const addCodePath = shell.AssetsPath + "/code"
 
-func (s *server) showAddCode(r *shell.Request) (shell.View, error) {
+func (s *room) showAddCode(r *shell.Request) (shell.View, error) {
 	return s.renderAdd(r, http.StatusOK, readAdd(r), !r.Resumed())
 }
 
 // renderAdd shows the form of an asset, with its code.
-func (s *server) renderAdd(
+func (s *room) renderAdd(
 	r *shell.Request, status int, f addForm, open bool,
 ) (shell.View, error) {
 	f.Code = s.Code("make", addCodePath, assetCall(f.options()))
@@ -26,13 +26,13 @@ func (s *server) renderAdd(
 
 func assetCall(o assetopt.Options) sdkcode.Request {
 	return sdkcode.Request{
-		Path: "/video/v1/assets", Body: optionsBody(o), Node: "video.assets.create",
+		Path: "/video/v1/assets", Body: OptionsBody(o), Node: "video.assets.create",
 		Go: "AssetsApi.CreateAsset", GoType: "mux.CreateAssetRequest",
 	}
 }
 
 // optionsBody is what the API would be sent of an asset.
-func optionsBody(o assetopt.Options) sdkcode.Object {
+func OptionsBody(o assetopt.Options) sdkcode.Object {
 	var inputs, files []sdkcode.Object
 	for _, in := range o.Inputs {
 		x := sdkcode.Object{}.Set("url", in.URL)
@@ -48,11 +48,11 @@ func optionsBody(o assetopt.Options) sdkcode.Object {
 		files = append(files, sdkcode.Object{}.Set("resolution", f.Resolution))
 	}
 	return sdkcode.Object{}.With("inputs", inputs).With("meta", sdkcode.Object{}.With("title", o.Meta.Title)).
-		With("playback_policies", words(o.PlaybackPolicies)).With("video_quality", o.VideoQuality).
+		With("playback_policies", Words(o.PlaybackPolicies)).With("video_quality", o.VideoQuality).
 		With("static_renditions", files).With("test", o.Test).With("passthrough", o.Passthrough)
 }
 
-func words(policies []playbackid.Policy) []string {
+func Words(policies []playbackid.Policy) []string {
 	var out []string
 	for _, p := range policies {
 		out = append(out, string(p))

@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"context"
@@ -17,13 +17,13 @@ import (
 // loss is something of an asset that is deleted, and cannot be brought back.
 type loss struct {
 	operation string
-	ask       func(v video, r *shell.Request) (shell.Question, bool) // false: there is no such thing
+	ask       func(v Video, r *shell.Request) (shell.Question, bool) // false: there is no such thing
 	do        func(ctx context.Context, a asset.API, e id.Environment, r *shell.Request, now time.Time) error
 	leave     bool // the asset has no page afterwards
 }
 
 // losses are by their paths below the asset's.
-var losses = map[string]loss{ //nolint:gochecknoglobals // a table
+var lossesByPath = map[string]loss{ //nolint:gochecknoglobals // a table
 	"/delete": {
 		operation: "delete-asset", ask: askAsset, leave: true,
 		do: func(ctx context.Context, a asset.API, e id.Environment, r *shell.Request, now time.Time) error {
@@ -44,7 +44,7 @@ var losses = map[string]loss{ //nolint:gochecknoglobals // a table
 	},
 }
 
-func askAsset(v video, _ *shell.Request) (shell.Question, bool) {
+func askAsset(v Video, _ *shell.Request) (shell.Question, bool) {
 	lost := []string{"the video"}
 	for _, n := range []struct {
 		count     int
@@ -77,7 +77,7 @@ func askAsset(v video, _ *shell.Request) (shell.Question, bool) {
 	}, true
 }
 
-func askTrack(v video, r *shell.Request) (shell.Question, bool) {
+func askTrack(v Video, r *shell.Request) (shell.Question, bool) {
 	i := slices.IndexFunc(v.Asset.Tracks, func(t asset.Track) bool { return string(t.ID) == r.PathValue("track") })
 	if i < 0 {
 		return shell.Question{}, false
@@ -89,7 +89,7 @@ func askTrack(v video, r *shell.Request) (shell.Question, bool) {
 	}, true
 }
 
-func askPlaybackID(v video, r *shell.Request) (shell.Question, bool) {
+func askPlaybackID(v Video, r *shell.Request) (shell.Question, bool) {
 	i := slices.IndexFunc(v.PlaybackIDs, func(p playbackid.ID) bool { return string(p.ID) == r.PathValue("playback") })
 	if i < 0 {
 		return shell.Question{}, false
@@ -105,13 +105,13 @@ func askPlaybackID(v video, r *shell.Request) (shell.Question, bool) {
 }
 
 // loss reads what is asked before.
-func (s *server) loss(r *shell.Request, path string) (shell.Question, video, error) {
+func (s *losses) loss(r *shell.Request, path string) (shell.Question, Video, error) {
 	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
-		return shell.Question{}, video{}, err
+		return shell.Question{}, Video{}, err
 	}
-	v := video{row, s.Now()}
-	q, ok := losses[path].ask(v, r)
+	v := Video{row, s.Now()}
+	q, ok := lossesByPath[path].ask(v, r)
 	if !ok {
 		return shell.Question{}, v, fault.New(fault.NotFound, "the asset has no such part")
 	}
@@ -119,7 +119,7 @@ func (s *server) loss(r *shell.Request, path string) (shell.Question, video, err
 	return q, v, nil
 }
 
-func (s *server) askLoss(path string) shell.Handler {
+func (s *losses) askLoss(path string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
 		q, _, err := s.loss(r, path)
 		if err != nil {
@@ -129,14 +129,14 @@ func (s *server) askLoss(path string) shell.Handler {
 	}
 }
 
-func (s *server) lose(path string) shell.Handler {
+func (s *losses) lose(path string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
 		_, v, err := s.loss(r, path)
 		if err == nil {
 			err = trackStillSo(r, v)
 		}
 		if err == nil {
-			err = losses[path].do(r.Context(), s.Assets, r.Person.Environment.ID, r, s.Now())
+			err = lossesByPath[path].do(r.Context(), s.Assets, r.Person.Environment.ID, r, s.Now())
 		}
 		if err != nil {
 			return shell.View{}, err
@@ -145,7 +145,7 @@ func (s *server) lose(path string) shell.Handler {
 			r.Undoable("", "", nil, nil)
 		}
 		to := v.Address()
-		if losses[path].leave {
+		if lossesByPath[path].leave {
 			to = shell.AssetsPath
 		}
 		return shell.Redirect(to), nil
@@ -153,7 +153,7 @@ func (s *server) lose(path string) shell.Handler {
 }
 
 // trackStillSo keeps a track that is to be taken away by who has added it, and was changed since.
-func trackStillSo(r *shell.Request, v video) error {
+func trackStillSo(r *shell.Request, v Video) error {
 	for _, t := range v.Asset.Tracks {
 		if string(t.ID) == r.PathValue("track") {
 			return r.StillSo(trackFormer(t))

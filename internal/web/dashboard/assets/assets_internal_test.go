@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"testing"

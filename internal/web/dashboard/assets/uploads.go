@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"net/http"
@@ -29,7 +29,7 @@ type uploadState struct {
 	Error  string        `json:"error,omitempty"` // why nothing was
 }
 
-func (s *server) routeUploads() {
+func (s *uploads) route() {
 	s.Handle("POST "+shell.UploadsPath, "create-direct-upload", shell.Writes, s.createUpload)
 	s.Handle("GET "+shell.UploadsPath+"/{upload}", "", shell.Reads, s.showUpload)
 	s.Handle("POST "+shell.UploadsPath+"/{upload}/cancel", "cancel-direct-upload", shell.Writes, s.cancelUpload)
@@ -38,7 +38,7 @@ func (s *server) routeUploads() {
 func uploadOf(r *shell.Request) id.Upload { return id.Upload(r.PathValue("upload")) }
 
 // createUpload makes an upload for a file of this machine, which this page alone may send.
-func (s *server) createUpload(r *shell.Request) (shell.View, error) {
+func (s *uploads) createUpload(r *shell.Request) (shell.View, error) {
 	origin := r.Header.Get("Origin")
 	if origin == "" { // of a browser that sends none with requests to the page's own origin
 		origin = upload.AnyOrigin
@@ -54,18 +54,18 @@ func (s *server) createUpload(r *shell.Request) (shell.View, error) {
 }
 
 // showUpload says what became of an upload.
-func (s *server) showUpload(r *shell.Request) (shell.View, error) {
+func (s *uploads) showUpload(r *shell.Request) (shell.View, error) {
 	u, err := s.Uploads.Get(r.Context(), r.Person.Environment.ID, uploadOf(r), s.Now())
 	return s.tellFile(r, u, err)
 }
 
-func (s *server) cancelUpload(r *shell.Request) (shell.View, error) {
+func (s *uploads) cancelUpload(r *shell.Request) (shell.View, error) {
 	u, err := s.Uploads.Cancel(r.Context(), r.Person.Environment.ID, uploadOf(r), s.Now())
 	return s.tellFile(r, u, err)
 }
 
 // tellFile responds with an upload, or with what is wrong as a sentence.
-func (s *server) tellFile(r *shell.Request, u upload.Upload, err error) (shell.View, error) {
+func (s *uploads) tellFile(r *shell.Request, u upload.Upload, err error) (shell.View, error) {
 	f := uploadState{ID: u.ID, Status: u.Status}
 	status := http.StatusOK
 	if err != nil {

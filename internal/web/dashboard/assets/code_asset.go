@@ -1,6 +1,7 @@
-package dashboard
+package assets
 
 import (
+	"millrace/internal/control/assetopt"
 	"net/http"
 	"net/url"
 
@@ -13,7 +14,7 @@ import (
 // assetAPI is where the API has an asset.
 func assetAPI(a id.Asset) string { return "/video/v1/assets/" + url.PathEscape(string(a)) }
 
-func (s *server) showClipCode(r *shell.Request) (shell.View, error) {
+func (s *room) showClipCode(r *shell.Request) (shell.View, error) {
 	return s.showWith(r, http.StatusOK, func(v *assetPage) {
 		v.Clip = readClip(r)
 		v.Clip.options(v.Asset) // marks what can't be read
@@ -23,16 +24,16 @@ func (s *server) showClipCode(r *shell.Request) (shell.View, error) {
 }
 
 // clipCode is the form of a clip as code.
-func (s *server) clipCode(from asset.Asset, f clipForm) shell.Code {
+func (s *room) clipCode(from asset.Asset, f clipForm) shell.Code {
 	f.FormErrors = shell.FormErrors{}
-	c := s.Code("clip-form", video{Asset: from}.Address()+"/clips/code#clip", assetCall(f.options(from)))
+	c := s.Code("clip-form", Video{Asset: from}.Address()+"/clips/code#clip", assetCall(f.options(from)))
 	if len(f.Bad) > 0 {
 		c.None = shell.Unreadable
 	}
 	return c
 }
 
-func (s *server) showNameCode(r *shell.Request) (shell.View, error) {
+func (s *room) showNameCode(r *shell.Request) (shell.View, error) {
 	return s.showWith(r, http.StatusOK, func(v *assetPage) {
 		both := r.Merge(assetFormer(v.Asset))
 		v.Edit = readName(r)
@@ -43,17 +44,25 @@ func (s *server) showNameCode(r *shell.Request) (shell.View, error) {
 }
 
 // nameCode is the form with what an asset is called as code.
-func (s *server) nameCode(a asset.Asset, f nameForm) shell.Code {
+func (s *room) nameCode(a asset.Asset, f nameForm) shell.Code {
 	in := f.changes(a.Options)
 	var body sdkcode.Object
 	if in.Meta != nil {
-		body = body.Set("meta", metaBody(in.Meta.Meta))
+		body = body.Set("meta", MetaBody(in.Meta.Meta))
 	}
 	if in.Passthrough != nil {
 		body = body.Set("passthrough", *in.Passthrough)
 	}
-	return s.Code("name-form", video{Asset: a}.Address()+"/code#edit", sdkcode.Request{
+	return s.Code("name-form", Video{Asset: a}.Address()+"/code#edit", sdkcode.Request{
 		Method: http.MethodPatch, Path: assetAPI(a.ID), IDs: []string{string(a.ID)}, Body: body,
 		Node: "video.assets.update", Go: "AssetsApi.UpdateAsset", GoType: "mux.UpdateAssetRequest",
 	})
+}
+
+// metaBody is metadata that replaces what there is; nil: none, for an empty object changes nothing.
+func MetaBody(m assetopt.Meta) any {
+	if m == (assetopt.Meta{}) {
+		return nil
+	}
+	return sdkcode.Object{}.With("title", m.Title).With("creator_id", m.CreatorID).With("external_id", m.ExternalID)
 }

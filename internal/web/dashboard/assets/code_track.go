@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"net/http"
@@ -8,7 +8,7 @@ import (
 	"millrace/internal/web/sdkcode"
 )
 
-func (s *server) showAddTrackCode(r *shell.Request) (shell.View, error) {
+func (s *room) showAddTrackCode(r *shell.Request) (shell.View, error) {
 	return s.showWith(r, http.StatusOK, func(v *assetPage) {
 		v.AddTrack = readAddTrack(r)
 		v.AddTrack.Code = s.addTrackCode(v.Asset, v.AddTrack)
@@ -17,8 +17,8 @@ func (s *server) showAddTrackCode(r *shell.Request) (shell.View, error) {
 }
 
 // addTrackCode is the form that adds a track to an asset as code.
-func (s *server) addTrackCode(to asset.Asset, f trackForm) shell.Code {
-	return s.Code("track-form", video{Asset: to}.Address()+"/tracks/code#tracks", sdkcode.Request{
+func (s *room) addTrackCode(to asset.Asset, f trackForm) shell.Code {
+	return s.Code("track-form", Video{Asset: to}.Address()+"/tracks/code#tracks", sdkcode.Request{
 		Path: assetAPI(to.ID) + "/tracks", IDs: []string{string(to.ID)},
 		Body: sdkcode.Object{}.With("url", f.URL).With("type", f.Type).With("language_code", f.Language).
 			With("name", f.Name).With("closed_captions", f.Captions),

@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // followAsset keeps the page of an asset up to date.
-func (s *server) followAsset(r *shell.Request) (shell.View, error) {
+func (s *room) followAsset(r *shell.Request) (shell.View, error) {
 	if _, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r)); err != nil {
 		return shell.View{}, err
 	}
@@ -20,7 +20,7 @@ func (s *server) followAsset(r *shell.Request) (shell.View, error) {
 
 // followedAsset is the open page of an asset: it is sent whole, and the browser puts in what differs.
 type followedAsset struct {
-	s     *server
+	s     *room
 	r     *shell.Request
 	asset id.Asset
 	sent  string

@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"cmp"
@@ -23,30 +23,31 @@ const (
 	maxEvents = 20 // that the page of an asset shows
 )
 
-func (s *server) routeAsset() {
-	s.links.Add(assetItem, s.linkedAsset)
+func (s *room) routeAsset() {
+	tracks, losses := &tracks{s}, &losses{s}
+	s.Links.Add(assetItem, s.linkedAsset)
 	s.Handle("POST "+addCodePath, "", shell.Writes, s.showAddCode)
 	s.Handle("POST "+assetItem+"/code", "", shell.Writes, s.showNameCode)
 	s.Handle("POST "+assetItem+"/clips/code", "", shell.Writes, s.showClipCode)
 	s.Handle("POST "+assetItem+"/tracks/code", "", shell.Writes, s.showAddTrackCode)
-	s.Handle("POST "+assetItem+"/tracks/{track}/code", "", shell.Writes, s.showTrackCode)
+	s.Handle("POST "+assetItem+"/tracks/{track}/code", "", shell.Writes, tracks.showTrackCode)
 	s.Handle("GET "+assetItem, "", shell.Reads, s.showAsset)
 	s.Handle("GET "+assetItem+"/follow", "", shell.Reads, s.followAsset)
 	s.Handle("POST "+assetItem+"/playback-ids", "create-asset-playback-id", shell.Writes, s.addPlaybackID)
 	s.Handle("POST "+assetItem, "update-asset", shell.Writes, s.editAsset)
 	s.Handle("POST "+assetItem+"/clips", "create-asset", shell.Writes, s.clip)
 	s.Handle("POST "+assetItem+"/tracks", "create-asset-track", shell.Writes, s.addTrack)
-	s.Handle("GET "+assetItem+"/tracks/{track}", "", shell.Writes, s.showTrack)
-	s.Handle("POST "+assetItem+"/tracks/{track}", "update-asset-track", shell.Writes, s.editTrack)
-	for path, l := range losses {
-		s.Handle("GET "+assetItem+path, "", shell.Writes, s.askLoss(path))
-		s.Handle("POST "+assetItem+path, l.operation, shell.Writes, s.lose(path))
+	s.Handle("GET "+assetItem+"/tracks/{track}", "", shell.Writes, tracks.showTrack)
+	s.Handle("POST "+assetItem+"/tracks/{track}", "update-asset-track", shell.Writes, tracks.editTrack)
+	for path, l := range lossesByPath {
+		s.Handle("GET "+assetItem+path, "", shell.Writes, losses.askLoss(path))
+		s.Handle("POST "+assetItem+path, l.operation, shell.Writes, losses.lose(path))
 	}
 }
 
 // assetPage is the page of an asset.
 type assetPage struct {
-	video
+	Video
 
 	Follow string // the address of the events that change the page
 	Shown  []playback
@@ -68,7 +69,7 @@ func (v assetPage) Moving() bool {
 }
 
 // Picture is its size and frame rate; empty: there is none, or nobody knows.
-func (v video) Picture() string {
+func (v Video) Picture() string {
 	f := v.Facts
 	if f.Width <= 0 || f.Height <= 0 {
 		return ""
@@ -81,20 +82,20 @@ func (v video) Picture() string {
 }
 
 // Quality is its video quality.
-func (v video) Quality() string { return v.Asset.Quality() }
+func (v Video) Quality() string { return v.Asset.Quality() }
 
 // Plays reports whether there is something to play, and everybody may.
-func (v video) Plays() bool { return v.Status == asset.Ready && v.Public() != "" }
+func (v Video) Plays() bool { return v.Status == asset.Ready && v.Public() != "" }
 
 // track is one of an asset's as its page shows it.
 type track struct {
 	asset.Track
 
-	Asset video
+	Asset Video
 }
 
 // Tracks are those of the asset, the picture first, then sound, then text.
-func (v video) Tracks() []track {
+func (v Video) Tracks() []track {
 	var out []track
 	for _, t := range v.Asset.Tracks {
 		out = append(out, track{t, v})
@@ -105,7 +106,7 @@ func (v video) Tracks() []track {
 }
 
 // Offered is how many tracks players can have.
-func (v video) Offered() (n int) {
+func (v Video) Offered() (n int) {
 	for _, t := range v.Asset.Tracks {
 		if t.Status == asset.TrackReady {
 			n++
@@ -163,7 +164,7 @@ type file struct {
 }
 
 // Files are those to download, as far as there are any.
-func (v video) Files() []file {
+func (v Video) Files() []file {
 	var out []file
 	for _, f := range v.Static.Files {
 		x := file{StaticRendition: f, Now: v.Now}
@@ -199,7 +200,7 @@ func (f file) Big() string {
 type playback struct {
 	playbackid.ID
 
-	Asset video
+	Asset Video
 }
 
 // Who is who may watch by it.
@@ -217,7 +218,7 @@ func (p playback) Who() string {
 // Address is where it is deleted.
 func (p playback) Address() string { return p.Asset.Address() + "/playback-ids/" + string(p.ID.ID) }
 
-func (s *server) showAsset(r *shell.Request) (shell.View, error) {
+func (s *room) showAsset(r *shell.Request) (shell.View, error) {
 	v, err := s.assetPage(r.Context(), r.Person, assetOf(r))
 	return shell.Show("asset", v), err
 }
@@ -225,20 +226,20 @@ func (s *server) showAsset(r *shell.Request) (shell.View, error) {
 func assetOf(r *shell.Request) id.Asset { return id.Asset(r.PathValue("asset")) }
 
 // assetPage reads all that the page shows.
-func (s *server) assetPage(ctx context.Context, p access.Person, a id.Asset) (assetPage, error) {
+func (s *room) assetPage(ctx context.Context, p access.Person, a id.Asset) (assetPage, error) {
 	row, err := s.Assets.Get(ctx, p.Environment.ID, a)
 	if err != nil {
 		return assetPage{}, err
 	}
-	v := assetPage{video: video{row, s.Now()}}
+	v := assetPage{Video: Video{row, s.Now()}}
 	v.Edit = nameForm{Title: row.Options.Meta.Title, Passthrough: row.Options.Passthrough}
 	v.AddTrack.Type = string(asset.TextTrack)
 	v.Clip.Code, v.AddTrack.Code = s.clipCode(row, v.Clip), s.addTrackCode(row, v.AddTrack)
 	v.Edit.Code = s.nameCode(row, v.Edit)
-	v.Shared = s.shareAsset(p.Environment, v.video)
+	v.Shared = s.shareAsset(p.Environment, v.Video)
 	v.Follow = v.Address() + "/follow"
 	for _, one := range v.PlaybackIDs {
-		v.Shown = append(v.Shown, playback{one, v.video})
+		v.Shown = append(v.Shown, playback{one, v.Video})
 	}
 	v.Events, err = s.Events.ListEvents(ctx, event.Query{
 		Environment: p.Environment.ID, Object: string(a), NewestFirst: true, Limit: maxEvents,
@@ -251,18 +252,18 @@ func (p playback) Guarded() []links.Guarded {
 	return links.GuardedOf([]playbackid.ID{p.ID}, p.Asset.Address())
 }
 
-func (s *server) linkedAsset(r *shell.Request) (links.Linked, error) {
+func (s *room) linkedAsset(r *shell.Request) (links.Linked, error) {
 	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
 		return links.Linked{}, err
 	}
-	v := video{row, s.Now()}
+	v := Video{row, s.Now()}
 	l := links.Linked{Title: v.Title(), ListAddress: shell.AssetsPath, ListName: "Assets"}
 	return links.LinkedOf(r, links.GuardedOf(row.PlaybackIDs, v.Address()), l)
 }
 
 // shareAsset gives the public playback IDs of an asset; none of one that came to nothing.
-func (s *server) shareAsset(e access.Environment, v video) []links.Shared {
+func (s *room) shareAsset(e access.Environment, v Video) []links.Shared {
 	if v.Status == asset.Errored {
 		return nil
 	}
@@ -270,5 +271,5 @@ func (s *server) shareAsset(e access.Environment, v video) []links.Shared {
 	if v.Status == asset.Ready || v.IsLive {
 		shape = iframe.Size{Width: v.Facts.Width, Height: v.Facts.Height}
 	}
-	return s.links.Share(e, v.PlaybackIDs, cmp.Or(v.Options.Meta.Title, "Video"), shape)
+	return s.Links.Share(e, v.PlaybackIDs, cmp.Or(v.Options.Meta.Title, "Video"), shape)
 }

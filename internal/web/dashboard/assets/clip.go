@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"net/http"
@@ -40,7 +40,7 @@ func (f *clipForm) options(from asset.Asset) assetopt.Options {
 }
 
 // clip makes an asset of a stretch of this one, and leads to its page.
-func (s *server) clip(r *shell.Request) (shell.View, error) {
+func (s *room) clip(r *shell.Request) (shell.View, error) {
 	from, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
 		return shell.View{}, err
@@ -50,7 +50,7 @@ func (s *server) clip(r *shell.Request) (shell.View, error) {
 	if len(f.Bad) == 0 {
 		made, err := s.Assets.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
 		if err == nil {
-			return shell.Redirect(video{Asset: made}.Address()), nil
+			return shell.Redirect(Video{Asset: made}.Address()), nil
 		}
 		if !fault.Is(err, fault.Invalid) {
 			return shell.View{}, err

@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"net/http"
@@ -62,14 +62,14 @@ func readAddTrack(r *shell.Request) trackForm {
 }
 
 // addPlaybackID adds one that everybody may use, or one for signed links.
-func (s *server) addPlaybackID(r *shell.Request) (shell.View, error) {
+func (s *room) addPlaybackID(r *shell.Request) (shell.View, error) {
 	request := playbackid.Request{Policy: playbackid.Policy(r.PostFormValue("policy"))}
 	_, err := s.Assets.AddPlaybackID(r.Context(), r.Person.Environment.ID, assetOf(r), request, s.Now())
 	return s.done(r, err, "#share")
 }
 
 // addTrack adds text or sound by its URL.
-func (s *server) addTrack(r *shell.Request) (shell.View, error) {
+func (s *room) addTrack(r *shell.Request) (shell.View, error) {
 	f := readAddTrack(r)
 	made, err := s.Assets.AddTrack(r.Context(), r.Person.Environment.ID, assetOf(r), asset.TrackInput{
 		URL: f.URL, Type: asset.TrackType(f.Type), LanguageCode: f.Language, Name: f.Name, ClosedCaptions: f.Captions,
@@ -82,14 +82,14 @@ func (s *server) addTrack(r *shell.Request) (shell.View, error) {
 		})
 	}
 	if err == nil {
-		of := track{made, video{Asset: asset.Asset{ID: assetOf(r)}}}
+		of := track{made, Video{Asset: asset.Asset{ID: assetOf(r)}}}
 		r.Undoable("The track is added.", of.Address()+"/delete", nil, trackFormer(made))
 	}
 	return s.done(r, err, "#tracks")
 }
 
 // editAsset changes the name and the passthrough.
-func (s *server) editAsset(r *shell.Request) (shell.View, error) {
+func (s *room) editAsset(r *shell.Request) (shell.View, error) {
 	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err == nil {
 		err = r.StillSo(assetFormer(row))
@@ -110,13 +110,13 @@ func (s *server) editAsset(r *shell.Request) (shell.View, error) {
 		return s.showName(r, http.StatusBadRequest, f)
 	}
 	if err == nil {
-		r.Undoable("Saved.", video{Asset: row}.Address(), assetFormer(row), assetFormer(then))
+		r.Undoable("Saved.", Video{Asset: row}.Address(), assetFormer(row), assetFormer(then))
 	}
 	return s.done(r, err, "")
 }
 
 // showName shows the form with what an asset is called, with what is wrong with it.
-func (s *server) showName(r *shell.Request, status int, f nameForm) (shell.View, error) {
+func (s *room) showName(r *shell.Request, status int, f nameForm) (shell.View, error) {
 	return s.showWith(r, status, func(v *assetPage) {
 		v.Edit = f
 		v.Edit.Code = s.nameCode(v.Asset, f)
@@ -124,12 +124,12 @@ func (s *server) showName(r *shell.Request, status int, f nameForm) (shell.View,
 }
 
 // done leads back to the page of the asset, or says what went wrong. at is where on the page.
-func (s *server) done(r *shell.Request, err error, at string) (shell.View, error) {
-	return shell.Redirect(video{Asset: asset.Asset{ID: assetOf(r)}}.Address() + at), err
+func (s *room) done(r *shell.Request, err error, at string) (shell.View, error) {
+	return shell.Redirect(Video{Asset: asset.Asset{ID: assetOf(r)}}.Address() + at), err
 }
 
 // showWith shows the page of the asset with the form that put puts into it.
-func (s *server) showWith(
+func (s *room) showWith(
 	r *shell.Request, status int, put func(*assetPage),
 ) (shell.View, error) {
 	v, err := s.assetPage(r.Context(), r.Person, assetOf(r))
@@ -141,7 +141,7 @@ func (s *server) showWith(
 }
 
 // Former is likewise for the name of an asset.
-func (v video) Former() string { return assetFormer(v.Asset).Encode() }
+func (v Video) Former() string { return assetFormer(v.Asset).Encode() }
 
 func assetFormer(a asset.Asset) url.Values {
 	return url.Values{"title": {a.Options.Meta.Title}, "passthrough": {a.Options.Passthrough}}

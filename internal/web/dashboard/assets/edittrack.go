@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"millrace/internal/web/sdkcode"
@@ -25,7 +25,7 @@ func (t track) Text() bool { return t.Type == asset.TextTrack }
 // Editable reports whether it has a name that may be changed.
 func (t track) Editable() bool { return t.Type != asset.VideoTrack }
 
-func (s *server) readTrack(r *shell.Request) (trackPage, error) {
+func (s *tracks) readTrack(r *shell.Request) (trackPage, error) {
 	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 	if err != nil {
 		return trackPage{}, err
@@ -34,10 +34,10 @@ func (s *server) readTrack(r *shell.Request) (trackPage, error) {
 	if i < 0 || row.Tracks[i].Type == asset.VideoTrack {
 		return trackPage{}, fault.New(fault.NotFound, "the asset has no such track to edit")
 	}
-	return trackPage{track: track{row.Tracks[i], video{row, s.Now()}}}, nil
+	return trackPage{track: track{row.Tracks[i], Video{row, s.Now()}}}, nil
 }
 
-func (s *server) showTrack(r *shell.Request) (shell.View, error) {
+func (s *tracks) showTrack(r *shell.Request) (shell.View, error) {
 	v, err := s.readTrack(r)
 	if err != nil {
 		return shell.View{}, err
@@ -71,7 +71,7 @@ func (f trackForm) changes(now track) (in asset.TrackPatch) {
 	return in
 }
 
-func (s *server) editTrack(r *shell.Request) (shell.View, error) {
+func (s *tracks) editTrack(r *shell.Request) (shell.View, error) {
 	v, err := s.readTrack(r)
 	if err != nil {
 		return shell.View{}, err
@@ -112,7 +112,7 @@ func trackFormer(t asset.Track) url.Values {
 	return v
 }
 
-func (s *server) showTrackCode(r *shell.Request) (shell.View, error) {
+func (s *tracks) showTrackCode(r *shell.Request) (shell.View, error) {
 	v, err := s.readTrack(r)
 	if err != nil {
 		return shell.View{}, err
@@ -124,7 +124,7 @@ func (s *server) showTrackCode(r *shell.Request) (shell.View, error) {
 }
 
 // renderTrack shows the form that changes a track, with its code.
-func (s *server) renderTrack(
+func (s *tracks) renderTrack(
 	r *shell.Request, status int, v trackPage, open bool,
 ) (shell.View, error) {
 	v.Form.Code = s.Code("change", v.Address()+"/code", sdkcode.Request{

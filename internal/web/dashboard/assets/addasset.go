@@ -1,4 +1,4 @@
-package dashboard
+package assets
 
 import (
 	"net/http"
@@ -18,21 +18,21 @@ type addForm struct {
 	shell.FormErrors
 }
 
-func (s *server) routeAdd() {
+func (s *room) routeAdd() {
 	s.Handle("GET "+shell.AssetsPath+"/new", "", shell.Writes, s.showAdd)
 	s.Handle("POST "+shell.AssetsPath, "create-asset", shell.Writes, s.add)
 }
 
-func (s *server) showAdd(r *shell.Request) (shell.View, error) {
+func (s *room) showAdd(r *shell.Request) (shell.View, error) {
 	return s.renderAdd(r, http.StatusOK, addForm{Policy: string(playbackid.Public)}, false)
 }
 
-func (s *server) add(r *shell.Request) (shell.View, error) {
+func (s *room) add(r *shell.Request) (shell.View, error) {
 	f := readAdd(r)
 	made, err := s.Assets.Create(r.Context(), r.Person.Environment.ID,
 		asset.CreateInput{Options: f.options(), DefaultQuality: r.Person.Environment.VideoQuality}, s.Now())
 	if err == nil {
-		return shell.Redirect(video{Asset: made}.Address()), nil
+		return shell.Redirect(Video{Asset: made}.Address()), nil
 	}
 	status, known := f.TakeErr(err)
 	if !known {
@@ -61,7 +61,7 @@ func readAdd(r *shell.Request) addForm {
 func (f addForm) options() assetopt.Options {
 	o := assetopt.Options{
 		Inputs: []assetopt.Input{{URL: f.URL}}, Meta: assetopt.Meta{Title: f.Title},
-		PlaybackPolicies: policies(f.Policy), VideoQuality: f.Quality, Passthrough: f.Passthrough, Test: f.Test,
+		PlaybackPolicies: Policies(f.Policy), VideoQuality: f.Quality, Passthrough: f.Passthrough, Test: f.Test,
 	}
 	if f.Download {
 		o.StaticRenditions = []assetopt.StaticRendition{{Resolution: assetopt.Highest}}
@@ -72,7 +72,7 @@ func (f addForm) options() assetopt.Options {
 const nobody = "nobody" // may watch
 
 // policies are those of a choice of who may watch.
-func policies(word string) []playbackid.Policy {
+func Policies(word string) []playbackid.Policy {
 	if word == "" || word == nobody {
 		return nil
 	}
