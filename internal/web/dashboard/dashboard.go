@@ -21,11 +21,11 @@ import (
 	"millrace/internal/control/signing"
 	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
-	"millrace/internal/id"
 	"millrace/internal/web/dashboard/assets"
 	"millrace/internal/web/dashboard/links"
 	"millrace/internal/web/dashboard/settings"
 	"millrace/internal/web/dashboard/shell"
+	"millrace/internal/web/dashboard/streams"
 	"millrace/internal/web/dashboard/webhooks"
 )
 
@@ -65,61 +65,36 @@ type Services struct {
 	Nodes        Nodes
 }
 
-// Health measures encoders, as for the API.
-type Health interface {
-	// Health tells how the encoders of live streams do, in their order; brief: without samples. It waits for other
-	// nodes no longer than ctx lasts.
-	Health(ctx context.Context, all []live.Stream, brief bool) []live.Health
-}
-
-// Ingest is where encoders connect; what is empty is not offered.
-type Ingest struct {
-	RTMP, RTMPS string // URL up to the stream key, without a slash at the end
-	SRT         string // host:port
-	WHIP        string // URL
-}
-
-type server struct {
-	Options
-	*shell.Shell
-
-	Links   *links.Maker
-	rows    *shell.Rows[id.LiveStream, stream]
-	counter *counter
-}
-
 // Handler serves Path and all below. Requests that change something are refused when another site sends them.
 func Handler(o Options) http.Handler {
-	if o.Beat == 0 {
-		o.Beat = shell.Heartbeat
-	}
-	s := &server{Options: o, counter: newCounter()}
-	s.Shell = shell.New(shell.Options{
-		Files: files, Funcs: template.FuncMap{"advice": advice}, Sessions: o.Sessions, Events: o.Events,
+	s := shell.New(shell.Options{
+		Files: files, Funcs: template.FuncMap{"advice": streams.Advice}, Sessions: o.Sessions, Events: o.Events,
 		Clients: o.Clients, Publish: func() bool { return o.Ingest.WHIP != "" }, PublicURL: o.PublicURL, Now: o.Now,
 		Logger: o.Logger,
 	})
-	s.Links = &links.Maker{Shell: s.Shell, Signing: o.Signing, Restrictions: o.Restrictions}
-	s.rows = shell.NewRows(s.Shell, "live", streamSource{s})
-	s.routeLive()
-	assets.Add(s.Shell, assets.Options{Assets: o.Assets, Uploads: o.Uploads, Links: s.Links})
-	webhooks.Add(s.Shell, webhooks.Options{
-		Webhooks: o.Webhooks, EventTypes: o.EventTypes, ShowEvent: o.ShowEvent,
+	maker := &links.Maker{Shell: s, Signing: o.Signing, Restrictions: o.Restrictions}
+	streams.Add(s, streams.Options{
+		Live: o.Live, Assets: o.Assets, Health: o.Health, Ingest: o.Ingest, Beat: o.Beat, Links: maker,
 	})
-	settings.Add(s.Shell, settings.Options{
+	assets.Add(s, assets.Options{Assets: o.Assets, Uploads: o.Uploads, Links: maker})
+	webhooks.Add(s, webhooks.Options{Webhooks: o.Webhooks, EventTypes: o.EventTypes, ShowEvent: o.ShowEvent})
+	settings.Add(s, settings.Options{
 		Access: o.Access, Signing: o.Signing, Restrictions: o.Restrictions, Nodes: o.Nodes, Configured: o.Configured,
 		Examine: o.Examine,
 	})
 	return s.Handler()
 }
 
-// What the room of settings is told.
+// What rooms are told.
 type (
 	Configured = settings.Configured
 	Examine    = settings.Examine
 	Finding    = settings.Finding
 	Level      = settings.Level
 	Nodes      = settings.Nodes
+	EventLog   = shell.EventLog
+	Health     = streams.Health
+	Ingest     = streams.Ingest
 )
 
 // The levels of a finding.

@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ func TestAdvice(t *testing.T) {
 		health.KeyFramesFarApart: false, health.ClockJumped: false, health.FrameRateVariable: false,
 		health.PacketsLost: false, health.AudioClockOff: false, health.SubtitlesBehind: false, "another": false,
 	} {
-		if got := advice(kind) != ""; got != want {
+		if got := Advice(kind) != ""; got != want {
 			t.Errorf("%s has advice: %t", kind, got)
 		}
 	}

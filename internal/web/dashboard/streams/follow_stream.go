@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 )
 
 // followStream keeps the page of a live stream up to date.
-func (s *server) followStream(r *shell.Request) (shell.View, error) {
+func (s *room) followStream(r *shell.Request) (shell.View, error) {
 	stream := id.LiveStream(r.PathValue("id"))
 	if _, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream); err != nil {
 		return shell.View{}, err
@@ -23,7 +23,7 @@ func (s *server) followStream(r *shell.Request) (shell.View, error) {
 // followedStream is the open page of a live stream: it is sent whole when something happens, and the browser puts in
 // what differs. Between that it is sent how the encoder does, for no event tells of each sample.
 type followedStream struct {
-	s       *server
+	s       *room
 	r       *shell.Request
 	stream  id.LiveStream
 	changed bool       // since the page was read

@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ import (
 )
 
 // showEdit is the form with the settings as they are.
-func (s *server) showEdit(r *shell.Request) (shell.View, error) {
+func (s *room) showEdit(r *shell.Request) (shell.View, error) {
 	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
 		return shell.View{}, err
@@ -22,15 +22,15 @@ func (s *server) showEdit(r *shell.Request) (shell.View, error) {
 	return s.renderEdit(r, http.StatusOK, formOf(v.Settings), v, false)
 }
 
-func (s *server) edit(r *shell.Request) (shell.View, error) {
+func (s *room) edit(r *shell.Request) (shell.View, error) {
 	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
 		return shell.View{}, err
 	}
-	if err = r.StillSo(streamFormer(v.Settings)); err != nil {
+	if err = r.StillSo(former(v.Settings)); err != nil {
 		return shell.View{}, err
 	}
-	both := r.Merge(streamFormer(v.Settings))
+	both := r.Merge(former(v.Settings))
 	f := readForm(r)
 	in := f.changes(v.Settings)
 	status := http.StatusBadRequest
@@ -44,7 +44,7 @@ func (s *server) edit(r *shell.Request) (shell.View, error) {
 		}
 		if err == nil {
 			to := s.stream(v).Address() + "/edit"
-			r.Undoable("Saved.", to, streamFormer(v.Settings), streamFormer(then.Settings))
+			r.Undoable("Saved.", to, former(v.Settings), former(then.Settings))
 			return shell.Redirect(s.stream(v).Address()), nil
 		}
 		var known bool
@@ -122,10 +122,10 @@ func (f *form) changes(now live.Settings) live.PatchInput {
 }
 
 // Former are the settings that the form which changes them was filled in with.
-func (f form) Former() string { return streamFormer(f.Of.Settings).Encode() }
+func (f form) Former() string { return former(f.Of.Settings).Encode() }
 
 // streamFormer are the settings of a live stream as the form that changes them sends them.
-func streamFormer(set live.Settings) url.Values {
+func former(set live.Settings) url.Values {
 	f := formOf(set)
 	v := url.Values{
 		"title": {f.Title}, "latency_mode": {f.Latency}, "reconnect_window": {f.Window}, "hours": {f.Hours},
@@ -138,6 +138,6 @@ func streamFormer(set live.Settings) url.Values {
 }
 
 // switched is whether a live stream may be used, and how often it was: a broadcast that has begun since is not cut off.
-func switched(v live.Stream) url.Values {
+func usage(v live.Stream) url.Values {
 	return url.Values{"state": {string(v.Status())}, "epoch": {fmt.Sprint(v.Epoch)}}
 }

@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func newCounter() *counter { return &counter{lock: follow.NewLock(), of: map[id.
 // count counts the live streams of an environment, with what happened up to a sequence. now is one that has happened
 // already. again: these numbers are those of a moment ago, and it is the time until they may be counted again; 0: they
 // are new.
-func (s *server) count(
+func (s *room) count(
 	ctx context.Context, env id.Environment, sequence, now int64,
 ) (_ live.Numbers, again time.Duration, err error) {
 	if err = s.counter.lock.Lock(ctx); err != nil {

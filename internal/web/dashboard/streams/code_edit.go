@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"net/http"
@@ -17,19 +17,19 @@ type editPage struct {
 	Code shell.Code
 }
 
-func (s *server) showEditCode(r *shell.Request) (shell.View, error) {
+func (s *room) showEditCode(r *shell.Request) (shell.View, error) {
 	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
 		return shell.View{}, err
 	}
-	both := r.Merge(streamFormer(v.Settings))
+	both := r.Merge(former(v.Settings))
 	f := readForm(r)
 	f.Overtaken(both)
 	f.changes(v.Settings) // marks what can't be read
 	return s.renderEdit(r, http.StatusOK, f, v, !r.Resumed())
 }
 
-func (s *server) renderEdit(
+func (s *room) renderEdit(
 	r *shell.Request, status int, f form, v live.Stream, open bool,
 ) (shell.View, error) {
 	f.Of = new(s.stream(v))

@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"context"
@@ -18,7 +18,7 @@ func (stream) Moves() bool          { return false }
 func (stream) MadeOf() id.Upload    { return "" }
 
 // streamSource has the rows of the list of live streams.
-type streamSource struct{ *server }
+type streamSource struct{ *room }
 
 // About implements source.
 func (streamSource) About(h shell.Change) id.LiveStream {

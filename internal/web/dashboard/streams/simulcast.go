@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"context"
@@ -103,7 +103,7 @@ type targetForm struct {
 	shell.FormErrors
 }
 
-func (s *server) showNewTarget(r *shell.Request) (shell.View, error) {
+func (s *simulcast) showNewTarget(r *shell.Request) (shell.View, error) {
 	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
 		return shell.View{}, err
@@ -111,7 +111,7 @@ func (s *server) showNewTarget(r *shell.Request) (shell.View, error) {
 	return s.renderTarget(r, http.StatusOK, targetForm{Of: s.stream(v)}, false)
 }
 
-func (s *server) addTarget(r *shell.Request) (shell.View, error) {
+func (s *simulcast) addTarget(r *shell.Request) (shell.View, error) {
 	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
 		return shell.View{}, err
@@ -133,7 +133,7 @@ func (s *server) addTarget(r *shell.Request) (shell.View, error) {
 	return s.renderTarget(r, status, f, false)
 }
 
-func (s *server) readTarget(r *shell.Request, of live.Stream) targetForm {
+func (s *simulcast) readTarget(r *shell.Request, of live.Stream) targetForm {
 	return targetForm{
 		Of: s.stream(of), URL: r.Text("url"), Passthrough: r.Text("passthrough"), key: r.Text("stream_key"),
 		FormErrors: shell.FormErrors{Fields: []shell.Field{
@@ -145,7 +145,7 @@ func (s *server) readTarget(r *shell.Request, of live.Stream) targetForm {
 }
 
 // targetQuestion asks before a target is deleted.
-func (s *server) targetQuestion(
+func (s *simulcast) targetQuestion(
 	ctx context.Context, p access.Person, of id.LiveStream, t id.SimulcastTarget,
 ) (shell.Question, error) {
 	row, err := s.Live.Get(ctx, p.Environment.ID, of)
@@ -164,13 +164,13 @@ func (s *server) targetQuestion(
 	return shell.Question{}, fault.New(fault.NotFound, "the simulcast target does not exist")
 }
 
-func (s *server) askDeleteTarget(r *shell.Request) (shell.View, error) {
+func (s *simulcast) askDeleteTarget(r *shell.Request) (shell.View, error) {
 	of, t := id.LiveStream(r.PathValue("id")), id.SimulcastTarget(r.PathValue("target"))
 	q, err := s.targetQuestion(r.Context(), r.Person, of, t)
 	return shell.Show("ask", q), err
 }
 
-func (s *server) deleteTarget(r *shell.Request) (shell.View, error) {
+func (s *simulcast) deleteTarget(r *shell.Request) (shell.View, error) {
 	of, t := id.LiveStream(r.PathValue("id")), id.SimulcastTarget(r.PathValue("target"))
 	q, err := s.targetQuestion(r.Context(), r.Person, of, t)
 	if err == nil {
@@ -187,7 +187,7 @@ func (s *server) deleteTarget(r *shell.Request) (shell.View, error) {
 	}
 }
 
-func (s *server) showTargetCode(r *shell.Request) (shell.View, error) {
+func (s *simulcast) showTargetCode(r *shell.Request) (shell.View, error) {
 	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
 		return shell.View{}, err
@@ -196,7 +196,7 @@ func (s *server) showTargetCode(r *shell.Request) (shell.View, error) {
 }
 
 // renderTarget shows the form of a simulcast target, with its code, in which no key is.
-func (s *server) renderTarget(
+func (s *simulcast) renderTarget(
 	r *shell.Request, status int, f targetForm, open bool,
 ) (shell.View, error) {
 	body := sdkcode.Object{}.With("url", f.URL)

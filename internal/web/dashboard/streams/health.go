@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"fmt"
@@ -146,7 +146,7 @@ func frames(v float64) string { return fmt.Sprintf("%.1f fps", v) }
 func sec(v float64) string { return fmt.Sprintf("%.1f s", v) }
 
 // advice is what to do about a warning of a kind whose message does not say it; empty: the message does.
-func advice(kind string) string {
+func Advice(kind string) string {
 	switch kind {
 	case "bitrate_collapsed":
 		return "Set a lower bitrate in the encoder, or give it a better connection: a cable in place of Wi-Fi. " +

@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"net/http"
@@ -16,7 +16,7 @@ const newCodePath = shell.LivePath + "/code"
 // liveAPI is where the API has a live stream.
 func liveAPI(v id.LiveStream) string { return "/video/v1/live-streams/" + url.PathEscape(string(v)) }
 
-func (s *server) showNewCode(r *shell.Request) (shell.View, error) {
+func (s *room) showNewCode(r *shell.Request) (shell.View, error) {
 	f := readForm(r)
 	f.input() // marks what can't be read
 	return s.renderNew(r, http.StatusOK, f, !r.Resumed())
@@ -29,7 +29,7 @@ type newPage struct {
 	Code shell.Code
 }
 
-func (s *server) renderNew(
+func (s *room) renderNew(
 	r *shell.Request, status int, f form, open bool,
 ) (shell.View, error) {
 	page := newPage{form: f}

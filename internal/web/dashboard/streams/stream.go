@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"cmp"
@@ -35,13 +35,13 @@ type streamPage struct {
 	Follow     string // the address of the events that change the page
 }
 
-func (s *server) showStream(r *shell.Request) (shell.View, error) {
+func (s *room) showStream(r *shell.Request) (shell.View, error) {
 	v, err := s.streamPage(r.Context(), r.Person, id.LiveStream(r.PathValue("id")))
 	return shell.Show("stream", v), err
 }
 
 // streamPage reads all that the page shows.
-func (s *server) streamPage(ctx context.Context, p access.Person, stream id.LiveStream) (streamPage, error) {
+func (s *room) streamPage(ctx context.Context, p access.Person, stream id.LiveStream) (streamPage, error) {
 	row, err := s.Live.Get(ctx, p.Environment.ID, stream)
 	if err != nil {
 		return streamPage{}, err
@@ -63,7 +63,7 @@ func (s *server) streamPage(ctx context.Context, p access.Person, stream id.Live
 }
 
 // showKey gives the secrets that encoders need, to a script as JSON, else on the page. The audit log has it.
-func (s *server) showKey(r *shell.Request) (shell.View, error) {
+func (s *room) showKey(r *shell.Request) (shell.View, error) {
 	v, err := s.streamPage(r.Context(), r.Person, id.LiveStream(r.PathValue("id")))
 	if err == nil {
 		err = s.Sessions.NoteShown(r.Context(), r.Person.Environment.ID, "live_stream", string(v.ID))
@@ -80,7 +80,7 @@ func (s *server) showKey(r *shell.Request) (shell.View, error) {
 
 // toPublish leads to the publish page with the stream key in the fragment, which no server sees and the page takes out
 // of the address. The audit log has it.
-func (s *server) toPublish(r *shell.Request) (shell.View, error) {
+func (s *room) toPublish(r *shell.Request) (shell.View, error) {
 	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err == nil && s.Ingest.WHIP == "" {
 		return shell.View{}, shell.ErrNothing
@@ -147,7 +147,7 @@ func (s stream) question(q shell.Question) shell.Question {
 }
 
 // question asks before an act.
-func (s *server) question(r *shell.Request, name string) (shell.Question, error) {
+func (s *room) question(r *shell.Request, name string) (shell.Question, error) {
 	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	v, a := s.stream(row), acts[name]
 	q := v.question(shell.Question{
@@ -159,7 +159,7 @@ func (s *server) question(r *shell.Request, name string) (shell.Question, error)
 	return q, err
 }
 
-func (s *server) ask(name string) shell.Handler {
+func (s *room) ask(name string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
 		q, err := s.question(r, name)
 		if err != nil {
@@ -169,7 +169,7 @@ func (s *server) ask(name string) shell.Handler {
 	}
 }
 
-func (s *server) act(name string) shell.Handler {
+func (s *room) act(name string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
 		q, err := s.question(r, name)
 		if err != nil {
@@ -198,12 +198,12 @@ var reverse = map[string]struct{ act, FormErrors string }{ //nolint:gochecknoglo
 }
 
 // actOn does something to a live stream, and offers to undo it.
-func (s *server) actOn(
+func (s *room) actOn(
 	r *shell.Request, stream id.LiveStream, name string,
 ) error {
 	was, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream)
 	if err == nil {
-		err = r.StillSo(switched(was))
+		err = r.StillSo(usage(was))
 	}
 	if err == nil {
 		err = acts[name].do(s.Live, r.Context(), r.Person.Environment.ID, stream, s.Now())
@@ -214,7 +214,7 @@ func (s *server) actOn(
 	}
 	is, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream)
 	if err == nil {
-		r.Undoable(back.FormErrors, s.stream(was).Address()+"/"+back.act, switched(was), switched(is))
+		r.Undoable(back.FormErrors, s.stream(was).Address()+"/"+back.act, usage(was), usage(is))
 	}
 	return err
 }
@@ -260,7 +260,7 @@ func (c connect) WHIPSink() string {
 		"  signaller::auth-token=\"$STREAM_KEY\" \\\n  videotestsrc is-live=true ! w.  audiotestsrc is-live=true ! w."
 }
 
-func (s *server) connect() connect {
+func (s *room) connect() connect {
 	c := connect{Ingest: *s.Ingest}
 	if c.SRT != "" {
 		c.SRTURL = (&url.URL{Scheme: "srt", Host: c.SRT}).String() + "?streamid=$STREAM_KEY&passphrase=$PASSPHRASE"
@@ -271,7 +271,7 @@ func (s *server) connect() connect {
 // Guarded are the playback IDs of a live stream that play only with tokens.
 func (s stream) Guarded() []links.Guarded { return links.GuardedOf(s.PlaybackIDs, s.Address()) }
 
-func (s *server) linkedStream(r *shell.Request) (links.Linked, error) {
+func (s *room) linkedStream(r *shell.Request) (links.Linked, error) {
 	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 	if err != nil {
 		return links.Linked{}, err
@@ -281,7 +281,7 @@ func (s *server) linkedStream(r *shell.Request) (links.Linked, error) {
 }
 
 // shareStream gives the public playback IDs of a live stream. Its picture is as large as that of its newest broadcast.
-func (s *server) shareStream(e access.Environment, v stream, recordings []assets.Video) []links.Shared {
+func (s *room) shareStream(e access.Environment, v stream, recordings []assets.Video) []links.Shared {
 	newest := v.ActiveAsset
 	if n := len(v.RecentAssets); newest == "" && n > 0 {
 		newest = v.RecentAssets[n-1]

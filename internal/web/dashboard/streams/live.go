@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"context"
@@ -15,11 +15,12 @@ import (
 	"millrace/internal/web/dashboard/shell"
 )
 
-func (s *server) routeLive() {
+func (s *room) route() {
+	targets := &simulcast{s}
 	s.Links.Add(shell.LivePath+"/{id}", s.linkedStream)
 	s.Handle("POST "+newCodePath, "", shell.Writes, s.showNewCode)
 	s.Handle("POST "+shell.LivePath+"/{id}/edit/code", "", shell.Writes, s.showEditCode)
-	s.Handle("POST "+shell.LivePath+"/{id}/targets/code", "", shell.Writes, s.showTargetCode)
+	s.Handle("POST "+shell.LivePath+"/{id}/targets/code", "", shell.Writes, targets.showTargetCode)
 	s.Handle("GET "+shell.LivePath, "", shell.Reads, s.listLive)
 	s.Handle("GET "+shell.LivePath+"/new", "", shell.Writes, s.showNew)
 	s.Handle("POST "+shell.LivePath, "create-live-stream", shell.Writes, s.create)
@@ -28,10 +29,10 @@ func (s *server) routeLive() {
 	s.Handle("GET "+shell.LivePath+"/{id}/follow", "", shell.Reads, s.followStream)
 	s.Handle("GET "+shell.LivePath+"/{id}/edit", "", shell.Writes, s.showEdit)
 	s.Handle("POST "+shell.LivePath+"/{id}/edit", "update-live-stream", shell.Writes, s.edit)
-	s.Handle("GET "+shell.LivePath+"/{id}/targets/new", "", shell.Writes, s.showNewTarget)
-	s.Handle("POST "+shell.LivePath+"/{id}/targets", "create-live-stream-simulcast-target", shell.Writes, s.addTarget)
-	s.Handle("GET "+shell.LivePath+"/{id}/targets/{target}/delete", "", shell.Writes, s.askDeleteTarget)
-	s.Handle("POST "+shell.LivePath+"/{id}/targets/{target}/delete", "delete-live-stream-simulcast-target", shell.Writes, s.deleteTarget)
+	s.Handle("GET "+shell.LivePath+"/{id}/targets/new", "", shell.Writes, targets.showNewTarget)
+	s.Handle("POST "+shell.LivePath+"/{id}/targets", "create-live-stream-simulcast-target", shell.Writes, targets.addTarget)
+	s.Handle("GET "+shell.LivePath+"/{id}/targets/{target}/delete", "", shell.Writes, targets.askDeleteTarget)
+	s.Handle("POST "+shell.LivePath+"/{id}/targets/{target}/delete", "delete-live-stream-simulcast-target", shell.Writes, targets.deleteTarget)
 	s.Handle("POST "+shell.LivePath+"/{id}/key", "show-stream-key", shell.Reads, s.showKey)
 	s.Handle("POST "+shell.LivePath+"/{id}/publish", "show-stream-key", shell.Reads, s.toPublish)
 	for name, a := range acts {
@@ -148,7 +149,7 @@ type listing struct {
 	counts live.Numbers
 }
 
-func (s *server) listLive(r *shell.Request) (shell.View, error) {
+func (s *room) listLive(r *shell.Request) (shell.View, error) {
 	l, err := s.streams(r.Context(), r.Person, findStreams(r))
 	return shell.Show("live", l), err
 }
@@ -160,7 +161,7 @@ func findStreams(r *shell.Request) shell.Selection {
 }
 
 // streams reads what the page of the list shows.
-func (s *server) streams(ctx context.Context, p access.Person, f shell.Selection) (l listing, err error) {
+func (s *room) streams(ctx context.Context, p access.Person, f shell.Selection) (l listing, err error) {
 	l.Selection = f
 	var rows []live.Stream
 	list := func(page, limit int) ([]live.Stream, error) {
@@ -179,7 +180,7 @@ func (s *server) streams(ctx context.Context, p access.Person, f shell.Selection
 }
 
 // byID finds a stream by its ID, however old it is.
-func (s *server) byID(ctx context.Context, p access.Person, l listing) ([]live.Stream, error) {
+func (s *room) byID(ctx context.Context, p access.Person, l listing) ([]live.Stream, error) {
 	v, err := s.Live.Get(ctx, p.Environment.ID, id.LiveStream(l.Query))
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -215,13 +216,13 @@ func (l listing) Follow() string {
 }
 
 // stream is a row as pages show it that don't say how its encoder does.
-func (s *server) stream(v live.Stream) stream { return stream{Stream: v, Now: s.Now()} }
+func (s *room) stream(v live.Stream) stream { return stream{Stream: v, Now: s.Now()} }
 
 // healthTime is how long a page waits for other nodes to say how their encoders do.
 const healthTime = time.Second
 
 // measured adds to rows what is known of their encoders; brief: of those that are connected, and without samples.
-func (s *server) measured(ctx context.Context, rows []live.Stream, brief bool) []stream {
+func (s *room) measured(ctx context.Context, rows []live.Stream, brief bool) []stream {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
 	out := make([]stream, len(rows))

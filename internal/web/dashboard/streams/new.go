@@ -1,4 +1,4 @@
-package dashboard
+package streams
 
 import (
 	"math"
@@ -40,12 +40,12 @@ const (
 	same = "same" // recordings: as the live stream
 )
 
-func (s *server) showNew(r *shell.Request) (shell.View, error) {
+func (s *room) showNew(r *shell.Request) (shell.View, error) {
 	f := form{Latency: string(live.Low), Policy: string(playbackid.Public), Recordings: same}
 	return s.renderNew(r, http.StatusOK, f, false)
 }
 
-func (s *server) create(r *shell.Request) (shell.View, error) {
+func (s *room) create(r *shell.Request) (shell.View, error) {
 	f := readForm(r)
 	in := f.input()
 	in.DefaultQuality = r.Person.Environment.VideoQuality
