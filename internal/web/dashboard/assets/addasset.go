@@ -71,7 +71,7 @@ func (f addForm) options() assetopt.Options {
 
 const nobody = "nobody" // may watch
 
-// policies are those of a choice of who may watch.
+// Policies are those of a choice of who may watch.
 func Policies(word string) []playbackid.Policy {
 	if word == "" || word == nobody {
 		return nil

@@ -22,7 +22,7 @@ func (s *room) route() {
 	s.routeAsset()
 }
 
-// video is an asset as pages show it.
+// Video is an asset as pages show it.
 type Video struct {
 	asset.Asset
 

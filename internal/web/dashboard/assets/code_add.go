@@ -31,7 +31,7 @@ func assetCall(o assetopt.Options) sdkcode.Request {
 	}
 }
 
-// optionsBody is what the API would be sent of an asset.
+// OptionsBody is what the API would be sent of an asset.
 func OptionsBody(o assetopt.Options) sdkcode.Object {
 	var inputs, files []sdkcode.Object
 	for _, in := range o.Inputs {

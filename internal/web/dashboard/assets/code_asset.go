@@ -59,7 +59,7 @@ func (s *room) nameCode(a asset.Asset, f nameForm) shell.Code {
 	})
 }
 
-// metaBody is metadata that replaces what there is; nil: none, for an empty object changes nothing.
+// MetaBody is metadata that replaces what there is; nil: none, for an empty object changes nothing.
 func MetaBody(m assetopt.Meta) any {
 	if m == (assetopt.Meta{}) {
 		return nil

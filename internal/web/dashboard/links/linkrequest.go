@@ -15,13 +15,13 @@ import (
 
 // linkRequest is a signed link that somebody wants. The private half is in it for the time of a request.
 type linkRequest struct {
-	use     use
-	key     signing.Key
-	private *rsa.PrivateKey
-	rule    *settings.Restriction // nil: no playback restriction
-	framed  bool                  // sites may embed players of the environment
-	holds   time.Duration
-	span    string // how long it holds, as `millrace token sign` and client libraries take it
+	use         use
+	key         signing.Key
+	private     *rsa.PrivateKey
+	restriction *settings.Restriction // nil: no playback restriction
+	framed      bool                  // sites may embed players of the environment
+	holds       time.Duration
+	span        string // how long it holds, as `millrace token sign` and client libraries take it
 }
 
 // maxHolds is the longest time that a link is made for.
@@ -50,12 +50,12 @@ func (f *linkForm) read(private string) (o linkRequest) {
 	} else {
 		o.holds, o.span = time.Duration(n)*span.long, strconv.Itoa(n)+span.suffix
 	}
-	if f.Rule != "" {
-		i = slices.IndexFunc(f.Rules, func(v settings.Restriction) bool { return string(v.ID) == f.Rule })
+	if f.Restriction != "" {
+		i = slices.IndexFunc(f.Restrictions, func(v settings.Restriction) bool { return string(v.ID) == f.Restriction })
 		if i < 0 {
 			f.Add("restriction", "This playback restriction no longer exists. Choose another one.")
 		} else {
-			o.rule = &f.Rules[i]
+			o.restriction = &f.Restrictions[i]
 		}
 	}
 	f.readKey(&o, private)
@@ -109,7 +109,7 @@ func (s *Maker) madeLink(of Linked, o linkRequest) (madeLink, error) {
 		}
 		query += "&drm-token=" + second
 	}
-	m.NoRef = watch && o.rule != nil && !o.rule.Referrer.AllowNoReferrer
+	m.NoRef = watch && o.restriction != nil && !o.restriction.Referrer.AllowNoReferrer
 	for _, p := range o.use.paths {
 		address := p.before + string(of.ID.ID) + p.after + query
 		page := watch && p.after == ""
@@ -135,8 +135,8 @@ func (s *Maker) madeLink(of Linked, o linkRequest) (madeLink, error) {
 // token signs one of a use.
 func (o linkRequest) token(of Linked, audience string, until time.Time) (string, error) {
 	claims := map[string]any{"sub": string(of.ID.ID), "aud": audience, "exp": until.Unix()}
-	if o.rule != nil {
-		claims["playback_restriction_id"] = string(o.rule.ID)
+	if o.restriction != nil {
+		claims["playback_restriction_id"] = string(o.restriction.ID)
 	}
 	return signing.Sign(o.key.ID, o.private, claims)
 }
@@ -147,8 +147,8 @@ func signingCode(of Linked, o linkRequest) []sdkcode.Sample {
 		Key: string(o.key.ID), Playback: string(of.ID.ID), Type: o.use.Type, Audience: o.use.Audience,
 		Span: o.span, Lasts: o.holds,
 	}
-	if o.rule != nil {
-		l.Restriction = string(o.rule.ID)
+	if o.restriction != nil {
+		l.Restriction = string(o.restriction.ID)
 	}
 	return l.Samples()
 }

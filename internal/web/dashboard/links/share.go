@@ -12,7 +12,7 @@ import (
 	"millrace/internal/web/iframe"
 )
 
-// shared is a public playback ID, with what is given to viewers and to other sites.
+// Shared is a public playback ID, with what is given to viewers and to other sites.
 type Shared struct {
 	ID       id.Playback
 	Watch    string // the address of the watch page
@@ -20,7 +20,7 @@ type Shared struct {
 	Embed    string // an iframe of the embed page, as oEmbed gives it; empty: no site may have one
 }
 
-// share gives the public ones of playback IDs. The title is that of the player, shape the size of the picture; zero: it
+// Share gives the public ones of playback IDs. The title is that of the player, shape the size of the picture; zero: it
 // is not known.
 func (s *Maker) Share(e access.Environment, ids []playbackid.ID, title string, shape iframe.Size) []Shared {
 	var out []Shared
@@ -38,7 +38,7 @@ func (s *Maker) Share(e access.Environment, ids []playbackid.ID, title string, s
 	return out
 }
 
-// public is the first playback ID that everybody may use; empty: there is none.
+// Public is the first playback ID that everybody may use; empty: there is none.
 func Public(ids []playbackid.ID) id.Playback {
 	for _, p := range ids {
 		if p.Policy == playbackid.Public {
@@ -48,7 +48,7 @@ func Public(ids []playbackid.ID) id.Playback {
 	return ""
 }
 
-// named reports whether a text is one of the playback IDs.
+// Named reports whether a text is one of the playback IDs.
 func Named(ids []playbackid.ID, want string) bool {
 	return slices.ContainsFunc(ids, func(p playbackid.ID) bool { return strings.EqualFold(string(p.ID), want) })
 }

@@ -33,7 +33,7 @@ func (s *Maker) Add(path string, find findLinked) {
 	s.Handle("POST "+path+linkEnd, "", access.SystemRead, s.withLinkForm(find, s.makeLink))
 }
 
-// guarded is a playback ID that plays only with tokens.
+// Guarded is a playback ID that plays only with tokens.
 type Guarded struct {
 	playbackid.ID
 
@@ -45,7 +45,7 @@ func (g Guarded) Link() string {
 	return g.Of + "/playback-ids/" + url.PathEscape(string(g.ID.ID)) + "/link"
 }
 
-// guardedOf are those of a stream or an asset whose page is at an address.
+// GuardedOf are those of a stream or an asset whose page is at an address.
 func GuardedOf(ids []playbackid.ID, address string) []Guarded {
 	var out []Guarded
 	for _, p := range ids {
@@ -56,7 +56,7 @@ func GuardedOf(ids []playbackid.ID, address string) []Guarded {
 	return out
 }
 
-// linked is what a signed link is made for.
+// Linked is what a signed link is made for.
 type Linked struct {
 	Guarded
 
@@ -111,12 +111,12 @@ const licence = "d"
 type linkForm struct {
 	Linked
 
-	Uses    []use
-	Keys    []settings.SigningKey
-	Rules   []settings.Restriction
-	MayMake bool // signing keys
+	Uses         []use
+	Keys         []settings.SigningKey
+	Restrictions []settings.Restriction
+	MayMake      bool // signing keys
 
-	Use, Amount, Unit, Key, Rule string
+	Use, Amount, Unit, Key, Restriction string
 	shell.FormErrors
 
 	keys []signing.Key
@@ -145,14 +145,14 @@ func (s *Maker) linkForm(ctx context.Context, p access.Person, of Linked) (linkF
 	for _, k := range keys {
 		f.Keys = append(f.Keys, settings.SigningKey{ID: k.ID, CreatedAt: k.CreatedAt})
 	}
-	rules, err := s.Restrictions.List(ctx, p.Environment.ID, 1, maxRules)
+	rules, err := s.Restrictions.List(ctx, p.Environment.ID, 1, maxRestrictions)
 	for _, v := range rules {
-		f.Rules = append(f.Rules, settings.Restriction{Restriction: v})
+		f.Restrictions = append(f.Restrictions, settings.Restriction{Restriction: v})
 	}
 	return f, err
 }
 
-const maxRules = 100 // playback restrictions of an environment
+const maxRestrictions = 100 // playback restrictions of an environment
 
 // withLinkForm reads the form of what a request names, and hands it on.
 func (s *Maker) withLinkForm(
@@ -192,7 +192,7 @@ type madeLink struct {
 func (s *Maker) makeLink(r *shell.Request, f linkForm) (shell.View, error) {
 	f.Fields = linkFields
 	f.Use, f.Amount, f.Unit = r.Text("use"), r.Text("amount"), r.Text("unit")
-	f.Key, f.Rule = r.Text("key"), r.Text("restriction")
+	f.Key, f.Restriction = r.Text("key"), r.Text("restriction")
 	o := f.read(r.PostFormValue("private_key"))
 	if len(f.Bad) > 0 {
 		return shell.ShowAs(http.StatusBadRequest, "signedlink", f), nil

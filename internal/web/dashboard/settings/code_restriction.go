@@ -21,7 +21,7 @@ func (s *restrictions) showRestrictionEditCode(r *shell.Request) (shell.View, er
 	return s.renderForm(r, http.StatusOK, f, !r.Resumed())
 }
 
-// renderRule shows the form of a playback restriction, with its code.
+// renderForm shows the form of a playback restriction, with its code.
 func (s *restrictions) renderForm(
 	r *shell.Request, status int, f restrictionForm, open bool,
 ) (shell.View, error) {

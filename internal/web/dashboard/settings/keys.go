@@ -20,7 +20,7 @@ func (s *keys) routeKeys() {
 	s.Handle("POST "+keysPath+"/{key}/delete", "delete-signing-key", access.SystemWrite, s.deleteKey)
 }
 
-// signingKey is a signing key as pages show it.
+// SigningKey is a signing key as pages show it.
 type SigningKey struct {
 	ID        id.SigningKey
 	CreatedAt time.Time

@@ -32,7 +32,7 @@ func (s *restrictions) routeRestrictions() {
 	s.Handle("POST "+restrictionItem+"/delete", "delete-playback-restriction", shell.Writes, s.deleteRestriction)
 }
 
-// rule is a playback restriction as pages show it.
+// Restriction is a playback restriction as pages show it.
 type Restriction struct{ restriction.Restriction }
 
 // Address is that of its page.
@@ -55,7 +55,7 @@ func (v Restriction) Pages() string {
 	return strings.Join(d, ", ")
 }
 
-// ruleList is the page of the playback restrictions of the environment.
+// restrictionList is the page of the playback restrictions of the environment.
 type restrictionList struct {
 	shell.Selection
 
@@ -80,7 +80,7 @@ func (s *restrictions) listRestrictions(r *shell.Request) (shell.View, error) {
 	return shell.Show("restrictions", l), nil
 }
 
-// ruleForm is the page on which a playback restriction is made or changed.
+// restrictionForm is the page on which a playback restriction is made or changed.
 type restrictionForm struct {
 	Of                             *Restriction // nil: a new one
 	Domains                        string
@@ -172,7 +172,7 @@ func (s *restrictions) restrictionOf(r *shell.Request) (Restriction, error) {
 	return Restriction{v}, err
 }
 
-// changedRule reads the form that changes the one that a request names, and what somebody else has changed meanwhile.
+// changedForm reads the form that changes the one that a request names, and what somebody else has changed meanwhile.
 func (s *restrictions) changedForm(r *shell.Request) (f restrictionForm, both url.Values, err error) {
 	v, err := s.restrictionOf(r)
 	both = r.Merge(former(v))
@@ -241,7 +241,7 @@ func (s *restrictions) deleteRestriction(r *shell.Request) (shell.View, error) {
 // Former is likewise for a playback restriction.
 func (v Restriction) Former() string { return former(v).Encode() }
 
-// ruleFormer is a playback restriction as the form that changes it sends it.
+// former is a playback restriction as the form that changes it sends it.
 func former(v Restriction) url.Values {
 	out := url.Values{"domains": {strings.Join(v.Referrer.AllowedDomains, "\n")}}
 	for name, on := range map[string]bool{

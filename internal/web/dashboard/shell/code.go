@@ -2,7 +2,7 @@ package shell
 
 import "millrace/internal/web/sdkcode"
 
-// code is what a form would send, in other languages.
+// Code is what a form would send, in other languages.
 type Code struct {
 	Form    string // ID of the form
 	Address string // where it is shown for what is filled in
@@ -17,7 +17,7 @@ const (
 	unchanged  = "Nothing has changed, so there is no request. Change something to see it."
 )
 
-// code writes those calls in each language that change something, for the form with this ID.
+// Code writes those calls in each language that change something, for the form with this ID.
 func (s *Shell) Code(form, address string, c ...sdkcode.Request) Code {
 	out := Code{Form: form, Address: address, Samples: sdkcode.Samples(s.PublicURL, c...)}
 	if out.Samples == nil {

@@ -13,7 +13,7 @@ import (
 	"millrace/internal/web/respond"
 )
 
-// fieldAt says at which field of a form what the service says against a path stands; without a path nothing does.
+// Field says at which field of a form what the service says against a path stands; without a path nothing does.
 type Field struct {
 	path, field string
 	label       string // as the page calls the field
@@ -104,12 +104,12 @@ func (r *Request) Text(name string) string {
 // Ticked reports whether a box was ticked.
 func (r *Request) Ticked(name string) bool { return r.PostFormValue(name) != "" }
 
-// kept reports whether a field came back as it was shown: browsers leave line breaks out of it.
+// Unchanged reports whether a field came back as it was shown: browsers leave line breaks out of it.
 func Unchanged(typed, shown string) bool {
 	return typed == strings.TrimSpace(strings.NewReplacer("\r", "", "\n", "").Replace(shown))
 }
 
-// beside says what is wrong with a field, behind what was said of it before.
+// Add says what is wrong with a field, behind what was said of it before.
 func (s *FormErrors) Add(field, what string) {
 	if s.Bad == nil {
 		s.Bad = map[string]string{}
@@ -122,7 +122,7 @@ func (s *FormErrors) Add(field, what string) {
 	}
 }
 
-// overtaken puts beside their fields what somebody else has made of settings that are changed here too; it reports
+// Overtaken puts beside their fields what somebody else has made of settings that are changed here too; it reports
 // whether there are any. The form that says so is filled in with what was typed here, so it can be sent again.
 func (s *FormErrors) Overtaken(both url.Values) bool {
 	for _, field := range slices.Sorted(maps.Keys(both)) {
@@ -143,7 +143,7 @@ func (s *FormErrors) Overtaken(both url.Values) bool {
 	return len(both) > 0
 }
 
-// number reads a field that may be empty; what is no number is said beside it.
+// Number reads a field that may be empty; what is no number is said beside it.
 func (s *FormErrors) Number(field, text, want string) (float64, bool) {
 	if text == "" {
 		return 0, false
@@ -156,7 +156,7 @@ func (s *FormErrors) Number(field, text, want string) (float64, bool) {
 	return n, true
 }
 
-// time reads a field in which a time may stand, in seconds; nil: it is empty, or none, which is said beside it.
+// Time reads a field in which a time may stand, in seconds; nil: it is empty, or none, which is said beside it.
 func (s *FormErrors) Time(field, text string) *float64 {
 	if text == "" {
 		return nil
@@ -198,7 +198,7 @@ func (f Field) covers(path string) bool {
 	return f.path != "" && within && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// complain puts messages of the service beside their fields.
+// AddMessages puts messages of the service beside their fields.
 func (s *FormErrors) AddMessages(messages []fault.Message) {
 	for _, m := range messages {
 		i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.covers(m.Path) })
@@ -220,5 +220,5 @@ func (s *FormErrors) TakeErr(err error) (status int, known bool) {
 	return respond.Form.Of(err).Code, true
 }
 
-// also adds what the service would say against the rest of a form of which something is wrong already.
+// AddErr adds what the service would say against the rest of a form of which something is wrong already.
 func (s *FormErrors) AddErr(err error) { _, _ = s.TakeErr(err) }

@@ -16,13 +16,13 @@ import (
 	"millrace/internal/web/follow"
 )
 
-// progressTime is between two looks at work whose progress no events tell.
+// ProgressTime is between two looks at work whose progress no events tell.
 const ProgressTime = 2 * time.Second
 
 const (
 	// maxFollowers is how many pages are kept up to date at a time, maxOfPerson those of one person.
 	maxFollowers, maxOfPerson = 256, 32
-	// heartbeat is the time between two comments, so that nobody on the way takes a stream for dead, and how often it
+	// Heartbeat is the time between two comments, so that nobody on the way takes a stream for dead, and how often it
 	// is looked whether the person may still see the page.
 	Heartbeat = 10 * time.Second
 	// A page is looked at once in a pace at most: what happens meanwhile costs one look. The more pages there are, the
@@ -45,12 +45,12 @@ func wantsStream(r *http.Request) bool { return r.Header.Get("Accept") == "text/
 
 // followed is an open page that is kept up to date; one goroutine calls it.
 type followed interface {
-	// note takes down what has happened, and reports whether the page may be another one by that. Most of what happens
+	// Note takes down what has happened, and reports whether the page may be another one by that. Most of what happens
 	// is nothing to a page, so it must cost next to nothing.
 	Note(h Change) bool
-	// noteAll has all of the page shown again.
+	// NoteAll has all of the page shown again.
 	NoteAll()
-	// show renders those parts that may differ from what was sent, by the page's own templates, when all up to a
+	// Show renders those parts that may differ from what was sent, by the page's own templates, when all up to a
 	// sequence was noted. again is the time to the next call though nothing happens; 0: there is none.
 	// fault.NotFound: there is no such page any more.
 	Show(ctx context.Context, p access.Person, sequence int64) (parts string, again time.Duration, err error)

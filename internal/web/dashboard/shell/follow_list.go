@@ -15,7 +15,7 @@ const (
 	maxUploads = 50  // uploads that a page may name as its own
 )
 
-// followList keeps a page of a list up to date.
+// FollowList keeps a page of a list up to date.
 func FollowList[ID ~string, T Item[ID]](c *Rows[ID, T], find func(*Request) Selection) Handler {
 	return func(r *Request) (View, error) {
 		f := &followedList[ID, T]{
@@ -50,7 +50,7 @@ type followedList[ID ~string, T Item[ID]] struct {
 	oldest  time.Time          // what was made before is on another page; zero: on this one
 	fresh   map[ID]bool        // fit, and are not on the page
 	count   int64              // sequence of what the counts have not in them; 0: nothing
-	said    string             // what the part beside the rows was made of that was sent last
+	besides string             // what the part beside the rows was made of that was sent last
 }
 
 func (f *followedList[ID, T]) NoteAll() { f.all = true }
@@ -122,11 +122,11 @@ func (f *followedList[ID, T]) beside(
 	if again == 0 {
 		f.count = 0
 	}
-	said := fmt.Sprint(f.New(), f.Counts)
-	if said == f.said {
+	besides := fmt.Sprint(f.New(), f.Counts)
+	if besides == f.besides {
 		return again, nil
 	}
-	f.said = said
+	f.besides = besides
 	html, err := f.c.render("beside", f)
 	out.WriteString(html)
 	return again, err

@@ -1,6 +1,6 @@
 package shell
 
-// shownOnce is the page that shows a secret, this once: it is the response to the form that made it, so the secret is
+// SecretPage is the page that shows a secret, this once: it is the response to the form that made it, so the secret is
 // in no address, and no other page has it.
 type SecretPage struct {
 	Heading, Secret       string // Secret is what is shown this once, as a sentence begins with it
@@ -13,5 +13,5 @@ type SecretPage struct {
 	File                  string // the name of that file
 }
 
-// copyLine is a text to copy, and what it is.
+// CopyLine is a text to copy, and what it is.
 type CopyLine struct{ What, Text string }

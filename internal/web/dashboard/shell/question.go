@@ -1,6 +1,6 @@
 package shell
 
-// question is the page that asks before something is lost or ended; with a script it is a dialog.
+// Question is the page that asks before something is lost or ended; with a script it is a dialog.
 type Question struct {
 	Heading, Text, Yes, No, Class string // Class is that of the button
 

@@ -8,7 +8,7 @@ import (
 	"millrace/internal/web/respond"
 )
 
-// request is one of somebody who is signed in.
+// Request is one of somebody who is signed in.
 type Request struct {
 	*http.Request
 
@@ -16,10 +16,10 @@ type Request struct {
 	undo   *undo // of what it has done, for the page that follows; nil: nothing is said
 }
 
-// handler does what is asked for, and says what is to be seen. What it fails with is told in place of that.
+// Handler does what is asked for, and says what is to be seen. What it fails with is told in place of that.
 type Handler = func(r *Request) (View, error)
 
-// view is what there is to see: a page, the way to another one, or something for a script.
+// View is what there is to see: a page, the way to another one, or something for a script.
 type View struct {
 	Status int
 	name   string // of the page
@@ -30,24 +30,24 @@ type View struct {
 	signedOut bool // the session is over
 }
 
-// show is a page.
+// Show is a page.
 func Show(name string, data any) View { return ShowAs(http.StatusOK, name, data) }
 
-// showAs is a page with another status than OK, as a form that was refused has.
+// ShowAs is a page with another status than OK, as a form that was refused has.
 func ShowAs(status int, name string, data any) View {
 	return View{Status: status, name: name, data: data}
 }
 
-// redirect leads to another page.
+// Redirect leads to another page.
 func Redirect(to string) View { return View{Status: http.StatusSeeOther, To: to} }
 
-// reply is JSON for a script.
+// Reply is JSON for a script.
 func Reply(status int, data any) View { return View{Status: status, data: data} }
 
-// keepOpen is the parts of a page that change, for as long as it is open.
+// KeepOpen is the parts of a page that change, for as long as it is open.
 func KeepOpen(page followed) View { return View{open: page} }
 
-// errNothing is there in place of what a request names.
+// ErrNothing is there in place of what a request names.
 var ErrNothing = fault.New(fault.NotFound, "there is nothing here")
 
 // Resumed reports whether a form is shown for somebody whose session had ended when it was sent.

@@ -17,7 +17,7 @@ const (
 	maxAtOne = 100 // things that are read at once by their IDs: live.MaxSome, asset.MaxSome
 )
 
-// item is a row of a list as its page shows it.
+// Item is a row of a list as its page shows it.
 type Item[ID ~string] interface {
 	Row() ID
 	Name() string    // as it is shown; empty: it has none
@@ -26,7 +26,7 @@ type Item[ID ~string] interface {
 	MadeOf() id.Upload
 }
 
-// source is where the rows of a list come from: live streams, assets or events.
+// Source is where the rows of a list come from: live streams, assets or events.
 type Source[ID ~string, T Item[ID]] interface {
 	// About is what has changed by something that happened; empty: none of these.
 	About(h Change) ID
@@ -43,10 +43,10 @@ type Source[ID ~string, T Item[ID]] interface {
 	Count(ctx context.Context, env id.Environment, f Selection, since, now int64) (_ []Count, again time.Duration, _ error)
 }
 
-// count is a number beside a choice of the filter.
+// Count is a number beside a choice of the filter.
 type Count struct{ Of, N string }
 
-// uncounted is of a source whose list has no numbers.
+// Uncounted is of a source whose list has no numbers.
 type Uncounted struct{}
 
 // Count implements source.
@@ -56,7 +56,7 @@ func (Uncounted) Count(
 	return nil, 0, nil
 }
 
-// shown is a page of a list as it is loaded.
+// Loaded is a page of a list as it is loaded.
 type Loaded[T any] struct {
 	Selection
 
@@ -64,7 +64,7 @@ type Loaded[T any] struct {
 	Rows   []T
 }
 
-// rowCache has the rows of lists that have changed, rendered once for all pages.
+// Rows has the rows of lists that have changed, rendered once for all pages.
 type Rows[ID ~string, T Item[ID]] struct {
 	Source[ID, T]
 
@@ -78,7 +78,7 @@ type rowKey[ID ~string] struct {
 	of          ID
 }
 
-// cachedRow is a row as it was behind an event.
+// CachedRow is a row as it was behind an event.
 type CachedRow[T any] struct {
 	sequence int64
 	Of       T
@@ -86,7 +86,7 @@ type CachedRow[T any] struct {
 	at       time.Time // when it was read
 }
 
-// newRowCache is of the rows of a page.
+// NewRows is of the rows of a page.
 func NewRows[ID ~string, T Item[ID]](s *Shell, page string, from Source[ID, T]) *Rows[ID, T] {
 	return &Rows[ID, T]{
 		Source: from, page: s.Views[page], lock: follow.NewLock(), rows: map[rowKey[ID]]CachedRow[T]{},

@@ -15,7 +15,7 @@ const (
 	maxQuery                = 255 // bytes
 )
 
-// finding is what of a list is shown, and how much of it there is.
+// Selection is what of a list is shown, and how much of it there is.
 type Selection struct {
 	Status, Query string
 	Page          int
@@ -31,7 +31,7 @@ type Selection struct {
 // newest reports whether it is what new rows belong on.
 func (f Selection) newest() bool { return f.Page <= 1 && f.Before == 0 && f.From == 0 }
 
-// find reads what a query asks for; a state that is none of states counts as all.
+// Select reads what a query asks for; a state that is none of states counts as all.
 func Select(q url.Values, path string, states ...string) Selection {
 	f := Selection{
 		Status: q.Get("status"), Query: strings.TrimSpace(q.Get("q")), Page: max(1, number(q.Get("page"))), path: path,
@@ -83,7 +83,7 @@ func (f Selection) Address(page int) string {
 	return f.path
 }
 
-// followAddress is the address of the events that change a page, with the rows that it has.
+// FollowAddress is the address of the events that change a page, with the rows that it has.
 func FollowAddress[T any, ID ~string](f Selection, rows []T, of func(T) ID) string {
 	q := f.query(f.Page)
 	for _, row := range rows {
@@ -95,7 +95,7 @@ func FollowAddress[T any, ID ~string](f Selection, rows []T, of func(T) ID) stri
 // lister reads a page of a list, from 1, of so many rows.
 type lister[T any] func(page, limit int) ([]T, error)
 
-// paged reads the page that is asked for, and looks whether there is another one.
+// Paged reads the page that is asked for, and looks whether there is another one.
 func Paged[T any](f *Selection, list lister[T]) ([]T, error) {
 	rows, err := list(f.Page, PerPage)
 	if err != nil {
@@ -116,7 +116,7 @@ func Paged[T any](f *Selection, list lister[T]) ([]T, error) {
 	return rows, nil
 }
 
-// searched looks through so many rows, the newest first, for those that fit, and ends with a page full of them. Next
+// Searched looks through so many rows, the newest first, for those that fit, and ends with a page full of them. Next
 // goes on where it has ended, and Prev leads back to the newest.
 func Searched[T any](f *Selection, list lister[T], fits func(T) bool) (rows []T, err error) {
 	f.Page = 1
@@ -153,7 +153,7 @@ func (f Selection) from(n int) string {
 	return f.Address(1)
 }
 
-// contain reports whether a text is in one of others, whatever the case.
+// Contain reports whether a text is in one of others, whatever the case.
 func Contain(want string, texts ...string) bool {
 	want = strings.ToLower(want)
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), want) })

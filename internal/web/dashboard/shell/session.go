@@ -90,7 +90,7 @@ func ActorOf(p access.Person) audit.Actor {
 
 var owner = audit.Actor{Type: audit.Dashboard, Name: "owner"} //nolint:gochecknoglobals // constant
 
-// audited has changes say in the audit log and in their events where they come from.
+// Audited has changes say in the audit log and in their events where they come from.
 func (s *Shell) Audited(r *http.Request, operation string, a audit.Actor, env id.Environment) context.Context {
 	request := id.NewUUID()
 	e := audit.Entry{

@@ -31,7 +31,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"media-src 'self' blob: data:; connect-src 'self'; worker-src blob:; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"
 
-// shellOptions is what a shell needs.
+// Options is what a shell needs.
 type Options struct {
 	Files     fs.FS            // with the folders static and templates
 	Funcs     template.FuncMap // of templates, beside those of the shell
@@ -44,7 +44,7 @@ type Options struct {
 	Logger    *slog.Logger
 }
 
-// shell is what all pages have in common: sessions, the layout, forms, and what keeps open pages up to date.
+// Shell is what all pages have in common: sessions, the layout, forms, and what keeps open pages up to date.
 type Shell struct {
 	Options
 
@@ -59,7 +59,7 @@ type Shell struct {
 	entrance  *entrance
 }
 
-// newShell makes a shell with the pages of those who are not signed in, to which rooms add theirs.
+// New makes a shell with the pages of those who are not signed in, to which rooms add theirs.
 func New(o Options) *Shell {
 	s := &Shell{
 		Options: o, mux: http.NewServeMux(), followers: newFollowers(), tail: newTail(o.Events),
@@ -85,12 +85,12 @@ func New(o Options) *Shell {
 	return s
 }
 
-// handle has a handler respond to somebody who is signed in and has a permission; see person.
+// Handle has a handler respond to somebody who is signed in and has a permission; see person.
 func (s *Shell) Handle(pattern, operation, permission string, h Handler) {
 	s.mux.Handle(pattern, s.person(operation, permission, h))
 }
 
-// handler serves all pages. Requests that change something are refused when another site sends them.
+// Handler serves all pages. Requests that change something are refused when another site sends them.
 func (s *Shell) Handler() http.Handler {
 	foreign := http.NewCrossOriginProtection()
 	if u, err := url.Parse(s.PublicURL); err == nil && u.Host != "" {
@@ -171,7 +171,7 @@ func (s *Shell) setTheme(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, Local(r.PostFormValue("back")), http.StatusSeeOther) //nolint:gosec // local sees to it
 }
 
-// local is an address within the dashboard: another one becomes its first page.
+// Local is an address within the dashboard: another one becomes its first page.
 func Local(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "" || u.Host != "" || strings.Contains(to, "\\") || strings.Contains(u.Path, "//") ||

@@ -17,7 +17,7 @@ const (
 	maxKept    = 4 * eventBatch // happenings that are kept for pages that have not looked at them yet
 )
 
-// happening is what pages look at of an event.
+// Change is what pages look at of an event.
 type Change struct {
 	Sequence    int64
 	environment id.Environment

@@ -12,7 +12,7 @@ import (
 	"millrace/internal/fault"
 )
 
-// sentence is what a person is told of an error.
+// Sentence is what a person is told of an error.
 func Sentence(err error) string {
 	m := fault.Messages(err)
 	if len(m) == 0 {
@@ -38,10 +38,10 @@ func clock(d time.Duration) string {
 	return strconv.Itoa(sec/3600) + ":" + two(sec/60%60) + ":" + two(sec%60)
 }
 
-// utc is a time as it is shown without a script.
+// UTC is a time as it is shown without a script.
 func UTC(t time.Time) string { return t.UTC().Format("2 Jan 2006, 15:04") + " UTC" }
 
-// short is an ID without its middle.
+// Short is an ID without its middle.
 func Short[T ~string](v T) string {
 	if len(v) <= 14 {
 		return string(v)
@@ -55,11 +55,11 @@ var direction = strings.NewReplacer( //nolint:gochecknoglobals // a table
 	"\u2066", "", "\u2067", "", "\u2068", "", "\u2069", "",
 )
 
-// plainName is a name as pages show it: it can't turn itself round to look like another one. Scripts that are written
+// PlainName is a name as pages show it: it can't turn itself round to look like another one. Scripts that are written
 // from right to left need none of what is left out.
 func PlainName(name string) string { return strings.TrimSpace(direction.Replace(name)) }
 
-// capital is a text as the beginning of a sentence.
+// Capital is a text as the beginning of a sentence.
 func Capital(text string) string {
 	if word, _, _ := strings.Cut(text, " "); strings.Contains(word, "://") {
 		return text // an address is as it is
@@ -71,7 +71,7 @@ func Capital(text string) string {
 	return string(unicode.ToUpper(first)) + text[n:]
 }
 
-// atMost is a number as text, which says so when there are more than most; 0 is empty.
+// AtMost is a number as text, which says so when there are more than most; 0 is empty.
 func AtMost(n, most int) string {
 	switch {
 	case n == 0:

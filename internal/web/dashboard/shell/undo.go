@@ -24,7 +24,7 @@ const (
 // undo is what the page that follows an act says, with the form of the reverse act: one that there is anyway, filled in
 // with what was before. It is in a cookie until that page is shown, so that any node can show it.
 type undo struct {
-	Said   string     `json:"said"`
+	Text   string     `json:"text"`
 	To     string     `json:"to,omitempty"`     // where the form leads; empty: there is none
 	Fields url.Values `json:"fields,omitempty"` // of the form
 	Who    string     `json:"who"`              // mark of the session: nobody else is shown it
@@ -41,10 +41,10 @@ func markOf(p access.Person) string { return mark(url.Values{"session": {p.Sessi
 // Undoable has the page that follows an act offer to undo it: by a form to an address with what was there before. It is
 // not offered where nothing has changed, or where what was before is too long or can't be typed. What undoes is not
 // undone itself: the page says that it has worked.
-func (r *Request) Undoable(said, to string, before, after url.Values) {
+func (r *Request) Undoable(text, to string, before, after url.Values) {
 	who := markOf(r.Person)
 	if r.Undoes() {
-		r.undo = &undo{Said: "It is as it was before.", Who: who}
+		r.undo = &undo{Text: "It is as it was before.", Who: who}
 		return
 	}
 	if before.Encode() == after.Encode() || !typable(before) {
@@ -52,7 +52,7 @@ func (r *Request) Undoable(said, to string, before, after url.Values) {
 	}
 	fields := url.Values{undoneField: {mark(after)}}
 	maps.Copy(fields, before)
-	r.undo = &undo{Said: said, To: to, Fields: fields, Who: who}
+	r.undo = &undo{Text: text, To: to, Fields: fields, Who: who}
 }
 
 // Undoes reports whether a form undoes an act.

@@ -85,7 +85,7 @@ func (s *Shell) Page(r *http.Request, p access.Person, v any) page {
 	}
 }
 
-// settingsOf is the first page of the settings that a person may see. Who is signed in may read videos.
+// SettingsOf is the first page of the settings that a person may see. Who is signed in may read videos.
 func SettingsOf(p access.Person) string {
 	switch {
 	case p.Session.Hash == "":

@@ -109,15 +109,15 @@ func coordinate(v float64) string { return strconv.FormatFloat(math.Round(v*10)/
 // tell says what a chart shows.
 func tell(name string, points []point, low, high float64, text func(float64) string) string {
 	last := points[len(points)-1]
-	said := name + ": " + text(last.v) + " now"
+	sentence := name + ": " + text(last.v) + " now"
 	long := last.at.Sub(points[0].at)
 	switch {
 	case long <= 0:
-		return said + "."
+		return sentence + "."
 	case high-low <= high*steady:
-		return said + ", steady in the last " + inWords(long) + "."
+		return sentence + ", steady in the last " + inWords(long) + "."
 	}
-	return said + ", between " + text(low) + " and " + text(high) + " in the last " + inWords(long) + "."
+	return sentence + ", between " + text(low) + " and " + text(high) + " in the last " + inWords(long) + "."
 }
 
 // inWords is a duration in words.

@@ -124,7 +124,7 @@ func (f *form) changes(now live.Settings) live.PatchInput {
 // Former are the settings that the form which changes them was filled in with.
 func (f form) Former() string { return former(f.Of.Settings).Encode() }
 
-// streamFormer are the settings of a live stream as the form that changes them sends them.
+// former are the settings of a live stream as the form that changes them sends them.
 func former(set live.Settings) url.Values {
 	f := formOf(set)
 	v := url.Values{
@@ -137,7 +137,7 @@ func former(set live.Settings) url.Values {
 	return v
 }
 
-// switched is whether a live stream may be used, and how often it was: a broadcast that has begun since is not cut off.
+// usage is whether a live stream may be used, and how often it was: a broadcast that has begun since is not cut off.
 func usage(v live.Stream) url.Values {
 	return url.Values{"state": {string(v.Status())}, "epoch": {fmt.Sprint(v.Epoch)}}
 }

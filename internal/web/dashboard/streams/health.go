@@ -145,7 +145,7 @@ func frames(v float64) string { return fmt.Sprintf("%.1f fps", v) }
 
 func sec(v float64) string { return fmt.Sprintf("%.1f s", v) }
 
-// advice is what to do about a warning of a kind whose message does not say it; empty: the message does.
+// Advice is what to do about a warning of a kind whose message does not say it; empty: the message does.
 func Advice(kind string) string {
 	switch kind {
 	case "bitrate_collapsed":

@@ -27,7 +27,7 @@ func (s *eventLog) route() {
 	s.Handle("GET "+shell.EventsPath+"/{sequence}", "", access.SystemRead, s.showEvent)
 }
 
-// happened is an event as pages show it.
+// loggedEvent is an event as pages show it.
 type loggedEvent struct {
 	event.Event
 

@@ -131,7 +131,7 @@ func (s *room) editWebhook(r *shell.Request) (shell.View, error) {
 // Former is likewise for a webhook.
 func (e endpoint) Former() string { return former(e).Encode() }
 
-// webhookFormer are the settings of a webhook as the form that changes them sends them.
+// former are the settings of a webhook as the form that changes them sends them.
 func former(e endpoint) url.Values {
 	v := url.Values{"address": {e.Address}, "which": {"all"}}
 	if len(e.Types) > 0 {
@@ -140,7 +140,7 @@ func former(e endpoint) url.Values {
 	return v
 }
 
-// turned is whether a webhook is enabled.
+// state is whether a webhook is enabled.
 func state(e endpoint) url.Values {
 	return url.Values{"enabled": {fmt.Sprint(e.Enabled)}}
 }
