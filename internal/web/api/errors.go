@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -100,18 +101,11 @@ func (s *server) fail(ctx context.Context, err error) *Error {
 		e.Detail.Messages = []string{textUnavailable}
 	case fault.Unauthorized:
 		e.Detail.Messages = []string{textUnauth, textCredentials}
-	case fault.NotFound:
-		if len(e.Detail.Messages) == 0 {
-			e.Detail.Messages = []string{textNotFound}
-		}
-	case fault.Denied:
-		if len(e.Detail.Messages) == 0 {
-			e.Detail.Messages = []string{textForbidden}
-		}
-	case fault.Invalid, fault.Conflict, fault.NotReady, fault.TooLarge, fault.TooMany:
-		if len(e.Detail.Messages) == 0 {
-			e.Detail.Messages = []string{"The request is not allowed"}
-		}
+	case fault.NotFound, fault.Denied, fault.Invalid, fault.Conflict, fault.NotReady, fault.TooLarge, fault.TooMany:
+	}
+	if len(e.Detail.Messages) == 0 {
+		text := map[fault.Kind]string{fault.NotFound: textNotFound, fault.Denied: textForbidden}[kind]
+		e.Detail.Messages = []string{cmp.Or(text, "The request is not allowed")}
 	}
 	return e
 }

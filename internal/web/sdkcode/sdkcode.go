@@ -79,6 +79,14 @@ func (o Object) With(name string, value any) Object {
 // Set adds a member, whatever it is.
 func (o Object) Set(name string, value any) Object { return append(o, Member{name, value}) }
 
+// Given adds a member that need not be there: v is nil where it is not.
+func Given[T any](o Object, name string, v *T) Object {
+	if v == nil {
+		return o
+	}
+	return o.Set(name, *v)
+}
+
 // Sample is what a language has for it.
 type Sample struct{ Name, Text string }
 

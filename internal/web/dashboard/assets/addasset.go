@@ -34,8 +34,8 @@ func (s *room) add(r *shell.Request) (shell.View, error) {
 	if err == nil {
 		return shell.Redirect(Video{Asset: made}.Address()), nil
 	}
-	status, known := f.TakeErr(err)
-	if !known {
+	status, err := f.TakeErr(err)
+	if err != nil {
 		return shell.View{}, err
 	}
 	return s.renderAdd(r, status, f, false)

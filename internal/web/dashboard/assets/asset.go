@@ -30,15 +30,15 @@ func (s *room) routeAsset() {
 	s.Handle("POST "+assetItem+"/code", "", shell.Writes, s.showNameCode)
 	s.Handle("POST "+assetItem+"/clips/code", "", shell.Writes, s.showClipCode)
 	s.Handle("POST "+assetItem+"/tracks/code", "", shell.Writes, s.showAddTrackCode)
-	s.Handle("POST "+assetItem+"/tracks/{track}/code", "", shell.Writes, tracks.showTrackCode)
+	s.Handle("POST "+assetItem+"/tracks/{track}/code", "", shell.Writes, shell.With(tracks.readTrack, tracks.showTrackCode))
 	s.Handle("GET "+assetItem, "", shell.Reads, s.showAsset)
 	s.Handle("GET "+assetItem+"/follow", "", shell.Reads, s.followAsset)
 	s.Handle("POST "+assetItem+"/playback-ids", "create-asset-playback-id", shell.Writes, s.addPlaybackID)
 	s.Handle("POST "+assetItem, "update-asset", shell.Writes, s.editAsset)
-	s.Handle("POST "+assetItem+"/clips", "create-asset", shell.Writes, s.clip)
+	s.Handle("POST "+assetItem+"/clips", "create-asset", shell.Writes, shell.With(s.load, s.clip))
 	s.Handle("POST "+assetItem+"/tracks", "create-asset-track", shell.Writes, s.addTrack)
-	s.Handle("GET "+assetItem+"/tracks/{track}", "", shell.Writes, tracks.showTrack)
-	s.Handle("POST "+assetItem+"/tracks/{track}", "update-asset-track", shell.Writes, tracks.editTrack)
+	s.Handle("GET "+assetItem+"/tracks/{track}", "", shell.Writes, shell.With(tracks.readTrack, tracks.showTrack))
+	s.Handle("POST "+assetItem+"/tracks/{track}", "update-asset-track", shell.Writes, shell.With(tracks.readTrack, tracks.editTrack))
 	for path, l := range lossesByPath {
 		s.Handle("GET "+assetItem+path, "", shell.Writes, losses.askLoss(path))
 		s.Handle("POST "+assetItem+path, l.operation, shell.Writes, losses.lose(path))
@@ -96,10 +96,7 @@ type track struct {
 
 // Tracks are those of the asset, the picture first, then sound, then text.
 func (v Video) Tracks() []track {
-	var out []track
-	for _, t := range v.Asset.Tracks {
-		out = append(out, track{t, v})
-	}
+	out := shell.Each(v.Asset.Tracks, func(t asset.Track) track { return track{t, v} })
 	order := map[asset.TrackType]int{asset.VideoTrack: 0, asset.AudioTrack: 1, asset.TextTrack: 2}
 	slices.SortStableFunc(out, func(a, b track) int { return cmp.Compare(order[a.Type], order[b.Type]) })
 	return out
@@ -238,9 +235,7 @@ func (s *room) assetPage(ctx context.Context, p access.Person, a id.Asset) (asse
 	v.Edit.Code = s.nameCode(row, v.Edit)
 	v.Shared = s.shareAsset(p.Environment, v.Video)
 	v.Follow = v.Address() + "/follow"
-	for _, one := range v.PlaybackIDs {
-		v.Shown = append(v.Shown, playback{one, v.Video})
-	}
+	v.Shown = shell.Each(v.PlaybackIDs, func(one playbackid.ID) playback { return playback{one, v.Video} })
 	v.Events, err = s.Events.ListEvents(ctx, event.Query{
 		Environment: p.Environment.ID, Object: string(a), NewestFirst: true, Limit: maxEvents,
 	})
@@ -253,7 +248,7 @@ func (p playback) Guarded() []links.Guarded {
 }
 
 func (s *room) linkedAsset(r *shell.Request) (links.Linked, error) {
-	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
+	row, err := s.load(r)
 	if err != nil {
 		return links.Linked{}, err
 	}

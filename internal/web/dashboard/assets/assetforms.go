@@ -90,7 +90,7 @@ func (s *room) addTrack(r *shell.Request) (shell.View, error) {
 
 // editAsset changes the name and the passthrough.
 func (s *room) editAsset(r *shell.Request) (shell.View, error) {
-	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
+	row, err := s.load(r)
 	if err == nil {
 		err = r.StillSo(assetFormer(row))
 	}

@@ -185,9 +185,7 @@ func (s *room) videos(ctx context.Context, p access.Person, f shell.Selection) (
 	if err == nil && l.Query != "" && len(rows) == 0 {
 		rows, err = s.assetByID(ctx, p, l)
 	}
-	for _, a := range rows {
-		l.Rows = append(l.Rows, s.video(a))
-	}
+	l.Rows = shell.Each(rows, s.video)
 	return l, err
 }
 
@@ -225,4 +223,9 @@ func (s *room) assetByID(ctx context.Context, p access.Person, l assetList) ([]a
 		return nil, nil
 	}
 	return []asset.Asset{a}, nil
+}
+
+// load reads the asset that a request names.
+func (s *room) load(r *shell.Request) (asset.Asset, error) {
+	return s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 }

@@ -40,11 +40,7 @@ func (f *clipForm) options(from asset.Asset) assetopt.Options {
 }
 
 // clip makes an asset of a stretch of this one, and leads to its page.
-func (s *room) clip(r *shell.Request) (shell.View, error) {
-	from, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *room) clip(r *shell.Request, from asset.Asset) (shell.View, error) {
 	f := readClip(r)
 	in := asset.CreateInput{Options: f.options(from), DefaultQuality: r.Person.Environment.VideoQuality}
 	if len(f.Bad) == 0 {

@@ -50,9 +50,7 @@ func (s *room) nameCode(a asset.Asset, f nameForm) shell.Code {
 	if in.Meta != nil {
 		body = body.Set("meta", MetaBody(in.Meta.Meta))
 	}
-	if in.Passthrough != nil {
-		body = body.Set("passthrough", *in.Passthrough)
-	}
+	body = sdkcode.Given(body, "passthrough", in.Passthrough)
 	return s.Code("name-form", Video{Asset: a}.Address()+"/code#edit", sdkcode.Request{
 		Method: http.MethodPatch, Path: assetAPI(a.ID), IDs: []string{string(a.ID)}, Body: body,
 		Node: "video.assets.update", Go: "AssetsApi.UpdateAsset", GoType: "mux.UpdateAssetRequest",

@@ -26,7 +26,7 @@ func (t track) Text() bool { return t.Type == asset.TextTrack }
 func (t track) Editable() bool { return t.Type != asset.VideoTrack }
 
 func (s *tracks) readTrack(r *shell.Request) (trackPage, error) {
-	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
+	row, err := s.load(r)
 	if err != nil {
 		return trackPage{}, err
 	}
@@ -37,11 +37,7 @@ func (s *tracks) readTrack(r *shell.Request) (trackPage, error) {
 	return trackPage{track: track{row.Tracks[i], Video{row, s.Now()}}}, nil
 }
 
-func (s *tracks) showTrack(r *shell.Request) (shell.View, error) {
-	v, err := s.readTrack(r)
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *tracks) showTrack(r *shell.Request, v trackPage) (shell.View, error) {
 	v.Form = trackForm{Name: v.Name, Language: v.LanguageCode, Captions: v.ClosedCaptions}
 	return s.renderTrack(r, http.StatusOK, v, false)
 }
@@ -71,12 +67,9 @@ func (f trackForm) changes(now track) (in asset.TrackPatch) {
 	return in
 }
 
-func (s *tracks) editTrack(r *shell.Request) (shell.View, error) {
-	v, err := s.readTrack(r)
+func (s *tracks) editTrack(r *shell.Request, v trackPage) (shell.View, error) {
+	err := r.StillSo(trackFormer(v.Track))
 	if err != nil {
-		return shell.View{}, err
-	}
-	if err = r.StillSo(trackFormer(v.Track)); err != nil {
 		return shell.View{}, err
 	}
 	both := r.Merge(trackFormer(v.Track))
@@ -91,14 +84,16 @@ func (s *tracks) editTrack(r *shell.Request) (shell.View, error) {
 	if in != (asset.TrackPatch{}) { // else no event has to tell of it
 		then, err = s.Assets.PatchTrack(r.Context(), r.Person.Environment.ID, v.Asset.ID, v.ID, in, s.Now())
 	}
-	if status, known := f.TakeErr(err); known {
-		v.Form = f
-		return s.renderTrack(r, status, v, false)
-	}
 	if err == nil {
 		r.Undoable("Saved.", v.Address(), trackFormer(v.Track), trackFormer(then))
+		return s.done(r, nil, "#tracks")
 	}
-	return s.done(r, err, "#tracks")
+	status, err := f.TakeErr(err)
+	if err != nil {
+		return shell.View{}, err
+	}
+	v.Form = f
+	return s.renderTrack(r, status, v, false)
 }
 
 // Former is likewise for a track.
@@ -112,11 +107,7 @@ func trackFormer(t asset.Track) url.Values {
 	return v
 }
 
-func (s *tracks) showTrackCode(r *shell.Request) (shell.View, error) {
-	v, err := s.readTrack(r)
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *tracks) showTrackCode(r *shell.Request, v trackPage) (shell.View, error) {
 	both := r.Merge(trackFormer(v.Track))
 	v.Form = readTrackForm(r)
 	v.Form.Overtaken(both)
@@ -138,14 +129,8 @@ func (s *tracks) renderTrack(
 
 // trackBody is what the API would be sent of changes that the form can make.
 func trackBody(in asset.TrackPatch) (o sdkcode.Object) {
-	if in.LanguageCode != nil {
-		o = o.Set("language_code", *in.LanguageCode)
-	}
-	if in.Name != nil {
-		o = o.Set("name", *in.Name)
-	}
-	if in.ClosedCaptions != nil {
-		o = o.Set("closed_captions", *in.ClosedCaptions)
-	}
+	o = sdkcode.Given(o, "language_code", in.LanguageCode)
+	o = sdkcode.Given(o, "name", in.Name)
+	o = sdkcode.Given(o, "closed_captions", in.ClosedCaptions)
 	return o
 }

@@ -2,7 +2,6 @@ package assets
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"millrace/internal/control/access"
@@ -12,7 +11,7 @@ import (
 
 // followAsset keeps the page of an asset up to date.
 func (s *room) followAsset(r *shell.Request) (shell.View, error) {
-	if _, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r)); err != nil {
+	if _, err := s.load(r); err != nil {
 		return shell.View{}, err
 	}
 	return shell.KeepOpen(&followedAsset{s: s, r: r, asset: assetOf(r)}), nil
@@ -40,12 +39,9 @@ func (f *followedAsset) Show(
 	if v.Moving() {
 		again = shell.ProgressTime
 	}
-	var b strings.Builder
-	if err = f.s.Views["asset"].ExecuteTemplate(&b, "parts", f.s.Page(f.r.Request, p, v)); err != nil {
-		return "", 0, err
-	}
-	if parts = b.String(); parts == f.sent {
-		return "", again, nil
+	parts, err = f.s.Part(f.r, p, "asset", "parts", v)
+	if err != nil || parts == f.sent {
+		return "", again, err
 	}
 	f.sent = parts
 	return parts, again, nil

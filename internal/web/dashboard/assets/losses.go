@@ -106,7 +106,7 @@ func askPlaybackID(v Video, r *shell.Request) (shell.Question, bool) {
 
 // loss reads what is asked before.
 func (s *losses) loss(r *shell.Request, path string) (shell.Question, Video, error) {
-	row, err := s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
+	row, err := s.load(r)
 	if err != nil {
 		return shell.Question{}, Video{}, err
 	}
@@ -122,10 +122,7 @@ func (s *losses) loss(r *shell.Request, path string) (shell.Question, Video, err
 func (s *losses) askLoss(path string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
 		q, _, err := s.loss(r, path)
-		if err != nil {
-			return shell.View{}, err
-		}
-		return shell.Show("ask", q), nil
+		return shell.Show("ask", q), err
 	}
 }
 

@@ -32,12 +32,9 @@ func (s videoSource) Load(ctx context.Context, p access.Person, f shell.Selectio
 }
 
 // Some implements source.
-func (s videoSource) Some(ctx context.Context, env id.Environment, of []id.Asset) (out []Video, err error) {
+func (s videoSource) Some(ctx context.Context, env id.Environment, of []id.Asset) ([]Video, error) {
 	found, err := s.Assets.Some(ctx, env, of)
-	for _, a := range found {
-		out = append(out, s.video(a))
-	}
-	return out, err
+	return shell.Each(found, s.video), err
 }
 
 // Fits implements source.

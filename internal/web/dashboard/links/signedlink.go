@@ -142,13 +142,9 @@ func (s *Maker) linkForm(ctx context.Context, p access.Person, of Linked) (linkF
 		return f, err
 	}
 	f.keys = keys
-	for _, k := range keys {
-		f.Keys = append(f.Keys, settings.SigningKey{ID: k.ID, CreatedAt: k.CreatedAt})
-	}
+	f.Keys = shell.Each(keys, func(k signing.Key) settings.SigningKey { return settings.SigningKey{ID: k.ID, CreatedAt: k.CreatedAt} })
 	rules, err := s.Restrictions.List(ctx, p.Environment.ID, 1, maxRestrictions)
-	for _, v := range rules {
-		f.Restrictions = append(f.Restrictions, settings.Restriction{Restriction: v})
-	}
+	f.Restrictions = shell.Each(rules, func(v restriction.Restriction) settings.Restriction { return settings.Restriction{Restriction: v} })
 	return f, err
 }
 

@@ -45,13 +45,8 @@ func (s *keys) listKeys(r *shell.Request) (shell.View, error) {
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]signing.Key, error) {
 		return s.Signing.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
-	if err != nil {
-		return shell.View{}, err
-	}
-	for _, k := range rows {
-		l.Rows = append(l.Rows, SigningKey{k.ID, k.CreatedAt})
-	}
-	return shell.Show("keys", l), nil
+	l.Rows = shell.Each(rows, func(k signing.Key) SigningKey { return SigningKey{k.ID, k.CreatedAt} })
+	return shell.Show("keys", l), err
 }
 
 func (s *keys) createKey(r *shell.Request) (shell.View, error) {

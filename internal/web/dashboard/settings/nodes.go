@@ -52,12 +52,7 @@ func (r nodeRow) CPU() string { return strconv.Itoa(int(r.Load.CPU*100+0.5)) + "
 
 func (s *room) showNodes(r *shell.Request) (shell.View, error) {
 	found, err := s.Nodes.Nodes(r.Context())
-	if err != nil {
-		return shell.View{}, err
-	}
-	l := nodeList{Rows: make([]nodeRow, 0, len(found))}
-	for _, n := range found {
-		l.Rows = append(l.Rows, nodeRow{n})
-	}
-	return shell.Show("nodes", l), nil
+	var l nodeList
+	l.Rows = shell.Each(found, func(n node.Node) nodeRow { return nodeRow{n} })
+	return shell.Show("nodes", l), err
 }

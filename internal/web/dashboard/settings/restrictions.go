@@ -25,10 +25,10 @@ func (s *restrictions) routeRestrictions() {
 	s.Handle("GET "+shell.RestrictionsPath+"/new", "", shell.Writes, s.showNewRestriction)
 	s.Handle("POST "+shell.RestrictionsPath, "create-playback-restriction", shell.Writes, s.createRestriction)
 	s.Handle("POST "+shell.RestrictionsPath+"/code", "", shell.Writes, s.showRestrictionCode)
-	s.Handle("GET "+restrictionItem, "", shell.Writes, s.showRestriction)
+	s.Handle("GET "+restrictionItem, "", shell.Writes, shell.With(s.restrictionOf, s.showRestriction))
 	s.Handle("POST "+restrictionItem, "", shell.Writes, s.editRestriction) // it audits each part
 	s.Handle("POST "+restrictionItem+"/code", "", shell.Writes, s.showRestrictionEditCode)
-	s.Handle("GET "+restrictionItem+"/delete", "", shell.Writes, s.askDeleteRestriction)
+	s.Handle("GET "+restrictionItem+"/delete", "", shell.Writes, shell.With(s.restrictionOf, s.askDeleteRestriction))
 	s.Handle("POST "+restrictionItem+"/delete", "delete-playback-restriction", shell.Writes, s.deleteRestriction)
 }
 
@@ -71,13 +71,8 @@ func (s *restrictions) listRestrictions(r *shell.Request) (shell.View, error) {
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]restriction.Restriction, error) {
 		return s.Restrictions.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
-	if err != nil {
-		return shell.View{}, err
-	}
-	for _, v := range rows {
-		l.Rows = append(l.Rows, Restriction{v})
-	}
-	return shell.Show("restrictions", l), nil
+	l.Rows = shell.Each(rows, func(v restriction.Restriction) Restriction { return Restriction{v} })
+	return shell.Show("restrictions", l), err
 }
 
 // restrictionForm is the page on which a playback restriction is made or changed.
@@ -134,8 +129,8 @@ func (f restrictionForm) domains() []string {
 // renderRefused shows the form with what the service says against it, which numbers the domains; people know them by
 // what they have typed.
 func (s *restrictions) renderRefused(r *shell.Request, f restrictionForm, err error) (shell.View, error) {
-	status, known := f.TakeErr(err)
-	if !known {
+	status, err := f.TakeErr(err)
+	if err != nil {
 		return shell.View{}, err
 	}
 	if typed, what := f.refusedDomains(fault.ByField(err)); len(typed) > 0 {
@@ -181,11 +176,7 @@ func (s *restrictions) changedForm(r *shell.Request) (f restrictionForm, both ur
 	return f, both, err
 }
 
-func (s *restrictions) showRestriction(r *shell.Request) (shell.View, error) {
-	v, err := s.restrictionOf(r)
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *restrictions) showRestriction(r *shell.Request, v Restriction) (shell.View, error) {
 	return s.renderForm(r, http.StatusOK, restrictionForm{
 		Of: &v, Domains: strings.Join(v.Referrer.AllowedDomains, "\n"), NoReferrer: v.Referrer.AllowNoReferrer,
 		NoAgent: v.UserAgent.AllowNone, Downloads: v.UserAgent.AllowHighRisk,
@@ -219,11 +210,7 @@ func (s *restrictions) editRestriction(r *shell.Request) (shell.View, error) {
 	return shell.Redirect(shell.RestrictionsPath), nil
 }
 
-func (s *restrictions) askDeleteRestriction(r *shell.Request) (shell.View, error) {
-	v, err := s.restrictionOf(r)
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *restrictions) askDeleteRestriction(r *shell.Request, v Restriction) (shell.View, error) {
 	return shell.Show("ask", shell.Question{
 		Heading: "Delete this playback restriction?", Name: string(v.ID), Yes: "Delete", No: "Keep it", Class: "harm",
 		ListAddress: shell.RestrictionsPath, ListName: "Restrictions", Address: v.Address(), To: v.Address() + "/delete",

@@ -17,7 +17,7 @@ func (s *tokens) routeTokens() {
 	s.Handle("GET "+shell.TokensPath+"/new", "", access.SystemWrite, s.showNewToken)
 	s.Handle("POST "+shell.TokensPath, "create-access-token", access.SystemWrite, s.createToken)
 	s.Handle("POST "+shell.TokensPath+"/code", "", access.SystemWrite, s.showTokenCode)
-	s.Handle("GET "+shell.TokensPath+"/{token}/revoke", "", access.SystemWrite, s.askRevoke)
+	s.Handle("GET "+shell.TokensPath+"/{token}/revoke", "", access.SystemWrite, shell.With(s.tokenOf, s.askRevoke))
 	s.Handle("POST "+shell.TokensPath+"/{token}/revoke", "delete-access-token", access.SystemWrite, s.revoke)
 }
 
@@ -60,13 +60,8 @@ func (s *tokens) listTokens(r *shell.Request) (shell.View, error) {
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]access.Token, error) {
 		return s.Access.TokensOf(r.Context(), r.Person.Environment.ID, page, limit)
 	})
-	if err != nil {
-		return shell.View{}, err
-	}
-	for _, t := range rows {
-		l.Rows = append(l.Rows, s.token(r.Person, t))
-	}
-	return shell.Show("tokens", l), nil
+	l.Rows = shell.Each(rows, func(t access.Token) token { return s.token(r.Person, t) })
+	return shell.Show("tokens", l), err
 }
 
 // tokenForm is the page on which a token is made: what was chosen, and what is wrong with it.
@@ -137,8 +132,7 @@ func (s *tokens) createToken(r *shell.Request) (shell.View, error) {
 		if err == nil {
 			return shell.ShowAs(http.StatusCreated, "once", tokenOnce(made, secret)), nil
 		}
-		var known bool
-		if status, known = f.TakeErr(err); !known {
+		if status, err = f.TakeErr(err); err != nil {
 			return shell.View{}, err
 		}
 	} else {
@@ -198,11 +192,7 @@ func (s *tokens) tokenOf(r *shell.Request) (token, error) {
 	return s.token(r.Person, t), err
 }
 
-func (s *tokens) askRevoke(r *shell.Request) (shell.View, error) {
-	t, err := s.tokenOf(r)
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *tokens) askRevoke(r *shell.Request, t token) (shell.View, error) {
 	q := shell.Question{
 		Heading: "Revoke this access token?", Name: t.Name, Yes: "Revoke", No: "Keep it", Class: "harm",
 		ListAddress: shell.TokensPath, ListName: "Access tokens", Address: shell.TokensPath, To: t.Revoke(),

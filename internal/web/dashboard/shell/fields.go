@@ -210,14 +210,14 @@ func (s *FormErrors) AddMessages(messages []fault.Message) {
 	}
 }
 
-// TakeErr takes what the service says against a form, and gives the status of its page. known is false where nothing
-// that was typed is at fault.
-func (s *FormErrors) TakeErr(err error) (status int, known bool) {
+// TakeErr takes what the service says against a form, and gives the status of its page. Where nothing that was typed is
+// at fault it gives err back.
+func (s *FormErrors) TakeErr(err error) (status int, _ error) {
 	if !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.Conflict) {
-		return 0, false
+		return 0, err
 	}
 	s.AddMessages(fault.ByField(err))
-	return respond.Form.Of(err).Code, true
+	return respond.Form.Of(err).Code, nil
 }
 
 // AddErr adds what the service would say against the rest of a form of which something is wrong already.

@@ -19,6 +19,17 @@ type Request struct {
 // Handler does what is asked for, and says what is to be seen. What it fails with is told in place of that.
 type Handler = func(r *Request) (View, error)
 
+// With loads what a request names before it is handled.
+func With[T any](load func(*Request) (T, error), handle func(*Request, T) (View, error)) Handler {
+	return func(r *Request) (View, error) {
+		v, err := load(r)
+		if err != nil {
+			return View{}, err
+		}
+		return handle(r, v)
+	}
+}
+
 // View is what there is to see: a page, the way to another one, or something for a script.
 type View struct {
 	Status int

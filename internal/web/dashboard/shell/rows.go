@@ -89,7 +89,7 @@ type CachedRow[T any] struct {
 // NewRows is of the rows of a page.
 func NewRows[ID ~string, T Item[ID]](s *Shell, page string, from Source[ID, T]) *Rows[ID, T] {
 	return &Rows[ID, T]{
-		Source: from, page: s.Views[page], lock: follow.NewLock(), rows: map[rowKey[ID]]CachedRow[T]{},
+		Source: from, page: s.views[page], lock: follow.NewLock(), rows: map[rowKey[ID]]CachedRow[T]{},
 	}
 }
 

@@ -158,3 +158,12 @@ func Contain(want string, texts ...string) bool {
 	want = strings.ToLower(want)
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(strings.ToLower(text), want) })
 }
+
+// Each has a row for each of what was read.
+func Each[T, R any](all []T, row func(T) R) []R {
+	out := make([]R, len(all))
+	for i, v := range all {
+		out[i] = row(v)
+	}
+	return out
+}

@@ -49,7 +49,7 @@ type Shell struct {
 	Options
 
 	assets static.Assets
-	Views  views
+	views  views
 	mux    *http.ServeMux
 	secure string // host over TLS, where a proxy ends it: that of PublicURL
 
@@ -69,7 +69,7 @@ func New(o Options) *Shell {
 	}
 	maps.Copy(s.assets, static.Read(style.Files, "style.css"))
 	s.assets.Link(append(slices.Clone(player.Into(s.assets)), "player.js")...)
-	s.Views = newViews(o.Files, s.assets, o.Funcs)
+	s.views = newViews(o.Files, s.assets, o.Funcs)
 	s.mux.HandleFunc("GET "+Path+"/static/{name}", func(w http.ResponseWriter, r *http.Request) {
 		s.assets.Serve(w, r, r.PathValue("name"))
 	})

@@ -67,7 +67,7 @@ type page struct {
 	V      any    // the page's own
 }
 
-func (s *Shell) Page(r *http.Request, p access.Person, v any) page {
+func (s *Shell) page(r *http.Request, p access.Person, v any) page {
 	in, place := p.Session.Hash != "", ""
 	if strings.HasPrefix(r.URL.Path, AssetsPath) {
 		place = "assets"
@@ -96,12 +96,19 @@ func SettingsOf(p access.Person) string {
 	return RestrictionsPath
 }
 
+// Part renders a part of a page by its own template.
+func (s *Shell) Part(r *Request, p access.Person, name, part string, v any) (string, error) {
+	var b strings.Builder
+	err := s.views[name].ExecuteTemplate(&b, part, s.page(r.Request, p, v))
+	return b.String(), err
+}
+
 // render writes a page: whole, or an error of its own.
 func (s *Shell) render(w http.ResponseWriter, r *http.Request, p access.Person, status int, name string, v any) {
 	var b bytes.Buffer
-	shown := s.Page(r, p, v)
-	shown.Undo = s.takeUndo(w, r, p)
-	if err := s.Views[name].ExecuteTemplate(&b, "layout", shown); err != nil {
+	page := s.page(r, p, v)
+	page.Undo = s.takeUndo(w, r, p)
+	if err := s.views[name].ExecuteTemplate(&b, "layout", page); err != nil {
 		s.Logger.ErrorContext(r.Context(), "render page of the dashboard", slog.String("page", name),
 			slog.Any("error", err))
 		http.Error(w, "The page can't be shown; see the service's log for the reason.", http.StatusInternalServerError)

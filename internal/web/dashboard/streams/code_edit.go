@@ -4,7 +4,6 @@ import (
 	"net/http"
 
 	"millrace/internal/control/live"
-	"millrace/internal/id"
 	"millrace/internal/web/dashboard/assets"
 	"millrace/internal/web/dashboard/shell"
 	"millrace/internal/web/sdkcode"
@@ -17,11 +16,7 @@ type editPage struct {
 	Code shell.Code
 }
 
-func (s *room) showEditCode(r *shell.Request) (shell.View, error) {
-	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *room) showEditCode(r *shell.Request, v live.Stream) (shell.View, error) {
 	both := r.Merge(former(v.Settings))
 	f := readForm(r)
 	f.Overtaken(both)
@@ -64,17 +59,9 @@ func patchBody(in live.PatchInput) (o sdkcode.Object) {
 	case in.ReconnectWindow != nil:
 		o = o.Set("reconnect_window", *in.ReconnectWindow)
 	}
-	if in.SlateForStandard != nil {
-		o = o.Set("use_slate_for_standard_latency", *in.SlateForStandard)
-	}
-	if in.ReconnectSlateURL != nil {
-		o = o.Set("reconnect_slate_url", *in.ReconnectSlateURL)
-	}
-	if in.MaxContinuous != nil {
-		o = o.Set("max_continuous_duration", *in.MaxContinuous)
-	}
-	if in.Passthrough != nil {
-		o = o.Set("passthrough", *in.Passthrough)
-	}
+	o = sdkcode.Given(o, "use_slate_for_standard_latency", in.SlateForStandard)
+	o = sdkcode.Given(o, "reconnect_slate_url", in.ReconnectSlateURL)
+	o = sdkcode.Given(o, "max_continuous_duration", in.MaxContinuous)
+	o = sdkcode.Given(o, "passthrough", in.Passthrough)
 	return o
 }

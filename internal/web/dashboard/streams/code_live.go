@@ -53,13 +53,9 @@ func liveBody(in live.CreateInput) sdkcode.Object {
 	if in.NewAsset != nil {
 		o = o.Set("new_asset_settings", assets.OptionsBody(*in.NewAsset))
 	}
-	if in.ReconnectWindow != nil {
-		o = o.With("reconnect_window", *in.ReconnectWindow)
-	}
+	o = sdkcode.Given(o, "reconnect_window", in.ReconnectWindow)
 	o = o.With("use_slate_for_standard_latency", in.SlateForStandard).
 		With("reconnect_slate_url", in.ReconnectSlateURL)
-	if in.MaxContinuous != nil {
-		o = o.With("max_continuous_duration", *in.MaxContinuous)
-	}
+	o = sdkcode.Given(o, "max_continuous_duration", in.MaxContinuous)
 	return o.With("audio_only", in.AudioOnly).With("test", in.Test).With("passthrough", in.Passthrough)
 }

@@ -9,25 +9,17 @@ import (
 
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/live"
-	"millrace/internal/id"
 	"millrace/internal/web/dashboard/shell"
 )
 
 // showEdit is the form with the settings as they are.
-func (s *room) showEdit(r *shell.Request) (shell.View, error) {
-	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *room) showEdit(r *shell.Request, v live.Stream) (shell.View, error) {
 	return s.renderEdit(r, http.StatusOK, formOf(v.Settings), v, false)
 }
 
-func (s *room) edit(r *shell.Request) (shell.View, error) {
-	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
+func (s *room) edit(r *shell.Request, v live.Stream) (shell.View, error) {
+	err := r.StillSo(former(v.Settings))
 	if err != nil {
-		return shell.View{}, err
-	}
-	if err = r.StillSo(former(v.Settings)); err != nil {
 		return shell.View{}, err
 	}
 	both := r.Merge(former(v.Settings))
@@ -47,8 +39,7 @@ func (s *room) edit(r *shell.Request) (shell.View, error) {
 			r.Undoable("Saved.", to, former(v.Settings), former(then.Settings))
 			return shell.Redirect(s.stream(v).Address()), nil
 		}
-		var known bool
-		if status, known = f.TakeErr(err); !known {
+		if status, err = f.TakeErr(err); err != nil {
 			return shell.View{}, err
 		}
 	} else if in != (live.PatchInput{}) {

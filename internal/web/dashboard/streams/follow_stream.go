@@ -2,7 +2,6 @@ package streams
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"millrace/internal/control/access"
@@ -80,7 +79,5 @@ func (f *followedStream) measured(ctx context.Context, p access.Person) (figures
 }
 
 func (f *followedStream) render(p access.Person, name string) (string, error) {
-	var b strings.Builder
-	err := f.s.Views["stream"].ExecuteTemplate(&b, name, f.s.Page(f.r.Request, p, f.page))
-	return b.String(), err
+	return f.s.Part(f.r, p, "stream", name, f.page)
 }

@@ -19,18 +19,18 @@ func (s *room) route() {
 	targets := &simulcast{s}
 	s.Links.Add(shell.LivePath+"/{id}", s.linkedStream)
 	s.Handle("POST "+newCodePath, "", shell.Writes, s.showNewCode)
-	s.Handle("POST "+shell.LivePath+"/{id}/edit/code", "", shell.Writes, s.showEditCode)
-	s.Handle("POST "+shell.LivePath+"/{id}/targets/code", "", shell.Writes, targets.showTargetCode)
+	s.Handle("POST "+shell.LivePath+"/{id}/edit/code", "", shell.Writes, shell.With(s.load, s.showEditCode))
+	s.Handle("POST "+shell.LivePath+"/{id}/targets/code", "", shell.Writes, shell.With(targets.load, targets.showTargetCode))
 	s.Handle("GET "+shell.LivePath, "", shell.Reads, s.listLive)
 	s.Handle("GET "+shell.LivePath+"/new", "", shell.Writes, s.showNew)
 	s.Handle("POST "+shell.LivePath, "create-live-stream", shell.Writes, s.create)
 	s.Handle("GET "+shell.LivePath+"/follow", "", shell.Reads, shell.FollowList(s.rows, findStreams))
 	s.Handle("GET "+shell.LivePath+"/{id}", "", shell.Reads, s.showStream)
 	s.Handle("GET "+shell.LivePath+"/{id}/follow", "", shell.Reads, s.followStream)
-	s.Handle("GET "+shell.LivePath+"/{id}/edit", "", shell.Writes, s.showEdit)
-	s.Handle("POST "+shell.LivePath+"/{id}/edit", "update-live-stream", shell.Writes, s.edit)
-	s.Handle("GET "+shell.LivePath+"/{id}/targets/new", "", shell.Writes, targets.showNewTarget)
-	s.Handle("POST "+shell.LivePath+"/{id}/targets", "create-live-stream-simulcast-target", shell.Writes, targets.addTarget)
+	s.Handle("GET "+shell.LivePath+"/{id}/edit", "", shell.Writes, shell.With(s.load, s.showEdit))
+	s.Handle("POST "+shell.LivePath+"/{id}/edit", "update-live-stream", shell.Writes, shell.With(s.load, s.edit))
+	s.Handle("GET "+shell.LivePath+"/{id}/targets/new", "", shell.Writes, shell.With(targets.load, targets.showNewTarget))
+	s.Handle("POST "+shell.LivePath+"/{id}/targets", "create-live-stream-simulcast-target", shell.Writes, shell.With(targets.load, targets.addTarget))
 	s.Handle("GET "+shell.LivePath+"/{id}/targets/{target}/delete", "", shell.Writes, targets.askDeleteTarget)
 	s.Handle("POST "+shell.LivePath+"/{id}/targets/{target}/delete", "delete-live-stream-simulcast-target", shell.Writes, targets.deleteTarget)
 	s.Handle("POST "+shell.LivePath+"/{id}/key", "show-stream-key", shell.Reads, s.showKey)
@@ -249,4 +249,9 @@ func (s *room) measured(ctx context.Context, rows []live.Stream, brief bool) []s
 		}
 	}
 	return out
+}
+
+// load reads the live stream that a request names.
+func (s *room) load(r *shell.Request) (live.Stream, error) {
+	return s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 }

@@ -55,8 +55,7 @@ func (s *room) create(r *shell.Request) (shell.View, error) {
 		if err == nil {
 			return shell.Redirect(stream{Stream: made}.Address()), nil
 		}
-		var known bool
-		if status, known = f.TakeErr(err); !known {
+		if status, err = f.TakeErr(err); err != nil {
 			return shell.View{}, err
 		}
 	} else {

@@ -103,28 +103,20 @@ type targetForm struct {
 	shell.FormErrors
 }
 
-func (s *simulcast) showNewTarget(r *shell.Request) (shell.View, error) {
-	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *simulcast) showNewTarget(r *shell.Request, v live.Stream) (shell.View, error) {
 	return s.renderTarget(r, http.StatusOK, targetForm{Of: s.stream(v)}, false)
 }
 
-func (s *simulcast) addTarget(r *shell.Request) (shell.View, error) {
-	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *simulcast) addTarget(r *shell.Request, v live.Stream) (shell.View, error) {
 	f := s.readTarget(r, v)
-	_, err = s.Live.AddSimulcastTarget(r.Context(), r.Person.Environment.ID, v.ID, live.SimulcastTarget{
+	_, err := s.Live.AddSimulcastTarget(r.Context(), r.Person.Environment.ID, v.ID, live.SimulcastTarget{
 		URL: f.URL, StreamKey: f.key, Passthrough: f.Passthrough,
 	}, s.Now())
 	if err == nil {
 		return shell.Redirect(f.Of.Address() + "#simulcast"), nil
 	}
-	status, known := f.TakeErr(err)
-	if !known {
+	status, err := f.TakeErr(err)
+	if err != nil {
 		return shell.View{}, err
 	}
 	if f.key != "" && f.Bad["stream_key"] == "" {
@@ -187,11 +179,7 @@ func (s *simulcast) deleteTarget(r *shell.Request) (shell.View, error) {
 	}
 }
 
-func (s *simulcast) showTargetCode(r *shell.Request) (shell.View, error) {
-	v, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *simulcast) showTargetCode(r *shell.Request, v live.Stream) (shell.View, error) {
 	return s.renderTarget(r, http.StatusOK, s.readTarget(r, v), !r.Resumed())
 }
 

@@ -54,9 +54,7 @@ func (s *room) streamPage(ctx context.Context, p access.Person, stream id.LiveSt
 	v := streamPage{stream: s.measured(ctx, []live.Stream{row}, false)[0], Connect: s.connect()}
 	v.Health = vitalsOf(v.health)
 	v.More = more != "" || len(found) == maxRecordings
-	for _, a := range found {
-		v.Recordings = append(v.Recordings, assets.Video{Asset: a, Now: v.Now})
-	}
+	v.Recordings = shell.Each(found, func(a asset.Asset) assets.Video { return assets.Video{Asset: a, Now: v.Now} })
 	v.Shared = s.shareStream(p.Environment, v.stream, v.Recordings)
 	v.Follow = v.Address() + "/follow"
 	return v, nil
@@ -81,7 +79,7 @@ func (s *room) showKey(r *shell.Request) (shell.View, error) {
 // toPublish leads to the publish page with the stream key in the fragment, which no server sees and the page takes out
 // of the address. The audit log has it.
 func (s *room) toPublish(r *shell.Request) (shell.View, error) {
-	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
+	row, err := s.load(r)
 	if err == nil && s.Ingest.WHIP == "" {
 		return shell.View{}, shell.ErrNothing
 	}
@@ -148,7 +146,7 @@ func (s stream) question(q shell.Question) shell.Question {
 
 // question asks before an act.
 func (s *room) question(r *shell.Request, name string) (shell.Question, error) {
-	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
+	row, err := s.load(r)
 	v, a := s.stream(row), acts[name]
 	q := v.question(shell.Question{
 		Heading: a.Title, Text: a.IdleText, Yes: a.Yes, No: a.No, Class: a.Class, To: v.Address() + "/" + name,
@@ -162,10 +160,7 @@ func (s *room) question(r *shell.Request, name string) (shell.Question, error) {
 func (s *room) ask(name string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
 		q, err := s.question(r, name)
-		if err != nil {
-			return shell.View{}, err
-		}
-		return shell.Show("ask", q), nil
+		return shell.Show("ask", q), err
 	}
 }
 
@@ -272,7 +267,7 @@ func (s *room) connect() connect {
 func (s stream) Guarded() []links.Guarded { return links.GuardedOf(s.PlaybackIDs, s.Address()) }
 
 func (s *room) linkedStream(r *shell.Request) (links.Linked, error) {
-	row, err := s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
+	row, err := s.load(r)
 	if err != nil {
 		return links.Linked{}, err
 	}

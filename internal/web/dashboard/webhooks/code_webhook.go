@@ -17,11 +17,7 @@ func (s *room) showWebhookCode(r *shell.Request) (shell.View, error) {
 	return s.renderWebhook(r, http.StatusOK, f, !r.Resumed())
 }
 
-func (s *room) showEditWebhookCode(r *shell.Request) (shell.View, error) {
-	e, err := s.webhookOf(r)
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *room) showEditWebhookCode(r *shell.Request, e endpoint) (shell.View, error) {
 	both := r.Merge(former(e))
 	f := s.readWebhook(r)
 	f.Of, f.FormErrors = &e, shell.FormErrors{}
@@ -53,11 +49,7 @@ func (s *room) renderWebhook(
 
 // webhookBody is what the API would be sent of changes that the form can make. No types stand for all.
 func webhookBody(in webhook.PatchInput) (o sdkcode.Object) {
-	if in.Address != nil {
-		o = o.Set("address", *in.Address)
-	}
-	if in.Types != nil {
-		o = o.Set("event_types", *in.Types)
-	}
+	o = sdkcode.Given(o, "address", in.Address)
+	o = sdkcode.Given(o, "event_types", in.Types)
 	return o
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"millrace/internal/control/webhook"
+	"millrace/internal/web/dashboard/shell"
 )
 
 const (
@@ -116,11 +117,7 @@ func (d delivery) Left() int { return max(0, len(d.Attempts)-d.most) }
 
 // Tries are the attempts that are shown, oldest first.
 func (d delivery) Tries() []try {
-	var out []try
-	for _, a := range d.Attempts[d.Left():] {
-		out = append(out, try{a})
-	}
-	return out
+	return shell.Each(d.Attempts[d.Left():], func(a webhook.Attempt) try { return try{a} })
 }
 
 // LastOutcome is what came of the last attempt, in a line.

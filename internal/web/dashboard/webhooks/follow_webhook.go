@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"millrace/internal/control/access"
@@ -58,12 +57,9 @@ func (f *followedWebhook) Show(
 	if f.looks > 0 || slices.ContainsFunc(v.Deliveries, func(d delivery) bool { return d.State == webhook.Waiting }) {
 		again = shell.ProgressTime
 	}
-	var b strings.Builder
-	if err = f.s.Views["webhook"].ExecuteTemplate(&b, "parts", f.s.Page(f.r.Request, p, v)); err != nil {
-		return "", 0, err
-	}
-	if parts = b.String(); parts == f.sent {
-		return "", again, nil
+	parts, err = f.s.Part(f.r, p, "webhook", "parts", v)
+	if err != nil || parts == f.sent {
+		return "", again, err
 	}
 	f.sent = parts
 	return parts, again, nil

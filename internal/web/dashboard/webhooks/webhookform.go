@@ -62,8 +62,7 @@ func (s *room) createWebhook(r *shell.Request) (shell.View, error) {
 				Keep:    "Configure it in your receiver. If it is lost, rotate it on the webhook's page.",
 			})
 		}
-		var known bool
-		if status, known = f.TakeErr(err); !known {
+		if status, err = f.TakeErr(err); err != nil {
 			return shell.View{}, err
 		}
 	} else {
@@ -72,11 +71,7 @@ func (s *room) createWebhook(r *shell.Request) (shell.View, error) {
 	return s.renderWebhook(r, status, f, false)
 }
 
-func (s *room) showEditWebhook(r *shell.Request) (shell.View, error) {
-	e, err := s.webhookOf(r)
-	if err != nil {
-		return shell.View{}, err
-	}
+func (s *room) showEditWebhook(r *shell.Request, e endpoint) (shell.View, error) {
 	return s.renderWebhook(r, http.StatusOK, webhookForm{
 		Address: e.Address, Chosen: len(e.Types) > 0, Groups: grouped(s.EventTypes, e.Types), Of: &e, types: e.Types,
 	}, false)
@@ -93,12 +88,9 @@ func (f webhookForm) changes() (in webhook.PatchInput) {
 	return in
 }
 
-func (s *room) editWebhook(r *shell.Request) (shell.View, error) {
-	e, err := s.webhookOf(r)
+func (s *room) editWebhook(r *shell.Request, e endpoint) (shell.View, error) {
+	err := r.StillSo(former(e))
 	if err != nil {
-		return shell.View{}, err
-	}
-	if err = r.StillSo(former(e)); err != nil {
 		return shell.View{}, err
 	}
 	both := r.Merge(former(e))
@@ -118,8 +110,7 @@ func (s *room) editWebhook(r *shell.Request) (shell.View, error) {
 			r.Undoable("Saved.", e.Page(), former(e), former(endpoint{Webhook: then}))
 			return shell.Redirect(e.Page()), nil
 		}
-		var known bool
-		if status, known = f.TakeErr(err); !known {
+		if status, err = f.TakeErr(err); err != nil {
 			return shell.View{}, err
 		}
 	} else if in != (webhook.PatchInput{}) {

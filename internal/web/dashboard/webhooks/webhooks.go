@@ -24,13 +24,13 @@ func (s *room) route() {
 	s.Handle("POST "+shell.WebhooksPath+"/code", "", changes, s.showWebhookCode)
 	s.Handle("GET "+webhookItem, "", sees, s.showWebhook)
 	s.Handle("GET "+webhookItem+"/follow", "", sees, s.followWebhook)
-	s.Handle("GET "+webhookItem+"/edit", "", changes, s.showEditWebhook)
-	s.Handle("POST "+webhookItem, "update-webhook", changes, s.editWebhook)
-	s.Handle("POST "+webhookItem+"/code", "", changes, s.showEditWebhookCode)
+	s.Handle("GET "+webhookItem+"/edit", "", changes, shell.With(s.webhookOf, s.showEditWebhook))
+	s.Handle("POST "+webhookItem, "update-webhook", changes, shell.With(s.webhookOf, s.editWebhook))
+	s.Handle("POST "+webhookItem+"/code", "", changes, shell.With(s.webhookOf, s.showEditWebhookCode))
 	s.Handle("POST "+webhookItem+"/"+newSecret, "rotate-webhook-secret", changes, s.rotateSecret)
 	s.Handle("POST "+webhookItem+"/replay", "replay-webhook", changes, s.replaySince)
 	s.Handle("POST "+webhookItem+"/deliveries/{event}/replay", "replay-webhook-delivery", changes, s.replayEvent)
-	s.Handle("GET "+webhookItem+"/deliveries/{sequence}/skip", "", changes, s.askSkip)
+	s.Handle("GET "+webhookItem+"/deliveries/{sequence}/skip", "", changes, shell.With(s.deliveryOf, s.askSkip))
 	s.Handle("POST "+webhookItem+"/deliveries/{sequence}/skip", "skip-webhook-delivery", changes, s.skipEvent)
 	for name, a := range webhookActs {
 		if a.Title != "" {
