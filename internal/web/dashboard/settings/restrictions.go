@@ -129,9 +129,9 @@ func (f restrictionForm) domains() []string {
 // renderRefused shows the form with what the service says against it, which numbers the domains; people know them by
 // what they have typed.
 func (s *restrictions) renderRefused(r *shell.Request, f restrictionForm, err error) (shell.View, error) {
-	status, err := f.TakeErr(err)
-	if err != nil {
-		return shell.View{}, err
+	status, other := f.TakeErr(err)
+	if other != nil {
+		return shell.View{}, other
 	}
 	if typed, what := f.refusedDomains(fault.ByField(err)); len(typed) > 0 {
 		f.Bad["domains"] = strings.Join(typed, ", ") + " " + what + "."
