@@ -59,11 +59,17 @@ func (v Video) Poster() string {
 	return ""
 }
 
-// The states that pages tell apart, of which one is true.
-func (v Video) Growing() bool   { return v.IsLive }
+// Growing, Preparing, Ready and Failed are the states that pages tell apart. One is true.
+func (v Video) Growing() bool { return v.IsLive }
+
+// Preparing reports whether nothing of it plays yet.
 func (v Video) Preparing() bool { return !v.IsLive && v.Status == asset.Preparing }
-func (v Video) Ready() bool     { return !v.IsLive && v.Status == asset.Ready }
-func (v Video) Failed() bool    { return !v.IsLive && v.Status == asset.Errored }
+
+// Ready reports whether it plays.
+func (v Video) Ready() bool { return !v.IsLive && v.Status == asset.Ready }
+
+// Failed reports whether it could not be made.
+func (v Video) Failed() bool { return !v.IsLive && v.Status == asset.Errored }
 
 // Unfinished reports whether it is played already while the rest of it is made.
 func (v Video) Unfinished() bool {

@@ -52,6 +52,7 @@ func OptionsBody(o assetopt.Options) sdkcode.Object {
 		With("static_renditions", files).With("test", o.Test).With("passthrough", o.Passthrough)
 }
 
+// Words are policies as the API has them.
 func Words(policies []playbackid.Policy) []string {
 	var out []string
 	for _, p := range policies {

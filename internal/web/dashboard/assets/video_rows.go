@@ -10,10 +10,16 @@ import (
 	"millrace/internal/web/dashboard/shell"
 )
 
-// Row, Made, Moves and MadeOf are those of a row, beside Name.
-func (v Video) Row() id.Asset     { return v.ID }
-func (v Video) Made() time.Time   { return v.CreatedAt }
-func (v Video) Moves() bool       { return v.Working() }
+// Row names its row in a list.
+func (v Video) Row() id.Asset { return v.ID }
+
+// Made is when it was made.
+func (v Video) Made() time.Time { return v.CreatedAt }
+
+// Moves reports whether work goes on whose progress no events tell.
+func (v Video) Moves() bool { return v.Working() }
+
+// MadeOf is the upload that it was made of; empty: of none.
 func (v Video) MadeOf() id.Upload { return v.Upload }
 
 // videoSource has the rows of the list of assets.

@@ -69,6 +69,7 @@ func (l Linked) DRM() bool { return l.Policy == playbackid.DRM }
 // findLinked reads what the path of a request names.
 type findLinked func(r *shell.Request) (Linked, error)
 
+// LinkedOf is the one of all that a request names, with what is said of it.
 func LinkedOf(r *shell.Request, all []Guarded, l Linked) (Linked, error) {
 	i := slices.IndexFunc(all, func(g Guarded) bool { return string(g.ID.ID) == r.PathValue("playback") })
 	if i < 0 {

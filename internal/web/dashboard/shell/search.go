@@ -76,6 +76,7 @@ func (f Selection) query(page int) url.Values {
 	return q
 }
 
+// Address is that of a page of the list.
 func (f Selection) Address(page int) string {
 	if q := f.query(page); len(q) > 0 {
 		return f.path + "?" + q.Encode()

@@ -81,6 +81,7 @@ func (s *Shell) person(
 	})
 }
 
+// ActorOf is who the audit log has for a person.
 func ActorOf(p access.Person) audit.Actor {
 	if p.Session.Token == "" {
 		return owner
@@ -126,4 +127,5 @@ func (s *Shell) address(r *http.Request) string {
 	return ""
 }
 
+// WantsJSON reports whether a script asks.
 func WantsJSON(r *http.Request) bool { return r.Header.Get("Accept") == "application/json" }

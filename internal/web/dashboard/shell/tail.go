@@ -19,18 +19,18 @@ const (
 
 // Change is what pages look at of an event.
 type Change struct {
-	Sequence    int64
-	environment id.Environment
-	Stream      id.LiveStream // the one that it is about; empty: none
-	Own         bool          // the stream itself has changed, not one of its recordings
-	Asset       id.Asset      // the one that it is about; empty: none
-	Typ, Object string        // of the event
+	Sequence     int64
+	environment  id.Environment
+	Stream       id.LiveStream // the one that it is about; empty: none
+	Own          bool          // the stream itself has changed, not one of its recordings
+	Asset        id.Asset      // the one that it is about; empty: none
+	Type, Object string        // of the event
 }
 
 // digest finds out which live stream and asset an event is about: itself, that of one of its parts, or that of a
 // recording.
 func digest(e event.Event) Change {
-	h := Change{Sequence: e.Sequence, environment: e.Environment, Typ: e.Type, Object: e.ObjectID}
+	h := Change{Sequence: e.Sequence, environment: e.Environment, Type: e.Type, Object: e.ObjectID}
 	switch e.ObjectKind {
 	case live.EventObject:
 		h.Stream, h.Own = id.LiveStream(e.ObjectID), true

@@ -36,7 +36,7 @@ type followedWebhook struct {
 }
 
 func (f *followedWebhook) Note(h shell.Change) bool {
-	if h.Object != string(f.of) && len(f.types) > 0 && !slices.Contains(f.types, h.Typ) {
+	if h.Object != string(f.of) && len(f.types) > 0 && !slices.Contains(f.types, h.Type) {
 		return false
 	}
 	f.looks = looksAfter
