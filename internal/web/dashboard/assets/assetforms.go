@@ -8,7 +8,9 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 	"millrace/internal/web/dashboard/shell"
+	"millrace/internal/web/sdkcode"
 )
 
 // nameForm is the form with what an asset is called.
@@ -145,4 +147,123 @@ func (v Video) Former() string { return assetFormer(v.Asset).Encode() }
 
 func assetFormer(a asset.Asset) url.Values {
 	return url.Values{"title": {a.Options.Meta.Title}, "passthrough": {a.Options.Passthrough}}
+}
+
+// assetAPI is where the API has an asset.
+func assetAPI(a id.Asset) string { return "/video/v1/assets/" + url.PathEscape(string(a)) }
+
+func (s *room) showClipCode(r *shell.Request) (shell.View, error) {
+	return s.showWith(r, http.StatusOK, func(v *assetPage) {
+		v.Clip = readClip(r)
+		v.Clip.options(v.Asset) // marks what can't be read
+		v.Clip.Code = s.clipCode(v.Asset, v.Clip)
+		v.Clip.Code.Open = !r.Resumed()
+	})
+}
+
+// clipCode is the form of a clip as code.
+func (s *room) clipCode(from asset.Asset, f clipForm) shell.Code {
+	f.FormErrors = shell.FormErrors{}
+	c := s.Code("clip-form", Video{Asset: from}.Address()+"/clips/code#clip", assetCall(f.options(from)))
+	if len(f.Bad) > 0 {
+		c.None = shell.Unreadable
+	}
+	return c
+}
+
+func (s *room) showNameCode(r *shell.Request) (shell.View, error) {
+	return s.showWith(r, http.StatusOK, func(v *assetPage) {
+		both := r.Merge(assetFormer(v.Asset))
+		v.Edit = readName(r)
+		v.Edit.Overtaken(both)
+		v.Edit.Code = s.nameCode(v.Asset, v.Edit)
+		v.Edit.Code.Open = !r.Resumed()
+	})
+}
+
+// nameCode is the form with what an asset is called as code.
+func (s *room) nameCode(a asset.Asset, f nameForm) shell.Code {
+	in := f.changes(a.Options)
+	var body sdkcode.Object
+	if in.Meta != nil {
+		body = body.Set("meta", MetaBody(in.Meta.Meta))
+	}
+	body = sdkcode.Given(body, "passthrough", in.Passthrough)
+	return s.Code("name-form", Video{Asset: a}.Address()+"/code#edit", sdkcode.Request{
+		Method: http.MethodPatch, Path: assetAPI(a.ID), IDs: []string{string(a.ID)}, Body: body,
+		Node: "video.assets.update", Go: "AssetsApi.UpdateAsset", GoType: "mux.UpdateAssetRequest",
+	})
+}
+
+// MetaBody is metadata that replaces what there is; nil: none, for an empty object changes nothing.
+func MetaBody(m assetopt.Meta) any {
+	if m == (assetopt.Meta{}) {
+		return nil
+	}
+	return sdkcode.Object{}.With("title", m.Title).With("creator_id", m.CreatorID).With("external_id", m.ExternalID)
+}
+
+// clipForm is the form in which a stretch of an asset is chosen.
+type clipForm struct {
+	Start, End, Title string
+	Code              shell.Code
+	shell.FormErrors
+}
+
+func readClip(r *shell.Request) clipForm {
+	return clipForm{
+		Start: r.Text("start_time"), End: r.Text("end_time"), Title: r.Text("clip_title"),
+		FormErrors: shell.FormErrors{Fields: []shell.Field{
+			shell.At("inputs[0].start_time", "start_time", "In"),
+			shell.At("inputs[0].end_time", "end_time", "Out"),
+			shell.At("meta.title", "clip_title", "Name"),
+		}},
+	}
+}
+
+// options are what the API would be asked. What is no time is said at once.
+func (f *clipForm) options(from asset.Asset) assetopt.Options {
+	return assetopt.Options{
+		Inputs: []assetopt.Input{{
+			URL: clipURL(from.ID), StartTime: f.Time("start_time", f.Start), EndTime: f.Time("end_time", f.End),
+		}},
+		PlaybackPolicies: plain(from.PlaybackIDs), Meta: assetopt.Meta{Title: f.Title},
+	}
+}
+
+// clip makes an asset of a stretch of this one, and leads to its page.
+func (s *room) clip(r *shell.Request, from asset.Asset) (shell.View, error) {
+	f := readClip(r)
+	in := asset.CreateInput{Options: f.options(from), DefaultQuality: r.Person.Environment.VideoQuality}
+	if len(f.Bad) == 0 {
+		made, err := s.Assets.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
+		if err == nil {
+			return shell.Redirect(Video{Asset: made}.Address()), nil
+		}
+		if !fault.Is(err, fault.Invalid) {
+			return shell.View{}, err
+		}
+		f.AddMessages(fault.ByField(err))
+	} else {
+		f.AddErr(in.Check(&from))
+	}
+	f.Code = s.clipCode(from, f)
+	return s.showWith(r, http.StatusBadRequest, func(v *assetPage) { v.Clip = f })
+}
+
+// clipURL names an asset as the input of another one.
+func clipURL(a id.Asset) string { return "mux://assets/" + string(a) }
+
+// plain are the policies of playback IDs that a clip may have too without more being said: one of each.
+func plain(ids []playbackid.ID) []playbackid.Policy {
+	var out []playbackid.Policy
+	for _, policy := range []playbackid.Policy{playbackid.Public, playbackid.Signed} {
+		for _, p := range ids {
+			if p.Policy == policy {
+				out = append(out, policy)
+				break
+			}
+		}
+	}
+	return out
 }

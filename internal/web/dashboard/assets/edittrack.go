@@ -1,7 +1,6 @@
 package assets
 
 import (
-	"millrace/internal/web/sdkcode"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/web/dashboard/shell"
+	"millrace/internal/web/sdkcode"
 )
 
 // trackPage is the page on which a track gets another name or language.
@@ -133,4 +133,22 @@ func trackBody(in asset.TrackPatch) (o sdkcode.Object) {
 	o = sdkcode.Given(o, "name", in.Name)
 	o = sdkcode.Given(o, "closed_captions", in.ClosedCaptions)
 	return o
+}
+
+func (s *room) showAddTrackCode(r *shell.Request) (shell.View, error) {
+	return s.showWith(r, http.StatusOK, func(v *assetPage) {
+		v.AddTrack = readAddTrack(r)
+		v.AddTrack.Code = s.addTrackCode(v.Asset, v.AddTrack)
+		v.AddTrack.Code.Open = !r.Resumed()
+	})
+}
+
+// addTrackCode is the form that adds a track to an asset as code.
+func (s *room) addTrackCode(to asset.Asset, f trackForm) shell.Code {
+	return s.Code("track-form", Video{Asset: to}.Address()+"/tracks/code#tracks", sdkcode.Request{
+		Path: assetAPI(to.ID) + "/tracks", IDs: []string{string(to.ID)},
+		Body: sdkcode.Object{}.With("url", f.URL).With("type", f.Type).With("language_code", f.Language).
+			With("name", f.Name).With("closed_captions", f.Captions),
+		Node: "video.assets.createTrack", Go: "AssetsApi.CreateAssetTrack", GoType: "mux.CreateTrackRequest",
+	})
 }

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+	"slices"
 	"strconv"
+	"time"
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
@@ -247,4 +249,93 @@ func (v eventPageOf) Shown() []hookRow {
 		out = append(out, hookRow{d, v.May, v.Page(), "Send it"})
 	}
 	return out
+}
+
+// Class and Word are how far an event has come, at all webhooks taken together: what is wrong is said first, then what
+// is still to come.
+func (h loggedEvent) Class() string {
+	class, _ := h.standing()
+	return class
+}
+
+func (h loggedEvent) Word() string {
+	_, word := h.standing()
+	return word
+}
+
+func (h loggedEvent) standing() (class, word string) {
+	is := func(state webhook.State, tried bool) bool {
+		return slices.ContainsFunc(h.standings, func(s webhook.Standing) bool {
+			return s.State == state && (s.Tried || !tried)
+		})
+	}
+	switch {
+	case is(webhook.Failed, false):
+		return "fault", "Failed"
+	case is(webhook.Waiting, true):
+		return "fault", "Attempt failed"
+	case is(webhook.Waiting, false):
+		return "", "Waiting"
+	case is(webhook.Delivered, false):
+		return "ok", "Delivered"
+	case is(webhook.Skipped, false):
+		return "off", "Skipped"
+	case len(h.standings) > 0:
+		return "off", "Not sent" // to those that were made, enabled or changed after it
+	}
+	return "off", "No webhook wants it"
+}
+
+// Waits reports whether it is still to be sent to a webhook.
+func (h loggedEvent) Waits() bool {
+	return slices.ContainsFunc(h.standings, func(s webhook.Standing) bool { return s.State == webhook.Waiting })
+}
+
+// Next is when the first of those attempts is made that are known; zero: none is.
+func (h loggedEvent) Next() (at time.Time) {
+	for _, s := range h.standings {
+		if s.State == webhook.Waiting && !s.NextAt.IsZero() && (at.IsZero() || s.NextAt.Before(at)) {
+			at = s.NextAt
+		}
+	}
+	return at
+}
+
+// Row, Name, Made, Moves and MadeOf are those of a row. Clocks of nodes differ: the order of events is that of their
+// sequence.
+func (h loggedEvent) Row() eventKey   { return keyOf(h.Sequence) }
+func (h loggedEvent) Name() string    { return h.Type }
+func (h loggedEvent) Made() time.Time { return time.Unix(h.Sequence, 0) }
+func (h loggedEvent) Moves() bool     { return h.Waits() }
+func (loggedEvent) MadeOf() id.Upload { return "" }
+
+// eventSource has the rows of the event log. Each event is a new row. That a webhook got it, or did not, is no event.
+type eventSource struct {
+	*eventLog
+	shell.Uncounted
+}
+
+// About implements source.
+func (eventSource) About(h shell.Change) eventKey { return keyOf(h.Sequence) }
+
+// Load implements source.
+func (s eventSource) Load(ctx context.Context, p access.Person, f shell.Selection) (shell.Loaded[loggedEvent], error) {
+	l, err := s.events(ctx, p, f)
+	return shell.Loaded[loggedEvent]{Selection: l.Selection, Rows: l.Rows}, err
+}
+
+// Some implements source.
+func (s eventSource) Some(ctx context.Context, env id.Environment, keys []eventKey) ([]loggedEvent, error) {
+	return s.someEvents(ctx, env, keys)
+}
+
+// Fits implements source.
+func (eventSource) Fits(f shell.Selection, v loggedEvent) bool {
+	return (f.Status == "" || v.Type == f.Status) && (f.Query == "" || v.ObjectID == f.Query || v.Resource == f.Query)
+}
+
+// Gone implements source.
+func (eventSource) Gone(of eventKey, name string) loggedEvent {
+	sequence, _ := strconv.ParseInt(string(of), 10, 64)
+	return loggedEvent{Event: event.Event{Sequence: sequence, Type: name}}
 }
