@@ -43,8 +43,8 @@ type EventLog interface {
 
 func wantsStream(r *http.Request) bool { return r.Header.Get("Accept") == "text/event-stream" }
 
-// followed is an open page that is kept up to date; one goroutine calls it.
-type followed interface {
+// Followed is an open page that is kept up to date; one goroutine calls it.
+type Followed interface {
 	// Note takes down what has happened, and reports whether the page may be another one by that. Most of what happens
 	// is nothing to a page, so it must cost next to nothing.
 	Note(h Change) bool
@@ -57,7 +57,7 @@ type followed interface {
 }
 
 // keepUpToDate sends the parts of a page that change as server-sent events (HTML standard, section 9.2).
-func (s *Shell) keepUpToDate(w http.ResponseWriter, r *http.Request, p access.Person, page followed) {
+func (s *Shell) keepUpToDate(w http.ResponseWriter, r *http.Request, p access.Person, page Followed) {
 	of, ok := s.followers.Enter(p.Session.Hash)
 	if !ok {
 		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
@@ -80,7 +80,7 @@ type follower struct {
 	stream  *follow.Stream
 	session *session
 	person  access.Person
-	page    followed
+	page    Followed
 	last    int64 // sequence of the last event that was noted
 }
 

@@ -36,7 +36,7 @@ type View struct {
 	name   string // of the page
 	data   any    // for its template, or of the JSON
 	To     string // the address of another page; empty: it is this one
-	open   followed
+	open   Followed
 
 	signedOut bool // the session is over
 }
@@ -56,7 +56,7 @@ func Redirect(to string) View { return View{Status: http.StatusSeeOther, To: to}
 func Reply(status int, data any) View { return View{Status: status, data: data} }
 
 // KeepOpen is the parts of a page that change, for as long as it is open.
-func KeepOpen(page followed) View { return View{open: page} }
+func KeepOpen(page Followed) View { return View{open: page} }
 
 // ErrNothing is there in place of what a request names.
 var ErrNothing = fault.New(fault.NotFound, "there is nothing here")
