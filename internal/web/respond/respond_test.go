@@ -50,8 +50,10 @@ func TestFail(t *testing.T) {
 	}{
 		"input": {fault.At(fault.Invalid, "kids", "must be <few>"), "kids must be <few>", ""},
 		"ours":  {errors.New("secret"), "The service could not respond because of an error of its own", ""},
-		"away": {fault.New(fault.Unavailable, "secret"),
-			"The service is not available at the moment; try again", "1"},
+		"away": {
+			fault.New(fault.Unavailable, "secret"),
+			"The service is not available at the moment; try again", "1",
+		},
 	} {
 		w := httptest.NewRecorder()
 		respond.Licence.Fail(w, httptest.NewRequest(http.MethodGet, "/", nil), tt.err, slog.New(slog.DiscardHandler), "x")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"millrace/internal/web/iframe"
 	"slices"
 	"strconv"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/web/dashboard/links"
 	"millrace/internal/web/dashboard/shell"
+	"millrace/internal/web/iframe"
 )
 
 const (

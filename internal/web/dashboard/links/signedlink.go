@@ -2,7 +2,6 @@ package links
 
 import (
 	"context"
-	"millrace/internal/control/restriction"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/playbackid"
+	"millrace/internal/control/restriction"
 	"millrace/internal/control/signing"
 	"millrace/internal/fault"
 	"millrace/internal/web/dashboard/settings"

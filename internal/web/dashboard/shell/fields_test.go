@@ -28,8 +28,11 @@ func TestFields(t *testing.T) {
 	t.Parallel()
 	s := FormErrors{Fields: []Field{{"inputs", "url", "Address"}, {"name", "name", "Name"}, {"", "other", "Other"}}}
 	s.AddMessages([]fault.Message{
-		{Path: "inputs[0].url", Text: "must be given"}, {Path: "name", Text: ": a part is wrong"},
-		{Path: "names", Text: "must be few"}, {Text: "name is no path here"}, {Path: "other", Text: "is odd"},
+		{Path: "inputs[0].url", Text: "must be given"},
+		{Path: "name", Text: ": a part is wrong"},
+		{Path: "names", Text: "must be few"},
+		{Text: "name is no path here"},
+		{Path: "other", Text: "is odd"},
 	})
 	bad := map[string]string{"url": "This must be given.", "name": "This a part is wrong."}
 	top := []string{"Names must be few.", "Name is no path here.", "Other is odd."}

@@ -2,7 +2,6 @@ package streams
 
 import (
 	"context"
-	"millrace/internal/web/sdkcode"
 	"net/http"
 	"net/url"
 
@@ -11,6 +10,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/web/dashboard/shell"
+	"millrace/internal/web/sdkcode"
 )
 
 // target is a simulcast target as pages show it: never its key, nor what in its URL may be one.

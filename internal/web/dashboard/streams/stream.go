@@ -3,7 +3,6 @@ package streams
 import (
 	"cmp"
 	"context"
-	"millrace/internal/web/iframe"
 	"net/http"
 	"net/url"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"millrace/internal/web/dashboard/assets"
 	"millrace/internal/web/dashboard/links"
 	"millrace/internal/web/dashboard/shell"
+	"millrace/internal/web/iframe"
 )
 
 const maxRecordings = 20 // that the page of a live stream shows
