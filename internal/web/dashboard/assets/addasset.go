@@ -24,8 +24,8 @@ func (s *room) routeAdd() {
 	s.Handle("POST "+shell.AssetsPath, "create-asset", shell.Writes, s.add)
 }
 
-func (s *room) showAdd(r *shell.Request) (shell.View, error) {
-	return s.renderAdd(r, http.StatusOK, addForm{Policy: string(playbackid.Public)}, false)
+func (s *room) showAdd(_ *shell.Request) (shell.View, error) {
+	return s.renderAdd(http.StatusOK, addForm{Policy: string(playbackid.Public)}, false), nil
 }
 
 func (s *room) add(r *shell.Request) (shell.View, error) {
@@ -39,7 +39,7 @@ func (s *room) add(r *shell.Request) (shell.View, error) {
 	if err != nil {
 		return shell.View{}, err
 	}
-	return s.renderAdd(r, status, f, false)
+	return s.renderAdd(status, f, false), nil
 }
 
 func readAdd(r *shell.Request) addForm {
@@ -83,16 +83,16 @@ func Policies(word string) []playbackid.Policy {
 const addCodePath = shell.AssetsPath + "/code"
 
 func (s *room) showAddCode(r *shell.Request) (shell.View, error) {
-	return s.renderAdd(r, http.StatusOK, readAdd(r), !r.Resumed())
+	return s.renderAdd(http.StatusOK, readAdd(r), !r.Resumed()), nil
 }
 
 // renderAdd shows the form of an asset, with its code.
 func (s *room) renderAdd(
-	r *shell.Request, status int, f addForm, open bool,
-) (shell.View, error) {
+	status int, f addForm, open bool,
+) shell.View {
 	f.Code = s.Code("make", addCodePath, assetCall(f.options()))
 	f.Code.Open = open
-	return shell.ShowAs(status, "addasset", f), nil
+	return shell.ShowAs(status, "addasset", f)
 }
 
 func assetCall(o assetopt.Options) sdkcode.Request {

@@ -87,18 +87,18 @@ func (v Video) Quality() string { return v.Asset.Quality() }
 // Plays reports whether there is something to play, and everybody may.
 func (v Video) Plays() bool { return v.Status == asset.Ready && v.Public() != "" }
 
-// track is one of an asset's as its page shows it.
-type track struct {
+// TrackView is one of an asset's as its page shows it.
+type TrackView struct {
 	asset.Track
 
 	Asset Video
 }
 
 // Tracks are those of the asset, the picture first, then sound, then text.
-func (v Video) Tracks() []track {
-	out := shell.Each(v.Asset.Tracks, func(t asset.Track) track { return track{t, v} })
+func (v Video) Tracks() []TrackView {
+	out := shell.Each(v.Asset.Tracks, func(t asset.Track) TrackView { return TrackView{t, v} })
 	order := map[asset.TrackType]int{asset.VideoTrack: 0, asset.AudioTrack: 1, asset.TextTrack: 2}
-	slices.SortStableFunc(out, func(a, b track) int { return cmp.Compare(order[a.Type], order[b.Type]) })
+	slices.SortStableFunc(out, func(a, b TrackView) int { return cmp.Compare(order[a.Type], order[b.Type]) })
 	return out
 }
 
@@ -113,7 +113,7 @@ func (v Video) Offered() (n int) {
 }
 
 // Title is its name, or what it is.
-func (t track) Title() string {
+func (t TrackView) Title() string {
 	if n := shell.PlainName(t.Name); n != "" {
 		return n
 	}
@@ -121,7 +121,7 @@ func (t track) Title() string {
 }
 
 // Kind is what it is.
-func (t track) Kind() string {
+func (t TrackView) Kind() string {
 	switch {
 	case t.Type == asset.VideoTrack:
 		return "Picture"
@@ -136,24 +136,24 @@ func (t track) Kind() string {
 }
 
 // Ready, Failed and Percent are its state.
-func (t track) Ready() bool     { return t.Status == asset.TrackReady }
-func (t track) Failed() bool    { return t.Status == asset.TrackErrored }
-func (t track) Percent() string { return percent(t.Progress) }
+func (t TrackView) Ready() bool     { return t.Status == asset.TrackReady }
+func (t TrackView) Failed() bool    { return t.Status == asset.TrackErrored }
+func (t TrackView) Percent() string { return percent(t.Progress) }
 
 // Left is how long it still takes; empty: nobody knows.
-func (t track) Left() string { return left(t.Pace.Left(t.Asset.Now)) }
+func (t TrackView) Left() string { return left(t.Pace.Left(t.Asset.Now)) }
 
 // Why says what went wrong.
-func (t track) Why() string { return why(t.Errors) }
+func (t TrackView) Why() string { return why(t.Errors) }
 
 // Deletable reports whether it may be deleted.
-func (t track) Deletable() bool { return t.Type != asset.VideoTrack && !t.Primary }
+func (t TrackView) Deletable() bool { return t.Type != asset.VideoTrack && !t.Primary }
 
 // Address is where it is deleted and renamed.
-func (t track) Address() string { return t.Asset.Address() + "/tracks/" + string(t.ID) }
+func (t TrackView) Address() string { return t.Asset.Address() + "/tracks/" + string(t.ID) }
 
-// file is one to download.
-type file struct {
+// FileView is one to download.
+type FileView struct {
 	asset.StaticRendition
 
 	Address string // empty: there is none
@@ -161,10 +161,10 @@ type file struct {
 }
 
 // Files are those to download, as far as there are any.
-func (v Video) Files() []file {
-	var out []file
+func (v Video) Files() []FileView {
+	var out []FileView
 	for _, f := range v.Static.Files {
-		x := file{StaticRendition: f, Now: v.Now}
+		x := FileView{StaticRendition: f, Now: v.Now}
 		if p := v.Public(); p != "" && f.Status == asset.FileReady {
 			x.Address = "/" + string(p) + "/" + f.Name
 		}
@@ -174,19 +174,19 @@ func (v Video) Files() []file {
 }
 
 // Ready, Failed, Skipped and Why are its state.
-func (f file) Ready() bool   { return f.Status == asset.FileReady }
-func (f file) Failed() bool  { return f.Status == asset.FileErrored }
-func (f file) Skipped() bool { return f.Status == asset.FileSkipped }
-func (f file) Why() string   { return why(f.Errors) }
+func (f FileView) Ready() bool   { return f.Status == asset.FileReady }
+func (f FileView) Failed() bool  { return f.Status == asset.FileErrored }
+func (f FileView) Skipped() bool { return f.Status == asset.FileSkipped }
+func (f FileView) Why() string   { return why(f.Errors) }
 
 // Percent is how much of it is encoded; empty: nobody knows.
-func (f file) Percent() string { return percent(f.Progress) }
+func (f FileView) Percent() string { return percent(f.Progress) }
 
 // Left is how long it still takes; empty: nobody knows.
-func (f file) Left() string { return left(f.Pace.Left(f.Now)) }
+func (f FileView) Left() string { return left(f.Pace.Left(f.Now)) }
 
 // Big is its size; empty: nobody knows.
-func (f file) Big() string {
+func (f FileView) Big() string {
 	if f.Size <= 0 {
 		return ""
 	}

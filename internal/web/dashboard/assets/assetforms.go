@@ -84,7 +84,7 @@ func (s *room) addTrack(r *shell.Request) (shell.View, error) {
 		})
 	}
 	if err == nil {
-		of := track{made, Video{Asset: asset.Asset{ID: assetOf(r)}}}
+		of := TrackView{made, Video{Asset: asset.Asset{ID: assetOf(r)}}}
 		r.Undoable("The track is added.", of.Address()+"/delete", nil, trackFormer(made))
 	}
 	return s.done(r, err, "#tracks")

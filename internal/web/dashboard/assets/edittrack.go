@@ -14,16 +14,16 @@ import (
 
 // trackPage is the page on which a track gets another name or language.
 type trackPage struct {
-	track
+	TrackView
 
 	Form trackForm
 }
 
 // Text reports whether it is text, which alone may be captions.
-func (t track) Text() bool { return t.Type == asset.TextTrack }
+func (t TrackView) Text() bool { return t.Type == asset.TextTrack }
 
 // Editable reports whether it has a name that may be changed.
-func (t track) Editable() bool { return t.Type != asset.VideoTrack }
+func (t TrackView) Editable() bool { return t.Type != asset.VideoTrack }
 
 func (s *tracks) readTrack(r *shell.Request) (trackPage, error) {
 	row, err := s.load(r)
@@ -34,12 +34,12 @@ func (s *tracks) readTrack(r *shell.Request) (trackPage, error) {
 	if i < 0 || row.Tracks[i].Type == asset.VideoTrack {
 		return trackPage{}, fault.New(fault.NotFound, "the asset has no such track to edit")
 	}
-	return trackPage{track: track{row.Tracks[i], Video{row, s.Now()}}}, nil
+	return trackPage{TrackView: TrackView{row.Tracks[i], Video{row, s.Now()}}}, nil
 }
 
-func (s *tracks) showTrack(r *shell.Request, v trackPage) (shell.View, error) {
+func (s *tracks) showTrack(_ *shell.Request, v trackPage) (shell.View, error) {
 	v.Form = trackForm{Name: v.Name, Language: v.LanguageCode, Captions: v.ClosedCaptions}
-	return s.renderTrack(r, http.StatusOK, v, false)
+	return s.renderTrack(http.StatusOK, v, false), nil
 }
 
 func readTrackForm(r *shell.Request) trackForm {
@@ -54,7 +54,7 @@ func readTrackForm(r *shell.Request) trackForm {
 }
 
 // changes is what of the track is to be another. An empty name is that of the language, and goes with a new one.
-func (f trackForm) changes(now track) (in asset.TrackPatch) {
+func (f trackForm) changes(now TrackView) (in asset.TrackPatch) {
 	if !shell.Unchanged(f.Language, now.LanguageCode) { // a main track may have none, which nobody may choose
 		in.LanguageCode = &f.Language
 	}
@@ -74,11 +74,11 @@ func (s *tracks) editTrack(r *shell.Request, v trackPage) (shell.View, error) {
 	}
 	both := r.Merge(trackFormer(v.Track))
 	f := readTrackForm(r)
-	in := f.changes(v.track)
+	in := f.changes(v.TrackView)
 	if f.Overtaken(both) {
 		f.AddErr(in.Check(v.Track, v.Asset.Asset.Tracks))
 		v.Form = f
-		return s.renderTrack(r, http.StatusConflict, v, false)
+		return s.renderTrack(http.StatusConflict, v, false), nil
 	}
 	then := v.Track
 	if in != (asset.TrackPatch{}) { // else no event has to tell of it
@@ -93,11 +93,11 @@ func (s *tracks) editTrack(r *shell.Request, v trackPage) (shell.View, error) {
 		return shell.View{}, err
 	}
 	v.Form = f
-	return s.renderTrack(r, status, v, false)
+	return s.renderTrack(status, v, false), nil
 }
 
 // Former is likewise for a track.
-func (t track) Former() string { return trackFormer(t.Track).Encode() }
+func (t TrackView) Former() string { return trackFormer(t.Track).Encode() }
 
 func trackFormer(t asset.Track) url.Values {
 	v := url.Values{"name": {t.Name}, "language_code": {t.LanguageCode}}
@@ -111,20 +111,20 @@ func (s *tracks) showTrackCode(r *shell.Request, v trackPage) (shell.View, error
 	both := r.Merge(trackFormer(v.Track))
 	v.Form = readTrackForm(r)
 	v.Form.Overtaken(both)
-	return s.renderTrack(r, http.StatusOK, v, !r.Resumed())
+	return s.renderTrack(http.StatusOK, v, !r.Resumed()), nil
 }
 
 // renderTrack shows the form that changes a track, with its code.
 func (s *tracks) renderTrack(
-	r *shell.Request, status int, v trackPage, open bool,
-) (shell.View, error) {
+	status int, v trackPage, open bool,
+) shell.View {
 	v.Form.Code = s.Code("change", v.Address()+"/code", sdkcode.Request{
 		Method: http.MethodPatch, Path: assetAPI(v.Asset.ID) + "/tracks/" + url.PathEscape(string(v.ID)),
-		IDs: []string{string(v.Asset.ID), string(v.ID)}, Body: trackBody(v.Form.changes(v.track)),
+		IDs: []string{string(v.Asset.ID), string(v.ID)}, Body: trackBody(v.Form.changes(v.TrackView)),
 		Node: "video.assets.updateTrack",
 	})
 	v.Form.Code.Open = open
-	return shell.ShowAs(status, "track", v), nil
+	return shell.ShowAs(status, "track", v)
 }
 
 // trackBody is what the API would be sent of changes that the form can make.

@@ -82,7 +82,7 @@ func askTrack(v Video, r *shell.Request) (shell.Question, bool) {
 	if i < 0 {
 		return shell.Question{}, false
 	}
-	t := track{v.Asset.Tracks[i], v}
+	t := TrackView{v.Asset.Tracks[i], v}
 	return shell.Question{
 		Heading: "Delete this track?", Name: t.Title(), Yes: "Delete", No: "Keep it", Class: "harm",
 		Text: "Players no longer offer it, and it can't be restored. The video and its other tracks are kept.",

@@ -168,7 +168,7 @@ func (s *Maker) withLinkForm(
 	}
 }
 
-func (s *Maker) showLinkForm(r *shell.Request, f linkForm) (shell.View, error) {
+func (s *Maker) showLinkForm(_ *shell.Request, f linkForm) (shell.View, error) {
 	f.Use, f.Amount, f.Unit = "v", "6", "hours"
 	return shell.Show("signedlink", f), nil
 }

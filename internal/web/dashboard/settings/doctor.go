@@ -75,7 +75,7 @@ func ended(text string) string {
 	return text + "."
 }
 
-func (s *room) showHealth(r *shell.Request) (shell.View, error) {
+func (s *room) showHealth(_ *shell.Request) (shell.View, error) {
 	return shell.Show("doctor", examination{}), nil
 }
 

@@ -93,8 +93,8 @@ func (f restrictionForm) To() string {
 	return shell.RestrictionsPath
 }
 
-func (s *restrictions) showNewRestriction(r *shell.Request) (shell.View, error) {
-	return s.renderForm(r, http.StatusOK, restrictionForm{NoAgent: true, Downloads: true}, false) // as the API has it
+func (s *restrictions) showNewRestriction(_ *shell.Request) (shell.View, error) {
+	return s.renderForm(http.StatusOK, restrictionForm{NoAgent: true, Downloads: true}, false), nil // as the API has it
 }
 
 func readRestriction(r *shell.Request) restrictionForm {
@@ -129,7 +129,7 @@ func (f restrictionForm) domains() []string {
 
 // renderRefused shows the form with what the service says against it, which numbers the domains; people know them by
 // what they have typed.
-func (s *restrictions) renderRefused(r *shell.Request, f restrictionForm, err error) (shell.View, error) {
+func (s *restrictions) renderRefused(f restrictionForm, err error) (shell.View, error) {
 	status, other := f.TakeErr(err)
 	if other != nil {
 		return shell.View{}, other
@@ -137,7 +137,7 @@ func (s *restrictions) renderRefused(r *shell.Request, f restrictionForm, err er
 	if typed, what := f.refusedDomains(fault.ByField(err)); len(typed) > 0 {
 		f.Bad["domains"] = strings.Join(typed, ", ") + " " + what + "."
 	}
-	return s.renderForm(r, status, f, false)
+	return s.renderForm(status, f, false), nil
 }
 
 // refusedDomains are those as they were typed that messages number, and what is said of each.
@@ -157,7 +157,7 @@ func (s *restrictions) createRestriction(r *shell.Request) (shell.View, error) {
 	f := readRestriction(r)
 	_, err := s.Restrictions.Create(r.Context(), r.Person.Environment.ID, f.referrer(), f.agent(), s.Now())
 	if err != nil {
-		return s.renderRefused(r, f, err)
+		return s.renderRefused(f, err)
 	}
 	return shell.Redirect(shell.RestrictionsPath), nil
 }
@@ -177,11 +177,11 @@ func (s *restrictions) changedForm(r *shell.Request) (f restrictionForm, both ur
 	return f, both, err
 }
 
-func (s *restrictions) showRestriction(r *shell.Request, v Restriction) (shell.View, error) {
-	return s.renderForm(r, http.StatusOK, restrictionForm{
+func (s *restrictions) showRestriction(_ *shell.Request, v Restriction) (shell.View, error) {
+	return s.renderForm(http.StatusOK, restrictionForm{
 		Of: &v, Domains: strings.Join(v.Referrer.AllowedDomains, "\n"), NoReferrer: v.Referrer.AllowNoReferrer,
 		NoAgent: v.UserAgent.AllowNone, Downloads: v.UserAgent.AllowHighRisk,
-	}, false)
+	}, false), nil
 }
 
 // editRestriction changes those of the two parts that are not as they were, each as an operation of the API.
@@ -191,7 +191,7 @@ func (s *restrictions) editRestriction(r *shell.Request) (shell.View, error) {
 		return shell.View{}, err
 	}
 	if f.Overtaken(both) {
-		return s.renderForm(r, http.StatusConflict, f, false)
+		return s.renderForm(http.StatusConflict, f, false), nil
 	}
 	of := f.Of.ID
 	in := func(operation string) context.Context {
@@ -206,12 +206,12 @@ func (s *restrictions) editRestriction(r *shell.Request) (shell.View, error) {
 			s.Now())
 	}
 	if err != nil {
-		return s.renderRefused(r, f, err)
+		return s.renderRefused(f, err)
 	}
 	return shell.Redirect(shell.RestrictionsPath), nil
 }
 
-func (s *restrictions) askDeleteRestriction(r *shell.Request, v Restriction) (shell.View, error) {
+func (s *restrictions) askDeleteRestriction(_ *shell.Request, v Restriction) (shell.View, error) {
 	return shell.Show("ask", shell.Question{
 		Heading: "Delete this playback restriction?", Name: string(v.ID), Yes: "Delete", No: "Keep it", Class: "harm",
 		ListAddress: shell.RestrictionsPath, ListName: "Restrictions", Address: v.Address(), To: v.Address() + "/delete",
@@ -244,7 +244,7 @@ func former(v Restriction) url.Values {
 }
 
 func (s *restrictions) showRestrictionCode(r *shell.Request) (shell.View, error) {
-	return s.renderForm(r, http.StatusOK, readRestriction(r), !r.Resumed())
+	return s.renderForm(http.StatusOK, readRestriction(r), !r.Resumed()), nil
 }
 
 func (s *restrictions) showRestrictionEditCode(r *shell.Request) (shell.View, error) {
@@ -253,13 +253,13 @@ func (s *restrictions) showRestrictionEditCode(r *shell.Request) (shell.View, er
 		return shell.View{}, err
 	}
 	f.Overtaken(both)
-	return s.renderForm(r, http.StatusOK, f, !r.Resumed())
+	return s.renderForm(http.StatusOK, f, !r.Resumed()), nil
 }
 
 // renderForm shows the form of a playback restriction, with its code.
 func (s *restrictions) renderForm(
-	r *shell.Request, status int, f restrictionForm, open bool,
-) (shell.View, error) {
+	status int, f restrictionForm, open bool,
+) shell.View {
 	if f.Of != nil {
 		f.Code = s.Code("make", f.Of.Address()+"/code", f.changes()...)
 	} else {
@@ -270,7 +270,7 @@ func (s *restrictions) renderForm(
 		})
 	}
 	f.Code.Open = open
-	return shell.ShowAs(status, "restriction", f), nil
+	return shell.ShowAs(status, "restriction", f)
 }
 
 // changes are the requests for what differs from what there is: each part has one of its own.

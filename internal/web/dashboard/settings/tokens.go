@@ -120,7 +120,7 @@ func permissionsOf(p access.Person, ticked ...string) []permission {
 
 func (s *tokens) showNewToken(r *shell.Request) (shell.View, error) {
 	f := tokenForm{May: permissionsOf(r.Person, access.VideoRead, access.VideoWrite)}
-	return s.renderToken(r, http.StatusOK, f, false)
+	return s.renderToken(http.StatusOK, f, false), nil
 }
 
 func (s *tokens) createToken(r *shell.Request) (shell.View, error) {
@@ -140,7 +140,7 @@ func (s *tokens) createToken(r *shell.Request) (shell.View, error) {
 		in.Permissions = nil // what is wrong with them is said
 		f.AddErr(in.Check(s.Now()))
 	}
-	return s.renderToken(r, status, f, false)
+	return s.renderToken(status, f, false), nil
 }
 
 // tokenOnce is the page of a token that was made.
@@ -193,7 +193,7 @@ func (s *tokens) tokenOf(r *shell.Request) (token, error) {
 	return s.token(r.Person, t), err
 }
 
-func (s *tokens) askRevoke(r *shell.Request, t token) (shell.View, error) {
+func (s *tokens) askRevoke(_ *shell.Request, t token) (shell.View, error) {
 	q := shell.Question{
 		Heading: "Revoke this access token?", Name: t.Name, Yes: "Revoke", No: "Keep it", Class: "harm",
 		ListAddress: shell.TokensPath, ListName: "Access tokens", Address: shell.TokensPath, To: t.Revoke(),
@@ -218,13 +218,13 @@ func (s *tokens) revoke(r *shell.Request) (shell.View, error) {
 }
 
 func (s *tokens) showTokenCode(r *shell.Request) (shell.View, error) {
-	return s.renderToken(r, http.StatusOK, readToken(r), !r.Resumed())
+	return s.renderToken(http.StatusOK, readToken(r), !r.Resumed()), nil
 }
 
 // renderToken shows the form of an access token, with its code.
 func (s *tokens) renderToken(
-	r *shell.Request, status int, f tokenForm, open bool,
-) (shell.View, error) {
+	status int, f tokenForm, open bool,
+) shell.View {
 	read := f
 	read.FormErrors = shell.FormErrors{} // only of what can't be read
 	var ends string
@@ -243,5 +243,5 @@ func (s *tokens) renderToken(
 	case len(may) == 0: // the API would give all that the caller has
 		f.Code.None = "Choose its permissions to see the request."
 	}
-	return shell.ShowAs(status, "newtoken", f), nil
+	return shell.ShowAs(status, "newtoken", f)
 }

@@ -29,28 +29,28 @@ type FormErrors struct {
 	Fields []Field           // in the order of the page
 }
 
-// wrong is what is wrong with a field.
-type wrong struct{ Field, Label, Text string }
+// FieldError is what is wrong with a field.
+type FieldError struct{ Field, Label, Text string }
 
 // Wrongs are all of them, in the order of the page.
-func (s FormErrors) Wrongs() (all []wrong) {
+func (s FormErrors) Wrongs() (all []FieldError) {
 	left := maps.Clone(s.Bad)
 	for _, f := range s.Fields {
 		if text, bad := left[f.field]; bad {
-			all = append(all, wrong{f.field, f.label, text})
+			all = append(all, FieldError{f.field, f.label, text})
 			delete(left, f.field)
 		}
 	}
 	for _, field := range slices.Sorted(maps.Keys(left)) {
-		all = append(all, wrong{field, field, left[field]})
+		all = append(all, FieldError{field, field, left[field]})
 	}
 	return all
 }
 
 // Wrong is what is wrong with a field; nil: nothing.
-func (s FormErrors) Wrong(field string) *wrong {
+func (s FormErrors) Wrong(field string) *FieldError {
 	if text, bad := s.Bad[field]; bad {
-		return &wrong{Field: field, Text: text}
+		return &FieldError{Field: field, Text: text}
 	}
 	return nil
 }
@@ -81,19 +81,19 @@ func (s FormErrors) described(field string) template.HTMLAttr {
 	return template.HTMLAttr(attrs) //nolint:gosec // see above
 }
 
-// summary stands at the head of a form that was refused.
-type summary struct {
+// FormSummary stands at the head of a form that was refused.
+type FormSummary struct {
 	What   string // came of it
 	Top    []string
-	Wrongs []wrong
+	Wrongs []FieldError
 }
 
 // Summary is that of this form; nil: nothing is wrong with it.
-func (s FormErrors) Summary(what string) *summary {
+func (s FormErrors) Summary(what string) *FormSummary {
 	if len(s.Bad)+len(s.Top) == 0 {
 		return nil
 	}
-	return &summary{what, s.Top, s.Wrongs()}
+	return &FormSummary{what, s.Top, s.Wrongs()}
 }
 
 // Text is what somebody typed into a field, as text that a page can show.

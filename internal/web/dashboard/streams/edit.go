@@ -15,8 +15,8 @@ import (
 )
 
 // showEdit is the form with the settings as they are.
-func (s *room) showEdit(r *shell.Request, v live.Stream) (shell.View, error) {
-	return s.renderEdit(r, http.StatusOK, formOf(v.Settings), v, false)
+func (s *room) showEdit(_ *shell.Request, v live.Stream) (shell.View, error) {
+	return s.renderEdit(http.StatusOK, formOf(v.Settings), v, false), nil
 }
 
 func (s *room) edit(r *shell.Request, v live.Stream) (shell.View, error) {
@@ -47,7 +47,7 @@ func (s *room) edit(r *shell.Request, v live.Stream) (shell.View, error) {
 	} else if in != (live.PatchInput{}) {
 		f.AddErr(in.Check(v))
 	}
-	return s.renderEdit(r, status, f, v, false)
+	return s.renderEdit(status, f, v, false), nil
 }
 
 // formOf shows settings as they would be typed. A window that nobody chose stays empty: it follows the delay.
@@ -147,12 +147,12 @@ func (s *room) showEditCode(r *shell.Request, v live.Stream) (shell.View, error)
 	f := readForm(r)
 	f.Overtaken(both)
 	f.changes(v.Settings) // marks what can't be read
-	return s.renderEdit(r, http.StatusOK, f, v, !r.Resumed())
+	return s.renderEdit(http.StatusOK, f, v, !r.Resumed()), nil
 }
 
 func (s *room) renderEdit(
-	r *shell.Request, status int, f form, v live.Stream, open bool,
-) (shell.View, error) {
+	status int, f form, v live.Stream, open bool,
+) shell.View {
 	f.Of = new(s.stream(v))
 	page := editPage{form: f}
 	f.FormErrors = shell.FormErrors{} // only of what can't be read
@@ -165,7 +165,7 @@ func (s *room) renderEdit(
 	if len(f.Bad) > 0 {
 		page.Code.None = shell.Unreadable
 	}
-	return shell.ShowAs(status, "edit", page), nil
+	return shell.ShowAs(status, "edit", page)
 }
 
 // patchBody is what the API would be sent of changes that the form can make. null stands for the default.

@@ -43,9 +43,9 @@ const (
 	same = "same" // recordings: as the live stream
 )
 
-func (s *room) showNew(r *shell.Request) (shell.View, error) {
+func (s *room) showNew(_ *shell.Request) (shell.View, error) {
 	f := form{Latency: string(live.Low), Policy: string(playbackid.Public), Recordings: same}
-	return s.renderNew(r, http.StatusOK, f, false)
+	return s.renderNew(http.StatusOK, f, false), nil
 }
 
 func (s *room) create(r *shell.Request) (shell.View, error) {
@@ -64,7 +64,7 @@ func (s *room) create(r *shell.Request) (shell.View, error) {
 	} else {
 		f.AddErr(in.Check())
 	}
-	return s.renderNew(r, status, f, false)
+	return s.renderNew(status, f, false), nil
 }
 
 func readForm(r *shell.Request) form {
@@ -121,7 +121,7 @@ func liveAPI(v id.LiveStream) string { return "/video/v1/live-streams/" + url.Pa
 func (s *room) showNewCode(r *shell.Request) (shell.View, error) {
 	f := readForm(r)
 	f.input() // marks what can't be read
-	return s.renderNew(r, http.StatusOK, f, !r.Resumed())
+	return s.renderNew(http.StatusOK, f, !r.Resumed()), nil
 }
 
 // newPage is the form of a live stream, with its code.
@@ -132,8 +132,8 @@ type newPage struct {
 }
 
 func (s *room) renderNew(
-	r *shell.Request, status int, f form, open bool,
-) (shell.View, error) {
+	status int, f form, open bool,
+) shell.View {
 	page := newPage{form: f}
 	f.FormErrors = shell.FormErrors{} // only of what can't be read
 	page.Code = s.Code("make", newCodePath, sdkcode.Request{
@@ -144,7 +144,7 @@ func (s *room) renderNew(
 	if len(f.Bad) > 0 {
 		page.Code.None = shell.Unreadable
 	}
-	return shell.ShowAs(status, "new", page), nil
+	return shell.ShowAs(status, "new", page)
 }
 
 // liveBody is what the API would be sent for a live stream.

@@ -103,8 +103,8 @@ type targetForm struct {
 	shell.FormErrors
 }
 
-func (s *simulcast) showNewTarget(r *shell.Request, v live.Stream) (shell.View, error) {
-	return s.renderTarget(r, http.StatusOK, targetForm{Of: s.stream(v)}, false)
+func (s *simulcast) showNewTarget(_ *shell.Request, v live.Stream) (shell.View, error) {
+	return s.renderTarget(http.StatusOK, targetForm{Of: s.stream(v)}, false), nil
 }
 
 func (s *simulcast) addTarget(r *shell.Request, v live.Stream) (shell.View, error) {
@@ -122,7 +122,7 @@ func (s *simulcast) addTarget(r *shell.Request, v live.Stream) (shell.View, erro
 	if f.key != "" && f.Bad["stream_key"] == "" {
 		f.Add("stream_key", "It is not stored, so type it again.")
 	}
-	return s.renderTarget(r, status, f, false)
+	return s.renderTarget(status, f, false), nil
 }
 
 func (s *simulcast) readTarget(r *shell.Request, of live.Stream) targetForm {
@@ -180,13 +180,13 @@ func (s *simulcast) deleteTarget(r *shell.Request) (shell.View, error) {
 }
 
 func (s *simulcast) showTargetCode(r *shell.Request, v live.Stream) (shell.View, error) {
-	return s.renderTarget(r, http.StatusOK, s.readTarget(r, v), !r.Resumed())
+	return s.renderTarget(http.StatusOK, s.readTarget(r, v), !r.Resumed()), nil
 }
 
 // renderTarget shows the form of a simulcast target, with its code, in which no key is.
 func (s *simulcast) renderTarget(
-	r *shell.Request, status int, f targetForm, open bool,
-) (shell.View, error) {
+	status int, f targetForm, open bool,
+) shell.View {
 	body := sdkcode.Object{}.With("url", f.URL)
 	if f.key != "" {
 		body = body.With("stream_key", sdkcode.Secret("STREAM_KEY"))
@@ -197,5 +197,5 @@ func (s *simulcast) renderTarget(
 		Go: "LiveStreamsApi.CreateLiveStreamSimulcastTarget", GoType: "mux.CreateSimulcastTargetRequest",
 	})
 	f.Code.Open = open
-	return shell.ShowAs(status, "target", f), nil
+	return shell.ShowAs(status, "target", f)
 }

@@ -35,7 +35,7 @@ func (s *room) replayEvent(r *shell.Request) (shell.View, error) {
 }
 
 // askSkip asks whether an event is to be skipped.
-func (s *room) askSkip(r *shell.Request, d delivery) (shell.View, error) {
+func (s *room) askSkip(_ *shell.Request, d delivery) (shell.View, error) {
 	return shell.Show("ask", shell.Question{
 		Heading: "Skip this event?", Name: d.EventType, Class: "harm", Yes: "Skip it", No: "Keep trying",
 		Text: "It is not sent to " + d.Webhook.Address + " any more. What waits behind it for the same object is " +

@@ -47,8 +47,8 @@ func (s *room) readWebhook(r *shell.Request) webhookForm {
 	return f
 }
 
-func (s *room) showNewWebhook(r *shell.Request) (shell.View, error) {
-	return s.renderWebhook(r, http.StatusOK, webhookForm{Groups: grouped(s.EventTypes, nil)}, false)
+func (s *room) showNewWebhook(_ *shell.Request) (shell.View, error) {
+	return s.renderWebhook(http.StatusOK, webhookForm{Groups: grouped(s.EventTypes, nil)}, false), nil
 }
 
 func (s *room) createWebhook(r *shell.Request) (shell.View, error) {
@@ -58,10 +58,10 @@ func (s *room) createWebhook(r *shell.Request) (shell.View, error) {
 	if len(f.Bad) == 0 {
 		made, err := s.Webhooks.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
 		if err == nil {
-			return s.renderSecret(r, made, shell.SecretPage{
+			return s.renderSecret(made, shell.SecretPage{
 				Heading: "The webhook is made",
 				Keep:    "Configure it in your receiver. If it is lost, rotate it on the webhook's page.",
-			})
+			}), nil
 		}
 		if status, err = f.TakeErr(err); err != nil {
 			return shell.View{}, err
@@ -69,13 +69,13 @@ func (s *room) createWebhook(r *shell.Request) (shell.View, error) {
 	} else {
 		f.AddErr(in.Check(s.EventTypes))
 	}
-	return s.renderWebhook(r, status, f, false)
+	return s.renderWebhook(status, f, false), nil
 }
 
-func (s *room) showEditWebhook(r *shell.Request, e endpoint) (shell.View, error) {
-	return s.renderWebhook(r, http.StatusOK, webhookForm{
+func (s *room) showEditWebhook(_ *shell.Request, e endpoint) (shell.View, error) {
+	return s.renderWebhook(http.StatusOK, webhookForm{
 		Address: e.Address, Chosen: len(e.Types) > 0, Groups: grouped(s.EventTypes, e.Types), Of: &e, types: e.Types,
-	}, false)
+	}, false), nil
 }
 
 // changes is what of the webhook is to be another.
@@ -117,7 +117,7 @@ func (s *room) editWebhook(r *shell.Request, e endpoint) (shell.View, error) {
 	} else if in != (webhook.PatchInput{}) {
 		f.AddErr(in.Check(s.EventTypes))
 	}
-	return s.renderWebhook(r, status, f, false)
+	return s.renderWebhook(status, f, false), nil
 }
 
 // Former is likewise for a webhook.
@@ -142,7 +142,7 @@ const webhookAPI = "/system/v1/webhooks"
 func (s *room) showWebhookCode(r *shell.Request) (shell.View, error) {
 	f := s.readWebhook(r)
 	f.FormErrors = shell.FormErrors{}
-	return s.renderWebhook(r, http.StatusOK, f, !r.Resumed())
+	return s.renderWebhook(http.StatusOK, f, !r.Resumed()), nil
 }
 
 func (s *room) showEditWebhookCode(r *shell.Request, e endpoint) (shell.View, error) {
@@ -150,13 +150,13 @@ func (s *room) showEditWebhookCode(r *shell.Request, e endpoint) (shell.View, er
 	f := s.readWebhook(r)
 	f.Of, f.FormErrors = &e, shell.FormErrors{}
 	f.Overtaken(both)
-	return s.renderWebhook(r, http.StatusOK, f, !r.Resumed())
+	return s.renderWebhook(http.StatusOK, f, !r.Resumed()), nil
 }
 
 // renderWebhook shows the form of a webhook, with its code.
 func (s *room) renderWebhook(
-	r *shell.Request, status int, f webhookForm, open bool,
-) (shell.View, error) {
+	status int, f webhookForm, open bool,
+) shell.View {
 	if f.Of == nil {
 		f.Code = s.Code("make", shell.WebhooksPath+"/code", sdkcode.Request{
 			Path: webhookAPI, Body: sdkcode.Object{}.With("address", f.Address).With("event_types", f.types),
@@ -172,7 +172,7 @@ func (s *room) renderWebhook(
 	if f.Chosen && len(f.types) == 0 {
 		f.Code.None = "Choose at least one type to see the request."
 	}
-	return shell.ShowAs(status, "webhookform", f), nil
+	return shell.ShowAs(status, "webhookform", f)
 }
 
 // webhookBody is what the API would be sent of changes that the form can make. No types stand for all.
