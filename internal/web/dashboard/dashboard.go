@@ -85,16 +85,24 @@ func Handler(o Options) http.Handler {
 	return s.Handler()
 }
 
-// What rooms are told.
+// These are what rooms are told, by whoever makes a dashboard.
 type (
+	// Configured is what the service itself is set to.
 	Configured = settings.Configured
-	Examine    = settings.Examine
-	Finding    = settings.Finding
-	Level      = settings.Level
-	Nodes      = settings.Nodes
-	EventLog   = shell.EventLog
-	Health     = streams.Health
-	Ingest     = streams.Ingest
+	// Examine makes the checks of millrace doctor.
+	Examine = settings.Examine
+	// Finding is what came of one check.
+	Finding = settings.Finding
+	// Level says how bad a finding is.
+	Level = settings.Level
+	// Nodes are the processes that share the database.
+	Nodes = settings.Nodes
+	// EventLog tells what happened.
+	EventLog = shell.EventLog
+	// Health measures encoders.
+	Health = streams.Health
+	// Ingest is where encoders connect.
+	Ingest = streams.Ingest
 )
 
 // The levels of a finding.

@@ -229,7 +229,9 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		refuse(w, pace.Status, "request_timeout", fault.Messages(err)...)
 		return
 	}
-	respond.Licence.Fail(w, r, err, s.Logger, "licence request failed")
+	respond.Licence.Fail(w, r, err, func(ctx context.Context, err error) {
+		s.Logger.ErrorContext(ctx, "licence request failed", "error", err)
+	})
 }
 
 func refuse(w http.ResponseWriter, status int, typ string, messages ...string) {

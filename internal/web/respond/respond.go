@@ -2,8 +2,8 @@ package respond
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"log/slog"
 	"math"
 	"net/http"
 	"path"
@@ -49,8 +49,8 @@ type Head struct{ http.ResponseWriter }
 // Write implements http.ResponseWriter.
 func (Head) Write(p []byte) (int, error) { return len(p), nil }
 
-// Fail tells an error, with the sentences of a fault and nothing else of it. What is ours to mend is logged as what.
-func (s Surface) Fail(w http.ResponseWriter, r *http.Request, err error, log *slog.Logger, what string) {
+// Fail tells an error, with the sentences of a fault and nothing else of it. What is ours to mend is logged.
+func (s Surface) Fail(w http.ResponseWriter, r *http.Request, err error, log func(ctx context.Context, err error)) {
 	status, messages := s.Of(err), fault.Messages(err)
 	switch status.Code {
 	case http.StatusServiceUnavailable:
@@ -58,7 +58,7 @@ func (s Surface) Fail(w http.ResponseWriter, r *http.Request, err error, log *sl
 		messages = []string{"The service is not available at the moment; try again"}
 	case http.StatusInternalServerError:
 		if r.Context().Err() == nil {
-			log.ErrorContext(r.Context(), what, slog.Any("error", err))
+			log(r.Context(), err)
 		}
 		messages = []string{"The service could not respond because of an error of its own"}
 	}

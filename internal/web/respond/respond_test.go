@@ -1,9 +1,9 @@
 package respond_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -56,8 +56,15 @@ func TestFail(t *testing.T) {
 		},
 	} {
 		w := httptest.NewRecorder()
-		respond.Licence.Fail(w, httptest.NewRequest(http.MethodGet, "/", nil), tt.err, slog.New(slog.DiscardHandler), "x")
-		var body struct{ Error respond.Error }
+		logged := false
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		respond.Licence.Fail(w, r, tt.err, func(context.Context, error) { logged = true })
+		if logged != (w.Code == http.StatusInternalServerError) {
+			t.Errorf("%s: logged: %t", name, logged)
+		}
+		var body struct {
+			Error respond.Error `json:"error"`
+		}
 		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Header().Get("Content-Type") != "application/json" {
 			t.Fatalf("%s: %v, %q", name, err, w.Body)
 		}

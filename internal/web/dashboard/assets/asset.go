@@ -135,9 +135,13 @@ func (t TrackView) Kind() string {
 	return "Text, subtitles"
 }
 
-// Ready, Failed and Percent are its state.
-func (t TrackView) Ready() bool     { return t.Status == asset.TrackReady }
-func (t TrackView) Failed() bool    { return t.Status == asset.TrackErrored }
+// Ready reports whether players can have it.
+func (t TrackView) Ready() bool { return t.Status == asset.TrackReady }
+
+// Failed reports whether it could not be made.
+func (t TrackView) Failed() bool { return t.Status == asset.TrackErrored }
+
+// Percent is how far it is made; empty: nobody knows.
 func (t TrackView) Percent() string { return percent(t.Progress) }
 
 // Left is how long it still takes; empty: nobody knows.
@@ -173,11 +177,17 @@ func (v Video) Files() []FileView {
 	return out
 }
 
-// Ready, Failed, Skipped and Why are its state.
-func (f FileView) Ready() bool   { return f.Status == asset.FileReady }
-func (f FileView) Failed() bool  { return f.Status == asset.FileErrored }
+// Ready reports whether it can be downloaded.
+func (f FileView) Ready() bool { return f.Status == asset.FileReady }
+
+// Failed reports whether it could not be made.
+func (f FileView) Failed() bool { return f.Status == asset.FileErrored }
+
+// Skipped reports whether the asset has nothing to make it of.
 func (f FileView) Skipped() bool { return f.Status == asset.FileSkipped }
-func (f FileView) Why() string   { return why(f.Errors) }
+
+// Why says what went wrong.
+func (f FileView) Why() string { return why(f.Errors) }
 
 // Percent is how much of it is encoded; empty: nobody knows.
 func (f FileView) Percent() string { return percent(f.Progress) }

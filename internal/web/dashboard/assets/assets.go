@@ -59,7 +59,7 @@ func (v Video) Poster() string {
 	return ""
 }
 
-// Growing, Preparing, Ready and Failed are the states that pages tell apart. One is true.
+// Growing reports whether it is being recorded. Of this and the next three one is true.
 func (v Video) Growing() bool { return v.IsLive }
 
 // Preparing reports whether nothing of it plays yet.

@@ -82,7 +82,7 @@ func (s *Shell) serve(w http.ResponseWriter, hr *http.Request, p access.Person, 
 	case v.open != nil:
 		s.keepUpToDate(w, hr, p, v.open)
 	case v.To != "":
-		http.Redirect(w, hr, v.To, v.Status) //nolint:gosec // addresses of the dashboard, or local has seen to it
+		http.Redirect(w, hr, v.To, v.Status)
 	case v.name != "":
 		s.render(w, hr, p, v.Status, v.name, v.data)
 	default:

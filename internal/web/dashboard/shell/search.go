@@ -9,6 +9,7 @@ import (
 )
 
 const (
+	// PerPage is how many rows a page of a list has.
 	PerPage = 50
 	// maxSearched is how many rows a search looks through before it shows what it has found.
 	maxSearched, searchPage = 1000, 100
