@@ -17,7 +17,10 @@ import (
 )
 
 // inside lists folders whose own packages the map leaves out: one line says what all of them are.
-var inside = []string{"internal/app", "internal/worker", "internal/media/codec", "internal/media/container"}
+var inside = []string{
+	"internal/app", "internal/worker", "internal/media/codec", "internal/media/container",
+	"internal/web/dashboard",
+}
 
 // The map is to be seen at once, on the screen of a laptop.
 const maxMapLines, maxMapColumns = 60, 120

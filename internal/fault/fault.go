@@ -25,13 +25,27 @@ const (
 	TooMany                  // of a kind at a time: ask again
 )
 
-// Error carries a kind and plain sentences for a caller some layers away.
+// Message is one plain sentence for a caller some layers away.
+type Message struct {
+	Path string // of the field that it is about, such as inputs[0].url; empty: of none
+	Text string // what is wrong with that field, such as "must be given"; without a path the whole sentence
+}
+
+// String is the sentence. A text that begins with a colon names the part of the field itself.
+func (m Message) String() string {
+	if m.Path == "" || strings.HasPrefix(m.Text, ":") {
+		return m.Path + m.Text
+	}
+	return m.Path + " " + m.Text
+}
+
+// Error carries a kind and messages for a caller some layers away.
 type Error struct {
 	Kind     Kind
-	Messages []string // each names the field by its path and says what is allowed
-	Err      error    // the cause, if there is one
-	Ours     bool     // no caller's input is at fault but something of this service; see Permanent
-	Remote   bool     // another's server is at fault that a caller has named; see Outside
+	Messages []Message
+	Err      error // the cause, if there is one
+	Ours     bool  // no caller's input is at fault but something of this service; see Permanent
+	Remote   bool  // another's server is at fault that a caller has named; see Outside
 	// Code is what programs decide on where the kind is not enough, such as token_expired; empty where it is. Messages
 	// are for people, and may be reworded.
 	Code string
@@ -42,7 +56,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	s := strings.Join(e.Messages, "; ")
+	s := strings.Join(e.sentences(), "; ")
 	if e.Err != nil {
 		s += ": " + e.Err.Error()
 	}
@@ -52,9 +66,20 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
+func (e *Error) sentences() []string {
+	out := make([]string, len(e.Messages))
+	for i, m := range e.Messages {
+		out[i] = m.String()
+	}
+	return out
+}
+
 // New makes an error of kind k with one message.
-func New(k Kind, format string, args ...any) *Error {
-	return &Error{Kind: k, Messages: []string{fmt.Sprintf(format, args...)}}
+func New(k Kind, format string, args ...any) *Error { return At(k, "", format, args...) }
+
+// At makes an error of kind k with one message, about the field at path.
+func At(k Kind, path, format string, args ...any) *Error {
+	return &Error{Kind: k, Messages: []Message{{path, fmt.Sprintf(format, args...)}}}
 }
 
 // Coded makes an error of kind k with a code and one message.
@@ -74,7 +99,9 @@ func CodeOf(err error) string {
 
 // Wrap marks err as of kind k and says it in plain words.
 func Wrap(k Kind, err error, format string, args ...any) *Error {
-	return &Error{Kind: k, Messages: []string{fmt.Sprintf(format, args...)}, Err: err}
+	e := New(k, format, args...)
+	e.Err = err
+	return e
 }
 
 // Later is an error of kind TooMany that passes after a time.
@@ -109,8 +136,16 @@ func KindOf(err error) Kind {
 // Is reports whether err is an error of kind k; an unmarked error is Internal, and nil is of no kind.
 func Is(err error, k Kind) bool { return err != nil && KindOf(err) == k }
 
-// Messages returns what may be shown to the caller, and nil for an unmarked error.
+// Messages returns what may be shown to the caller, each as a sentence, and nil for an unmarked error.
 func Messages(err error) []string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.sentences()
+	}
+	return nil
+}
+
+// ByField returns the same with the paths of the fields apart.
+func ByField(err error) []Message {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Messages
 	}
@@ -157,18 +192,21 @@ func IsAbsent(err error) bool {
 
 // List collects messages about one input, so that a caller learns all of them at once.
 type List struct {
-	messages []string
+	messages []Message
 	absent   bool
 }
 
-// Add appends one message.
-func (l *List) Add(format string, args ...any) {
-	l.messages = append(l.messages, fmt.Sprintf(format, args...))
+// Add appends one message that is about no field.
+func (l *List) Add(format string, args ...any) { l.At("", format, args...) }
+
+// At appends one message about the field at path.
+func (l *List) At(path, format string, args ...any) {
+	l.messages = append(l.messages, Message{path, fmt.Sprintf(format, args...)})
 }
 
-// AddAbsent appends one message about what is not part of this service.
-func (l *List) AddAbsent(format string, args ...any) {
-	l.Add(format, args...)
+// AbsentAt appends one message about a field that is not part of this service.
+func (l *List) AbsentAt(path, format string, args ...any) {
+	l.At(path, format, args...)
 	l.absent = true
 }
 

@@ -27,6 +27,28 @@ func TestIs(t *testing.T) {
 	}
 }
 
+// TestMessages: the path of a field is apart from what is said of it, and the sentence has both.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	var l fault.List
+	l.At("inputs[0].url", "may have at most %d bytes", 9)
+	l.At("url", ": the port is missing")
+	l.Add("nothing can be changed")
+	sentences := []string{
+		"inputs[0].url may have at most 9 bytes", "url: the port is missing", "nothing can be changed",
+	}
+	if got := fault.Messages(l.Err()); !slices.Equal(got, sentences) {
+		t.Errorf("told %q", got)
+	}
+	if m := fault.ByField(fmt.Errorf("check: %w", l.Err())); m[0].Path != "inputs[0].url" || m[2].Path != "" {
+		t.Errorf("fields %q", m)
+	}
+	err := fault.At(fault.Conflict, "address", "is that of %s", "another")
+	if m := fault.ByField(err); len(m) != 1 || m[0] != (fault.Message{Path: "address", Text: "is that of another"}) {
+		t.Errorf("fields %q", m)
+	}
+}
+
 func TestPermanent(t *testing.T) {
 	t.Parallel()
 	absent := fault.New(fault.NotFound, "no such thing")
@@ -52,7 +74,8 @@ func TestPermanent(t *testing.T) {
 
 func TestOutside(t *testing.T) {
 	t.Parallel()
-	dead := &fault.Error{Kind: fault.Unavailable, Messages: []string{"the host refuses connections"}, Remote: true}
+	dead := fault.New(fault.Unavailable, "the host refuses connections")
+	dead.Remote = true
 	ours := fault.Ours(fault.New(fault.Unavailable, "the storage is away"))
 	for name, tt := range map[string]struct {
 		err  error
@@ -77,7 +100,7 @@ func TestListTakes(t *testing.T) {
 	t.Parallel()
 	var other, absent fault.List
 	other.Add("b")
-	absent.AddAbsent("c")
+	absent.AbsentAt("c", "must be left out")
 	var l fault.List
 	l.Add("a")
 	for _, err := range []error{nil, fmt.Errorf("check: %w", other.Err()), absent.Err()} {
@@ -93,7 +116,8 @@ func TestListTakes(t *testing.T) {
 		}
 	}
 	err := l.Err()
-	if got := fault.Messages(err); !slices.Equal(got, []string{"a", "b", "c"}) || !fault.IsAbsent(err) {
+	all := []string{"a", "b", "c must be left out"}
+	if got := fault.Messages(err); !slices.Equal(got, all) || !fault.IsAbsent(err) {
 		t.Errorf("told %q, %v", got, err)
 	}
 }

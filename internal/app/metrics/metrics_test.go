@@ -166,7 +166,8 @@ func TestHandlers(t *testing.T) {
 		}
 		return result
 	}}, {Kind: "x.panics", Work: func(context.Context, job.Job) error { panic("boo") }}})
-	dead := &fault.Error{Kind: fault.Unavailable, Messages: []string{"the host refuses connections"}, Remote: true}
+	dead := fault.New(fault.Unavailable, "the host refuses connections")
+	dead.Remote = true
 	for _, err := range []error{nil, job.Snooze(time.Second), errors.New("again"), dead, fault.New(fault.Invalid, "never")} {
 		result = err
 		if got := h[0].Work(t.Context(), job.Job{Attempt: 1, MaxAttempts: 3}); !errors.Is(got, err) {

@@ -64,7 +64,7 @@ func (s *Service) RenameEnvironment(ctx context.Context, e id.Environment, name 
 
 func checkName(l *fault.List, name string) {
 	if strings.TrimSpace(name) == "" {
-		l.Add("name must not be empty")
+		l.At("name", "must not be empty")
 		return
 	}
 	field.Name(l, "name", name, field.MaxName)
@@ -105,7 +105,8 @@ func (s *Service) SetCaptions(ctx context.Context, e id.Environment, rules strin
 	for part := range strings.SplitSeq(rules, ",") {
 		language, engine, ok := strings.Cut(part, "=")
 		if rules != "" && (!ok || strings.TrimSpace(language) == "" || strings.TrimSpace(engine) == "") {
-			return fault.New(fault.Invalid, "captions must be pairs of a language, or *, and an engine, or none: en=pocketsphinx,*=openai")
+			return fault.At(fault.Invalid, "captions",
+				"must be pairs of a language, or *, and an engine, or none: en=pocketsphinx,*=openai")
 		}
 	}
 	return s.change(ctx, e, now, func(e id.Environment) error { return s.store.SetCaptions(ctx, e, rules) })

@@ -73,7 +73,7 @@ func (t TokenInput) Check(now time.Time) error {
 		field.OneOf(&l, field.At("permissions", i), p, allowed...)
 	}
 	if !t.ExpiresAt.IsZero() && !t.ExpiresAt.After(now) {
-		l.Add("expires_at must be in the future")
+		l.At("expires_at", "must be in the future")
 	}
 	return l.Err()
 }

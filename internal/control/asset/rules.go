@@ -38,7 +38,7 @@ func (c CreateInput) Check(source *Asset) error {
 		return err
 	}
 	if source != nil && source.Status != Ready {
-		return fault.New(fault.Conflict, "inputs[0].url must name an asset that is ready")
+		return fault.At(fault.Conflict, "inputs[0].url", "must name an asset that is ready")
 	}
 	return nil
 }
@@ -68,28 +68,28 @@ func (p PatchInput) Check() error {
 func (ti TrackInput) check() error {
 	var l fault.List
 	if ti.URL == "" {
-		l.Add("url is required")
+		l.At("url", "is required")
 	} else {
 		field.WebURL(&l, "url", ti.URL)
 	}
 	if ti.Type == "" {
-		l.Add("type is required: text or audio")
+		l.At("type", "is required: text or audio")
 	} else {
 		field.OneOf(&l, "type", string(ti.Type), string(TextTrack), string(AudioTrack))
 	}
 	if ti.TextType != "" {
 		field.OneOf(&l, "text_type", ti.TextType, Subtitles)
 		if ti.Type == AudioTrack {
-			l.Add("text_type may be set only when type is text")
+			l.At("text_type", "may be set only when type is text")
 		}
 	}
 	if ti.LanguageCode == "" {
-		l.Add("language_code is required")
+		l.At("language_code", "is required")
 	} else {
 		field.Language(&l, "language_code", ti.LanguageCode)
 	}
 	if ti.ClosedCaptions && ti.Type == AudioTrack {
-		l.Add("closed_captions may be set only when type is text")
+		l.At("closed_captions", "may be set only when type is text")
 	}
 	field.Name(&l, "name", ti.Name, field.MaxName)
 	field.Passthrough(&l, "passthrough", ti.Passthrough)
@@ -144,7 +144,7 @@ func (t Track) taken(name string, others []Track) bool {
 // nameAmong gives t a name that no other track of its type has: a chosen one must be free, another is counted.
 func (t *Track) nameAmong(others []Track, chosen bool) error {
 	if chosen && t.taken(t.Name, others) {
-		return fault.New(fault.Invalid, "name must be unique among the asset's %s tracks", t.Type)
+		return fault.At(fault.Invalid, "name", "must be unique among the asset's %s tracks", t.Type)
 	}
 	t.Name = counted(t.Name, *t, others)
 	return nil
@@ -218,7 +218,7 @@ func (tp TrackPatch) apply(t Track, others []Track) (Track, error) {
 	}
 	if tp.ClosedCaptions != nil {
 		if *tp.ClosedCaptions && t.Type != TextTrack {
-			l.Add("closed_captions may be set only for text tracks")
+			l.At("closed_captions", "may be set only for text tracks")
 		}
 		t.ClosedCaptions = *tp.ClosedCaptions
 	}
@@ -263,23 +263,24 @@ func checkClip(l *fault.List, o assetopt.Options, source Asset) {
 	in := o.Inputs[0]
 	overlaid := func(in assetopt.Input) bool { return in.Overlay != nil }
 	if i := slices.IndexFunc(o.Inputs, overlaid); i >= 0 {
-		l.Add("inputs[%d].overlay_settings: nothing can be laid over a clip, which plays its source's pictures as they are",
-			i)
+		l.At(field.Join(field.At("inputs", i), "overlay_settings"),
+			": nothing can be laid over a clip, which plays its source's pictures as they are")
 	}
 	checkClipName(l, in.Name, source)
 	if o.CopyOverlays != nil && !*o.CopyOverlays && slices.ContainsFunc(source.Options.Inputs, overlaid) {
-		l.Add("copy_overlays must not be false: the source's overlays are part of its picture and can't be taken away")
+		l.At("copy_overlays",
+			"must not be false: the source's overlays are part of its picture and can't be taken away")
 	}
 	if source.IsLive || source.Facts.Duration <= 0 {
 		return
 	}
 	start, end := in.ClipRange()
 	if start > source.Facts.Duration-0.5 {
-		l.Add("inputs[0].start_time must be at least 0.5 seconds before the end of the source asset")
+		l.At("inputs[0].start_time", "must be at least 0.5 seconds before the end of the source asset")
 	}
 	// Measured and shown durations differ by less than a segment's rounding.
 	if in.EndTime != nil && end > source.Facts.Duration+1 {
-		l.Add("inputs[0].end_time must not be more than a second after the end of the source asset")
+		l.At("inputs[0].end_time", "must not be more than a second after the end of the source asset")
 	}
 }
 
@@ -289,7 +290,7 @@ func checkClipName(l *fault.List, name string, source Asset) {
 		return t.Type == AudioTrack && !t.Primary && t.Status != TrackErrored && t.Name == name
 	}
 	if name != "" && slices.ContainsFunc(source.Tracks, taken) {
-		l.Add("inputs[0].name must be unique among the audio tracks, and the source asset has one of that name")
+		l.At("inputs[0].name", "must be unique among the audio tracks, and the source asset has one of that name")
 	}
 }
 

@@ -96,7 +96,7 @@ func (s *Service) checked(ctx context.Context, env id.Environment, in CreateInpu
 		found, err := s.store.Get(ctx, env, of)
 		switch {
 		case fault.Is(err, fault.NotFound):
-			l.Add("inputs[0].url must name an asset that exists")
+			l.At("inputs[0].url", "must name an asset that exists")
 		case err != nil:
 			return nil, err
 		default:
@@ -291,7 +291,7 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, a id.As
 			return playbackid.ErrTooMany()
 		}
 		if r.Policy == playbackid.DRM && c.Asset.Options.VideoQuality == "basic" {
-			return fault.New(fault.Conflict, "policy drm needs an asset with video_quality plus or premium")
+			return fault.At(fault.Conflict, "policy", "drm needs an asset with video_quality plus or premium")
 		}
 		all := append(playbackid.RequestsOf(c.Asset.PlaybackIDs), r)
 		if refused := s.drm.CheckClear(ctx, env, all, c.Asset.Master != nil); refused != nil {

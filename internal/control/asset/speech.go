@@ -40,7 +40,7 @@ func (s *Service) GenerateTracks(
 ) ([]Track, error) {
 	var l fault.List
 	if len(in) == 0 {
-		l.Add("generated_subtitles is required: at least one entry")
+		l.At("generated_subtitles", "is required: at least one entry")
 	}
 	assetopt.CheckRecordedGenerated(&l, "generated_subtitles", in)
 	if err := l.Err(); err != nil {

@@ -296,7 +296,8 @@ func (a *Asset) mayAdd(in assetopt.StaticRendition) error {
 		return fault.New(fault.Conflict, "the asset is errored: there is nothing to make files of")
 	}
 	if a.mp4Wanted() {
-		return fault.New(fault.Conflict, "static_renditions can't be used while mp4_support is %s; set mp4_support to none first", a.Options.MP4Support)
+		return fault.At(fault.Conflict, "static_renditions",
+			"can't be used while mp4_support is %s; set mp4_support to none first", a.Options.MP4Support)
 	}
 	all := []assetopt.StaticRendition{in}
 	for _, f := range a.Static.Files {
@@ -341,7 +342,8 @@ func (s *Service) SetMP4Support(ctx context.Context, env id.Environment, a id.As
 		case c.Asset.Status == Errored:
 			return fault.New(fault.Conflict, "the asset is errored: there is nothing to make files of")
 		case !old && len(c.Asset.Static.Files) > 0:
-			return fault.New(fault.Conflict, "mp4_support can't be used together with static_renditions; delete those first")
+			return fault.At(fault.Conflict, "mp4_support",
+				"can't be used together with static_renditions; delete those first")
 		}
 		c.Asset.Options.MP4Support = v
 		if old {

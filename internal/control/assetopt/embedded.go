@@ -40,11 +40,12 @@ func CheckEmbedded(l *fault.List, path string, all []EmbeddedSubtitle) {
 			field.OneOf(l, at+".language_channel", e.LanguageChannel, "cc1", "cc2", "cc3", "cc4")
 		}
 		if e.Name != "" && names[e.Name] {
-			l.Add("%s.name must be unique among the text tracks", at)
+			l.At(at+".name", "must be unique among the text tracks")
 		}
 		channel := cmp.Or(e.LanguageChannel, firstChannel)
 		if channels[channel] {
-			l.Add("%s.language_channel is asked for twice; each may be there once, and it is %s unless given", at, firstChannel)
+			l.At(at+".language_channel",
+				"is asked for twice; each may be there once, and it is %s unless given", firstChannel)
 		}
 		names[e.Name], channels[channel] = true, true
 	}

@@ -34,7 +34,7 @@ func checkGenerated(l *fault.List, path string, all []GeneratedSubtitle, languag
 		field.Name(l, at+".name", g.Name, field.MaxName)
 		field.Passthrough(l, at+".passthrough", g.Passthrough)
 		if g.Name != "" && names[g.Name] {
-			l.Add("%s.name must be unique among the text tracks", at)
+			l.At(at+".name", "must be unique among the text tracks")
 		}
 		names[g.Name] = true
 		if code := g.LanguageCode; code != "" && (!live || field.Language(l, at+".language_code", code)) {
@@ -44,7 +44,7 @@ func checkGenerated(l *fault.List, path string, all []GeneratedSubtitle, languag
 			field.OneOf(l, at+".language_code", code, languages...)
 		}
 		if len(g.VocabularyIDs) > 0 && !live {
-			l.Add("%s.transcription_vocabulary_ids may be set only for live streams", at)
+			l.At(at+".transcription_vocabulary_ids", "may be set only for live streams")
 		}
 		if !field.Count(l, at+".transcription_vocabulary_ids", len(g.VocabularyIDs), maxVocabularies) {
 			continue

@@ -27,7 +27,7 @@ func (r Recognition) Check(ctx context.Context, env id.Environment, path string,
 			return err
 		}
 		for _, o := range found {
-			l.Add("%s: %s", field.Join(field.At(path, i), o.Field), o.Message)
+			l.At(field.Join(field.At(path, i), o.Field), ": %s", o.Message)
 		}
 	}
 	return l.Err()

@@ -38,7 +38,7 @@ func (o Options) Check(l *fault.List, path string, use Use) {
 	o.checkFiles(l, path)
 	o.checkInputs(l, path, use)
 	if o.GenerateShots {
-		l.AddAbsent("%s must be false or left out: this version does not detect shots", field.Join(path, "generate_shots"))
+		l.AbsentAt(field.Join(path, "generate_shots"), "must be false or left out: this version does not detect shots")
 	}
 	if o.MasterAccess != "" {
 		CheckMaster(l, field.Join(path, "master_access"), o.MasterAccess)
@@ -93,16 +93,16 @@ func (o Options) checkQuality(l *fault.List, path string, use Use) {
 	tierAt := field.Join(path, "encoding_tier")
 	if o.EncodingTier != "" && field.OneOf(l, tierAt, o.EncodingTier, "smart", "baseline", "premium") {
 		if o.VideoQuality != "" && o.VideoQuality != qualityOf(o.EncodingTier) {
-			l.Add("%s and %s contradict each other; use %s alone", tierAt, at, at)
+			l.At(tierAt, "and %s contradict each other; use %s alone", at, at)
 		} else if use == ForLive && o.EncodingTier == "baseline" {
-			l.Add("%s must be one of: smart, premium", tierAt)
+			l.At(tierAt, "must be one of: smart, premium")
 		}
 	}
 	if o.VideoQuality != "" && !field.OneOf(l, at, o.VideoQuality, allowed...) {
 		return
 	}
 	if o.wantsDRM() && o.Quality() == "basic" {
-		l.Add("%s must be plus or premium for a drm playback ID", at)
+		l.At(at, "must be plus or premium for a drm playback ID")
 	}
 }
 
@@ -121,7 +121,7 @@ func (o Options) checkFiles(l *fault.List, path string) {
 	if o.MP4Support != "" {
 		CheckMP4(l, mp4, o.MP4Support)
 		if o.MP4Support != NoMP4 && len(o.StaticRenditions) > 0 {
-			l.Add("%s and %s must not be used together; set %s to none", mp4, at, mp4)
+			l.At(mp4, "and %s must not be used together; set %s to none", at, mp4)
 		}
 	}
 	CheckStatic(l, at, o.StaticRenditions)
@@ -145,13 +145,13 @@ func CheckStatic(l *fault.List, at string, all []StaticRendition) {
 			continue
 		}
 		if seen[r.Resolution] {
-			l.Add("%s.resolution is asked for twice; each may be there once", entry)
+			l.At(entry+".resolution", "is asked for twice; each may be there once")
 		}
 		seen[r.Resolution] = true
 		sized = sized || r.Sized()
 	}
 	if seen[Highest] && sized {
-		l.Add("%s may not mix highest with explicit resolutions", at)
+		l.At(at, "may not mix highest with explicit resolutions")
 	}
 }
 
@@ -178,14 +178,15 @@ func (o Options) checkInputs(l *fault.List, path string, use Use) {
 		return
 	}
 	if use == ForAsset && len(o.Inputs) == 0 {
-		l.Add("%s is required: at least one input with a url", at)
+		l.At(at, "is required: at least one input with a url")
 	}
 	names := map[string]bool{} // "text/English"
 	for i, in := range o.Inputs {
 		entry := field.At(at, i)
 		if i > 0 && in.Type == "" && in.Overlay == nil { // what else is wrong depends on it
-			l.Add("%s.type is required: text for subtitles, audio for further sound; or overlay_settings, for an image "+
-				"over the video", entry)
+			l.At(entry+".type",
+				"is required: text for subtitles, audio for further sound; or overlay_settings, for an image "+
+					"over the video")
 			continue
 		}
 		in.checkTexts(l, entry)
@@ -199,13 +200,14 @@ func (o Options) checkInputs(l *fault.List, path string, use Use) {
 			in.checkTrack(l, entry, names)
 		}
 		if i > 0 && len(in.GeneratedSubtitles) > 0 {
-			l.Add("%s.generated_subtitles may be set only on the first input", entry)
+			l.At(entry+".generated_subtitles", "may be set only on the first input")
 		}
 		if i > 0 && len(in.EmbeddedSubtitles) > 0 {
-			l.Add("%s.embedded_subtitles may be set only on the first input", entry)
+			l.At(entry+".embedded_subtitles", "may be set only on the first input")
 		}
 		if _, clip := ClipSource(in.URL); !clip && (in.StartTime != nil || in.EndTime != nil) {
-			l.Add("%s.start_time and end_time may be set only when url has the form svc://assets/{asset_id} or mux://assets/{asset_id}", entry)
+			l.At(entry+".start_time",
+				"and end_time may be set only when url has the form svc://assets/{asset_id} or mux://assets/{asset_id}")
 		}
 	}
 }
@@ -223,29 +225,29 @@ func (in Input) checkTexts(l *fault.List, path string) {
 		field.OneOf(l, path+".text_type", in.TextType, "subtitles")
 	}
 	if in.ClosedCaptions && in.Type != "text" {
-		l.Add("%s.closed_captions may be set only when type is text", path)
+		l.At(path+".closed_captions", "may be set only when type is text")
 	}
 	if in.TextType != "" && in.Type != "text" {
-		l.Add("%s.text_type may be set only when type is text", path)
+		l.At(path+".text_type", "may be set only when type is text")
 	}
 }
 
 // checkFirst is about the main file: audio and video, or a clip of another asset; a live stream's is the encoder.
 func (in Input) checkFirst(l *fault.List, path string, use Use) {
 	if in.Overlay != nil {
-		l.Add("%s.overlay_settings may be set only from the second input on; the first is the main file", path)
+		l.At(path+".overlay_settings", "may be set only from the second input on; the first is the main file")
 	}
 	if in.Type == "text" {
-		l.Add("%s.type must be video or audio; the first input is the main file", path)
+		l.At(path+".type", "must be video or audio; the first input is the main file")
 	}
 	source, clip := ClipSource(in.URL)
 	switch {
 	case use == ForLive && in.URL != "":
-		l.Add("%s.url must not be set: the first input of a live stream is the encoder", path)
+		l.At(path+".url", "must not be set: the first input of a live stream is the encoder")
 	case use == ForUpload && in.URL != "":
-		l.Add("%s.url must not be set: the first input of an upload is the uploaded file", path)
+		l.At(path+".url", "must not be set: the first input of an upload is the uploaded file")
 	case use == ForAsset && in.URL == "":
-		l.Add("%s.url is required", path)
+		l.At(path+".url", "is required")
 	case use == ForAsset && clip:
 		in.checkClip(l, path, source)
 	case use == ForAsset:
@@ -257,7 +259,8 @@ func (in Input) checkFirst(l *fault.List, path string, use Use) {
 		CheckLiveGenerated(l, path+".generated_subtitles", in.GeneratedSubtitles)
 	}
 	if use == ForLive && len(in.EmbeddedSubtitles) > 0 {
-		l.Add("%s.embedded_subtitles must not be set: embedded_subtitles of the live stream itself says which captions become text tracks", path)
+		l.At(path+".embedded_subtitles",
+			"must not be set: embedded_subtitles of the live stream itself says which captions become text tracks")
 	}
 	CheckEmbedded(l, path+".embedded_subtitles", in.EmbeddedSubtitles)
 }
@@ -266,8 +269,9 @@ func (in Input) checkFirst(l *fault.List, path string, use Use) {
 func webOrClip(l *fault.List, path, v string) {
 	var own fault.List
 	if strings.HasPrefix(v, "svc:") || strings.HasPrefix(v, "mux:") || !field.WebURL(&own, path, v) {
-		l.Add("%s must be an absolute http or https URL of at most %d characters, or svc://assets/{asset_id} or mux://assets/{asset_id} for a clip",
-			path, field.MaxURL)
+		l.At(path,
+			"must be an absolute http or https URL of at most %d characters, or svc://assets/{asset_id} or "+
+				"mux://assets/{asset_id} for a clip", field.MaxURL)
 	}
 }
 
@@ -275,7 +279,7 @@ const shortestClip = 0.5 // seconds
 
 func (in Input) checkClip(l *fault.List, path string, source id.Asset) {
 	if source == "" {
-		l.Add("%s.url must name an asset: svc://assets/{asset_id} or mux://assets/{asset_id}", path)
+		l.At(path+".url", "must name an asset: svc://assets/{asset_id} or mux://assets/{asset_id}")
 	}
 	const day = 24 * 60 * 60
 	start, starts := 0.0, true
@@ -284,7 +288,7 @@ func (in Input) checkClip(l *fault.List, path string, source id.Asset) {
 	}
 	ends := in.EndTime != nil && field.Between(l, path+".end_time", *in.EndTime, 0, day)
 	if starts && ends && *in.EndTime-start < shortestClip-1e-9 {
-		l.Add("%s.end_time must be at least %v seconds after start_time", path, shortestClip)
+		l.At(path+".end_time", "must be at least %v seconds after start_time", shortestClip)
 	}
 }
 
@@ -313,24 +317,24 @@ func audioName(in Input) string { return "audio/" + in.Name }
 // checkTrack is about a further input that becomes a track of its own.
 func (in Input) checkTrack(l *fault.List, path string, names map[string]bool) {
 	if in.Type != "text" && in.Type != "audio" {
-		l.Add("%s.type must be text or audio, or overlay_settings must be set", path)
+		l.At(path+".type", "must be text or audio, or overlay_settings must be set")
 		return
 	}
 	if in.URL == "" {
-		l.Add("%s.url is required", path)
+		l.At(path+".url", "is required")
 	} else {
 		field.WebURL(l, path+".url", in.URL)
 	}
 	if in.LanguageCode == "" {
-		l.Add("%s.language_code is required for text and audio tracks", path)
+		l.At(path+".language_code", "is required for text and audio tracks")
 	}
 	if in.Type == "text" && in.TextType == "" {
-		l.Add("%s.text_type is required for text tracks; subtitles is the only value", path)
+		l.At(path+".text_type", "is required for text tracks; subtitles is the only value")
 	}
 	if in.Name != "" {
 		key := in.Type + "/" + in.Name
 		if names[key] {
-			l.Add("%s.name must be unique among the %s tracks", path, in.Type)
+			l.At(path+".name", "must be unique among the %s tracks", in.Type)
 		}
 		names[key] = true
 	}
@@ -338,12 +342,12 @@ func (in Input) checkTrack(l *fault.List, path string, names map[string]bool) {
 
 func (in Input) checkOverlay(l *fault.List, path string) {
 	if in.URL == "" {
-		l.Add("%s.url is required: the image to lay over the video", path)
+		l.At(path+".url", "is required: the image to lay over the video")
 	} else {
 		field.WebURL(l, path+".url", in.URL)
 	}
 	if in.Type != "" && in.Type != "video" {
-		l.Add("%s.type must not be %s together with overlay_settings", path, in.Type)
+		l.At(path+".type", "must not be %s together with overlay_settings", in.Type)
 	}
 	in.Overlay.check(l, path+".overlay_settings")
 }
@@ -364,16 +368,16 @@ func (o Overlay) check(l *fault.List, path string) {
 		{".vertical_margin", o.VerticalMargin}, {".horizontal_margin", o.HorizontalMargin},
 	} {
 		if m.v != "" && !lengthForm.MatchString(m.v) {
-			l.Add("%s%s must be a percentage such as 10%% or pixels such as 100px", path, m.name)
+			l.At(path+m.name, "must be a percentage such as 10%% or pixels such as 100px")
 		}
 	}
 	for _, m := range [...]struct{ name, v string }{{".width", o.Width}, {".height", o.Height}} {
 		if m.v != "" && !size(m.v) {
-			l.Add("%s%s must be a percentage such as 10%% or pixels such as 100px, more than 0", path, m.name)
+			l.At(path+m.name, "must be a percentage such as 10%% or pixels such as 100px, more than 0")
 		}
 	}
 	if o.Opacity != "" && !percent(o.Opacity) {
-		l.Add("%s.opacity must be a percentage from 0%% to 100%%", path)
+		l.At(path+".opacity", "must be a percentage from 0%% to 100%%")
 	}
 }
 

@@ -83,13 +83,13 @@ func (s Settings) check(name string) error {
 	field.Name(&l, "name", name, field.MaxPassthrough)
 	field.OneOf(&l, "scheme", string(s.Scheme), string(CBCS), string(CENC))
 	if s.Rotation != 0 && s.Rotation < MinRotation {
-		l.Add("rotation must be at least %v", MinRotation)
+		l.At("rotation", "must be at least %v", MinRotation)
 	}
 	if len(s.Systems()) == 0 {
 		l.Add("at least one DRM system must be given: clear key, widevine, playready or fairplay")
 	}
 	if s.FairPlay != nil && s.Scheme == CENC {
-		l.Add("fairplay needs the scheme cbcs")
+		l.At("fairplay", "needs the scheme cbcs")
 	}
 	s.Widevine.check(&l, "widevine")
 	s.PlayReady.check(&l, "playready")
@@ -109,10 +109,10 @@ func (ls *LicenceServer) check(l *fault.List, at string) {
 	case at == "fairplay":
 		field.OneOf(l, at+".body", ls.form(), BodyRaw, BodyForm)
 		if len(ls.Certificate) == 0 || len(ls.Certificate) > maxCertificate {
-			l.Add("%s.certificate_file must have 1 to %d bytes", at, maxCertificate)
+			l.At(at+".certificate_file", "must have 1 to %d bytes", maxCertificate)
 		}
 	case ls.Body != "" || len(ls.Certificate) > 0:
-		l.Add("%s: body and certificate_file belong to fairplay", at)
+		l.At(at, ": body and certificate_file belong to fairplay")
 	}
 }
 
@@ -131,9 +131,9 @@ func checkEndpoint(l *fault.List, at, address string, headers map[string]string)
 	for name, value := range headers {
 		switch {
 		case !token(name) || slices.Contains([]string{"Host", "Content-Length", "Connection", "Transfer-Encoding"}, textproto.CanonicalMIMEHeaderKey(name)):
-			l.Add("%s.headers: a name can't be used", at)
+			l.At(at+".headers", ": a name can't be used")
 		case len(value) > maxHeader || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
-			l.Add("%s.headers.%s must have at most %d visible ASCII characters", at, name, maxHeader)
+			l.At(at+".headers."+name, "must have at most %d visible ASCII characters", maxHeader)
 		}
 	}
 }

@@ -39,11 +39,11 @@ func At(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 func Text(l *fault.List, path, v string, limit int) bool {
 	switch {
 	case !utf8.ValidString(v):
-		l.Add("%s must be valid UTF-8", path)
+		l.At(path, "must be valid UTF-8")
 	case strings.ContainsRune(v, 0):
-		l.Add("%s must not contain the character U+0000", path)
+		l.At(path, "must not contain the character U+0000")
 	case utf8.RuneCountInString(v) > limit:
-		l.Add("%s may have at most %d characters", path, limit)
+		l.At(path, "may have at most %d characters", limit)
 	default:
 		return true
 	}
@@ -57,7 +57,7 @@ func Name(l *fault.List, path, v string, limit int) bool {
 		return false
 	}
 	if strings.ContainsFunc(v, func(r rune) bool { return unicode.IsControl(r) || r == 0x2028 || r == 0x2029 }) {
-		l.Add("%s must not contain line breaks or other control characters", path)
+		l.At(path, "must not contain line breaks or other control characters")
 		return false
 	}
 	return true
@@ -71,7 +71,7 @@ func OneOf(l *fault.List, path, v string, allowed ...string) bool {
 	if slices.Contains(allowed, v) {
 		return true
 	}
-	l.Add("%s must be one of: %s", path, strings.Join(allowed, ", "))
+	l.At(path, "must be one of: %s", strings.Join(allowed, ", "))
 	return false
 }
 
@@ -80,7 +80,7 @@ func Count(l *fault.List, path string, n, limit int) bool {
 	if n <= limit {
 		return true
 	}
-	l.Add("%s may have at most %d entries", path, limit)
+	l.At(path, "may have at most %d entries", limit)
 	return false
 }
 
@@ -89,7 +89,7 @@ func Between(l *fault.List, path string, v, low, high float64) bool {
 	if !math.IsNaN(v) && v >= low && v <= high {
 		return true
 	}
-	l.Add("%s must be a number from %v to %v", path, low, high)
+	l.At(path, "must be a number from %v to %v", low, high)
 	return false
 }
 
@@ -100,12 +100,12 @@ func WebURL(l *fault.List, path, v string) bool {
 	}
 	u, err := url.Parse(v)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		l.Add("%s must be an absolute http or https URL", path)
+		l.At(path, "must be an absolute http or https URL")
 		return false
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			l.Add("%s must have a port from 1 to 65535, or none", path)
+			l.At(path, "must have a port from 1 to 65535, or none")
 			return false
 		}
 	}
@@ -127,7 +127,7 @@ func Language(l *fault.List, path, v string) bool {
 		return false
 	}
 	if _, err := language.Parse(v); err != nil {
-		l.Add("%s %s", path, err)
+		l.At(path, "%s", err)
 		return false
 	}
 	return true
@@ -137,10 +137,10 @@ func Language(l *fault.List, path, v string) bool {
 func Page(page, limit int) (int, int, error) {
 	var l fault.List
 	if page < 0 || page > 1_000_000 {
-		l.Add("page must be a whole number from 1 to 1000000")
+		l.At("page", "must be a whole number from 1 to 1000000")
 	}
 	if limit < 0 || limit > 100 {
-		l.Add("limit must be a whole number from 1 to 100")
+		l.At("limit", "must be a whole number from 1 to 100")
 	}
 	if page == 0 {
 		page = 1

@@ -23,7 +23,8 @@ func (s *Service) SetGeneratedSubtitles(
 	}
 	return s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		if st.ActiveAsset != "" {
-			return nil, fault.New(fault.Conflict, "generated_subtitles can't be changed while the live stream is active")
+			return nil, fault.At(fault.Conflict, "generated_subtitles",
+				"can't be changed while the live stream is active")
 		}
 		set := st.Settings
 		set.GeneratedSubtitles = in

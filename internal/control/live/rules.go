@@ -93,7 +93,7 @@ func (c CreateInput) latency(l *fault.List) LatencyMode {
 	}
 	low, reduced := c.LowLatency != nil && *c.LowLatency, c.ReducedLatency != nil && *c.ReducedLatency
 	if low && reduced {
-		l.Add("low_latency and reduced_latency must not both be true; use latency_mode")
+		l.At("low_latency", "and reduced_latency must not both be true; use latency_mode")
 		return Standard
 	}
 	asked := Standard
@@ -111,7 +111,7 @@ func (c CreateInput) latency(l *fault.List) LatencyMode {
 		mode  LatencyMode
 	}{"low_latency": {c.LowLatency, Low}, "reduced_latency": {c.ReducedLatency, Reduced}} {
 		if flag.given != nil && *flag.given != (mode == flag.mode) {
-			l.Add("%s contradicts latency_mode; use latency_mode alone", name)
+			l.At(name, "contradicts latency_mode; use latency_mode alone")
 		}
 	}
 	return mode
@@ -126,7 +126,7 @@ func (s Settings) check(l *fault.List, in given) {
 	field.OneOf(l, "latency_mode", string(s.LatencyMode), string(Standard), string(Reduced), string(Low))
 	field.Between(l, "reconnect_window", s.ReconnectWindow, 0, MaxReconnectWindow)
 	if s.MaxContinuous < MinContinuous || s.MaxContinuous > MaxContinuous {
-		l.Add("max_continuous_duration must be a whole number of seconds from %d to %d", MinContinuous, MaxContinuous)
+		l.At("max_continuous_duration", "must be a whole number of seconds from %d to %d", MinContinuous, MaxContinuous)
 	}
 	if s.ReconnectSlateURL != "" {
 		field.WebURL(l, "reconnect_slate_url", s.ReconnectSlateURL)
@@ -139,7 +139,7 @@ func (s Settings) check(l *fault.List, in given) {
 		s.NewAsset.Check(l, "new_asset_settings", assetopt.ForLive)
 		overlaid := func(in assetopt.Input) bool { return in.Overlay != nil }
 		if s.AudioOnly && slices.ContainsFunc(s.NewAsset.Inputs, overlaid) {
-			l.Add("new_asset_settings.inputs may have no overlays when audio_only is true")
+			l.At("new_asset_settings.inputs", "may have no overlays when audio_only is true")
 		}
 	}
 	if in.captions {
@@ -151,13 +151,13 @@ func (s Settings) check(l *fault.List, in given) {
 func (s Settings) checkCaptions(l *fault.List) {
 	const embedded, generated = "embedded_subtitles", "generated_subtitles"
 	if len(s.EmbeddedSubtitles) > 0 && s.AudioOnly {
-		l.Add("%s must not be set when audio_only is true: there is no video to read captions from", embedded)
+		l.At(embedded, "must not be set when audio_only is true: there is no video to read captions from")
 	}
 	assetopt.CheckEmbedded(l, embedded, s.EmbeddedSubtitles)
 	assetopt.CheckLiveGenerated(l, generated, s.GeneratedSubtitles)
 	for _, g := range s.GeneratedSubtitles {
 		if g.Name != "" && slices.ContainsFunc(s.EmbeddedSubtitles, func(e assetopt.EmbeddedSubtitle) bool { return e.Name == g.Name }) {
-			l.Add("%s[0].name must be unique among the text tracks", generated)
+			l.At(generated+"[0].name", "must be unique among the text tracks")
 		}
 	}
 	for i, name := range s.addedTexts() {
@@ -165,7 +165,7 @@ func (s Settings) checkCaptions(l *fault.List) {
 		generated := func(g assetopt.GeneratedSubtitle) bool { return g.Name == name }
 		if name != "" && (slices.ContainsFunc(s.EmbeddedSubtitles, embedded) ||
 			slices.ContainsFunc(s.GeneratedSubtitles, generated)) {
-			l.Add("%s.name must be unique among the text tracks", field.At("new_asset_settings.inputs", i))
+			l.At(field.At("new_asset_settings.inputs", i)+".name", "must be unique among the text tracks")
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (p PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 	var l fault.List
 	if p.LatencyMode != nil && *p.LatencyMode != s.LatencyMode {
 		if broadcasting {
-			return s, fault.New(fault.Conflict, "latency_mode may be changed only while the live stream is idle")
+			return s, fault.At(fault.Conflict, "latency_mode", "may be changed only while the live stream is idle")
 		}
 		s.LatencyMode = *p.LatencyMode
 		if !s.ReconnectChosen {
@@ -248,7 +248,7 @@ func (p PatchInput) apply(s Settings, broadcasting bool) (Settings, error) {
 	}
 	if p.EmbeddedSubtitles != nil {
 		if broadcasting {
-			l.Add("embedded_subtitles may be changed only while the live stream is idle")
+			l.At("embedded_subtitles", "may be changed only while the live stream is idle")
 		} else {
 			s.EmbeddedSubtitles = *p.EmbeddedSubtitles
 		}

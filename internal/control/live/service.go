@@ -120,7 +120,7 @@ func (s *Service) List(ctx context.Context, env id.Environment, q ListQuery) ([]
 	switch q.Status {
 	case "", StatusIdle, StatusActive, StatusDisabled:
 	default:
-		return nil, fault.New(fault.Invalid, "status must be one of: idle, active, disabled")
+		return nil, fault.At(fault.Invalid, "status", "must be one of: idle, active, disabled")
 	}
 	return s.store.List(ctx, env, q)
 }

@@ -178,12 +178,13 @@ func (s SimulcastTarget) check(l *fault.List, path string) {
 		return
 	}
 	if u.User != nil {
-		l.Add("%s must not hold a user name or password; the key of an rtmp destination belongs into stream_key", at)
+		l.At(at, "must not hold a user name or password; the key of an rtmp destination belongs into stream_key")
 	}
 	switch app := strings.Trim(u.Path, "/"); {
 	case u.Scheme == "srt" && u.Port() != "" && app == "":
 		if s.StreamKey != "" {
-			l.Add("%s may be set only for rtmp and rtmps; an srt url carries its streamid itself", field.Join(path, "stream_key"))
+			l.At(field.Join(path, "stream_key"),
+				"may be set only for rtmp and rtmps; an srt url carries its streamid itself")
 		}
 		checkSRT(l, at, u)
 	case (u.Scheme == "rtmp" || u.Scheme == "rtmps") && app != "":
@@ -193,7 +194,7 @@ func (s SimulcastTarget) check(l *fault.List, path string) {
 }
 
 func badForm(l *fault.List, at string) {
-	l.Add("%s must have the form rtmp://host/app, rtmps://host/app or srt://host:port?streamid=…&passphrase=…", at)
+	l.At(at, "must have the form rtmp://host/app, rtmps://host/app or srt://host:port?streamid=…&passphrase=…")
 }
 
 func validPort(p string) bool {
@@ -209,18 +210,18 @@ func checkSRT(l *fault.List, at string, u *url.URL) {
 		return
 	}
 	if v := q.Get("streamid"); len(v) > maxStreamID {
-		l.Add("%s: streamid may have at most %d bytes", at, maxStreamID)
+		l.At(at, ": streamid may have at most %d bytes", maxStreamID)
 	}
 	if v := q.Get("passphrase"); q.Has("passphrase") && (len(v) < minPassphrase || len(v) > maxPassphrase) {
-		l.Add("%s: passphrase must have %d to %d characters", at, minPassphrase, maxPassphrase)
+		l.At(at, ": passphrase must have %d to %d characters", minPassphrase, maxPassphrase)
 	}
 	if v := q.Get("pbkeylen"); q.Has("pbkeylen") && !slices.Contains([]string{"0", "16", "24", "32"}, v) {
-		l.Add("%s: pbkeylen must be one of: 0, 16, 24, 32", at)
+		l.At(at, ": pbkeylen must be one of: 0, 16, 24, 32")
 	}
 	if v, err := strconv.Atoi(q.Get("latency")); q.Has("latency") && (err != nil || v < 0 || v > maxLatency) {
-		l.Add("%s: latency must be a whole number of milliseconds from 0 to %d", at, maxLatency)
+		l.At(at, ": latency must be a whole number of milliseconds from 0 to %d", maxLatency)
 	}
 	if v := q.Get("mode"); q.Has("mode") && v != "caller" {
-		l.Add("%s: mode must be caller", at)
+		l.At(at, ": mode must be caller")
 	}
 }

@@ -47,16 +47,16 @@ func (c Configurations) ChooseOne(ctx context.Context, env id.Environment, path 
 		return r, nil
 	}
 	if c == nil {
-		return r, fault.New(fault.Conflict, "%s: there are no DRM configurations here", field.Join(path, "policy"))
+		return r, fault.At(fault.Conflict, field.Join(path, "policy"), ": there are no DRM configurations here")
 	}
 	at := field.Join(path, "drm_configuration_id")
 	found, err := c(ctx, env, r.DRMConfigurationID)
 	switch {
 	case fault.Is(err, fault.NotFound) && r.DRMConfigurationID == "":
-		return r, fault.New(fault.Invalid, "%s must be given when %s is drm, unless the environment has exactly one "+
-			"DRM configuration; millrace drm-configuration lists and makes them", at, field.Join(path, "policy"))
+		return r, fault.At(fault.Invalid, at, "must be given when %s is drm, unless the environment has exactly one "+
+			"DRM configuration; millrace drm-configuration lists and makes them", field.Join(path, "policy"))
 	case fault.Is(err, fault.NotFound):
-		return r, fault.New(fault.Invalid, "%s must be the ID of a DRM configuration; there is none with that ID", at)
+		return r, fault.At(fault.Invalid, at, "must be the ID of a DRM configuration; there is none with that ID")
 	case err != nil:
 		return r, err
 	case r.DRMConfigurationID == "":
@@ -99,8 +99,9 @@ func (c Configurations) CheckClear(
 		return fault.New(fault.Conflict, "every playback policy must be drm: the DRM configuration lets nothing leave the "+
 			"service in clear (encrypted-only)")
 	case !only:
-		return fault.New(fault.Conflict, "advanced_playback_policies must have a DRM configuration that is encrypted-only, "+
-			"as the media have where they come from")
+		return fault.At(fault.Conflict, "advanced_playback_policies",
+			"must have a DRM configuration that is encrypted-only, "+
+				"as the media have where they come from")
 	case master:
 		return ErrNoMaster()
 	}

@@ -15,7 +15,7 @@ func (r Request) Check(l *fault.List, path string) {
 	field.OneOf(l, field.Join(path, "policy"), string(r.Policy), string(Public), string(Signed), string(DRM))
 	at := field.Join(path, "drm_configuration_id")
 	if r.DRMConfigurationID != "" && r.Policy != DRM {
-		l.Add("%s may be set only when %s is drm", at, field.Join(path, "policy"))
+		l.At(at, "may be set only when %s is drm", field.Join(path, "policy"))
 	}
 	field.Text(l, at, r.DRMConfigurationID, field.MaxID)
 }
@@ -25,14 +25,14 @@ func (r Request) Check(l *fault.List, path string) {
 func CheckAll(l *fault.List, path string, policies []Policy, advanced []Request) {
 	plain, adv := field.Join(path, "playback_policies"), field.Join(path, "advanced_playback_policies")
 	if len(policies) > 0 && len(advanced) > 0 {
-		l.Add("%s and %s must not be used together", plain, adv)
+		l.At(plain, "and %s must not be used together", adv)
 	}
 	if !field.Count(l, plain, len(policies), Max) || !field.Count(l, adv, len(advanced), Max) {
 		return
 	}
 	for i, p := range policies {
 		if p == DRM {
-			l.Add("%s must be public or signed; drm is asked for by %s", field.At(plain, i), adv)
+			l.At(field.At(plain, i), "must be public or signed; drm is asked for by %s", adv)
 			continue
 		}
 		field.OneOf(l, field.At(plain, i), string(p), string(Public), string(Signed))

@@ -35,7 +35,8 @@ func (r *Referrer) check() error {
 	for i, d := range r.AllowedDomains {
 		d = strings.ToLower(d)
 		if d != anyDomain && !isHost(strings.TrimPrefix(d, "*.")) {
-			l.Add("%s must be a host name such as example.com or *.example.com, or *", field.At("referrer.allowed_domains", i))
+			l.At(field.At("referrer.allowed_domains", i),
+				"must be a host name such as example.com or *.example.com, or *")
 		}
 		domains = append(domains, d)
 	}

@@ -30,10 +30,11 @@ func (c CreateInput) check() error {
 	}
 	switch {
 	case c.CORSOrigin == "":
-		l.Add("cors_origin is required: the origin of the page that uploads, such as https://example.com, or * for any")
+		l.At("cors_origin",
+			"is required: the origin of the page that uploads, such as https://example.com, or * for any")
 	case c.CORSOrigin == AnyOrigin:
 	case field.WebURL(&l, "cors_origin", c.CORSOrigin) && Origin(c.CORSOrigin) == "":
-		l.Add("cors_origin must be an origin such as https://example.com, or *")
+		l.At("cors_origin", "must be an origin such as https://example.com, or *")
 	}
 	c.Options.Check(&l, "new_asset_settings", assetopt.ForUpload)
 	return l.Err()

@@ -68,10 +68,10 @@ func (q Query) Hours(now time.Time) Query {
 func (q Query) check() error {
 	var l fault.List
 	if q.Asset != "" && q.LiveStream != "" {
-		l.Add("asset_id and live_stream_id must not be used together")
+		l.At("asset_id", "and live_stream_id must not be used together")
 	}
 	if q.To.Before(q.From) {
-		l.Add("timeframe[1] must not be before timeframe[0]")
+		l.At("timeframe[1]", "must not be before timeframe[0]")
 	}
 	return l.Err()
 }

@@ -79,16 +79,16 @@ func (in Input) check() error {
 		field.Passthrough(&l, "passthrough", *in.Passthrough)
 	}
 	if in.Phrases == nil {
-		l.Add("phrases is required: 1 to %d phrases", MaxPhrases)
+		l.At("phrases", "is required: 1 to %d phrases", MaxPhrases)
 		return l.Err()
 	}
 	if len(*in.Phrases) == 0 {
-		l.Add("phrases must have 1 to %d phrases: delete a vocabulary that is to have none", MaxPhrases)
+		l.At("phrases", "must have 1 to %d phrases: delete a vocabulary that is to have none", MaxPhrases)
 	}
 	if field.Count(&l, "phrases", len(*in.Phrases), MaxPhrases) {
 		for i, p := range *in.Phrases {
 			if n := utf8.RuneCountInString(p); strings.TrimSpace(p) == "" || n > MaxPhrase {
-				l.Add("%s must have 1 to %d characters", field.At("phrases", i), MaxPhrase)
+				l.At(field.At("phrases", i), "must have 1 to %d characters", MaxPhrase)
 			} else {
 				field.Text(&l, field.At("phrases", i), p, MaxPhrase)
 			}

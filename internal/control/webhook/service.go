@@ -232,7 +232,7 @@ func (s *Service) change(ctx context.Context, env id.Environment, key id.Webhook
 }
 
 // errTaken is the conflict that trying again does not end.
-var errTaken = change.Final(fault.New(fault.Conflict, "address is that of another webhook of the environment"))
+var errTaken = change.Final(fault.At(fault.Conflict, "address", "is that of another webhook of the environment"))
 
 // Taken is what a store returns when another webhook of the environment has the address.
 func Taken() error { return errTaken }
@@ -262,18 +262,18 @@ func (p PatchInput) Check(types []string) error {
 
 func checkAddress(l *fault.List, v string) {
 	if v == "" {
-		l.Add("address is required")
+		l.At("address", "is required")
 		return
 	}
 	if len(v) > maxAddress {
-		l.Add("address may have at most %d bytes", maxAddress)
+		l.At("address", "may have at most %d bytes", maxAddress)
 		return
 	}
 	if !field.WebURL(l, "address", v) {
 		return
 	}
 	if u, err := url.Parse(v); err != nil || u.User != nil {
-		l.Add("address must not hold a user name or password; deliveries are signed")
+		l.At("address", "must not hold a user name or password; deliveries are signed")
 	}
 }
 
@@ -287,9 +287,9 @@ func checkTypes(l *fault.List, wanted, types []string) {
 			continue
 		}
 		if near := spelling.Nearest(t, types); near != "" {
-			l.Add("%s is no type of event that can happen; did you mean %s?", at, near)
+			l.At(at, "is no type of event that can happen; did you mean %s?", near)
 		} else {
-			l.Add("%s must be a type of event that can happen, such as video.asset.ready", at)
+			l.At(at, "must be a type of event that can happen, such as video.asset.ready")
 		}
 	}
 }

@@ -1,11 +1,9 @@
 package playback
 
 import (
-	"encoding/json"
 	"log/slog"
 	"math"
 	"net/http"
-	"path"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +15,7 @@ import (
 	"millrace/internal/media/hls"
 	"millrace/internal/media/watching"
 	"millrace/internal/unsent"
+	"millrace/internal/web/respond"
 )
 
 // Options is what a Handler needs.
@@ -53,7 +52,7 @@ const forever = 31536000
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	openToAll(w.Header())
-	if !isClean(r.URL.Path) {
+	if !respond.CleanPath(r.URL.Path) {
 		h.fail(w, r, unknown())
 		return
 	}
@@ -70,14 +69,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h.serve(w, r); err != nil {
 		h.fail(w, r, err)
 	}
-}
-
-// isClean reports whether path.Clean would leave a path as it is. Nearly all are seen to be so at once.
-func isClean(p string) bool {
-	if p != "" && p[0] == '/' && p[len(p)-1] != '/' && !strings.Contains(p, "//") && !strings.Contains(p, "/.") {
-		return true
-	}
-	return path.Clean(p) == p
 }
 
 // Values of header fields that never change, shared by all responses.
@@ -445,51 +436,25 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeError(w, http.StatusServiceUnavailable, "unavailable", "", "the request was given up")
 		return
 	}
-	status, typ := http.StatusInternalServerError, "internal"
-	switch fault.KindOf(err) {
-	case fault.Invalid, fault.TooLarge, fault.Conflict:
-		status, typ = http.StatusBadRequest, "invalid_parameters"
-	case fault.NotFound:
-		status, typ = http.StatusNotFound, "not_found"
-	case fault.Denied, fault.Unauthorized:
-		status, typ = http.StatusForbidden, "forbidden"
-	case fault.NotReady:
-		status, typ = http.StatusPreconditionFailed, "not_ready"
-	case fault.Unavailable:
-		w.Header().Set("Retry-After", "1")
-		status, typ = http.StatusServiceUnavailable, "unavailable"
-	case fault.TooMany:
-		w.Header().Set("Retry-After", "1")
-		status, typ = http.StatusTooManyRequests, "too_many_requests"
-	case fault.Internal:
+	status := respond.Playback.Of(err)
+	switch status.Code {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
+		respond.RetryAfter(w, 0)
+	case http.StatusInternalServerError:
 		h.opt.Logger.ErrorContext(r.Context(), "playback failed", "path", logged(r), "error", err)
 	}
 	messages := fault.Messages(err)
 	if len(messages) == 0 {
 		messages = []string{"something went wrong on our side"}
 	}
-	writeError(w, status, typ, fault.CodeOf(err), messages...)
+	writeError(w, status.Code, status.Type, fault.CodeOf(err), messages...)
 }
 
 // writeError sends an error, with the code that it may have. message is all messages in one string, which some players
 // look for.
 func writeError(w http.ResponseWriter, status int, typ, code string, messages ...string) {
-	var body struct {
-		Error struct {
-			Type     string   `json:"type"`
-			Code     string   `json:"code,omitempty"`
-			Message  string   `json:"message"`
-			Messages []string `json:"messages"`
-		} `json:"error"`
-	}
-	body.Error.Type, body.Error.Code = typ, code
-	body.Error.Message, body.Error.Messages = strings.Join(messages, "; "), messages
-	data, err := json.Marshal(body)
-	if err != nil {
-		data = []byte(`{}`) // strings always marshal
-	}
-	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(data) // the viewer may be gone; there is nothing left to tell
+	respond.Refuse(w, status, respond.Error{
+		Type: typ, Code: code, Message: strings.Join(messages, "; "), Messages: messages,
+	})
 }

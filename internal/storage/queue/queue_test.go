@@ -200,7 +200,7 @@ func TestErrors(t *testing.T) {
 			return fmt.Errorf("read: %w", fault.New(fault.Invalid, "broken"))
 		}}, 1, "level=WARN msg=\"job attempt ended in an error\""},
 		{"last of another's", job.Handler{MaxAttempts: 1, Work: func(context.Context, job.Job) error {
-			return &fault.Error{Kind: fault.Unavailable, Messages: []string{"dead"}, Remote: true}
+			return &fault.Error{Kind: fault.Unavailable, Messages: []fault.Message{{Text: "dead"}}, Remote: true}
 		}}, 1, "level=WARN msg=\"job attempt ended in an error\""},
 		{"last of ours", job.Handler{MaxAttempts: 1, Work: func(context.Context, job.Job) error { return fault.New(fault.Unavailable, "away") }}, 1, "level=ERROR"},
 		{"last attempt", job.Handler{MaxAttempts: 2, Work: func(_ context.Context, j job.Job) error {

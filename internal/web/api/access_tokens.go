@@ -80,7 +80,8 @@ func (s *server) makeToken(ctx context.Context, env id.Environment, body AccessT
 	expires := moment(&problems, "expires_at", body.ExpiresAt)
 	for i, p := range body.Permissions {
 		if !slices.Contains(access.Permissions(), p) {
-			problems.Add("permissions[%d] must be one of: video:read, video:write, data:read, data:write, system:read, system:write", i)
+			problems.At(index("permissions", i),
+				"must be one of: video:read, video:write, data:read, data:write, system:read, system:write")
 		}
 	}
 	if err := problems.Err(); err != nil {

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"path"
 	"strings"
 	"time"
 
@@ -31,7 +30,10 @@ import (
 	"millrace/internal/control/usage"
 	"millrace/internal/control/vocabulary"
 	"millrace/internal/control/webhook"
+	"millrace/internal/id"
+	"millrace/internal/web/follow"
 	"millrace/internal/web/limit"
+	"millrace/internal/web/respond"
 )
 
 // Options is what the API needs. Every field without a default named here must be set.
@@ -102,7 +104,7 @@ type server struct {
 	schemas      huma.Registry
 	templates    map[int][][]string // see templatesOf
 
-	followers followers
+	followers *follow.Places[id.Environment, struct{}]
 }
 
 // New returns a handler for /video/v1/…, /system/v1/…, /openapi.json, /openapi.yaml and /docs. It responds to every
@@ -115,8 +117,9 @@ func New(o Options) http.Handler {
 func newServer(o Options) *server {
 	setHumaHooks()
 	s := &server{
-		received: o.Received,
-		live:     o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health,
+		followers: newFollowers(),
+		received:  o.Received,
+		live:      o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health,
 		usage: o.Usage, webhooks: o.Webhooks, vocabularies: o.Vocabularies,
 		nodes: o.Nodes, events: o.Events, form: o.EventForm,
 		signing: o.Viewers.Signing, restrictions: o.Viewers.Restrictions, drm: o.Viewers.DRM, audit: o.Callers.Audit, limits: o.Callers.Limits, clients: o.Callers.Clients,
@@ -164,11 +167,8 @@ func newServer(o Options) *server {
 	return s
 }
 
-// PlainPath reports whether http.ServeMux takes a path as it is.
-func PlainPath(p string) bool {
-	clean := path.Clean(p)
-	return p == clean || p == clean+"/" && clean != "/"
-}
+// PlainPath reports whether a path is one that http.ServeMux takes as it is: all operations have such.
+func PlainPath(p string) bool { return respond.PlainPath(p) }
 
 // plainPath returns 404 for paths that http.ServeMux would clean (., .., //) and redirect to what is left: a client
 // that follows with its method asks something else of something else. DELETE …/playback-ids/.. would delete the live
@@ -214,23 +214,14 @@ func (s *server) methods(r *http.Request) []string {
 	return allowed
 }
 
-// unreadTime is how long what is left of a body may take to come after the response, so that a client that still sends gets to read that.
-const unreadTime = time.Second
-
-// refuseUnread responds to a request whose body nobody reads. Otherwise net/http would read on before it sends the
-// response, for the sake of the next request, and for as long as the client likes.
+// refuseUnread responds to a request whose body nobody reads.
 func refuseUnread(w http.ResponseWriter, r *http.Request, e *Error) {
-	if r.ContentLength != 0 && r.ProtoMajor == 1 {
-		w.Header().Set("Connection", "close")
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime)) // not every writer has deadlines
-	}
+	respond.Unread(w, r)
 	writeError(w, e)
 }
 
 // writeError writes an error outside of huma.
 func writeError(w http.ResponseWriter, e *Error) {
 	maps.Copy(w.Header(), e.GetHeaders())
-	w.Header().Set("Content-Type", jsonType)
-	w.WriteHeader(e.status)
-	_ = huma.DefaultJSONFormat.Marshal(w, e) // the client may have left
+	respond.JSON(w, e.status, e)
 }

@@ -164,7 +164,7 @@ func alias[T any](problems *fault.List, name, old string, values, oldValues []T)
 	case len(values) == 0:
 		return oldValues
 	case len(oldValues) > 0 && !reflect.DeepEqual(values, oldValues):
-		problems.Add("%s must not differ from %s; give %s only", old, name, name)
+		problems.At(old, "must not differ from %s; give %s only", name, name)
 	}
 	return values
 }
@@ -256,7 +256,8 @@ func (a NewAssetSettings) domain(problems *fault.List, path string) assetopt.Opt
 	policies := alias(problems, path+"playback_policies", path+"playback_policy", a.PlaybackPolicies, a.PlaybackPolicy)
 	inputs := alias(problems, path+"inputs", path+"input", a.Inputs, a.Input)
 	if len(a.Directives) > 0 {
-		problems.AddAbsent("%sdirectives must be empty or left out: jobs of language models are not part of this service", path)
+		problems.AbsentAt(path+"directives",
+			"must be empty or left out: jobs of language models are not part of this service")
 	}
 	o := assetopt.Options{
 		PlaybackPolicies: policiesOf(policies), AdvancedPolicies: requestsOf(a.Advanced),

@@ -74,7 +74,7 @@ func (s *server) listAudit(ctx context.Context, in *listAuditInput) (*listAuditO
 		Limit: readNumber(&problems, "limit", string(in.Limit), maxLimit, defaultLimit),
 	}
 	if len(in.Cursor) > 0 && len(in.Cursor) != len(id.FirstUUIDAt(time.Time{})) {
-		problems.Add("cursor must be the next_cursor of a response")
+		problems.At("cursor", "must be the next_cursor of a response")
 	}
 	if err := problems.Err(); err != nil {
 		return nil, err

@@ -84,7 +84,7 @@ func readNumber(problems *fault.List, name, text string, high, preset int) int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > high {
-		problems.Add("%s must be a whole number from 1 to %d", name, high)
+		problems.At(name, "must be a whole number from 1 to %d", high)
 	}
 	return n
 }

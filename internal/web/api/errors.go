@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -13,19 +14,18 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"millrace/internal/fault"
+	"millrace/internal/web/respond"
 )
 
 // The types of errors that clients see.
 const (
-	typeInvalid     = "invalid_parameters"
-	typeUnauth      = "unauthorized"
-	typeForbidden   = "forbidden"
-	typeNotFound    = "not_found"
-	typeMethod      = "method_not_allowed"
-	typeTooLarge    = "request_too_large"
-	typeTooMany     = "too_many_requests"
-	typeUnavailable = "unavailable"
-	typeInternal    = "internal_error"
+	typeInvalid   = "invalid_parameters"
+	typeForbidden = "forbidden"
+	typeNotFound  = "not_found"
+	typeMethod    = "method_not_allowed"
+	typeTooLarge  = "request_too_large"
+	typeTooMany   = "too_many_requests"
+	typeInternal  = "internal_error"
 )
 
 const (
@@ -76,41 +76,17 @@ func invalid(messages ...string) *Error {
 	return newError(http.StatusBadRequest, typeInvalid, messages...)
 }
 
-// statusOf is the one place that knows which HTTP status a kind of error has.
-// Conflict is 400, not 409: clients written for this wire format repeat a request by themselves after a 409, and a resource that is not
-// in the right state does not get there by being asked again.
-func statusOf(k fault.Kind) (status int, typ string) {
-	switch k {
-	case fault.Invalid, fault.Conflict, fault.NotReady:
-		return http.StatusBadRequest, typeInvalid
-	case fault.NotFound:
-		return http.StatusNotFound, typeNotFound
-	case fault.Unauthorized:
-		return http.StatusUnauthorized, typeUnauth
-	case fault.Denied:
-		return http.StatusForbidden, typeForbidden
-	case fault.TooLarge:
-		return http.StatusRequestEntityTooLarge, typeTooLarge
-	case fault.Unavailable:
-		return http.StatusServiceUnavailable, typeUnavailable
-	case fault.TooMany:
-		return http.StatusTooManyRequests, typeTooMany
-	case fault.Internal:
-	}
-	return http.StatusInternalServerError, typeInternal
-}
-
 // fail turns any error of a service into a response. What is ours to mend is logged here, with the request's ID, and not shown.
 func (s *server) fail(ctx context.Context, err error) *Error {
 	if cause := context.Cause(ctx); fault.Is(err, fault.Internal) && errors.Is(cause, errLate) {
 		err = fault.Wrap(fault.Unavailable, err, "%v", cause)
 	}
 	kind := fault.KindOf(err)
-	status, typ := statusOf(kind)
+	status := respond.API.Of(err)
 	if fault.IsAbsent(err) {
-		typ = typeUnsupported
+		status.Type = typeUnsupported
 	}
-	e := newError(status, typ, namesOf(ctx).within(fault.Messages(err))...)
+	e := newError(status.Code, status.Type, namesOf(ctx).within(fault.Messages(err))...)
 	e.retry = fault.RetryAfter(err)
 	switch kind {
 	case fault.Internal:
@@ -125,18 +101,11 @@ func (s *server) fail(ctx context.Context, err error) *Error {
 		e.Detail.Messages = []string{textUnavailable}
 	case fault.Unauthorized:
 		e.Detail.Messages = []string{textUnauth, textCredentials}
-	case fault.NotFound:
-		if len(e.Detail.Messages) == 0 {
-			e.Detail.Messages = []string{textNotFound}
-		}
-	case fault.Denied:
-		if len(e.Detail.Messages) == 0 {
-			e.Detail.Messages = []string{textForbidden}
-		}
-	case fault.Invalid, fault.Conflict, fault.NotReady, fault.TooLarge, fault.TooMany:
-		if len(e.Detail.Messages) == 0 {
-			e.Detail.Messages = []string{"The request is not allowed"}
-		}
+	case fault.NotFound, fault.Denied, fault.Invalid, fault.Conflict, fault.NotReady, fault.TooLarge, fault.TooMany:
+	}
+	if len(e.Detail.Messages) == 0 {
+		text := map[fault.Kind]string{fault.NotFound: textNotFound, fault.Denied: textForbidden}[kind]
+		e.Detail.Messages = []string{cmp.Or(text, "The request is not allowed")}
 	}
 	return e
 }

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -16,6 +14,7 @@ import (
 	"millrace/internal/control/event"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/web/follow"
 )
 
 const (
@@ -24,39 +23,13 @@ const (
 	// eventPause is the time between two heartbeats, so that nobody on the way takes a stream for dead, and how often
 	// the token is looked at again.
 	eventPause = 5 * time.Second
-	eventWrite = 10 * time.Second // how long a client may take no bytes
 	eventBatch = 100
 )
 
-// followers counts who follow events.
-type followers struct {
-	mu  sync.Mutex
-	all int
-	of  map[id.Environment]int
-}
-
-// enter takes a place, if one is free.
-func (f *followers) enter(env id.Environment) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.all >= maxEventStreams || f.of[env] >= maxOfOne {
-		return false
-	}
-	if f.of == nil {
-		f.of = map[id.Environment]int{}
-	}
-	f.all++
-	f.of[env]++
-	return true
-}
-
-// leave gives a place back.
-func (f *followers) leave(env id.Environment) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.all--
-	if f.of[env]--; f.of[env] == 0 {
-		delete(f.of, env)
+// newFollowers has a place for each client that follows events, by environment.
+func newFollowers() *follow.Places[id.Environment, struct{}] {
+	return &follow.Places[id.Environment, struct{}]{
+		All: maxEventStreams, Each: maxOfOne, Make: func() struct{} { return struct{}{} },
 	}
 }
 
@@ -84,15 +57,11 @@ func (s *server) streamEvents(ctx context.Context, in *streamEventsInput) (*huma
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		r, w := humago.Unwrap(hc)
-		if !s.followers.enter(q.Environment) {
+		if _, ok := s.followers.Enter(q.Environment); !ok {
 			writeError(w, newError(http.StatusTooManyRequests, typeTooMany, "Too many clients follow events"))
 			return
 		}
-		defer s.followers.leave(q.Environment)
-		h := w.Header()
-		h.Set("Content-Type", "text/event-stream")
-		h.Set("X-Accel-Buffering", "no") // proxies pass it on at once
-		w.WriteHeader(http.StatusOK)
+		defer s.followers.Leave(q.Environment)
 		may := func() error {
 			_, who, err := s.identify(r, s.now())
 			if err != nil {
@@ -100,39 +69,26 @@ func (s *server) streamEvents(ctx context.Context, in *streamEventsInput) (*huma
 			}
 			return permits(who, hc.Operation())
 		}
-		if err := s.follow(r.Context(), w, q, may); err != nil && r.Context().Err() == nil && !errors.Is(err, errGone) {
+		if err := s.follow(r.Context(), w, q, may); err != nil && r.Context().Err() == nil && !errors.Is(err, follow.ErrGone) {
 			_ = s.fail(r.Context(), err) // it is logged; the client asks again from where it was
 		}
 	}}, nil
 }
-
-// errGone says that the client takes no bytes any more.
-var errGone = errors.New("client has gone")
 
 // atOnce is closed.
 var atOnce = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }() //nolint:gochecknoglobals // constant
 
 // follow sends events until the client has gone, may not read them any more, or the service stops.
 func (s *server) follow(ctx context.Context, w http.ResponseWriter, q event.Query, may func() error) error {
-	control := http.NewResponseController(w)
+	stream := follow.Open(w)
 	pause := time.NewTicker(eventPause)
 	defer pause.Stop()
-	send := func(text string) error {
-		_ = control.SetWriteDeadline(time.Now().Add(eventWrite)) // not every writer has deadlines
-		if _, err := io.WriteString(w, text); err != nil {
-			return errGone
-		}
-		if err := control.Flush(); err != nil {
-			return errGone
-		}
-		return nil
-	}
-	if err := send(": hello\n\n"); err != nil {
+	if err := stream.Comment("hello"); err != nil {
 		return err
 	}
 	for {
 		news := s.events.News()
-		n, err := s.sendEvents(ctx, send, &q)
+		n, err := s.sendEvents(ctx, stream, &q)
 		if err != nil {
 			return err
 		}
@@ -147,7 +103,7 @@ func (s *server) follow(ctx context.Context, w http.ResponseWriter, q event.Quer
 			if err := may(); err != nil {
 				return err
 			}
-			if err := send(": still here\n\n"); err != nil {
+			if err := stream.Comment("still here"); err != nil {
 				return err
 			}
 		}
@@ -155,7 +111,7 @@ func (s *server) follow(ctx context.Context, w http.ResponseWriter, q event.Quer
 }
 
 // sendEvents sends what has come, and gives how many events that were.
-func (s *server) sendEvents(ctx context.Context, send func(string) error, q *event.Query) (int, error) {
+func (s *server) sendEvents(ctx context.Context, stream *follow.Stream, q *event.Query) (int, error) {
 	found, err := s.events.ListEvents(ctx, *q)
 	if err != nil {
 		return 0, err
@@ -170,7 +126,7 @@ func (s *server) sendEvents(ctx context.Context, send func(string) error, q *eve
 		if err != nil {
 			return 0, fmt.Errorf("encode event: %w", err)
 		}
-		if err := send(fmt.Sprintf("id: %d\ndata: %s\n\n", e.Sequence, text)); err != nil {
+		if err := stream.Numbered(e.Sequence, text); err != nil {
 			return 0, err
 		}
 		q.After = e.Sequence

@@ -11,7 +11,6 @@ import (
 
 	"millrace/internal/control/access"
 	"millrace/internal/control/live"
-	"millrace/internal/id"
 	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
@@ -139,31 +138,3 @@ func (s *openedStream) over() bool {
 
 // events counts those that were sent; the stream must have ended.
 func (s *openedStream) events() int { return strings.Count(s.w.Body.String(), "\ndata: ") }
-
-// TestPlacesOfFollowers: one environment can't take the places of others, and those who leave give theirs back.
-func TestPlacesOfFollowers(t *testing.T) {
-	t.Parallel()
-	var f followers
-	for range maxOfOne {
-		if !f.enter("a") {
-			t.Fatal("a place is missing")
-		}
-	}
-	if f.enter("a") || !f.enter("b") {
-		t.Error("one environment has the places of all")
-	}
-	f.leave("a")
-	if !f.enter("a") || f.enter("a") {
-		t.Error("a place that is given back is not one place")
-	}
-	for env := 'c'; f.all < maxEventStreams; env++ {
-		for range min(maxOfOne, maxEventStreams-f.all) {
-			if !f.enter(id.Environment(env)) {
-				t.Fatal("a place is missing")
-			}
-		}
-	}
-	if f.enter("last") {
-		t.Error("there is no bound of all")
-	}
-}

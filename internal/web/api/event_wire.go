@@ -349,6 +349,6 @@ func moment(problems *fault.List, name, text string) time.Time {
 	if _, err := fmt.Sscanf(text, "%d", &seconds); err == nil && fmt.Sprint(seconds) == text && seconds >= 0 && seconds < 1<<40 {
 		return time.Unix(seconds, 0)
 	}
-	problems.Add("%s must be a time such as 2026-01-02T15:04:05Z, or seconds since 1970", name)
+	problems.At(name, "must be a time such as 2026-01-02T15:04:05Z, or seconds since 1970")
 	return time.Time{}
 }

@@ -59,7 +59,7 @@ func (f EventFilter) query(ctx context.Context, problems *fault.List) event.Quer
 		q.Types = strings.Split(f.Type, ",")
 	}
 	if len(q.Types) > maxTypes {
-		problems.Add("type may name at most %d types", maxTypes)
+		problems.At("type", "may name at most %d types", maxTypes)
 	}
 	return q
 }
@@ -88,7 +88,7 @@ func (s *server) listEvents(ctx context.Context, in *listEventsInput) (*listEven
 	q.Since, q.Until = moment(&problems, "since", in.Since), moment(&problems, "until", in.Until)
 	q.NewestFirst = in.Order != "asc"
 	if in.Order != "" && in.Order != "asc" && in.Order != "desc" {
-		problems.Add("order must be one of: asc, desc")
+		problems.At("order", "must be one of: asc, desc")
 	}
 	q.Limit = readNumber(&problems, "limit", string(in.Limit), maxLimit, defaultLimit)
 	cursor := readSequence(&problems, "cursor", in.Cursor)
@@ -166,7 +166,7 @@ func readSequence(problems *fault.List, name, text string) int64 {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		problems.Add("%s must be the sequence of an event", name)
+		problems.At(name, "must be the sequence of an event")
 	}
 	return n
 }

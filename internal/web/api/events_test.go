@@ -328,7 +328,7 @@ type follower struct {
 	lines *bufio.Reader
 }
 
-func follow(t *testing.T, base, query, last string) follower {
+func followEvents(t *testing.T, base, query, last string) follower {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+followPath+"?"+query, nil)
 	if err != nil {
@@ -378,7 +378,7 @@ func TestFollowEvents(t *testing.T) {
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	streams := live.New(live.Options{Store: d.LiveStreams()})
-	all, resumed, fresh := follow(t, srv.URL, "after=0", ""), follow(t, srv.URL, "after=0", "2"), follow(t, srv.URL, "", "")
+	all, resumed, fresh := followEvents(t, srv.URL, "after=0", ""), followEvents(t, srv.URL, "after=0", "2"), followEvents(t, srv.URL, "", "")
 	for i := range 3 {
 		if got := all.next(); got != fmt.Sprint(i+1) {
 			t.Errorf("event %s, want %d", got, i+1)

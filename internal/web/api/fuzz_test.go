@@ -79,7 +79,7 @@ func checkMessages(t *testing.T, err error) {
 	if !ok || e.Kind != fault.Invalid || len(e.Messages) == 0 || len(e.Messages) > maxMessages {
 		t.Fatalf("error %#v", err)
 	}
-	for _, m := range e.Messages {
+	for _, m := range fault.Messages(err) {
 		if len(m) > maxPath+200 || !utf8.ValidString(m) || strings.ContainsAny(m, "\x00\r\n") {
 			t.Fatalf("message %q", m)
 		}

@@ -86,9 +86,9 @@ type parser struct {
 	err      error // ends the parse
 }
 
-func (p *parser) complain(format string, args ...any) {
+func (p *parser) complain(path, format string, args ...any) {
 	if p.count++; p.count <= maxMessages {
-		p.problems.Add(format, args...)
+		p.problems.At(at(path), format, args...)
 	}
 }
 
@@ -105,7 +105,7 @@ func (p *parser) value(path string, depth int) *node {
 		return &node{kind: kindNumber, text: tok.String()}
 	case string:
 		if strings.ContainsRune(tok, 0) {
-			p.complain("%s must not contain the character U+0000", at(path))
+			p.complain(path, "must not contain the character U+0000")
 		}
 		return &node{kind: kindString, text: tok}
 	case json.Delim:
@@ -142,10 +142,10 @@ func (p *parser) object(path string, depth int) *node {
 		}
 		here := join(path, name)
 		if strings.ContainsRune(name, 0) {
-			p.complain("%s must not contain the character U+0000 in its name", at(here))
+			p.complain(here, "must not contain the character U+0000 in its name")
 		}
 		if seen[name] {
-			p.complain("%s must not be given twice", at(here))
+			p.complain(here, "must not be given twice")
 		}
 		seen[name] = true
 		n.members = append(n.members, member{name, p.value(here, depth)})

@@ -82,10 +82,10 @@ type createRestrictionInput struct{ Body PlaybackRestrictionCreate }
 func (s *server) createRestriction(ctx context.Context, in *createRestrictionInput) (*one[PlaybackRestriction], error) {
 	var problems fault.List
 	if in.Body.Referrer == nil {
-		problems.Add("referrer must be given")
+		problems.At("referrer", "must be given")
 	}
 	if in.Body.UserAgent == nil {
-		problems.Add("user_agent must be given")
+		problems.At("user_agent", "must be given")
 	}
 	if err := problems.Err(); err != nil {
 		return nil, err

@@ -58,9 +58,9 @@ type shaped struct {
 	names   sentNames
 }
 
-func (s *shaper) complain(format string, args ...any) {
+func (s *shaper) complain(path, format string, args ...any) {
 	if s.count++; s.count <= maxMessages {
-		s.problems.Add(format, args...)
+		s.problems.At(at(path), format, args...)
 	}
 }
 
@@ -107,7 +107,7 @@ func fits(k kind, typ string) bool {
 func (s *shaper) value(where place, n *node, schema *huma.Schema) (clean any, ok bool) {
 	found, name := s.pick(n, schema)
 	if found == nil {
-		s.complain("%s must be %s", at(where.sent), s.describe(schema))
+		s.complain(where.sent, "must be %s", s.describe(schema))
 		return nil, false
 	}
 	if exact := where.alternative(schema, found); exact != where {
@@ -144,7 +144,7 @@ func (s *shaper) object(where place, n *node, schema *huma.Schema, name string) 
 		property, known := schema.Properties[m.name]
 		switch {
 		case !known && s.fixed(name, m.name):
-			s.complain("%s can't be changed; it is given when the resource is made", here)
+			s.complain(here, "can't be changed; it is given when the resource is made")
 		case !known:
 			if len(s.ignored) < maxIgnored { // looking for what was meant costs something
 				s.ignore(unknownField(here, m.name, schema))
@@ -180,12 +180,12 @@ func (s *shaper) fixed(schema, field string) bool {
 func (s *shaper) number(path, text, typ string) (json.Number, bool) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.Abs(f) > 1<<53 {
-		s.complain("%s must be a number of at most 9007199254740992", at(path))
+		s.complain(path, "must be a number of at most 9007199254740992")
 		return "", false
 	}
 	if typ == huma.TypeInteger {
 		if f != math.Trunc(f) {
-			s.complain("%s must be a whole number", at(path))
+			s.complain(path, "must be a whole number")
 			return "", false
 		}
 		text = strconv.FormatInt(int64(f), 10) // 60.0 and 6e1 are whole numbers too

@@ -100,7 +100,7 @@ func (in *listUsageInput) query() (q usage.Query, err error) {
 	case 2:
 		q.From, q.To = readTime(&problems, "timeframe[0]", in.Timeframe[0]), readTime(&problems, "timeframe[1]", in.Timeframe[1])
 	default:
-		problems.Add("timeframe[] must be given twice: the start and the end")
+		problems.At("timeframe[]", "must be given twice: the start and the end")
 	}
 	return q, problems.Err()
 }
@@ -111,7 +111,7 @@ const maxEpoch = 253_402_300_799
 func readTime(problems *fault.List, name, text string) time.Time {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > maxEpoch {
-		problems.Add("%s must be a time in whole seconds since the Unix epoch", name)
+		problems.At(name, "must be a time in whole seconds since the Unix epoch")
 		return time.Time{}
 	}
 	return time.Unix(n, 0).UTC()

@@ -187,7 +187,7 @@ type replayWebhookInput struct {
 func (s *server) replayWebhook(ctx context.Context, in *replayWebhookInput) (*one[Webhook], error) {
 	var problems fault.List
 	if in.Body.Since == "" {
-		problems.Add("since is required")
+		problems.At("since", "is required")
 	}
 	since := moment(&problems, "since", in.Body.Since)
 	if err := problems.Err(); err != nil {

@@ -22,6 +22,7 @@ import (
 	"millrace/internal/control/vocabulary"
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
+	"millrace/internal/web/respond"
 )
 
 func TestPicture(t *testing.T) {
@@ -136,8 +137,8 @@ func TestStatusOfEveryKind(t *testing.T) {
 		fault.Denied: 403, fault.TooLarge: 413, fault.NotReady: 400, fault.Unavailable: 503,
 	}
 	for k, status := range want {
-		if got, typ := statusOf(k); got != status || typ == "" {
-			t.Errorf("kind %d: %d %q", k, got, typ)
+		if got := respond.API.Of(fault.New(k, "x")); got.Code != status || got.Type == "" {
+			t.Errorf("kind %d: %v", k, got)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"time"
+
+	"millrace/internal/web/httpdate"
 )
 
 // maxHeld is how many bytes of a body whose length was not announced wait for its end; a longer one is chunked. It is
@@ -254,7 +254,7 @@ func (w *response) start(p []byte) {
 	b = strconv.AppendInt(b, int64(w.status), 10)
 	b = append(append(b, ' '), statusText(w.status)...)
 	if _, dated := h["Date"]; !dated {
-		b = append(append(b, "\r\nDate: "...), date()...)
+		b = append(append(b, "\r\nDate: "...), httpdate.Now()...)
 	}
 	for name, values := range h {
 		if !plainName(name) {
@@ -287,23 +287,4 @@ func appendValue(b []byte, v string) []byte {
 		v = strings.NewReplacer("\r", " ", "\n", " ").Replace(v)
 	}
 	return append(b, strings.Trim(v, " \t")...)
-}
-
-// stamp is the Date of one second.
-type stamp struct {
-	second int64
-	text   string
-}
-
-//nolint:gochecknoglobals // the time of day, made once a second
-var lastStamp atomic.Pointer[stamp]
-
-func date() string {
-	now := time.Now()
-	s := lastStamp.Load()
-	if s == nil || s.second != now.Unix() {
-		s = &stamp{now.Unix(), now.UTC().Format(http.TimeFormat)}
-		lastStamp.Store(s)
-	}
-	return s.text
 }

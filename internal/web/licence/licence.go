@@ -4,14 +4,11 @@ package licence
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
-	"math"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,6 +19,7 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/web/limit"
 	"millrace/internal/web/pace"
+	"millrace/internal/web/respond"
 )
 
 const (
@@ -109,7 +107,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wait := s.Limit.Take(clientaddr.Network(s.Clients.Of(r)), s.Now()); wait > 0 {
-		head.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+		respond.RetryAfter(w, wait)
 		refuse(w, http.StatusTooManyRequests, "too_many_requests", "This address sends too many licence requests; wait and try again")
 		return
 	}
@@ -222,38 +220,20 @@ func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if v, is := errors.AsType[*vendorError](err); is {
 		s.Logger.WarnContext(r.Context(), "a licence server failed", "error", v, "cause", v.cause)
 		if v.status == http.StatusServiceUnavailable {
-			w.Header().Set("Retry-After", "1")
+			respond.RetryAfter(w, 0)
 		}
 		refuse(w, v.status, "licence_server", v.Error())
 		return
 	}
-	messages := fault.Messages(err)
 	if errors.Is(err, errSlow) {
-		refuse(w, pace.Status, "request_timeout", messages...)
+		refuse(w, pace.Status, "request_timeout", fault.Messages(err)...)
 		return
 	}
-	switch fault.KindOf(err) {
-	case fault.Invalid, fault.Conflict, fault.NotReady:
-		refuse(w, http.StatusBadRequest, "invalid_parameters", messages...)
-	case fault.TooLarge:
-		refuse(w, http.StatusRequestEntityTooLarge, "invalid_parameters", messages...)
-	case fault.Denied, fault.Unauthorized:
-		refuse(w, http.StatusForbidden, "forbidden", messages...)
-	case fault.NotFound:
-		refuse(w, http.StatusNotFound, "not_found", messages...)
-	case fault.TooMany, fault.Unavailable:
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "unavailable", "The service is not available at the moment; try again")
-	case fault.Internal:
-		if r.Context().Err() == nil {
-			s.Logger.ErrorContext(r.Context(), "licence request failed", "error", err)
-		}
-		refuse(w, http.StatusInternalServerError, "internal_error", "The service could not respond because of an error of its own")
-	}
+	respond.Licence.Fail(w, r, err, func(ctx context.Context, err error) {
+		s.Logger.ErrorContext(ctx, "licence request failed", "error", err)
+	})
 }
 
 func refuse(w http.ResponseWriter, status int, typ string, messages ...string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"type": typ, "messages": append([]string{}, messages...)}})
+	respond.Refuse(w, status, respond.Error{Type: typ, Messages: messages})
 }

@@ -4,14 +4,13 @@ package stats
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"millrace/internal/control/audience"
-	"millrace/internal/fault"
 	"millrace/internal/web/header"
+	"millrace/internal/web/respond"
 )
 
 // Counter counts; audience.Service fits.
@@ -44,48 +43,19 @@ func Handler(o Options) http.Handler {
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			head.Set("Allow", "GET, HEAD, OPTIONS")
-			refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "The method must be one of GET, HEAD, OPTIONS")
+			respond.Refuse(w, http.StatusMethodNotAllowed, respond.Error{
+				Type: "method_not_allowed", Messages: []string{"The method must be one of GET, HEAD, OPTIONS"},
+			})
 			return
 		}
 		asked := audience.Request{Token: r.URL.Query().Get("token"), Referrers: r.Header["Referer"], UserAgents: r.Header["User-Agent"]}
 		c, err := o.Counter.Count(r.Context(), asked, o.Now())
 		if err != nil {
-			o.fail(w, r, err)
+			respond.Counts.Fail(w, r, err, func(ctx context.Context, err error) {
+				o.Logger.ErrorContext(ctx, "viewer counts failed", "error", err)
+			})
 			return
 		}
-		writeJSON(w, http.StatusOK, map[string]any{"data": []counts{{c.Views, c.Viewers, c.UpdatedAt.UTC().Format("2006-01-02T15:04:05Z")}}})
+		respond.JSON(w, http.StatusOK, map[string]any{"data": []counts{{c.Views, c.Viewers, c.UpdatedAt.UTC().Format("2006-01-02T15:04:05Z")}}})
 	})
-}
-
-// fail writes an error; nothing but a fault's own sentences is shown.
-func (o Options) fail(w http.ResponseWriter, r *http.Request, err error) {
-	messages := fault.Messages(err)
-	switch fault.KindOf(err) {
-	case fault.Invalid, fault.Conflict, fault.TooLarge, fault.NotReady:
-		refuse(w, http.StatusBadRequest, "invalid_parameters", messages...)
-	case fault.Denied, fault.Unauthorized:
-		refuse(w, http.StatusForbidden, "forbidden", messages...)
-	case fault.NotFound:
-		refuse(w, http.StatusNotFound, "not_found", messages...)
-	case fault.TooMany:
-		refuse(w, http.StatusTooManyRequests, "too_many_requests", messages...)
-	case fault.Unavailable:
-		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "unavailable", "The service is not available at the moment; try again")
-	case fault.Internal:
-		if r.Context().Err() == nil {
-			o.Logger.ErrorContext(r.Context(), "viewer counts failed", "error", err)
-		}
-		refuse(w, http.StatusInternalServerError, "internal_error", "The service could not respond because of an error of its own")
-	}
-}
-
-func refuse(w http.ResponseWriter, status int, typ string, messages ...string) {
-	writeJSON(w, status, map[string]any{"error": map[string]any{"type": typ, "messages": append([]string{}, messages...)}})
-}
-
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the client may have left
 }

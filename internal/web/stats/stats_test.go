@@ -36,10 +36,10 @@ func TestCounts(t *testing.T) {
 		want          string
 	}{
 		{"GET", "good", 200, `{"data":[{"views":3,"viewers":2,"updated_at":"2026-03-01T12:00:00Z"}]}`},
-		{"GET", "bad", 403, `{"error":{"messages":["no"],"type":"forbidden"}}`},
-		{"GET", "video", 400, `{"error":{"messages":["aud"],"type":"invalid_parameters"}}`},
-		{"GET", "gone", 404, `{"error":{"messages":["gone"],"type":"not_found"}}`},
-		{"GET", "many", 429, `{"error":{"messages":["many"],"type":"too_many_requests"}}`},
+		{"GET", "bad", 403, `{"error":{"type":"forbidden","messages":["no"]}}`},
+		{"GET", "video", 400, `{"error":{"type":"invalid_parameters","messages":["aud"]}}`},
+		{"GET", "gone", 404, `{"error":{"type":"not_found","messages":["gone"]}}`},
+		{"GET", "many", 429, `{"error":{"type":"too_many_requests","messages":["many"]}}`},
 		{"GET", "away", 503, `"unavailable"`},
 		{"GET", "broken", 500, `"internal_error"`},
 		{"POST", "good", 405, `"method_not_allowed"`},

@@ -106,10 +106,10 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, u upload.Upload) e
 	case err != nil:
 		return err
 	case wr.Asset() != "":
-		respond(w, http.StatusOK)
+		respondEmpty(w, http.StatusOK)
 	default:
 		incomplete(w, wr.Size())
-		respond(w, http.StatusPermanentRedirect) // Resume Incomplete, as these clients know it
+		respondEmpty(w, http.StatusPermanentRedirect) // Resume Incomplete, as these clients know it
 	}
 	return nil
 }
@@ -189,7 +189,7 @@ func (h *Handler) again(w http.ResponseWriter, r *http.Request, of contentRange,
 		refuse(w, r, http.StatusConflict, "upload_over", anotherFile(u.Size))
 		return nil
 	}
-	respond(w, http.StatusOK)
+	respondEmpty(w, http.StatusOK)
 	return nil
 }
 
@@ -214,7 +214,7 @@ func (h *Handler) same(ctx context.Context, of contentRange, u upload.Upload, b 
 	return !unsized || !errors.Is(err, io.EOF) || n+more == u.Size, nil
 }
 
-func respond(w http.ResponseWriter, code int) {
+func respondEmpty(w http.ResponseWriter, code int) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTime))
 	w.Header().Set("Content-Length", "0")
 	w.WriteHeader(code)

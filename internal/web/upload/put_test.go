@@ -372,7 +372,7 @@ func TestRefused(t *testing.T) {
 				tt.r.body = unread{t}
 			}
 			resp := s.send(u, tt.r)
-			if body := text(resp); resp.StatusCode != tt.status || !strings.Contains(body, tt.says) || !strings.Contains(body, `{"error":{"messages":[`) {
+			if body := text(resp); resp.StatusCode != tt.status || !strings.Contains(body, tt.says) || !strings.Contains(body, `{"error":{"type":"`) {
 				t.Errorf("%d %s", resp.StatusCode, body)
 			}
 			if after := resp.Header.Get("Retry-After"); tt.status == 507 && after != "60" {

@@ -4,7 +4,6 @@ package upload
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/web/pace"
+	"millrace/internal/web/respond"
 )
 
 // Path is where uploads are, each at its secret; tusPath where tus clients find the same.
@@ -169,22 +169,8 @@ func status(err error) (code int, typ string) {
 	if errors.Is(err, pace.ErrSlow) {
 		return pace.Status, "request_timeout"
 	}
-	switch fault.KindOf(err) {
-	case fault.Invalid:
-		return http.StatusBadRequest, "invalid_parameters"
-	case fault.NotFound:
-		return http.StatusNotFound, "not_found"
-	case fault.Conflict, fault.NotReady:
-		return http.StatusGone, "upload_over"
-	case fault.Denied, fault.Unauthorized:
-		return http.StatusForbidden, "forbidden"
-	case fault.TooLarge:
-		return http.StatusRequestEntityTooLarge, "request_too_large"
-	case fault.TooMany, fault.Unavailable:
-		return http.StatusServiceUnavailable, "unavailable"
-	case fault.Internal:
-	}
-	return http.StatusInternalServerError, "internal_error"
+	s := respond.Upload.Of(err)
+	return s.Code, s.Type
 }
 
 // retryAfter is the Retry-After of a response: in how many seconds it may be another one; empty: not by itself.
@@ -216,9 +202,6 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	refuse(w, r, code, typ, message)
 }
 
-// unreadTime is how long what is left of a body may take to come after the response, so that a client that still sends gets to read that.
-const unreadTime = time.Second
-
 // anotherFile is said to who sends a file to an upload that has another one, of so many bytes.
 func anotherFile(size int64) string {
 	return fmt.Sprintf("the upload has its file already, which has %d bytes, and this is another one: "+
@@ -227,17 +210,10 @@ func anotherFile(size int64) string {
 
 // refuse responds with an error, in the form of the API's.
 func refuse(w http.ResponseWriter, r *http.Request, code int, typ, message string) {
-	header := w.Header()
-	control := http.NewResponseController(w)
-	if r.ContentLength != 0 && r.ProtoMajor == 1 {
-		header.Set("Connection", "close")
-		_ = control.SetReadDeadline(time.Now().Add(unreadTime)) // not every writer has deadlines
-	}
+	respond.Unread(w, r)
 	if after := retryAfter(code); after != "" {
-		header.Set("Retry-After", after)
+		w.Header().Set("Retry-After", after)
 	}
-	header.Set("Content-Type", "application/json")
-	_ = control.SetWriteDeadline(time.Now().Add(responseTime))
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"type": typ, "messages": []string{message}}}) // the client may have left
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(responseTime))
+	respond.Refuse(w, code, respond.Error{Type: typ, Messages: []string{message}})
 }

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"path"
@@ -12,6 +11,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/web/header"
 	"millrace/internal/web/iframe"
+	"millrace/internal/web/respond"
 )
 
 // OEmbedPath is where other sites ask what to show of a link (oembed.com, section 2).
@@ -50,12 +50,15 @@ func (h *handler) serveOEmbed(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		head.Set("Allow", "GET, HEAD, OPTIONS")
-		refuse(w, r, http.StatusMethodNotAllowed, "method_not_allowed", "the method must be one of GET, HEAD, OPTIONS")
+		refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "the method must be one of GET, HEAD, OPTIONS")
 		return
+	}
+	if r.Method == http.MethodHead {
+		w = respond.Head{ResponseWriter: w}
 	}
 	query := r.URL.Query()
 	if format := query.Get("format"); format != "" && format != "json" {
-		refuse(w, r, http.StatusNotImplemented, "not_implemented", "format: there is json only")
+		refuse(w, http.StatusNotImplemented, "not_implemented", "format: there is json only")
 		return
 	}
 	box, err := boxOf(query)
@@ -63,12 +66,12 @@ func (h *handler) serveOEmbed(w http.ResponseWriter, r *http.Request) {
 		err = checkURL(query["url"])
 	}
 	if err != nil {
-		refuse(w, r, http.StatusBadRequest, "invalid_parameters", fault.Messages(err)...)
+		refuse(w, http.StatusBadRequest, "invalid_parameters", fault.Messages(err)...)
 		return
 	}
 	playbackID, start, ok := h.watched(query.Get("url"))
 	if !ok {
-		refuse(w, r, http.StatusNotFound, "not_found", "url: must be that of a watch or embed page of this service: "+
+		refuse(w, http.StatusNotFound, "not_found", "url: must be that of a watch or embed page of this service: "+
 			h.PublicURL+"/watch/{playback_id}")
 		return
 	}
@@ -87,7 +90,7 @@ func boxOf(query url.Values) (iframe.Size, error) {
 		}
 		n, err := strconv.ParseUint(query.Get(name), 10, 31)
 		if err != nil || n == 0 {
-			wrong.Add("%s: must be a whole number of pixels, from 1 on", name)
+			wrong.At(name, ": must be a whole number of pixels, from 1 on")
 		}
 		return int(min(n, maxSide))
 	}
@@ -148,14 +151,14 @@ func (h *handler) describeEmbed(w http.ResponseWriter, r *http.Request, playback
 	v, err := h.view(r, playbackID, embedded, nil)
 	switch {
 	case fault.Is(err, fault.NotFound), err == nil && !v.Public: // an asset that came to nothing
-		refuse(w, r, http.StatusNotFound, "not_found", "there is no video at this address")
+		refuse(w, http.StatusNotFound, "not_found", "there is no video at this address")
 		return
 	case fault.Is(err, fault.Denied), fault.Is(err, fault.Invalid), err == nil && v.framers == nobody && !v.unsure:
-		refuse(w, r, http.StatusUnauthorized, "unauthorized", private)
+		refuse(w, http.StatusUnauthorized, "unauthorized", private)
 		return
 	case err != nil, v.unsure:
-		w.Header().Set("Retry-After", "1")
-		refuse(w, r, http.StatusServiceUnavailable, "unavailable", "the service is not available; try again")
+		respond.RetryAfter(w, 0)
+		refuse(w, http.StatusServiceUnavailable, "unavailable", "the service is not available; try again")
 		return
 	}
 	c := v.Card()
@@ -174,17 +177,9 @@ func (h *handler) describeEmbed(w http.ResponseWriter, r *http.Request, playback
 		out.ThumbnailURL, out.ThumbnailWidth, out.ThumbnailHeight = address, shape.Width, shape.Height
 	}
 	w.Header().Set("Cache-Control", "public, max-age=60")
-	writeJSON(w, r, http.StatusOK, out)
+	respond.JSON(w, http.StatusOK, out)
 }
 
-func refuse(w http.ResponseWriter, r *http.Request, status int, typ string, messages ...string) {
-	writeJSON(w, r, status, map[string]any{"error": map[string]any{"type": typ, "messages": messages}})
-}
-
-func writeJSON(w http.ResponseWriter, r *http.Request, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if r.Method != http.MethodHead {
-		_ = json.NewEncoder(w).Encode(body) // the client may have left
-	}
+func refuse(w http.ResponseWriter, status int, typ string, messages ...string) {
+	respond.Refuse(w, status, respond.Error{Type: typ, Messages: messages})
 }

@@ -60,7 +60,7 @@ func (e Ending) Of(ctx context.Context, j job.Job, err error) error {
 		return fmt.Errorf("end what %q has ended: %w", err.Error(), failed)
 	}
 	if enough && !fault.Permanent(err) {
-		return &fault.Error{Kind: fault.Invalid, Messages: fault.Messages(err), Err: err} // it does not come again
+		return &fault.Error{Kind: fault.Invalid, Messages: fault.ByField(err), Err: err} // it does not come again
 	}
 	return err
 }
@@ -77,7 +77,7 @@ func Type(err error) string {
 // are not shown to them: they get otherwise.
 func Reason(err error, otherwise string) []string {
 	if e, ok := errors.AsType[*fault.Error](err); ok && !e.Ours && len(e.Messages) > 0 {
-		return e.Messages
+		return fault.Messages(e)
 	}
 	return []string{otherwise + "; the service's log says why"}
 }

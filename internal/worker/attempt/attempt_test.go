@@ -14,7 +14,7 @@ import (
 func TestEnding(t *testing.T) {
 	t.Parallel()
 	const tries = 8
-	host := &fault.Error{Kind: fault.Unavailable, Messages: []string{"the host is away"}, Remote: true}
+	host := &fault.Error{Kind: fault.Unavailable, Messages: []fault.Message{{Text: "the host is away"}}, Remote: true}
 	for name, tt := range map[string]struct {
 		err     error
 		outside int

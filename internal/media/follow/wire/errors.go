@@ -63,8 +63,9 @@ func Failed(status int, data []byte) error {
 	}
 	for kind, k := range kinds {
 		if k.name == f.Kind && k.status == status {
-			out := &fault.Error{
-				Kind: kind, Messages: f.Messages, RetryAfter: time.Duration(f.RetryAfter) * time.Millisecond,
+			out := &fault.Error{Kind: kind, RetryAfter: time.Duration(f.RetryAfter) * time.Millisecond}
+			for _, m := range f.Messages {
+				out.Messages = append(out.Messages, fault.Message{Text: m})
 			}
 			if f.Moved {
 				return &MovedError{out}

@@ -57,7 +57,8 @@ func TestFailures(t *testing.T) {
 	for k := fault.Internal; k <= fault.TooMany; k++ {
 		w := httptest.NewRecorder()
 		wire.Fail(w, &fault.Error{
-			Kind: k, Messages: []string{"one", "two"}, RetryAfter: 3 * time.Second, Err: errors.New("secret"),
+			Kind: k, Messages: []fault.Message{{Text: "one"}, {Text: "two"}},
+			RetryAfter: 3 * time.Second, Err: errors.New("secret"),
 		}, k == fault.Conflict)
 		if strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("kind %d: %s", k, w.Body)

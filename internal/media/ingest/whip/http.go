@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"millrace/internal/media/ingest"
+	"millrace/internal/web/respond"
 )
 
 const (
@@ -26,9 +27,8 @@ const (
 	maxFragment = 16 << 10
 	maxKey      = 256
 
-	endTime    = 10 * time.Second // that a DELETE waits for the session's end
-	bodyTime   = 10 * time.Second // that a body may take to come; keys are looked at behind it
-	unreadTime = time.Second      // that one which nobody reads may
+	endTime  = 10 * time.Second // that a DELETE waits for the session's end
+	bodyTime = 10 * time.Second // that a body may take to come; keys are looked at behind it
 )
 
 // ServeHTTP implements http.Handler for Options.Path and what lies under it.
@@ -278,9 +278,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	s.report(r, p)
 	head := w.Header()
-	if r.ContentLength != 0 && r.ProtoMajor == 1 && p.status < http.StatusInternalServerError {
-		head.Set("Connection", "close") // net/http would read what is left of the body before it answers
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime))
+	if p.status < http.StatusInternalServerError {
+		respond.Unread(w, r)
 	}
 	switch p.status {
 	case http.StatusUnauthorized:

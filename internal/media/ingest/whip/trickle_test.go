@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millrace/internal/media/ingest/ingesttest"
+	"millrace/internal/web/respond"
 )
 
 // oneConn is a listener that has one connection.
@@ -42,8 +43,8 @@ func TestTrickle(t *testing.T) {
 	}{
 		"any key":         {"Bearer guessed", "Content-Length: 5000", http.StatusRequestTimeout, bodyTime},
 		"any key, pieces": {"Bearer guessed", "Transfer-Encoding: chunked", http.StatusRequestTimeout, bodyTime},
-		"no key":          {"", "Content-Length: 5000", http.StatusUnauthorized, unreadTime},
-		"no key, pieces":  {"", "Transfer-Encoding: chunked", http.StatusUnauthorized, unreadTime},
+		"no key":          {"", "Content-Length: 5000", http.StatusUnauthorized, respond.UnreadTime},
+		"no key, pieces":  {"", "Transfer-Encoding: chunked", http.StatusUnauthorized, respond.UnreadTime},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +82,7 @@ func TestTrickle(t *testing.T) {
 					t.Errorf("the response came after %v", took)
 				}
 				_ = response.Body.Close()
-				if took := <-sent; took > tt.within+2*unreadTime {
+				if took := <-sent; took > tt.within+2*respond.UnreadTime {
 					t.Errorf("the connection was closed after %v", took)
 				}
 				_ = web.Close()

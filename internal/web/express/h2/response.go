@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"millrace/internal/web/httpdate"
 )
 
 // maxHeld is how many bytes of a body wait for more, or for its end. It is net/http's figure.
@@ -240,7 +242,7 @@ func (w *response) start(p []byte, last bool) {
 	}
 	out := &w.st.c.out
 	out.begin(w.status)
-	out.fields(h, date())
+	out.fields(h, httpdate.Now())
 	w.ended = w.headOnly || last && bare
 	out.headers(w.st.id, w.ended)
 }
@@ -260,23 +262,4 @@ func (w *response) end() bool {
 
 func bodyless(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
-}
-
-// stamp is the Date of one second.
-type stamp struct {
-	second int64
-	text   string
-}
-
-//nolint:gochecknoglobals // the time of day, made once a second
-var lastStamp atomic.Pointer[stamp]
-
-func date() string {
-	now := time.Now()
-	s := lastStamp.Load()
-	if s == nil || s.second != now.Unix() {
-		s = &stamp{now.Unix(), now.UTC().Format(http.TimeFormat)}
-		lastStamp.Store(s)
-	}
-	return s.text
 }

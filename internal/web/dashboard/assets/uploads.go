@@ -1,0 +1,104 @@
+package assets
+
+import (
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"millrace/internal/control/assetopt"
+	"millrace/internal/control/playbackid"
+	"millrace/internal/control/upload"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
+	"millrace/internal/web/respond"
+)
+
+const (
+	// uploadTime is how long a person has to send a file: a large one over a bad line, with the machine asleep at night.
+	uploadTime = 24 * time.Hour
+)
+
+// uploadState is an upload as the script that sends it sees it.
+type uploadState struct {
+	ID     id.Upload     `json:"id"`
+	Status upload.Status `json:"status"`
+	URL    string        `json:"url,omitempty"`   // path that takes the bytes, for who may write, while they are waited for
+	Asset  string        `json:"asset,omitempty"` // address of the page of what was made of it
+	Error  string        `json:"error,omitempty"` // why nothing was
+}
+
+func (s *uploads) route() {
+	s.Handle("POST "+shell.UploadsPath, "create-direct-upload", shell.Writes, s.createUpload)
+	s.Handle("GET "+shell.UploadsPath+"/{upload}", "", shell.Reads, s.showUpload)
+	s.Handle("POST "+shell.UploadsPath+"/{upload}/cancel", "cancel-direct-upload", shell.Writes, s.cancelUpload)
+}
+
+func uploadOf(r *shell.Request) id.Upload { return id.Upload(r.PathValue("upload")) }
+
+// createUpload makes an upload for a file of this machine, which this page alone may send.
+func (s *uploads) createUpload(r *shell.Request) (shell.View, error) {
+	origin := r.Header.Get("Origin")
+	if origin == "" { // of a browser that sends none with requests to the page's own origin
+		origin = upload.AnyOrigin
+	}
+	seconds := int(uploadTime / time.Second)
+	u, err := s.Uploads.Create(r.Context(), r.Person.Environment.ID, upload.CreateInput{
+		Timeout: &seconds, CORSOrigin: origin, DefaultQuality: r.Person.Environment.VideoQuality,
+		Options: assetopt.Options{
+			Meta: assetopt.Meta{Title: titleOf(r.PostFormValue("name"))}, PlaybackPolicies: []playbackid.Policy{playbackid.Public},
+		},
+	}, s.Now())
+	return s.tellFile(r, u, err)
+}
+
+// showUpload says what became of an upload.
+func (s *uploads) showUpload(r *shell.Request) (shell.View, error) {
+	u, err := s.Uploads.Get(r.Context(), r.Person.Environment.ID, uploadOf(r), s.Now())
+	return s.tellFile(r, u, err)
+}
+
+func (s *uploads) cancelUpload(r *shell.Request) (shell.View, error) {
+	u, err := s.Uploads.Cancel(r.Context(), r.Person.Environment.ID, uploadOf(r), s.Now())
+	return s.tellFile(r, u, err)
+}
+
+// tellFile responds with an upload, or with what is wrong as a sentence.
+func (s *uploads) tellFile(r *shell.Request, u upload.Upload, err error) (shell.View, error) {
+	f := uploadState{ID: u.ID, Status: u.Status}
+	status := http.StatusOK
+	if err != nil {
+		status = respond.Page.Of(err).Code
+	}
+	switch {
+	case fault.Is(err, fault.NotFound):
+		f.Error = "This upload no longer exists."
+	case fault.Is(err, fault.Invalid), fault.Is(err, fault.Denied), fault.Is(err, fault.TooMany):
+		f.Error = shell.Sentence(err)
+	case err != nil:
+		return shell.View{}, err
+	case u.Asset != "":
+		f.Asset = shell.AssetsPath + "/" + string(u.Asset)
+	case u.Status == upload.Waiting && r.Person.Permits(shell.Writes):
+		f.URL = "/uploads/" + u.Secret
+	}
+	if u.Error != nil {
+		f.Error = shell.Capital(u.Error.Message)
+	}
+	return shell.Reply(status, f), nil
+}
+
+// titleOf is the name of a file as that of an asset.
+func titleOf(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(name, ""))
+	if runes := []rune(name); len(runes) > assetopt.MaxTitle {
+		name = string(runes[:assetopt.MaxTitle])
+	}
+	return strings.TrimSpace(name)
+}

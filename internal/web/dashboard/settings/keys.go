@@ -1,0 +1,86 @@
+package settings
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"millrace/internal/control/access"
+	"millrace/internal/control/signing"
+	"millrace/internal/id"
+	"millrace/internal/web/dashboard/shell"
+)
+
+const keysPath = shell.SettingsPath + "/signing-keys"
+
+func (s *keys) routeKeys() {
+	s.Handle("GET "+keysPath, "", access.SystemRead, s.listKeys)
+	s.Handle("POST "+keysPath, "create-signing-key", access.SystemWrite, s.createKey)
+	s.Handle("GET "+keysPath+"/{key}/delete", "", access.SystemWrite, s.askDeleteKey)
+	s.Handle("POST "+keysPath+"/{key}/delete", "delete-signing-key", access.SystemWrite, s.deleteKey)
+}
+
+// SigningKey is a signing key as pages show it.
+type SigningKey struct {
+	ID        id.SigningKey
+	CreatedAt time.Time
+}
+
+// Delete is the address that asks before.
+func (k SigningKey) Delete() string { return keysPath + "/" + url.PathEscape(string(k.ID)) + "/delete" }
+
+// keyList is the page of the signing keys of the environment.
+type keyList struct {
+	shell.Selection
+
+	Rows []SigningKey
+	May  bool // the person may make and delete them
+}
+
+// Section is where in the settings the page is.
+func (keyList) Section() string { return "signing-keys" }
+
+func (s *keys) listKeys(r *shell.Request) (shell.View, error) {
+	l := keyList{Selection: shell.Select(r.URL.Query(), keysPath), May: r.Person.Permits(access.SystemWrite)}
+	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]signing.Key, error) {
+		return s.Signing.List(r.Context(), r.Person.Environment.ID, page, limit)
+	})
+	l.Rows = shell.Each(rows, func(k signing.Key) SigningKey { return SigningKey{k.ID, k.CreatedAt} })
+	return shell.Show("keys", l), err
+}
+
+func (s *keys) createKey(r *shell.Request) (shell.View, error) {
+	k, private, err := s.Signing.Create(r.Context(), r.Person.Environment.ID, s.Now())
+	if err != nil {
+		return shell.View{}, err
+	}
+	const half = "Private half"
+	return shell.ShowAs(http.StatusCreated, "once", shell.SecretPage{
+		Heading: "The signing key is made", Secret: "The private half",
+		Keep: "The service does not keep it. Keep it in the place where your server keeps its secrets: who has it " +
+			"can let anybody watch. When it is lost, make another key and delete this one.",
+		Use:  "The private half is the base64 of a PEM, as the API gives it and as @mux/mux-node takes it.",
+		Name: shell.Short(k.ID), ListAddress: keysPath, ListName: "Signing keys", To: keysPath,
+		Lines: []shell.CopyLine{{What: "Key ID", Text: string(k.ID)}, {What: half, Text: private}},
+		PEM:   half, File: "signing-key-" + string(k.ID) + ".pem",
+	}), nil
+}
+
+func (s *keys) askDeleteKey(r *shell.Request) (shell.View, error) {
+	found, err := s.Signing.Get(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
+	if err != nil {
+		return shell.View{}, err
+	}
+	k := SigningKey{found.ID, found.CreatedAt}
+	return shell.Show("ask", shell.Question{
+		Heading: "Delete this signing key?", Name: string(k.ID), Yes: "Delete", No: "Keep it", Class: "harm",
+		ListAddress: keysPath, ListName: "Signing keys", Address: keysPath, To: k.Delete(),
+		Text: "Every link signed with it stops at once, also for those who are watching. It cannot be brought back: " +
+			"links have to be signed with another key. It was made on " + shell.UTC(k.CreatedAt) + ".",
+	}), nil
+}
+
+func (s *keys) deleteKey(r *shell.Request) (shell.View, error) {
+	err := s.Signing.Delete(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
+	return shell.Redirect(keysPath), err
+}
