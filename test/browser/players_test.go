@@ -85,6 +85,7 @@ const holdBack = (hls) => hls.config.liveSyncDuration ?? hls.latestLevelDetails.
 window.holdBack = () => ({ // seconds behind live that each player is told to stay
   hls: holdBack(h), mux: holdBack(el('mux')._hls), shaka: s.getManifest().presentationTimeline.getDelay(),
 });
+window.partHoldBack = () => h.latestLevelDetails.partHoldBack;
 window.read = (on) => { h.subtitleTrack = on ? 0 : -1; el('mux').textTracks[0].mode = on ? 'showing' : 'disabled'; };
 window.shown = (name) => { // text, and when what is shown was sent, in ms since 1970
   const cues = Array.from(media[name]().textTracks).filter((t) => t.mode === 'showing').flatMap((t) => Array.from(t.activeCues || []));
@@ -116,7 +117,7 @@ window.look = () => names.map((name) => {
   return {
     name, played: watched[name].played, stalls: watched[name].stalls, frames: v ? v.getVideoPlaybackQuality().totalVideoFrames : 0,
     early: early[name] || 0, audioBytes: v && v.webkitAudioDecodedByteCount || 0, behind: d ? (Date.now() - d.getTime()) / 1000 : -1, errors: errors[name],
-    buffered: v ? Array.from({ length: v.buffered.length }, (_, i) => [v.buffered.start(i), v.buffered.end(i)]) : [], time: v ? v.currentTime : -1,
+    buffered: v ? Array.from({ length: v.buffered.length }, (_, i) => [v.buffered.start(i), v.buffered.end(i)]) : [], time: v ? v.currentTime : -1, rate: v ? v.playbackRate : 0,
     number: number(v), now: Date.now(), began: v && v.played.length ? v.played.start(0) : 0,
   };
 });
@@ -134,6 +135,7 @@ type player struct {
 	Errors     []string     `json:"errors"`
 	Buffered   [][2]float64 `json:"buffered"`
 	Time       float64      `json:"time"`
+	Rate       float64      `json:"rate"`
 	Number     int          `json:"number"` // of the picture that is shown
 	Now        int64        `json:"now"`    // ms since 1970
 	Began      float64      `json:"began"`  // the first time that it played

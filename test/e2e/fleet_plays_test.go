@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -62,6 +63,7 @@ func (s fleetStream) play(t *testing.T, clip rig.Clip) {
 	for policy := range s.id {
 		s.sameBytes(t, policy)
 	}
+	s.sameBounds(t)
 	s.sameImages(t)
 	s.sameKeys(t)
 	s.sameHealth(t)
@@ -135,6 +137,64 @@ func (s fleetStream) sameBytes(t *testing.T, policy string) {
 	if compared < 6*lists {
 		t.Errorf("%s: %d responses were compared", policy, compared)
 	}
+}
+
+// below is what a signed path has in front of what is below it.
+var below = regexp.MustCompile(`/signed-v\.[^/]+/`)
+
+// sameBounds: the bearer of a token for small pictures gets no other ones at any node, by no address: the source is not
+// offered, and its playlist, init segment, parts and segments are refused below the path of the token's playlist, whatever
+// node that is from. What is small enough plays.
+func (s fleetStream) sameBounds(t *testing.T) {
+	t.Helper()
+	id := s.id["signed"]
+	path := "/" + id + ".m3u8?token="
+	whole := mediaPlaylist{url: source(t, s.owner.HTTP+path+s.d.keys.token(t, id))}
+	whole.read(t)
+	refused := append(partURLs(t, whole), whole.url)
+	for _, e := range whole.entries[max(0, len(whole.entries)-4):] {
+		refused = append(refused, e.url)
+	}
+	small := path + s.d.keys.token(t, id, "--param", "max_resolution=270p")
+	for _, from := range s.f.Nodes {
+		master := from.HTTP + small
+		text := string(get(t, master))
+		if strings.Contains(text, "RESOLUTION=640x360") || strings.Count(text, "RESOLUTION=480x270") != 1 {
+			t.Errorf("small pictures alone are\n%s", text)
+		}
+		signed := below.FindString(join(t, master, references(text)[0]))
+		if signed == "" {
+			t.Fatalf("no signed path in\n%s", text)
+		}
+		for i, node := range s.f.Nodes {
+			at := func(url string) int {
+				url = strings.Replace(url, s.owner.HTTP, node.HTTP, 1)
+				code, _, _ := node.Get(t, below.ReplaceAllString(url, signed))
+				return code
+			}
+			for _, url := range refused {
+				if code := at(url); code != http.StatusForbidden {
+					t.Errorf("node %d: %d for %s, which is larger than the token allows", i+1, code, url)
+				}
+			}
+			rung := mediaPlaylist{url: strings.Replace(source(t, master), from.HTTP, node.HTTP, 1)}
+			rung.read(t)
+			if code := at(rung.entries[len(rung.entries)-1].url); code != http.StatusOK {
+				t.Errorf("node %d: %d for what the token allows", i+1, code)
+			}
+		}
+	}
+}
+
+// source is the address of a multivariant playlist's first variant.
+func source(t *testing.T, master string) string {
+	t.Helper()
+	text := string(get(t, master))
+	v := variants.FindStringSubmatch(text)
+	if v == nil {
+		t.Fatalf("no variant in\n%s", text)
+	}
+	return join(t, master, v[2])
 }
 
 // sameImages asks all nodes for images of fixed times, which each of them makes for itself: they are equal. The newest

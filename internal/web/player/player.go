@@ -21,7 +21,7 @@ const Template = "assets/controls.html"
 
 // modules are those in Files, each behind those that it imports.
 var modules = []string{ //nolint:gochecknoglobals // a table
-	"engine.js", "controls.js", "menus.js", "storyboard.js", "captions.js", "keys.js",
+	"catchup.js", "engine.js", "controls.js", "menus.js", "storyboard.js", "captions.js", "keys.js",
 }
 
 // Into adds what a browser asks for to the assets of a page, and gives the names of the modules for static.Assets.Link.

@@ -142,8 +142,8 @@ func TestStatus(t *testing.T) {
 
 func TestPageIsClosed(t *testing.T) {
 	t.Parallel()
-	statictest.Closed(t, everybody(), "/watch/abc", 2, 10)
-	statictest.Closed(t, everybody(), "/embed/abc", 2, 10, "frame-ancestors *")
+	statictest.Closed(t, everybody(), "/watch/abc", 2, 11)
+	statictest.Closed(t, everybody(), "/embed/abc", 2, 11, "frame-ancestors *")
 	if c := statictest.Get(t, everybody(), "GET", "/watch/assets/watch.js?v=old").Header().Get("Cache-Control"); c != "no-cache" {
 		t.Errorf("another version: Cache-Control %q", c)
 	}

@@ -1,18 +1,20 @@
-// What plays: hls.js, set so that it leaves nothing out and never waits for nothing.
+// What plays: hls.js, set so that it leaves nothing out, never waits for nothing, and keeps near the live edge.
+import { catchUp } from './catchup.js';
 
 // engine is an hls.js with some settings of the page's. It has no source yet.
 export function engine(Hls, settings) {
   const hls = new Hls({
     lowLatencyMode: true,
-    maxLiveSyncPlaybackRate: 1.3, // catches up to the live edge after a stall
+    maxLiveSyncPlaybackRate: 1, // until it is known who sees to it
     capLevelToPlayerSize: true,
     enableWorker: false, // else it leaves out a segment's last part where the worker is late
     bufferController: oneByOne(Hls.DefaultConfig.bufferController),
-    streamController: behindGap(mediaOnly(Hls.DefaultConfig.streamController)),
+    streamController: behindGap(atEdge(mediaOnly(Hls.DefaultConfig.streamController))),
     audioStreamController: mediaOnly(Hls.DefaultConfig.audioStreamController),
     ...settings,
   });
   readable(hls, Hls.Events);
+  catchUp(hls, Hls.Events);
   return hls;
 }
 
@@ -61,6 +63,21 @@ const behindGap = (Controller) => class extends Controller {
     const at = this.startPosition;
     const gap = this.getLevelDetails()?.fragments.find((frag) => frag.start <= at && at < frag.end);
     if (gap && isGap(gap) && this.media?.buffered.length) this.startPosition = Math.max(at, this.media.buffered.start(0));
+    super.seekToStartPos();
+  }
+};
+
+// atEdge has a player of a low-latency stream begin as far behind live as it is to be when it has something to show, not
+// when it had the playlist: half a second goes by between the two. Over a slow connection it begins where it was to.
+const atEdge = (Controller) => class extends Controller {
+  seekToStartPos() {
+    const details = this.getLevelDetails();
+    const first = !this.joined && this.hls.config.startPosition < 0;
+    const by = this.hls.liveSyncPosition - this.startPosition;
+    if (first && details?.live && details.partTarget && this.startPosition > 0 && by > 0 && by < details.partHoldBack) {
+      this.startPosition += by;
+    }
+    this.joined = true;
     super.seekToStartPos();
   }
 };
