@@ -33,7 +33,7 @@ func (c *commandLine) run(command string, args ...string) string {
 	c.ran[command] = true
 	var out, bad bytes.Buffer
 	environ := []string{"MILLRACE_DATA_DIR=" + c.cfg.DataDir, "USER=ann"}
-	if code := cli.Run(c.t.Context(), append(strings.Fields(command), args...), environ, &out, &bad, actions(&out, &bad)); code != config.ExitOK {
+	if code := cli.Run(c.t.Context(), append(strings.Fields(command), args...), environ, &out, &bad, actions(&out, &bad)); code != cli.ExitOK {
 		c.t.Fatalf("%s %q: code %d: %s", command, args, code, &bad)
 	}
 	word := append(strings.Fields(out.String()), "")[0]

@@ -3,10 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"millrace/internal/config"
@@ -28,159 +25,118 @@ type Tokens interface {
 	SetFrameAncestors(ctx context.Context, e id.Environment, origins []string, now time.Time) error
 }
 
-// tokens runs a command about access tokens.
-func tokens(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (err error) {
-	t, closeDB, err := a.Access(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeDB()) }()
-	switch c.Name {
-	case config.TokenCreate:
-		return createToken(ctx, c, t, time.Now(), stdout)
-	case config.TokenRevoke:
-		err = t.RevokeToken(ctx, id.Token(c.Words[0]), time.Now())
-		return sayUnless(err, stdout, "Access token %s is revoked.", c.Words[0])
-	default:
-		return listTokens(ctx, t, stdout)
+func tokenCommands() []command {
+	return []command{
+		of("token create", "create an access token and print its secret once",
+			"Creates an access token for the API. The secret is printed once and can't be shown again. Without "+
+				"--permission the token may do everything in its environment.", &tokenCreate{}),
+		of("token list", "list the access tokens",
+			"Lists the access tokens, without their secrets.", simply(tokenList)),
+		of("token revoke TOKEN-ID", "revoke an access token",
+			"Revokes an access token. Requests with it are refused within seconds.", simply(tokenRevoke)),
 	}
 }
 
-// environments runs a command about environments.
-func environments(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (err error) {
-	t, closeDB, err := a.Access(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, closeDB()) }()
-	switch c.Name {
-	case config.EnvironmentCreate:
-		made, failed := t.CreateEnvironment(ctx, c.Words[0], c.Access.Kind, time.Now())
-		return sayUnless(failed, stdout, "%s", made.ID)
-	case config.EnvironmentRename:
-		_, err = t.RenameEnvironment(ctx, id.Environment(c.Words[0]), c.Words[1], time.Now())
-		return sayUnless(err, stdout, "Environment %s is called %q now.", c.Words[0], c.Words[1])
-	case config.EnvironmentList:
-		return listEnvironments(ctx, t, stdout)
-	default:
-		return setEnvironment(ctx, c, t, stdout)
-	}
+// tokenCreate makes a token.
+type tokenCreate struct {
+	inEnvironment
+
+	name         string
+	permissions  []string
+	expiresIn    time.Duration // one of the two; 0
+	expiresAt    time.Time     // zero
+	installation bool
 }
 
-// setEnvironment changes one setting of an environment, and says what it is now.
-func setEnvironment(ctx context.Context, c config.Command, t Tokens, stdout io.Writer) (err error) {
-	env, now, word := id.Environment(c.Access.Environment), time.Now(), c.Words[0]
-	switch c.Name {
-	case config.SetQuality:
-		err = t.SetQuality(ctx, env, wanted(word), now)
-	case config.SetCaptions:
-		err = t.SetCaptions(ctx, env, wanted(word), now)
-	case config.SetLiveRungs:
-		err = t.SetLiveRungs(ctx, env, wanted(word), now)
-	case config.SetFrameAncestors:
-		err = t.SetFrameAncestors(ctx, env, strings.Split(word, ","), now)
-	}
-	whose := "the default environment"
-	if env != "" {
-		whose = "environment " + string(env)
-	}
-	if word == defaultWord {
-		word += ", the service's own"
-	}
-	return sayUnless(err, stdout, "%s of %s: %s", strings.TrimPrefix(c.Name, "environment "), whose, word)
+func (c *tokenCreate) flags(f *flags) {
+	f.label(&c.name)
+	f.mayCreate()
+	c.inEnvironment.flags(f)
+	all := []string{"video:read", "video:write", "data:read", "data:write", "system:read", "system:write"}
+	permission := config.OneOf(all...)
+	f.each(func(text string) (err error) {
+		for p := range strings.SplitSeq(text, ",") {
+			if _, err = permission(p); err != nil {
+				return err
+			}
+			c.permissions = append(c.permissions, p)
+		}
+		return nil
+	}, "permission", "permission,…", "",
+		"What the token may do: "+strings.Join(all, ", ")+"; may be repeated. All of them unless given.")
+	f.each(func(text string) (err error) {
+		if c.expiresAt, err = time.Parse(time.RFC3339, text); err == nil {
+			return nil
+		}
+		if c.expiresIn, err = days(text); err != nil {
+			return errors.New("is neither a duration such as 90d nor a time such as 2027-01-02T15:04:05Z")
+		}
+		return nil
+	}, "expires", "duration or time", "",
+		"When the token expires: after 90d or 12h, or at 2027-01-02T15:04:05Z. Never unless given.")
+	f.on(&c.installation, "installation", "Make an installation token, which can make, rename and list environments "+
+		"and list nodes over the API, and nothing else.")
 }
 
-func createToken(ctx context.Context, c config.Command, t Tokens, now time.Time, stdout io.Writer) error {
+func (c *tokenCreate) run(ctx context.Context, r *request) error {
 	in := access.TokenInput{
-		Environment: id.Environment(c.Access.Environment), Name: c.Label, Permissions: c.Access.Permissions, ExpiresAt: c.Access.ExpiresAt,
+		Environment: c.environment, Name: c.name, Permissions: c.permissions, ExpiresAt: c.expiresAt,
 	}
-	if c.Access.ExpiresIn > 0 {
-		in.ExpiresAt = now.Add(c.Access.ExpiresIn)
+	if c.expiresIn > 0 {
+		in.ExpiresAt = r.now.Add(c.expiresIn)
 	}
-	if c.Access.Installation {
+	if c.installation {
 		if len(in.Permissions) > 0 || in.Environment != "" {
-			return errors.New("an installation token belongs to no environment: leave out --permission and --environment")
+			return errors.New("an installation token belongs to no environment: " +
+				"leave out --permission and --environment")
 		}
 		in.Permissions = access.InstallationPermissions()
 	}
-	made, secret, err := t.CreateToken(ctx, in, now)
-	if err != nil {
-		return err
-	}
-	// In the form of a shell's or a container's environment, so that it can be kept as it is.
-	_, err = fmt.Fprintf(stdout, "MILLRACE_TOKEN_ID=%s\nMILLRACE_TOKEN_SECRET=%s\n", made.ID, secret)
-	return err
+	return opened(ctx, r, r.Access, func(t Tokens) error {
+		made, secret, err := t.CreateToken(ctx, in, r.now)
+		// In the form of a shell's or a container's environment, so that it can be kept as it is.
+		return r.done(err, "MILLRACE_TOKEN_ID=%s\nMILLRACE_TOKEN_SECRET=%s", made.ID, secret)
+	})
 }
 
-// defaultWord takes a setting back from an environment.
-const defaultWord = "default"
-
-// wanted is a setting of an environment by its word: default is the service's own.
-func wanted(word string) string {
-	if word == defaultWord {
-		return ""
-	}
-	return word
+func tokenRevoke(ctx context.Context, r *request) error {
+	return opened(ctx, r, r.Access, func(t Tokens) error {
+		err := t.RevokeToken(ctx, id.Token(r.words[0]), r.now)
+		return r.done(err, "Access token %s is revoked.", r.words[0])
+	})
 }
 
-func listTokens(ctx context.Context, t Tokens, stdout io.Writer) error {
-	all, err := t.Tokens(ctx)
-	if err != nil {
-		return err
-	}
-	tab := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "ID\tNAME\tENVIRONMENT\tPERMISSIONS\tCREATED\tEXPIRES\tLAST USED\tREVOKED")
-	for _, token := range all {
-		env, permissions := string(token.Environment), "all"
-		switch {
-		case token.Permits(access.InstallationWrite):
-			env, permissions = none, "installation"
-		case len(token.Permissions) < len(access.Permissions()):
-			permissions = strings.Join(token.Permissions, ",")
-		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", token.ID, token.Name, env, permissions,
-			timeOrNone(token.CreatedAt), timeOrNone(token.ExpiresAt), timeOrNone(token.LastUsedAt), timeOrNone(token.RevokedAt))
-	}
-	if err := tab.Flush(); err != nil {
-		return fmt.Errorf("print tokens: %w", err)
-	}
-	return nil
-}
-
-func timeOrNone(at time.Time) string {
-	if at.IsZero() {
-		return none
-	}
-	return at.UTC().Format(time.RFC3339)
-}
-
-const environmentsPage = 100
-
-func listEnvironments(ctx context.Context, t Tokens, stdout io.Writer) error {
-	tab := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "ID\tNAME\tTYPE\tCREATED\tFRAME ANCESTORS")
-	for page := 1; ; page++ {
-		found, err := t.Environments(ctx, page, environmentsPage)
+func tokenList(ctx context.Context, r *request) error {
+	return opened(ctx, r, r.Access, func(t Tokens) error {
+		all, err := t.Tokens(ctx)
 		if err != nil {
 			return err
 		}
-		for _, e := range found {
-			ancestors := "all"
-			switch e.FrameAncestors {
-			case "":
-			case access.FrameNone:
-				ancestors = "none"
-			default:
-				ancestors = strings.ReplaceAll(e.FrameAncestors, " ", ",")
+		tab := newTable(r.out)
+		tab.row("ID", "NAME", "ENVIRONMENT", "PERMISSIONS", "CREATED", "EXPIRES", "LAST USED", "REVOKED")
+		for _, token := range all {
+			env, permissions := string(token.Environment), "all"
+			switch {
+			case token.Permits(access.InstallationWrite):
+				env, permissions = none, "installation"
+			case len(token.Permissions) < len(access.Permissions()):
+				permissions = strings.Join(token.Permissions, ",")
 			}
-			fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\n", e.ID, e.Name, e.Kind, timeOrNone(e.CreatedAt), ancestors)
+			tab.row(token.ID, token.Name, env, permissions, timeOrNone(token.CreatedAt), timeOrNone(token.ExpiresAt),
+				timeOrNone(token.LastUsedAt), timeOrNone(token.RevokedAt))
 		}
-		if len(found) < environmentsPage {
-			break
-		}
+		return tab.end()
+	})
+}
+
+// opened calls do with what open opens of the configured database, and closes that.
+func opened[T any](
+	ctx context.Context, r *request, open func(context.Context, config.Config) (T, func() error, error), do func(T) error,
+) (err error) {
+	what, closeDB, err := open(ctx, r.cfg)
+	if err != nil {
+		return err
 	}
-	if err := tab.Flush(); err != nil {
-		return fmt.Errorf("print environments: %w", err)
-	}
-	return nil
+	defer func() { err = errors.Join(err, closeDB()) }()
+	return do(what)
 }
