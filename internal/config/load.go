@@ -78,15 +78,21 @@ func (s *setting) Set(text string) error {
 
 const fileFlag = "config"
 
+// Words is the annotation of a flag with what its value can be, where that is a word of a list.
+const Words = "words"
+
 // List is --config and the settings that may be given on a command line, as flags.
 func (f *Flags) List() []*pflag.Flag {
-	flag := func(name string, kind Kind, help, def string) *pflag.Flag {
-		return &pflag.Flag{Name: name, Usage: help, DefValue: def, Value: &setting{f, name, kind}}
+	flag := func(name string, kind Kind, help, def string, words []string) *pflag.Flag {
+		return &pflag.Flag{
+			Name: name, Usage: help, DefValue: def, Value: &setting{f, name, kind},
+			Annotations: map[string][]string{Words: words},
+		}
 	}
-	all := []*pflag.Flag{flag(fileFlag, KindPath, fileHelp, "none")}
+	all := []*pflag.Flag{flag(fileFlag, KindPath, fileHelp, "none", nil)}
 	for _, s := range settings {
 		if s.Flag() {
-			all = append(all, flag(s.Name, s.Kind, s.Help, s.DefaultText()))
+			all = append(all, flag(s.Name, s.Kind, s.Help, s.DefaultText(), s.Words))
 		}
 	}
 	return all

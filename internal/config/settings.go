@@ -29,12 +29,13 @@ const (
 type Setting struct {
 	Name    string // flag --name and YAML key name
 	Kind    Kind
-	Default string // as it would be written; "" has its meaning in Absent
-	Absent  string // what holds when nothing is given, in words
-	Help    string // one or two sentences
-	Secret  bool   // masked wherever it is printed
-	NoFlag  bool   // environment and file only, because process lists show flags
-	Foreign string // environment name that is not ours (AWS_…); such a setting is neither flag nor YAML key
+	Default string   // as it would be written; "" has its meaning in Absent
+	Absent  string   // what holds when nothing is given, in words
+	Help    string   // one or two sentences
+	Words   []string // KindChoice: what it can be
+	Secret  bool     // masked wherever it is printed
+	NoFlag  bool     // environment and file only, because process lists show flags
+	Foreign string   // environment name that is not ours (AWS_…); such a setting is neither flag nor YAML key
 
 	apply func(c *Config, text string) error
 }
@@ -266,6 +267,7 @@ var settings = []Setting{
 	},
 	{
 		Name: "dashboard", Kind: KindChoice, Default: "on",
+		Words: []string{"on", "off"},
 		Help:  "Whether the dashboard is served under /dashboard: on or off.",
 		apply: into(onOff, func(c *Config) *bool { return &c.Dashboard }),
 	},
@@ -284,11 +286,13 @@ var settings = []Setting{
 	},
 	{
 		Name: "live-rungs", Kind: KindChoice, Default: "on_demand",
+		Words: []string{"on_demand", "always", "off"},
 		Help:  "When lower renditions of live streams are encoded: on_demand (while somebody watches them), always or off.",
 		apply: into(OneOf("on_demand", "always", "off"), func(c *Config) *string { return &c.LiveRungs }),
 	},
 	{
 		Name: "h264-encoder", Kind: KindChoice, Default: "x264",
+		Words: []string{"x264", "nvenc", "qsv", "vaapi", "videotoolbox"},
 		Help:  "Video encoder: x264 on the processor, or the hardware encoders nvenc, qsv, vaapi or videotoolbox, which millrace doctor tests. The service does not start with an encoder that does not work.",
 		apply: into(OneOf("x264", "nvenc", "qsv", "vaapi", "videotoolbox"), func(c *Config) *string { return &c.H264Encoder }),
 	},
@@ -332,11 +336,13 @@ var settings = []Setting{
 	},
 	{
 		Name: "log-format", Kind: KindChoice, Default: "text",
+		Words: []string{"text", "json"},
 		Help:  "text for people, json for machines.",
 		apply: into(OneOf("text", "json"), func(c *Config) *string { return &c.LogFormat }),
 	},
 	{
 		Name: "log-level", Kind: KindChoice, Default: "info",
+		Words: []string{"debug", "info", "warn", "error"},
 		Help:  "debug, info, warn or error.",
 		apply: applyLevel,
 	},

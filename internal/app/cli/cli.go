@@ -78,6 +78,10 @@ func Main(args, environ []string, stdout, stderr io.Writer, a Actions) int {
 
 // Run is Main without signals.
 func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer, a Actions) int {
+	if len(args) > 0 && args[0] == completeCommand {
+		printCandidates(stdout, args[1:])
+		return ExitOK
+	}
 	l, cfg, err := load(args, environ, os.ReadFile)
 	if ce, is := errors.AsType[*config.Error](err); is {
 		fmt.Fprintln(stderr, ce.Report())
@@ -93,8 +97,8 @@ func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer, 
 		}
 	}
 	r := &request{
-		Actions: a, command: l.name, cfg: cfg, settings: l.settings.Args(), words: l.words, now: time.Now(), environ: environ,
-		out: stdout, err: stderr,
+		Actions: a, command: l.name, cfg: cfg, settings: l.settings.Args(), words: l.words,
+		now: time.Now(), environ: environ, out: stdout, err: stderr,
 	}
 	if !l.is(serving) {
 		ctx = withAudit(ctx, r)

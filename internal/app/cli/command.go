@@ -85,9 +85,9 @@ func (r *request) done(err error, format string, args ...any) error {
 // commands are all commands, in the order of the help.
 func commands() []command {
 	return slices.Concat(
-		serviceCommands(), tokenCommands(), signingKeyCommands(), environmentCommands(), auditCommands(), nodeCommands(),
-		dashboardCommands(), uploadCommands(), eventCommands(), webhookCommands(), drmCommands(), masterKeyCommands(),
-		otherCommands(),
+		serviceCommands(), tokenCommands(), signingKeyCommands(), environmentCommands(), auditCommands(),
+		nodeCommands(), dashboardCommands(), uploadCommands(), eventCommands(), webhookCommands(), drmCommands(), masterKeyCommands(),
+		otherCommands(), completionCommands(),
 	)
 }
 
@@ -134,7 +134,8 @@ func (c command) check(words []string) (problems []string) {
 		problems = append(problems, c.name+" needs "+strings.Join(c.operands[got:], " "))
 	case got > want && !several:
 		problems = append(problems, fmt.Sprintf("%s does not know what to do with %q", c.name, words[want]))
-	case want > 0 && strings.Contains(c.operands[0], "|") && !slices.Contains(strings.Split(c.operands[0], "|"), words[0]):
+	case want > 0 && strings.Contains(c.operands[0], "|") &&
+		!slices.Contains(strings.Split(c.operands[0], "|"), words[0]):
 		allowed := strings.ReplaceAll(c.operands[0], "|", ", ")
 		problems = append(problems, fmt.Sprintf("%s: %q is none of %s", c.name, words[0], allowed))
 	}

@@ -70,7 +70,7 @@ func (c *drmCreate) flags(f *flags) {
 	f.label(&c.name)
 	f.mayCreate()
 	c.inEnvironment.flags(f)
-	add(f, &c.scheme, config.OneOf(string(drm.CBCS), string(drm.CENC)), "scheme", "word", string(drm.CBCS),
+	f.oneOf(&c.scheme, []string{string(drm.CBCS), string(drm.CENC)}, "scheme", "word", string(drm.CBCS),
 		"Encryption scheme: cbcs, which all current players support, or cenc for old ones.")
 	f.on(&c.settings.EncryptAudio, "encrypt-audio", "Encrypt audio too, with its own key.")
 	f.on(&c.settings.KeysByClass, "keys-by-class",

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"millrace/internal/config"
 	"millrace/internal/control/access"
 	"millrace/internal/id"
 )
@@ -76,7 +75,7 @@ type environmentCreate struct{ kind string }
 
 func (c *environmentCreate) flags(f *flags) {
 	f.mayCreate()
-	add(f, &c.kind, config.OneOf("production", "development"), "type", "type", "production",
+	f.oneOf(&c.kind, []string{"production", "development"}, "type", "type", "production",
 		"A label: production or development.")
 }
 

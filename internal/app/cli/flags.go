@@ -63,6 +63,12 @@ func add[T any](f *flags, field *T, parse func(string) (T, error), name, word, d
 	}, name, word, def, help)
 }
 
+// oneOf defines a flag whose value is a word of a list.
+func (f *flags) oneOf(field *string, words []string, name, word, def, help string) {
+	add(f, field, config.OneOf(words...), name, word, def, help)
+	f.own[len(f.own)-1].Annotations = map[string][]string{config.Words: words}
+}
+
 // on defines a switch.
 func (f *flags) on(field *bool, name, help string) {
 	f.each(func(text string) error {

@@ -15,8 +15,8 @@ func explain(all []command, words []string) (l line, problems []string) {
 	case found && len(rest) == 0:
 		l.help = cmd.explained()
 	case len(words) == 1 && len(group(all, words[0])) > 0:
-		l.help = fmt.Sprintf("Usage: millrace %s COMMAND [flags]\n\nCommands:\n%s\nmillrace %s COMMAND --help explains one.",
-			words[0], summaries(group(all, words[0])), words[0])
+		l.help = "Usage: millrace " + words[0] + " COMMAND [flags]\n\nCommands:\n" +
+			summaries(group(all, words[0])) + "\nmillrace " + words[0] + " COMMAND --help explains one."
 	default:
 		problems = []string{unknownCommand(all, words)}
 	}
@@ -28,8 +28,10 @@ func overview(all []command) string {
 	return "Millrace is a self-hosted live and on-demand video service.\n\n" +
 		"Usage: millrace COMMAND [flags]\n\nCommands:\n" + summaries(all) +
 		"\nmillrace COMMAND --help explains a command; millrace serve --help lists every setting.\n" +
-		"Exit codes: 0 success, 1 failure, 2 invalid command line or configuration, 130 interrupted."
+		"Exit codes: " + exitCodes
 }
+
+const exitCodes = "0 success, 1 failure, 2 invalid command line or configuration, 130 interrupted."
 
 // summaries are commands, one to a line, with their summaries below one another.
 func summaries(of []command) string {

@@ -46,7 +46,8 @@ func (c *nodeList) run(ctx context.Context, r *request) error {
 			return nil
 		}
 		tab := newTable(r.out)
-		tab.row("NAME", "STATE", "VERSION", "SCHEMA", "ROLES", "ADVERTISE URL", "STREAMS", "VIEWERS", "LOAD", "LAST SEEN")
+		tab.row("NAME", "STATE", "VERSION", "SCHEMA", "ROLES", "ADVERTISE URL", "STREAMS", "VIEWERS", "LOAD",
+			"LAST SEEN")
 		for _, n := range all {
 			tab.row(n.Name, n.State, textOrNone(n.Version), schemaOf(n), textOrNone(strings.Join(n.Roles, ",")),
 				textOrNone(n.AdvertiseURL), n.Load.Streams, n.Load.Viewers, fmt.Sprintf("%.2f", n.Load.CPU),

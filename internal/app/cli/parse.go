@@ -129,7 +129,8 @@ func split(set *pflag.FlagSet, args []string) (words, problems []string) {
 func strange(set *pflag.FlagSet, name string) string {
 	for _, s := range config.Settings() {
 		if s.Name == name && !s.Flag() {
-			return "--" + name + " is not a flag, because process lists show flags: set " + s.Env() + " in the environment"
+			return "--" + name + " is not a flag, because process lists show flags: " +
+				"set " + s.Env() + " in the environment"
 		}
 	}
 	var known []string

@@ -83,7 +83,8 @@ func signingKeyList(ctx context.Context, keys SigningKeys, r *request) error {
 
 // audiences are the claims aud of the types of tokens, in the order of the help.
 var audiences = []struct{ kind, claim string }{ //nolint:gochecknoglobals // a table
-	{"video", "v"}, {"thumbnail", "t"}, {"gif", "g"}, {"storyboard", "s"}, {"stats", "playback_id"}, {"drm_license", "d"},
+	{"video", "v"}, {"thumbnail", "t"}, {"gif", "g"}, {"storyboard", "s"}, {"stats", "playback_id"},
+	{"drm_license", "d"},
 }
 
 // tokenSign prints a token.
@@ -105,7 +106,7 @@ func (c *tokenSign) flags(f *flags) {
 	add(f, &c.keyFile, anything, "private-key-file", "path", "",
 		"File with the signing key's private key: PEM, or base64 of it as printed by the service. Required.")
 	add(f, &c.playback, anything, "playback-id", "id", "", "Playback ID that the token is for. Required.")
-	add(f, &c.kind, config.OneOf(kinds...), "type", "type", "video", "What it is for: "+strings.Join(kinds, ", ")+".")
+	f.oneOf(&c.kind, kinds, "type", "type", "video", "What it is for: "+strings.Join(kinds, ", ")+".")
 	add(f, &c.expiry, days, "expiry", "duration", "7d", "How long the token is valid, such as 90m, 12h or 7d.")
 	f.each(func(text string) error {
 		name, v, ok := strings.Cut(text, "=")

@@ -131,7 +131,8 @@ func tokenList(ctx context.Context, r *request) error {
 
 // opened calls do with what open opens of the configured database, and closes that.
 func opened[T any](
-	ctx context.Context, r *request, open func(context.Context, config.Config) (T, func() error, error), do func(T) error,
+	ctx context.Context, r *request, open func(context.Context, config.Config) (T, func() error, error),
+	do func(T) error,
 ) (err error) {
 	what, closeDB, err := open(ctx, r.cfg)
 	if err != nil {

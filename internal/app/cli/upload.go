@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"millrace/internal/app/send"
-	"millrace/internal/config"
 )
 
 // errInterrupted is that somebody ended a command that can go on later; how, was printed.
@@ -34,7 +33,7 @@ func uploadCommands() []command {
 type upload struct{ policy, title string } // no title: the name of the file
 
 func (c *upload) flags(f *flags) {
-	add(f, &c.policy, config.OneOf("public", "signed"), "policy", "policy", "public",
+	f.oneOf(&c.policy, []string{"public", "signed"}, "policy", "policy", "public",
 		"Playback policy of the asset: public or signed.")
 	add(f, &c.title, title, "title", "text", "",
 		"Title of the asset; only with a single file. Default: the file's name.")

@@ -167,7 +167,8 @@ func webhookList(ctx context.Context, w webhookOf, r *request) error {
 	tab := newTable(r.out)
 	tab.row("ID", "ADDRESS", "ENABLED", "TYPES", "FAILING SINCE")
 	for _, one := range found {
-		tab.row(one.ID, one.Address, one.Enabled, cmp.Or(strings.Join(one.Types, ","), "all"), timeOrNone(one.FailingSince))
+		types := cmp.Or(strings.Join(one.Types, ","), "all")
+		tab.row(one.ID, one.Address, one.Enabled, types, timeOrNone(one.FailingSince))
 	}
 	return tab.end()
 }
