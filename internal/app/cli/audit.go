@@ -69,7 +69,8 @@ func (c *auditLog) run(ctx context.Context, r *request) error {
 	q := audit.Query{
 		Environment: c.environment, Actor: c.actor, Operation: c.operation, Resource: c.resource, Since: c.since,
 	}
-	return opened(ctx, r, r.Audit, func(log audit.Log) error {
+	log, closeDB, err := r.Audit(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
 		tab := newTable(r.out)
 		if !c.json {
 			tab.row("TIME", "WHO", "ADDRESS", "OPERATION", "RESOURCE", "ENVIRONMENT", "REQUEST")

@@ -95,16 +95,23 @@ func commands() []command {
 func find(all []command, words []string) (cmd command, rest []string, found bool) {
 	for n := 1; n <= min(2, len(words)); n++ {
 		name := strings.Join(words[:n], " ")
-		if i := slices.IndexFunc(all, func(c command) bool { return c.name == name }); i >= 0 {
-			return all[i], words[n:], true
+		for i := range all {
+			if all[i].name == name {
+				return all[i], words[n:], true
+			}
 		}
 	}
 	return command{}, words, false
 }
 
 // group are the commands whose name begins with a word, such as token.
-func group(all []command, word string) []command {
-	return slices.DeleteFunc(slices.Clone(all), func(c command) bool { return !strings.HasPrefix(c.name, word+" ") })
+func group(all []command, word string) (in []command) {
+	for i := range all {
+		if strings.HasPrefix(all[i].name, word+" ") {
+			in = append(in, all[i])
+		}
+	}
+	return in
 }
 
 // names are the names of commands, without the word in front of them.

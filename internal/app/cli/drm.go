@@ -52,10 +52,8 @@ type drmConfiguration struct {
 }
 
 func (c *drmConfiguration) run(ctx context.Context, r *request) error {
-	open := func(ctx context.Context, cfg config.Config) (DRMConfigurations, func() error, error) {
-		return r.DRM(ctx, cfg, c.environment)
-	}
-	return opened(ctx, r, open, func(all DRMConfigurations) error { return c.do(ctx, all, r) })
+	all, closeDB, err := r.DRM(ctx, r.cfg, c.environment)
+	return closing(closeDB, err, func() error { return c.do(ctx, all, r) })
 }
 
 // drmCreate makes a DRM configuration.

@@ -65,7 +65,8 @@ func (c *environmentSet) run(ctx context.Context, r *request) error {
 	if c.environment != "" {
 		whose = "environment " + string(c.environment)
 	}
-	return opened(ctx, r, r.Access, func(t Tokens) error {
+	t, closeDB, err := r.Access(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
 		return r.done(c.set(t, ctx, c.environment, word, r.now), "%s of %s: %s", what, whose, shown)
 	})
 }
@@ -80,14 +81,16 @@ func (c *environmentCreate) flags(f *flags) {
 }
 
 func (c *environmentCreate) run(ctx context.Context, r *request) error {
-	return opened(ctx, r, r.Access, func(t Tokens) error {
+	t, closeDB, err := r.Access(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
 		made, err := t.CreateEnvironment(ctx, r.words[0], c.kind, r.now)
 		return r.done(err, "%s", made.ID)
 	})
 }
 
 func environmentRename(ctx context.Context, r *request) error {
-	return opened(ctx, r, r.Access, func(t Tokens) error {
+	t, closeDB, err := r.Access(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
 		_, err := t.RenameEnvironment(ctx, id.Environment(r.words[0]), r.words[1], r.now)
 		return r.done(err, "Environment %s is called %q now.", r.words[0], r.words[1])
 	})
@@ -96,7 +99,8 @@ func environmentRename(ctx context.Context, r *request) error {
 const environmentsPage = 100
 
 func environmentList(ctx context.Context, r *request) error {
-	return opened(ctx, r, r.Access, func(t Tokens) error {
+	t, closeDB, err := r.Access(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
 		tab := newTable(r.out)
 		tab.row("ID", "NAME", "TYPE", "CREATED", "FRAME ANCESTORS")
 		for page := 1; ; page++ {

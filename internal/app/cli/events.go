@@ -58,7 +58,8 @@ func (c *eventsTail) flags(f *flags) {
 }
 
 func (c *eventsTail) run(ctx context.Context, r *request) error {
-	return opened(ctx, r, r.Events, func(events Events) (err error) {
+	events, closeDB, err := r.Events(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
 		q := event.Query{Types: c.types, Object: c.object, After: c.after, Limit: tailBatch}
 		if q.After < 0 {
 			if q.After, err = events.LastEvent(ctx); err != nil {

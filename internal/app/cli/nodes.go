@@ -32,7 +32,8 @@ type nodeList struct{ json bool }
 func (c *nodeList) flags(f *flags) { f.asJSON(&c.json) }
 
 func (c *nodeList) run(ctx context.Context, r *request) error {
-	return opened(ctx, r, r.Nodes, func(store Nodes) error {
+	store, closeDB, err := r.Nodes(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
 		all, err := store.Nodes(ctx)
 		if err != nil {
 			return err

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"millrace/internal/config"
 	"millrace/internal/control/signing"
 	"millrace/internal/id"
 )
@@ -53,10 +52,8 @@ func (c *signingKey) flags(f *flags) {
 }
 
 func (c *signingKey) run(ctx context.Context, r *request) error {
-	open := func(ctx context.Context, cfg config.Config) (SigningKeys, func() error, error) {
-		return r.SigningKeys(ctx, cfg, c.environment)
-	}
-	return opened(ctx, r, open, func(keys SigningKeys) error { return c.do(ctx, keys, r) })
+	keys, closeDB, err := r.SigningKeys(ctx, r.cfg, c.environment)
+	return closing(closeDB, err, func() error { return c.do(ctx, keys, r) })
 }
 
 func signingKeyCreate(ctx context.Context, keys SigningKeys, r *request) error {

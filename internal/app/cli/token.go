@@ -92,7 +92,8 @@ func (c *tokenCreate) run(ctx context.Context, r *request) error {
 		}
 		in.Permissions = access.InstallationPermissions()
 	}
-	return opened(ctx, r, r.Access, func(t Tokens) error {
+	t, closeDB, err := r.Access(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
 		made, secret, err := t.CreateToken(ctx, in, r.now)
 		// In the form of a shell's or a container's environment, so that it can be kept as it is.
 		return r.done(err, "MILLRACE_TOKEN_ID=%s\nMILLRACE_TOKEN_SECRET=%s", made.ID, secret)
@@ -100,14 +101,16 @@ func (c *tokenCreate) run(ctx context.Context, r *request) error {
 }
 
 func tokenRevoke(ctx context.Context, r *request) error {
-	return opened(ctx, r, r.Access, func(t Tokens) error {
+	t, closeDB, err := r.Access(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
 		err := t.RevokeToken(ctx, id.Token(r.words[0]), r.now)
 		return r.done(err, "Access token %s is revoked.", r.words[0])
 	})
 }
 
 func tokenList(ctx context.Context, r *request) error {
-	return opened(ctx, r, r.Access, func(t Tokens) error {
+	t, closeDB, err := r.Access(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
 		all, err := t.Tokens(ctx)
 		if err != nil {
 			return err
@@ -129,15 +132,11 @@ func tokenList(ctx context.Context, r *request) error {
 	})
 }
 
-// opened calls do with what open opens of the configured database, and closes that.
-func opened[T any](
-	ctx context.Context, r *request, open func(context.Context, config.Config) (T, func() error, error),
-	do func(T) error,
-) (err error) {
-	what, closeDB, err := open(ctx, r.cfg)
+// closing calls do with a database that was opened, and closes it.
+func closing(closeDB func() error, err error, do func() error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeDB()) }()
-	return do(what)
+	err = do()
+	return errors.Join(err, closeDB())
 }

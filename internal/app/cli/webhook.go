@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"millrace/internal/config"
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -84,11 +83,9 @@ type onWebhook struct {
 }
 
 func (c *onWebhook) run(ctx context.Context, r *request) error {
-	open := func(ctx context.Context, cfg config.Config) (w webhookOf, closeDB func() error, err error) {
-		w.hooks, w.environment, closeDB, err = r.Webhooks(ctx, cfg, c.environment)
-		return w, closeDB, err
-	}
-	return opened(ctx, r, open, func(w webhookOf) error {
+	hooks, env, closeDB, err := r.Webhooks(ctx, r.cfg, c.environment)
+	return closing(closeDB, err, func() error {
+		w := webhookOf{hooks: hooks, environment: env}
 		if len(r.words) > 0 {
 			w.key = id.Webhook(r.words[0])
 		}
