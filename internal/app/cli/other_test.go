@@ -16,11 +16,14 @@ func TestBuiltFrom(t *testing.T) {
 	}{
 		"nothing known": {nil, by},
 		"a commit": {[]debug.BuildSetting{
-			{Key: "-trimpath", Value: "true"}, {Key: "vcs.revision", Value: "766a4b77"},
-			{Key: "vcs.time", Value: "2026-11-30T09:00:00Z"}, {Key: "vcs.modified", Value: "false"},
+			{Key: "-trimpath", Value: "true"},
+			{Key: "vcs.revision", Value: "766a4b77"},
+			{Key: "vcs.time", Value: "2026-11-30T09:00:00Z"},
+			{Key: "vcs.modified", Value: "false"},
 		}, "commit 766a4b77, 2026-11-30T09:00:00Z, " + by},
 		"changed since": {[]debug.BuildSetting{
-			{Key: "vcs.revision", Value: "766a4b77"}, {Key: "vcs.modified", Value: "true"},
+			{Key: "vcs.revision", Value: "766a4b77"},
+			{Key: "vcs.modified", Value: "true"},
 		}, "commit 766a4b77, modified, " + by},
 	} {
 		if got := builtFrom(&debug.BuildInfo{Settings: tt.settings}); got != tt.want {

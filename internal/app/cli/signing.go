@@ -80,7 +80,11 @@ func signingKeyList(ctx context.Context, keys SigningKeys, r *request) error {
 
 // audiences are the claims aud of the types of tokens, in the order of the help.
 var audiences = []struct{ kind, claim string }{ //nolint:gochecknoglobals // a table
-	{"video", "v"}, {"thumbnail", "t"}, {"gif", "g"}, {"storyboard", "s"}, {"stats", "playback_id"},
+	{"video", "v"},
+	{"thumbnail", "t"},
+	{"gif", "g"},
+	{"storyboard", "s"},
+	{"stats", "playback_id"},
 	{"drm_license", "d"},
 }
 
