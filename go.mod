@@ -62,6 +62,7 @@ require (
 	github.com/pion/transport/v4 v4.1.0
 	github.com/pion/webrtc/v4 v4.2.18
 	github.com/riverqueue/river/rivertype v0.47.0
+	github.com/spf13/pflag v1.0.10
 	go.uber.org/goleak v1.3.0
 )
 

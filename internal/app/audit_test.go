@@ -33,7 +33,8 @@ func (c *commandLine) run(command string, args ...string) string {
 	c.ran[command] = true
 	var out, bad bytes.Buffer
 	environ := []string{"MILLRACE_DATA_DIR=" + c.cfg.DataDir, "USER=ann"}
-	if code := cli.Run(c.t.Context(), append(strings.Fields(command), args...), environ, &out, &bad, actions(&out, &bad)); code != config.ExitOK {
+	args = append(strings.Fields(command), args...)
+	if code := cli.Run(c.t.Context(), args, environ, &out, &bad, actions(&out, &bad)); code != cli.ExitOK {
 		c.t.Fatalf("%s %q: code %d: %s", command, args, code, &bad)
 	}
 	word := append(strings.Fields(out.String()), "")[0]
@@ -158,6 +159,7 @@ func TestEveryCommandIsAudited(t *testing.T) {
 	c.reads("nodes")
 	for _, without := range []string{ // they run the service or ask it, or open no database, or only follow it
 		"serve", "demo", "doctor", "upload", "token sign", "events tail", "config check", "version", "help",
+		"completion",
 	} {
 		c.ran[without] = true
 	}

@@ -22,7 +22,7 @@ func TestCollector(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, cfg, err := config.Load([]string{"serve"}, tt.environ, os.ReadFile)
+			cfg, err := config.Parse(nil, tt.environ, os.ReadFile)
 			if err != nil {
 				t.Fatal(err)
 			}

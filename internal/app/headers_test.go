@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"millrace/internal/app/cli"
 	"millrace/internal/fault"
 	"millrace/internal/media/playback"
 	"millrace/internal/web/api"
@@ -96,5 +97,18 @@ func TestHeaders(t *testing.T) {
 		if head.Get("Strict-Transport-Security") != "" || overTLS.Header().Get("Strict-Transport-Security") != "max-age=3600" {
 			t.Errorf("%s %s: HSTS %q, %q over TLS", tt.method, tt.path, head.Get("Strict-Transport-Security"), overTLS.Header().Get("Strict-Transport-Security"))
 		}
+	}
+}
+
+// TestVersionHeader: who looks whether the service is there learns which version it has.
+func TestVersionHeader(t *testing.T) {
+	t.Parallel()
+	empty := http.NotFoundHandler()
+	streams := playback.New(playback.Options{Source: nobody{}})
+	h := router(api.New(api.Options{}), streams, empty, empty, empty, empty, empty, empty, nil)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://video.example.com/healthz", nil))
+	if got := w.Header().Get("Millrace-Version"); w.Code != http.StatusNoContent || got != cli.Version() {
+		t.Errorf("status %d, version %q, want %q", w.Code, got, cli.Version())
 	}
 }

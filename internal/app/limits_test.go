@@ -19,7 +19,7 @@ func TestAPILimits(t *testing.T) {
 		"set":      {[]string{"--api-rate-token=3", "--api-rate-address=5"}, 30, 50},
 		"off":      {[]string{"--api-rate-token=0", "--api-rate-address=0"}, -1, -1},
 	} {
-		_, cfg, err := config.Load(append([]string{"serve", "--data-dir=" + t.TempDir()}, tt.flags...), nil, os.ReadFile)
+		cfg, err := config.Parse(append([]string{"--data-dir=" + t.TempDir()}, tt.flags...), nil, os.ReadFile)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -136,10 +136,10 @@ func configuration(t *testing.T, dir string, args ...string) config.Config {
 		t.Fatal(err)
 	}
 	args = append([]string{
-		"serve", "--data-dir", dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",
+		"--data-dir", dir, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",
 		"--webrtc-udp-addr", "127.0.0.1:0", "--webrtc-tcp-addr", "127.0.0.1:0",
 	}, args...)
-	_, cfg, err := config.Load(args, nil, os.ReadFile)
+	cfg, err := config.Parse(args, nil, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"millrace/internal/config"
+	"millrace/internal/app/cli"
 	"millrace/internal/fault"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
@@ -120,16 +120,16 @@ func TestMistypedDataDir(t *testing.T) {
 		code int
 		made bool
 	}{
-		"token":       {[]string{"token", "create"}, config.ExitFailed, false},
-		"environment": {[]string{"environment", "video-quality", "plus"}, config.ExitFailed, false},
-		"audit":       {[]string{"audit"}, config.ExitFailed, false},
-		"link":        {[]string{"dashboard", "link"}, config.ExitFailed, false},
-		"webhook":     {[]string{"webhook", "list"}, config.ExitFailed, false},
-		"drm":         {[]string{"drm-configuration", "list"}, config.ExitFailed, false},
-		"key":         {[]string{"signing-key", "list"}, config.ExitFailed, false},
-		"fingerprint": {[]string{"master-key", "fingerprint"}, config.ExitFailed, false},
-		"rotation":    {[]string{"master-key", "rotate"}, config.ExitFailed, false},
-		"create":      {[]string{"token", "create", "--create"}, config.ExitOK, true},
+		"token":       {[]string{"token", "create"}, cli.ExitFailed, false},
+		"environment": {[]string{"environment", "video-quality", "plus"}, cli.ExitFailed, false},
+		"audit":       {[]string{"audit"}, cli.ExitFailed, false},
+		"link":        {[]string{"dashboard", "link"}, cli.ExitFailed, false},
+		"webhook":     {[]string{"webhook", "list"}, cli.ExitFailed, false},
+		"drm":         {[]string{"drm-configuration", "list"}, cli.ExitFailed, false},
+		"key":         {[]string{"signing-key", "list"}, cli.ExitFailed, false},
+		"fingerprint": {[]string{"master-key", "fingerprint"}, cli.ExitFailed, false},
+		"rotation":    {[]string{"master-key", "rotate"}, cli.ExitFailed, false},
+		"create":      {[]string{"token", "create", "--create"}, cli.ExitOK, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"millrace/internal/app/cli"
 	"millrace/internal/clientaddr"
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/playback"
@@ -52,7 +53,10 @@ func router(rest, playback, uploads, whip, ready, counts, licences, page, people
 		handle("/publish", publish.Handler())
 		handle("/publish/", publish.Handler())
 	}
-	handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Millrace-Version", cli.Version())
+		w.WriteHeader(http.StatusNoContent)
+	}))
 	handle("GET /readyz", ready)
 	handle("GET /{$}", front(people != nil))
 	if people != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"millrace/internal/spelling"
 )
 
 const maxFile = 1 << 20 // bytes
@@ -87,7 +89,7 @@ func refuseKey(name string) string {
 		}
 		known = append(known, s.Name)
 	}
-	return fmt.Sprintf("unknown setting %q", name) + suggest(name, known, "")
+	return fmt.Sprintf("unknown setting %q", name) + spelling.Suggest(name, known, "")
 }
 
 // scalar returns a node's text; a list becomes its items with commas between.

@@ -5,80 +5,14 @@ import (
 	"io"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
 	"text/tabwriter"
 )
 
-// overview is the text of millrace help.
-func overview() string {
-	var b strings.Builder
-	b.WriteString("Millrace is a self-hosted live and on-demand video service.\n\nUsage: millrace COMMAND [flags]\n\nCommands:\n")
-	list(&b, commands)
-	b.WriteString("\nmillrace COMMAND --help explains a command; millrace serve --help lists every setting.\n")
-	b.WriteString("Exit codes: 0 success, 1 failure, 2 invalid command line or configuration, 130 interrupted.")
-	return b.String()
-}
+const fileHelp = "YAML file with settings, one name: value pair per line. Also " + envFile + "."
 
-// groupHelp is the text of the commands that begin with the same word: millrace token --help.
-func groupHelp(group string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: millrace %s COMMAND [flags]\n\nCommands:\n", group)
-	list(&b, commandsOf(group))
-	fmt.Fprintf(&b, "\nmillrace %s COMMAND --help explains one.", group)
-	return b.String()
-}
-
-// list writes commands, one to a line, with their summaries below one another.
-func list(b *strings.Builder, commands []command) {
-	width := 0
-	for _, c := range commands {
-		width = max(width, len(c.name))
-	}
-	for _, c := range commands {
-		fmt.Fprintf(b, "  %-*s  %s\n", width, c.name, c.summary)
-	}
-}
-
-// commandHelp is the text of millrace COMMAND --help.
-func commandHelp(c command) string {
-	if c.name == Help {
-		return overview()
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: millrace %s", c.name)
-	for _, o := range c.operands {
-		b.WriteString(" " + o)
-	}
-	if !c.noSettings {
-		b.WriteString(" [flags]")
-	}
-	fmt.Fprintf(&b, "\n\n%s\n", c.text)
-	for i, o := range optionsOf(c.name) {
-		if i == 0 {
-			b.WriteString("\nFlags:\n")
-		}
-		def := ""
-		if o.def != "" {
-			def = " (default " + o.def + ")"
-		}
-		fmt.Fprintf(&b, "  %s\n        %s%s\n", strings.TrimSpace("--"+o.name+" "+o.word), o.help, def)
-	}
-	switch {
-	case c.noSettings:
-	case c.name == Serve:
-		b.WriteString(settingsHelp())
-	default:
-		b.WriteString("\nAlso takes the settings of serve, from flags, environment and file: millrace serve --help.\n")
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-func optionsOf(command string) []option {
-	return slices.DeleteFunc(slices.Clone(options), func(o option) bool { return !slices.Contains(o.commands, command) })
-}
-
-func settingsHelp() string {
+// Help explains every setting, for people at a terminal.
+func Help() string {
 	var flags, others strings.Builder
 	for _, s := range settings {
 		if s.Flag() {
@@ -91,7 +25,7 @@ func settingsHelp() string {
 		}
 		fmt.Fprintf(&others, "  %s\n        %s\n        Default: %s\n", name, s.Help, s.DefaultText())
 	}
-	return "\nSettings:\n  --config path\n        YAML file with settings, one name: value pair per line. Also " + envFile + ".\n        Default: none\n" + flags.String() +
+	return "\nSettings:\n  --config path\n        " + fileHelp + "\n        Default: none\n" + flags.String() +
 		"\nEnvironment or file only, because process lists show flags:\n" + others.String() +
 		"\nEach flag is also an environment variable (--http-addr is MILLRACE_HTTP_ADDR) and a key in the\n" +
 		"YAML file (http-addr: \":8080\"). Flags override the environment, which overrides the file.\n"

@@ -1,9 +1,14 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/spf13/pflag"
+
+	"millrace/internal/spelling"
 )
 
 // Source is where a value comes from.
@@ -41,31 +46,89 @@ type Error struct{ Problems []string }
 
 func (e *Error) Error() string { return strings.Join(e.Problems, "\n") }
 
-// Load reads the command line (without the program's name), the environment ("NAME=value" lines, as os.Environ gives) and the
-// file named by --config or MILLRACE_CONFIG. A flag wins over the environment, that over the file, that over the default; an
-// empty environment variable counts as not set. The error is an *Error with every problem found, and its exit code is ExitUsage.
-// For Help and Version nothing is read and the Config is empty.
-func Load(args, environ []string, readFile func(string) ([]byte, error)) (Command, Config, error) {
-	l, problems := split(args)
-	c, cmd, more := l.command()
-	problems = append(problems, more...)
-	switch {
-	case l.help && cmd.name == "":
-		return helpFor(l.words)
-	case l.help && cmd.name != Help:
-		return helpFor(strings.Fields(cmd.name))
-	case cmd.name == Help && (l.help || len(problems) == 0):
-		return helpFor(c.Words)
-	}
-	if len(problems) > 0 || cmd.noSettings {
-		return c, Config{}, asError(problems)
-	}
-	cfg, problems := resolve(l.uses, environ, readFile)
-	cfg.Database.MustExist = c.Name != Serve && c.Name != Demo && !c.Access.Create
-	return c, cfg, asError(problems)
+// Flags are the settings that a command line gives.
+type Flags struct {
+	given []given
+	file  string // --config
 }
 
-// Report is the text for standard error, without a last line feed: each problem on a line of its own, and where to read on.
+// given is a setting as it stands on the command line.
+type given struct{ name, text string }
+
+// setting is the flag of a setting, which only notes what is given: Load checks it.
+type setting struct {
+	of   *Flags
+	name string
+	kind Kind
+}
+
+func (s *setting) String() string { return "" }
+
+// Type is the word behind the flag in help texts.
+func (s *setting) Type() string { return string(s.kind) }
+
+// Set notes a value. A list may be given piece by piece.
+func (s *setting) Set(text string) error {
+	s.of.given = append(s.of.given, given{s.name, text})
+	if s.name == fileFlag {
+		s.of.file = text
+	}
+	return nil
+}
+
+const fileFlag = "config"
+
+// Words is the annotation of a flag with what its value can be, where that is a word of a list.
+const Words = "words"
+
+// List is --config and the settings that may be given on a command line, as flags.
+func (f *Flags) List() []*pflag.Flag {
+	flag := func(name string, kind Kind, help, def string, words []string) *pflag.Flag {
+		return &pflag.Flag{
+			Name: name, Usage: help, DefValue: def, Value: &setting{f, name, kind},
+			Annotations: map[string][]string{Words: words},
+		}
+	}
+	all := []*pflag.Flag{flag(fileFlag, KindPath, fileHelp, "none", nil)}
+	for _, s := range settings {
+		if s.Flag() {
+			all = append(all, flag(s.Name, s.Kind, s.Help, s.DefaultText(), s.Words))
+		}
+	}
+	return all
+}
+
+// Args are the same flags, --config included, to hand on to another process.
+func (f *Flags) Args() (args []string) {
+	for _, g := range f.given {
+		args = append(args, "--"+g.name+"="+g.text)
+	}
+	return args
+}
+
+// Parse reads a command line of settings alone.
+func Parse(args, environ []string, readFile func(string) ([]byte, error)) (Config, error) {
+	var f Flags
+	set := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, flag := range f.List() {
+		set.AddFlag(flag)
+	}
+	if err := set.Parse(args); err != nil {
+		return Config{}, asError([]string{err.Error()})
+	}
+	return f.Load(environ, readFile)
+}
+
+// Load finds the value of each setting: of the command line, the environment ("NAME=value" lines, as os.Environ gives)
+// and the file named by --config or MILLRACE_CONFIG. A flag wins over the environment, that over the file, that over
+// the default; an empty environment variable counts as not set. The error is an *Error with every problem found.
+func (f *Flags) Load(environ []string, readFile func(string) ([]byte, error)) (Config, error) {
+	cfg, problems := f.resolve(environ, readFile)
+	return cfg, asError(problems)
+}
+
+// Report is the text for standard error, without a last line feed: each problem on a line of its own, and where to
+// read on.
 func (e *Error) Report() string {
 	var b strings.Builder
 	for _, p := range e.Problems {
@@ -82,36 +145,14 @@ func asError(problems []string) error {
 	return &Error{Problems: problems}
 }
 
-// helpFor explains what the words name: a command, the commands that begin with one word, or without words all of them.
-func helpFor(words []string) (Command, Config, error) {
-	if len(words) == 0 {
-		return Command{Name: Help, Text: overview()}, Config{}, nil
-	}
-	if len(words) == 1 && len(commandsOf(words[0])) > 0 {
-		return Command{Name: Help, Text: groupHelp(words[0])}, Config{}, nil
-	}
-	cmd, ok := commandNamed(strings.Join(words, " "))
-	if !ok {
-		return Command{}, Config{}, &Error{Problems: []string{unknownCommand(words)}}
-	}
-	return Command{Name: Help, Text: commandHelp(cmd)}, Config{}, nil
-}
-
 // resolve finds each setting's value and fills the Config.
-func resolve(uses []use, environ []string, readFile func(string) ([]byte, error)) (cfg Config, problems []string) {
+func (f *Flags) resolve(environ []string, readFile func(string) ([]byte, error)) (cfg Config, problems []string) {
 	env := environment(environ)
 	cfg.Warnings = strangers(env)
-	for _, u := range uses {
-		if u.name == "config" {
-			cfg.File = u.value
-		}
-	}
-	if cfg.File == "" {
-		cfg.File = env[envFile]
-	}
+	cfg.File = cmp.Or(f.file, env[envFile])
 	file, problems := readSettings(cfg.File, readFile)
 	for _, s := range settings {
-		v := find(s, uses, env, file)
+		v := f.find(s, env, file)
 		cfg.values = append(cfg.values, v)
 		if v.Source == FromFlag && v.Shown() != v.Text {
 			cfg.Warnings = append(cfg.Warnings, "--"+s.Name+" has a secret in it, which everybody on this machine can "+
@@ -136,30 +177,28 @@ func (v Value) subject() string {
 	return v.Where
 }
 
-func find(s Setting, uses []use, env map[string]string, file map[string]Value) Value {
+func (f *Flags) find(s Setting, env map[string]string, file map[string]Value) Value {
 	v := Value{Setting: s, Text: s.Default, Source: FromDefault}
-	if s.Flag() {
-		var given []string
-		for _, u := range uses {
-			if u.name == s.Name {
-				given = append(given, u.value)
-			}
+	var texts []string
+	for _, g := range f.given {
+		if g.name == s.Name {
+			texts = append(texts, g.text)
 		}
-		if len(given) > 0 {
-			v.Text, v.Source, v.Where = given[len(given)-1], FromFlag, "--"+s.Name
-			if s.Kind == KindPrefixes || s.Kind == KindNames || s.Kind == KindIPs { // a list may be given piece by piece
-				v.Text = strings.Join(given, ",")
-			}
-			return v
+	}
+	if len(texts) > 0 {
+		v.Text, v.Source, v.Where = texts[len(texts)-1], FromFlag, "--"+s.Name
+		if s.Kind == KindPrefixes || s.Kind == KindNames || s.Kind == KindIPs { // a list may be given piece by piece
+			v.Text = strings.Join(texts, ",")
 		}
+		return v
 	}
 	if text := env[s.Env()]; text != "" {
 		v.Text, v.Source, v.Where = text, FromEnv, s.Env()
 		return v
 	}
-	if f, ok := file[s.Name]; ok {
-		f.Setting = s
-		return f
+	if found, ok := file[s.Name]; ok {
+		found.Setting = s
+		return found
 	}
 	return v
 }
@@ -190,7 +229,7 @@ func strangers(env map[string]string) (warnings []string) {
 		if !ours || others || slices.Contains(known, name) {
 			continue
 		}
-		warnings = append(warnings, name+" is set in the environment, but no setting has that name"+suggest(name, known, ""))
+		warnings = append(warnings, name+" is set in the environment, but no setting has that name"+spelling.Suggest(name, known, ""))
 	}
 	slices.Sort(warnings)
 	return warnings

@@ -298,7 +298,8 @@ func parseBytes(s string) (int64, error) {
 	return 0, errors.New("is not a size: write a number of bytes, or one with a unit as in 500MB or 50GiB")
 }
 
-func number(low, high int) func(string) (int, error) {
+// Number reads a whole number in a range.
+func Number(low, high int) func(string) (int, error) {
 	return func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < low || n > high {
@@ -308,7 +309,8 @@ func number(low, high int) func(string) (int, error) {
 	}
 }
 
-func parseDuration(s string) (time.Duration, error) {
+// ParseDuration reads a duration that is not negative. Its error completes a sentence, as those of all parsers do.
+func ParseDuration(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
 		return 0, errors.New("is not a duration: write a number with a unit, as in 30s, 5m or 1h30m")
@@ -317,30 +319,34 @@ func parseDuration(s string) (time.Duration, error) {
 }
 
 func applyShutdown(c *Config, s string) (err error) {
-	c.ShutdownTimeout, err = parseDuration(s)
+	c.ShutdownTimeout, err = ParseDuration(s)
 	if err == nil && (c.ShutdownTimeout < time.Second || c.ShutdownTimeout > time.Hour) {
 		err = errors.New("is not between 1s and 1h")
 	}
 	return err
 }
 
-func oneOf(words ...string) func(string) (string, error) {
+// OneOf reads a word of a list.
+func OneOf(words ...string) func(string) (string, error) {
 	return func(s string) (string, error) {
-		if !slices.Contains(words, s) {
-			return "", fmt.Errorf("is none of %s", strings.Join(words, ", "))
+		switch {
+		case slices.Contains(words, s):
+			return s, nil
+		case len(words) == 2:
+			return "", fmt.Errorf("is neither %s nor %s", words[0], words[1])
 		}
-		return s, nil
+		return "", fmt.Errorf("is none of %s", strings.Join(words, ", "))
 	}
 }
 
 // onOff reads a switch.
 func onOff(s string) (bool, error) {
-	word, err := oneOf("on", "off")(s)
+	word, err := OneOf("on", "off")(s)
 	return word == "on", err
 }
 
 func applyLevel(c *Config, s string) error {
-	word, err := oneOf("debug", "info", "warn", "error")(s)
+	word, err := OneOf("debug", "info", "warn", "error")(s)
 	if err != nil {
 		return err
 	}
@@ -379,7 +385,7 @@ func applyPlaybackSession(c *Config, s string) (err error) {
 	if c.PlaybackSessionMax = 0; s == "off" {
 		return nil
 	}
-	c.PlaybackSessionMax, err = parseDuration(s)
+	c.PlaybackSessionMax, err = ParseDuration(s)
 	if err == nil && (c.PlaybackSessionMax < time.Minute || c.PlaybackSessionMax > 30*24*time.Hour) {
 		return errors.New("is not between 1m and 720h, or off")
 	}
@@ -389,7 +395,7 @@ func applyPlaybackSession(c *Config, s string) (err error) {
 // retention reads how long something is kept, some time at least.
 func retention(least time.Duration, field func(*Config) *time.Duration) func(*Config, string) error {
 	return into(func(s string) (time.Duration, error) {
-		d, err := parseDuration(s)
+		d, err := ParseDuration(s)
 		if err == nil && (d < least || d > 10*365*24*time.Hour) {
 			err = fmt.Errorf("is not between %dh and 87600h", least/time.Hour)
 		}

@@ -29,12 +29,13 @@ const (
 type Setting struct {
 	Name    string // flag --name and YAML key name
 	Kind    Kind
-	Default string // as it would be written; "" has its meaning in Absent
-	Absent  string // what holds when nothing is given, in words
-	Help    string // one or two sentences
-	Secret  bool   // masked wherever it is printed
-	NoFlag  bool   // environment and file only, because process lists show flags
-	Foreign string // environment name that is not ours (AWS_…); such a setting is neither flag nor YAML key
+	Default string   // as it would be written; "" has its meaning in Absent
+	Absent  string   // what holds when nothing is given, in words
+	Help    string   // one or two sentences
+	Words   []string // KindChoice: what it can be
+	Secret  bool     // masked wherever it is printed
+	NoFlag  bool     // environment and file only, because process lists show flags
+	Foreign string   // environment name that is not ours (AWS_…); such a setting is neither flag nor YAML key
 
 	apply func(c *Config, text string) error
 }
@@ -108,7 +109,7 @@ var settings = []Setting{
 	{
 		Name: "hsts-max-age", Kind: KindDuration, Default: "4320h",
 		Help:  "How long browsers that used HTTPS insist on it (Strict-Transport-Security), for all ports of the host. 0s leaves the header out. The default is 180 days.",
-		apply: into(parseDuration, func(c *Config) *time.Duration { return &c.HSTSMaxAge }),
+		apply: into(ParseDuration, func(c *Config) *time.Duration { return &c.HSTSMaxAge }),
 	},
 	{
 		Name: "acme-domain", Kind: KindNames, Absent: "certificate from files, or none",
@@ -252,20 +253,21 @@ var settings = []Setting{
 	{
 		Name: "api-rate-token", Kind: KindNumber, Default: "100",
 		Help:  "API requests per second per access token, with bursts of ten times as many; more are refused with 429 and Retry-After. 0: no limit.",
-		apply: into(number(0, 1_000_000), func(c *Config) *int { return &c.APIRateToken }),
+		apply: into(Number(0, 1_000_000), func(c *Config) *int { return &c.APIRateToken }),
 	},
 	{
 		Name: "api-rate-address", Kind: KindNumber, Default: "200",
 		Help:  "The same per IP address (per /64 for IPv6), whatever its tokens. Does not apply to playback.",
-		apply: into(number(0, 1_000_000), func(c *Config) *int { return &c.APIRateAddress }),
+		apply: into(Number(0, 1_000_000), func(c *Config) *int { return &c.APIRateAddress }),
 	},
 	{
 		Name: "licence-rate-address", Kind: KindNumber, Default: "50",
 		Help:  "Licence requests per second per IP address (per /64 for IPv6), with bursts of ten times as many. 0: no limit.",
-		apply: into(number(0, 1_000_000), func(c *Config) *int { return &c.LicenceRateAddress }),
+		apply: into(Number(0, 1_000_000), func(c *Config) *int { return &c.LicenceRateAddress }),
 	},
 	{
 		Name: "dashboard", Kind: KindChoice, Default: "on",
+		Words: []string{"on", "off"},
 		Help:  "Whether the dashboard is served under /dashboard: on or off.",
 		apply: into(onOff, func(c *Config) *bool { return &c.Dashboard }),
 	},
@@ -284,13 +286,15 @@ var settings = []Setting{
 	},
 	{
 		Name: "live-rungs", Kind: KindChoice, Default: "on_demand",
+		Words: []string{"on_demand", "always", "off"},
 		Help:  "When lower renditions of live streams are encoded: on_demand (while somebody watches them), always or off.",
-		apply: into(oneOf("on_demand", "always", "off"), func(c *Config) *string { return &c.LiveRungs }),
+		apply: into(OneOf("on_demand", "always", "off"), func(c *Config) *string { return &c.LiveRungs }),
 	},
 	{
 		Name: "h264-encoder", Kind: KindChoice, Default: "x264",
+		Words: []string{"x264", "nvenc", "qsv", "vaapi", "videotoolbox"},
 		Help:  "Video encoder: x264 on the processor, or the hardware encoders nvenc, qsv, vaapi or videotoolbox, which millrace doctor tests. The service does not start with an encoder that does not work.",
-		apply: into(oneOf("x264", "nvenc", "qsv", "vaapi", "videotoolbox"), func(c *Config) *string { return &c.H264Encoder }),
+		apply: into(OneOf("x264", "nvenc", "qsv", "vaapi", "videotoolbox"), func(c *Config) *string { return &c.H264Encoder }),
 	},
 	{
 		Name: "speech-engines", Kind: KindText, Absent: "the first engine that supports the language",
@@ -318,7 +322,7 @@ var settings = []Setting{
 		Name: "speech-requests", Kind: KindNumber, Default: "4",
 		Help: "Maximum concurrent requests to each speech recognition server, live streams first; whisper always " +
 			"gets one at a time. Live streams on websockets (vosk and sherpa) count, but never wait.",
-		apply: into(number(1, 1000), func(c *Config) *int { return &c.Speech.Requests }),
+		apply: into(Number(1, 1000), func(c *Config) *int { return &c.Speech.Requests }),
 	},
 	{
 		Name: "speech-key", Kind: KindText, Absent: "none", Secret: true, NoFlag: true,
@@ -332,11 +336,13 @@ var settings = []Setting{
 	},
 	{
 		Name: "log-format", Kind: KindChoice, Default: "text",
+		Words: []string{"text", "json"},
 		Help:  "text for people, json for machines.",
-		apply: into(oneOf("text", "json"), func(c *Config) *string { return &c.LogFormat }),
+		apply: into(OneOf("text", "json"), func(c *Config) *string { return &c.LogFormat }),
 	},
 	{
 		Name: "log-level", Kind: KindChoice, Default: "info",
+		Words: []string{"debug", "info", "warn", "error"},
 		Help:  "debug, info, warn or error.",
 		apply: applyLevel,
 	},
@@ -358,13 +364,13 @@ var settings = []Setting{
 	{
 		Name: "max-connections-per-address", Kind: KindNumber, Default: "16",
 		Help:  "Maximum concurrent encoder connections per IP address.",
-		apply: into(number(1, 1_000_000), func(c *Config) *int { return &c.MaxConnectionsPerAddress }),
+		apply: into(Number(1, 1_000_000), func(c *Config) *int { return &c.MaxConnectionsPerAddress }),
 	},
 	{
 		Name: "worker-concurrency", Kind: KindNumber, Default: "0",
 		Help: "How many downloadable files are made at once; the sizes of the other job queues follow from it " +
 			"(docs/monitoring.md). 0 means one per CPU.",
-		apply: into(number(0, 1024), func(c *Config) *int { return &c.WorkerConcurrency }),
+		apply: into(Number(0, 1024), func(c *Config) *int { return &c.WorkerConcurrency }),
 	},
 	{
 		Name: "shutdown-timeout", Kind: KindDuration, Default: "30s",

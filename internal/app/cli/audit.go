@@ -3,23 +3,19 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"os/user"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"millrace/internal/config"
 	"millrace/internal/control/audit"
-	"millrace/internal/id"
 )
 
 // withAudit has what a command changes be in the audit log.
-func withAudit(ctx context.Context, c config.Command, environ []string, now time.Time) context.Context {
+func withAudit(ctx context.Context, r *request) context.Context {
 	return audit.With(ctx, audit.Entry{
-		At: now, Operation: c.Name, Actor: audit.Actor{Type: audit.CommandLine, Name: systemUser(environ)},
+		At: r.now, Operation: r.command, Actor: audit.Actor{Type: audit.CommandLine, Name: systemUser(r.environ)},
 	})
 }
 
@@ -40,45 +36,68 @@ func systemUser(environ []string) string {
 // auditBatch is how many entries are read at a time.
 const auditBatch = 1000
 
-// auditLog prints entries of the audit log.
-func auditLog(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (err error) {
-	log, closeDB, err := a.Audit(ctx, cfg)
-	if err != nil {
-		return err
+func auditCommands() []command {
+	return []command{
+		of("audit", "list the audit log",
+			"Lists changes made through the API and by commands, newest first: when, who, from where and what. "+
+				"Reads the database directly; the service need not run.", &auditLog{}),
 	}
-	defer func() { err = errors.Join(err, closeDB()) }()
-	q := audit.Query{
-		Environment: id.Environment(c.Access.Environment), Actor: c.Access.Actor, Operation: c.Access.Operation, Resource: c.Access.Resource, Since: c.Replay.Since,
-	}
-	tab := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	if !c.JSON {
-		fmt.Fprintln(tab, "TIME\tWHO\tADDRESS\tOPERATION\tRESOURCE\tENVIRONMENT\tREQUEST")
-	}
-	for left := c.Access.Limit; left > 0; {
-		q.Limit = min(left, auditBatch)
-		found, err := log.AuditLog(ctx, q)
-		if err != nil {
-			return err
-		}
-		for _, e := range found {
-			if err := printEntry(tab, e, c.JSON); err != nil {
-				return err
-			}
-			q.Before = e.ID
-		}
-		if left -= len(found); len(found) < q.Limit {
-			break
-		}
-	}
-	if err := tab.Flush(); err != nil {
-		return fmt.Errorf("print audit log: %w", err)
-	}
-	return nil
 }
 
-func printEntry(w io.Writer, e audit.Entry, asJSON bool) error {
+// auditLog prints entries of the audit log.
+type auditLog struct {
+	inEnvironment
+
+	json                       bool
+	actor, operation, resource string
+	since                      time.Time
+	limit                      int
+}
+
+func (c *auditLog) flags(f *flags) {
+	f.asJSON(&c.json)
+	f.since(&c.since)
+	c.inEnvironment.flags(f)
+	add(f, &c.actor, anything, "actor", "id or name", "", "Only changes by this access token or user.")
+	add(f, &c.operation, anything, "operation", "name", "",
+		"Only changes by this operation or command, such as delete-asset.")
+	add(f, &c.resource, anything, "resource", "id", "", "Only changes of the resource with this ID.")
+	add(f, &c.limit, config.Number(1, 100_000), "limit", "number", "100", "How many changes at most, 1 to 100000.")
+}
+
+func (c *auditLog) run(ctx context.Context, r *request) error {
+	q := audit.Query{
+		Environment: c.environment, Actor: c.actor, Operation: c.operation, Resource: c.resource, Since: c.since,
+	}
+	log, closeDB, err := r.Audit(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
+		tab := newTable(r.out)
+		if !c.json {
+			tab.row("TIME", "WHO", "ADDRESS", "OPERATION", "RESOURCE", "ENVIRONMENT", "REQUEST")
+		}
+		for left := c.limit; left > 0; {
+			q.Limit = min(left, auditBatch)
+			found, err := log.AuditLog(ctx, q)
+			if err != nil {
+				return err
+			}
+			for _, e := range found {
+				if err := printEntry(tab, e, c.json); err != nil {
+					return err
+				}
+				q.Before = e.ID
+			}
+			if left -= len(found); len(found) < q.Limit {
+				break
+			}
+		}
+		return tab.end()
+	})
+}
+
+func printEntry(tab table, e audit.Entry, asJSON bool) error {
 	if asJSON {
-		if err := json.NewEncoder(w).Encode(entryJSON(e)); err != nil {
+		if err := json.NewEncoder(tab).Encode(entryJSON(e)); err != nil {
 			return fmt.Errorf("print audit log: %w", err)
 		}
 		return nil
@@ -87,8 +106,9 @@ func printEntry(w io.Writer, e audit.Entry, asJSON bool) error {
 	if e.Actor.ID != "" {
 		who += " (" + e.Actor.ID + ")"
 	}
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", timeOrNone(e.At), who, textOrNone(e.Address), e.Operation,
-		textOrNone(strings.TrimSpace(e.Resource.Type+" "+e.Resource.ID)), textOrNone(string(e.Environment)), textOrNone(e.RequestID))
+	resource := strings.TrimSpace(e.Resource.Type + " " + e.Resource.ID)
+	tab.row(timeOrNone(e.At), who, textOrNone(e.Address), e.Operation, textOrNone(resource),
+		textOrNone(string(e.Environment)), textOrNone(e.RequestID))
 	return nil
 }
 
@@ -104,11 +124,4 @@ func entryJSON(e audit.Entry) map[string]string {
 		}
 	}
 	return all
-}
-
-func textOrNone(s string) string {
-	if s == "" {
-		return none
-	}
-	return s
 }

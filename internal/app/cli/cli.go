@@ -10,13 +10,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
 
-	"millrace/internal/app/demo"
 	"millrace/internal/app/doctor"
 	"millrace/internal/config"
 	"millrace/internal/control/audit"
@@ -25,6 +23,15 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/speech"
 	"millrace/internal/storage/blob"
+)
+
+// Exit codes of every command.
+const (
+	ExitOK     = 0 // done
+	ExitFailed = 1 // understood, but it did not work; doctor: something is wrong
+	ExitUsage  = 2 // the command line, the environment or the configuration file cannot be understood
+
+	ExitInterrupted = 130 // upload: by Ctrl-C; the same command goes on
 )
 
 // Actions are what the commands do beyond printing.
@@ -71,34 +78,47 @@ func Main(args, environ []string, stdout, stderr io.Writer, a Actions) int {
 
 // Run is Main without signals.
 func Run(ctx context.Context, args, environ []string, stdout, stderr io.Writer, a Actions) int {
-	c, cfg, err := config.Load(args, environ, os.ReadFile)
+	if len(args) > 0 && args[0] == completeCommand {
+		printCandidates(stdout, args[1:])
+		return ExitOK
+	}
+	l, cfg, err := load(args, environ, os.ReadFile)
 	if ce, is := errors.AsType[*config.Error](err); is {
 		fmt.Fprintln(stderr, ce.Report())
-		return config.ExitUsage
+		return ExitUsage
 	}
-	if c.Name != config.Check && c.Name != config.Doctor { // those two show them in their own way
+	if l.help != "" {
+		fmt.Fprintln(stdout, l.help)
+		return ExitOK
+	}
+	if !l.is(warning) {
 		for _, w := range cfg.Warnings {
 			fmt.Fprintln(stderr, "millrace: warning:", w)
 		}
 	}
-	if c.Name != config.Serve && c.Name != config.Demo {
-		ctx = withAudit(ctx, c, environ, time.Now())
+	r := &request{
+		Actions: a, command: l.name, cfg: cfg, settings: l.settings.Args(), words: l.words,
+		now: time.Now(), environ: environ, out: stdout, err: stderr,
 	}
-	healthy, err := run(ctx, c, cfg, environ, stdout, stderr, a)
-	if errors.Is(err, errInterrupted) {
-		return config.ExitInterrupted
+	if !l.is(serving) {
+		ctx = withAudit(ctx, r)
 	}
-	if err != nil {
-		for _, line := range sentences(err) {
-			fmt.Fprintln(stderr, "millrace:", line)
-		}
-		return config.ExitFailed
+	switch err = l.action.run(ctx, r); {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, errInterrupted):
+		return ExitInterrupted
+	case errors.Is(err, errFound):
+		return ExitFailed
 	}
-	if !healthy {
-		return config.ExitFailed
+	for _, line := range sentences(err) {
+		fmt.Fprintln(stderr, "millrace:", line)
 	}
-	return config.ExitOK
+	return ExitFailed
 }
+
+// errFound is that a command did what it should, and that something is wrong, as it has said.
+var errFound = errors.New("something is wrong")
 
 // sentences is what a person is told of an error: its own sentences where it has some, else all of it.
 func sentences(err error) []string {
@@ -109,75 +129,6 @@ func sentences(err error) []string {
 		return m
 	}
 	return []string{err.Error()}
-}
-
-func run(
-	ctx context.Context, c config.Command, cfg config.Config, environ []string, stdout, stderr io.Writer, a Actions,
-) (healthy bool, err error) {
-	switch c.Name {
-	case config.Help:
-		_, err = fmt.Fprintln(stdout, c.Text)
-	case config.Version:
-		_, err = fmt.Fprintf(stdout, "millrace %s (%s, %s/%s)\n", Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	case config.Check:
-		err = cfg.Print(stdout)
-	case config.Doctor:
-		open := func(ctx context.Context, url config.Secret) (blob.Store, error) { return a.OpenStorage(ctx, cfg, url) }
-		engines, bad := a.SpeechEngines(cfg)
-		if bad != nil {
-			return false, bad
-		}
-		o := doctor.Options{Config: cfg, OpenStorage: open, SpeechEngines: engines}
-		if a.UploadsLeft != nil {
-			o.UploadsLeft = func(ctx context.Context) (doctor.UploadsLeft, error) { return a.UploadsLeft(ctx, cfg) }
-		}
-		return doctor.Run(ctx, doctor.Checks(o), stdout, c.JSON)
-	case config.Demo:
-		err = demo.Run(ctx, demo.Options{Config: cfg, Flags: c.SettingFlags, Duration: c.Duration, Out: stdout})
-	case config.Serve:
-		err = a.Serve(ctx, cfg)
-	case config.TokenCreate, config.TokenList, config.TokenRevoke:
-		err = tokens(ctx, c, cfg, stdout, a)
-	case config.EnvironmentCreate, config.EnvironmentList, config.EnvironmentRename,
-		config.SetQuality, config.SetLiveRungs, config.SetCaptions, config.SetFrameAncestors:
-		err = environments(ctx, c, cfg, stdout, a)
-	case config.Audit:
-		err = auditLog(ctx, c, cfg, stdout, a)
-	case config.Nodes:
-		err = listNodes(ctx, c, cfg, stdout, a)
-	case config.KeyCreate, config.KeyList, config.KeyDelete:
-		err = signingKeys(ctx, c, cfg, stdout, a)
-	case config.DRMCreate, config.DRMList, config.DRMVendors, config.DRMDelete:
-		err = drmConfigurations(ctx, c, cfg, stdout, a)
-	case config.MasterKeyFingerprint:
-		return fingerprints(ctx, cfg, stdout, a.MasterKey)
-	case config.MasterKeyRotate:
-		err = rotateMasterKey(ctx, cfg, c.NewKeyFile, stdout, a.MasterKey)
-	case config.TokenSign:
-		err = signToken(c.Sign, time.Now(), os.ReadFile, stdout)
-	case config.DashboardLink:
-		err = dashboardLink(ctx, cfg, stdout, a)
-	case config.Upload:
-		err = upload(ctx, c, cfg, environ, stdout, stderr)
-	case config.EventsTail:
-		err = tail(ctx, c, cfg, stdout, a)
-	case config.WebhookCreate, config.WebhookList, config.WebhookEnable, config.WebhookDisable, config.WebhookDelete, config.WebhookRotate,
-		config.WebhookTest, config.WebhookDeliveries, config.WebhookReplay,
-		config.WebhookRetry, config.WebhookSkip:
-		err = webhooks(ctx, c, cfg, stdout, a)
-	default:
-		err = fmt.Errorf("command %q has no action", c.Name)
-	}
-	return true, err
-}
-
-// sayUnless prints a line about what was done, unless it failed.
-func sayUnless(err error, w io.Writer, format string, args ...any) error {
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(w, format+"\n", args...)
-	return err
 }
 
 // Version is the module's version, or the commit it was built from, or dev.

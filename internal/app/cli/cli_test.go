@@ -299,8 +299,8 @@ func TestDashboardLink(t *testing.T) {
 		code     int
 		out, err string
 	}{
-		"on":  {[]string{"dashboard", "link"}, config.ExitOK, link + "\n", ""},
-		"off": {[]string{"dashboard", "link", "--dashboard=off"}, config.ExitFailed, "", "the dashboard is off"},
+		"on":  {[]string{"dashboard", "link"}, ExitOK, link + "\n", ""},
+		"off": {[]string{"dashboard", "link", "--dashboard=off"}, ExitFailed, "", "the dashboard is off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,21 +3,26 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-
-	"millrace/internal/config"
 )
 
+func dashboardCommands() []command {
+	return []command{
+		of("dashboard link", "create a link for setting the dashboard's password",
+			"Prints a link to the dashboard where its password can be set, for the first time or again; a new "+
+				"password ends all sessions. The link works once, within an hour, and starts with --public-url. "+
+				"Writes to the database directly; the service need not run.", dashboardLink{}),
+	}
+}
+
 // dashboardLink prints a link that sets the password of the dashboard, and nothing else, so that programs can take it.
-func dashboardLink(ctx context.Context, cfg config.Config, stdout io.Writer, a Actions) error {
-	if !cfg.Dashboard {
+type dashboardLink struct{}
+
+func (dashboardLink) flags(f *flags) { f.mayCreate() }
+
+func (dashboardLink) run(ctx context.Context, r *request) error {
+	if !r.cfg.Dashboard {
 		return errors.New("the dashboard is off: set dashboard to on, for the service too")
 	}
-	url, err := a.DashboardLink(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(stdout, url)
-	return err
+	url, err := r.DashboardLink(ctx, r.cfg)
+	return r.done(err, "%s", url)
 }

@@ -3,14 +3,10 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -27,43 +23,93 @@ type DRMConfigurations interface {
 	Delete(ctx context.Context, c id.DRMConfiguration) error
 }
 
-// drmConfigurations runs a command about DRM configurations.
-func drmConfigurations(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (err error) {
-	var vendors drm.Vendors
-	file := c.DRM.VendorsFile
-	if c.Name == config.DRMVendors {
-		file = c.Words[1]
+func drmCommands() []command {
+	return []command{
+		of("drm-configuration create", "create a DRM configuration for playback IDs with the policy drm",
+			"Creates a DRM configuration and prints its ID, which playback IDs with the policy drm refer to as "+
+				"drm_configuration_id. Its encryption can't be changed later.", &drmCreate{}),
+		of("drm-configuration list", "list the DRM configurations",
+			"Lists the DRM configurations, newest first, without their secrets.", &drmConfiguration{do: drmList}),
+		of("drm-configuration set-vendors DRM-CONFIGURATION-ID FILE",
+			"replace the licence servers and the key provider of a DRM configuration",
+			"Replaces the licence servers and the key provider of a DRM configuration with those in a YAML file "+
+				"(format: docs/drm-vendors.md). Takes effect within seconds. Existing keys are kept.",
+			simply(drmSetVendors)),
+		of("drm-configuration delete DRM-CONFIGURATION-ID", "delete a DRM configuration",
+			"Deletes a DRM configuration that no playback ID refers to any more, and its content keys.",
+			&drmConfiguration{do: func(ctx context.Context, all DRMConfigurations, r *request) error {
+				err := all.Delete(ctx, id.DRMConfiguration(r.words[0]))
+				return r.done(err, "DRM configuration %s is deleted.", r.words[0])
+			}}),
 	}
-	if file != "" {
-		if vendors, err = readVendors(file); err != nil {
+}
+
+// drmConfiguration is a command about the DRM configurations of an environment.
+type drmConfiguration struct {
+	inEnvironment
+
+	do func(ctx context.Context, all DRMConfigurations, r *request) error
+}
+
+func (c *drmConfiguration) run(ctx context.Context, r *request) error {
+	all, closeDB, err := r.DRM(ctx, r.cfg, c.environment)
+	return closing(closeDB, err, func() error { return c.do(ctx, all, r) })
+}
+
+// drmCreate makes a DRM configuration.
+type drmCreate struct {
+	inEnvironment
+
+	name, scheme, vendorsFile string
+	settings                  drm.Settings
+}
+
+func (c *drmCreate) flags(f *flags) {
+	f.label(&c.name)
+	f.mayCreate()
+	c.inEnvironment.flags(f)
+	f.oneOf(&c.scheme, []string{string(drm.CBCS), string(drm.CENC)}, "scheme", "word", string(drm.CBCS),
+		"Encryption scheme: cbcs, which all current players support, or cenc for old ones.")
+	f.on(&c.settings.EncryptAudio, "encrypt-audio", "Encrypt audio too, with its own key.")
+	f.on(&c.settings.KeysByClass, "keys-by-class",
+		"Use separate keys for SD, HD and UHD, so that licences can differ. Default: one key for all video.")
+	f.on(&c.settings.EncryptedOnly, "encrypted-only",
+		"Refuse everything that would expose the media unencrypted: policies other than drm, clips with them, and "+
+			"masters.")
+	add(f, &c.settings.Rotation, config.ParseDuration, "rotation", "duration", "",
+		"Key rotation interval of live streams, such as 1h; at least 5m. Default: never.")
+	f.on(&c.settings.ClearKey, "clear-key",
+		"Serve keys with the built-in W3C ClearKey licence server, which needs no vendor but hides the keys from "+
+			"nobody who may play.")
+	add(f, &c.vendorsFile, anything, "vendors-file", "path", "",
+		"YAML file with the licence servers of Widevine, PlayReady and FairPlay and a key provider (format: "+
+			"docs/drm-vendors.md).")
+}
+
+func (c *drmCreate) run(ctx context.Context, r *request) (err error) {
+	c.settings.Scheme = drm.Scheme(c.scheme)
+	if c.vendorsFile != "" {
+		if c.settings.Vendors, err = readVendors(c.vendorsFile); err != nil {
 			return err
 		}
 	}
-	all, closeDB, err := a.DRM(ctx, cfg, id.Environment(c.Access.Environment))
+	create := func(ctx context.Context, all DRMConfigurations, r *request) error {
+		made, err := all.Create(ctx, c.name, c.settings)
+		return r.done(err, "%s", made.ID)
+	}
+	return (&drmConfiguration{c.inEnvironment, create}).run(ctx, r)
+}
+
+func drmSetVendors(ctx context.Context, r *request) error {
+	vendors, err := readVendors(r.words[1])
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, closeDB()) }()
-	switch c.Name {
-	case config.DRMCreate:
-		made, failed := all.Create(ctx, c.Label, drm.Settings{
-			Scheme: drm.Scheme(c.DRM.Scheme), EncryptAudio: c.DRM.EncryptAudio, KeysByClass: c.DRM.KeysByClass, Rotation: c.DRM.Rotation,
-			EncryptedOnly: c.DRM.EncryptedOnly, ClearKey: c.DRM.ClearKey, Vendors: vendors,
-		})
-		if failed != nil {
-			return failed
-		}
-		_, err = fmt.Fprintln(stdout, made.ID)
-	case config.DRMVendors:
-		err = all.SetVendors(ctx, id.DRMConfiguration(c.Words[0]), vendors)
-		return sayUnless(err, stdout, "DRM configuration %s has the vendors of the file now.", c.Words[0])
-	case config.DRMDelete:
-		err = all.Delete(ctx, id.DRMConfiguration(c.Words[0]))
-		return sayUnless(err, stdout, "DRM configuration %s is deleted.", c.Words[0])
-	default:
-		err = listDRM(ctx, all, stdout)
+	set := func(ctx context.Context, all DRMConfigurations, r *request) error {
+		err := all.SetVendors(ctx, id.DRMConfiguration(r.words[0]), vendors)
+		return r.done(err, "DRM configuration %s has the vendors of the file now.", r.words[0])
 	}
-	return err
+	return (&drmConfiguration{do: set}).run(ctx, r)
 }
 
 // vendorsFile is the form of the file.
@@ -102,13 +148,13 @@ func readVendors(path string) (drm.Vendors, error) {
 	return v, nil
 }
 
-func listDRM(ctx context.Context, all DRMConfigurations, stdout io.Writer) error {
+func drmList(ctx context.Context, all DRMConfigurations, r *request) error {
 	found, err := all.List(ctx)
 	if err != nil {
 		return err
 	}
-	tab := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "ID\tNAME\tSCHEME\tENCRYPTS\tKEYS\tSYSTEMS\tCREATED")
+	tab := newTable(r.out)
+	tab.row("ID", "NAME", "SCHEME", "ENCRYPTS", "KEYS", "SYSTEMS", "CREATED")
 	for _, c := range found {
 		what, keys := "video", "made here"
 		if c.EncryptAudio {
@@ -126,13 +172,9 @@ func listDRM(ctx context.Context, all DRMConfigurations, stdout io.Writer) error
 		if c.Rotation > 0 {
 			keys += ", every " + c.Rotation.String()
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.Name, c.Scheme, what, keys, strings.Join(systemNames(c), ", "),
-			c.CreatedAt.UTC().Format(time.RFC3339))
+		tab.row(c.ID, c.Name, c.Scheme, what, keys, strings.Join(systemNames(c), ", "), timeOrNone(c.CreatedAt))
 	}
-	if err := tab.Flush(); err != nil {
-		return fmt.Errorf("print DRM configurations: %w", err)
-	}
-	return nil
+	return tab.end()
 }
 
 func systemNames(c drm.Configuration) (names []string) {

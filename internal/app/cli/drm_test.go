@@ -89,7 +89,7 @@ key_provider: {url: "https://keys.example/cpix", headers: {Authorization: "Basic
 		}
 	}
 	for _, args := range [][]string{{"create", "--scheme", "cbc1"}, {"set-vendors", "drm1"}, {"create", "--rotation", "x"}, {"create", "--clear-key=maybe"}} {
-		if code, _, _ := run(args...); code != config.ExitUsage {
+		if code, _, _ := run(args...); code != ExitUsage {
 			t.Errorf("%q: %d", args, code)
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
-	"millrace/internal/config"
 	"millrace/internal/control/event"
 )
 
@@ -25,38 +25,67 @@ const (
 	tailBatch = 100
 )
 
-// tail prints events until ctx ends.
-func tail(ctx context.Context, c config.Command, cfg config.Config, out io.Writer, a Actions) (err error) {
-	events, closeDB, err := a.Events(ctx, cfg)
-	if err != nil {
-		return err
+func eventCommands() []command {
+	return []command{
+		of("events tail", "print events as they happen",
+			"Prints one line per event, of live streams, assets and everything else, until Ctrl-C. With --json each "+
+				"line is the event as webhooks get it, without stream keys. Reads the database directly; the "+
+				"service need not run.", &eventsTail{}),
 	}
-	defer func() { err = errors.Join(err, closeDB()) }()
-	q := event.Query{Types: c.Types, Object: c.Tail.Object, After: c.Tail.After, Limit: tailBatch}
-	if q.After < 0 {
-		if q.After, err = events.LastEvent(ctx); err != nil {
-			return err
+}
+
+// eventsTail prints events until its context ends.
+type eventsTail struct {
+	json   bool
+	types  []string
+	object string
+	after  int64 // -1: from the next one on
+}
+
+func (c *eventsTail) flags(f *flags) {
+	f.asJSON(&c.json)
+	add(f, &c.after, func(text string) (int64, error) {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < -1 {
+			return 0, errors.New("is not a sequence")
 		}
-	}
-	ask := time.NewTicker(tailEvery)
-	defer ask.Stop()
-	for {
-		n, err := printEvents(ctx, events, &q, c.JSON, out)
-		if ctx.Err() != nil {
-			return nil
+		return n, nil
+	}, "after", "sequence", "-1",
+		"Begin behind the event with this sequence; 0 begins with the first that is kept, -1 with the next one.")
+	f.types(&c.types)
+	add(f, &c.object, anything, "object", "id", "",
+		"Only events of this object, such as a live stream, and of what is a part of it.")
+}
+
+func (c *eventsTail) run(ctx context.Context, r *request) error {
+	events, closeDB, err := r.Events(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
+		q := event.Query{Types: c.types, Object: c.object, After: c.after, Limit: tailBatch}
+		if q.After < 0 {
+			if q.After, err = events.LastEvent(ctx); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
+		ask := time.NewTicker(tailEvery)
+		defer ask.Stop()
+		for {
+			n, err := printEvents(ctx, events, &q, c.json, r.out)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if n == q.Limit {
+				continue
+			}
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-ask.C:
+			}
 		}
-		if n == q.Limit {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ask.C:
-		}
-	}
+	})
 }
 
 // printEvents prints what has come, and gives how many events that were.

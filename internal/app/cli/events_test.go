@@ -56,7 +56,8 @@ func TestTail(t *testing.T) {
 						return f, func() error { f.closed++; return nil }, nil
 					},
 				})
-				if want := map[bool]int{true: config.ExitUsage, false: config.ExitOK}[tt.want == ""]; code != want || out.String() != tt.want {
+				want := map[bool]int{true: ExitUsage, false: ExitOK}[tt.want == ""]
+				if code != want || out.String() != tt.want {
 					t.Errorf("code %d:\n%s%s", code, out.String(), problems.String())
 				}
 				if tt.want != "" && f.closed != 1 {

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"io"
 
 	"millrace/internal/config"
 )
@@ -17,21 +15,37 @@ type MasterKey struct {
 	Rotate func(ctx context.Context, cfg config.Config, file string) (path, fingerprint string, err error)
 }
 
-func fingerprints(ctx context.Context, cfg config.Config, stdout io.Writer, m MasterKey) (same bool, err error) {
-	database, own, err := m.Fingerprints(ctx, cfg)
-	if err != nil {
-		return false, err
+func masterKeyCommands() []command {
+	return []command{
+		of("master-key fingerprint", "compare the master keys of the database and of this machine",
+			"Shows the fingerprint of the master key that encrypts the database's secrets, and of the one in the "+
+				"settings. Exit code 1 if they differ.", simply(masterKeyFingerprint)),
+		of("master-key rotate", "rotate the master key",
+			"Creates a new master key, or takes the one in --new-key-file, and makes it the only one that opens the "+
+				"database. Encrypted data stays as it is. Running processes continue; give each of them the new key "+
+				"before it is restarted.", &masterKeyRotate{}),
 	}
-	_, err = fmt.Fprintf(stdout, "database  %s\nsettings  %s\n", database, own)
-	return database == own, err
 }
 
-func rotateMasterKey(ctx context.Context, cfg config.Config, file string, stdout io.Writer, m MasterKey) error {
-	path, fingerprint, err := m.Rotate(ctx, cfg, file)
-	if err != nil {
-		return err
+func masterKeyFingerprint(ctx context.Context, r *request) error {
+	database, own, err := r.MasterKey.Fingerprints(ctx, r.cfg)
+	if err = r.done(err, "database  %s\nsettings  %s", database, own); err == nil && database != own {
+		err = errFound
 	}
-	_, err = fmt.Fprintf(stdout, "The master key is now the one in %s, with the fingerprint %s.\n"+
-		"Back it up, and give it to every process on this database before that is started again.\n", path, fingerprint)
 	return err
+}
+
+// masterKeyRotate has the database know another master key.
+type masterKeyRotate struct{ file string } // of the new key
+
+func (c *masterKeyRotate) flags(f *flags) {
+	add(f, &c.file, anything, "new-key-file", "path", "",
+		"File with the new master key, which is made if it is not there. Not given: the old key's file gets the new "+
+			"one.")
+}
+
+func (c *masterKeyRotate) run(ctx context.Context, r *request) error {
+	path, fingerprint, err := r.MasterKey.Rotate(ctx, r.cfg, c.file)
+	return r.done(err, "The master key is now the one in %s, with the fingerprint %s.\n"+
+		"Back it up, and give it to every process on this database before that is started again.", path, fingerprint)
 }

@@ -3,15 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"millrace/internal/config"
 	"millrace/internal/control/node"
 )
 
@@ -20,37 +16,46 @@ type Nodes interface {
 	Nodes(ctx context.Context) ([]node.Node, error)
 }
 
-// listNodes prints the nodes on the configured database.
-func listNodes(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (err error) {
-	store, closeDB, err := a.Nodes(ctx, cfg)
-	if err != nil {
-		return err
+func nodeCommands() []command {
+	return []command{
+		of("nodes", "list the nodes and their load",
+			"Lists the nodes that share the database, by name: status, version, roles, the URL where other nodes "+
+				"reach them, live streams, viewers, load per processor, and when they were last seen. A node that "+
+				"has gone is listed for another day. Reads the database directly; the service need not run.",
+			&nodeList{}),
 	}
-	defer func() { err = errors.Join(err, closeDB()) }()
-	all, err := store.Nodes(ctx)
-	if err != nil {
-		return err
-	}
-	if c.JSON {
-		for _, n := range all {
-			if err := json.NewEncoder(stdout).Encode(nodeJSON(n)); err != nil {
-				return fmt.Errorf("print nodes: %w", err)
-			}
+}
+
+// nodeList prints the nodes on the configured database.
+type nodeList struct{ json bool }
+
+func (c *nodeList) flags(f *flags) { f.asJSON(&c.json) }
+
+func (c *nodeList) run(ctx context.Context, r *request) error {
+	store, closeDB, err := r.Nodes(ctx, r.cfg)
+	return closing(closeDB, err, func() error {
+		all, err := store.Nodes(ctx)
+		if err != nil {
+			return err
 		}
-		return nil
-	}
-	tab := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "NAME\tSTATE\tVERSION\tSCHEMA\tROLES\tADVERTISE URL\tSTREAMS\tVIEWERS\tLOAD\tLAST SEEN")
-	for _, n := range all {
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%.2f\t%s\n", n.Name, n.State, textOrNone(n.Version),
-			schemaOf(n), textOrNone(strings.Join(n.Roles, ",")), textOrNone(n.AdvertiseURL),
-			n.Load.Streams, n.Load.Viewers, n.Load.CPU,
-			timeOrNone(n.SeenAt))
-	}
-	if err := tab.Flush(); err != nil {
-		return fmt.Errorf("print nodes: %w", err)
-	}
-	return nil
+		if c.json {
+			for _, n := range all {
+				if err := json.NewEncoder(r.out).Encode(nodeJSON(n)); err != nil {
+					return fmt.Errorf("print nodes: %w", err)
+				}
+			}
+			return nil
+		}
+		tab := newTable(r.out)
+		tab.row("NAME", "STATE", "VERSION", "SCHEMA", "ROLES", "ADVERTISE URL", "STREAMS", "VIEWERS", "LOAD",
+			"LAST SEEN")
+		for _, n := range all {
+			tab.row(n.Name, n.State, textOrNone(n.Version), schemaOf(n), textOrNone(strings.Join(n.Roles, ",")),
+				textOrNone(n.AdvertiseURL), n.Load.Streams, n.Load.Viewers, fmt.Sprintf("%.2f", n.Load.CPU),
+				timeOrNone(n.SeenAt))
+		}
+		return tab.end()
+	})
 }
 
 // schemaOf is the schema that a node's program knows, with what is to be said of it.
@@ -67,31 +72,25 @@ func schemaOf(n node.Node) string {
 
 // nodeLine is a node as JSON, with the names that it has in the API.
 type nodeLine struct {
-	Name         string   `json:"name"`
-	Status       string   `json:"status"`
-	Version      string   `json:"version,omitempty"`
-	Schema       int64    `json:"schema,omitempty"`
-	Outdated     bool     `json:"outdated,omitempty"`
-	Roles        []string `json:"roles"`
-	AdvertiseURL string   `json:"advertise_url,omitempty"`
-	Streams      int      `json:"live_streams"`
-	Viewers      int      `json:"viewers"`
-	CPULoad      float64  `json:"cpu_load"`
-	StartedAt    string   `json:"started_at,omitempty"`
-	SeenAt       string   `json:"last_seen_at,omitempty"`
+	Name         string    `json:"name"`
+	Status       string    `json:"status"`
+	Version      string    `json:"version,omitempty"`
+	Schema       int64     `json:"schema,omitempty"`
+	Outdated     bool      `json:"outdated,omitempty"`
+	Roles        []string  `json:"roles"`
+	AdvertiseURL string    `json:"advertise_url,omitempty"`
+	Streams      int       `json:"live_streams"`
+	Viewers      int       `json:"viewers"`
+	CPULoad      float64   `json:"cpu_load"`
+	StartedAt    time.Time `json:"started_at,omitzero"`
+	SeenAt       time.Time `json:"last_seen_at,omitzero"`
 }
 
 func nodeJSON(n node.Node) nodeLine {
-	l := nodeLine{
+	return nodeLine{
 		Name: string(n.Name), Status: string(n.State), Version: n.Version, Schema: n.Schema,
 		Outdated: n.Outdated && n.State == node.Alive, Roles: append([]string{}, n.Roles...),
 		AdvertiseURL: n.AdvertiseURL, Streams: n.Load.Streams, Viewers: n.Load.Viewers, CPULoad: n.Load.CPU,
+		StartedAt: n.StartedAt.UTC().Truncate(time.Second), SeenAt: n.SeenAt.UTC().Truncate(time.Second),
 	}
-	if !n.StartedAt.IsZero() {
-		l.StartedAt = n.StartedAt.UTC().Format(time.RFC3339)
-	}
-	if !n.SeenAt.IsZero() {
-		l.SeenAt = n.SeenAt.UTC().Format(time.RFC3339)
-	}
-	return l
 }

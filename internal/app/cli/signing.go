@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"text/tabwriter"
+	"os"
+	"slices"
+	"strings"
 	"time"
 
-	"millrace/internal/config"
 	"millrace/internal/control/signing"
 	"millrace/internal/id"
 )
@@ -20,73 +20,131 @@ type SigningKeys interface {
 	Delete(ctx context.Context, k id.SigningKey) error
 }
 
-// signingKeys runs a command about signing keys.
-func signingKeys(ctx context.Context, c config.Command, cfg config.Config, stdout io.Writer, a Actions) (err error) {
-	keys, closeDB, err := a.SigningKeys(ctx, cfg, id.Environment(c.Access.Environment))
-	if err != nil {
-		return err
+func signingKeyCommands() []command {
+	return []command{
+		of("signing-key create", "create a key for signing viewers' tokens and print it once",
+			"Creates a key for signing the tokens of playback IDs with the policy signed. The private key is "+
+				"printed once and can't be shown again.", &signingKey{do: signingKeyCreate, creates: true}),
+		of("signing-key list", "list the signing keys",
+			"Lists the signing keys, newest first.", &signingKey{do: signingKeyList}),
+		of("signing-key delete KEY-ID", "delete a signing key",
+			"Deletes a signing key. What it has signed is refused from then on, at once on every node; on SQLite, "+
+				"by a service that runs, within two seconds.", &signingKey{do: signingKeyDelete}),
+		of("token sign", "sign a token for a viewer",
+			"Signs a token for a playback ID with the policy signed and prints it; players send it as ?token=. "+
+				"Needs no running service and no settings.", &tokenSign{readFile: os.ReadFile}, alone),
 	}
-	defer func() { err = errors.Join(err, closeDB()) }()
-	switch c.Name {
-	case config.KeyCreate:
-		k, private, createErr := keys.Create(ctx)
-		if createErr != nil {
-			return createErr
-		}
-		_, err = fmt.Fprintf(stdout, "SIGNING_KEY_ID=%s\nSIGNING_PRIVATE_KEY=%s\n", k.ID, private)
-	case config.KeyDelete:
-		return sayUnless(keys.Delete(ctx, id.SigningKey(c.Words[0])), stdout, "Signing key %s is deleted.", c.Words[0])
-	default:
-		err = listSigningKeys(ctx, keys, stdout)
-	}
-	return err
 }
 
-func listSigningKeys(ctx context.Context, keys SigningKeys, stdout io.Writer) error {
+// signingKey is a command about the signing keys of an environment.
+type signingKey struct {
+	inEnvironment
+
+	creates bool
+	do      func(ctx context.Context, keys SigningKeys, r *request) error
+}
+
+func (c *signingKey) flags(f *flags) {
+	if c.creates {
+		f.mayCreate()
+	}
+	c.inEnvironment.flags(f)
+}
+
+func (c *signingKey) run(ctx context.Context, r *request) error {
+	keys, closeDB, err := r.SigningKeys(ctx, r.cfg, c.environment)
+	return closing(closeDB, err, func() error { return c.do(ctx, keys, r) })
+}
+
+func signingKeyCreate(ctx context.Context, keys SigningKeys, r *request) error {
+	k, private, err := keys.Create(ctx)
+	return r.done(err, "SIGNING_KEY_ID=%s\nSIGNING_PRIVATE_KEY=%s", k.ID, private)
+}
+
+func signingKeyDelete(ctx context.Context, keys SigningKeys, r *request) error {
+	return r.done(keys.Delete(ctx, id.SigningKey(r.words[0])), "Signing key %s is deleted.", r.words[0])
+}
+
+func signingKeyList(ctx context.Context, keys SigningKeys, r *request) error {
 	found, err := keys.List(ctx, 1, signing.MaxKeys) // all that there can be
 	if err != nil {
 		return err
 	}
-	tab := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "ID\tCREATED")
+	tab := newTable(r.out)
+	tab.row("ID", "CREATED")
 	for _, k := range found {
-		fmt.Fprintf(tab, "%s\t%s\n", k.ID, k.CreatedAt.UTC().Format(time.RFC3339))
+		tab.row(k.ID, timeOrNone(k.CreatedAt))
 	}
-	if err := tab.Flush(); err != nil {
-		return fmt.Errorf("print signing keys: %w", err)
-	}
-	return nil
+	return tab.end()
 }
 
-// audiences are the claims aud of the types of tokens.
-var audiences = map[string]string{ //nolint:gochecknoglobals // a table
-	"video": "v", "thumbnail": "t", "gif": "g", "storyboard": "s", "stats": "playback_id", "drm_license": "d",
+// audiences are the claims aud of the types of tokens, in the order of the help.
+var audiences = []struct{ kind, claim string }{ //nolint:gochecknoglobals // a table
+	{"video", "v"},
+	{"thumbnail", "t"},
+	{"gif", "g"},
+	{"storyboard", "s"},
+	{"stats", "playback_id"},
+	{"drm_license", "d"},
 }
 
-// signToken prints a token.
-func signToken(s config.Sign, now time.Time, readFile func(string) ([]byte, error), stdout io.Writer) error {
-	for flag, v := range map[string]string{"key-id": s.Key, "private-key-file": s.KeyFile, "playback-id": s.Playback} {
-		if v == "" {
-			return fmt.Errorf("token sign needs --%s", flag)
+// tokenSign prints a token.
+type tokenSign struct {
+	key, keyFile, playback, kind string
+	expiry                       time.Duration  // from now on
+	claims                       map[string]any // further ones
+
+	readFile func(string) ([]byte, error)
+}
+
+func (c *tokenSign) flags(f *flags) {
+	var kinds []string
+	for _, a := range audiences {
+		kinds = append(kinds, a.kind)
+	}
+	c.claims = map[string]any{}
+	add(f, &c.key, anything, "key-id", "id", "", "ID of the signing key. Required.")
+	add(f, &c.keyFile, anything, "private-key-file", "path", "",
+		"File with the signing key's private key: PEM, or base64 of it as printed by the service. Required.")
+	add(f, &c.playback, anything, "playback-id", "id", "", "Playback ID that the token is for. Required.")
+	f.oneOf(&c.kind, kinds, "type", "type", "video", "What it is for: "+strings.Join(kinds, ", ")+".")
+	add(f, &c.expiry, days, "expiry", "duration", "7d", "How long the token is valid, such as 90m, 12h or 7d.")
+	f.each(func(text string) error {
+		name, v, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return errors.New("is not of the form name=value")
+		}
+		if slices.Contains([]string{"sub", "aud", "exp", "kid"}, name) {
+			return errors.New("is a claim with a flag of its own")
+		}
+		c.claims[name] = v
+		return nil
+	}, "param", "name=value", "",
+		"An additional claim, such as width=640 or playback_restriction_id=…; may be repeated.")
+}
+
+func (c *tokenSign) run(_ context.Context, r *request) error {
+	for _, needed := range []struct{ flag, text string }{
+		{"key-id", c.key}, {"private-key-file", c.keyFile}, {"playback-id", c.playback},
+	} {
+		if needed.text == "" {
+			return fmt.Errorf("token sign needs --%s", needed.flag)
 		}
 	}
-	data, err := readFile(s.KeyFile)
+	data, err := c.readFile(c.keyFile)
 	if err != nil {
 		return fmt.Errorf("read private key: %w", err)
 	}
 	key, err := signing.ReadPrivate(string(data))
 	if err != nil {
-		return fmt.Errorf("read private key %s: %w", s.KeyFile, err)
+		return fmt.Errorf("read private key %s: %w", c.keyFile, err)
 	}
-	claims := map[string]any{}
-	for name, v := range s.Params {
-		claims[name] = v
+	c.claims["sub"], c.claims["exp"] = c.playback, r.now.Add(c.expiry).Unix()
+	for _, a := range audiences {
+		if a.kind == c.kind {
+			c.claims["aud"] = a.claim
+		}
 	}
-	claims["sub"], claims["aud"], claims["exp"] = s.Playback, audiences[s.Type], now.Add(s.Expiry).Unix()
-	token, err := signing.Sign(id.SigningKey(s.Key), key, claims)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(stdout, token)
-	return err
+	token, err := signing.Sign(id.SigningKey(c.key), key, c.claims)
+	return r.done(err, "%s", token)
 }

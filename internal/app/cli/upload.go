@@ -12,57 +12,83 @@ import (
 	"time"
 
 	"millrace/internal/app/send"
-	"millrace/internal/config"
 )
 
 // errInterrupted is that somebody ended a command that can go on later; how, was printed.
 var errInterrupted = errors.New("interrupted")
 
+func uploadCommands() []command {
+	return []command{
+		of("upload FILE…", "upload files to a running service as assets",
+			"Creates a direct upload for each file, sends them one after the other, and prints each asset's ID and "+
+				"playback ID. Lost connections are retried. If the command is interrupted in any way, running it "+
+				"again within a day resumes where it stopped: unfinished uploads are remembered in "+
+				"$XDG_STATE_HOME/millrace/uploads, or ~/.local/state/millrace/uploads. Needs an access token in "+
+				"MILLRACE_TOKEN_ID and MILLRACE_TOKEN_SECRET, and reaches the service at --public-url. Exit code "+
+				"130 after Ctrl-C.", &upload{}),
+	}
+}
+
 // upload sends files to a running service, one after the other. One that fails does not keep the others back.
-func upload(
-	ctx context.Context, c config.Command, cfg config.Config, environ []string, stdout, stderr io.Writer,
-) error {
-	if cfg.TokenID == "" {
+type upload struct{ policy, title string } // no title: the name of the file
+
+func (c *upload) flags(f *flags) {
+	f.oneOf(&c.policy, []string{"public", "signed"}, "policy", "policy", "public",
+		"Playback policy of the asset: public or signed.")
+	add(f, &c.title, title, "title", "text", "",
+		"Title of the asset; only with a single file. Default: the file's name.")
+}
+
+// check says what is wrong with the files.
+func (c *upload) check(files []string) (problems []string) {
+	if c.title != "" && len(files) > 1 {
+		problems = []string{"--title is for one file: without it each asset has the name of its file"}
+	}
+	return problems
+}
+
+func (c *upload) run(ctx context.Context, r *request) error {
+	if r.cfg.TokenID == "" {
 		return errors.New("upload needs an access token: set MILLRACE_TOKEN_ID and MILLRACE_TOKEN_SECRET " +
 			"(millrace token create makes one)")
 	}
-	if err := look(c.Words); err != nil {
+	if err := look(r.words); err != nil {
 		return err
 	}
-	p := &progress{out: stderr, terminal: isTerminal(stderr)}
+	p := &progress{out: r.err, terminal: isTerminal(r.err)}
 	o := send.Options{
-		Server:  strings.TrimSuffix(cfg.PublicBase(cfg.HTTPAddr).String(), "/"),
-		TokenID: cfg.TokenID, Secret: cfg.TokenSecret.Reveal(), Policy: c.Asset.Policy, Title: c.Asset.Title,
-		Notes: notesFolder(environ), Progress: p.sent, Say: p.say,
+		Server:  strings.TrimSuffix(r.cfg.PublicBase(r.cfg.HTTPAddr).String(), "/"),
+		TokenID: r.cfg.TokenID, Secret: r.cfg.TokenSecret.Reveal(), Policy: c.policy, Title: c.title,
+		Notes: notesFolder(r.environ), Progress: p.sent, Say: p.say,
 	}
 	sender := send.New(o)
 	failed := 0
-	for _, path := range c.Words {
+	for _, path := range r.words {
 		p.begin(path)
 		made, err := sender.File(ctx, path)
 		p.end()
 		switch {
 		case err != nil && ctx.Err() != nil:
-			interrupted(stderr, p, o.Notes != "")
+			interrupted(r.err, p, o.Notes != "")
 			return errInterrupted
-		case err != nil && len(c.Words) == 1:
+		case err != nil && len(r.words) == 1:
 			return err
 		case err != nil:
 			failed++
-			fmt.Fprintf(stderr, "millrace: %s: %v\n", printable(path), err)
+			fmt.Fprintf(r.err, "millrace: %s: %v\n", printable(path), err)
 			continue
 		}
-		if len(c.Words) > 1 {
-			fmt.Fprintf(stdout, "FILE=%s\n", printable(path))
+		if len(r.words) > 1 {
+			fmt.Fprintf(r.out, "FILE=%s\n", printable(path))
 		}
-		if _, err = fmt.Fprintf(stdout, "ASSET_ID=%s\nPLAYBACK_ID=%s\n", made.Asset, made.PlaybackID); err != nil {
+		if err = r.say("ASSET_ID=%s\nPLAYBACK_ID=%s", made.Asset, made.PlaybackID); err != nil {
 			return err
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%d of %d files were not sent: the same command sends those alone", failed, len(c.Words))
+		return fmt.Errorf("%d of %d files were not sent: the same command sends those alone", failed, len(r.words))
 	}
-	sender.Forget(c.Words...)
+	sender.Forget(r.words...)
 	return nil
 }
 

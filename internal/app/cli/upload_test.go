@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"millrace/internal/config"
 )
 
 // TestUpload: the command creates an upload with the token of the environment, sends the file and prints what was made.
@@ -45,18 +43,18 @@ func TestUpload(t *testing.T) {
 		code          int
 		want          string
 	}{
-		"a file":       {[]string{"upload", "--public-url", s.URL, file}, token, config.ExitOK, "ASSET_ID=a\nPLAYBACK_ID=p\n"},
-		"no token":     {[]string{"upload", "--public-url", s.URL, file}, nil, config.ExitFailed, "needs an access token"},
-		"no such file": {[]string{"upload", "--public-url", s.URL, file + "x"}, token, config.ExitFailed, "no such file"},
+		"a file":       {[]string{"upload", "--public-url", s.URL, file}, token, ExitOK, "ASSET_ID=a\nPLAYBACK_ID=p\n"},
+		"no token":     {[]string{"upload", "--public-url", s.URL, file}, nil, ExitFailed, "needs an access token"},
+		"no such file": {[]string{"upload", "--public-url", s.URL, file + "x"}, token, ExitFailed, "no such file"},
 		"several files": {
 			[]string{"upload", "--public-url", s.URL, file, other},
-			token, config.ExitOK,
+			token, ExitOK,
 			"FILE=" + other + "\nASSET_ID=a\nPLAYBACK_ID=p\n",
 		},
-		"a title of several": {[]string{"upload", "--title", "A", file, other}, token, config.ExitUsage, "--title is for one file"},
-		"no title":           {[]string{"upload", "--title=", file}, token, config.ExitUsage, "is not a title"},
-		"no file":            {[]string{"upload"}, token, config.ExitUsage, "upload needs FILE"},
-		"an unknown policy":  {[]string{"upload", "--policy", "drm", file}, token, config.ExitUsage, "neither public nor signed"},
+		"a title of several": {[]string{"upload", "--title", "A", file, other}, token, ExitUsage, "--title is for one file"},
+		"no title":           {[]string{"upload", "--title=", file}, token, ExitUsage, "is not a title"},
+		"no file":            {[]string{"upload"}, token, ExitUsage, "upload needs FILE"},
+		"an unknown policy":  {[]string{"upload", "--policy", "drm", file}, token, ExitUsage, "neither public nor signed"},
 	} {
 		var out bytes.Buffer
 		if code := Run(t.Context(), tt.args, tt.environ, &out, &out, Actions{}); code != tt.code || !strings.Contains(out.String(), tt.want) {
@@ -79,7 +77,7 @@ func TestUploadInterrupted(t *testing.T) {
 	for home, want := range map[string]string{"HOME=" + t.TempDir(): "the same command goes on", "HOME=": "starts from the first byte"} {
 		var out bytes.Buffer
 		code := Run(ctx, []string{"upload", "--public-url", s.URL, file}, append(token, home), &out, &out, Actions{})
-		if code != config.ExitInterrupted || !strings.Contains(out.String(), "interrupted") || !strings.Contains(out.String(), want) {
+		if code != ExitInterrupted || !strings.Contains(out.String(), "interrupted") || !strings.Contains(out.String(), want) {
 			t.Errorf("%d %s", code, out.String())
 		}
 	}

@@ -45,7 +45,8 @@ func fakeOptions(t *testing.T, until string, args ...string) (context.Context, O
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	c, cfg, err := config.Load(append([]string{"demo", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:1", "--srt-addr=127.0.0.1:0", "--log-level=error"}, args...), nil, os.ReadFile)
+	flags := append([]string{"--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:1", "--srt-addr=127.0.0.1:0", "--log-level=error"}, args...)
+	cfg, err := config.Parse(flags, nil, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +55,7 @@ func fakeOptions(t *testing.T, until string, args ...string) (context.Context, O
 		t.Fatal(err)
 	}
 	out := &transcript{until: until, seen: cancel}
-	return ctx, Options{Config: cfg, Flags: c.SettingFlags, Duration: 10 * time.Second, Binary: self, FFmpeg: self, Out: out}, out
+	return ctx, Options{Config: cfg, Flags: flags, Duration: 10 * time.Second, Binary: self, FFmpeg: self, Out: out}, out
 }
 
 func TestDemo(t *testing.T) {
@@ -165,7 +166,7 @@ func TestServeArgs(t *testing.T) {
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if _, cfg, err := config.Load(strings.Fields(got), nil, os.ReadFile); err != nil || cfg.HTTPAddr != ":1" || len(cfg.FetchAllow) != 3 {
+	if cfg, err := config.Parse(strings.Fields(got)[1:], nil, os.ReadFile); err != nil || cfg.HTTPAddr != ":1" || len(cfg.FetchAllow) != 3 {
 		t.Errorf("serve does not understand them: %+v %v", cfg, err)
 	}
 }

@@ -489,8 +489,8 @@ func TestStorageThatLies(t *testing.T) {
 
 func TestChecksOfAWholeConfiguration(t *testing.T) {
 	t.Parallel()
-	_, cfg, err := config.Load([]string{
-		"doctor", "--data-dir", t.TempDir() + "/data", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:0", "--srt-addr=127.0.0.1:0",
+	cfg, err := config.Parse([]string{
+		"--data-dir", t.TempDir() + "/data", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:0", "--srt-addr=127.0.0.1:0",
 		"--webrtc-udp-addr=127.0.0.1:0", "--webrtc-tcp-addr=127.0.0.1:0",
 	}, nil, os.ReadFile)
 	if err != nil {
