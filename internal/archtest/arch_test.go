@@ -106,8 +106,8 @@ var layers = map[string][]string{
 	"internal/measure":            {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
 	"internal/worker":             {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
 	"internal/web":                {"internal/clientaddr", "internal/control", "internal/web/header", "internal/web/limit", "internal/web/pace", "internal/web/player", "internal/web/style", "internal/web/static", "internal/web/iframe", "internal/id", "internal/fault", "internal/spelling"},
-	"internal/web/express":        {"internal/socket"},
-	"internal/web/express/h2":     {"internal/socket"},
+	"internal/web/express":        {"internal/socket", "internal/web/express/tlsrecord"},
+	"internal/web/express/h2":     {"internal/socket", "internal/web/express/tlsrecord"},
 	"internal/web/iframe":         {},
 	"internal/web/pace":           {},
 	"internal/web/player":         {"internal/web/static"},
@@ -129,6 +129,7 @@ var layers = map[string][]string{
 	"internal/contentkey":          {"internal/control/drm", "internal/control/playbackid", "internal/media/container/cenc", "internal/media/protection", "internal/id", "internal/fault"},
 	"internal/permit":              {"internal/control/audience", "internal/control/playbackid", "internal/control/restriction", "internal/control/signing", "internal/media/playback", "internal/id", "internal/fault"},
 
+	"internal/web/express/tlsrecord":      {"internal/socket"},
 	"internal/media/rendition":            {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/delivered", "internal/media/metering", "internal/media/objectkey", "internal/media/hls", "internal/media/window", "internal/media/rendition", "internal/stalecache", "internal/id", "internal/fault"},
 	"internal/media/captions/cea608":      {"internal/media/captions"},
 	"internal/media/captions/cea708":      {"internal/media/captions"},
