@@ -131,7 +131,7 @@ func (s *webServer) Run(ctx context.Context) error {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetUnencryptedHTTP2(s.cert == nil)
 	server := &http.Server{
 		Handler: unsent.Handler(s.unsent, s.clients, places(s.mux)), ConnContext: connContext,
 		Protocols: &protocols, TLSConfig: s.cert,
@@ -140,16 +140,18 @@ func (s *webServer) Run(ctx context.Context) error {
 		MaxHeaderBytes: 64 << 10, ConnState: connState, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // blocked playlist requests end with the service
 	}
-	ln, shut := s.express(ctx)
 	if s.cert != nil {
-		ln = s.http2(server)
+		s.http2(server)
 	}
+	ln := express.Listen(ctx, s.ln, express.Options{
+		Handler: s.players, Takes: playback.Owns, Logger: s.log, TLS: s.cert, StallTimeout: unsent.Patience,
+	})
 	stopped := make(chan error, 1)
 	unhook := context.AfterFunc(ctx, func() {
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
 		defer cancel()
 		viewers := make(chan error, 1)
-		go func() { viewers <- shut(grace) }()
+		go func() { viewers <- ln.Shutdown(grace) }()
 		err := server.Shutdown(grace)
 		if err != nil {
 			err = server.Close()
@@ -157,33 +159,16 @@ func (s *webServer) Run(ctx context.Context) error {
 		stopped <- errors.Join(err, <-viewers)
 	})
 	defer unhook()
-	var err error
-	if s.cert != nil {
-		err = server.ServeTLS(ln, "", "")
-	} else {
-		err = server.Serve(ln)
-	}
-	if !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
 		now, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		cancel()
-		return errors.Join(fmt.Errorf("serve: %w", err), shut(now))
+		return errors.Join(fmt.Errorf("serve: %w", err), ln.Shutdown(now))
 	}
 	return <-stopped
 }
 
-// express puts the short way for players in front of net/http, in clear text.
-func (s *webServer) express(ctx context.Context) (ln net.Listener, shut func(context.Context) error) {
-	if s.cert != nil {
-		return s.ln, func(context.Context) error { return nil }
-	}
-	l := express.Listen(ctx, s.ln, express.Options{
-		Handler: s.players, Takes: playback.Owns, Logger: s.log, StallTimeout: unsent.Patience,
-	})
-	return l, l.Shutdown
-}
-
-// http2 has HTTP/2 over TLS served here, in place of net/http, and gives the listener for that.
-func (s *webServer) http2(server *http.Server) net.Listener {
+// http2 has HTTP/2 over TLS served here, in place of net/http.
+func (s *webServer) http2(server *http.Server) {
 	own := h2.New(h2.Options{
 		Players: unsent.Streams(s.unsent, s.clients, s.players), Takes: playback.Owns, Logger: s.log,
 		Streams: streams, HeaderList: server.MaxHeaderBytes, IdleTimeout: server.IdleTimeout,
@@ -191,7 +176,6 @@ func (s *webServer) http2(server *http.Server) net.Listener {
 	})
 	server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": own.TLSNextProto}
 	server.RegisterOnShutdown(own.Shutdown)
-	return h2.Gather(s.ln)
 }
 
 // listenUDP opens a UDP socket, as listen does for TCP.

@@ -112,8 +112,8 @@ var layers = map[string][]string{
 		"internal/web/player", "internal/web/style", "internal/web/static", "internal/web/iframe", "internal/web/respond",
 		"internal/web/sdkcode", "internal/web/follow", "internal/id", "internal/fault", "internal/spelling",
 	},
-	"internal/web/express":    {"internal/socket", "internal/web/httpdate"},
-	"internal/web/express/h2": {"internal/socket", "internal/web/httpdate"},
+	"internal/web/express":    {"internal/socket", "internal/web/express/tlsrecord", "internal/web/httpdate"},
+	"internal/web/express/h2": {"internal/socket", "internal/web/express/tlsrecord", "internal/web/httpdate"},
 	"internal/web/httpdate":   {},
 	"internal/web/respond":    {"internal/fault"},
 	"internal/web/sdkcode":    {},
@@ -153,6 +153,7 @@ var layers = map[string][]string{
 		"internal/media/playback", "internal/media/protection", "internal/id", "internal/fault",
 	},
 
+	"internal/web/express/tlsrecord":      {"internal/socket"},
 	"internal/media/rendition":            {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/delivered", "internal/media/metering", "internal/media/objectkey", "internal/media/hls", "internal/media/window", "internal/media/rendition", "internal/stalecache", "internal/id", "internal/fault"},
 	"internal/media/captions/cea608":      {"internal/media/captions"},
 	"internal/media/captions/cea708":      {"internal/media/captions"},

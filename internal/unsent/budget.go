@@ -42,7 +42,12 @@ type Budget struct {
 	mu        sync.Mutex
 	all       account
 	addresses map[string]*account
+	unused    []*account // by nobody, at most mostUnused
 }
+
+// mostUnused is how many accounts of addresses that have nothing unsent are kept for the next ones, so that a response
+// which is taken at once costs no memory.
+const mostUnused = 64
 
 // New returns a Budget.
 func New(l Limits) *Budget {
@@ -125,42 +130,86 @@ func (b *Budget) hold(ctx context.Context, address string, n int64, data *byte) 
 	if b == nil || n <= 0 {
 		return func() {}, nil
 	}
-	conn := connectionOf(ctx)
+	h := held{b: b, address: address, n: n, data: data}
+	if conn := connectionOf(ctx); conn != nil {
+		h.conn = conn.account(b)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	own := b.addresses[address]
-	if own == nil {
-		own = &account{}
+	own, known := b.addresses[address]
+	if !known {
+		own = b.fresh()
 	}
-	accounts := []*account{&b.all, own}
-	if conn != nil {
-		accounts = append(accounts, conn.account(b))
+	h.own = own
+	if err = h.refused(); err != nil {
+		if !known {
+			b.unused = append(b.unused, h.own)
+		}
+		return nil, err
 	}
-	switch {
-	case conn != nil && !accounts[2].room(accounts[2].adds(n, data), b.limits.Connection):
-		return nil, fault.New(fault.TooMany,
-			"this connection has too many responses that are not read: read them, and ask again")
-	case !own.room(own.adds(n, data), b.limits.Address):
-		return nil, fault.New(fault.TooMany,
-			"this address has too many responses that are not read: read them, and ask again")
-	case !b.all.room(b.all.adds(n, data), b.limits.All):
-		return nil, fault.New(fault.Unavailable, "too many responses wait to be sent: ask again in a moment")
+	if !known {
+		b.addresses[address] = h.own
 	}
-	b.addresses[address] = own
-	for _, a := range accounts {
-		a.add(n, data)
+	for _, a := range [...]*account{&b.all, h.own, h.conn} {
+		if a != nil {
+			a.add(n, data)
+		}
 	}
-	return func() { b.release(accounts, address, n, data) }, nil
+	return h.release, nil
 }
 
-func (b *Budget) release(accounts []*account, address string, n int64, data *byte) {
+// fresh is an account of nobody. It needs the lock.
+func (b *Budget) fresh() *account {
+	last := len(b.unused) - 1
+	if last < 0 {
+		return &account{}
+	}
+	a := b.unused[last]
+	b.unused = b.unused[:last]
+	return a
+}
+
+// held is what a response keeps in memory.
+type held struct {
+	b       *Budget
+	address string
+	own     *account // of the address
+	conn    *account // of the connection; nil: it is not known
+	n       int64
+	data    *byte
+}
+
+// refused says why it is too much, if it is. It needs the budget's lock.
+func (h *held) refused() error {
+	limits := h.b.limits
+	switch {
+	case h.conn != nil && !h.conn.room(h.conn.adds(h.n, h.data), limits.Connection):
+		return fault.New(fault.TooMany,
+			"this connection has too many responses that are not read: read them, and ask again")
+	case !h.own.room(h.own.adds(h.n, h.data), limits.Address):
+		return fault.New(fault.TooMany,
+			"this address has too many responses that are not read: read them, and ask again")
+	case !h.b.all.room(h.b.all.adds(h.n, h.data), limits.All):
+		return fault.New(fault.Unavailable, "too many responses wait to be sent: ask again in a moment")
+	}
+	return nil
+}
+
+// release says that it is not kept any more.
+func (h *held) release() {
+	b := h.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, a := range accounts {
-		a.remove(n, data)
+	for _, a := range [...]*account{&b.all, h.own, h.conn} {
+		if a != nil {
+			a.remove(h.n, h.data)
+		}
 	}
-	if b.addresses[address].bytes == 0 {
-		delete(b.addresses, address)
+	if h.own.bytes == 0 {
+		delete(b.addresses, h.address)
+		if len(b.unused) < mostUnused {
+			b.unused = append(b.unused, h.own)
+		}
 	}
 }
 

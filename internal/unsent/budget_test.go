@@ -64,6 +64,49 @@ func TestBudget(t *testing.T) {
 	}
 }
 
+// TestAccountsAreUsedAgain: what one address had unsent is of no account for the next one, and one that takes its
+// response at once costs next to no memory.
+func TestAccountsAreUsedAgain(t *testing.T) { //nolint:paralleltest // counts everybody's allocations
+	b := unsent.New(unsent.Limits{All: 1000, Address: 100, Connection: 100})
+	data := make([]byte, 60)
+	for range 3 {
+		var held []func()
+		for _, address := range []string{"a", "b", "c"} {
+			release, err := b.HoldData(t.Context(), address, data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			held = append(held, release)
+			if _, err = b.Hold(t.Context(), address, 41); !fault.Is(err, fault.TooMany) {
+				t.Errorf("beyond what %s may have: %v", address, err)
+			}
+			if release, err = b.Hold(t.Context(), address, 40); err != nil {
+				t.Errorf("within what %s may have: %v", address, err)
+			}
+			held = append(held, release)
+		}
+		if n := b.Held(); n != 60+3*40 { // they share the data
+			t.Errorf("%d bytes are held", n)
+		}
+		for _, release := range held {
+			release()
+		}
+		if n := b.Held(); n != 0 {
+			t.Errorf("%d bytes are held by nobody", n)
+		}
+	}
+	allocations := testing.AllocsPerRun(100, func() {
+		release, err := b.HoldData(t.Context(), "a", data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+	})
+	if allocations > 2 {
+		t.Errorf("%v allocations", allocations)
+	}
+}
+
 // TestLimitsOf machines.
 func TestLimitsOf(t *testing.T) {
 	t.Parallel()

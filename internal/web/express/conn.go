@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -16,10 +17,11 @@ import (
 
 // conn is one connection; everything but rest runs on its goroutine, and watch while a handler waits.
 type conn struct {
-	l   *Listener
-	nc  *socket.Counted
-	in  io.Reader
-	out *socket.Writer
+	l    *Listener
+	nc   *socket.Counted
+	over *secure // nil: it is in clear text
+	in   io.Reader
+	out  outlet
 
 	buf  []byte // what was read and not served yet is buf[from:to]
 	from int
@@ -38,8 +40,21 @@ type conn struct {
 	idle     atomic.Bool // waits for a request
 	resting  atomic.Bool // no more requests: the server stops
 
-	reading               clock // what the deadline for reading is for
-	readUntil, writeUntil time.Time
+	due due
+}
+
+// outlet is where a connection's responses go: a socket.Writer, or what makes records of TLS for one.
+type outlet interface {
+	// Write sends a and then b, together.
+	Write(a, b []byte) error
+	SendFile(head []byte, f *os.File, off, n int64) (sent int64, err error)
+	Patience(d time.Duration, until time.Time) (moved bool)
+}
+
+// due is when a connection's deadlines are.
+type due struct {
+	reading     clock // what the one for reading is for
+	read, write time.Time
 }
 
 // clock says what a deadline for reading measures.
@@ -53,8 +68,13 @@ const (
 
 func newConn(l *Listener, nc *socket.Counted) *conn {
 	c := &conn{
-		l: l, nc: nc, in: socket.Reader(nc.TCPConn), out: socket.NewWriter(nc.TCPConn), buf: make([]byte, 1<<10),
-		header: http.Header{},
+		l: l, nc: nc, buf: make([]byte, 1<<10), header: http.Header{},
+	}
+	if l.opt.TLS != nil {
+		c.over = newSecure(nc, l.opt.TLS)
+		c.in, c.out = c.over.Conn, sealed{c.over}
+	} else {
+		c.in, c.out = socket.Reader(nc.TCPConn), socket.NewWriter(nc.TCPConn)
 	}
 	c.request = &http.Request{
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, URL: &c.url, Header: c.header, Body: http.NoBody,
@@ -75,6 +95,27 @@ func (c *conn) rest() {
 
 //nolint:gochecknoglobals // a constant
 var past = time.Unix(1, 0)
+
+// run serves the connection until it ends, or gives it for net/http.
+func (c *conn) run() (rest net.Conn) {
+	if c.over != nil && !c.shakeHands() {
+		_ = c.nc.SetDeadline(time.Time{}) // net/http sets its own
+		return c.over.Conn
+	}
+	if c.serve() {
+		return nil
+	}
+	return c.remainder()
+}
+
+// close ends the connection; nothing is left to be said.
+func (c *conn) close() {
+	if c.over != nil {
+		c.over.close()
+		return
+	}
+	_ = c.nc.Close()
+}
 
 // serve serves requests until the connection ends (true) or sends something that is net/http's (false).
 func (c *conn) serve() (mine bool) {
@@ -193,36 +234,36 @@ func (c *conn) makeRoom() {
 // it is, however slowly the head comes.
 func (c *conn) setReadDeadline(begun bool) error {
 	if begun {
-		if c.reading == clockHead {
+		if c.due.reading == clockHead {
 			return nil
 		}
 		return c.arm(clockHead, c.l.opt.HeaderTimeout)
 	}
-	if c.reading == clockHead && c.request.Method == "" { // the first request
+	if c.due.reading == clockHead && c.request.Method == "" { // the first request
 		return nil
 	}
-	if idle := c.l.opt.IdleTimeout; c.reading != clockIdle || time.Until(c.readUntil) < idle-idle/8 {
+	if idle := c.l.opt.IdleTimeout; c.due.reading != clockIdle || time.Until(c.due.read) < idle-idle/8 {
 		return c.arm(clockIdle, idle)
 	}
 	return nil
 }
 
 func (c *conn) arm(what clock, d time.Duration) error {
-	c.reading, c.readUntil = what, time.Now().Add(d)
-	return c.nc.SetReadDeadline(c.readUntil)
+	c.due.reading, c.due.read = what, time.Now().Add(d)
+	return c.nc.SetReadDeadline(c.due.read)
 }
 
 func (c *conn) setWriteDeadline() error {
 	limit := c.l.opt.WriteTimeout
 	now := time.Now()
-	fresh := c.writeUntil.Sub(now) > limit-limit/8
+	fresh := c.due.write.Sub(now) > limit-limit/8
 	if !fresh {
-		c.writeUntil = now.Add(limit)
+		c.due.write = now.Add(limit)
 	}
-	if moved := c.out.Patience(c.l.opt.StallTimeout, c.writeUntil); fresh && !moved {
+	if moved := c.out.Patience(c.l.opt.StallTimeout, c.due.write); fresh && !moved {
 		return nil
 	}
-	return c.nc.SetWriteDeadline(c.writeUntil)
+	return c.nc.SetWriteDeadline(c.due.write)
 }
 
 // serveOne lets the handler respond to the request that was parsed; false when the connection can't go on.
@@ -272,6 +313,9 @@ func full(w http.ResponseWriter) {
 // remainder is the connection for net/http: what was read comes again.
 func (c *conn) remainder() net.Conn {
 	_ = c.nc.SetDeadline(time.Time{}) // net/http sets its own
+	if c.over != nil {
+		return c.over.remainder(c.buf[c.from:c.to])
+	}
 	return &readAgain{Counted: c.nc, ahead: c.buf[c.from:c.to]}
 }
 
@@ -285,11 +329,7 @@ func (r *readAgain) Read(p []byte) (int, error) {
 	if len(r.ahead) == 0 {
 		return r.TCPConn.Read(p)
 	}
-	n := copy(p, r.ahead)
-	if r.ahead = r.ahead[n:]; len(r.ahead) == 0 {
-		r.ahead = nil // the memory goes
-	}
-	return n, nil
+	return again(&r.ahead, p), nil
 }
 
 // WriteTo would pass over what was read already.

@@ -82,7 +82,7 @@ func (f *requestContext) end() (again bool) {
 	f.cancel()
 	_ = f.c.nc.SetReadDeadline(past) // if it is closed, nobody reads it
 	<-f.watched
-	f.c.reading = clockNone
+	f.c.due.reading = clockNone
 	return false
 }
 

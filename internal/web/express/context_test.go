@@ -43,15 +43,19 @@ const wait = "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"
 // TestViewerThatGoesAway ends the request that waits for it, here as with net/http.
 func TestViewerThatGoesAway(t *testing.T) {
 	t.Parallel()
+	eachWay(t, testViewerThatGoesAway)
+}
+
+func testViewerThatGoesAway(t *testing.T, w way) { //nolint:thelper // it is the test
 	for _, plain := range []bool{false, true} {
 		h := newWaiter()
-		s := serve(t, h, express.Options{})
+		s := w.serve(t, h, express.Options{})
 		addr := s.fast
 		if plain {
 			addr = s.plain
 		}
 		for _, how := range []string{"closes", "says that nothing more comes", "resets"} {
-			nc := dial(t, addr)
+			nc := w.dial(t, addr)
 			write(t, nc, wait)
 			ctx := <-h.began
 			if err := ctx.Err(); err != nil {
@@ -63,7 +67,7 @@ func TestViewerThatGoesAway(t *testing.T) {
 			case "says that nothing more comes":
 				_ = nc.CloseWrite()
 			default:
-				_ = errors.Join(nc.SetLinger(0), nc.Close())
+				_ = errors.Join(nc.tcp.SetLinger(0), nc.Close())
 			}
 			<-ctx.Done()
 			if err := ctx.Err(); !errors.Is(err, context.Canceled) {
@@ -77,13 +81,29 @@ func TestViewerThatGoesAway(t *testing.T) {
 // request is over, so is its context.
 func TestViewerThatStays(t *testing.T) {
 	t.Parallel()
+	eachWay(t, testViewerThatStays)
+}
+
+func testViewerThatStays(t *testing.T, w way) { //nolint:thelper // it is the test
 	h := newWaiter()
 	var taken atomic.Int64
 	ln := listen(t)
-	nc := dial(t, ln.Addr().String())
-	write(t, nc, wait) // before the connection is taken: from then on the first request has little time to come
+	nc := w.dial(t, ln.Addr().String())
+	unit := 100 * time.Millisecond
+	if w.secure { // a handshake has to come in time, too
+		unit = 600 * time.Millisecond
+	}
+	said := make(chan struct{})
+	go func() { // before the connection is taken: from then on the first request has little time to come
+		defer close(said)
+		_, _ = io.WriteString(nc, wait) // if it fails no handler begins
+	}()
+	if !w.secure {
+		<-said
+	}
 	l := express.Listen(t.Context(), ln, express.Options{
-		Takes: func(string) bool { return true }, Logger: slog.New(slog.DiscardHandler), HeaderTimeout: 300 * time.Millisecond, IdleTimeout: 200 * time.Millisecond,
+		Takes: func(string) bool { return true }, TLS: w.server(), Logger: slog.New(slog.DiscardHandler),
+		HeaderTimeout: 3 * unit, IdleTimeout: 2 * unit,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			taken.Add(1)
 			h.ServeHTTP(w, r)
@@ -102,7 +122,7 @@ func TestViewerThatStays(t *testing.T) {
 	}
 	first := <-h.began
 	write(t, nc, wait[:10])
-	<-time.After(500 * time.Millisecond) // longer than any time in which a request has to come
+	<-time.After(5 * unit) // longer than any time in which a request has to come
 	write(t, nc, wait[10:]+"GET /x HTTP/1.1\r\nHost: x\r\nX: "+strings.Repeat("y", 3000)+"\r\n\r\n"+wait)
 	h.give <- "one"
 	expect("one")
@@ -129,15 +149,19 @@ func TestViewerThatStays(t *testing.T) {
 // TestContextOfARequestThatIsOver has ended, for anyone who has kept it, whether or not anybody asked before.
 func TestContextOfARequestThatIsOver(t *testing.T) {
 	t.Parallel()
+	eachWay(t, testContextOfARequestThatIsOver)
+}
+
+func testContextOfARequestThatIsOver(t *testing.T, w way) { //nolint:thelper // it is the test
 	kept := make(chan context.Context, 1)
 	type key struct{}
-	s := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s := w.serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if _, limited := r.Context().Deadline(); limited || r.Context().Value(key{}) != nil || context.Cause(r.Context()) != nil {
 			t.Error("a deadline, a value or a cause from nowhere")
 		}
 		kept <- r.Context()
 	}), express.Options{})
-	nc := dial(t, s.fast)
+	nc := w.dial(t, s.fast)
 	for range 2 {
 		write(t, nc, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
 		if _, err := http.ReadResponse(bufio.NewReader(nc), nil); err != nil {
@@ -156,13 +180,18 @@ func TestContextOfARequestThatIsOver(t *testing.T) {
 // TestPanic: a handler that panics costs its connection. The log says where, and not which path was asked for.
 func TestPanic(t *testing.T) {
 	t.Parallel()
+	eachWay(t, testPanic)
+}
+
+func testPanic(t *testing.T, w way) { //nolint:thelper // it is the test
 	var log strings.Builder
 	ln := listen(t)
 	l := express.Listen(t.Context(), ln, express.Options{
-		Takes: func(string) bool { return true }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Takes: func(string) bool { return true }, TLS: w.server(),
+		Logger:  slog.New(slog.NewTextHandler(&log, nil)),
 		Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a bug") }),
 	})
-	nc := dial(t, ln.Addr().String())
+	nc := w.dial(t, ln.Addr().String())
 	write(t, nc, "GET /id/secret HTTP/1.1\r\nHost: x\r\n\r\n")
 	if got, err := io.ReadAll(nc); err != nil || len(got) > 0 {
 		t.Errorf("%q, %v", got, err)
@@ -171,7 +200,7 @@ func TestPanic(t *testing.T) {
 		t.Error(err)
 	}
 	got := log.String()
-	if !strings.Contains(got, "a bug") || !strings.Contains(got, "TestPanic") || strings.Contains(got, "secret") {
+	if !strings.Contains(got, "a bug") || !strings.Contains(got, "testPanic") || strings.Contains(got, "secret") {
 		t.Errorf("log %s", got)
 	}
 }
@@ -180,13 +209,20 @@ func TestPanic(t *testing.T) {
 // off in the end.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
+	eachWay(t, testShutdown)
+}
+
+func testShutdown(t *testing.T, w way) { //nolint:thelper // it is the test
 	for name, patient := range map[string]bool{"a response ends": true, "a response does not": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newWaiter()
 			ln := listen(t)
-			l := express.Listen(t.Context(), ln, express.Options{Takes: func(string) bool { return true }, Logger: slog.New(slog.DiscardHandler), Handler: h})
-			idle, half, used, busy := dial(t, ln.Addr().String()), dial(t, ln.Addr().String()), dial(t, ln.Addr().String()), dial(t, ln.Addr().String())
+			l := express.Listen(t.Context(), ln, express.Options{
+				Takes: func(string) bool { return true }, TLS: w.server(), Logger: slog.New(slog.DiscardHandler), Handler: h,
+			})
+			viewer := func() *viewer { return w.dial(t, ln.Addr().String()) }
+			idle, half, used, busy := viewer(), viewer(), viewer(), viewer()
 			write(t, half, "GET /x HT")
 			write(t, used, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
 			if _, err := http.ReadResponse(bufio.NewReader(used), nil); err != nil {
@@ -226,12 +262,18 @@ func TestShutdown(t *testing.T) {
 // TestServiceThatStops ends requests that wait with the cause that the service gives.
 func TestServiceThatStops(t *testing.T) {
 	t.Parallel()
+	eachWay(t, testServiceThatStops)
+}
+
+func testServiceThatStops(t *testing.T, w way) { //nolint:thelper // it is the test
 	h := newWaiter()
 	ln := listen(t)
 	stop := errors.New("stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	l := express.Listen(ctx, ln, express.Options{Takes: func(string) bool { return true }, Logger: slog.New(slog.DiscardHandler), Handler: h})
-	nc := dial(t, ln.Addr().String())
+	l := express.Listen(ctx, ln, express.Options{
+		Takes: func(string) bool { return true }, TLS: w.server(), Logger: slog.New(slog.DiscardHandler), Handler: h,
+	})
+	nc := w.dial(t, ln.Addr().String())
 	write(t, nc, wait)
 	waits := <-h.began
 	cancel(stop)

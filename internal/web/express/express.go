@@ -1,9 +1,12 @@
-// Package express serves the plain GET and HEAD requests of viewers on keep-alive connections of HTTP/1.1 in clear
-// text, at half the cost of net/http. It takes only what it understands to the last byte: the first request on a
-// connection that is anything else (another method, a body, an upgrade, HTTP/2, a path that is not the handler's, an
-// odd header) hands the whole connection, with what was read of it, to net/http, which then keeps it. So there is one
-// set of rules for what a request may be, and it is net/http's: what is taken here means the same there, and the tests
-// hold both against each other byte for byte.
+// Package express serves the plain GET and HEAD requests of viewers on keep-alive connections of HTTP/1.1, in clear
+// text or over TLS, at half the cost of net/http. It takes only what it understands to the last byte: the first request
+// on a connection that is anything else (another method, a body, an upgrade, HTTP/2, a path that is not the handler's,
+// an odd header) hands the whole connection, with what was read of it, to net/http, which then keeps it. So there is
+// one set of rules for what a request may be, and it is net/http's: what is taken here means the same there, and the
+// tests hold both against each other byte for byte.
+//
+// Over TLS the handshake is made here. Connections that have chosen another protocol, or whose handshake has failed,
+// are net/http's, as it would have them itself; so is what is said on the others, and their state of TLS.
 //
 // It must never know what is served. Its requests are of the first kind in the budget of the connections: where all
 // places of that kind are taken the response is 503. A Listener owns one goroutine that accepts, one per connection,
@@ -16,6 +19,7 @@ package express
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -32,8 +36,10 @@ type Options struct {
 	// Takes reports whether a request for a path is the Handler's. All others are net/http's.
 	Takes  func(path string) bool
 	Logger *slog.Logger
+	TLS    *tls.Config // nil: in clear text
 
-	// For the whole head of a request, from its first byte, of the first one from the connection on; 10 s when 0.
+	// For a handshake, and for the whole head of a request: from its first byte, of the first one from the connection
+	// or the handshake on; 10 s when 0.
 	HeaderTimeout time.Duration
 	IdleTimeout   time.Duration // between two requests, up to an eighth less; 2 min when 0
 	WriteTimeout  time.Duration // of one response, up to an eighth less; 5 min when 0
@@ -156,6 +162,9 @@ func (l *Listener) accept() {
 func (l *Listener) take(nc net.Conn) {
 	counted, ok := socket.Count(nc)
 	if !ok {
+		if l.opt.TLS != nil {
+			nc = tls.Server(nc, l.opt.TLS)
+		}
 		l.wg.Go(func() { l.handOver(nc) })
 		return
 	}
@@ -167,15 +176,15 @@ func (l *Listener) take(nc net.Conn) {
 	}
 	l.mu.Unlock()
 	l.wg.Go(func() {
-		mine := c.serve()
+		rest := c.run()
 		l.mu.Lock()
 		delete(l.conns, c)
 		l.mu.Unlock()
-		if mine {
-			_ = nc.Close() // nothing is left to be said
+		if rest == nil {
+			c.close()
 			return
 		}
-		l.handOver(c.remainder())
+		l.handOver(rest)
 	})
 }
 

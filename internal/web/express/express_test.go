@@ -140,10 +140,14 @@ func conversations() []conversation {
 // TestRespondsLikeNetHTTP sends the same bytes to both, in one piece and byte by byte.
 func TestRespondsLikeNetHTTP(t *testing.T) {
 	t.Parallel()
-	s := serve(t, handler(t), express.Options{})
+	eachWay(t, testRespondsLikeNetHTTP)
+}
+
+func testRespondsLikeNetHTTP(t *testing.T, w way) { //nolint:thelper // it is the test
+	s := w.serve(t, handler(t), express.Options{})
 	for _, c := range conversations() {
 		before := s.taken.Load()
-		fast, plain := converse(t, s.fast, c.said), converse(t, s.plain, c.said)
+		fast, plain := w.converse(t, s.fast, c.said), w.converse(t, s.plain, c.said)
 		if !same(fast, plain) {
 			t.Errorf("%.200q:\n%.900s, net/http says\n%.900s", c.said, text(fast), text(plain))
 		}
@@ -160,9 +164,10 @@ func FuzzConversation(f *testing.F) {
 			f.Add([]byte(c.said))
 		}
 	}
-	s := serve(f, handler(f), express.Options{})
+	s := inClear.serve(f, handler(f), express.Options{})
 	f.Fuzz(func(t *testing.T, said []byte) {
-		if fast, plain := converse(t, s.fast, string(said)), converse(t, s.plain, string(said)); !same(fast, plain) {
+		fast, plain := inClear.converse(t, s.fast, string(said)), inClear.converse(t, s.plain, string(said))
+		if !same(fast, plain) {
 			t.Errorf("%q:\n%.900s, net/http says\n%.900s", said, text(fast), text(plain))
 		}
 	})
@@ -171,8 +176,12 @@ func FuzzConversation(f *testing.F) {
 // TestHeadInPieces sends requests byte by byte, also one that net/http takes over in the middle.
 func TestHeadInPieces(t *testing.T) {
 	t.Parallel()
-	s := serve(t, handler(t), express.Options{})
-	nc := dial(t, s.fast)
+	eachWay(t, testHeadInPieces)
+}
+
+func testHeadInPieces(t *testing.T, w way) { //nolint:thelper // it is the test
+	s := w.serve(t, handler(t), express.Options{})
+	nc := w.dial(t, s.fast)
 	br := bufio.NewReader(nc)
 	const get = "GET /length HTTP/1.1\r\nHost: x\r\nX-Filler: "
 	for i, text := range []string{get + strings.Repeat("f", 2000) + "\r\n\r\n", get + "g\r\n\r\n", get + "\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", get + "h\r\n\r\n"} {
@@ -197,7 +206,7 @@ func TestHeadInPieces(t *testing.T) {
 // TestHTTP2InClearText passes through to net/http, from the preface on.
 func TestHTTP2InClearText(t *testing.T) {
 	t.Parallel()
-	s := serve(t, handler(t), express.Options{})
+	s := inClear.serve(t, handler(t), express.Options{})
 	var protocols http.Protocols
 	protocols.SetUnencryptedHTTP2(true)
 	tr := &http.Transport{Protocols: &protocols}
@@ -222,8 +231,15 @@ func TestHTTP2InClearText(t *testing.T) {
 // TestConnectionsEnd where they have to.
 func TestConnectionsEnd(t *testing.T) {
 	t.Parallel()
-	const short = 50 * time.Millisecond
-	s := serve(t, handler(t), express.Options{HeaderTimeout: short, IdleTimeout: short, WriteTimeout: 4 * short})
+	eachWay(t, testConnectionsEnd)
+}
+
+func testConnectionsEnd(t *testing.T, w way) { //nolint:thelper // it is the test
+	short := 50 * time.Millisecond
+	if w.secure { // a handshake has to come in time, too
+		short = time.Second
+	}
+	s := w.serve(t, handler(t), express.Options{HeaderTimeout: short, IdleTimeout: short, WriteTimeout: 4 * short})
 	get := "GET /length HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, request := range map[string]string{
 		"nothing said": "", "half a head": "GET /length HTTP/1.1\r\nHo", "idle": get, "half a head later": get + get[:len(get)-1],
@@ -231,8 +247,8 @@ func TestConnectionsEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			nc := dial(t, s.fast)
-			write(t, nc, request)
+			nc := w.dial(t, s.fast)
+			_, _ = io.WriteString(nc, request) // who was slow to begin is closed, too
 			// What comes while the connection is being closed, as from a viewer that was slow to begin, makes a reset
 			// of the end.
 			if _, err := io.Copy(io.Discard, nc); errors.Is(err, os.ErrDeadlineExceeded) {
@@ -243,8 +259,8 @@ func TestConnectionsEnd(t *testing.T) {
 	t.Run("slow head", func(t *testing.T) { // each byte in time, the whole head never
 		t.Parallel()
 		for _, before := range []string{"", get} {
-			nc := dial(t, s.fast)
-			write(t, nc, before+"GET /length HTTP/1.1\r\nHost: x\r\nX: ")
+			nc := w.dial(t, s.fast)
+			_, _ = io.WriteString(nc, before+"GET /length HTTP/1.1\r\nHost: x\r\nX: ")
 			tick := time.NewTicker(short / 5)
 			defer tick.Stop()
 			n := 0
@@ -261,11 +277,11 @@ func TestConnectionsEnd(t *testing.T) {
 	})
 	t.Run("slow reader", func(t *testing.T) { // takes a little again and again, the whole never
 		t.Parallel()
-		nc := dial(t, s.fast)
-		if err := nc.SetReadBuffer(4 << 10); err != nil {
+		nc := w.dial(t, s.fast)
+		if err := nc.tcp.SetReadBuffer(4 << 10); err != nil {
 			t.Fatal(err)
 		}
-		write(t, nc, strings.Repeat("GET /large"+end, 8))
+		_, _ = io.WriteString(nc, strings.Repeat("GET /large"+end, 8))
 		tick := time.NewTicker(short / 2)
 		defer tick.Stop()
 		n, b := 0, make([]byte, 1000)
@@ -285,9 +301,13 @@ func TestConnectionsEnd(t *testing.T) {
 // TestNothingTaken: a viewer that takes nothing of a response has little time, however much the whole may take.
 func TestNothingTaken(t *testing.T) {
 	t.Parallel()
-	s := serve(t, handler(t), express.Options{StallTimeout: 50 * time.Millisecond, WriteTimeout: time.Hour})
-	nc := dial(t, s.fast)
-	if err := nc.SetReadBuffer(4 << 10); err != nil {
+	eachWay(t, testNothingTaken)
+}
+
+func testNothingTaken(t *testing.T, w way) { //nolint:thelper // it is the test
+	s := w.serve(t, handler(t), express.Options{StallTimeout: 50 * time.Millisecond, WriteTimeout: time.Hour})
+	nc := w.dial(t, s.fast)
+	if err := nc.tcp.SetReadBuffer(4 << 10); err != nil {
 		t.Fatal(err)
 	}
 	write(t, nc, strings.Repeat("GET /large"+end, 8))

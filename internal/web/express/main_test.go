@@ -4,17 +4,20 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,6 +28,67 @@ import (
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
 
+// way is how viewers come.
+type way struct {
+	name   string
+	secure bool
+}
+
+var inClear, overTLS = way{"in clear text", false}, way{"over TLS", true}
+
+// eachWay runs a test in clear text and over TLS.
+func eachWay(t *testing.T, test func(t *testing.T, w way)) {
+	t.Helper()
+	for _, w := range []way{inClear, overTLS} {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, w)
+		})
+	}
+}
+
+// identity is a certificate for tests.
+var identity = sync.OnceValue(func() tls.Certificate {
+	s := httptest.NewUnstartedServer(nil)
+	s.StartTLS()
+	defer s.Close()
+	return s.TLS.Certificates[0]
+})
+
+// server is what a listener needs; nil: nothing.
+func (w way) server() *tls.Config {
+	if !w.secure {
+		return nil
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{identity()}, NextProtos: []string{"h2", "http/1.1"},
+		DynamicRecordSizingDisabled: true,
+	}
+}
+
+// viewer is a viewer's side of a connection.
+type viewer struct {
+	net.Conn
+
+	tcp *net.TCPConn
+}
+
+// CloseWrite says that nothing more comes.
+func (v *viewer) CloseWrite() error { return v.Conn.(interface{ CloseWrite() error }).CloseWrite() }
+
+// dial connects; the handshake comes with what is said or read first.
+func (w way) dial(t testing.TB, addr string) *viewer {
+	t.Helper()
+	return w.over(dial(t, addr))
+}
+
+func (w way) over(nc *net.TCPConn) *viewer {
+	if !w.secure {
+		return &viewer{nc, nc}
+	}
+	return &viewer{tls.Client(nc, &tls.Config{InsecureSkipVerify: true, ServerName: "x.example"}), nc}
+}
+
 // servers are an express listener with net/http behind it, and net/http alone, with the same handler.
 type servers struct {
 	fast, plain string // addresses
@@ -32,7 +96,7 @@ type servers struct {
 	taken       *atomic.Int64 // requests that express served
 }
 
-func serve(t testing.TB, h http.Handler, o express.Options) *servers {
+func (w way) serve(t testing.TB, h http.Handler, o express.Options) *servers {
 	t.Helper()
 	s := &servers{taken: &atomic.Int64{}}
 	o.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +106,7 @@ func serve(t testing.TB, h http.Handler, o express.Options) *servers {
 	if o.Takes == nil {
 		o.Takes = func(path string) bool { return !strings.HasPrefix(path, "/api") }
 	}
-	o.Logger = slog.New(slog.DiscardHandler)
+	o.Logger, o.TLS = slog.New(slog.DiscardHandler), w.server()
 	inner, other := listen(t), listen(t)
 	s.fast, s.plain = inner.Addr().String(), other.Addr().String()
 	s.listener = express.Listen(context.WithoutCancel(t.Context()), inner, o)
@@ -54,6 +118,9 @@ func serve(t testing.TB, h http.Handler, o express.Options) *servers {
 		}
 	})
 	behind(t, s.listener, h)
+	if w.secure {
+		other = tls.NewListener(other, o.TLS)
+	}
 	behind(t, other, h)
 	return s
 }
@@ -121,9 +188,9 @@ type reply struct {
 
 // converse sends bytes as they are, reads all responses, and says that nothing more comes when it has one for each
 // request: before that it would mean to net/http that nobody waits for the last one, whose handler is then told so.
-func converse(t testing.TB, addr, request string) (all []reply) {
+func (w way) converse(t testing.TB, addr, request string) (all []reply) {
 	t.Helper()
-	nc := dial(t, addr)
+	nc := w.dial(t, addr)
 	defer nc.Close()
 	_, _ = io.WriteString(nc, request) // a server that has heard enough may have closed
 	br := bufio.NewReader(nc)
@@ -184,7 +251,7 @@ func handler(t testing.TB) http.Handler {
 	handle := func(path string, f func(w http.ResponseWriter, r *http.Request)) { mux.HandleFunc(path, f) }
 	handle("/echo", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Line", "a\r\nb")
-		fmt.Fprintf(w, "%s %s %q %q %q|%s|%s|%v|%d|%v", r.Method, r.Proto, r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.Host, r.RequestURI, r.Header, r.ContentLength, r.Close)
+		fmt.Fprintf(w, "%s %s %q %q %q|%s|%s|%v|%d|%v|%s", r.Method, r.Proto, r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.Host, r.RequestURI, r.Header, r.ContentLength, r.Close, secret(r))
 	})
 	handle("/length", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
@@ -245,7 +312,15 @@ func handler(t testing.TB) http.Handler {
 	handle("/panic", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	handle("/api/", func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		fmt.Fprintf(w, "api %s %s", r.Method, body)
+		fmt.Fprintf(w, "api %s %s %s", r.Method, body, secret(r))
 	})
 	return mux
+}
+
+// secret is what a handler knows of TLS.
+func secret(r *http.Request) string {
+	if r.TLS == nil {
+		return "in clear text"
+	}
+	return fmt.Sprint(r.TLS.HandshakeComplete, r.TLS.Version, r.TLS.ServerName, r.TLS.NegotiatedProtocol)
 }

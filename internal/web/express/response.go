@@ -283,8 +283,13 @@ func statusText(status int) string {
 
 // appendValue lets no value end its line.
 func appendValue(b []byte, v string) []byte {
-	if strings.ContainsAny(v, "\r\n") {
+	if strings.IndexByte(v, '\r') >= 0 || strings.IndexByte(v, '\n') >= 0 {
 		v = strings.NewReplacer("\r", " ", "\n", " ").Replace(v)
 	}
-	return append(b, strings.Trim(v, " \t")...)
+	if n := len(v); n > 0 && (blank(v[0]) || blank(v[n-1])) {
+		v = strings.Trim(v, " \t")
+	}
+	return append(b, v...)
 }
+
+func blank(b byte) bool { return b == ' ' || b == '\t' }

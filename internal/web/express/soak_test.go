@@ -22,6 +22,10 @@ import (
 // detector.
 func TestManyConnections(t *testing.T) {
 	t.Parallel()
+	eachWay(t, testManyConnections)
+}
+
+func testManyConnections(t *testing.T, w way) { //nolint:thelper // it is the test
 	viewers, steps := 200, 40
 	if testing.Short() {
 		viewers, steps = 50, 20
@@ -44,7 +48,7 @@ func TestManyConnections(t *testing.T) {
 			fmt.Fprintf(w, "%s %s", r.URL.RawQuery, r.Header.Get("X-Who"))
 		}
 	})
-	s := serve(t, h, express.Options{})
+	s := w.serve(t, h, express.Options{})
 	tick := time.NewTicker(time.Millisecond)
 	stop := make(chan struct{})
 	var clock, running sync.WaitGroup
@@ -67,7 +71,7 @@ func TestManyConnections(t *testing.T) {
 		running.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(i), 7))
 			for n := 0; n < steps; {
-				done, err := visit(r, s.fast, i, big, min(steps-n, 1+r.IntN(12)))
+				done, err := w.visit(r, s.fast, i, big, min(steps-n, 1+r.IntN(12)))
 				if err != nil {
 					t.Errorf("viewer %d: %v", i, err)
 					return
@@ -85,11 +89,13 @@ func TestManyConnections(t *testing.T) {
 }
 
 // visit is one connection: some requests, then a good or a bad end.
-func visit(r *rand.Rand, addr string, who int, big string, steps int) (int, error) {
-	nc, err := net.Dial("tcp", addr)
+func (w way) visit(r *rand.Rand, addr string, who int, big string, steps int) (int, error) {
+	tcp, err := net.Dial("tcp", addr)
 	if err != nil {
 		return 0, err
 	}
+	defer tcp.Close()
+	nc := w.over(tcp.(*net.TCPConn))
 	defer nc.Close()
 	if err := nc.SetDeadline(time.Now().Add(60 * time.Second)); err != nil {
 		return 0, err
@@ -117,7 +123,7 @@ func visit(r *rand.Rand, addr string, who int, big string, steps int) (int, erro
 		}
 		if r.IntN(10) == 0 { // gone, perhaps with a bang
 			if r.IntN(2) == 0 {
-				_ = nc.(*net.TCPConn).SetLinger(0)
+				_ = nc.tcp.SetLinger(0)
 			}
 			return step + 1, nil
 		}
@@ -139,10 +145,14 @@ func visit(r *rand.Rand, addr string, who int, big string, steps int) (int, erro
 // TestManyIdleConnections end with the service, at once.
 func TestManyIdleConnections(t *testing.T) {
 	t.Parallel()
-	s := serve(t, newWaiter(), express.Options{})
-	conns := make([]*net.TCPConn, 300)
+	eachWay(t, testManyIdleConnections)
+}
+
+func testManyIdleConnections(t *testing.T, w way) { //nolint:thelper // it is the test
+	s := w.serve(t, newWaiter(), express.Options{})
+	conns := make([]*viewer, 300)
 	for i := range conns {
-		conns[i] = dial(t, s.fast)
+		conns[i] = w.dial(t, s.fast)
 		write(t, conns[i], "GET /x HTTP/1.1\r\nHost: x\r\n\r\n")
 		if r, err := http.ReadResponse(bufio.NewReader(conns[i]), nil); err != nil || r.StatusCode != http.StatusOK {
 			t.Fatalf("%v, %v", r, err)

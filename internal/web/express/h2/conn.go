@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+
+	"millrace/internal/web/express/tlsrecord"
 )
 
 // conn is one connection. What the goroutine that reads it needs alone is in reader, what is written in writer.
 type conn struct {
 	s    *Server
 	nc   secure
-	wire *records // beneath nc
+	wire *tlsrecord.Conn // beneath nc
 	ctx  context.Context
 	end  context.CancelFunc
 	tls  *tls.ConnectionState
@@ -43,7 +45,7 @@ type secure interface {
 }
 
 func newConn(
-	ctx context.Context, s *Server, nc secure, wire *records, state *tls.ConnectionState, also http.Handler,
+	ctx context.Context, s *Server, nc secure, wire *tlsrecord.Conn, state *tls.ConnectionState, also http.Handler,
 ) *conn {
 	c := &conn{
 		s: s, nc: nc, wire: wire, tls: state, from: wire.RemoteAddr().String(), also: also,
@@ -53,7 +55,7 @@ func newConn(
 	c.in.init(c)
 	c.out.init(c)
 	c.streams.init(s.opt.Streams)
-	wire.serving(c.beforeRead, c.late, s.opt.WriteTimeout, s.opt.StallTimeout)
+	wire.Serving(c.beforeRead, c.late, s.opt.WriteTimeout, s.opt.StallTimeout)
 	return c
 }
 
@@ -150,8 +152,8 @@ func (c *conn) calmly(err error) {
 // what was sent.
 func (c *conn) linger() {
 	const most = 1 << 20
-	c.wire.before, c.wire.late = nil, nil // this goroutine is the one that reads
-	_ = c.nc.CloseWrite()                 // it may be broken
+	c.wire.Unhook()
+	_ = c.nc.CloseWrite() // it may be broken
 	_ = c.wire.SetReadDeadline(time.Now().Add(time.Second))
 	_, _ = io.CopyN(io.Discard, c.wire, most)
 }

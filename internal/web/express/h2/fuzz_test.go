@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"millrace/internal/web/express/tlsrecord"
 )
 
 // piped is the end of a pipe as a socket.Writer, and bare a connection without TLS.
@@ -22,7 +24,7 @@ type (
 
 		writes *atomic.Int64
 	}
-	bare struct{ *records }
+	bare struct{ *tlsrecord.Conn }
 )
 
 func (p piped) Write(a, b []byte) error {
@@ -49,7 +51,7 @@ func talk(t *testing.T, said []byte, wait time.Duration) (heard []byte, c *conn,
 		StallTimeout: 20 * time.Millisecond, ReadTimeout: 20 * time.Millisecond,
 	})
 	near, far := net.Pipe()
-	wire := &records{Conn: far, in: far, out: piped{far, &count}}
+	wire := tlsrecord.Over(far, far, piped{far, &count})
 	c = newConn(t.Context(), s, bare{wire}, wire, &tls.ConnectionState{Version: tls.VersionTLS13}, h)
 	served := make(chan struct{})
 	go func() {

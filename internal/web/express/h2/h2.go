@@ -18,6 +18,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"millrace/internal/web/express/tlsrecord"
 )
 
 // Options is what a Server needs.
@@ -76,11 +78,11 @@ func New(o Options) *Server {
 }
 
 // Serve serves a connection until it and all handlers have ended. Requests that are not for players are rest's, and all
-// have a context below ctx. The connection stands on one that a listener of Gather has accepted.
+// have a context below ctx. The connection stands on a tlsrecord.Conn.
 func (s *Server) Serve(ctx context.Context, nc *tls.Conn, rest http.Handler) {
-	wire, ok := nc.NetConn().(*records)
+	wire, ok := nc.NetConn().(*tlsrecord.Conn)
 	if !ok {
-		s.opt.Logger.ErrorContext(ctx, "connection does not stand on one of Gather")
+		s.opt.Logger.ErrorContext(ctx, "connection does not stand on a tlsrecord.Conn")
 		return
 	}
 	state := nc.ConnectionState()

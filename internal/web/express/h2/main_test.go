@@ -13,6 +13,7 @@ import (
 	"millrace/internal/leaktest"
 	"millrace/internal/unsent"
 	"millrace/internal/web/express/h2"
+	"millrace/internal/web/express/tlsrecord"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -26,7 +27,7 @@ func serve(t *testing.T, o h2.Options, players, others http.Handler) *httptest.S
 	o.Players = players
 	own := h2.New(o)
 	s := httptest.NewUnstartedServer(others)
-	s.Listener = h2.Gather(s.Listener)
+	s.Listener = tlsrecord.Gather(s.Listener)
 	s.EnableHTTP2 = true
 	s.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": own.TLSNextProto}
 	s.Config.ConnContext = unsent.ConnContext

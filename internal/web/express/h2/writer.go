@@ -92,11 +92,11 @@ func (w *writer) send() error {
 	}
 	w.c.mu.Unlock()
 	if len(w.buf) > 0 && w.err == nil {
-		w.c.wire.hold()
+		w.c.wire.Hold()
 		_, w.err = w.c.nc.Write(w.buf)
 		w.buf = w.buf[:0]
 		w.done()
-		if err := w.c.wire.release(); w.err == nil {
+		if err := w.c.wire.Release(); w.err == nil {
 			w.err = err
 		}
 		if w.err != nil {

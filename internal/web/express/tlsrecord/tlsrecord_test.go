@@ -1,4 +1,4 @@
-package h2
+package tlsrecord
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func (*sends) Patience(time.Duration, time.Time) bool { return false }
 func TestRecords(t *testing.T) {
 	t.Parallel()
 	out := &sends{}
-	r := &records{out: out}
+	r := Over(nil, nil, out)
 	write := func(b byte, n int) {
 		t.Helper()
 		if got, err := r.Write(bytes.Repeat([]byte{b}, n)); got != n || err != nil {
@@ -33,24 +33,24 @@ func TestRecords(t *testing.T) {
 		}
 	}
 	write('a', 10) // as in the handshake
-	r.hold()
+	r.Hold()
 	write('b', 20)
 	write('c', 30)
-	if err := r.release(); err != nil {
+	if err := r.Release(); err != nil {
 		t.Fatal(err)
 	}
-	r.hold()
-	write('d', gathered-1)
+	r.Hold()
+	write('d', Gathered-1)
 	write('e', 16000)
 	write('f', 5)
-	if err := r.release(); err != nil {
+	if err := r.Release(); err != nil {
 		t.Fatal(err)
 	}
 	var sizes []int
 	for _, p := range out.all {
 		sizes = append(sizes, len(p))
 	}
-	want := []int{10, 50, gathered - 1 + 16000, 5}
+	want := []int{10, 50, Gathered - 1 + 16000, 5}
 	if len(sizes) != len(want) {
 		t.Fatalf("%v", sizes)
 	}
@@ -63,9 +63,9 @@ func TestRecords(t *testing.T) {
 		t.Errorf("%q", p)
 	}
 	out.err = errors.New("the connection is lost")
-	r.hold()
+	r.Hold()
 	write('g', 1)
-	if err := r.release(); !errors.Is(err, out.err) {
+	if err := r.Release(); !errors.Is(err, out.err) {
 		t.Error(err)
 	}
 	if _, err := r.Write([]byte("h")); !errors.Is(err, out.err) {
