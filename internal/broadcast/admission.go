@@ -94,9 +94,9 @@ func (a admission) connect(ctx context.Context, p ingest.Publication, h handover
 
 // admitted is what an encoder was admitted to.
 type admitted struct {
-	stream  live.Stream // its row, as the admission has left it
-	led     live.Writer // of the broadcast, as this process led it before
-	begins  bool        // it is the broadcast's first encoder
+	stream   live.Stream // its row, as the admission has left it
+	led      live.Writer // of the broadcast, as this process led it before
+	begins   bool        // it is the broadcast's first encoder
 	released bool        // no other node has anything to record any more
 }
 

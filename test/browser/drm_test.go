@@ -17,7 +17,6 @@ import (
 	"millrace/internal/control/signing"
 	"millrace/internal/id"
 	"millrace/internal/media/container/cenc"
-	"millrace/internal/media/hls"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/protection"
 	"millrace/internal/permit"
@@ -38,19 +37,7 @@ type encrypted struct {
 // Open implements playback.Source.
 func (e encrypted) Open(ctx context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
 	p, err := e.guard.Admit(ctx, e.object, r, time.Now())
-	return e, p, err
-}
-
-func (e encrypted) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivariant, error) {
-	return e.view.Multivariant(ctx, c)
-}
-
-func (e encrypted) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
-	return e.view.Playlist(ctx, rendition, r, compressed)
-}
-
-func (e encrypted) Chunk(ctx context.Context, rendition string, r hls.Resource) (playback.Body, error) {
-	return e.view.Chunk(ctx, rendition, r)
+	return e.view, p, err
 }
 
 // emePage is the players' page with ClearKey, the one key system that Chromium has of its own.
@@ -94,7 +81,7 @@ func TestDRMPlayers(t *testing.T) {
 		mux.HandleFunc("POST /licence", func(w http.ResponseWriter, r *http.Request) {
 			giveLicence(t, w, r, keys.keys, content.Keys)
 		})
-		view := protection.View{Clear: s, Content: content, Store: protection.NewStore(64 << 20), Media: s.Media()}
+		view := protection.View{Presentation: s, Content: content, Store: protection.NewStore(64 << 20)}
 		object := playbackid.Object{ID: playbackid.ID{ID: signedID, Policy: playbackid.DRM}, Environment: "env"}
 		source := encrypted{s, object, view, permit.New(permit.Options{Signing: keys.keys})}
 		mux.Handle("/", playback.New(playback.Options{Source: source, Logger: slog.New(slog.DiscardHandler)}))

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"millrace/internal/contentkey"
 	"millrace/internal/control/drm"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/id"
@@ -65,10 +64,10 @@ func newProtectedSite(t *testing.T, s *stream, changesIn time.Duration) *protect
 		t.Fatalf("periods %v, want 2", rotated.Periods)
 	}
 	site.changes = rotated.Periods[1].From
-	content, err := contentkey.Keys{Source: configurations}.Content(t.Context(), o, time.Now())
+	content, err := permit.Keys{Source: configurations}.Content(t.Context(), o, time.Now())
 	made(t, err)
 	guard := permit.New(permit.Options{Signing: keys.keys})
-	site.view = protection.View{Clear: s, Content: content, Store: protection.NewStore(64 << 20), Media: s.Media()}
+	site.view = protection.View{Presentation: s, Content: content, Store: protection.NewStore(64 << 20)}
 	mux := http.NewServeMux()
 	mux.Handle("/watch/", header.Closed(watch.Handler(watch.Options{})))
 	mux.Handle(licence.Path, header.Closed(licence.Handler(licence.Options{
