@@ -60,7 +60,7 @@ func brokenLinks(tree fs.FS) (complaints []string, err error) {
 			if target != "" {
 				to = path.Join(path.Dir(file), target)
 			}
-			if _, err := fs.Stat(tree, to); err != nil {
+			if _, missing := fs.Stat(tree, to); missing != nil {
 				complaints = append(complaints, file+" links to "+m[1]+", which does not exist")
 			} else if in, ok := texts[to]; ok && fragment != "" && !slices.Contains(anchors(in), fragment) {
 				complaints = append(complaints, file+" links to "+m[1]+", but "+to+" has no such heading")
