@@ -125,6 +125,7 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 		return err
 	}
 	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base)
+	g.Add(&lifecycle.Supervisor{Alive: func() { n.live.Broadcasts() }}) // the lock that every stream needs
 	err = g.Run(ctx)
 	log.InfoContext(ctx, "stopped")
 	return err
