@@ -31,7 +31,7 @@ func (*Supervisor) Name() string { return "supervisor" }
 func (s *Supervisor) Run(ctx context.Context) error {
 	getenv := s.Getenv
 	if getenv == nil {
-		getenv = os.Getenv
+		getenv = os.Getenv //nolint:forbidigo // systemd's own, not this program's
 	}
 	address := getenv("NOTIFY_SOCKET")
 	if address == "" {
@@ -51,8 +51,8 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	signal.Notify(reloads, syscall.SIGHUP)
 	defer signal.Stop(reloads)
 	tell := func(state string) error {
-		_, err := conn.Write([]byte(state))
-		return err
+		_, failed := conn.Write([]byte(state))
+		return failed
 	}
 	if err = tell("READY=1"); err != nil {
 		return fmt.Errorf("tell the supervisor that the service is ready: %w", err)

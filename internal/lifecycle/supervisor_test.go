@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -73,10 +74,12 @@ func TestSupervisor(t *testing.T) {
 // TestSupervisorWantsNoBeat: without a watchdog, or with one that is another process's, only the beginning and the end are
 // told, and a hang-up ends nothing.
 func TestSupervisorWantsNoBeat(t *testing.T) {
+	t.Parallel()
 	for name, env := range map[string]map[string]string{
 		"no watchdog": {}, "another process's": {"WATCHDOG_USEC": "1", "WATCHDOG_PID": "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			told, stop := supervised(t, env)
 			got := []string{<-told}
 			if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
@@ -99,23 +102,23 @@ func TestSupervisorWantsNoBeat(t *testing.T) {
 func TestSupervisorHearsNothingOfAHang(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var told []string
+		var told atomic.Int64
 		well := make(chan struct{}, 1) // what a process that hangs holds
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
 		go func() {
 			done <- beat(ctx, time.Second, func() { well <- struct{}{}; <-well },
-				func(state string) error { told = append(told, state); return errors.New("the supervisor is slow") })
+				func(string) error { told.Add(1); return errors.New("the supervisor is slow") })
 		}()
 		time.Sleep(3500 * time.Millisecond)
 		well <- struct{}{}
 		time.Sleep(time.Minute)
-		if len(told) != 3 {
-			t.Errorf("it was told to be alive %d times, want 3", len(told))
+		if n := told.Load(); n != 3 {
+			t.Errorf("it was told to be alive %d times, want 3", n)
 		}
 		<-well
 		time.Sleep(time.Second)
-		if len(told) < 4 {
+		if told.Load() < 4 {
 			t.Error("it is not told to be alive again")
 		}
 		cancel(ErrStop)

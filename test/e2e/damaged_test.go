@@ -39,7 +39,10 @@ for (const [name, url] of Object.entries(%s)) {
   hls.on(Hls.Events.ERROR, (_, d) => { if (d.fatal) window.plays[name + ', hls.js'].errors.push(d.details); });
   hls.loadSource(url); hls.attachMedia(h);
   const s = watch(name + ', Shaka'), player = new shaka.Player();
-  const failed = (e) => { window.plays[name + ', Shaka'].errors.push(String(e.code || e.detail.code)); };
+  const failed = (e) => { // a request that is made again is none of them, as with hls.js
+    const error = e.detail || e;
+    if (error.severity !== shaka.util.Error.Severity.RECOVERABLE) window.plays[name + ', Shaka'].errors.push(String(error.code));
+  };
   player.addEventListener('error', failed);
   player.attach(s).then(() => player.load(url)).catch(failed);
 }
