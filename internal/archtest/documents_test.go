@@ -19,32 +19,18 @@ var declared = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
 // missingTests says which tests documents name that there are not. A package is the last part of its folder's path.
 func missingTests(tree fs.FS) (complaints []string, err error) {
 	tests := map[string][]string{} // the names of packages by test
-	documents := map[string]string{}
-	err = fs.WalkDir(tree, ".", func(file string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			if err == nil && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && file != ".") {
-				return fs.SkipDir
+	texts, err := read(tree, func(file string) bool { return path.Ext(file) == ".md" || strings.HasSuffix(file, "_test.go") })
+	for file, text := range texts {
+		for _, m := range declared.FindAllStringSubmatch(text, -1) {
+			if path.Ext(file) == ".go" {
+				tests[m[1]] = append(tests[m[1]], path.Base(path.Dir(file)))
 			}
-			return err
 		}
-		isTest := strings.HasSuffix(file, "_test.go")
-		if !isTest && path.Ext(file) != ".md" {
-			return nil
+	}
+	for file, text := range texts {
+		if path.Ext(file) != ".md" {
+			continue
 		}
-		text, err := fs.ReadFile(tree, file)
-		if err != nil {
-			return err
-		}
-		if !isTest {
-			documents[file] = string(text)
-			return nil
-		}
-		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
-			tests[m[1]] = append(tests[m[1]], path.Base(path.Dir(file)))
-		}
-		return nil
-	})
-	for file, text := range documents {
 		for _, m := range named.FindAllStringSubmatch(text, -1) {
 			in, ok := tests[m[2]]
 			if !ok || m[1] != "" && !slices.Contains(in, m[1]) {

@@ -21,6 +21,11 @@ var (
 
 // documents reads all Markdown files of the tree, by path.
 func documents(tree fs.FS) (map[string]string, error) {
+	return read(tree, func(file string) bool { return path.Ext(file) == ".md" })
+}
+
+// read reads those files of the tree that are wanted, by path.
+func read(tree fs.FS, wanted func(file string) bool) (map[string]string, error) {
 	found := map[string]string{}
 	err := fs.WalkDir(tree, ".", func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -28,7 +33,7 @@ func documents(tree fs.FS) (map[string]string, error) {
 			return err
 		case d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && file != "."):
 			return fs.SkipDir
-		case d.IsDir() || path.Ext(file) != ".md":
+		case d.IsDir() || !wanted(file):
 			return nil
 		}
 		text, err := fs.ReadFile(tree, file)

@@ -62,7 +62,7 @@ func (a admission) fetch(ctx context.Context, p ingest.Publication) (*sink, erro
 // handover is what became of asking for a broadcast.
 type handover struct {
 	asked live.Writer // the node that had it; zero: nobody was asked
-	done  bool        // it has let go, and stored everything
+	done  bool        // it has let go: it writes nothing any more
 }
 
 // connect takes the live stream for an encoder, and gives it back if its publication can't be opened.
