@@ -100,6 +100,8 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 	if f.NumSettings() > most {
 		return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	err := f.ForeachSetting(func(s http2.Setting) error {
 		if err := s.Valid(); err != nil {
 			return err
@@ -108,18 +110,16 @@ func (c *conn) settings(f *http2.SettingsFrame) error {
 		case http2.SettingHeaderTableSize:
 			c.out.table.set(s.Val)
 		case http2.SettingInitialWindowSize:
-			c.mu.Lock()
-			defer c.mu.Unlock()
 			if !c.streams.setInitial(int64(s.Val)) {
 				return http2.ConnectionError(http2.ErrCodeFlowControl)
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		c.streams.acks++ // RFC 9113 section 6.5.3
 	}
-	return c.answer(func(b []byte) []byte { return appendSettingsAck(b) })
+	return err
 }
 
 // ping answers one, RFC 9113 section 6.7.

@@ -283,20 +283,24 @@ func (c *conn) finish(w *response, whole bool) {
 	}
 	st.ctx.cancel()
 	c.mu.Lock()
-	c.streams.running--
-	if !st.gone {
-		st.gone = true
-		switch {
-		case !whole:
-			c.streams.reset(st.id, http2.ErrCodeInternal)
-		case !st.whole: // RFC 9113 section 8.1: what is left of the request is not needed
-			c.streams.reset(st.id, http2.ErrCodeNo)
-		default:
-			c.streams.close(st)
-			c.in.calm.useful(vainDone)
-		}
+	t := &c.streams
+	if whole {
+		t.responded(st) // the request may have ended after its response
 	}
-	quiet := c.streams.quiet()
+	if !st.closed {
+		t.running--
+	}
+	switch {
+	case st.closed:
+		t.close(st)
+		c.in.calm.useful(vainDone)
+	case st.gone:
+	case !whole:
+		t.reset(st.id, http2.ErrCodeInternal)
+	default: // RFC 9113 section 8.1: what is left of the request is not needed
+		t.reset(st.id, http2.ErrCodeNo)
+	}
+	quiet := t.quiet()
 	c.mu.Unlock()
 	if !st.leads.Load() {
 		c.out.flush()

@@ -244,7 +244,7 @@ func (w *response) start(p []byte, last bool) {
 	out.begin(w.status)
 	out.fields(h, httpdate.Now())
 	w.ended = w.headOnly || last && bare
-	out.headers(w.st.id, w.ended)
+	out.headers(w.st, w.ended)
 }
 
 // End sends the response to its end. Whoever counts what is unsent calls it before the handler has returned.

@@ -16,7 +16,8 @@ type stream struct {
 	inflow inflow
 	body   *body // nil: the request had ended with its header fields
 	whole  bool  // END_STREAM has come
-	gone   bool  // it was reset, or the connection has ended: nothing more may be sent
+	closed bool  // both sides have ended it
+	gone   bool  // it is closed or was reset, or the connection has ended: nothing more may be sent
 
 	ctx   requestContext
 	leads atomic.Bool // its handler runs on the goroutine that reads
@@ -37,7 +38,7 @@ type table struct {
 	open    map[uint32]*stream // RFC 9113 section 5.1: open and half-closed
 	most    int
 	last    uint32 // the highest that its peer has opened
-	running int    // handlers, also of streams that are no longer open
+	running int    // handlers that have not responded, also of streams that were reset
 	leaving bool   // no more streams: GOAWAY was sent or has come
 
 	window  int64 // how much of DATA may be sent
@@ -47,6 +48,7 @@ type table struct {
 	own     [16]uint32 // the streams that were reset here last: what has been sent to them is still to come
 	resets  int
 	control []byte // frames to be sent, behind what waits already
+	acks    int    // of SETTINGS, to be sent before anything that goes by them
 }
 
 func (t *table) init(most int) {
@@ -123,7 +125,17 @@ func (t *table) broken(st *stream) {
 	t.close(st)
 }
 
-// close takes a stream out that has ended.
+// responded closes a stream whose response ends with what is sent next, if its request has ended. Its peer may take it
+// as closed and open another one in its place before the handler has returned, RFC 9113 section 5.1.
+func (t *table) responded(st *stream) {
+	if st.whole && !st.gone {
+		st.closed, st.gone = true, true
+		t.running--
+		delete(t.open, st.id)
+	}
+}
+
+// close takes a stream out that has ended, and what was not read of its request.
 func (t *table) close(st *stream) {
 	delete(t.open, st.id)
 	if st.body != nil {

@@ -85,6 +85,7 @@ func (w *writer) room() {
 // what was given is in memory once, as records.
 func (w *writer) send() error {
 	w.c.mu.Lock()
+	w.acknowledge()
 	if waiting := w.c.streams.control; len(waiting) > 0 {
 		w.room()
 		w.buf = append(w.buf, waiting...)
@@ -151,7 +152,7 @@ func (w *writer) interim(st *stream, status int, h http.Header) {
 	if w.alive(st) {
 		w.begin(status)
 		w.fields(h, "")
-		w.headers(st.id, false)
+		w.headers(st, false)
 		_ = w.send() // kept
 	}
 	w.unlock()
@@ -202,8 +203,23 @@ func (w *writer) fields(h http.Header, date string) {
 	}
 }
 
-// headers appends the block as frames, RFC 9113 sections 6.2 and 6.10.
-func (w *writer) headers(stream uint32, ends bool) {
+// acknowledge appends what SETTINGS are answered with, before anything that goes by them: a peer may not expect that
+// earlier, RFC 9113 section 6.5.3. It needs the connection's lock as well.
+func (w *writer) acknowledge() {
+	for t := &w.c.streams; t.acks > 0; t.acks-- {
+		w.room()
+		w.buf = appendSettingsAck(w.buf)
+	}
+}
+
+// headers appends the block as frames, RFC 9113 sections 6.2 and 6.10. ends: it is the whole response.
+func (w *writer) headers(st *stream, ends bool) {
+	w.c.mu.Lock()
+	w.acknowledge()
+	if ends {
+		w.c.streams.responded(st)
+	}
+	w.c.mu.Unlock()
 	w.room()
 	kind, block := http2.FrameHeaders, w.block.Bytes()
 	for first := true; first || len(block) > 0; first = false {
@@ -216,7 +232,7 @@ func (w *writer) headers(stream uint32, ends bool) {
 		if len(block) == 0 {
 			flags |= http2.FlagHeadersEndHeaders
 		}
-		w.buf = append(appendHead(w.buf, len(some), kind, flags, stream), some...)
+		w.buf = append(appendHead(w.buf, len(some), kind, flags, st.id), some...)
 		kind = http2.FrameContinuation
 	}
 }
@@ -225,16 +241,15 @@ func (w *writer) headers(stream uint32, ends bool) {
 // ends with it. It gives what is left, when that has to wait.
 func (w *writer) data(st *stream, p []byte, last bool) (left []byte, err error) {
 	for len(p) > 0 || last {
-		n, err := st.reserve(len(p))
+		n, ends, err := w.reserve(st, len(p), last)
 		if err != nil {
 			return p, err
 		}
-		if n == 0 && len(p) > 0 {
+		if n == 0 && !ends {
 			return p, nil
 		}
 		w.room()
 		var flags http2.Flags
-		ends := last && n == len(p)
 		if ends {
 			flags = http2.FlagDataEndStream
 		}
@@ -255,18 +270,23 @@ func (w *writer) data(st *stream, p []byte, last bool) (left []byte, err error) 
 	return nil, nil
 }
 
-// reserve takes as much of the windows as a frame of up to n bytes needs, RFC 9113 section 6.9.
-func (st *stream) reserve(n int) (int, error) {
-	c := st.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// reserve takes as much of the windows as a frame of up to all bytes needs, RFC 9113 section 6.9. ends: it is the
+// response's last one.
+func (w *writer) reserve(st *stream, all int, last bool) (n int, ends bool, err error) {
+	t := &w.c.streams
+	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
 	if st.gone {
-		return 0, errGone
+		return 0, false, errGone
 	}
-	n = int(max(min(int64(n), frameSize, st.window, c.streams.window), 0))
+	w.acknowledge()
+	n = int(max(min(int64(all), frameSize, st.window, t.window), 0))
 	st.window -= int64(n)
-	c.streams.window -= int64(n)
-	return n, nil
+	t.window -= int64(n)
+	if ends = last && n == all; ends {
+		t.responded(st)
+	}
+	return n, ends, nil
 }
 
 // waitForRoom waits until more of a stream may be sent, at most until a time.
