@@ -20,8 +20,8 @@ import (
 	"millrace/test/rig"
 )
 
-// both is a page on which hls.js and Shaka play presentations side by side, set as docs/api.md says, and which keeps what
-// became of each. hls.js by itself may never begin a broadcast that has just begun.
+// both is a page on which hls.js and Shaka play presentations side by side, set as docs/api.md says, and which keeps
+// what became of each. hls.js by itself may never begin a broadcast that has just begun.
 const both = `<!doctype html><script src="/watch/assets/hls.min.js"></script><script src="/shaka.js"></script><body>
 <script type="module">
 import { engine } from '/watch/assets/engine.js';
@@ -45,9 +45,10 @@ for (const [name, url] of Object.entries(%s)) {
   hls.loadSource(url); hls.attachMedia(h);
   const s = watch(name + ', Shaka'), player = new shaka.Player();
   player.configure('manifest.hls.sequenceMode', true);
-  const failed = (e) => { // a request that is made again is none of them, as with hls.js
+  const failed = (e) => { // a playlist or segment that Shaka asks for again is none of them, as with hls.js
     const error = e.detail || e;
-    if (error.severity !== shaka.util.Error.Severity.RECOVERABLE) window.plays[name + ', Shaka'].errors.push(String(error.code));
+    const { errors } = window.plays[name + ', Shaka'];
+    if (error.severity !== shaka.util.Error.Severity.RECOVERABLE) errors.push(error.stack || String(error));
   };
   player.addEventListener('error', failed);
   player.attach(s).then(() => player.load(url)).catch(failed);

@@ -35,7 +35,10 @@ if (licence) {
     servers: { 'com.widevine.alpha': licence }, keySystemsMapping: { 'com.widevine.alpha': 'org.w3.clearkey' },
   });
 }
-const failed = (e) => seen.shaka.errors.push(String(e.code || e.detail && e.detail.code || e));
+const failed = (e) => { // a playlist or segment that Shaka asks for again is none of them, as with hls.js
+  const error = e.detail || e;
+  if (error.severity !== shaka.util.Error.Severity.RECOVERABLE) seen.shaka.errors.push(error.stack || String(error));
+};
 s.addEventListener('error', failed);
 s.attach(document.getElementById('shaka')).then(() => s.load(source)).catch(failed);
 const others = {
