@@ -106,6 +106,21 @@ func events(t *testing.T, s *rig.Server, object string) []string {
 	return types
 }
 
+// awaitEvents waits until a resource has these events among others, in this order: a job may tell of the last one.
+func awaitEvents(t *testing.T, s *rig.Server, object string, want ...string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; rig.Pause(100 * time.Millisecond) {
+		got := events(t, s, object)
+		if inOrder(got, want) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("events: %v, want %v among them", got, want)
+			return
+		}
+	}
+}
+
 // inOrder reports whether want is there in this order, other things in between or not.
 func inOrder(have, want []string) bool {
 	for _, h := range have {

@@ -134,21 +134,18 @@ func equalStatus(t *testing.T, a, b *rig.Server, path string) {
 	}
 }
 
-// equalAt holds that a path has the same bytes at two nodes, and gives them. The first one is asked until nothing has
-// changed there meanwhile: what an encoder has sent last may be closed and stored only now.
+// equalAt holds that a path has the same bytes at two nodes, and gives them. Both are asked until they have: what an
+// encoder has sent last may be closed and stored only now, and the other node hears of it a moment later.
 func equalAt(t *testing.T, a, b *rig.Server, path, encoding string) string {
 	t.Helper()
 	at, body := fetched(t, a, path, encoding)
 	there, other := fetched(t, b, path, encoding)
-	for late := time.Now().Add(patience); time.Now().Before(late); {
-		now, again := fetched(t, a, path, encoding)
-		if now == at && bytes.Equal(again, body) {
-			break
-		}
-		at, body = now, again
+	equal := func() bool { return at == there && bytes.Equal(body, other) }
+	for end := time.Now().Add(patience); !equal() && time.Now().Before(end); rig.Pause(20 * time.Millisecond) {
+		at, body = fetched(t, a, path, encoding)
 		there, other = fetched(t, b, path, encoding)
 	}
-	if at != there || !bytes.Equal(body, other) {
+	if !equal() {
 		same := 0
 		for same < min(len(body), len(other)) && body[same] == other[same] {
 			same++

@@ -205,10 +205,7 @@ func (b broadcast) finished(t *testing.T, s *rig.Server, stream, asset string) {
 	if got := slices.DeleteFunc(events(t, s, stream), warning); !slices.Equal(got, want) {
 		t.Errorf("events of the stream: %v, want %v", got, want)
 	}
-	want = []string{"video.asset.created", "video.asset.ready", "video.asset.live_stream_completed"}
-	if got := events(t, s, asset); !inOrder(got, want) {
-		t.Errorf("events of the asset: %v, want %v among them", got, want)
-	}
+	awaitEvents(t, s, asset, "video.asset.created", "video.asset.ready", "video.asset.live_stream_completed")
 }
 
 // whole holds what was sent against what is there: every frame, no hole, the right length, in the media and in the asset's fields.
