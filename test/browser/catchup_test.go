@@ -2,7 +2,10 @@ package browser_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"slices"
+	"sync/atomic"
 	"testing"
 
 	"millrace/test/browser"
@@ -52,7 +55,7 @@ window.stage = (script) => {
     live: true, partTarget: 0.3, partHoldBack: 0.93, targetduration: 2, age: 0, get edge() { return now; },
   };
   const hls = {
-    config: { lowLatencyMode: true, maxLiveSyncPlaybackRate: 1 }, latestLevelDetails: details,
+    config: { lowLatencyMode: true, maxLiveSyncPlaybackRate: 1, liveSyncOnStallIncrease: 1 }, latestLevelDetails: details,
     get targetLatency() { return this.config.liveSyncDuration || details.partHoldBack; },
     on(name, run) { does[name] = run; },
   };
@@ -74,7 +77,8 @@ window.stage = (script) => {
   does.MEDIA_ATTACHED('', { media });
   does.LEVEL_UPDATED();
   const updated = () => does.LEVEL_UPDATED();
-  script({ run, hear, seek, media, hls, details, updated, end: () => does.DESTROYING() });
+  const added = () => rates.push(hls.config.liveSyncOnStallIncrease);
+  script({ run, hear, seek, media, hls, details, updated, added, end: () => does.DESTROYING() });
   rates.push(hls.config.maxLiveSyncPlaybackRate);
   return rates;
 };
@@ -183,12 +187,15 @@ func TestCatchUpLeavesAlone(t *testing.T) {
 			"details.partTarget = 0; updated(); media.playbackRate = 1.2; details.partTarget = 0.3; updated(); run(1)",
 			[]float64{1, 1},
 		},
+		// What hls.js adds for each stall: nothing where it is Pace that does, and as before where no parts are listed.
+		"what stalls add": {"added(); details.partTarget = 0; updated(); added()", []float64{0, 1, 1.3}},
+
 		"text":      {"hls.config.liveSyncDuration = 1.96; run(3)", []float64{1, 1}},
 		"destroyed": {"run(2); end(); run(2)", []float64{1.3, 1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []float64
-			const with = "{ run, hear, seek, media, hls, details, updated, end }"
+			const with = "{ run, hear, seek, media, hls, details, updated, added, end }"
 			p.Eval(t, fmt.Sprintf("stage((%s) => { %s; })", with, tt.script), &got)
 			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
 				t.Errorf("rates %v, want %v", got, tt.want)
@@ -197,14 +204,22 @@ func TestCatchUpLeavesAlone(t *testing.T) {
 	}
 }
 
-// TestPlayersCatchUp: hls.js, set as docs/api.md says, gets near the live edge, with the pitch kept, and
-// then plays at 1 again.
+// TestPlayersCatchUp: hls.js, set as docs/api.md says, gets near the live edge, with the pitch kept, and then plays at 1
+// again; and once more after a stall that hls.js counts.
 func TestPlayersCatchUp(t *testing.T) {
 	rig.Paced(t)
 	c, err := clips()
 	made(t, err)
-	s := newStream(t, c[0], 20e9, 0)
-	p := players(t, browser.Start(t), s, "hls")
+	site, free := playersSite(newStream(t, c[0], 20e9, 0)), make(chan struct{})
+	var held atomic.Bool
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if held.Load() {
+			<-free
+		}
+		site.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	p := browser.Start(t).Open(t, server.URL+"/players?players=hls")
 	await(t, p, "play", func(x player) bool { return x.Played >= 1 })
 	var holdBack float64
 	p.Eval(t, "window.partHoldBack()", &holdBack)
@@ -214,7 +229,13 @@ func TestPlayersCatchUp(t *testing.T) {
 		t.Error("the pitch changes with the rate")
 	}
 	near := func(x player) bool { return x.Rate == 1 && x.Behind > 0 && x.Behind < holdBack+0.15 }
-	for _, x := range await(t, p, "play near the live edge", near) {
+	t.Logf("%+v", await(t, p, "play near the live edge", near))
+	held.Store(true)
+	stalled := func(x player) bool { return slices.Contains(x.Errors, "bufferStalledError") }
+	t.Logf("%+v", await(t, p, "stall", stalled))
+	held.Store(false)
+	close(free)
+	for _, x := range await(t, p, "play near the live edge after a stall", near) {
 		t.Logf("%+v", x)
 		x.unharmed(t, p)
 	}

@@ -69,6 +69,7 @@ export class Pace {
 export function catchUp(hls, { BUFFER_APPENDING, DESTROYING, LEVEL_UPDATED, MEDIA_ATTACHED, MEDIA_DETACHING }) {
   const pace = new Pace();
   const clock = () => performance.now() / 1000;
+  const { liveSyncOnStallIncrease } = hls.config; // seconds that hls.js adds to its target for each stall, for good
   let media = null;
   let set = 1; // the rate that was set here
   let played = 0; // seconds: where the player was before it sought; 0: it has not played
@@ -127,6 +128,7 @@ export function catchUp(hls, { BUFFER_APPENDING, DESTROYING, LEVEL_UPDATED, MEDI
   });
   hls.on(BUFFER_APPENDING, () => { if (media && edge() && plays()) pace.look(clock(), ahead()); }); // when least is there
   hls.on(LEVEL_UPDATED, () => {
+    hls.config.liveSyncOnStallIncrease = edge() ? 0 : liveSyncOnStallIncrease; // Pace has its own answer
     const own = edge() ? 1 : 1 + FASTEST; // 1: hls.js leaves the rate alone
     if (own === hls.config.maxLiveSyncPlaybackRate) return;
     hls.config.maxLiveSyncPlaybackRate = own;
