@@ -9,12 +9,12 @@ import (
 	"millrace/internal/control/live"
 	nodes "millrace/internal/control/node"
 	"millrace/internal/fault"
+	"millrace/internal/handover"
 	"millrace/internal/id"
 	"millrace/internal/internode"
 	"millrace/internal/media/edgeview"
 	"millrace/internal/media/follow"
 	edges "millrace/internal/media/follow/owner"
-	"millrace/internal/media/follow/wire"
 	"millrace/internal/media/playback"
 	"millrace/internal/mediastore"
 	"millrace/internal/presentation"
@@ -37,12 +37,12 @@ func (n *node) broadcasts() presentation.Broadcasts {
 	if n.peers == nil {
 		return n.live
 	}
-	n.internal.Handle("GET "+wire.Prefix, edges.New(edges.Options{
+	n.internal.Handle("GET "+edges.Prefix, edges.New(edges.Options{
 		Broadcasts: n.live, Objects: mediastore.Objects{Blob: n.blob}, Run: n.run, From: internode.FromNode,
 		Logger: n.log,
 	}))
 	n.internal.Handle("GET "+streamhealth.Path, streamhealth.Handler{Own: n.live})
-	n.internal.Handle("POST "+handOverPath, handOverHandler{n.live, live.Owner{Node: n.id, Run: n.run}})
+	n.internal.Handle("POST "+handover.Path, handover.Handler{Own: n.live, Self: live.Owner{Node: n.id, Run: n.run}})
 	n.others = follow.New(follow.Options{
 		Peer: peers{n.peers}, Directory: n.owners, Meter: &n.meter, Bytes: keptOfOthers, Now: clock, Logger: n.log,
 	})
@@ -127,6 +127,14 @@ type peers struct{ client *internode.Client }
 // Do implements follow.Peer.
 func (p peers) Do(ctx context.Context, to follow.Node, r *http.Request) (*http.Response, error) {
 	return p.client.Do(ctx, internode.Peer{Node: to.ID, URL: to.URL}, r)
+}
+
+// asksBy is how other nodes are asked to hand broadcasts over; nil: there are none.
+func asksBy(o *owners, c *internode.Client) func(ctx context.Context, s id.LiveStream, w live.Writer) error {
+	if c == nil {
+		return nil
+	}
+	return handover.Client{Owners: o, Peer: peers{c}}.Ask
 }
 
 // health tells how encoders do, those of other nodes too.

@@ -105,6 +105,7 @@ var layers = map[string][]string{
 	"internal/internode":          {"internal/id", "internal/fault"},
 	"internal/tally":              {"internal/control/usage", "internal/media/metering", "internal/id"},
 	"internal/streamhealth":       {"internal/control/live", "internal/media/follow", "internal/id", "internal/fault"},
+	"internal/handover":           {"internal/control/live", "internal/media/follow", "internal/id", "internal/fault"},
 	"internal/measure":            {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
 	"internal/worker":             {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
 	"internal/web": {

@@ -50,7 +50,10 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Handler implements http.Handler for all paths below wire.Prefix.
+// Prefix is that of the paths that a Handler serves, all by GET.
+const Prefix = wire.Prefix
+
+// Handler implements http.Handler for all paths below Prefix.
 type Handler struct {
 	opt Options
 

@@ -1,4 +1,4 @@
-package app
+package handover_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
+	"millrace/internal/handover"
 	"millrace/internal/id"
 	"millrace/internal/media/follow"
 )
@@ -23,21 +24,21 @@ func (l *leads) HandOver(_ context.Context, _ id.LiveStream, w live.Writer) erro
 	return l.err
 }
 
-// handOverPeer is the fleet of one who asks: a node named as its owner says, behind the real handler.
-type handOverPeer struct {
+// peer is the fleet of one who asks: a node named as its owner says, behind the real handler.
+type peer struct {
 	node    id.Node // that the directory knows
 	handler http.Handler
 	away    error
 	lost    int
 }
 
-func (p *handOverPeer) Owner(context.Context, id.LiveStream) (follow.Owner, error) {
+func (p *peer) Owner(context.Context, id.LiveStream) (follow.Owner, error) {
 	return follow.Owner{Node: follow.Node{ID: p.node}}, nil
 }
 
-func (p *handOverPeer) Lost(id.LiveStream) { p.lost++ }
+func (p *peer) Lost(id.LiveStream) { p.lost++ }
 
-func (p *handOverPeer) Do(ctx context.Context, _ follow.Node, r *http.Request) (*http.Response, error) {
+func (p *peer) Do(ctx context.Context, _ follow.Node, r *http.Request) (*http.Response, error) {
 	if p.away != nil {
 		return nil, p.away
 	}
@@ -46,8 +47,8 @@ func (p *handOverPeer) Do(ctx context.Context, _ follow.Node, r *http.Request) (
 	return w.Result(), nil
 }
 
-// TestAskHandOver asks another node for a broadcast: what reaches it, and what comes back.
-func TestAskHandOver(t *testing.T) {
+// TestAsk asks another node for a broadcast: what reaches it, and what comes back.
+func TestAsk(t *testing.T) {
 	t.Parallel()
 	writer := live.Writer{Epoch: 3, Generation: 2, Owner: live.Owner{Node: "there", Run: "run"}}
 	for name, tt := range map[string]struct {
@@ -70,8 +71,8 @@ func TestAskHandOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			own := &leads{err: tt.err}
-			p := &handOverPeer{node: tt.node, handler: handOverHandler{own, tt.self}, away: tt.away}
-			err := handOvers{p, p}.ask(t.Context(), "stream", writer)
+			p := &peer{node: tt.node, handler: handover.Handler{Own: own, Self: tt.self}, away: tt.away}
+			err := handover.Client{Owners: p, Peer: p}.Ask(t.Context(), "stream", writer)
 			if (err != nil) != tt.wantFail || err != nil && fault.KindOf(err) != tt.want {
 				t.Errorf("ask: %v", err)
 			}
@@ -85,13 +86,13 @@ func TestAskHandOver(t *testing.T) {
 	}
 }
 
-func TestHandOverHandlerRefuses(t *testing.T) {
+func TestHandlerRefuses(t *testing.T) {
 	t.Parallel()
 	own := &leads{}
-	h := handOverHandler{own, live.Owner{Node: "there", Run: "run"}}
+	h := handover.Handler{Own: own, Self: live.Owner{Node: "there", Run: "run"}}
 	for _, query := range []string{"", "?epoch=x&generation=1&run=run", "?epoch=1&generation=&run=run"} {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, handOverPath+query, nil))
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, handover.Path+query, nil))
 		if w.Code != http.StatusBadRequest || len(own.asked) != 0 {
 			t.Errorf("%q returns %d, asked %v", query, w.Code, own.asked)
 		}
