@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/riverqueue/river/riverdriver"
@@ -13,13 +15,13 @@ import (
 )
 
 // quietDriver is River's driver for SQLite, but for two things that River does for as long as the process lives, on the
-// one connection that writes, so that every writer has to wait for them: its listener asks for notifications when there
-// may be some, River's own twenty times a second; and jobs are claimed where there are some, River's own asks for those
+// one connection that writes, so that every writer has to wait for them: its listener is told of new jobs, and asks for
+// other notifications once a second, River's own twenty times; and jobs are claimed where there are some, River's own asks for those
 // of each queue once a second by a statement that writes, and has to be parsed each time. Either was a twentieth of what
 // thirty live streams cost.
 type quietDriver struct {
 	*riversqlite.Driver
-	news <-chan struct{} // jobs were inserted by this process, which is the only one on an SQLite file that does
+	jobs *newJobs // of this process, which is the only one on an SQLite file that inserts any
 	read *sql.DB
 }
 
@@ -50,45 +52,94 @@ func (e quietExecutor) JobGetAvailable(
 	return e.Executor.JobGetAvailable(ctx, params) //nolint:wrapcheck // River's own
 }
 
+// newJobs is which queues have new jobs, until River's listener has told of them. River's own notes in the database leave
+// out most of those that follow one another, and are read by asking again and again.
+type newJobs struct {
+	some chan struct{} // one token: there may be some
+
+	mu     sync.Mutex
+	queues map[string]bool
+}
+
+func makeNewJobs() *newJobs {
+	return &newJobs{some: make(chan struct{}, 1), queues: map[string]bool{}}
+}
+
+func (n *newJobs) add(queues map[string]bool) {
+	n.mu.Lock()
+	maps.Copy(n.queues, queues)
+	n.mu.Unlock()
+	select {
+	case n.some <- struct{}{}:
+	default:
+	}
+}
+
+// take gives a queue that has new jobs; "": none has.
+func (n *newJobs) take() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for queue := range n.queues {
+		delete(n.queues, queue)
+		return queue
+	}
+	return ""
+}
+
 const (
-	// listenEvery finds what this process was not told of: River's own notes to itself.
+	// listenEvery is how often River's own notes to itself are looked for.
 	listenEvery = time.Second
-	// listenFor is how long it is asked when there may be something: twice, because the response to the first may be late.
+	// listenFor is how long it is asked for them: twice, because the response to the first may be late.
 	listenFor = 60 * time.Millisecond
+	// insertTopic is that of River's notifications of new jobs.
+	insertTopic = "river_insert"
 )
 
 // GetListener implements riverdriver.Driver.
 func (d quietDriver) GetListener(params *riverdriver.GetListenenerParams) riverdriver.Listener {
-	return quietListener{d.Driver.GetListener(params), d.news}
+	return &quietListener{Listener: d.Driver.GetListener(params), jobs: d.jobs}
 }
 
 type quietListener struct {
 	riverdriver.Listener
-	news <-chan struct{}
+	jobs  *newJobs
+	asked time.Time // when its own notes were last looked for
 }
 
 // WaitForNotification implements riverdriver.Listener.
-func (l quietListener) WaitForNotification(ctx context.Context) (*riverdriver.Notification, error) {
+func (l *quietListener) WaitForNotification(ctx context.Context) (*riverdriver.Notification, error) {
 	for {
-		ask, stop := context.WithTimeout(ctx, listenFor)
-		n, err := l.Listener.WaitForNotification(ask)
-		stop()
-		switch {
-		case err == nil:
-			return n, nil
-		case ctx.Err() != nil: // our own deadline may have passed just before, which River takes for a broken connection
-			return nil, ctx.Err()
-		case !errors.Is(err, context.DeadlineExceeded):
-			return nil, err
+		if queue := l.jobs.take(); queue != "" {
+			return &riverdriver.Notification{Topic: insertTopic, Payload: fmt.Sprintf(`{"queue": %q}`, queue)}, nil
 		}
-		t := time.NewTimer(listenEvery)
+		t := time.NewTimer(listenEvery - time.Since(l.asked))
 		select {
 		case <-ctx.Done():
 			t.Stop()
 			return nil, ctx.Err()
-		case <-l.news:
+		case <-l.jobs.some:
 			t.Stop()
 		case <-t.C:
+			if n, err := l.ask(ctx); n != nil || err != nil {
+				return n, err
+			}
 		}
 	}
+}
+
+// ask looks for River's own notes; nil: there are none.
+func (l *quietListener) ask(ctx context.Context) (*riverdriver.Notification, error) {
+	within, stop := context.WithTimeout(ctx, listenFor)
+	defer stop()
+	n, err := l.Listener.WaitForNotification(within)
+	switch {
+	case err == nil:
+		return n, nil
+	case ctx.Err() != nil: // our own deadline may have passed just before, which River takes for a broken connection
+		return nil, ctx.Err()
+	case !errors.Is(err, context.DeadlineExceeded):
+		return nil, err //nolint:wrapcheck // River's own
+	}
+	l.asked = time.Now()
+	return nil, nil //nolint:nilnil // the documented value of "none"
 }

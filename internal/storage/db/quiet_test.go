@@ -89,7 +89,7 @@ func TestListenerIsInterrupted(t *testing.T) {
 				if wait != listenFor {
 					time.AfterFunc(wait, interrupt)
 				}
-				l := quietListener{Listener: quietFor{then: func() {
+				l := quietListener{jobs: makeNewJobs(), Listener: quietFor{then: func() {
 					if time.Since(began) >= wait {
 						interrupt()
 					}

@@ -52,7 +52,7 @@ type sqliteEngine struct {
 	log         *sqliteLog
 	prepared    prepared // of write
 	jobs        *river.Client[*sql.Tx]
-	news        chan struct{} // one token: jobs were inserted
+	newJobs     *newJobs
 	events      *news
 	lock        *os.File      // of occupy; nil: not held
 	turn        chan struct{} // held by who writes: one at a time, and those who wait have the next one in order
@@ -73,7 +73,7 @@ func openSQLite(ctx context.Context, path string, o Options) (_ *DB, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	e := &sqliteEngine{path: path, write: write, turn: make(chan struct{}, 1), news: make(chan struct{}, 1), events: &news{}}
+	e := &sqliteEngine{path: path, write: write, turn: make(chan struct{}, 1), newJobs: makeNewJobs(), events: &news{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.close())
@@ -237,7 +237,7 @@ func (e *sqliteEngine) client(cfg *river.Config) (JobClient, error) {
 	own := *cfg
 	// River rebuilds indexes at midnight, which PostgreSQL needs and SQLite does not. Those it looks for are PostgreSQL's.
 	own.ReindexerIndexNames = []string{}
-	return river.NewClient(quietDriver{riversqlite.New(e.write), e.news, e.read}, &own)
+	return river.NewClient(quietDriver{riversqlite.New(e.write), e.newJobs, e.read}, &own)
 }
 
 func (e *sqliteEngine) now() string {

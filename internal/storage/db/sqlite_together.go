@@ -23,14 +23,14 @@ type waiting struct {
 	done  chan struct{} // closed when the rest holds
 	err   error         // nil: it is committed
 	panic *fault.PanicError
-	jobs  bool // fn has inserted some
-	told  bool // fn has told events
+	jobs  map[string]bool // the queues of those that fn has inserted
+	told  bool            // fn has told events
 }
 
 func newWaiting(ctx context.Context, fn func(context.Context, tx) error) *waiting {
 	// What is begun goes on to the end, which is a matter of milliseconds: the driver has a goroutine of its own watch
 	// each statement that could be broken off.
-	return &waiting{ctx: context.WithoutCancel(ctx), fn: fn, done: make(chan struct{})}
+	return &waiting{ctx: context.WithoutCancel(ctx), fn: fn, done: make(chan struct{}), jobs: map[string]bool{}}
 }
 
 func (w *waiting) isDone() bool {
@@ -120,14 +120,14 @@ func (e *sqliteEngine) writeTogether(changes []*waiting) {
 	if err != nil {
 		return
 	}
-	jobs, told := false, false
+	told := false
 	for _, w := range changes {
-		jobs, told = jobs || w.err == nil && w.jobs, told || w.err == nil && w.told
-	}
-	if jobs {
-		select {
-		case e.news <- struct{}{}:
-		default:
+		if w.err != nil {
+			continue
+		}
+		told = told || w.told
+		if len(w.jobs) > 0 {
+			e.newJobs.add(w.jobs)
 		}
 	}
 	if told {
@@ -161,7 +161,7 @@ func (e *sqliteEngine) apply(w *waiting, t bun.Tx) error {
 	err := fault.Guard(func() error {
 		return w.fn(w.ctx, tx{
 			IDB: t, scan: e.db.ScanRows, prepared: e.prepared, bind: t.StmtContext, events: events,
-			jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func(string) { w.jobs = true }},
+			jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func(queue string) { w.jobs[queue] = true }},
 		})
 	})
 	w.panic, _ = errors.AsType[*fault.PanicError](err)
