@@ -60,7 +60,7 @@ func TestAsk(t *testing.T) {
 		want     fault.Kind // of the error, where there is one
 		wantFail bool
 	}{
-		"it lets go":                 {self: writer.Owner, node: "there", asked: 1},
+		"it is handed over":          {self: writer.Owner, node: "there", asked: 1},
 		"its encoder is there":       {self: writer.Owner, node: "there", err: fault.New(fault.Conflict, "live"), asked: 1, want: fault.Conflict, wantFail: true},
 		"it was started again":       {self: live.Owner{Node: "there", Run: "another"}, node: "there"},
 		"another node has it by now": {self: writer.Owner, node: "third"},

@@ -64,7 +64,7 @@ func acknowledges(t *testing.T, c *client, path string) {
 	t.Helper()
 	const times = 300
 	c.ask("GET", path, true)
-	asked, acknowledged, data := uint32(0), -1, 0 // the first one is of the settings above
+	asked, acknowledged, data := uint32(0), -1, 0 // the first acknowledgement is for the settings of dial
 	_, closed := c.until(func(f http2.Frame) bool {
 		switch f := f.(type) {
 		case *http2.MetaHeadersFrame:
