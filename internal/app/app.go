@@ -1,5 +1,5 @@
-// Package app builds the object graph of the service and hands it to the command line: the one place that knows every package.
-// Goroutines: services, all through lifecycle.
+// Package app builds the object graph of the service and hands it to the command line. It is the one place that knows
+// every package. All goroutines are services, run by package lifecycle.
 package app
 
 import (

@@ -1,8 +1,8 @@
-// Package broadcast is the media run time of live streams: a broadcast's life on its node, from the admission of its
-// first encoder to the end of its recording. Frames pass through it, from a publication's session to the writer of the
-// live edge; facts about them become changes of resources, and what the rows say becomes deadlines. What it records it
-// records while its stream's row names this process. It must never know SQL, S3's API, sockets or viewers. Goroutines:
-// Service's own, and for each broadcast one that leads it, one that stores what is sealed and one that writes the edge.
+// Package broadcast runs live streams: it leads each broadcast of this node from the admission of its first encoder to
+// the end of its recording. Frames pass through it, from a publication's session to the writer of the live edge; facts
+// about them become changes of resources, and what the rows say becomes deadlines. It records only while the live
+// stream's row names this process. It must never know SQL, S3's API, sockets or viewers. Goroutines: Service's own, and
+// three per broadcast: one leads it, one stores sealed segments, one writes the edge.
 package broadcast
 
 import (

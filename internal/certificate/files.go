@@ -1,8 +1,10 @@
-// Package certificate has the TLS certificate of the HTTPS and RTMPS listeners, from files that are read again when they change, or
-// from a certificate authority over ACME (RFC 8555), renewed in time. A handshake never waits for a disk or for the authority.
+// Package certificate provides the TLS certificate of the HTTPS and RTMPS listeners: from files, which are read again
+// when they change, or from a certificate authority over ACME (RFC 8555), renewed in time. A handshake never waits for
+// a disk or for the authority.
 //
-// It must never know which protocol is spoken over TLS, and it makes no connection of its own: ACME goes through the HTTP client that
-// it is given. Goroutines: Run is a service's; a question to the authority has its own, because autocert can not be told to stop.
+// It must never know which protocol is spoken over TLS, and opens no connections: ACME uses the HTTP client that it is
+// given. Goroutines: Run is a service's. Each request to the authority has one of its own, because autocert cannot be
+// told to stop.
 package certificate
 
 import (

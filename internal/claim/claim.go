@@ -1,7 +1,9 @@
-// Package claim has one of several nodes make what viewers of all wait for: a claim is a lease of seconds on a storage key, which the node
-// that makes the thing prolongs and gives back. It saves work and is no lock: a node in doubt makes the thing, and storage keeps what comes first.
+// Package claim lets one of several nodes make what viewers on all of them wait for. A claim is a lease of a few
+// seconds on a storage key, which the node that makes the object renews and releases. It saves work but is not a lock:
+// a node in doubt makes the object, and storage keeps the first.
 //
-// It must never know what is made, SQL, or the other nodes. It starts no goroutine: Run prolongs what is held.
+// It must never know what is made, SQL, or the other nodes. It starts no goroutine: Run renews the claims that are
+// held.
 package claim
 
 import (

@@ -1,5 +1,5 @@
-// Package clientaddr finds out which address a request comes from, for limits, fair shares and the audit log. It must
-// never know what it is used for.
+// Package clientaddr determines the client address of a request, for rate limits, fair shares and the audit log. It
+// must never know what the address is used for.
 package clientaddr
 
 import (

@@ -1,6 +1,7 @@
-// Package config is the only reader of flags, environment and configuration file. It turns them into plain typed values, once.
-// One table of settings gives the flags, the MILLRACE_* names, the YAML keys, the help text and the table in the README.
-// It must never know what a value is used for: it opens, listens and connects to nothing. It owns no goroutines.
+// Package config is the only reader of flags, environment variables and the configuration file. It turns them into
+// typed values, once. One table of settings yields the flags, the MILLRACE_* names, the YAML keys, the help text and
+// the table in the README. It must never know what a value is used for: it opens nothing and connects to nothing. It
+// owns no goroutines.
 package config
 
 import (

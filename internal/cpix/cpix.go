@@ -1,5 +1,5 @@
-// Package cpix asks a key provider for content keys in CPIX documents (DASH-IF Content Protection Information Exchange Format 2.3) as SPEKE 2.0
-// has them. It must never know HTTP, configurations or where keys are kept.
+// Package cpix requests content keys from a key provider, in CPIX documents (DASH-IF Content Protection Information
+// Exchange Format 2.3) as profiled by SPEKE 2.0. It must never know HTTP, configurations or where keys are kept.
 package cpix
 
 import (

@@ -1,8 +1,8 @@
-// Package crash finds out at the start of a process whether the one before it died of a crash, and of which job.
+// Package crash finds out at start-up whether the previous process crashed, and which job it was running.
 //
-// Go's runtime writes the trace of a panic or of a fatal error into a file, with the labels of the goroutine that it was; what a job starts
-// has the job's label. Of a process that was killed from outside there is no trace, and of one that the kernel ended for its memory neither.
-// It owns no goroutines.
+// Go's runtime writes the trace of a panic or a fatal error to a file, with the labels of the goroutine that caused it;
+// everything that a job starts carries the job's label. A process that was killed from outside, or by the kernel for
+// lack of memory, leaves no trace. It owns no goroutines.
 package crash
 
 import (

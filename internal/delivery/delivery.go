@@ -1,8 +1,9 @@
-// Package delivery sends events to webhook endpoints: from the log of events into a queue of each endpoint, from there to the endpoint, again
-// while that fails, and what came of it back into the store. It must never know what events are about, SQL or HTTP.
+// Package delivery sends events to webhook endpoints. It moves events from the log into a queue per endpoint and from
+// there to the endpoint, retries failed attempts, and records the results. It must never know what events are about,
+// SQL or HTTP.
 //
-// One goroutine, Run, holds the queues; it starts one for each attempt and one for each read and write of the store, of which at most one
-// of each kind is under way. What a node sends to is a lease.
+// One goroutine, Run, owns the queues. It starts one for each attempt, and one for each read and write of the store, of
+// which at most one of each kind is under way. The endpoints that a node sends to are leased.
 package delivery
 
 import (

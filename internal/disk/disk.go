@@ -1,4 +1,4 @@
-// Package disk tells how much room there is, and how much of it others may fill. It writes nothing.
+// Package disk reports how much space is free, and how much of it may be used. It writes nothing.
 package disk
 
 import (

@@ -1,4 +1,4 @@
-// Package fault says whose fault an error is and whether trying again can help.
+// Package fault classifies errors: whose fault an error is, and whether a retry can help.
 package fault
 
 import (

@@ -1,9 +1,9 @@
-// Package fetch makes all connections to addresses that somebody outside has named. It refuses
-// addresses that are not on the public internet, at the moment of connecting, follows redirects under the same rule,
-// caps bytes and time, and resumes broken downloads.
+// Package fetch makes all connections to addresses that somebody outside has named. It refuses addresses that are not
+// on the public internet at the moment of connecting, applies the same rule to redirects, limits bytes and time, and
+// resumes interrupted downloads.
 //
 // It must never know what it fetches or for whom. Goroutines belong to net/http and end with the call or with Close.
-// URLs may hold secrets: only their scheme, host and path appear in errors and logs.
+// URLs may contain secrets: only their scheme, host and path appear in errors and logs.
 package fetch
 
 import (

@@ -1,5 +1,5 @@
-// Package handover is how a node has another one hand a broadcast over, when an encoder has come to it: the question, and
-// the handler that answers it (docs/decisions/0092).
+// Package handover asks another node to hand a broadcast over when its encoder has connected to this one. It has the
+// client and the handler that answers it (docs/decisions/0092).
 package handover
 
 import (

@@ -1,4 +1,5 @@
-// Package id names things. One type per noun, so a stream's ID never fits where an asset's is wanted.
+// Package id defines the IDs of resources: one type per resource, so that a live stream's ID cannot be passed as an
+// asset's.
 package id
 
 import (

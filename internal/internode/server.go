@@ -1,5 +1,5 @@
-// Package internode is how the nodes of one database speak to each other: HTTP/2 on a listener of its own, each request
-// signed with a key that all of them have (decision 78).
+// Package internode connects the nodes that share a database: HTTP/2 on a listener of its own, each request signed with
+// a key that all nodes have (decision 78).
 //
 // It must never know what is asked, how the key is kept, nor which nodes there are. It starts no goroutines but those
 // of net/http.

@@ -1,5 +1,4 @@
-// Package leaktest ends a package's tests with the question whether a goroutine is left behind. It must never know
-// what is tested.
+// Package leaktest fails a package's tests if they leave a goroutine behind. It must never know what is tested.
 package leaktest
 
 import (

@@ -1,6 +1,6 @@
-// Package masterkey is the key that an installation's secrets are encrypted under. The master key encrypts one data key, which lies in the
-// database; the data key encrypts the secrets. So a new master key leaves what was encrypted as it is. It must never know where keys or
-// secrets are kept.
+// Package masterkey implements the key under which an installation's secrets are encrypted. The master key encrypts one
+// data key, which is kept in the database; the data key encrypts the secrets. So a new master key does not change what
+// is already encrypted. It must never know where keys or secrets are kept.
 package masterkey
 
 import (

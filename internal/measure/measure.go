@@ -1,5 +1,5 @@
-// Package measure says in the control plane's words what media is: facts and tracks of an asset from its renditions.
-// Pure values; it must never know where they come from.
+// Package measure describes media in the control plane's terms: it derives the facts and tracks of an asset from its
+// renditions. Pure values; it must never know where they come from.
 package measure
 
 import (

@@ -1,6 +1,6 @@
-// Package mediastore is where the media of assets lies: an asset's timeline from its rows or its index, the segments of
-// recordings as they are delivered, and what is made of them and kept. Keys are named by media/objectkey. It must never
-// know SQL, S3's API or HTTP. It starts no goroutine.
+// Package mediastore locates the media of assets: the timeline in rows or in a stored index, the segments of recordings
+// as they are delivered, and stored objects that are derived from them. Package media/objectkey names the keys. It must
+// never know SQL, S3's API or HTTP. It starts no goroutine.
 package mediastore
 
 import (

@@ -1,6 +1,6 @@
-// Package openfile lets many readers share one file descriptor. It stays open until the last of them closes it, also
-// when its owner has no more use for it or it was deleted. It knows neither what is in it nor who reads. It starts no
-// goroutine.
+// Package openfile shares one file descriptor among many readers. It stays open until the last of them closes it, even
+// if its owner no longer needs it or the file was deleted. It must never know what the file contains, nor who reads it.
+// It starts no goroutine.
 package openfile
 
 import (

@@ -1,5 +1,5 @@
-// Package permit decides who may watch what is not public: by the token of a request, or by the signed path that a
-// token was exchanged for, and by the playback restriction that either names; and by which content keys it is encrypted.
+// Package permit decides who may watch media that is not public: by the token of a request, or the signed path that it
+// was exchanged for; by the playback restriction that either names; and with which content keys the media is encrypted.
 // It must never know HTTP, SQL, licences or the clock (`now` is an argument). It starts no goroutine.
 package permit
 

@@ -1,6 +1,6 @@
-// Package presentation finds what viewers may see of a playback ID: rows say what may be watched, broadcasts and stored
-// timelines what there is. It implements playback.Source, and says what files to download are made of.
-// It must never know SQL, S3's API, sockets, who publishes, or where a broadcast's edge is. It starts no goroutine.
+// Package presentation resolves a playback ID to what viewers may see: rows say what may be watched, broadcasts and
+// stored timelines what exists. It implements playback.Source, and says what downloads consist of. It must never know
+// SQL, S3's API, sockets, who publishes, or where a broadcast's edge is. It starts no goroutine.
 package presentation
 
 import (

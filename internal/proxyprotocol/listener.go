@@ -1,5 +1,5 @@
-// Package proxyprotocol reads the headers by which reverse proxies say whom a TCP connection comes from: the PROXY
-// protocol of HAProxy, versions 1 and 2. It must never know what is spoken behind the header.
+// Package proxyprotocol reads the headers in which reverse proxies pass on the client's address of a TCP connection:
+// the PROXY protocol of HAProxy, versions 1 and 2. It must never know what is spoken after the header.
 package proxyprotocol
 
 import (

@@ -1,5 +1,6 @@
-// Package receive takes the files of direct uploads: one writer at a time, bytes kept before they are acknowledged, and an asset when the last
-// one is there. It must never know HTTP, SQL, or how storage keeps what comes bit by bit. It starts no goroutine.
+// Package receive accepts the files of direct uploads: it admits one writer at a time, stores bytes before it
+// acknowledges them, and creates an asset when the last byte has arrived. It must never know HTTP, SQL, or how storage
+// keeps a file that arrives bit by bit. It starts no goroutine.
 package receive
 
 import (

@@ -1,6 +1,6 @@
-// Package sketch counts different things that several places have seen, without bringing all of them together: the k smallest of their
-// hashes (k minimum values; Bar-Yossef et al., "Counting distinct elements in a data stream", 2002). Up to Size the count is exact, above it
-// is off by about 1.6 % (one standard deviation, 1/sqrt(Size)). Pure.
+// Package sketch counts distinct items seen in several places without collecting all of them in one: it keeps the k
+// smallest of their hashes (k minimum values; Bar-Yossef et al., "Counting distinct elements in a data stream", 2002).
+// Up to Size the count is exact, above that the standard error is about 1.6 % (1/sqrt(Size)). Pure.
 package sketch
 
 import (

@@ -1,3 +1,3 @@
-// Package socket reads from TCP connections and writes to them with little work, and waits for many of them together. It knows no protocol
-// and starts no goroutine: who makes a Poller runs it.
+// Package socket reads from and writes to TCP connections at low cost, and waits for many of them at once. It knows no
+// protocol and starts no goroutine: whoever creates a Poller runs it.
 package socket

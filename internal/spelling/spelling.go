@@ -1,4 +1,4 @@
-// Package spelling finds what somebody probably meant who wrote a name that does not exist. A leaf.
+// Package spelling finds the existing name that a misspelt one probably stands for. A leaf.
 package spelling
 
 import "strings"

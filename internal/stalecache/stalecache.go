@@ -1,6 +1,6 @@
-// Package stalecache caches what a slow source returns, and goes on returning it while the source does not respond: viewers do not need the
-// database for what they are already watching. It must never know what is cached.
-// Goroutines: one for each call that refreshes a cached value; it ends with the call, within ten seconds.
+// Package stalecache caches the results of a slow source, and keeps returning them while the source does not respond:
+// viewers do not need the database for what they are already watching. It must never know what is cached. Goroutines:
+// one for each call that refreshes a cached value; it ends with the call, within ten seconds.
 package stalecache
 
 import (

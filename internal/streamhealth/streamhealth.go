@@ -1,6 +1,6 @@
-// Package streamhealth tells how the encoders of live streams do: those of this node, and those of other nodes, which
-// it asks. It must never know HTTP as clients speak it, SQL, or how nodes trust each other. It starts a goroutine for
-// each node that is asked, and waits for them.
+// Package streamhealth reports the health of live streams' encoders: those of this node, and those of other nodes,
+// which it asks. It must never know HTTP as clients speak it, SQL, or how nodes trust each other. It starts a goroutine
+// for each node that it asks, and waits for them.
 package streamhealth
 
 import (

@@ -1,5 +1,5 @@
-// Package tally carries what this node has delivered, and who is watching, from the counters in memory to the database, every few seconds.
-// It must never know who was served, SQL or HTTP. Its one goroutine is Run.
+// Package tally writes what this node has delivered, and who is watching, from the counters in memory to the database
+// every few seconds. It must never know who was served, SQL or HTTP. Its one goroutine is Run.
 package tally
 
 import (

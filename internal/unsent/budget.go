@@ -1,7 +1,7 @@
-// Package unsent bounds what responses keep in memory until their clients take it: a client that reads nothing, over as
-// many streams of HTTP/2 as it likes, fills no memory. It is a budget in bytes, of all responses, of those to one
-// address, and of those of one connection. A response that takes nothing for a while is broken off. It must never know
-// what is sent. It starts no goroutine.
+// Package unsent bounds the memory that responses hold until their clients have read them: a client that reads nothing
+// cannot fill memory, however many HTTP/2 streams it opens. The budget is in bytes: for all responses, for those to one
+// address, and for those of one connection. A response of which nothing is read for a while is aborted. It must never
+// know what is sent. It starts no goroutine.
 package unsent
 
 import (

@@ -1,6 +1,6 @@
-// Package cli turns a command line into one action and an exit code: it prints help, versions, settings, tokens and findings, and
-// hands the long-running commands on. It must never know how the service is built; it is given functions for that.
-// It owns no goroutines.
+// Package cli turns a command line into one action and an exit code. It prints help, versions, settings, tokens and
+// findings itself, and passes long-running commands on. It must never know how the service is built: it is given
+// functions for that. It owns no goroutines.
 package cli
 
 import (

@@ -1,7 +1,7 @@
-// Package demo shows the whole service to somebody who has never seen it: it starts millrace serve, streams into it with ffmpeg,
-// and turns the stream into a recording with subtitles and a second audio track. It uses the public interfaces only: the command
-// line, REST, RTMP and HLS. It must never import the packages that make up the service.
-// Run owns its goroutines and its child processes; all of them have ended when it returns.
+// Package demo shows the whole service to somebody who has never seen it: it starts millrace serve, streams into it
+// with ffmpeg, and turns the stream into a recording with subtitles and a second audio track. It uses public interfaces
+// only: the command line, REST, RTMP and HLS. It must never import the packages that make up the service. Run owns its
+// goroutines and child processes; all of them have ended when it returns.
 package demo
 
 import (

@@ -1,6 +1,6 @@
-// Package doctor finds out whether this machine can run the service with the settings it would run with, and says in plain words
-// what is wrong and how to mend it. Each check is a small value; it leaves nothing behind and changes nothing.
-// It must never know how the service uses what it checks. It owns no goroutines.
+// Package doctor checks whether this machine can run the service with the given settings, and explains what is wrong
+// and how to fix it. Each check is a small value; it changes nothing and leaves nothing behind. It must never know how
+// the service uses what it checks. It owns no goroutines.
 package doctor
 
 import (

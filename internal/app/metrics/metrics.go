@@ -1,7 +1,7 @@
-// Package metrics shows in the form of Prometheus what the service does: its encoders' health, viewers' requests, jobs and the storage.
-// It wraps what it counts, so that nothing else knows of it, and reads the rest when it is asked. It must never show a stream key, an
-// address or anything else that a peer chose: its labels are live stream IDs of encoders that are connected now, and words of its own.
-// It starts no goroutine.
+// Package metrics exports Prometheus metrics of the service: the health of encoders, viewers' requests, jobs and
+// storage. It wraps what it counts, so that nothing else knows about it, and reads everything else when scraped. It
+// must never expose a stream key, an address or any other text that a peer chose: labels are the IDs of live streams
+// that are connected now, and words of its own. It starts no goroutine.
 package metrics
 
 import (

@@ -1,5 +1,5 @@
-// Package send sends files to a running service over direct uploads, and goes on where a lost connection, or the end of
-// an earlier process, has broken one off. It owns no goroutines.
+// Package send uploads files to a running service by direct uploads, and resumes uploads that a lost connection or the
+// end of an earlier process interrupted. It owns no goroutines.
 package send
 
 import (

@@ -1,6 +1,6 @@
-// Package subtitles has generated subtitles made of what is said in a broadcast while it goes on: which tracks there
-// are, and by which engine.
-// It must never know how a broadcast lives or is stored. Its goroutines are media/livespeech's.
+// Package subtitles generates subtitles for a broadcast while it is live: it decides which text tracks there are, and
+// which speech engine writes them. It must never know how a broadcast lives or is stored. Its goroutines are those of
+// media/livespeech.
 package subtitles
 
 import (

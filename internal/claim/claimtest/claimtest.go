@@ -1,4 +1,4 @@
-// Package claimtest is a store of claims in memory, for tests of what claims.
+// Package claimtest provides an in-memory store of claims for tests.
 package claimtest
 
 import (

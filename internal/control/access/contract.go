@@ -1,6 +1,5 @@
 // Package access decides who may call the API, by environments and access tokens, and who may use the dashboard, by
-// sessions. It also finds what a playback ID stands for.
-// It must never know SQL, HTTP or the clock.
+// sessions. It also resolves playback IDs. It must never know SQL, HTTP or the clock.
 package access
 
 import (

@@ -1,5 +1,5 @@
-// Package assetopt has the settings that an asset is made with: given with the asset, or by the live stream that records it.
-// A leaf of the control plane: types and pure rules.
+// Package assetopt contains the settings that an asset is created with: from the request, or from the live stream that
+// records it. A leaf of the control plane: types and pure rules.
 package assetopt
 
 import "millrace/internal/control/playbackid"

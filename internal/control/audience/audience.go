@@ -1,5 +1,5 @@
-// Package audience counts current viewers: what a token asks about, and the count over all nodes.
-// It must never know how viewers are told apart, SQL, HTTP or the clock (`now` is an argument).
+// Package audience counts current viewers: what a token asks for, and the count over all nodes. It must never know how
+// viewers are told apart, SQL, HTTP or the clock (`now` is an argument).
 package audience
 
 import (

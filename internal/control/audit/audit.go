@@ -1,6 +1,6 @@
-// Package audit is the log of who changed what. A context carries the entry of a request or a command down to the store, which writes it in the
-// transaction of the first change that is made with it: nothing is changed without its entry, and what is refused has none.
-// It knows no noun, and must never know SQL, HTTP or the clock. Entries hold no secrets: IDs and names alone.
+// Package audit records who changed what. The entry of a request or command travels in its context down to the store,
+// which writes it in the transaction of the first change: nothing is changed without an entry, and refused requests
+// leave none. It must never know any resource, SQL, HTTP or the clock. Entries contain no secrets, only IDs and names.
 package audit
 
 import (

@@ -1,5 +1,5 @@
-// Package change is how a row is changed whose writers do not wait for one another: it is read, and written on the
-// condition that it is still as it was read. It must never know any resource, SQL or the clock.
+// Package change changes a row that has several independent writers: it reads the row, and writes it on the condition
+// that it is still as it was read. It must never know any resource, SQL or the clock.
 package change
 
 import (

@@ -1,5 +1,5 @@
-// Package drm says how video is encrypted for viewers: DRM configurations, and the content keys of assets and live streams.
-// It must never know SQL, HTTP, media or the clock (`now` is an argument).
+// Package drm defines how video is encrypted for viewers: DRM configurations, and the content keys of assets and live
+// streams. It must never know SQL, HTTP, media or the clock (`now` is an argument).
 package drm
 
 import (

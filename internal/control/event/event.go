@@ -1,4 +1,4 @@
-// Package event is the envelope of what happened; it knows no noun and not who listens.
+// Package event is the envelope of an event, whatever resource it is about and whoever receives it.
 package event
 
 import (

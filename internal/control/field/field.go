@@ -1,6 +1,6 @@
-// Package field has rules for single values of a request: characters, lengths, ranges, URLs, languages.
-// Every rule adds a message that names the field by its path and says what is allowed, and never repeats the value.
-// A leaf of the control plane: pure, no noun, no I/O.
+// Package field validates single values of a request: characters, lengths, ranges, URLs, languages. Each rule adds a
+// message that names the field by its path, says what is allowed, and never repeats the value. A leaf of the control
+// plane: pure, no resources, no I/O.
 package field
 
 import (

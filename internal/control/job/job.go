@@ -1,5 +1,5 @@
-// Package job is the work to be done: what a change asks for, what a worker gets and what it returns.
-// It does not know what any job does, nor how jobs are stored.
+// Package job describes a job: what a change asks for, what a worker is given and what it returns. It must never know
+// what any job does, nor how jobs are stored.
 package job
 
 import (

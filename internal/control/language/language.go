@@ -1,6 +1,6 @@
-// Package language checks and names the languages of tracks: BCP 47 tags in canonical form, their English names.
+// Package language checks and names the languages of tracks: BCP 47 tags in canonical form, and their English names.
 //
-// It is pure and knows the subtag registry only, never a track or a request, and starts no goroutine.
+// It is pure: it knows the subtag registry, but no tracks or requests. It starts no goroutine.
 package language
 
 import (

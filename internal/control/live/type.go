@@ -1,5 +1,5 @@
-// Package live is the live stream: its type, its states, its rules and its service.
-// It must never know assets' rows, media, SQL, HTTP or the clock (`now` is an argument).
+// Package live is the live stream: its type, states, rules and service. It must never know assets' rows, media, SQL,
+// HTTP or the clock (`now` is an argument).
 package live
 
 import (

@@ -1,6 +1,6 @@
-// Package node is the nodes of an installation: the processes of the service that share one database. Each keeps a row
-// that says what it is and how busy it is, and renews it; one that has not renewed its row for a while is gone.
-// It must never know SQL, HTTP or the clock: which rows are still valid, only the database's clock says.
+// Package node describes the nodes of an installation: the processes of the service that share one database. Each has a
+// row that says what it is and how busy it is, and renews it regularly; a node that has stopped renewing its row is
+// gone. It must never know SQL, HTTP or the clock: only the database's clock decides which rows are still valid.
 package node
 
 import (

@@ -1,4 +1,4 @@
-// Package playbackid is the public handle of something playable, shared by live streams and assets. A leaf of the control plane.
+// Package playbackid is the public handle of a live stream or an asset for playback. A leaf of the control plane.
 package playbackid
 
 import "millrace/internal/id"

@@ -1,5 +1,5 @@
-// Package restriction has playback restrictions, which tokens name: on which pages and in which players media may be watched.
-// It must never know SQL, HTTP or the clock (`now` is an argument).
+// Package restriction is the playback restriction, which a token names: on which pages and in which players media may
+// be played. It must never know SQL, HTTP or the clock (`now` is an argument).
 package restriction
 
 import (

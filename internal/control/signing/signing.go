@@ -1,5 +1,6 @@
-// Package signing lets chosen viewers in: it has signing keys, the tokens that are signed with them (JSON Web Tokens, RFC 7519), and
-// signed paths, which a token is exchanged for. It must never know SQL, HTTP or the clock (`now` is an argument).
+// Package signing is the authorisation of viewers: signing keys, the tokens that are signed with them (JSON Web Tokens,
+// RFC 7519), and the signed paths that a token is exchanged for. It must never know SQL, HTTP or the clock (`now` is an
+// argument).
 package signing
 
 import (

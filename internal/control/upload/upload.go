@@ -1,5 +1,6 @@
-// Package upload is the direct upload: a URL that takes one media file, of which an asset is made. Types, states, rules and service.
-// It must never know assets' rows, where bytes are, SQL, HTTP or the clock (`now` is an argument).
+// Package upload is the direct upload, a URL that accepts one media file from which an asset is created: its type,
+// states, rules and service. It must never know assets' rows, where bytes are kept, SQL, HTTP or the clock (`now` is an
+// argument).
 package upload
 
 import (

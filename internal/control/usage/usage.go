@@ -1,5 +1,5 @@
-// Package usage reports how much of each asset was sent to viewers, hour by hour: types, the rules of a query, and the service.
-// It must never know how that is measured, SQL, HTTP or the clock (`now` is an argument).
+// Package usage reports how much of each asset was delivered to viewers, hour by hour: types, the rules of a query, and
+// the service. It must never know how delivery is measured, SQL, HTTP or the clock (`now` is an argument).
 package usage
 
 import (

@@ -1,5 +1,5 @@
-// Package vocabulary is transcription vocabularies: words and names that speech recognition is told to expect.
-// It must never know SQL, HTTP or the clock (`now` is an argument).
+// Package vocabulary is the transcription vocabulary: words and names that speech recognition is told to expect. It
+// must never know SQL, HTTP or the clock (`now` is an argument).
 package vocabulary
 
 import (

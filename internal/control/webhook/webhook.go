@@ -1,5 +1,5 @@
-// Package webhook is the endpoint that events are sent to, and the delivery of one event to it: types, rules and service.
-// It must never know what events are about, SQL, HTTP or the clock (`now` is an argument).
+// Package webhook is the endpoint to which events are sent, and the delivery of one event to it: types, rules and
+// service. It must never know what events are about, SQL, HTTP or the clock (`now` is an argument).
 package webhook
 
 import (

@@ -1,8 +1,9 @@
-// Package clip cuts a stretch out of a recording to the picture and to the sample. What lies inside is the recording's own segments, by
-// reference; only the segments at the two ends are made: the pictures that lost the key frame they depend on are encoded again, and the
-// packets of sound that only part of is heard.
+// Package clip cuts an excerpt out of a recording, exact to the picture and to the audio sample. Segments inside the
+// excerpt are the recording's own, by reference. Only the segments at both ends are made: pictures that have lost the
+// key frame that they depend on are encoded again, and so are audio packets that are only partly inside.
 //
-// It must never know HTTP, resources, or where objects are kept. Renditions are cut side by side, in goroutines that end with Cut.
+// It must never know HTTP, resources, or where objects are kept. Renditions are cut concurrently, in goroutines that
+// end with Cut.
 package clip
 
 import (

@@ -1,6 +1,6 @@
-// Package closedcaptions reads the closed captions that the pictures of a video carry and gives them as cues. It puts the pictures back into
-// the order in which they are shown: captions are sent in that order.
-// It must never know where cues go, files, sockets or the time of day. It starts no goroutine.
+// Package closedcaptions extracts the closed captions that video pictures carry and returns them as cues. It reorders
+// the pictures into presentation order, which is the order of captions. It must never know where cues go, files,
+// sockets or the time of day. It starts no goroutine.
 package closedcaptions
 
 import (

@@ -1,5 +1,5 @@
-// Package codec describes tracks of any codec, by means of the packages below it, of which each knows one codec.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+// Package codec describes tracks of any codec, using the packages below it, one per codec. Bytes in, values out: it
+// must never know files, sockets, time of day or a logger, and it starts no goroutines.
 package codec
 
 import (

@@ -1,6 +1,6 @@
-// Package delivered is media as viewers get it: the segments of one rendition, wherever they are. What reads media
-// (just-in-time encoding, images, clips, downloads) asks a Source; the live edge, a recording and a rendition made of
-// another each are one. It must never know HTTP, storage or resources. It starts no goroutine.
+// Package delivered defines media as viewers receive it: the segments of one rendition, wherever they are. Whatever
+// reads media (just-in-time encoding, images, clips, downloads) reads it from a Source: the live edge, a recording, or
+// a rendition encoded from another one. It must never know HTTP, storage or resources. It starts no goroutine.
 package delivered
 
 import (

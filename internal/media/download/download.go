@@ -1,6 +1,6 @@
-// Package download makes one progressive MP4 of renditions that are kept as segments: a first pass over the segments' heads tells what the
-// moov must say, a second one gives the file byte by byte, the moov first, so that neither memory nor disk ever holds the media. The same
-// segments always give the same bytes.
+// Package download makes one progressive MP4 from renditions that are stored as segments. A first pass over the
+// segments' heads finds out what the moov must contain; a second pass produces the file byte by byte, the moov first,
+// so that neither memory nor disk ever holds all of the media. The same segments always give the same bytes.
 //
 // It must never know HTTP, resources, where objects are kept, or who downloads. It starts no goroutine.
 package download

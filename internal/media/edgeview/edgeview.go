@@ -1,6 +1,6 @@
-// Package edgeview is the live edge of a broadcast as viewers see it: the renditions at the edge with those that are
-// made of its video. It implements playback.Broadcast and playback.Live. It must never know resources, storage or who
-// watches. It starts no goroutine.
+// Package edgeview presents the live edge of a broadcast to viewers: the renditions at the edge and those that are
+// encoded from its video. It implements playback.Broadcast and playback.Live. It must never know resources, storage or
+// who watches. It starts no goroutine.
 package edgeview
 
 import (

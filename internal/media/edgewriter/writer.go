@@ -1,7 +1,7 @@
-// Package edgewriter writes the live edge of one broadcast: what its encoder sends, and slate while nothing comes. It
-// begins each stretch of the recording where the edge stands, and has the slate's pictures made. It must never know
-// resources, HTTP or who watches. Goroutines: Run, called by the owner, and what it starts below itself: one for each
-// picture that is fetched or encoded, which end before it does.
+// Package edgewriter writes the live edge of one broadcast: the encoder's media, and slate while there is none. It
+// starts each stretch of the recording where the edge stands, and has the slate's pictures made. It must never know
+// resources, HTTP or who watches. Goroutines: Run, called by the owner, and one for each picture that is fetched or
+// encoded, which ends before Run does.
 package edgewriter
 
 import (

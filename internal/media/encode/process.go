@@ -1,10 +1,10 @@
-// Package encode runs ffmpeg and ffprobe as child processes. They encode pictures and sound, and rewrite containers that the
-// service does not read itself.
+// Package encode runs ffmpeg and ffprobe as child processes, to encode pictures and sound and to rewrite containers
+// that the service does not read itself.
 //
-// It must never know jobs, resources, HLS or HTTP. A child sees the files and pipes that it is given, no network,
-// one demuxer chosen by us and none of our environment; the kernel enforces this where it can (Confinement). A child is bounded in time,
-// memory and output, and it is always killed and reaped before Run returns.
-// The goroutines that serve a child's pipes belong to Process.Run and end with it.
+// It must never know jobs, resources, HLS or HTTP. A child sees the files and pipes that it is given, no network, one
+// demuxer chosen by us and none of our environment; the kernel enforces this where it can (Confinement). A child's
+// time, memory and output are bounded, and it is always killed and reaped before Run returns. The goroutines that serve
+// a child's pipes belong to Process.Run and end with it.
 package encode
 
 import (

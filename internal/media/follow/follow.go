@@ -1,10 +1,10 @@
-// Package follow shows broadcasts of other nodes: what another node's edge has is a playback.Broadcast here, as
-// media/edgeview's are. It asks the owner for what viewers ask, once however many of them wait, keeps media that never
-// changes in bounded memory, and playlists for as long as they are true.
+// Package follow shows broadcasts of other nodes: it makes the edge of another node a playback.Broadcast here, as
+// media/edgeview does for this node's edges. It passes viewers' requests to the owner, one for all viewers who ask for
+// the same thing, keeps immutable media in bounded memory, and keeps playlists for as long as they are valid.
 //
 // It must never know which node owns a stream (a Directory says so), how nodes reach and trust each other (a Peer
 // does), who watches, or what viewers may see. Goroutines: one for each broadcast that is followed, which ends half a
-// minute after the last viewer has asked, and one for each request to an owner, which is bounded in time.
+// minute after the last viewer's request, and one for each request to an owner, which is bounded in time.
 package follow
 
 import (

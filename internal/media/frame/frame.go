@@ -1,4 +1,5 @@
-// Package frame is the vocabulary of the media plane: a track's configuration and one access unit of it. No I/O, no clock.
+// Package frame defines the basic types of the media plane: a track's configuration and one access unit of it. No I/O,
+// no clock.
 package frame
 
 import "time"

@@ -1,8 +1,8 @@
-// Package health measures what an encoder sends: how much, how regularly and on what clock, and says in plain sentences what is wrong
-// with it. A Meter takes the frames of one publication as they come, a Watch looks at its samples.
+// Package health measures what an encoder sends (how much, how regularly, and by which clock) and describes problems in
+// plain sentences. A Meter takes the frames of one publication as they arrive; a Watch examines its samples.
 //
-// It is pure: it must never know protocols, sessions, streams, who reads its figures, or the time of day but from its arguments. It owns
-// no goroutine; every type is used by one at a time. A frame costs no allocation.
+// It is pure: it must never know protocols, sessions, streams, who reads its figures, or the time of day but from its
+// arguments. It owns no goroutine; each value is used by one at a time. A frame costs no allocation.
 package health
 
 import (

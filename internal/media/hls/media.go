@@ -1,4 +1,4 @@
-// Package hls is the model and the text of playlists, RFC 8216bis. Values in, bytes out: no file, no socket, no clock.
+// Package hls models and writes HLS playlists, RFC 8216bis. Values in, bytes out: no files, sockets or clock.
 package hls
 
 import (

@@ -1,10 +1,10 @@
-// Package images makes still pictures, short animations and storyboards of what can be watched, when somebody asks for
-// them: parameters and geometry, which segment and which picture of it, the layout of a storyboard and its text. ffmpeg
-// decodes what it takes to show one picture and no more; everything else about it is done here.
+// Package images makes still pictures, animations and storyboards of video on request: it handles parameters and
+// geometry, finds the segment and the picture, and lays out storyboards and their text tracks. ffmpeg decodes as little
+// as possible to show one picture; everything else is done here.
 //
-// It must never know HTTP, resources, playback IDs, or where objects are kept. What was made is kept below the video's
-// prefix, so many variants of each kind at most; what is still growing is only remembered for seconds. Goroutines: one
-// for each image that is being made, which belong to Run.
+// It must never know HTTP, resources, playback IDs, or where objects are kept. Images are stored below the video's
+// prefix, up to a limit for each kind; images of video that is still growing are only kept in memory for a few seconds.
+// Goroutines: one for each image that is being made, which belong to Run.
 package images
 
 import (

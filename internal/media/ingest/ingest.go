@@ -1,4 +1,5 @@
-// Package ingest is what every ingest protocol needs from the rest: a gate that admits a publication and a sink that takes it.
+// Package ingest defines what all ingest protocols need: a gate that admits a publication, and a sink that accepts its
+// frames.
 package ingest
 
 import (

@@ -1,16 +1,15 @@
-// Package journal keeps the parts of segments on a disk of this machine from the moment they are published, so that a killed process
-// loses at most what it was writing. Each rendition's segment is a file of its own (Media), to which parts are appended as they are: when
-// it is whole it is what storage takes, and until then what viewers are sent. Beside them lies one index with a small record for each
-// part (its length and checksum), init segment, beginning and end, and what became of the segment; of what is forgotten it is cleared from
-// time to time.
-// It must never know playlists, storage or who watches.
+// Package journal keeps the parts of segments on this machine's disk from the moment they are published, so that a
+// killed process loses at most what it was writing. Each segment of a rendition is a file of its own (Media), to which
+// parts are appended: storage takes the file when it is complete, and viewers are served from it until then. An index
+// has a small record for each part (its length and checksum), init segment, start and end, and of what became of the
+// segment; old records are removed from time to time. It must never know playlists, storage or who watches.
 //
-// A disk that is slow or hangs never delays the stream for long: a writer waits for 50 ms at most, then none waits
-// until all is written. What is not written by then stands in the machine's memory meanwhile, so that it outlives the
-// process, too (late.go). What does not fit into a bounded backlog is not journalled and counted. Files are not synced:
-// they outlive the process, not the machine's power. What a disk that is full does not take is lost with the process;
-// how the segments were listed is kept in memory, too (told.go).
-// Goroutines: none of its own; Run does the writing and is called by the owner.
+// A disk that is slow or hangs never delays the stream for long: a writer waits for 50 ms at most, and after that none
+// waits until everything has been written. Unwritten data is meanwhile kept in the machine's shared memory, so that it
+// survives the process too (late.go). What does not fit into a bounded backlog is not journalled, and counted. Files
+// are not synced: they survive the process, not a power failure. What a full disk does not accept is lost with the
+// process. How the segments were listed is kept in shared memory, too (told.go). It starts no goroutine: Run does the
+// writing and is called by the owner.
 package journal
 
 import (

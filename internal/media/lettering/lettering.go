@@ -1,5 +1,5 @@
-// Package lettering writes a line of text into a picture. It must never know what the picture is for, files, or time of day; it starts no
-// goroutines.
+// Package lettering draws a line of text into a picture. It must never know what the picture is for, files, or time of
+// day; it starts no goroutines.
 package lettering
 
 import (

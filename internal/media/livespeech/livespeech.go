@@ -1,8 +1,8 @@
-// Package livespeech has what is said in a broadcast recognised while it goes on: it follows the sound at the live
-// edge, decodes it, and publishes cues into a text rendition.
+// Package livespeech recognises speech in a broadcast while it is live: it follows the audio at the live edge, decodes
+// it, and publishes cues into a text rendition.
 //
-// It never holds the sound up: a follower that is too slow goes on at the newest segment. Slate is not listened to, and
-// behind a discontinuity everything begins again. Its goroutines belong to Run and end with it.
+// It never delays the audio: a follower that is too slow continues at the newest segment. It ignores slate, and starts
+// over after a discontinuity. Its goroutines belong to Run and end with it.
 package livespeech
 
 import (

@@ -1,6 +1,6 @@
-// Package metering counts how much of which asset viewers are sent, in memory, with atomic additions only: a response
-// is never delayed by it, and nothing is allocated. It must never know who the viewers are, HTTP or databases. It
-// starts no goroutine: somebody takes what was counted from time to time.
+// Package metering counts in memory how much of which asset viewers are sent, with atomic additions only: it never
+// delays a response and allocates nothing. It must never know who the viewers are, HTTP or databases. It starts no
+// goroutine: the counts are collected from time to time.
 package metering
 
 import (

@@ -1,5 +1,5 @@
-// Package objectkey names the objects of media in storage: everything of one media set is below media/{id}/. Pure; it must never know what
-// storage there is.
+// Package objectkey names the stored objects of media: everything of one media set is below media/{id}/. Pure; it must
+// never know what storage there is.
 package objectkey
 
 import (

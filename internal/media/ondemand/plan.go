@@ -1,7 +1,7 @@
-// Package ondemand makes the segments of a stored MP4 when somebody asks for them, from its byte ranges: nothing is copied and nothing
-// re-encoded. It plans the timeline of a file, and reads chunks and init segments of such timelines. What comes as a stream of fragments
-// it cuts by the same rules into segments to be stored.
-// It must never know HTTP, jobs, resources or where objects are kept. It starts no goroutine.
+// Package ondemand makes segments of a stored MP4 on request, from its byte ranges: nothing is copied or re-encoded in
+// advance. It plans the timeline of a file, and reads chunks and init segments of such timelines. Streams of fragments
+// are cut by the same rules into segments to be stored. It must never know HTTP, jobs, resources or where objects are
+// kept. It starts no goroutine.
 package ondemand
 
 import (

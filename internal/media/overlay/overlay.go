@@ -1,7 +1,8 @@
-// Package overlay says where images lie over a picture, and draws them into one that can be laid over it as it is. It is pure: the same
-// images, settings and size of picture always give the same pixels.
+// Package overlay computes where images lie on a picture, and draws them into one image that can be laid over it
+// unchanged. It is pure: the same images, settings and picture size always give the same pixels.
 //
-// It must never know where images come from, who asked for them, ffmpeg, files or the time of day. It starts no goroutine.
+// It must never know where images come from, who asked for them, ffmpeg, files or the time of day. It starts no
+// goroutine.
 package overlay
 
 import (

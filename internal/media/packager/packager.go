@@ -1,9 +1,9 @@
 // Package packager cuts one publication's frames into parts and segments. It implements the session's Output and writes
 // to an edge, after what earlier publications of the broadcast recorded there. It must never know HTTP, storage, the
-// session or who watches. It starts no goroutine: the publication's own does the work.
+// session or who watches. It starts no goroutine: it runs on the publication's own.
 //
-// Video leads: a segment starts at one of its key frames, and every other rendition starts its segment with the same
-// media sequence number at the first frame presented from there on. Without video the audio leads.
+// Video leads: a segment starts at one of its key frames, and every other rendition starts the segment with the same
+// media sequence number at the first frame presented from there on. Without video, audio leads.
 package packager
 
 import (

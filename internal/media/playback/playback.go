@@ -1,6 +1,6 @@
-// Package playback delivers what can be watched over HTTP: multivariant and media playlists, init segments, segments,
-// parts, text. It asks a Source what a playback ID leads to and knows nothing of databases, publishers or token
-// formats. It starts no goroutine.
+// Package playback delivers media over HTTP: multivariant and media playlists, init segments, segments, parts, text. It
+// asks a Source what a playback ID stands for, and knows nothing of databases, publishers or token formats. It starts
+// no goroutine.
 package playback
 
 import (

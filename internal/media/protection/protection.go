@@ -1,6 +1,7 @@
-// Package protection encrypts what viewers get: it wraps a clear presentation. Media is stored in clear and encrypted when it is sent,
-// once for each segment, part and node. Package cenc does the encryption; this package writes the playlist tags that tell players of it.
-// It must never know resources, licences or who may watch. It starts no goroutine.
+// Package protection encrypts media for viewers: it wraps a clear presentation. Media is stored in the clear and
+// encrypted when it is sent, once for each segment, part and node. Package cenc encrypts; this package adds the
+// playlist tags that tell players about it. It must never know resources, licences or who may watch. It starts no
+// goroutine.
 package protection
 
 import (

@@ -1,12 +1,14 @@
-// Package relay forwards a live stream to other platforms, as it is: frames in, RTMP, RTMPS or SRT out. Nothing is encoded again.
+// Package relay forwards a live stream to other platforms (simulcast): frames in, RTMP, RTMPS or SRT out. Nothing is
+// re-encoded.
 //
-// A Group serves one broadcast. Each of its targets has a goroutine and a bounded queue of its own, so that a target that is slow, dead
-// or hostile delays neither the stream nor its siblings: what it does not take is dropped up to the next key frame, a link that breaks is
-// made again with growing pauses, and one that can't carry the stream is given up. While no encoder is connected nothing is sent.
+// A Group serves one broadcast. Each of its targets has its own goroutine and bounded queue, so that a slow, dead or
+// hostile target delays neither the stream nor the other targets. What a target does not take is dropped up to the next
+// key frame; a broken link is re-established with growing pauses, and one that cannot carry the stream is given up.
+// Nothing is sent while no encoder is connected.
 //
-// It must never know resources, HLS, the database or who owns the stream. It connects through the Dialer that it is given and nowhere
-// else. URLs and keys are secret: only scheme and host appear in logs and errors. Goroutines: one per target, which Run waits for, and
-// while a link stands one that reads what the destination says, which ends with the link.
+// It must never know resources, HLS, the database or who owns the stream. It only connects through the Dialer that it
+// is given. URLs and keys are secret: only scheme and host appear in logs and errors. Goroutines: one per target, which
+// Run waits for, and one per link, which reads what the destination sends and ends with the link.
 package relay
 
 import (

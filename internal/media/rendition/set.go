@@ -1,7 +1,7 @@
-// Package rendition offers the lower renditions of a video: those that are encoded from its source. A Set lists them as
-// variants of a multivariant playlist and gives their init segments, segments and parts; a Live set follows the live
-// edge of a broadcast, a Recorded set reads a recording. Which renditions there are is decided in ladder; liveladder
-// encodes them while the stream is live, justintime at the first request. It must never know HTTP, resources, or who
+// Package rendition offers the lower renditions of a video, which are encoded from its source. A Set lists them as
+// variants of a multivariant playlist and returns their init segments, segments and parts; a Live set follows the live
+// edge of a broadcast, a Recorded set reads a recording. Package ladder decides which renditions there are; liveladder
+// encodes them while the stream is live, justintime on the first request. It must never know HTTP, resources, or who
 // watches. It starts no goroutine.
 package rendition
 

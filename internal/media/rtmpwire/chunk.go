@@ -1,6 +1,6 @@
-// Package rtmpwire implements RTMP 1.0 for servers and publishers: handshake, chunks, protocol control messages, AMF0 and
-// commands. What messages of media carry is package flv's. Every byte that is read is hostile: depth, number and size are bounded before anything is
-// allocated.
+// Package rtmpwire implements RTMP 1.0 for servers and publishers: handshake, chunks, protocol control messages, AMF0
+// and commands. Package flv reads the contents of media messages. All input is hostile: depth, number and size are
+// bounded before anything is allocated.
 //
 // It must never know sockets, stream keys, tags or codecs. No goroutines.
 package rtmpwire

@@ -1,18 +1,19 @@
 // Package slate keeps a recording going while its encoder does not: it stands between the sessions of a broadcast's
-// publications and what cuts their frames, and writes what is missing. Sound that is missing while pictures go on becomes
-// silence, and a picture that is missing while sound goes on the last one held, whether slate is wanted or not. Where it
-// is, and nothing has come for a while, there is a picture of its own with silence, at the pace of real time, until
-// media is back. Its first half second is the last picture's, and slate too. The while is half a second when the
-// encoder's connection is gone. While it is open, media that is late can still come, and goes on without a picture lost;
-// so it is as long as players have something left to show, and at least half a second.
+// publications and the packager, and writes what is missing. Audio that is missing while pictures go on becomes
+// silence, and video that is missing while audio goes on becomes the last picture, held, whether slate is enabled or
+// not. Where slate is enabled, and nothing has arrived for a while, a picture of its own with silence follows at the
+// pace of real time until media is back; its first half second still shows the last picture. The while is half a second
+// once the encoder's connection is gone. While the connection is open, late media can still arrive and continues
+// without losing a picture; so slate waits for as long as players have something left to show, and at least half a
+// second.
 //
 // A Writer is the only writer of its broadcast. Each stretch, of an encoder's media or of slate, has an output of its
-// own, which goes on where the last one ended behind a discontinuity, so that everything that players are promised
-// about reconnects holds here too. The rest of the package is what the slate is made of: the drawn pictures, the
-// reading of somebody else's, silence.
+// own, which continues where the last one ended, after a discontinuity, so that everything that players are promised
+// about reconnects holds here too. The rest of the package makes the slate's content: drawn pictures, the operator's
+// own image, silence.
 //
 // It must never know sockets, HLS, storage, who watches, or how pictures are encoded. It owns no goroutine: an
-// encoder's frames come on their connection's, and the owner calls Tick from one of its own.
+// encoder's frames arrive on their connection's, and the owner calls Tick from one of its own.
 package slate
 
 import (

@@ -1,7 +1,7 @@
-// Package speech turns sound into words with times, and words into cues. Engines that recognise speech stand behind one interface: a
-// library in a process of its own, programs, and servers elsewhere.
+// Package speech turns audio into words with times, and words into cues. Speech recognition engines are behind one
+// interface: a library in a process of its own, programs, and remote servers.
 //
-// It is about sound of one form alone: signed 16-bit samples, one channel, 16 kHz. It must never know resources, jobs, HLS or HTTP.
+// Audio has one form only: signed 16-bit samples, mono, 16 kHz. It must never know resources, jobs, HLS or HTTP.
 package speech
 
 import (

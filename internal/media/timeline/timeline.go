@@ -1,9 +1,9 @@
-// Package timeline is the record of one asset: which segments exist in which renditions, in which order, with their
-// times, sizes and places. It is a log of entries that only grows; applied in order they give the Timeline. Pure: no
-// file, no socket, no clock.
+// Package timeline records what an asset consists of: which segments exist in which renditions, in which order, with
+// their times, sizes and places. It is a log of entries that only grows; applied in order, they give the Timeline.
+// Pure: no files, sockets or clock.
 //
-// All renditions are cut at the same media sequence numbers. Media time never has a hole: a pause or a jump of the
-// encoder is a discontinuity behind which media time goes on where it ended; wall-clock time is kept beside it.
+// All renditions are cut at the same media sequence numbers. Media time never has a hole: after a pause or a jump of
+// the encoder's clock, media time continues where it ended, behind a discontinuity; wall-clock time is kept beside it.
 package timeline
 
 import (

@@ -1,9 +1,10 @@
-// Package transform re-encodes the picture of a publication, between its session and its packager, where needed: a test stream gets a
-// watermark, and a codec that players can't play becomes H.264. Sound passes unchanged.
-// Every frame that comes out has the time of the one that went in.
+// Package transform re-encodes a publication's video, between its session and its packager, where needed: a test stream
+// gets a watermark, and a codec that players cannot play becomes H.264. Audio passes unchanged. Every output frame has
+// the time of its input frame.
 //
-// It must never know HLS, who publishes, or why a picture has to change. Goroutines: Run, called by the owner, and what it starts below
-// itself: an encoder with its pipes. Where nothing has to change no frame goes through a queue: the caller's goroutine does the work.
+// It must never know HLS, who publishes, or why a picture has to change. Goroutines: Run, called by the owner, and
+// those that it starts: an encoder with its pipes. Where nothing has to change, no frame passes through a queue: the
+// caller's goroutine does the work.
 package transform
 
 import (

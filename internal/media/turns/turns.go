@@ -1,5 +1,6 @@
-// Package turns queues work that viewers' requests cause, such as encodes. Client addresses take turns, so that one with many
-// requests does not delay one with few. It must never know what is made, nor HTTP. It starts no goroutine.
+// Package turns queues work that viewers' requests cause, such as encodes. Client addresses take turns, so that one
+// with many requests does not delay one with few. It must never know what the work is, nor HTTP. It starts no
+// goroutine.
 package turns
 
 import (

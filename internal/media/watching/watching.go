@@ -1,5 +1,6 @@
-// Package watching knows who watches what at the moment, as far as a server can tell: those who were sent media a short while ago. A viewer is an
-// address and a player; neither is kept, only their hash. It must never know resources, HTTP or databases. It starts no goroutine.
+// Package watching tracks who is watching what, as far as a server can tell: viewers are those who were sent media a
+// short while ago. A viewer is an address and a player; only their hash is kept. It must never know resources, HTTP or
+// databases. It starts no goroutine.
 package watching
 
 import (

@@ -1,8 +1,8 @@
-// Package window is the live edge of one broadcast: the open segment in memory, those before it in the journal's files,
-// every earlier one by its place in storage; playlists rendered when somebody asks; sealed segments handed to storage
-// in order. The packager writes it, playback reads it, neither knows the other. It must never know HTTP, S3, the
-// database or who may watch. Goroutines: one per Edge, Run, which stores what was sealed, and one below it for
-// each journal, which writes it.
+// Package window is the live edge of one broadcast: the open segment in memory, the segments before it in the journal's
+// files, and every earlier one by its place in storage. It renders playlists on request, and hands sealed segments to
+// storage in order. The packager writes it and playback reads it; neither knows the other. It must never know HTTP, S3,
+// the database or who may watch. Goroutines: one per Edge, Run, which stores sealed segments, and below it one for each
+// journal, which writes it.
 package window
 
 import (

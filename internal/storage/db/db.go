@@ -1,7 +1,7 @@
-// Package db keeps the control plane's rows, events and jobs, on SQLite or PostgreSQL with the same code.
-// One call of a store is one transaction: row, playback IDs, tracks, timeline entries, events and jobs together or not at all.
-// It must never know media, HTTP or what a job does, and starts no goroutine of its own; the pools of database/sql and pgx do,
-// and end with Close. Only this package speaks SQL.
+// Package db stores the control plane's rows, events and jobs, on SQLite or PostgreSQL with the same code. One call of
+// a store is one transaction: row, playback IDs, tracks, timeline entries, events and jobs together or not at all. It
+// must never know media, HTTP or what a job does. It starts no goroutine of its own; the pools of database/sql and pgx
+// do, and end with Close. Only this package contains SQL.
 package db
 
 import (

@@ -1,9 +1,10 @@
-// Package queue works the jobs that changes ask for: it hands each to the handler of its kind and keeps the promises of
-// job.Handler, on River, in the database of the changes. It must never know what a job does or any noun.
-// It owns the goroutines of River and one per running job; Run leaves none behind.
+// Package queue runs the jobs that changes create: it passes each to the handler of its kind and keeps the promises of
+// job.Handler, on River, in the same database as the changes. It must never know what a job does or any resource. It
+// owns the goroutines of River and one per running job; Run leaves none behind.
 //
-// River lacks three things, which are added here and in package db: a heartbeat (a dead node's jobs would rest for an hour or for
-// ever), the cancel of running jobs on SQLite, and limits that the worker knows and the inserter does not.
+// River lacks three things, which are added here and in package db: a heartbeat (otherwise a dead node's jobs would
+// wait for an hour or for ever), cancelling running jobs on SQLite, and limits that the worker knows and the inserter
+// does not.
 package queue
 
 import (

@@ -1,11 +1,13 @@
-// Package api is the REST API: the wire format of Mux Video in front of the control plane's services, and its OpenAPI document.
+// Package api is the REST API: the wire format of Mux Video in front of the control plane's services, and its OpenAPI
+// document.
 //
-// A handler decodes, calls one method of one service and encodes; rules, states and defaults are the services'. The package must never
-// know media, storage or SQL. It starts no goroutines.
+// A handler decodes, calls one method of one service and encodes; rules, states and defaults are the services'. The
+// package must never know media, storage or SQL. It starts no goroutines.
 //
-// What it decides by itself: bodies are at most 256 KiB of strict JSON; wrong JSON types are refused, all of them in one response; unknown
-// fields are ignored and named in the headers X-Ignored-Fields and Warning, because clients of newer versions of the wire format send more than we
-// know; null means absent, but in PATCH, where it clears; page is from 1 and limit from 1 to 100, outside is refused, never clamped.
+// It decides the following itself. Bodies are at most 256 KiB of strict JSON. Wrong JSON types are refused, all of them
+// in one response. Unknown fields are ignored and named in the headers X-Ignored-Fields and Warning, because clients of
+// newer versions of the wire format send more than we know. null means absent, except in PATCH, where it clears. page
+// starts at 1 and limit is 1 to 100; values outside are refused, never clamped.
 package api
 
 import (

@@ -1,7 +1,7 @@
-// Package dashboard is what people use in place of the API: pages under /dashboard, HTML that the server renders, with
-// forms and links that work without script. It calls the same services as the REST API and decides nothing by itself;
-// a person may do what the access token permits that was signed in with, and the owner, who has the password,
-// everything. It must never know media, storage or SQL. It starts no goroutines.
+// Package dashboard is the web interface for people who do not want to use the API: pages under /dashboard, HTML
+// rendered by the server, with forms and links that work without script. It calls the same services as the REST API and
+// decides nothing by itself. A person may do what the access token that they signed in with permits; the owner, who has
+// the password, may do everything. It must never know media, storage or SQL. It starts no goroutines.
 package dashboard
 
 import (

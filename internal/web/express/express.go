@@ -1,20 +1,20 @@
 // Package express serves the plain GET and HEAD requests of viewers on keep-alive connections of HTTP/1.1, in clear
-// text or over TLS, at half the cost of net/http. It takes only what it understands to the last byte: the first request
-// on a connection that is anything else (another method, a body, an upgrade, HTTP/2, a path that is not the handler's,
-// an odd header) hands the whole connection, with what was read of it, to net/http, which then keeps it. So there is
-// one set of rules for what a request may be, and it is net/http's: what is taken here means the same there, and the
-// tests hold both against each other byte for byte.
+// text or over TLS, at half the cost of net/http. It only serves what it understands to the last byte. The first
+// request on a connection that is anything else (another method, a body, an upgrade, HTTP/2, a path that is not the
+// handler's, an odd header) hands the whole connection, with the bytes read so far, to net/http, which then keeps it.
+// So there is one set of rules for what a request may be, and it is net/http's: a request that is served here has the
+// same meaning there, and tests compare both byte for byte.
 //
-// Over TLS the handshake is made here. Connections that have chosen another protocol, or whose handshake has failed,
-// are net/http's, as it would have them itself; so is what is said on the others, and their state of TLS.
+// Over TLS, the handshake takes place here. Connections that chose another protocol, or whose handshake failed, are
+// passed to net/http unchanged, with their TLS state.
 //
-// It must never know what is served. Its requests are of the first kind in the budget of the connections: where all
-// places of that kind are taken the response is 503. A Listener owns one goroutine that accepts, one per connection,
-// and one more for a request whose handler waits, which ends that request's context when the viewer goes away;
-// Shutdown waits for all.
+// It must never know what is served. Its requests belong to the first kind in the connections' budget: when all places
+// of that kind are taken, the response is 503. A Listener owns one goroutine that accepts, one per connection, and one
+// more for a request whose handler waits, which ends that request's context when the viewer goes away; Shutdown waits
+// for all.
 //
-// What a handler may not do here: keep the request, its headers or the ResponseWriter after it has returned, because
-// the next request on the connection uses them again; flush; hijack. An interim response (1xx) is left out.
+// A handler must not keep the request, its headers or the ResponseWriter after it has returned, because the next
+// request on the connection reuses them; it cannot flush or hijack. Interim responses (1xx) are omitted.
 package express
 
 import (

@@ -1,5 +1,5 @@
-// Package follow sends server-sent events (HTML standard, section 9.2) to those who follow something, and limits how
-// many do. It must never know what they follow. It starts no goroutine.
+// Package follow sends server-sent events (HTML standard, section 9.2) to clients that follow something, and limits
+// their number. It must never know what they follow. It starts no goroutine.
 package follow
 
 import (

@@ -1,5 +1,5 @@
-// Package header sets the response headers that make browsers protect pages, and those that let pages of others read.
-// It must never know what is on the pages. It starts no goroutine.
+// Package header sets response headers: those that make browsers protect a page, and those that let other sites' pages
+// read a response. It must never know what is on the pages. It starts no goroutine.
 package header
 
 import (

@@ -1,4 +1,5 @@
-// Package httpdate is the Date of responses (RFC 9110, section 6.6.1). It is a leaf and starts no goroutine.
+// Package httpdate formats the Date header of responses (RFC 9110, section 6.6.1). It is a leaf and starts no
+// goroutine.
 package httpdate
 
 import (

@@ -1,4 +1,4 @@
-// Package iframe writes the code that puts a player into a page of another site: oEmbed gives it, and the dashboard.
+// Package iframe writes the HTML that embeds a player in a page of another site, for oEmbed and the dashboard.
 package iframe
 
 import (

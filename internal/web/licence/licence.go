@@ -1,5 +1,6 @@
-// Package licence serves what players need to decrypt: licences of the built-in W3C ClearKey server, those of the vendors' servers, which are
-// passed on, and the FairPlay certificate. It must never know how keys are stored or tokens are made. It starts no goroutine.
+// Package licence serves what players need to decrypt media: licences of the built-in W3C ClearKey server, licences of
+// the vendors' servers, to which it forwards requests, and the FairPlay certificate. It must never know how keys are
+// stored or tokens are made. It starts no goroutine.
 package licence
 
 import (

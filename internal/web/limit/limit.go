@@ -1,5 +1,5 @@
-// Package limit bounds how often somebody may ask: so many requests a second each, with bursts. It must never know who that is, nor what is
-// asked for. It starts no goroutine.
+// Package limit is a rate limiter: so many requests a second for each client, with bursts. It must never know who the
+// client is, nor what is requested. It starts no goroutine.
 package limit
 
 import (

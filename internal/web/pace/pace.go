@@ -1,7 +1,6 @@
-// Package pace gives the bodies of requests a pace that they have to keep: a client that sends a byte now and then is
-// told so (408) and does not hold its connection for long. Only the time counts in which the service waits for the
-// client, not that in which a disk or a database takes what has come. It must never know what is sent. It starts no
-// goroutine.
+// Package pace requires request bodies to arrive at a minimum rate: a client that sends a byte now and then gets a 408
+// and does not hold its connection for long. Only the time counts in which the service waits for the client, not the
+// time that a disk or a database takes. It must never know what is sent. It starts no goroutine.
 package pace
 
 import (

@@ -1,6 +1,6 @@
-// Package player is what the service's pages with a player share: what plays, the controls on the picture, menus of
-// qualities, captions, sound and speed, pictures over the seek bar, and keys. What a page does when nothing plays is the
-// page's. It must never know a page. It starts no goroutine.
+// Package player has what the service's pages with a player share: playback, controls, menus for quality, captions,
+// audio and speed, thumbnails over the seek bar, and keyboard shortcuts. What a page shows when nothing plays is up to
+// the page. It must never know a page. It starts no goroutine.
 package player
 
 import (

@@ -1,6 +1,6 @@
-// Package publish serves the page with which a person publishes a camera or a screen from the browser: /publish/, plain HTML that speaks
-// WHIP. It must never know streams, keys or rights: the page asks /whip like any other publisher, with the key that the person types, and
-// shows the response. It starts no goroutine.
+// Package publish serves the page on which a person publishes a camera or a screen from the browser: /publish/, plain
+// HTML that speaks WHIP. It must never know streams, keys or rights: the page calls /whip like any other publisher,
+// with the key that the person enters, and shows the response. It starts no goroutine.
 package publish
 
 import (

@@ -1,5 +1,5 @@
-// Package respond says with which status, and in which JSON, each part of the service tells an error over HTTP. It is a
-// leaf: it knows the kinds of faults and nothing of what was asked. It starts no goroutine.
+// Package respond maps errors to HTTP statuses and JSON bodies, for all parts of the service. It is a leaf: it knows
+// the kinds of faults and nothing of the request. It starts no goroutine.
 package respond
 
 import (

@@ -1,5 +1,5 @@
-// Package sdkcode shows a request to the API as curl, as a program for Node and as one for Go. It is pure: it knows the
-// names of the libraries' methods and types, and nothing of what is asked for.
+// Package sdkcode shows an API request as a curl command and as programs for Node and Go. It is pure: it knows the
+// names of the libraries' methods and types, and nothing of what is requested.
 package sdkcode
 
 import (

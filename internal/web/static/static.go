@@ -1,5 +1,5 @@
-// Package static serves files that are part of the binary: compressed where that is wanted, under an address that changes with the content.
-// It must never know what is in them. It starts no goroutine.
+// Package static serves files that are embedded in the binary: compressed where the client accepts it, and at URLs that
+// change with the content. It must never know what is in them. It starts no goroutine.
 package static
 
 import (

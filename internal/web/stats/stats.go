@@ -1,5 +1,5 @@
-// Package stats serves the numbers of current viewers to pages: GET /counts?token=…, from any origin; the token is the
-// permission. It must never know how tokens are made or viewers told apart. It starts no goroutine.
+// Package stats serves the number of current viewers to pages: GET /counts?token=…, from any origin; the token grants
+// access. It must never know how tokens are made or viewers told apart. It starts no goroutine.
 package stats
 
 import (

@@ -1,5 +1,5 @@
-// Package style is the style that the service's pages for people share: colours, sizes, type, and the parts that are on
-// more than one of them. It must never know a page. It starts no goroutine.
+// Package style is the style sheet that the service's pages share: colours, sizes, type, and elements that several of
+// them use. It must never know a page. It starts no goroutine.
 package style
 
 import "embed"

@@ -1,5 +1,6 @@
-// Package upload takes the files of direct uploads over HTTP, at URLs that only who may upload knows: by PUT, at once or in chunks, and by tus.
-// It must never know where bytes are kept, or SQL. It starts no goroutine; the library that speaks tus has one per request.
+// Package upload accepts the files of direct uploads over HTTP, at secret URLs: by PUT, in one request or in chunks,
+// and by tus. It must never know where bytes are kept, or SQL. It starts no goroutine; the tus library has one per
+// request.
 package upload
 
 import (

@@ -1,7 +1,7 @@
-// Package watch serves the pages on which a person looks at a stream or an asset: /watch/{playback_id}, plain HTML with
-// a player, and /embed/{playback_id}, the player alone, for frames of other pages. It tells other sites what to show of
-// a link to either. It must never know streams, assets or rights: the pages ask for /{playback_id}.m3u8 like any other
-// player, and show the response; what else they may say they are told. It starts no goroutine.
+// Package watch serves the pages on which a person watches a stream or an asset: /watch/{playback_id}, plain HTML with
+// a player, and /embed/{playback_id}, the player alone, for frames of other sites' pages. It also tells other sites how
+// to preview a link to either. It must never know streams, assets or rights: the pages request /{playback_id}.m3u8 like
+// any other player, and show the response; everything else is passed to them. It starts no goroutine.
 package watch
 
 import (

@@ -1,5 +1,5 @@
-// Package assetfile writes and deletes the stored objects of assets for the workers: the index of a timeline, files to
-// download, and what nobody needs any more.
+// Package assetfile writes and deletes the stored objects of assets for the workers: the index of a timeline, files for
+// download, and objects that are no longer needed.
 package assetfile
 
 import (

@@ -1,5 +1,5 @@
-// Package attempt runs the attempts of jobs for the workers: it finds what is to be made, keeps the files that are
-// needed on the way, and decides how a job ends: done, tried again, or failed for ever.
+// Package attempt runs the attempts of jobs for the workers: it loads what the job is about, manages its temporary
+// files, and decides how the job ends: done, retried, or failed for good.
 package attempt
 
 import (

@@ -1,5 +1,5 @@
-// Package captions does the job asset.captions: the closed captions in the pictures of an asset become text tracks. It must never know HTTP
-// serving or SQL. It starts no goroutine.
+// Package captions performs the job asset.captions: it turns the closed captions in an asset's pictures into text
+// tracks. It must never know HTTP serving or SQL. It starts no goroutine.
 package captions
 
 import (

@@ -1,6 +1,6 @@
-// Package clipping makes an asset of an excerpt of another one. The new asset plays the segments of the other one where
-// they are stored. Only the segments at its beginning and end are encoded again (package clip).
-// It must never know what kinds of files there are, HTTP or SQL. It starts no goroutine.
+// Package clipping creates an asset from an excerpt of another one. The new asset plays the other one's segments where
+// they are stored; only the segments at both ends are re-encoded (package clip). It must never know what kinds of files
+// there are, HTTP or SQL. It starts no goroutine.
 package clipping
 
 import (

@@ -1,4 +1,4 @@
-// Package expire does the job asset.expire: a test asset has been there for as long as it may and is deleted.
+// Package expire performs the job asset.expire: it deletes a test asset whose lifetime is over.
 package expire
 
 import (

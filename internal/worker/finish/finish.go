@@ -1,4 +1,5 @@
-// Package finish does the job asset.finish: a broadcast is over, its segments are stored; their record becomes the asset's index.
+// Package finish performs the job asset.finish: once a broadcast is over and its segments are stored, their record
+// becomes the asset's index.
 package finish
 
 import (

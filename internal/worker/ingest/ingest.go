@@ -1,5 +1,5 @@
-// Package ingest does the job asset.ingest: a file by URL, or a stretch of another asset, becomes a playable asset.
-// It must never know HTTP serving or SQL. It starts no goroutine.
+// Package ingest performs the job asset.ingest: it turns a file at a URL, or an excerpt of another asset, into a
+// playable asset. It must never know HTTP serving or SQL. It starts no goroutine.
 package ingest
 
 import (

@@ -1,5 +1,5 @@
-// Package master does the job asset.master: the best there is of an asset becomes one file for its owner, which is taken away again when
-// its time is over. It must never know HTTP serving or SQL. It starts no goroutine.
+// Package master performs the job asset.master: it makes one file of an asset's best renditions for its owner, and
+// deletes it when its time is over. It must never know HTTP serving or SQL. It starts no goroutine.
 package master
 
 import (

@@ -1,5 +1,5 @@
-// Package prune removes what is kept for a time and whose time is over, a few at a time, so that nobody who writes waits for it.
-// Its one goroutine is Run.
+// Package prune deletes rows whose retention time is over, a few at a time, so that no writer waits for it. Its one
+// goroutine is Run.
 package prune
 
 import (

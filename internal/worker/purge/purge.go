@@ -1,5 +1,6 @@
-// Package purge does the job media.purge: it deletes the files of a media set that no asset needs any more. It leaves those that clips
-// still play, and, while the asset that owns the set is not deleted, all but the files of deleted tracks and files to download.
+// Package purge performs the job media.purge: it deletes the files of a media set that no asset needs any more. It
+// keeps those that clips still play. While the asset that owns the set is not deleted, it only removes files for
+// download and files of deleted tracks.
 package purge
 
 import (

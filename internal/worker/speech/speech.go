@@ -1,5 +1,5 @@
-// Package speech does the job track.speech: what is said in an audio track becomes a text track. It must never know HTTP serving or SQL. It
-// starts no goroutine.
+// Package speech performs the job track.speech: it turns the speech in an audio track into a text track. It must never
+// know HTTP serving or SQL. It starts no goroutine.
 package speech
 
 import (

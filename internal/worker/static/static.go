@@ -1,6 +1,6 @@
-// Package static does the job asset.static: a file to download is made of an asset's renditions. What has to be encoded is encoded segment
-// by segment into storage first, so that another attempt goes on where one was ended; then the file is written in one stream.
-// It must never know HTTP serving or SQL. It starts no goroutine.
+// Package static performs the job asset.static: it makes a file for download from an asset's renditions. What has to be
+// encoded is first encoded into storage segment by segment, so that another attempt can continue where one ended; then
+// the file is written in one stream. It must never know HTTP serving or SQL. It starts no goroutine.
 package static
 
 import (

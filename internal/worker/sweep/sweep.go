@@ -1,6 +1,7 @@
-// Package sweep finds resources that no job works on any more, so that no asset, track, file or master stays preparing
-// for ever, and no upload waiting. A job that could not record its end is queued again with all its attempts, and
-// records it then. And it removes what is stored of uploads that nobody can finish any more. Its one goroutine is Run.
+// Package sweep finds resources that no job works on any more, so that no asset, track, file or master stays in
+// preparing and no upload in waiting for ever. A job that could not record its end is queued again with all its
+// attempts, and records it then. It also deletes stored parts of uploads that nobody can finish any more. Its one
+// goroutine is Run.
 package sweep
 
 import (

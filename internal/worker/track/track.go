@@ -1,5 +1,5 @@
-// Package track does the job track.ingest: a file by URL becomes a text or an alternate audio track of an asset.
-// It must never know HTTP serving or SQL. It starts no goroutine.
+// Package track performs the job track.ingest: it adds the file at a URL to an asset as a text track or an alternate
+// audio track. It must never know HTTP serving or SQL. It starts no goroutine.
 package track
 
 import (

@@ -1,5 +1,6 @@
-// Package upload does the jobs of direct uploads: upload.expire ends one whose time has passed, upload.clear removes what has come of a file
-// that nobody wants any more, upload.fail says that no asset could be made of a file.
+// Package upload performs the jobs of direct uploads: upload.expire ends one whose time has passed, upload.clear
+// deletes what was received of a file that nobody wants any more, and upload.fail records that no asset could be made
+// of a file.
 package upload
 
 import (

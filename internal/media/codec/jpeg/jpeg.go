@@ -1,5 +1,5 @@
-// Package jpeg tells what a JPEG costs before it is decoded, ITU-T T.81.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+// Package jpeg estimates the cost of decoding a JPEG (ITU-T T.81) before it is decoded. Bytes in, values out: it must
+// never know files, sockets, time of day or a logger, and it starts no goroutines.
 package jpeg
 
 import "encoding/binary"

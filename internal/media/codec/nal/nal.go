@@ -1,5 +1,5 @@
-// Package nal takes access units of H.264 and HEVC apart: length-prefixed as ISO 14496-15 stores them, or with start codes.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+// Package nal splits access units of H.264 and HEVC into NAL units: length-prefixed as in ISO 14496-15, or with start
+// codes. Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
 package nal
 
 import (

@@ -1,6 +1,6 @@
-// Package vp8 reads what the rest of the media plane needs to know about a VP8 stream, RFC 6386. There is no place for it in CMAF: who takes
-// it has to encode it again.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+// Package vp8 reads what the rest of the media plane needs to know about a VP8 stream, RFC 6386. CMAF has no place for
+// VP8, so it always has to be re-encoded. Bytes in, values out: it must never know files, sockets, time of day or a
+// logger, and it starts no goroutines.
 package vp8
 
 import (

@@ -1,6 +1,6 @@
-// Package bmff reads and makes boxes of the ISO base media file format, ISO 14496-12: what cmaf and mp4 have in common.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
-// Values that are read share the memory of the bytes they were read from.
+// Package bmff reads and writes boxes of the ISO base media file format, ISO 14496-12: what cmaf and mp4 have in
+// common. Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no
+// goroutines. Values that are read share the memory of the bytes that they were read from.
 package bmff
 
 import (

@@ -1,6 +1,7 @@
-// Package cenc encrypts CMAF by Common Encryption, ISO/IEC 23001-7, with the schemes cbcs and cenc: init segments get the boxes that say so,
-// samples of movie fragments are encrypted and get what a decrypter needs to know of each.
-// Bytes in, bytes out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+// Package cenc encrypts CMAF by Common Encryption (ISO/IEC 23001-7), with the schemes cbcs and cenc: it adds the boxes
+// that signal encryption to init segments, and encrypts the samples of movie fragments and adds what is needed to
+// decrypt each of them. Bytes in, bytes out: it must never know files, sockets, time of day or a logger, and it starts
+// no goroutines.
 package cenc
 
 import (

@@ -1,7 +1,7 @@
-// Package flv reads and writes FLV: Adobe Flash Video File Format Specification 10.1, annex E, and Enhanced RTMP version 2 (veovera.org). What
-// a tag has behind its header is also what RTMP's audio and video messages consist of. Of a whole stream it reads the H.264, as ffmpeg writes
-// it to a pipe.
-// Bytes ↔ values: it must never know sockets, files, processes or time of day, and it starts no goroutines.
+// Package flv reads and writes FLV: Adobe Flash Video File Format Specification 10.1, annex E, and Enhanced RTMP
+// version 2 (veovera.org). The body of an FLV tag is also the body of RTMP's audio and video messages. Of complete FLV
+// streams it reads H.264 only, as ffmpeg writes it to a pipe. Bytes ↔ values: it must never know sockets, files,
+// processes or time of day, and it starts no goroutines.
 package flv
 
 import (

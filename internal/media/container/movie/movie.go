@@ -1,6 +1,7 @@
-// Package movie writes what stands in front of the media of a progressive MP4: ftyp and a whole moov, ISO 14496-12, so that a player begins
-// before it has the rest ("fast start"). It is told chunk by chunk which samples will follow; their bytes never pass through here.
-// Values in, bytes out: it must never know files, sockets, time of day or a logger, and it starts no goroutines. A Movie is for one goroutine.
+// Package movie writes the head of a progressive MP4, ftyp and the whole moov (ISO 14496-12), so that a player can
+// begin before it has the rest ("fast start"). It is told chunk by chunk which samples will follow; their bytes never
+// pass through here. Values in, bytes out: it must never know files, sockets, time of day or a logger, and it starts no
+// goroutines. A Movie is for one goroutine.
 package movie
 
 import (

@@ -1,7 +1,7 @@
-// Package mp4 indexes a stored MP4, MOV or fragmented MP4: which samples there are, when they are decoded and shown, and where their bytes lie, so that
-// segments can be made from byte ranges when somebody asks for them. It reads box headers, the moov and the moofs, never the media.
-// An io.ReaderAt in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
-// A File is immutable once made and may be shared.
+// Package mp4 indexes a stored MP4, MOV or fragmented MP4: its samples, their decoding and presentation times, and the
+// byte ranges where they lie, so that segments can be made on request. It reads box headers, the moov and the moofs,
+// never the media. An io.ReaderAt in, values out: it must never know files, sockets, time of day or a logger, and it
+// starts no goroutines. A File is immutable once made and may be shared.
 package mp4
 
 import (

@@ -1,9 +1,11 @@
-// Package mpegts takes MPEG transport streams (ISO 13818-1) apart: bytes in, track configurations and access units out.
+// Package mpegts demultiplexes MPEG transport streams (ISO 13818-1): bytes in, track configurations and access units
+// out.
 //
-// It takes the first program that has media, of that the first video and the first audio it can read, and stays with them while
-// the program has them. What was lost on the way is known from the continuity counters: an access unit with a hole is never given
-// out; pictures that refer to one are, since decoders conceal what is missing. In place of a key frame that was lost the one before it is
-// given out again (lost.go says why). Whatever comes in, memory is bounded by the largest access units and time by the bytes.
+// It selects the first program that has media, and in it the first video and the first audio that it can read, and
+// stays with them while the program has them. Continuity counters reveal losses: an access unit with a hole is never
+// returned; pictures that refer to one are, since decoders conceal what is missing. In place of a lost key frame, the
+// previous one is returned again (lost.go says why). For any input, memory is bounded by the largest access units and
+// time by the number of bytes.
 //
 // It must never know files, sockets, time of day or a logger, and it starts no goroutines.
 package mpegts

@@ -1,6 +1,6 @@
-// Package sniff tells a file's format from its first bytes, before any other program sees the file: what is not on its list is refused, above all
-// playlists, which would make ffmpeg open what they name.
-// Bytes in, a value out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+// Package sniff detects a file's format from its first bytes, before any other program sees the file. Formats that are
+// not on its list are refused, above all playlists, which would make ffmpeg open the files that they name. Bytes in, a
+// value out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
 package sniff
 
 import (

@@ -1,6 +1,6 @@
-// Package owner serves the broadcasts of this node to the nodes that follow them: over HTTP, in the form of
-// media/follow/wire. It shows what viewers would see here, and decides nothing for them: rights, encryption and what is
-// counted stay with the node that has the viewer. It must never know which nodes there are, nor how they prove who they
+// Package owner serves this node's broadcasts to the nodes that follow them, over HTTP, in the form of
+// media/follow/wire. It shows what viewers would see here and decides nothing for them: rights, encryption and usage
+// counts belong to the node that has the viewer. It must never know which nodes there are, nor how they prove who they
 // are. It starts no goroutine.
 package owner
 

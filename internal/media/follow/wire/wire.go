@@ -1,6 +1,6 @@
-// Package wire is what nodes say to each other of a broadcast: the requests of one that follows it, the descriptions
-// and errors that its owner responds with. What comes over the network is bounded and checked here. Pure: it must never
-// know sockets, caches, or who watches. It starts no goroutine.
+// Package wire is the protocol in which nodes follow each other's broadcasts: the requests of a follower, and the
+// descriptions and errors with which the owner responds. What comes over the network is bounded and checked here. Pure:
+// it must never know sockets, caches, or who watches. It starts no goroutine.
 package wire
 
 import (

@@ -1,5 +1,6 @@
-// Package ingesttest is what the tests of the ingest protocols have in common: a gate, a sink that keeps everything, a server's log, and
-// the server's end. It must never know a protocol; tests alone import it. Serve's goroutine ends with the test.
+// Package ingesttest contains what the tests of the ingest protocols have in common: a gate, a sink that keeps
+// everything, a server's log, and its shutdown. It must never know a protocol; only tests import it. Serve's goroutine
+// ends with the test.
 package ingesttest
 
 import (

@@ -1,13 +1,14 @@
-// Package rtmp takes publishers over RTMP and RTMPS: sockets in, frames out. It asks an ingest.Gate whether a key may publish
-// and fills the ingest.Sink it is given. H.264, HEVC, AAC and MP3 in FLV's form, these and AV1, VP9, Opus, FLAC and AC-3 in the form of
-// Enhanced RTMP version 2 (veovera.org), of several tracks the first of each kind.
+// Package rtmp accepts publishers over RTMP and RTMPS: sockets in, frames out. It asks an ingest.Gate whether a key may
+// publish and fills the ingest.Sink that it is given. It reads H.264, HEVC, AAC and MP3 in FLV's form, and these and
+// AV1, VP9, Opus, FLAC and AC-3 in that of Enhanced RTMP version 2 (veovera.org); of several tracks, the first of each
+// kind.
 //
-// The chunk and command layers are written here and not taken from a library because everything a peer says before it has
-// shown a key must cost little: messages are bounded before they are allocated, unknown ones are read past, and a frame costs
-// one allocation.
+// The chunk and command layers are our own rather than a library's because everything that a peer says before it has
+// shown a key must be cheap: messages are bounded before they are allocated, unknown ones are skipped, and a frame
+// costs one allocation.
 //
-// It must never know stream records, sessions, packaging or HLS. A Server owns one goroutine per connection, and one that polls their
-// sockets for each Serve; all have ended when Serve returns.
+// It must never know stream records, sessions, packaging or HLS. A Server owns one goroutine per connection, and one
+// for each Serve, which polls their sockets; all have ended when Serve returns.
 package rtmp
 
 import (

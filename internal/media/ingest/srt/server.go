@@ -1,12 +1,13 @@
-// Package srt takes publishers over SRT: MPEG-TS in, frames out. It asks Secrets for the passphrase of a stream key, checks it in the
-// handshake, asks an ingest.Gate whether the key may publish, and fills the ingest.Sink it is given. Callers publish; nobody is
-// played to. There is no publishing without encryption.
+// Package srt accepts publishers over SRT: MPEG-TS in, frames out. It asks Secrets for the passphrase of a stream key,
+// checks it in the handshake, asks an ingest.Gate whether the key may publish, and fills the ingest.Sink that it is
+// given. Callers can only publish, and only with encryption.
 //
-// The protocol itself is gosrt's. What it leaves open is closed here: a handshake that makes it panic, or that would make it
-// allocate by the peer's wish; a peer that lets its receive buffer grow; packets that are not encrypted on an encrypted connection.
+// The protocol itself is gosrt's. Its gaps are closed here: handshakes that make it panic or allocate as much as the
+// peer likes, peers that let its receive buffer grow, and unencrypted packets on an encrypted connection.
 //
-// It must never know stream records, sessions, packaging or HLS. A Server owns one goroutine that accepts, one that watches over its
-// connections and one for each connection; gosrt has three more for each. All have ended when Serve returns.
+// It must never know stream records, sessions, packaging or HLS. A Server owns one goroutine that accepts, one that
+// watches its connections and one for each connection; gosrt has three more for each. All have ended when Serve
+// returns.
 package srt
 
 import (

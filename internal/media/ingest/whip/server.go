@@ -1,13 +1,15 @@
-// Package whip takes publishers over WebRTC, as RFC 9725 (WHIP) has it: an HTTP handler that trades an SDP offer for an answer and a
-// session's URL, and sockets for ICE, from which pictures and sound come as RTP. It asks an ingest.Gate whether a key may publish and
-// fills the ingest.Sink it is given. H.264, AV1, VP9 and, where they are wanted, VP8; Opus.
+// Package whip accepts publishers over WebRTC by WHIP (RFC 9725): an HTTP handler that exchanges an SDP offer for an
+// answer and a session's URL, and ICE sockets on which pictures and sound arrive as RTP. It asks an ingest.Gate whether
+// a key may publish and fills the ingest.Sink that it is given. It accepts H.264, AV1, VP9 and, where enabled, VP8; and
+// Opus.
 //
-// ICE, DTLS and SRTP are pion's. What a peer says is checked before pion sees it: an offer is written again with one codec for each track
-// and nothing that is not needed. This side is ICE-lite: it answers who finds it and connects to nobody, so that an address in an offer
-// is never sent anything. Order, time and key frames of what comes are this package's: media.go says how.
+// ICE, DTLS and SRTP are pion's. Everything that a peer says is checked before pion sees it: an offer is rewritten with
+// one codec per track and without anything that is not needed. This side is ICE-lite: it answers whoever finds it and
+// connects to nobody, so that nothing is ever sent to an address in an offer. The order, times and key frames of the
+// media are handled here (see media.go).
 //
-// It must never know stream records, sessions of the media plane, packaging or HLS. A Server owns a goroutine per session, those that
-// read its tracks, and pion's; all have ended when Serve returns.
+// It must never know stream records, sessions of the media plane, packaging or HLS. A Server owns a goroutine per
+// session, those that read its tracks, and pion's; all have ended when Serve returns.
 package whip
 
 import (

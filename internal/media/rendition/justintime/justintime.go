@@ -1,8 +1,8 @@
-// Package justintime makes the segments of a rung from those of the rendition above it, when somebody asks for them: a
-// bounded encoder is started at the segment that is asked for, runs a few segments ahead and ends; anyone who asks for
-// one of them meanwhile waits for the same run. What was made is stored and never made again. A frame of a rung has the
-// presentation time of the source's frame, and the rung's decoding times are the source's by a constant, so that one
-// run, many runs and another node's runs give the same numbers.
+// Package justintime makes the segments of a rung from those of the rendition above it, on request. A bounded encoder
+// starts at the requested segment, runs a few segments ahead and ends; requests for one of these segments wait for the
+// same run. Segments are stored and never made again. A frame of a rung has the presentation time of the source's
+// frame, and the decoding times of the rung differ from the source's by a constant, so that one run, many runs and
+// another node's runs give the same numbers.
 //
 // It must never know HTTP, resources, where objects are kept, or who watches. Goroutines: one for each run, which
 // belong to Run.

@@ -1,6 +1,6 @@
-// Package ladder says which renditions a source is offered in: their sizes, bit rates and H.264 levels. It is pure: the
-// same source and settings always give the same rungs, so that every node lists and encodes the same without asking
-// another.
+// Package ladder decides in which renditions a source is offered: their sizes, bit rates and H.264 levels. It is pure:
+// the same source and settings always give the same rungs, so that all nodes list and encode the same without asking
+// each other.
 package ladder
 
 import (

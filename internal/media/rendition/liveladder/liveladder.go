@@ -1,13 +1,13 @@
-// Package liveladder makes the rungs of a broadcast while it is live: one encoder, fed picture by picture from the live
-// edge, one decode for all rungs that somebody watches. Segments and parts have the source's numbers, borders and
-// times. It starts when a rung is asked for, at the beginning of the open segment, and ends when nobody has asked for a
-// while; another encoder takes over at a segment's border when the rungs that are wanted change or the source gets
-// other parameters, and where it stood when it dies. What is not made here, or too late, is made later by anyone who
-// makes rungs of recordings.
+// Package liveladder encodes the rungs of a broadcast while it is live: one encoder, fed picture by picture from the
+// live edge, decodes once for all rungs that somebody watches. Segments and parts have the source's numbers, boundaries
+// and times. It starts when a rung is requested, at the beginning of the open segment, and ends when nobody has asked
+// for a while. Another encoder takes over at a segment boundary when other rungs are wanted or the source's parameters
+// change, and continues where the old one stood if it dies. What is not made here, or too late, is made later by
+// whoever makes the rungs of recordings.
 //
 // It must never know HTTP, resources, where objects are kept, or who watches. Goroutines: Run, called by the owner, and
-// what it starts below itself: one that stores, and for each encoder one with its pipes. Nothing here ever holds up the
-// edge, which is only read.
+// those that it starts: one that stores, and for each encoder one with its pipes. Nothing here ever delays the edge,
+// which is only read.
 package liveladder
 
 import (

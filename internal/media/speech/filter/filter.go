@@ -1,8 +1,8 @@
-// Package filter is the engine in ffmpeg itself: its filter whisper, which ffmpeg has from version 8 on where it was
-// built with whisper.cpp. It runs on this machine, in processes that are bounded and confined as all of ffmpeg's are;
-// the model is a file of the operator's.
+// Package filter is the engine inside ffmpeg: the filter whisper, which ffmpeg has from version 8 on where it was built
+// with whisper.cpp. It runs on this machine, in processes that are bounded and confined like every ffmpeg; the operator
+// provides the model file.
 //
-// The filter takes no vocabulary, has times for phrases only, and does not say which language it has found.
+// The filter supports no vocabulary, returns times of phrases only, and does not report the language that it detected.
 package filter
 
 import (

@@ -1,5 +1,5 @@
-// Package local is the engine that a fresh machine has: PocketSphinx in processes of its own, bounded and confined as those of ffmpeg are. One
-// that crashes is started again and given the sound again that it had not done with.
+// Package local is the engine that works out of the box: PocketSphinx in processes of its own, bounded and confined
+// like those of ffmpeg. If one crashes, it is restarted and given the audio that it had not finished.
 package local
 
 import (

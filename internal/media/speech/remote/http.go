@@ -1,7 +1,7 @@
-// Package remote is the engines that are servers: whatever offers OpenAI's /v1/audio/transcriptions, whisper.cpp's server, vosk's and
-// sherpa-onnx's websockets. Sound goes to no address but the one that was configured.
+// Package remote has the engines that are servers: anything that offers OpenAI's /v1/audio/transcriptions,
+// whisper.cpp's server, and the websockets of vosk and sherpa-onnx. Audio is only sent to the configured address.
 //
-// What they send is bounded in size and time; what is odd about each stands beside its code.
+// Their responses are bounded in size and time; what is peculiar to each server is noted beside its code.
 package remote
 
 import (

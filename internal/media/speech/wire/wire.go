@@ -1,7 +1,7 @@
-// Package wire is what the service and the process that recognises speech say to each other: requests in frames on its standard input, JSON
-// lines on its standard output.
+// Package wire is the protocol between the service and the speech recognition process: requests in frames on its
+// standard input, JSON lines on its standard output.
 //
-// A frame is a byte that says what it is, the length of its body in 4 bytes, big endian, and the body.
+// A frame is one byte for its kind, the length of its body in 4 bytes, big endian, and the body.
 package wire
 
 import (

@@ -1,5 +1,6 @@
-// Package worker is the process that recognises speech: PocketSphinx, a library of the system that is loaded at run time, behind the pipes of
-// package wire. It has a process of its own since the library may crash and what loads it is linked dynamically.
+// Package worker is the speech recognition process: PocketSphinx, a system library that is loaded at run time, behind
+// the pipes of package wire. It is a separate process because the library may crash, and because loading it needs a
+// dynamically linked program.
 //
 // It reads its model and nothing else, writes no file and knows nothing of the service. It starts no goroutine.
 package worker

@@ -1,5 +1,5 @@
-// Package blobtest is the contract of blob.Store as a test: every sentence of the interface is a subtest, run on each
-// backend. It must never know which backend it runs on.
+// Package blobtest tests the contract of blob.Store: every sentence of the interface is a subtest, run on each backend.
+// It must never know which backend it runs on.
 package blobtest
 
 import (

@@ -1,9 +1,9 @@
-// Package s3 is the one place that speaks to S3-compatible storage: it opens a bucket and maps its errors to fault
-// kinds, in plain values, so that package blob can put its contract on top.
+// Package s3 is the only package that talks to S3-compatible storage: it opens a bucket and maps its errors to kinds of
+// faults, in plain values, on which package blob builds its contract.
 //
 // It must never know what a key means. Goroutines belong to the SDK and end with the call that started them; idle
-// connections end with Close. Credentials are in no error. Where the options hold none, the SDK finds them in the places
-// that all AWS tools look at (see findCredentials), and renews them.
+// connections end with Close. Errors never contain credentials. Where the options have none, the SDK finds them where
+// all AWS tools look (see findCredentials), and renews them.
 package s3
 
 import (

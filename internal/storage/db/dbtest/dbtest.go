@@ -1,5 +1,6 @@
-// Package dbtest gives tests a fresh database of each engine: SQLite always, PostgreSQL where MILLRACE_TEST_POSTGRES holds the URL
-// of an admin database (MILLRACE_TEST_REQUIRE=1 makes its absence a failure). Only tests import it.
+// Package dbtest provides tests with a fresh database of each engine: SQLite always, PostgreSQL where
+// MILLRACE_TEST_POSTGRES is the URL of an admin database (with MILLRACE_TEST_REQUIRE=1 its absence is a failure). Only
+// tests import it.
 package dbtest
 
 import (

@@ -1,5 +1,5 @@
-// Package assets is the room of the dashboard with the assets of an environment: their list and pages, what is made of
-// them, and uploads of files. It must never know media, storage or live streams. It starts no goroutines.
+// Package assets has the dashboard's pages about assets: their list, a page for each, what is made of them, and file
+// uploads. It must never know media, storage or live streams. It starts no goroutines.
 package assets
 
 import (

@@ -1,5 +1,5 @@
-// Package links is what viewers are given: the addresses of what everybody may watch, and signed links, which it makes. It
-// must never know whether a playback ID is that of a stream or of an asset. It starts no goroutines.
+// Package links makes the links that viewers are given: public addresses, and signed links. It must never know whether
+// a playback ID is that of a live stream or of an asset. It starts no goroutines.
 package links
 
 import (

@@ -1,6 +1,6 @@
-// Package settings is the room of the dashboard with an environment's access tokens, signing keys, playback
-// restrictions and defaults, and for the owner with the nodes and the health of the service. It must never know
-// streams and assets. It starts no goroutines.
+// Package settings has the dashboard's pages about an environment's access tokens, signing keys, playback restrictions
+// and defaults, and, for the owner, about the nodes and the health of the service. It must never know live streams and
+// assets. It starts no goroutines.
 package settings
 
 import (

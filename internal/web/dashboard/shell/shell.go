@@ -1,6 +1,6 @@
-// Package shell is what the pages of the dashboard have in common: sessions and the sign-in, the layout, forms, how a
-// handler responds, and what keeps open pages up to date. Rooms add their pages to it. It must never know what a page
-// is about. It starts no goroutines.
+// Package shell contains what the dashboard's pages have in common: sessions and the sign-in, the layout, forms, the
+// way a handler responds, and what keeps open pages up to date. The other packages of the dashboard add their pages to
+// it. It must never know what a page is about. It starts no goroutines.
 package shell
 
 import (

@@ -1,6 +1,5 @@
-// Package streams is the room of the dashboard with the live streams of an environment: their list and pages, their
-// settings, simulcast targets, and how their encoders do. It must never know media, storage or SQL. It starts no
-// goroutines.
+// Package streams has the dashboard's pages about live streams: their list, a page for each, their settings, simulcast
+// targets, and the health of their encoders. It must never know media, storage or SQL. It starts no goroutines.
 package streams
 
 import (

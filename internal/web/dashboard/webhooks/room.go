@@ -1,5 +1,6 @@
-// Package webhooks is the room of the dashboard with the event log, the webhooks of an environment and what was sent to
-// them. It must never know streams and assets, but for the addresses of their pages. It starts no goroutines.
+// Package webhooks has the dashboard's pages about the event log, the webhooks of an environment and what was delivered
+// to them. It must never know live streams and assets, except for the addresses of their pages. It starts no
+// goroutines.
 package webhooks
 
 import (

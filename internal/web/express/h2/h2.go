@@ -1,14 +1,14 @@
-// Package h2 serves HTTP/2 over TLS (RFC 9113) to viewers, at little more than what nginx needs for it. net/http's
-// writes each frame on a goroutine of its own, and each record of TLS with a system call of its own; here the responses
-// to what has come together go out together.
+// Package h2 serves HTTP/2 over TLS (RFC 9113) to viewers, at little more than nginx's cost. net/http writes each frame
+// on a goroutine of its own, and each TLS record with a system call of its own; here, responses to requests that
+// arrived together are sent together.
 //
-// The goroutine that reads a connection also runs the handlers of players, whose requests hardly ever wait. One that
-// does (it asks for the end of its context, its window is used up, or it takes longer than a moment) goes on where it
-// is, and another goroutine reads on in its place: no stream holds up another. All other requests have goroutines of
-// their own, and bodies with flow control.
+// The goroutine that reads a connection also runs the handlers of players' requests, which hardly ever wait. When one
+// does (it waits for the end of its context, its flow-control window is used up, or it takes longer than a moment), it
+// continues where it is, and another goroutine takes over reading: no stream blocks another. All other requests have
+// goroutines of their own, and bodies with flow control.
 //
 // It must never know what is served. A Server owns the goroutines of its connections and their requests; Serve returns
-// when all of its connection have ended. What a client can make it do in vain is bounded, see calm.go.
+// when all of its connections have ended. The work that a client can cause in vain is bounded, see calm.go.
 package h2
 
 import (

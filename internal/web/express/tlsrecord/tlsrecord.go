@@ -1,4 +1,4 @@
-// Package tlsrecord has the records that crypto/tls writes one by one go out together, with one system call. It must
+// Package tlsrecord collects the records that crypto/tls writes one by one and sends them with one system call. It must
 // never know what is in them, and starts no goroutine.
 package tlsrecord
 

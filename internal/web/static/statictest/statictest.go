@@ -1,5 +1,5 @@
-// Package statictest is what the tests of the service's pages have in common. It must never know what a page is for; tests alone import it.
-// No goroutines.
+// Package statictest contains what the tests of the service's pages have in common. It must never know what a page is
+// for; only tests import it. No goroutines.
 package statictest
 
 import (

@@ -1,4 +1,4 @@
-// Package cea608test writes CEA-608 captions and puts them into pictures, for tests.
+// Package cea608test writes CEA-608 captions and embeds them in pictures, for tests.
 package cea608test
 
 import (
