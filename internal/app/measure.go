@@ -25,6 +25,12 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 	n.metrics.Watch(n.live)
 	n.metrics.NodeUp(n.row.Renewed)
 	n.metrics.Unsent(n.budgets.unsent.Held)
+	n.metrics.Watching(func() int { return n.watched.Count(clock()) })
+	n.metrics.Cache("renditions", &n.rungs.Lookups)
+	n.metrics.Cache("encrypted", n.viewers.Lookups())
+	if n.others != nil {
+		n.metrics.Cache("followed", n.others.Lookups())
+	}
 	if log := n.db.LogBytes(); log != nil {
 		n.metrics.DatabaseLog(log)
 	}

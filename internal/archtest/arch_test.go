@@ -161,7 +161,11 @@ var layers = map[string][]string{
 	"internal/media/closedcaptions":       {"internal/media/captions", "internal/media/codec", "internal/media/frame"},
 	"internal/media/rendition/ladder":     {"internal/media/frame"},
 	"internal/media/rendition/liveladder": {"internal/fault", "internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/rendition/ladder", "internal/media/window"},
-	"internal/media/rendition/justintime": {"internal/media/turns", "internal/media/delivered", "internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/rendition/ladder", "internal/fault"},
+	"internal/media/rendition/justintime": {
+		"internal/media/turns", "internal/media/delivered", "internal/media/frame", "internal/media/metering",
+		"internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode",
+		"internal/media/rendition/ladder", "internal/fault",
+	},
 	"internal/media/edgeview": {
 		"internal/media/captions", "internal/media/frame", "internal/media/timeline", "internal/media/delivered",
 		"internal/media/metering", "internal/media/hls", "internal/media/playback", "internal/media/rendition",
@@ -187,7 +191,10 @@ var layers = map[string][]string{
 		"internal/media/follow/wire", "internal/media/delivered", "internal/media/playback", "internal/media/timeline",
 		"internal/id", "internal/fault",
 	},
-	"internal/media/protection": {"internal/media/container", "internal/media/delivered", "internal/media/hls", "internal/media/playback", "internal/fault"},
+	"internal/media/protection": {
+		"internal/media/container", "internal/media/delivered", "internal/media/hls", "internal/media/metering",
+		"internal/media/playback", "internal/fault",
+	},
 	"internal/media/edgewriter": {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/encode", "internal/media/packager", "internal/media/slate", "internal/media/window", "internal/fault"},
 }
 

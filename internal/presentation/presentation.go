@@ -98,6 +98,9 @@ func New(o Options) *Source {
 	}
 }
 
+// Lookups are those of encrypted media in memory.
+func (src *Source) Lookups() *metering.Lookups { return &src.encrypted.Lookups }
+
 // AssetChanged says that an asset, its playback IDs or its tracks have changed on this node: who was told of it may
 // look at once.
 func (src *Source) AssetChanged(a id.Asset) { src.assets.Drop(a) }

@@ -24,7 +24,7 @@ type Encoders interface {
 // Metrics are all of one node.
 type Metrics struct {
 	registry *prometheus.Registry
-	requests *prometheus.CounterVec
+	delivery delivery
 	jobs     *prometheus.CounterVec
 	working  *prometheus.GaugeVec
 	storage  *prometheus.HistogramVec
@@ -36,9 +36,7 @@ type Metrics struct {
 func New(version string) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "millrace_playback_requests_total", Help: "Requests of viewers, by what was asked for and the class of the response; left: given up before there was one.",
-		}, []string{"kind", "code"}),
+		delivery: newDelivery(),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "millrace_jobs_total", Help: "Ended attempts of jobs, by kind and outcome; refused: the input is at fault, failed: the service.",
 		}, []string{"kind", "outcome"}),
@@ -62,7 +60,8 @@ func New(version string) *Metrics {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "millrace_build_info", Help: "1, with the version."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build, m.requests, m.jobs, m.working, m.storage, m.links, m.rungs,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build,
+		m.delivery.requests, m.delivery.bytes, m.delivery.firstByte, m.jobs, m.working, m.storage, m.links, m.rungs,
 	)
 	return m
 }

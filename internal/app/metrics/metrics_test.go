@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,7 +14,6 @@ import (
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
 	"millrace/internal/id"
-	"millrace/internal/media/playback"
 	"millrace/internal/storage/blob"
 )
 
@@ -94,66 +91,6 @@ func TestEncoders(t *testing.T) {
 	if !strings.Contains(text, "go_goroutines") || !strings.Contains(text, "process_resident_memory_bytes") {
 		t.Error("nothing of the process")
 	}
-}
-
-func TestViewers(t *testing.T) {
-	t.Parallel()
-	m := New("")
-	h := m.Viewers(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "absent") {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		_, _ = io.Copy(w, strings.NewReader("bytes"))
-	}))
-	for _, path := range []string{
-		"/abc.m3u8", "/abc", "/absent.m3u8", "/abc/m/v.m3u8", "/abc/m/v/init-0.mp4", "/abc/m/v/7.m4s", "/abc/m/v/8.m4s", "/abc/m/v/7.0.m4s", "/abc/text/t.vtt", "/abc/m/v/" + strings.Repeat("x", 300),
-	} {
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
-		if w.Code == http.StatusOK && w.Body.String() != "bytes" {
-			t.Errorf("%s: %q", path, w.Body)
-		}
-	}
-	expect(t, scrape(t, m),
-		`millrace_playback_requests_total{code="2xx",kind="multivariant"} 2`, `millrace_playback_requests_total{code="4xx",kind="multivariant"} 1`,
-		`millrace_playback_requests_total{code="2xx",kind="playlist"} 1`, `millrace_playback_requests_total{code="2xx",kind="init"} 1`,
-		`millrace_playback_requests_total{code="2xx",kind="segment"} 2`, `millrace_playback_requests_total{code="2xx",kind="part"} 1`,
-		`millrace_playback_requests_total{code="2xx",kind="text"} 1`, `millrace_playback_requests_total{code="2xx",kind="other"} 1`,
-	)
-}
-
-// TestViewersThatLeave: a blocked playlist request that its viewer gives up is no failure of the service; a storage that is away is one.
-func TestViewersThatLeave(t *testing.T) {
-	t.Parallel()
-	m := New("")
-	ctx, leave := context.WithCancel(t.Context())
-	source := playback.New(playback.Options{Logger: slog.New(slog.DiscardHandler), Source: opener(func(ctx context.Context) error {
-		if leave == nil {
-			return fault.New(fault.Unavailable, "the storage is away")
-		}
-		leave()
-		<-ctx.Done()
-		return context.Cause(ctx)
-	})})
-	h := m.Viewers(source)
-	const path = "/abcdefghijklmnopqrstuvwx/m/v.m3u8?_HLS_msn=7"
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, path, nil))
-	expect(t, scrape(t, m), `millrace_playback_requests_total{code="left",kind="playlist"} 1`)
-	leave = nil
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
-	expect(t, scrape(t, m), `millrace_playback_requests_total{code="left",kind="playlist"} 1`, `millrace_playback_requests_total{code="5xx",kind="playlist"} 1`)
-}
-
-// opener is a source of nothing but errors.
-type opener func(context.Context) error
-
-func (o opener) Master(ctx context.Context, _, _, _ string) (playback.File, error) {
-	return playback.File{}, o(ctx)
-}
-
-func (o opener) Open(ctx context.Context, _ playback.Request) (playback.Presentation, playback.Permit, error) {
-	return nil, playback.Permit{}, o(ctx)
 }
 
 func TestHandlers(t *testing.T) {

@@ -4,84 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
-	"millrace/internal/media/hls"
 	"millrace/internal/storage/blob"
 )
-
-// left is the class of a request that was given up before its response: the viewer went away, as players do in the middle of a blocked
-// playlist request when they are closed, or the service stopped. Nothing is wrong then.
-const left = "left"
-
-// Viewers counts the requests that h serves.
-func (m *Metrics) Viewers(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rec := &statusWriter{ResponseWriter: w}
-		defer func() {
-			if rec.status == 0 {
-				rec.status = http.StatusOK
-			}
-			code := strconv.Itoa(rec.status/100) + "xx"
-			if rec.status == http.StatusServiceUnavailable && r.Context().Err() != nil {
-				code = left
-			}
-			m.requests.WithLabelValues(kindOf(r.URL.Path), code).Inc()
-		}()
-		h.ServeHTTP(rec, r)
-	})
-}
-
-// kindOf says what a viewer asks for.
-func kindOf(path string) string {
-	_, rest, deep := strings.Cut(strings.TrimPrefix(path, "/"), "/")
-	name := rest[strings.LastIndexByte(rest, '/')+1:]
-	switch {
-	case !deep:
-		return "multivariant"
-	case strings.HasSuffix(name, ".m3u8"):
-		return "playlist"
-	case strings.HasPrefix(rest, "text/"):
-		return "text"
-	}
-	r, ok := hls.ParseResource(name)
-	switch {
-	case !ok:
-		return "other"
-	case r.Init >= 0:
-		return "init"
-	case r.Part >= 0:
-		return "part"
-	}
-	return "segment"
-}
-
-// statusWriter remembers a response's status.
-type statusWriter struct {
-	http.ResponseWriter
-
-	status int
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (a *statusWriter) WriteHeader(status int) {
-	if a.status == 0 && status >= http.StatusOK {
-		a.status = status
-	}
-	a.ResponseWriter.WriteHeader(status)
-}
-
-// ReadFrom leaves a file's way to the socket as it is.
-func (a *statusWriter) ReadFrom(src io.Reader) (int64, error) { return io.Copy(a.ResponseWriter, src) }
-
-// Unwrap lets http.ResponseController reach the connection.
-func (a *statusWriter) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // Handlers counts the attempts of jobs.
 func (m *Metrics) Handlers(all []job.Handler) []job.Handler {

@@ -5,11 +5,13 @@ import (
 	"sync"
 
 	"millrace/internal/media/follow/wire"
+	"millrace/internal/media/metering"
 )
 
 // cache keeps responses in bounded memory; those that were used least recently make room.
 type cache struct {
-	most int64
+	lookups metering.Lookups
+	most    int64
 
 	mu    sync.Mutex
 	bytes int64
@@ -39,6 +41,7 @@ func (c *cache) get(of *broadcast, ask wire.Ask) (response, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.all[cacheKey{of, ask}]
+	c.lookups.Count(e != nil)
 	if e == nil {
 		return response{}, false
 	}

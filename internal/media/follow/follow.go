@@ -104,6 +104,9 @@ func New(o Options) *Follower {
 	}
 }
 
+// Lookups are those of media of other nodes in memory.
+func (f *Follower) Lookups() *metering.Lookups { return &f.kept.lookups }
+
 // Close gives up all that is followed, and waits for its goroutines.
 func (f *Follower) Close() {
 	f.mu.Lock()

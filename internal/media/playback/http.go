@@ -138,6 +138,9 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 		}
 		return err
 	}
+	if o, ok := w.(Observer); ok {
+		o.Playing(!found.Began().IsZero())
+	}
 	switch what {
 	case theMultivariant:
 		return h.multivariant(w, r, p)

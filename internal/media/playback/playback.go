@@ -66,6 +66,13 @@ type Presentation interface {
 	Earlier(ctx context.Context, media string) (Presentation, error)
 }
 
+// Observer is a ResponseWriter that wants to know what is played.
+type Observer interface {
+	// Playing is called once for each request that leads to something, before its response; live: to a broadcast, and
+	// not to a recording.
+	Playing(live bool)
+}
+
 // Image is a response that may change.
 type Image struct {
 	Body

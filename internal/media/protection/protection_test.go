@@ -169,7 +169,7 @@ func TestChunks(t *testing.T) {
 		if !bytes.Equal(chunk(t, v, "a", "init-0.mp4"), sound) || !bytes.Equal(chunk(t, v, "a", "3.0.m4s"), part(0)) {
 			t.Errorf("%s: the sound is not clear", scheme)
 		}
-		read := p.reads.Load()
+		read, hits, misses := p.reads.Load(), v.Store.Lookups.Hits(), v.Store.Lookups.Misses()
 		var all sync.WaitGroup
 		for range 20 {
 			all.Go(func() { _, _ = v.Chunk(t.Context(), "v", hls.Resource{Init: -1, MSN: 9, Part: -1, Ext: "m4s"}) })
@@ -177,6 +177,10 @@ func TestChunks(t *testing.T) {
 		all.Wait()
 		if n := p.reads.Load() - read; n != 1 {
 			t.Errorf("%s: a segment was read %d times", scheme, n)
+		}
+		hits, misses = v.Store.Lookups.Hits()-hits, v.Store.Lookups.Misses()-misses
+		if hits != 19 || misses != 1 {
+			t.Errorf("%s: %d hits and %d misses", scheme, hits, misses)
 		}
 		if _, err := v.Chunk(t.Context(), "av1", hls.Resource{Init: 0, Part: -1, Ext: "mp4"}); !fault.Is(err, fault.Invalid) {
 			t.Errorf("AV1: %v", err)

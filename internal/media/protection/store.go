@@ -6,12 +6,16 @@ import (
 	"sync"
 
 	"millrace/internal/media/hls"
+	"millrace/internal/media/metering"
 	"millrace/internal/media/playback"
 )
 
-// Store keeps what was encrypted, up to so many bytes, and forgets first what was not asked for longest. Of those who ask for the same at the same
-// time one encrypts it. All its methods may be called at the same time.
+// Store caches encrypted media, up to so many bytes, and evicts what was least recently used. Concurrent requests for
+// the same bytes are encrypted once. All its methods may be called at the same time.
 type Store struct {
+	// Lookups are those of segments, parts and init segments.
+	Lookups metering.Lookups
+
 	limit   int64
 	buffers sync.Pool // of *[]byte: clear media is in one while it is encrypted
 
@@ -97,7 +101,9 @@ func (s *Store) get(ctx context.Context, k chunkKey, encrypt func() (playback.Bo
 func (s *Store) find(k chunkKey) (e *entry, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e = s.entries[k]; e != nil {
+	e = s.entries[k]
+	s.Lookups.Count(e != nil)
+	if e != nil {
 		if e.element != nil {
 			s.order.MoveToFront(e.element)
 		}

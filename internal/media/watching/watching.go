@@ -109,6 +109,24 @@ func (s *shard) sweep(now time.Time) {
 	s.swept = now
 }
 
+// Count returns how many viewers there are now; one who watches two playback IDs counts twice.
+func (r *Register) Count(now time.Time) (n int) {
+	if r == nil {
+		return 0
+	}
+	for i := range r.shards {
+		s := &r.shards[i]
+		s.mu.Lock()
+		for _, until := range s.until {
+			if now.UnixNano() < until {
+				n++
+			}
+		}
+		s.mu.Unlock()
+	}
+	return n
+}
+
 // Now are the viewers of each playback ID that somebody watches, by its Key.
 func (r *Register) Now(now time.Time) map[uint64]sketch.Sketch {
 	all := map[uint64][]uint64{}

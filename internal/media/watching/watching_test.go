@@ -48,6 +48,9 @@ func TestRegister(t *testing.T) {
 		if p, q := count("p", noon.Add(tt.after)), count("q", noon.Add(tt.after)); p != tt.p || q != tt.q {
 			t.Errorf("after %s: %d and %d, want %d and %d", tt.after, p, q, tt.p, tt.q)
 		}
+		if n := r.Count(noon.Add(tt.after)); n != tt.p+tt.q {
+			t.Errorf("after %s: %d in all", tt.after, n)
+		}
 	}
 	for i := range 1_000_000 {
 		r.Saw("p", Viewer(i), 0, noon.Add(time.Hour))
@@ -64,6 +67,9 @@ func TestRegister(t *testing.T) {
 		t.Errorf("%d viewers when the others have gone", q)
 	}
 	(*Register)(nil).Saw("p", 1, 0, noon)
+	if n := (*Register)(nil).Count(noon); n != 0 {
+		t.Errorf("none has %d viewers", n)
+	}
 }
 
 func TestNoAllocation(t *testing.T) { //nolint:paralleltest // AllocsPerRun

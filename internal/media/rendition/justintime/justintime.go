@@ -25,6 +25,7 @@ import (
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
+	"millrace/internal/media/metering"
 	"millrace/internal/media/rendition/ladder"
 	"millrace/internal/media/timeline"
 	"millrace/internal/media/turns"
@@ -131,6 +132,9 @@ type Options struct {
 
 // Maker makes segments of rungs.
 type Maker struct {
+	// Lookups are those of segments that viewers asked for: whether they were stored.
+	Lookups metering.Lookups
+
 	opt Options
 
 	mu     sync.Mutex
@@ -227,8 +231,12 @@ func (m *Maker) Segment(ctx context.Context, w *Work, msn int64) (err error) {
 
 func (m *Maker) segment(ctx context.Context, w *Work, msn int64) error {
 	stored, err := m.has(ctx, w, msn)
-	if stored || err != nil {
+	if err != nil {
 		return err
+	}
+	m.Lookups.Count(stored)
+	if stored {
+		return nil
 	}
 	m.mu.Lock()
 	if f, ok := m.failed[w.SegmentKey(msn)]; ok && m.opt.Now().Before(f.until) {

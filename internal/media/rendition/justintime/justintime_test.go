@@ -681,6 +681,13 @@ func TestViewersShareARun(t *testing.T) {
 	if want := int(src.timeline.Next()); c.count() != want {
 		t.Error("what is made was made again")
 	}
+	hits, misses := m.Lookups.Hits(), m.Lookups.Misses()
+	if err := m.Segment(t.Context(), w, 0); err != nil {
+		t.Fatal(err)
+	}
+	if misses == 0 || m.Lookups.Misses() != misses || m.Lookups.Hits() != hits+1 {
+		t.Errorf("%d misses, then %d; %d hits, then %d", misses, m.Lookups.Misses(), hits, m.Lookups.Hits())
+	}
 }
 
 // What is not asked for any more before it has begun is not begun.
