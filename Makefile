@@ -26,7 +26,8 @@ LINT = GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" "$$($(TOOL) golangci-lint)"
 
 # How tests are run with everything that they need; what that is, ready prepares.
 SERVICES = -services -require -versitygw "$$($(TOOL) versitygw)"
-TESTRUN = PATH="$$PATH:$$(dirname "$$($(TOOL) nginx)")" MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun $(SERVICES)
+TESTRUN = PATH="$$PATH:$$(dirname "$$($(TOOL) nginx)"):$$(dirname "$$($(TOOL) prometheus)")" \
+	MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun $(SERVICES)
 
 # Not $(MAKE), whose lines make -n runs: what was only printed would be taken for green.
 QUIET_MAKE = $(MAKE) --no-print-directory
@@ -60,12 +61,12 @@ test-long: ready ## everything that make test and make race run, end to end on a
 
 # What a run needs, step by step: step.X makes X and says how long it took, or that it failed.
 .PHONY: ready
-ready: step.modules step.build step.size step.testrun step.s3-server step.packages step.node-packages step.nginx step.machine
+ready: step.modules step.build step.size step.testrun step.s3-server step.packages step.node-packages step.nginx step.prometheus step.machine
 
 step.%:
 	@scripts/step.sh $* $(MAKE) --no-print-directory $*
 
-.PHONY: modules linter size testrun s3-server packages node-packages nginx machine archtest
+.PHONY: modules linter size testrun s3-server packages node-packages nginx prometheus machine archtest
 modules:
 	@for dir in . tools/sdk; do scripts/retry.sh $(GO) -C $$dir mod download; done
 size:
@@ -83,6 +84,8 @@ node-packages:
 	@scripts/install-node-packages.sh
 nginx:
 	@$(TOOL) nginx >/dev/null
+prometheus:
+	@$(TOOL) prometheus >/dev/null
 machine:
 	@scripts/machine.sh
 archtest:

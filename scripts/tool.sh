@@ -1,7 +1,7 @@
 #!/bin/bash
-# Prints the path of a tool of the tests: tool.sh golangci-lint|versitygw|h2spec|mediamtx|nginx
-# Builds it when it is not there yet: from the Go module proxy, pinned with checksums in tools/*/go.mod; nginx is
-# unpacked from the distribution's packages. All clones of a user share the tools, in the user's cache folder, by
+# Prints the path of a tool of the tests: tool.sh golangci-lint|versitygw|h2spec|mediamtx|nginx|prometheus
+# Builds it when it is not there yet: from the Go module proxy, pinned with checksums in tools/*/go.mod; nginx and
+# Prometheus (with promtool beside it) are unpacked from the distribution's packages. All clones of a user share the tools, in the user's cache folder, by
 # version, Go and processor. What nobody has asked for in two weeks is removed when another one is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -36,14 +36,20 @@ built() {
   mv "$work/$tool" "$kept"
 }
 
-# unpacked: nginx's folder, of this distribution.
+# unpacked TOOL PROGRAM PACKAGE…: a program of this distribution, unless it is installed.
 unpacked() {
+  local tool="$1"
+  if command -v "$tool"; then exit; fi
   # shellcheck source=/dev/null
-  kept="$cache/nginx-$(. /etc/os-release && echo "$ID${VERSION_ID:-}")-$(uname -m)"
-  if [ -d "$kept" ]; then return; fi
-  begin
-  test/bench/peers/nginx.sh "$work/nginx" >&2
-  mv -T "$work/nginx" "$kept" || [ -d "$kept" ] # another one was quicker
+  kept="$cache/$tool-$(. /etc/os-release && echo "$ID${VERSION_ID:-}")-$(uname -m)"
+  if [ ! -d "$kept" ]; then
+    begin
+    scripts/unpack.sh "$work/$tool" "${@:2}" >&2
+    mv -T "$work/$tool" "$kept" || [ -d "$kept" ] # another one was quicker
+  fi
+  touch "$kept"
+  echo "$kept/$2"
+  exit
 }
 
 case "$1" in
@@ -51,9 +57,9 @@ case "$1" in
   versitygw) built "$1" tools/s3 github.com/versity/versitygw/cmd/versitygw "about two minutes" ;;
   h2spec) built "$1" tools/h2spec github.com/summerwind/h2spec/cmd/h2spec "some seconds" ;;
   mediamtx) built "$1" tools/peer github.com/bluenviron/mediamtx "some minutes" test/bench/peers/mediamtx.sh ;;
-  nginx) if kept="$(command -v nginx)"; then echo "$kept"; exit; fi; unpacked ;;
+  nginx) unpacked nginx usr/sbin/nginx nginx libnginx-mod-rtmp ;;
+  prometheus) unpacked prometheus usr/bin/prometheus prometheus ;;
   *) echo "tool: unknown name $1" >&2; exit 2 ;;
 esac
 touch "$kept"
-if [ "$1" = nginx ]; then kept="$kept/usr/sbin/nginx"; fi
 echo "$kept"

@@ -23,7 +23,12 @@ type broadcasts struct {
 }
 
 // Broadcasts counts what b is told.
-func (m *Metrics) Broadcasts(b live.Broadcasts) live.Broadcasts { return broadcasts{b, m.links} }
+func (m *Metrics) Broadcasts(b live.Broadcasts) live.Broadcasts {
+	for _, state := range targetStates {
+		m.links.WithLabelValues(state)
+	}
+	return broadcasts{b, m.links}
+}
 
 // Target implements live.Broadcasts. What means nothing in the stream's state is not counted.
 func (b broadcasts) Target(

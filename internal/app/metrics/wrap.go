@@ -12,15 +12,23 @@ import (
 	"millrace/internal/storage/blob"
 )
 
-// Handlers counts the attempts of jobs.
+// The outcomes of an attempt.
+const done, putOff, triedAgain, refused, failed, panicked = "done", "put_off", "tried_again", "refused", "failed", "panicked"
+
+// Handlers counts the attempts of jobs. Each series is there from the beginning: Prometheus sees no increase in one
+// that begins with 1.
 func (m *Metrics) Handlers(all []job.Handler) []job.Handler {
 	out := make([]job.Handler, len(all))
 	for i, h := range all {
+		m.working.WithLabelValues(h.Kind)
+		for _, outcome := range []string{done, putOff, triedAgain, refused, failed, panicked} {
+			m.jobs.WithLabelValues(h.Kind, outcome)
+		}
 		work := h.Work
 		h.Work = func(ctx context.Context, j job.Job) (err error) {
 			running := m.working.WithLabelValues(h.Kind)
 			running.Inc()
-			outcome := "panicked"
+			outcome := panicked
 			defer func() {
 				running.Dec()
 				m.jobs.WithLabelValues(h.Kind, outcome).Inc()
@@ -38,15 +46,15 @@ func outcomeOf(j job.Job, err error) string {
 	_, snoozed := errors.AsType[*job.SnoozeError](err)
 	switch {
 	case err == nil:
-		return "done"
+		return done
 	case snoozed:
-		return "put_off"
+		return putOff
 	case !fault.Permanent(err) && !j.Last():
-		return "tried_again"
+		return triedAgain
 	case fault.Outside(err) && !j.Deadly():
-		return "refused"
+		return refused
 	}
-	return "failed"
+	return failed
 }
 
 // Store measures what s takes.
