@@ -362,30 +362,6 @@ func (m *Maker) Keep(ctx context.Context, key string, data []byte) (same bool, e
 	return m.opt.Store.PutNew(ctx, key, data)
 }
 
-// has reports whether a segment is stored, and remembers it.
-func (m *Maker) has(ctx context.Context, w *Work, msn int64) (bool, error) {
-	m.mu.Lock()
-	known := m.known.has(w.Prefix, msn)
-	m.mu.Unlock()
-	if known {
-		return true, nil
-	}
-	stored, err := m.opt.Store.Has(ctx, w.SegmentKey(msn))
-	if stored {
-		m.mu.Lock()
-		m.known.add(w.Prefix, msn)
-		m.mu.Unlock()
-	}
-	return stored, err
-}
-
-// Forget says that a segment is not stored, whatever was known of it.
-func (m *Maker) Forget(w *Work, msn int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.known.drop(w.Prefix, msn)
-}
-
 func stopping() error {
 	return fault.New(fault.Unavailable, "the service is stopping: ask again in a moment")
 }

@@ -1,5 +1,7 @@
 package justintime
 
+import "context"
+
 // known remembers which segments are stored, of the renditions that were asked for last.
 type known struct {
 	sets  map[string]map[int64]struct{}
@@ -35,3 +37,27 @@ func (k *known) add(prefix string, msn int64) {
 
 // drop forgets a segment.
 func (k *known) drop(prefix string, msn int64) { delete(k.sets[prefix], msn) }
+
+// has reports whether a segment is stored, and remembers it.
+func (m *Maker) has(ctx context.Context, w *Work, msn int64) (bool, error) {
+	m.mu.Lock()
+	known := m.known.has(w.Prefix, msn)
+	m.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	stored, err := m.opt.Store.Has(ctx, w.SegmentKey(msn))
+	if stored {
+		m.mu.Lock()
+		m.known.add(w.Prefix, msn)
+		m.mu.Unlock()
+	}
+	return stored, err
+}
+
+// Forget says that a segment is not stored, whatever was known of it.
+func (m *Maker) Forget(w *Work, msn int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known.drop(w.Prefix, msn)
+}
