@@ -52,9 +52,11 @@ func TestMonitoring(t *testing.T) {
 func panelsShow(t *testing.T, p *rig.Prometheus, again func()) {
 	var dashboard struct {
 		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
+			Title   string `json:"title"`
+			Targets []struct {
+				Expr string `json:"expr"`
+			} `json:"targets"`
+		} `json:"panels"`
 	}
 	text, err := os.ReadFile(deployed + "grafana/millrace.json")
 	if err == nil {

@@ -105,17 +105,27 @@ type Series struct {
 
 // Query evaluates a PromQL expression at the current time. An error says why Prometheus refuses it.
 func (p *Prometheus) Query(ctx context.Context, expr string) ([]Series, error) {
-	var data struct{ Result []Series }
+	var data struct {
+		Result []Series `json:"result"`
+	}
 	err := p.get(ctx, "/api/v1/query?"+url.Values{"query": {expr}}.Encode(), &data)
 	return data.Result, err
 }
 
 // Rule is an alert, with how its last evaluation went: ok, err, or unknown before the first.
-type Rule struct{ Name, Health, LastError string }
+type Rule struct {
+	Name      string `json:"name"`
+	Health    string `json:"health"`
+	LastError string `json:"lastError"`
+}
 
 // Rules are all alerts.
 func (p *Prometheus) Rules(ctx context.Context) (all []Rule, err error) {
-	var data struct{ Groups []struct{ Rules []Rule } }
+	var data struct {
+		Groups []struct {
+			Rules []Rule `json:"rules"`
+		} `json:"groups"`
+	}
 	err = p.get(ctx, "/api/v1/rules", &data)
 	for _, g := range data.Groups {
 		all = append(all, g.Rules...)
@@ -135,8 +145,8 @@ func (p *Prometheus) get(ctx context.Context, path string, data any) error {
 	}
 	defer func() { _ = res.Body.Close() }()
 	out := struct {
-		Error string
-		Data  any
+		Error string `json:"error"`
+		Data  any    `json:"data"`
 	}{Data: data}
 	if err := json.NewDecoder(res.Body).Decode(&out); err != nil {
 		return err
