@@ -39,7 +39,7 @@ var large = sizes{
 	"internal/delivery.Dispatcher":                   {fields: 21},
 	"internal/media/codec/h264.Slices":               {fields: 19},
 	"internal/media/container/mp4.Track":             {fields: 29},
-	"internal/media/container/mpegts.stream":         {methods: 44, fields: 16},
+	"internal/media/container/mpegts.stream":         {fields: 16},
 	"internal/media/encode.Track":                    {fields: 22},
 	"internal/media/encode.run":                      {fields: 17},
 	"internal/media/hls.Media":                       {fields: 17},
