@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"millrace/internal/media/codec/h264"
-	"millrace/internal/media/codec/hevc"
 	"millrace/internal/media/frame"
 )
 
@@ -32,20 +30,6 @@ type dating struct {
 	held     []frame.Frame // pictures that wait for depth, and the sound that came behind the first one
 	pictures int           // of them
 	bytes    int           // of all of them
-}
-
-// reorders reads from a sequence parameter set how many pictures are reordered; -1: it does not say.
-func (c codec) reorders(sps []byte) int {
-	if c == codecHEVC {
-		if info, err := hevc.Info(sps); err == nil {
-			return info.ReorderFrames
-		}
-		return -1
-	}
-	if info, err := h264.Info(sps); err == nil {
-		return info.ReorderFrames
-	}
-	return -1
 }
 
 // date completes the times of a picture that has a presentation time.

@@ -30,47 +30,6 @@ type video struct {
 	units [][]byte // of the access unit at hand
 }
 
-// unitKind is what a NAL unit is for, in both codecs.
-type unitKind uint8
-
-const (
-	other unitKind = iota
-	delimiter
-	filler
-	setVPS
-	setSPS
-	setPPS
-)
-
-func (c codec) unitKind(unit []byte) unitKind {
-	if c == codecH264 {
-		switch h264.Type(unit) {
-		case h264.TypeAUD:
-			return delimiter
-		case h264.TypeFiller:
-			return filler
-		case h264.TypeSPS:
-			return setSPS
-		case h264.TypePPS:
-			return setPPS
-		}
-		return other
-	}
-	switch hevc.Type(unit) {
-	case hevc.TypeAUD:
-		return delimiter
-	case hevc.TypeFiller, -1:
-		return filler
-	case hevc.TypeVPS:
-		return setVPS
-	case hevc.TypeSPS:
-		return setSPS
-	case hevc.TypePPS:
-		return setPPS
-	}
-	return other
-}
-
 // take takes the payload of a PES packet: one access unit or, where delimiters say so, several.
 func (v *video) take(d *Demuxer, b []byte, t stamps) error {
 	v.units = v.units[:0]
