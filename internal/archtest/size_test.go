@@ -63,7 +63,6 @@ var large = sizes{
 	"internal/media/window.liveRendition":            {fields: 20},
 	"internal/media/window.segment":                  {fields: 16},
 	"internal/presentation.recorded":                 {fields: 20},
-	"internal/storage/blob.folder":                   {methods: 34},
 	"internal/storage/db.DB":                         {methods: 82},
 	"internal/web/api.Options":                       {fields: 18},
 	"internal/web/api.server":                        {methods: 139, fields: 27},
