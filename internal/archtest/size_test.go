@@ -46,7 +46,6 @@ var large = sizes{
 	"internal/media/images.Request":                  {fields: 17},
 	"internal/media/ingest/srt.conn":                 {fields: 22},
 	"internal/media/ingest/whip.session":             {fields: 24},
-	"internal/media/journal.Journal":                 {methods: 35, fields: 20},
 	"internal/media/ondemand.streamer":               {fields: 16},
 	"internal/media/ondemand.trackBuffer":            {fields: 26},
 	"internal/media/packager.Packager":               {methods: 50, fields: 24},
