@@ -99,12 +99,7 @@ func (a accessTokens) make(ctx context.Context, env id.Environment, body AccessT
 }
 
 func (a accessTokens) list(ctx context.Context, in *struct{ Page }) (*many[AccessToken], error) {
-	page, limit, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	found, err := a.access.TokensOf(ctx, environment(ctx), page, limit)
-	return all(convert(found, wireToken)), err
+	return listed(ctx, in.Page, a.access.TokensOf, wireToken)
 }
 
 func (a accessTokens) get(ctx context.Context, in *AccessTokenRef) (*one[AccessToken], error) {

@@ -38,12 +38,7 @@ func (d drmConfigurations) register(on *server) {
 }
 
 func (d drmConfigurations) list(ctx context.Context, in *struct{ Page }) (*many[DRMConfiguration], error) {
-	page, limit, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	found, err := d.drm.List(ctx, environment(ctx), page, limit)
-	return all(convert(found, wireDRM)), err
+	return listed(ctx, in.Page, d.drm.List, wireDRM)
 }
 
 func (d drmConfigurations) get(ctx context.Context, in *DRMConfigurationRef) (*one[DRMConfiguration], error) {

@@ -101,12 +101,7 @@ func (r restrictions) create(ctx context.Context, in *createRestrictionInput) (*
 }
 
 func (r restrictions) list(ctx context.Context, in *struct{ Page }) (*many[PlaybackRestriction], error) {
-	page, limit, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	found, err := r.restrictions.List(ctx, environment(ctx), page, limit)
-	return all(convert(found, wireRestriction)), err
+	return listed(ctx, in.Page, r.restrictions.List, wireRestriction)
 }
 
 func (r restrictions) get(ctx context.Context, in *RestrictionRef) (*one[PlaybackRestriction], error) {

@@ -62,12 +62,7 @@ func (s signingKeys) create(ctx context.Context, _ *struct{}) (*one[SigningKey],
 }
 
 func (s signingKeys) list(ctx context.Context, in *struct{ Page }) (*many[SigningKey], error) {
-	page, limit, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	found, err := s.signing.List(ctx, environment(ctx), page, limit)
-	return all(convert(found, wireSigningKey)), err
+	return listed(ctx, in.Page, s.signing.List, wireSigningKey)
 }
 
 func (s signingKeys) get(ctx context.Context, in *SigningKeyRef) (*one[SigningKey], error) {

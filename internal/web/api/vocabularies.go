@@ -78,12 +78,7 @@ func (v vocabularies) create(ctx context.Context, in *createVocabularyInput) (*o
 }
 
 func (v vocabularies) list(ctx context.Context, in *struct{ Page }) (*many[TranscriptionVocabulary], error) {
-	page, limit, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	found, err := v.vocabularies.List(ctx, environment(ctx), page, limit)
-	return all(convert(found, wireVocabulary)), err
+	return listed(ctx, in.Page, v.vocabularies.List, wireVocabulary)
 }
 
 func (v vocabularies) get(ctx context.Context, in *VocabularyRef) (*one[TranscriptionVocabulary], error) {

@@ -98,12 +98,7 @@ func (w webhooks) create(ctx context.Context, in *createWebhookInput) (*one[Webh
 }
 
 func (w webhooks) list(ctx context.Context, in *Page) (*many[Webhook], error) {
-	page, limit, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	list, err := w.webhooks.List(ctx, environment(ctx), page, limit)
-	return all(convert(list, wireWebhook)), err
+	return listed(ctx, *in, w.webhooks.List, wireWebhook)
 }
 
 func (w webhooks) get(ctx context.Context, in *WebhookRef) (*one[Webhook], error) {
