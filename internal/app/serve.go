@@ -211,7 +211,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	if n.mark, err = transform.Mark(); err != nil {
 		return err
 	}
-	var broadcasts live.Broadcasts = n.streams
+	broadcasts := live.NewBroadcasts(n.db.LiveStreams())
 	if n.metrics != nil {
 		broadcasts = n.metrics.Broadcasts(broadcasts)
 	}

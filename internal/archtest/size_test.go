@@ -35,7 +35,6 @@ var large = sizes{
 	"internal/config.Config":                         {fields: 56},
 	"internal/control/asset.Service":                 {methods: 52},
 	"internal/control/live.CreateInput":              {fields: 18},
-	"internal/control/live.Service":                  {methods: 44},
 	"internal/delivery.Dispatcher":                   {fields: 21},
 	"internal/media/codec/h264.Slices":               {fields: 19},
 	"internal/media/container/mp4.Track":             {fields: 29},

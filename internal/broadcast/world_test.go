@@ -139,7 +139,7 @@ type node struct {
 	w        *world
 	name     id.Node
 	playback *presentation.Source
-	streams  *live.Service
+	streams  live.Broadcasts
 	assets   *asset.Service
 	power    *power
 	stop     context.CancelFunc
@@ -278,7 +278,7 @@ func (w *world) start(name id.Node, change ...func(*broadcast.Options)) *node {
 	n := &node{w: w, power: &power{}, done: make(chan error, 1)}
 	w.runs++
 	owner := live.Owner{Node: name, Run: fmt.Sprintf("%s%d", name, w.runs)}
-	n.streams = live.New(live.Options{Store: streamStore{w.db.LiveStreams(), n.power, w.journal, &w.fleet}})
+	n.streams = live.NewBroadcasts(streamStore{w.db.LiveStreams(), n.power, w.journal, &w.fleet})
 	n.assets = asset.New(asset.Options{Store: assetStore{w.db.Assets(), n.power, w.journal}})
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", name)
 	o := broadcast.Options{
