@@ -33,7 +33,6 @@ var large = sizes{
 	"internal/broadcast.recorder":                    {fields: 19},
 	"internal/broadcast.sink":                        {fields: 20},
 	"internal/config.Config":                         {fields: 56},
-	"internal/control/asset.Service":                 {methods: 52},
 	"internal/control/live.CreateInput":              {fields: 18},
 	"internal/delivery.Dispatcher":                   {fields: 21},
 	"internal/media/codec/h264.Slices":               {fields: 19},

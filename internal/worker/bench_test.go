@@ -29,7 +29,7 @@ func BenchmarkHourReady(b *testing.B) {
 			b.Fatal(err)
 		}
 		a = w.find(a.ID)
-		t, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
+		t, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
 		if err != nil || a.Status != asset.Ready {
 			b.Fatal(err)
 		}

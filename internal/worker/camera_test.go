@@ -80,7 +80,7 @@ func TestCutOffInsideOfAPicture(t *testing.T) {
 			}
 			w := newWorld(t, options{})
 			a := w.ready(path)
-			line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
+			line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
 			w.must(err)
 			if n := w.samples(a)["v"]; n < 60 || line.Rendition(timeline.MainVideo) == nil {
 				t.Errorf("%d pictures", n)
@@ -128,7 +128,7 @@ func TestVideoOfSeveralDescriptions(t *testing.T) {
 	if got, want := w.samples(a)["v"], decoded(t, path); got != want || want != 150 {
 		t.Errorf("%d pictures, the file shows %d", got, want)
 	}
-	line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
+	line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
 	w.must(err)
 	plays(t, w, line)
 }

@@ -24,7 +24,7 @@ import (
 func captionReader(t *testing.T) *shop {
 	t.Helper()
 	s := newShop(t, time.Minute)
-	s.handle[asset.JobCaptions] = (&workercaptions.Worker{Assets: s.Service, Store: s.store, Footage: s.footage, Now: s.now}).Handler()
+	s.handle[asset.JobCaptions] = (&workercaptions.Worker{Assets: s.Work, Store: s.store, Footage: s.footage, Now: s.now}).Handler()
 	return s
 }
 

@@ -44,7 +44,7 @@ func (w *world) clipped(source asset.Asset, from, to float64) asset.Asset {
 
 func (w *world) timeline(a asset.Asset) *timeline.Timeline {
 	w.t.Helper()
-	t, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
+	t, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
 	w.must(err)
 	return t
 }

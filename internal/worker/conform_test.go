@@ -188,7 +188,7 @@ func (o oddity) holds(t *testing.T, w *world, a asset.Asset, path string) {
 	if d := a.Facts.Duration; math.Abs(d-seconds) > 0.15 {
 		t.Errorf("duration %.3f, want %.3f", d, seconds)
 	}
-	line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
+	line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
 	w.must(err)
 	count := w.samples(a)
 	if v := line.Rendition(timeline.MainVideo); v != nil {

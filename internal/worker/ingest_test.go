@@ -40,7 +40,7 @@ func (o objects) Open(ctx context.Context, key string) (ondemand.ReaderAtCloser,
 // samples plays an asset as it is stored, each segment after the other, and counts what is in each rendition.
 func (w *world) samples(a asset.Asset) map[string]int {
 	w.t.Helper()
-	t, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
+	t, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
 	w.must(err)
 	library := ondemand.NewLibrary(objects{w.store}, 1<<20)
 	count := map[string]int{}

@@ -56,7 +56,7 @@ func TestBeginningIsPlayedFirst(t *testing.T) {
 				return
 			}
 			w.must(err)
-			whole, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
+			whole, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
 			w.must(err)
 			if a.Status != asset.Ready || whole.Target != line.Target {
 				t.Errorf("the asset is %s, with a target of %d s behind one of %d", a.Status, whole.Target, line.Target)

@@ -58,7 +58,7 @@ func contents(t testing.TB, path string) string {
 // frame decodes the first picture of a segment of what is stored.
 func (w *world) frame(a asset.Asset, segment int) *image.NRGBA {
 	w.t.Helper()
-	line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
+	line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
 	w.must(err)
 	v := line.Rendition(timeline.MainVideo)
 	if v == nil || v.Source != nil {

@@ -24,7 +24,7 @@ func (w *world) watch() *httptest.Server {
 	w.t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	h := playback.New(playback.Options{Logger: log, Source: presentation.New(presentation.Options{
-		Access: access.New(access.Options{Store: w.db.Access()}), Assets: w.Service, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Now: w.now, Logger: log,
+		Access: access.New(access.Options{Store: w.db.Access()}), Assets: w.Work, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Now: w.now, Logger: log,
 	})})
 	s := httptest.NewServer(h)
 	w.t.Cleanup(s.Close)

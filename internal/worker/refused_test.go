@@ -65,7 +65,7 @@ func TestDamagedIsMended(t *testing.T) {
 			if tt.told != (len(warnings) == 1) || tt.told && warnings[0].Type != asset.InputDamaged {
 				t.Errorf("told: %v", warnings)
 			}
-			line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
+			line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
 			w.must(err)
 			if got := line.Duration().Seconds(); got < 12.7 || got > 13.3 {
 				t.Errorf("lasts %.3f s, want 13", got)

@@ -21,7 +21,7 @@ import (
 // listen writes the sound that is stored of an asset into a file and gives its path, and when it begins, in seconds of the asset.
 func (w *world) listen(a asset.Asset) (path string, begins float64) {
 	w.t.Helper()
-	line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
+	line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
 	w.must(err)
 	l := line.Rendition(timeline.MainAudio)
 	if l == nil || l.Source != nil {

@@ -46,7 +46,7 @@ func listener(t *testing.T) *shop {
 		Limits: encode.Limits{CPU: time.Hour}, // the race detector's memory takes terabytes of the address space
 	})
 	w := &workerspeech.Worker{
-		Assets: s.Service, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 2, Scratch: s.scratch, Now: s.now,
+		Assets: s.Work, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 2, Scratch: s.scratch, Now: s.now,
 		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now},
 		Rules:   func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 	}
@@ -78,7 +78,7 @@ func TestAutoLanguage(t *testing.T) {
 	t.Parallel()
 	s, engine := newShop(t, time.Minute), &polyglot{}
 	w := &workerspeech.Worker{
-		Assets: s.Service, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 2, Scratch: s.scratch, Now: s.now,
+		Assets: s.Work, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 2, Scratch: s.scratch, Now: s.now,
 		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now},
 		Rules:   func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 	}
@@ -208,7 +208,7 @@ func TestDeletedWhileItIsRecognised(t *testing.T) {
 	for waits, want := range map[bool]int{true: 0, false: 1} {
 		s, engine := newShop(t, time.Minute), &patient{waits: waits}
 		w := &workerspeech.Worker{
-			Assets: s.Service, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 1, Scratch: s.scratch,
+			Assets: s.Work, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 1, Scratch: s.scratch,
 			Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Now: s.now,
 			Rules: func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 		}
@@ -260,7 +260,7 @@ func TestTimeLeft(t *testing.T) {
 	s := newShop(t, time.Minute)
 	engine := &steady{world: s.world}
 	w := &workerspeech.Worker{
-		Assets: s.Service, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 1, Scratch: s.scratch,
+		Assets: s.Work, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 1, Scratch: s.scratch,
 		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Now: s.now,
 		Rules: func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 	}

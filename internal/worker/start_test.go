@@ -48,7 +48,7 @@ func TestFilesThatStartLate(t *testing.T) {
 				if n, want := w.samples(a)["v"], packets(t, path, "h264"); n != want {
 					t.Errorf("%d pictures, the file has %d", n, want)
 				}
-				line, err := mediastore.Timeline(w.ctx(), w.store, w.Service, a)
+				line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
 				w.must(err)
 				for _, l := range line.Renditions {
 					for i := range l.Chunks {

@@ -74,18 +74,18 @@ func newShop(t *testing.T, pass time.Duration) *shop {
 	w := newWorld(t, options{})
 	engine := newEngine(t, 0)
 	log := slog.New(slog.DiscardHandler)
-	rungs := justintime.New(justintime.Options{Encoder: engine, Store: mediastore.Derived{Objects: mediastore.Objects{Blob: w.store}, Assets: w.Service}, Version: "test", Now: time.Now, Logger: log})
+	rungs := justintime.New(justintime.Options{Encoder: engine, Store: mediastore.Derived{Objects: mediastore.Objects{Blob: w.store}, Assets: w.Work}, Version: "test", Now: time.Now, Logger: log})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan struct{})
 	go func() { _ = rungs.Run(ctx); close(done) }()
 	t.Cleanup(func() { cancel(); <-done })
 	footage := &spoiled{Source: presentation.New(presentation.Options{
-		Assets: w.Service, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Renditions: rungs, Now: w.now, Logger: log,
+		Assets: w.Work, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Renditions: rungs, Now: w.now, Logger: log,
 	})}
-	progress := &progressed{FileMaker: w.Service}
+	progress := &progressed{FileMaker: w.Work}
 	for _, h := range []job.Handler{
 		(&static.Worker{Assets: progress, Store: w.store, Footage: footage, Encoder: engine, Scratch: w.scratch, Pass: pass, Now: w.now}).Handler(),
-		(&master.Worker{Assets: w.Service, Store: w.store, Footage: footage, Now: w.now}).Handler(),
+		(&master.Worker{Assets: w.Work, Store: w.store, Footage: footage, Now: w.now}).Handler(),
 	} {
 		w.handle[h.Kind] = h
 	}

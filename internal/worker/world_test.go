@@ -130,6 +130,7 @@ func (s *store) Adopt(ctx context.Context, key, path string) error {
 // world is everything that workers stand on, with a clock that goes on by a second each time it is read.
 type world struct {
 	*asset.Service
+	*asset.Work
 	t       testing.TB
 	db      *db.DB
 	jobs    *jobs
@@ -174,7 +175,7 @@ func newWorld(t testing.TB, o options) *world {
 		t: t, db: d, jobs: &jobs{Store: d.Assets()}, store: &store{Store: files}, scratch: t.TempDir(), site: newSite(t),
 		clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
-	w.Service = asset.New(asset.Options{Store: w.jobs})
+	w.Service, w.Work = asset.New(asset.Options{Store: w.jobs}), asset.NewWork(asset.Options{Store: w.jobs})
 	if o.maxSize == 0 {
 		o.maxSize = 1 << 30
 	}
@@ -201,12 +202,12 @@ func newWorld(t testing.TB, o options) *world {
 	}
 	w.equip = func(engine *encode.Engine) {
 		w.ingest = ingest.New(ingest.Options{
-			Mark: mark, Assets: w.Service, Store: kept, Fetch: client, Engine: engine,
+			Mark: mark, Assets: w.Work, Store: kept, Fetch: client, Engine: engine,
 			Library: ondemand.NewLibrary(objects{w.store}, 1<<20),
 			Scratch: scratch, MaxSize: o.maxSize, Now: w.now, Logger: log,
 		})
 		w.track = track.New(track.Options{
-			Assets: w.Service, Store: w.store, Fetch: client, Engine: engine,
+			Assets: w.Work, Store: w.store, Fetch: client, Engine: engine,
 			Scratch: scratch, MaxSize: o.maxSize, Now: w.now,
 		})
 		for _, h := range []job.Handler{w.ingest.Handler(), w.track.Handler()} {
@@ -215,8 +216,8 @@ func newWorld(t testing.TB, o options) *world {
 	}
 	w.equip(o.engine)
 	for _, h := range []job.Handler{
-		(&finish.Worker{Assets: w.Service, Store: w.store, Now: w.now}).Handler(), (&purge.Worker{Assets: w.Service, Store: w.store}).Handler(),
-		(&expire.Worker{Assets: w.Service, Now: w.now}).Handler(),
+		(&finish.Worker{Assets: w.Work, Store: w.store, Now: w.now}).Handler(), (&purge.Worker{Assets: w.Work, Store: w.store}).Handler(),
+		(&expire.Worker{Assets: w.Work, Now: w.now}).Handler(),
 	} {
 		w.handle[h.Kind] = h
 	}

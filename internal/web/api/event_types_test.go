@@ -83,7 +83,7 @@ type plot struct {
 	t          *testing.T
 	streams    *live.Service
 	broadcasts live.Broadcasts
-	assets     *asset.Service
+	assets     assetsAndWork
 	uploads    *upload.Service
 	store      upload.Store
 }
@@ -109,7 +109,7 @@ func TestEventTypes(t *testing.T) {
 		d := dbtest.Open(t, dbtest.SQLite(t))
 		happen(plot{
 			t, live.New(live.Options{Store: d.LiveStreams()}), live.NewBroadcasts(d.LiveStreams()),
-			asset.New(asset.Options{Store: d.Assets()}), upload.New(upload.Options{Store: d.Uploads()}), d.Uploads(),
+			newAssets(asset.Options{Store: d.Assets()}), upload.New(upload.Options{Store: d.Uploads()}), d.Uploads(),
 		})
 		all, err := d.ListEvents(t.Context(), event.Query{Limit: 1000})
 		if err != nil {

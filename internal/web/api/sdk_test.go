@@ -88,13 +88,21 @@ func runProgram(t *testing.T, base, program string, args ...string) {
 	t.Logf("\n%s", out)
 }
 
+// assetsAndWork are assets as the API changes them, and as workers do.
+type assetsAndWork struct {
+	*asset.Service
+	*asset.Work
+}
+
+func newAssets(o asset.Options) assetsAndWork { return assetsAndWork{asset.New(o), asset.NewWork(o)} }
+
 // deployment is the API over the real services on a real database, and an encoder and a worker behind /test/….
 type deployment struct {
 	*http.ServeMux
 	streams    live.Store
 	lives      *live.Service
 	broadcasts live.Broadcasts
-	assets     *asset.Service
+	assets     assetsAndWork
 }
 
 func openServices(t *testing.T, url string) deployment {
@@ -103,7 +111,7 @@ func openServices(t *testing.T, url string) deployment {
 	encrypted := drm.New(drm.Options{Store: d.DRM()})
 	r := deployment{
 		http.NewServeMux(), d.LiveStreams(), live.New(live.Options{Store: d.LiveStreams(), DRM: encrypted.Named}),
-		live.NewBroadcasts(d.LiveStreams()), asset.New(asset.Options{Store: d.Assets(), DRM: encrypted.Named}),
+		live.NewBroadcasts(d.LiveStreams()), newAssets(asset.Options{Store: d.Assets(), DRM: encrypted.Named}),
 	}
 	tokens := access.New(access.Options{Store: d.Access()})
 	if _, err := tokens.SeedToken(t.Context(), tokenID, tokenValue, time.Now()); err != nil {

@@ -50,17 +50,20 @@ type site struct {
 	sessions   *access.Sessions
 	live       *live.Service
 	broadcasts live.Broadcasts
-	assets     *asset.Service
-	uploads    *upload.Service
-	hooks      *webhook.Service
-	keys       *signing.Service
-	rules      *restriction.Service
-	log        bytes.Buffer // what the dashboard logs
-	health     measured     // of all encoders
-	examine    dashboard.Examine
-	nodes      func() ([]node.Node, error)
-	now        time.Time
-	cookie     string // of the owner
+	assets     struct {
+		*asset.Service
+		*asset.Work
+	}
+	uploads *upload.Service
+	hooks   *webhook.Service
+	keys    *signing.Service
+	rules   *restriction.Service
+	log     bytes.Buffer // what the dashboard logs
+	health  measured     // of all encoders
+	examine dashboard.Examine
+	nodes   func() ([]node.Node, error)
+	now     time.Time
+	cookie  string // of the owner
 }
 
 // measured tells how an encoder does.
@@ -101,11 +104,12 @@ func newSite(t testing.TB, public string) *site {
 	s.tokens = access.New(access.Options{Store: d.Access()})
 	s.sessions = access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: s.tokens})
 	s.live, s.broadcasts = live.New(live.Options{Store: d.LiveStreams()}), live.NewBroadcasts(d.LiveStreams())
-	s.assets = asset.New(asset.Options{
+	of := asset.Options{
 		Store: d.Assets(), DRM: func(context.Context, id.Environment, string) (playbackid.Configuration, error) {
 			return playbackid.Configuration{}, nil
 		},
-	})
+	}
+	s.assets.Service, s.assets.Work = asset.New(of), asset.NewWork(of)
 	s.uploads = upload.New(upload.Options{Store: d.Uploads()})
 	types := []string{asset.EventCreated, live.EventCreated, live.EventActive, webhook.EventTest}
 	s.hooks = webhook.New(d, types)
