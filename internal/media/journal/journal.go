@@ -344,7 +344,7 @@ func (j *Journal) do(o *op) {
 	if err != nil {
 		j.miss(o.msn)
 	} else {
-		j.settle(o)
+		j.notePending(o)
 	}
 	j.backlog -= o.size()
 	j.doing = nil

@@ -57,8 +57,8 @@ func (j *Journal) inTime() {
 	}
 }
 
-// settle notes whether an operation that was done is in the index's file by now. Called with the lock.
-func (j *Journal) settle(o *op) {
+// notePending notes whether an operation that was done is in the index's file by now. Called with the lock.
+func (j *Journal) notePending(o *op) {
 	switch {
 	case o.note != nil && o.late:
 		j.pending = append(j.pending, o.note)

@@ -63,7 +63,10 @@ func (l liveStreams) register(on *server) {
 }
 
 // registerAction registers PUT …/{verb}, which returns an empty object: older clients expect one, newer ones ignore it.
-func (l liveStreams) registerAction(on *server, verb, summary, text string, do func(live.API, context.Context, id.Environment, id.LiveStream, time.Time) error) {
+func (l liveStreams) registerAction(
+	on *server, verb, summary, text string,
+	do func(live.API, context.Context, id.Environment, id.LiveStream, time.Time) error,
+) {
 	handle(on, route{
 		method: http.MethodPut, path: liveItem + "/" + verb, id: verb + "-live-stream", tag: liveTag, permission: videoWrite,
 		summary: summary, text: text,
@@ -100,7 +103,9 @@ func (l liveStreams) list(ctx context.Context, in *listLiveStreamsInput) (*many[
 	default:
 		return nil, fault.New(fault.Invalid, "status must be one of %s", strings.Join([]string{"idle", "active", "disabled"}, ", "))
 	}
-	streams, err := l.live.List(ctx, environment(ctx), live.ListQuery{Status: live.Status(in.Status), StreamKey: in.StreamKey, Page: page, Limit: limit})
+	streams, err := l.live.List(ctx, environment(ctx), live.ListQuery{
+		Status: live.Status(in.Status), StreamKey: in.StreamKey, Page: page, Limit: limit,
+	})
 	for i := range streams {
 		if err == nil {
 			streams[i], err = l.recorded(ctx, streams[i])

@@ -113,11 +113,13 @@ func (s staticRenditions) setOfRecordings(ctx context.Context, in *setLiveStatic
 	for _, r := range in.Body.StaticRenditions {
 		list = append(list, assetopt.StaticRendition(r))
 	}
-	stream, err := s.streams.live.Patch(ctx, environment(ctx), in.id(), live.PatchInput{NewAsset: &live.NewAssetPatch{StaticRenditions: &list}}, s.now())
+	patch := live.PatchInput{NewAsset: &live.NewAssetPatch{StaticRenditions: &list}}
+	stream, err := s.streams.live.Patch(ctx, environment(ctx), in.id(), patch, s.now())
 	return s.streams.response(ctx, stream, err)
 }
 
 func (s staticRenditions) deleteOfRecordings(ctx context.Context, in *LiveRef) (*none, error) {
-	_, err := s.streams.live.Patch(ctx, environment(ctx), in.id(), live.PatchInput{NewAsset: &live.NewAssetPatch{StaticRenditions: new([]assetopt.StaticRendition)}}, s.now())
+	patch := live.PatchInput{NewAsset: &live.NewAssetPatch{StaticRenditions: new([]assetopt.StaticRendition)}}
+	_, err := s.streams.live.Patch(ctx, environment(ctx), in.id(), patch, s.now())
 	return &none{}, err
 }

@@ -32,8 +32,8 @@ type overlays struct {
 	files  attempt.Scratch
 }
 
-// fetch gets the images that are to lie over the picture and has a look at each, before anything else is done: what can't be used
-// is the asset's end.
+// fetch gets the images that are to lie over the picture and has a look at each, before anything else is done: what
+// can't be used is the asset's end.
 func (o *overlays) fetch(ctx context.Context, a asset.Asset) error {
 	for i, in := range a.Options.Inputs {
 		if in.Overlay == nil {
@@ -121,8 +121,11 @@ func over(a asset.Asset) bool {
 	return false
 }
 
-// draw draws what lies over a picture of this size, the service's own mark on top; nil when nothing of it is to be seen.
-func (o *overlays) draw(ctx context.Context, a asset.Asset, v *encode.Track, width, height int) (*encode.Overlay, error) {
+// draw draws what lies over a picture of this size, the service's own mark on top; nil when nothing of it is to be
+// seen.
+func (o *overlays) draw(
+	ctx context.Context, a asset.Asset, v *encode.Track, width, height int,
+) (*encode.Overlay, error) {
 	var layers []overlay.Layer
 	for i, in := range a.Options.Inputs {
 		if in.Overlay != nil {

@@ -110,7 +110,9 @@ func (i *inspector) decideSound(ctx context.Context, a asset.Asset, in assetopt.
 func sound(path string) string { return path + ".m4a" }
 
 // decideRewrite says what ffmpeg does with a file; u is what of an MP4 can't stay as it is.
-func (i *inspector) decideRewrite(ctx context.Context, a asset.Asset, in assetopt.Input, path string, kind sniff.Format, u unfit) (p plan, err error) {
+func (i *inspector) decideRewrite(
+	ctx context.Context, a asset.Asset, in assetopt.Input, path string, kind sniff.Format, u unfit,
+) (p plan, err error) {
 	format := encode.Format(kind.Demuxer())
 	if p.info, err = i.limiter.Probe(ctx, i.engine, path, format); err != nil {
 		return p, err

@@ -54,14 +54,16 @@ func (r *report) found(ctx context.Context, a asset.Asset, first asset.InputInfo
 // cutOff tells the owner of a file that ends before it says, in seconds of what can be read of it or in bytes.
 func (r *report) cutOff(ctx context.Context, a asset.Asset, path string, says, is float64) error {
 	if says-is >= max(shorterBy, shorter*says) {
-		return r.warn(ctx, a, asset.InputTruncated, fmt.Sprintf("the file says that it lasts %.3f seconds, and what can be read of it ends after %.3f: "+
-			"its end is missing, or it is damaged", says, is))
+		return r.warn(ctx, a, asset.InputTruncated, fmt.Sprintf(
+			"the file says that it lasts %.3f seconds, and what can be read of it ends after %.3f: "+
+				"its end is missing, or it is damaged", says, is))
 	}
 	missing, err := lacks(path)
 	if err != nil || missing == 0 {
 		return err
 	}
-	return r.warn(ctx, a, asset.InputTruncated, fmt.Sprintf("the file says that it has %d bytes more than there are: its end is missing", missing))
+	return r.warn(ctx, a, asset.InputTruncated,
+		fmt.Sprintf("the file says that it has %d bytes more than there are: its end is missing", missing))
 }
 
 // endsInFragment tells the owner of an MP4 that ends inside of a fragment.
@@ -69,11 +71,12 @@ func (r *report) endsInFragment(ctx context.Context, a asset.Asset, f *mp4.File)
 	if !f.Truncated {
 		return nil
 	}
-	return r.warn(ctx, a, asset.InputTruncated, "the file ends inside of a fragment, its end is missing: the asset has what is whole of it")
+	return r.warn(ctx, a, asset.InputTruncated,
+		"the file ends inside of a fragment, its end is missing: the asset has what is whole of it")
 }
 
-// missing tells the owner of a file of which a whole track could not be decoded; where nothing could, the file is refused.
-// Video without a decoder was refused before.
+// missing tells the owner of a file of which a whole track could not be decoded; where nothing could, the file is
+// refused. Video without a decoder was refused before.
 func (r *report) missing(ctx context.Context, a asset.Asset, c *conform, t *timeline.Timeline) error {
 	if c.unsupported != nil && len(t.Renditions) > 0 {
 		return r.warn(ctx, a, asset.InputUndecodable,
@@ -91,7 +94,8 @@ func (r *report) missing(ctx context.Context, a asset.Asset, c *conform, t *time
 	if len(t.Renditions) == 0 {
 		return undecodable(missing)
 	}
-	return r.warn(ctx, a, asset.InputUndecodable, fmt.Sprintf("nothing of the file's %s can be decoded: the asset has none", missing))
+	return r.warn(ctx, a, asset.InputUndecodable,
+		fmt.Sprintf("nothing of the file's %s can be decoded: the asset has none", missing))
 }
 
 func (r *report) warn(ctx context.Context, a asset.Asset, kind, message string) error {

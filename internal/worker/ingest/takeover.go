@@ -46,7 +46,9 @@ func (u *unfit) hidden(video *mp4.Track) {
 }
 
 // adoptable tells what is in an MP4 and makes the timeline of it, stored as the asset's source, or says why it can't stay as it is.
-func (i *inspector) adoptable(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (t *timeline.Timeline, u unfit, err error) {
+func (i *inspector) adoptable(
+	ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64,
+) (t *timeline.Timeline, u unfit, err error) {
 	err = i.limiter.Examine(ctx, func() (bad error) {
 		t, u, bad = i.examine(ctx, a, in, r, size)
 		return bad
@@ -54,7 +56,9 @@ func (i *inspector) adoptable(ctx context.Context, a asset.Asset, in assetopt.In
 	return t, u, err
 }
 
-func (i *inspector) examine(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (t *timeline.Timeline, u unfit, err error) {
+func (i *inspector) examine(
+	ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64,
+) (t *timeline.Timeline, u unfit, err error) {
 	index, err := mp4.Index(r, size)
 	if err != nil {
 		info := asset.InputInfo{Settings: in}

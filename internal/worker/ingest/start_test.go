@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/mediastore"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // lateStarts are where times of captured streams begin, in seconds: shortly after 0, behind the longest asset, and in
@@ -36,20 +38,20 @@ func TestFilesThatStartLate(t *testing.T) {
 		} {
 			t.Run(name+" from "+start, func(t *testing.T) {
 				t.Parallel()
-				path := ffmpeg(t, "a.mp4", args(picture("13"), sound("13"), h264, how, starting(start))...)
-				w := newWorld(t, options{})
-				a := w.ready(path)
+				path := filmtest.File(t, "a.mp4", filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), filmtest.H264, how, starting(start))...)
+				w := newWorld(t, workertest.Options{})
+				a := w.ReadyAsset(path)
 				if math.Abs(a.Facts.Duration-13) > 0.1 || tracks(a.InputInfo[0]) == "" {
 					t.Errorf("it lasts %.3f s: %s", a.Facts.Duration, tracks(a.InputInfo[0]))
 				}
-				if len(w.jobs.warn) > 0 {
-					t.Errorf("told: %v", w.jobs.warn)
+				if len(w.Jobs.Warn) > 0 {
+					t.Errorf("told: %v", w.Jobs.Warn)
 				}
-				if n, want := w.samples(a)["v"], packets(t, path, "h264"); n != want {
+				if n, want := w.Samples(a)["v"], filmtest.Packets(t, path, "h264"); n != want {
 					t.Errorf("%d pictures, the file has %d", n, want)
 				}
-				line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
-				w.must(err)
+				line, err := mediastore.Timeline(w.Ctx(), w.Store, w.Work, a)
+				w.Must(err)
 				for _, l := range line.Renditions {
 					for i := range l.Chunks {
 						if l.Chunks[i].Gap || l.Seconds(i) > 2.5 || l.Kind == frame.Video && len(l.Inits) > 1 {
@@ -67,22 +69,22 @@ func TestFilesThatStartLate(t *testing.T) {
 // the beginning on.
 func TestTracksThatStartLate(t *testing.T) {
 	t.Parallel()
-	film := clip(t, "film.mp4")
+	film := filmtest.Usual(t, "film.mp4")
 	for _, start := range lateStarts {
 		for _, codec := range []string{"aac", "libopus"} {
 			t.Run(codec+" from "+start, func(t *testing.T) {
 				t.Parallel()
-				w := newWorld(t, options{})
-				a := w.ready(film)
-				path := ffmpeg(t, "a.mp4", args(sound("13"), []string{"-c:a", codec}, starting(start))...)
-				tr := w.add(a, asset.AudioTrack, w.site.offer(path))
-				w.must(w.work())
-				got, _ := w.findTrack(a, tr)
+				w := newWorld(t, workertest.Options{})
+				a := w.ReadyAsset(film)
+				path := filmtest.File(t, "a.mp4", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", codec}, starting(start))...)
+				tr := w.AddTrackFrom(a, asset.AudioTrack, w.Site.Offer(path))
+				w.Must(w.DoAll())
+				got, _ := w.FindTrack(a, tr)
 				if got.Status != asset.TrackReady || math.Abs(got.Duration-13) > 0.1 {
 					t.Fatalf("track %+v %+v", got, got.Errors)
 				}
-				f, err := ondemand.NewLibrary(objects{w.store}, 1<<20).File(w.ctx(), got.Object)
-				w.must(err)
+				f, err := ondemand.NewLibrary(workertest.Objects{Store: w.Store}, 1<<20).File(w.Ctx(), got.Object)
+				w.Must(err)
 				x := f.Tracks[0]
 				l := ondemand.Follow(x, got.Object, "added", []float64{0, 4, 8, 12, 13}, 0)
 				first := l.Chunks[0]
@@ -99,9 +101,9 @@ func TestTracksThatStartLate(t *testing.T) {
 // silence in front.
 func TestSpeechOfTracksThatStartLate(t *testing.T) {
 	t.Parallel()
-	engine := newEngine(t, 0)
+	engine := filmtest.NewEngine(t, 0)
 	for _, start := range lateStarts {
-		path := ffmpeg(t, "a.m4a", args(sound("13"), []string{"-c:a", "aac"}, starting(start))...)
+		path := filmtest.File(t, "a.m4a", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", "aac"}, starting(start))...)
 		seconds := 0.0
 		err := engine.PCMOfFile(t.Context(), path, true, func(_ context.Context, pcm io.Reader) error {
 			n, err := io.Copy(io.Discard, io.LimitReader(pcm, 60*2*encode.PCMRate))

@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"encoding/binary"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"millrace/internal/programtest"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // The sound of an MPEG-TS that goes on at another sample rate, or with another number of channels, has its pitch from the first second to the last.
@@ -21,7 +23,7 @@ func TestSoundChangesMidway(t *testing.T) {
 			t.Parallel()
 			var whole []byte
 			for i, sound := range [][]string{{"-ar", "48000", "-ac", "1"}, second} {
-				part := ffmpeg(t, "a.ts", args(picture("4"), []string{"-f", "lavfi", "-i", "sine=440:duration=4"}, h264, sound,
+				part := filmtest.File(t, "a.ts", filmtest.Args(filmtest.Picture("4"), []string{"-f", "lavfi", "-i", "sine=440:duration=4"}, filmtest.H264, sound,
 					[]string{"-output_ts_offset", []string{"0", "4"}[i]})...)
 				data, err := os.ReadFile(part)
 				if err != nil {
@@ -33,8 +35,8 @@ func TestSoundChangesMidway(t *testing.T) {
 			if err := os.WriteFile(path, whole, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			w := newWorld(t, options{})
-			a := w.ready(path)
+			w := newWorld(t, workertest.Options{})
+			a := w.ReadyAsset(path)
 			if math.Abs(a.Facts.Duration-8) > 0.2 {
 				t.Errorf("lasts %.3f s, want 8", a.Facts.Duration)
 			}

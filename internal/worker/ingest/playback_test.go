@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"io"
@@ -16,18 +16,20 @@ import (
 	"millrace/internal/media/playback"
 	"millrace/internal/presentation"
 	"millrace/internal/programtest"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 	"millrace/test/hlscheck"
 )
 
 // watch serves the world's assets to players.
 func (w *world) watch() *httptest.Server {
-	w.t.Helper()
+	w.T.Helper()
 	log := slog.New(slog.DiscardHandler)
 	h := playback.New(playback.Options{Logger: log, Source: presentation.New(presentation.Options{
-		Access: access.New(access.Options{Store: w.db.Access()}), Assets: w.Work, Blob: w.store, Library: ondemand.NewLibrary(objects{w.store}, 1<<20), Now: w.now, Logger: log,
+		Access: access.New(access.Options{Store: w.DB.Access()}), Assets: w.Work, Blob: w.Store, Library: ondemand.NewLibrary(workertest.Objects{Store: w.Store}, 1<<20), Now: w.Now, Logger: log,
 	})})
 	s := httptest.NewServer(h)
-	w.t.Cleanup(s.Close)
+	w.T.Cleanup(s.Close)
 	return s
 }
 
@@ -61,20 +63,20 @@ func TestPlaybackConforms(t *testing.T) {
 		args   []string
 		except []string // rules that the file itself breaks
 	}{
-		"MP4":        {"a.mp4", video(), nil},
-		"Matroska":   {"a.mkv", video(), nil},
-		"MPEG-TS":    {"a.ts", video(), nil},
-		"late sound": {"a.mp4", args(picture("13"), []string{"-itsoffset", "0.7"}, sound("12"), h264), []string{"align-start"}},
+		"MP4":        {"a.mp4", filmtest.Video(), nil},
+		"Matroska":   {"a.mkv", filmtest.Video(), nil},
+		"MPEG-TS":    {"a.ts", filmtest.Video(), nil},
+		"late sound": {"a.mp4", filmtest.Args(filmtest.Picture("13"), []string{"-itsoffset", "0.7"}, filmtest.Sound("12"), filmtest.H264), []string{"align-start"}},
 		// hlscheck takes two languages to be heard at once.
-		"sound alone": {"a.m4a", args(sound("13"), []string{"-c:a", "aac"}), []string{"bandwidth", "average-bandwidth"}},
-		"mute":        {"a.mp4", video("-an"), nil},
+		"sound alone": {"a.m4a", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", "aac"}), []string{"bandwidth", "average-bandwidth"}},
+		"mute":        {"a.mp4", filmtest.Video("-an"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, options{})
-			a := w.ready(ffmpeg(t, tt.file, tt.args...),
-				assetopt.Input{URL: w.site.offer(text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles", LanguageCode: "en"},
-				assetopt.Input{URL: w.site.offer(ffmpeg(t, "de.mp3", sound("20")...)), Type: "audio", LanguageCode: "de"})
+			w := newWorld(t, workertest.Options{})
+			a := w.ReadyAsset(filmtest.File(t, tt.file, tt.args...),
+				assetopt.Input{URL: w.Site.Offer(filmtest.Text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles", LanguageCode: "en"},
+				assetopt.Input{URL: w.Site.Offer(filmtest.File(t, "de.mp3", filmtest.Sound("20")...)), Type: "audio", LanguageCode: "de"})
 			server := w.watch()
 			w.conforms(url(server, a), append(tt.except, "language")...) // the file's own sound has none
 			if name == "MP4" || name == "Matroska" {
@@ -85,27 +87,27 @@ func TestPlaybackConforms(t *testing.T) {
 }
 
 func (w *world) conforms(url string, except ...string) {
-	w.t.Helper()
-	r, err := hlscheck.Check(w.ctx(), hlscheck.Options{URL: url, Decoder: programtest.Path(w.t, "ffmpeg")})
-	w.must(err)
+	w.T.Helper()
+	r, err := hlscheck.Check(w.Ctx(), hlscheck.Options{URL: url, Decoder: programtest.Path(w.T, "ffmpeg")})
+	w.Must(err)
 	r.Findings = slices.DeleteFunc(r.Findings, func(f hlscheck.Finding) bool { return slices.Contains(except, f.Rule) })
 	if len(r.Findings) > 0 {
-		w.t.Errorf("%s", r)
+		w.T.Errorf("%s", r)
 	}
 }
 
 // An asset that is still cut is 412 before its first segment, then an EVENT that grows, at last a VOD of the same segments.
 func TestPlaybackOfPreparing(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{})
-	a := w.create(assetopt.Input{URL: w.site.offer(clip(t, "a.mkv"))})
+	w := newWorld(t, workertest.Options{})
+	a := w.NewAsset(assetopt.Input{URL: w.Site.Offer(filmtest.Usual(t, "a.mkv"))})
 	server := w.watch()
 	if code, _ := get(t, server, url(server, a)); code != http.StatusPreconditionFailed {
 		t.Errorf("status %d before the first segment", code)
 	}
 	media := strings.TrimSuffix(url(server, a), ".m3u8") + "/" + string(a.Media) + "/v.m3u8"
 	var during string
-	w.store.put = func(key string) error {
+	w.Store.Fail = func(key string) error {
 		if strings.HasSuffix(key, "v/2.m4s") {
 			if code, _ := get(t, server, url(server, a)); code != http.StatusOK {
 				t.Errorf("status %d after the first segment", code)
@@ -114,7 +116,7 @@ func TestPlaybackOfPreparing(t *testing.T) {
 		}
 		return nil
 	}
-	w.must(w.do(w.jobs.take()[0], 1))
+	w.Must(w.Do(w.Jobs.Take()[0], 1))
 	if !strings.Contains(during, "#EXT-X-PLAYLIST-TYPE:EVENT") || strings.Contains(during, "ENDLIST") || !strings.Contains(during, "v/0.m4s") {
 		t.Errorf("while it is cut:\n%s", during)
 	}

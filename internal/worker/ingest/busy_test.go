@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"fmt"
@@ -15,6 +15,8 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/media/encode"
 	"millrace/internal/programtest"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // hampered is an engine whose programs do something else where their arguments match a pattern of the shell.
@@ -30,7 +32,7 @@ func hampered(t *testing.T, pattern, instead string, bounds encode.Bounds, stall
 		return path
 	}
 	e, err := encode.NewEngine(encode.Options{
-		FFmpeg: program("ffmpeg"), FFprobe: program("ffprobe"), Budget: budget, Bounds: bounds, Stall: stall,
+		FFmpeg: program("ffmpeg"), FFprobe: program("ffprobe"), Budget: filmtest.Budget, Bounds: bounds, Stall: stall,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -53,8 +55,8 @@ func TestBusyMachine(t *testing.T) {
 	if err := os.WriteFile(subtitles, []byte("1\n00:00:01,000 --> 00:00:02,000\nfirst\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	film := args(picture("13"), sound("13"), h264)
-	texted := args(picture("5"), []string{"-i", subtitles, "-map", "0:v", "-map", "1:s", "-c:s", "srt"}, h264)
+	film := filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), filmtest.H264)
+	texted := filmtest.Args(filmtest.Picture("5"), []string{"-i", subtitles, "-map", "0:v", "-map", "1:s", "-c:s", "srt"}, filmtest.H264)
 	image := pngOf(t, flat(40, 40, color.White))
 	first := func(b *encode.Bounds) { b.Decodes.Wall = short }
 	for name, tt := range map[string]struct {
@@ -80,25 +82,25 @@ func TestBusyMachine(t *testing.T) {
 			t.Parallel()
 			bounds := encode.DefaultBounds()
 			tt.bound(&bounds)
-			w := newWorld(t, options{engine: hampered(t, tt.pattern, sleeps, bounds, tt.stall)})
-			inputs := []assetopt.Input{{URL: w.site.offer(ffmpeg(t, tt.file, tt.args...))}}
+			w := newWorld(t, workertest.Options{Engine: hampered(t, tt.pattern, sleeps, bounds, tt.stall)})
+			inputs := []assetopt.Input{{URL: w.Site.Offer(filmtest.File(t, tt.file, tt.args...))}}
 			if tt.overlay {
 				over := &assetopt.Overlay{Width: "10%"}
-				inputs = append(inputs, assetopt.Input{URL: w.site.offer(image), Overlay: over})
+				inputs = append(inputs, assetopt.Input{URL: w.Site.Offer(image), Overlay: over})
 			}
-			a := w.create(inputs...)
-			j := w.jobs.take()[0]
-			err := w.do(j, 1)
-			if a = w.find(a.ID); !fault.Is(err, fault.Unavailable) || fault.Outside(err) || a.Status != asset.Preparing {
+			a := w.NewAsset(inputs...)
+			j := w.Jobs.Take()[0]
+			err := w.Do(j, 1)
+			if a = w.Asset(a.ID); !fault.Is(err, fault.Unavailable) || fault.Outside(err) || a.Status != asset.Preparing {
 				t.Fatalf("the asset is %s after %v", a.Status, err)
 			}
-			w.equip(newEngine(t, 0))
-			w.must(w.do(j, 2))
-			if a = w.find(a.ID); a.Status != asset.Ready || len(a.Tracks) != 2 {
+			w.Equip(filmtest.NewEngine(t, 0))
+			w.Must(w.Do(j, 2))
+			if a = w.Asset(a.ID); a.Status != asset.Ready || len(a.Tracks) != 2 {
 				t.Errorf("the asset is %s with %+v, %+v", a.Status, a.Tracks, a.Errors)
 			}
-			if len(w.jobs.warn) != 0 {
-				t.Errorf("its owner is warned of %+v", w.jobs.warn)
+			if len(w.Jobs.Warn) != 0 {
+				t.Errorf("its owner is warned of %+v", w.Jobs.Warn)
 			}
 		})
 	}
@@ -109,18 +111,18 @@ func TestBusyMachineAtATrack(t *testing.T) {
 	t.Parallel()
 	bounds := encode.DefaultBounds()
 	bounds.Probe.Wall = 100 * time.Millisecond
-	w := newWorld(t, options{})
-	a := w.ready(clip(t, "a.mp4"))
-	w.equip(hampered(t, probes, sleeps, bounds, 0))
-	tr := w.add(a, asset.AudioTrack, w.site.offer(ffmpeg(t, "a.mp3", sound("2")...)))
-	j := w.jobs.take()[0]
-	err := w.do(j, 1)
-	if got, _ := w.findTrack(a, tr); !fault.Is(err, fault.Unavailable) || got.Status != asset.TrackPreparing {
+	w := newWorld(t, workertest.Options{})
+	a := w.ReadyAsset(filmtest.Usual(t, "a.mp4"))
+	w.Equip(hampered(t, probes, sleeps, bounds, 0))
+	tr := w.AddTrackFrom(a, asset.AudioTrack, w.Site.Offer(filmtest.File(t, "a.mp3", filmtest.Sound("2")...)))
+	j := w.Jobs.Take()[0]
+	err := w.Do(j, 1)
+	if got, _ := w.FindTrack(a, tr); !fault.Is(err, fault.Unavailable) || got.Status != asset.TrackPreparing {
 		t.Fatalf("the track is %s after %v", got.Status, err)
 	}
-	w.equip(newEngine(t, 0))
-	w.must(w.do(j, 2))
-	if got, _ := w.findTrack(a, tr); got.Status != asset.TrackReady {
+	w.Equip(filmtest.NewEngine(t, 0))
+	w.Must(w.Do(j, 2))
+	if got, _ := w.FindTrack(a, tr); got.Status != asset.TrackReady {
 		t.Errorf("the track is %s, %+v", got.Status, got.Errors)
 	}
 }
@@ -130,12 +132,12 @@ func TestAlwaysBusyMachine(t *testing.T) {
 	t.Parallel()
 	bounds := encode.DefaultBounds()
 	bounds.Probe.Wall = 10 * time.Millisecond
-	w := newWorld(t, options{engine: hampered(t, probes, sleeps, bounds, 0)})
-	a := w.create(assetopt.Input{URL: w.site.offer(clip(t, "a.mkv"))})
-	if err := w.work(); fault.Outside(err) {
+	w := newWorld(t, workertest.Options{Engine: hampered(t, probes, sleeps, bounds, 0)})
+	a := w.NewAsset(assetopt.Input{URL: w.Site.Offer(filmtest.Usual(t, "a.mkv"))})
+	if err := w.DoAll(); fault.Outside(err) {
 		t.Errorf("nothing of the service is at fault: %v", err)
 	}
-	a = w.find(a.ID)
+	a = w.Asset(a.ID)
 	if a.Status != asset.Errored {
 		t.Fatalf("the asset is %s", a.Status)
 	}
@@ -143,7 +145,7 @@ func TestAlwaysBusyMachine(t *testing.T) {
 	if a.Errors.Type != "internal_error" || len(said) != 1 || !strings.Contains(said[0], "the service is busy") {
 		t.Errorf("its owner is told %+v", a.Errors)
 	}
-	w.nothingLeft()
+	w.NothingLeft()
 }
 
 // TestHeavyFile: what takes more of the processor than a file may is not tried again.
@@ -161,8 +163,8 @@ func TestHeavyFile(t *testing.T) {
 			t.Parallel()
 			bounds := encode.DefaultBounds()
 			tt.bound(&bounds)
-			w := newWorld(t, options{engine: hampered(t, tt.pattern, spins, bounds, 0)})
-			w.refused(w.site.offer(clip(t, "a.mkv")), "that takes more than 1s of processor time")
+			w := newWorld(t, workertest.Options{Engine: hampered(t, tt.pattern, spins, bounds, 0)})
+			w.refused(w.Site.Offer(filmtest.Usual(t, "a.mkv")), "that takes more than 1s of processor time")
 		})
 	}
 }
@@ -172,19 +174,19 @@ func TestHeavyFile(t *testing.T) {
 func TestTriesOutside(t *testing.T) {
 	t.Parallel()
 	const tries = 5
-	w := newWorld(t, options{})
-	url := w.site.handle(func(rw http.ResponseWriter, _ *http.Request) {
+	w := newWorld(t, workertest.Options{})
+	url := w.Site.Handle(func(rw http.ResponseWriter, _ *http.Request) {
 		rw.WriteHeader(http.StatusServiceUnavailable)
 	})
-	a := w.create(assetopt.Input{URL: url})
-	j := w.jobs.take()[0]
+	a := w.NewAsset(assetopt.Input{URL: url})
+	j := w.Jobs.Take()[0]
 	for attempt := 1; attempt < tries; attempt++ {
-		if err := w.do(j, attempt); err == nil || fault.Permanent(err) || w.find(a.ID).Status != asset.Preparing {
+		if err := w.Do(j, attempt); err == nil || fault.Permanent(err) || w.Asset(a.ID).Status != asset.Preparing {
 			t.Fatalf("attempt %d: %v", attempt, err)
 		}
 	}
-	err := w.do(j, tries)
-	if a = w.find(a.ID); !fault.Permanent(err) || a.Status != asset.Errored {
+	err := w.Do(j, tries)
+	if a = w.Asset(a.ID); !fault.Permanent(err) || a.Status != asset.Errored {
 		t.Fatalf("the asset is %s after %v", a.Status, err)
 	}
 	if a.Errors.Type != "invalid_input" || !strings.Contains(a.Errors.Messages[0], "503") {

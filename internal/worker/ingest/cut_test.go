@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"bytes"
@@ -17,6 +17,8 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/media/timeline"
 	"millrace/internal/programtest"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // numbered is a video of which every picture says its number, in ten stripes of black and white, and whose sound never is the same twice.
@@ -176,8 +178,8 @@ func TestCutToThePicture(t *testing.T) {
 		t.Skip("it decodes for long")
 	}
 	t.Parallel()
-	w := newWorld(t, options{})
-	source := w.ready(ffmpeg(t, "a.mp4", args(numbered(t, 10), h264)...))
+	w := newWorld(t, workertest.Options{})
+	source := w.ReadyAsset(filmtest.File(t, "a.mp4", filmtest.Args(numbered(t, 10), filmtest.H264)...))
 	server := w.watch()
 	whole := watched(t, url(server, source))
 	for name, tt := range map[string]struct { //nolint:paralleltest // one job after the other
@@ -228,11 +230,11 @@ func TestClipOfEverything(t *testing.T) {
 		t.Skip("it decodes for long")
 	}
 	t.Parallel()
-	w := newWorld(t, options{})
-	german := ffmpeg(t, "de.m4a", "-f", "lavfi", "-i", "sine=frequency=880:sample_rate=44100:duration=14", "-c:a", "aac")
-	source := w.ready(ffmpeg(t, "a.mkv", args(numbered(t, 14), h264)...), // its times are in thousandths
-		assetopt.Input{URL: w.site.offer(german), Type: "audio", LanguageCode: "de", Name: "German"},
-		assetopt.Input{URL: w.site.offer(text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "Words"})
+	w := newWorld(t, workertest.Options{})
+	german := filmtest.File(t, "de.m4a", "-f", "lavfi", "-i", "sine=frequency=880:sample_rate=44100:duration=14", "-c:a", "aac")
+	source := w.ReadyAsset(filmtest.File(t, "a.mkv", filmtest.Args(numbered(t, 14), filmtest.H264)...), // its times are in thousandths
+		assetopt.Input{URL: w.Site.Offer(german), Type: "audio", LanguageCode: "de", Name: "German"},
+		assetopt.Input{URL: w.Site.Offer(filmtest.Text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "Words"})
 	server := w.watch()
 	a := w.clipped(source, 2.4, 12.2)
 	b := w.clipped(a, 1.1, 9)
@@ -270,20 +272,20 @@ func TestClipOfEverything(t *testing.T) {
 			t.Errorf("the second language goes from %.3f to %.3f", begin, end)
 		}
 	}
-	had := w.samples(b)
+	had := w.Samples(b)
 	for _, tr := range source.Tracks {
 		if tr.Type != asset.VideoTrack && !tr.Primary {
-			w.must(w.DeleteTrack(w.ctx(), env, source.ID, tr.ID, w.now()))
+			w.Must(w.DeleteTrack(w.Ctx(), workertest.Env, source.ID, tr.ID, w.Now()))
 		}
 	}
-	w.must(w.work())
-	if !maps.Equal(w.samples(b), had) {
+	w.Must(w.DoAll())
+	if !maps.Equal(w.Samples(b), had) {
 		t.Error("deleting the source's tracks took something away")
 	}
-	w.must(w.Delete(w.ctx(), env, source.ID, w.now()))
-	w.must(w.Delete(w.ctx(), env, a.ID, w.now()))
-	w.must(w.work())
-	if !maps.Equal(w.samples(b), had) {
+	w.Must(w.Delete(w.Ctx(), workertest.Env, source.ID, w.Now()))
+	w.Must(w.Delete(w.Ctx(), workertest.Env, a.ID, w.Now()))
+	w.Must(w.DoAll())
+	if !maps.Equal(w.Samples(b), had) {
 		t.Error("deleting the source took something away")
 	}
 	w.conforms(url(server, b), "language")

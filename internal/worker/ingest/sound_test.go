@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"bytes"
@@ -16,25 +16,27 @@ import (
 	"millrace/internal/media/timeline"
 	"millrace/internal/mediastore"
 	"millrace/internal/programtest"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // listen writes the sound that is stored of an asset into a file and gives its path, and when it begins, in seconds of the asset.
 func (w *world) listen(a asset.Asset) (path string, begins float64) {
-	w.t.Helper()
-	line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
-	w.must(err)
+	w.T.Helper()
+	line, err := mediastore.Timeline(w.Ctx(), w.Store, w.Work, a)
+	w.Must(err)
 	l := line.Rendition(timeline.MainAudio)
 	if l == nil || l.Source != nil {
-		w.t.Fatal("the sound was not encoded again")
+		w.T.Fatal("the sound was not encoded again")
 	}
-	data := w.read(l.Inits[0].Object)
+	data := w.ReadObject(l.Inits[0].Object)
 	for _, c := range l.Chunks {
 		if !c.Gap {
-			data = append(data, w.read(c.Object)...)
+			data = append(data, w.ReadObject(c.Object)...)
 		}
 	}
-	path = filepath.Join(w.t.TempDir(), "a.mp4")
-	w.must(os.WriteFile(path, data, 0o600))
+	path = filepath.Join(w.T.TempDir(), "a.mp4")
+	w.Must(os.WriteFile(path, data, 0o600))
 	return path, float64(l.Chunks[0].Time)/float64(l.Timescale) - timeline.Origin
 }
 
@@ -56,7 +58,7 @@ func loudness(t *testing.T, path string) float64 {
 // beeps has pictures, and a short loud tone each second over one that is hardly heard.
 func beeps(more ...string) []string {
 	graph := `aevalsrc=0.01*sin(2000*t)+0.5*lt(mod(t\,1)\,0.02)*sin(6000*mod(t\,1)):s=48000:d=6`
-	return args([]string{"-f", "lavfi", "-i", "color=gray:size=160x90:rate=10:duration=6", "-f", "lavfi", "-i", graph}, h264, more)
+	return filmtest.Args([]string{"-f", "lavfi", "-i", "color=gray:size=160x90:rate=10:duration=6", "-f", "lavfi", "-i", graph}, filmtest.H264, more)
 }
 
 // TestIngestNormalizes makes sounds as loud as they are to be, whatever they come in: nothing of them is moved against the picture. What
@@ -83,8 +85,8 @@ func TestIngestNormalizes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, options{})
-			path := ffmpeg(t, tt.file, tt.args...)
+			w := newWorld(t, workertest.Options{})
+			path := filmtest.File(t, tt.file, tt.args...)
 			a := w.normalized(path)
 			out, begins := w.listen(a)
 			if got := loudness(t, out); math.Abs(got-asset.Loudness) > 0.5 {
@@ -113,13 +115,13 @@ func TestIngestNormalizes(t *testing.T) {
 					t.Errorf("the tone of second %d comes at %.4f s, in the source at %.4f s", second, at, before)
 				}
 			}
-			w.nothingLeft()
+			w.NothingLeft()
 		})
 	}
 	t.Run("as it is", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, options{})
-		path := ffmpeg(t, "a.mp4", args([]string{"-f", "lavfi", "-i", "color=gray:size=160x90:rate=10:duration=5", "-f", "lavfi", "-i", "anullsrc=duration=5"}, h264, []string{"-shortest"})...)
+		w := newWorld(t, workertest.Options{})
+		path := filmtest.File(t, "a.mp4", filmtest.Args([]string{"-f", "lavfi", "-i", "color=gray:size=160x90:rate=10:duration=5", "-f", "lavfi", "-i", "anullsrc=duration=5"}, filmtest.H264, []string{"-shortest"})...)
 		a := w.normalized(path)
 		if out, _ := w.listen(a); loudness(t, out) != -70 {
 			t.Error("silence has become something else")
@@ -141,24 +143,24 @@ func firstPicture(t *testing.T, path string) float64 {
 
 // firstPicture is when an asset shows its first picture, in seconds of its time.
 func (w *world) firstPicture(a asset.Asset) float64 {
-	w.t.Helper()
+	w.T.Helper()
 	l := w.timeline(a).Rendition(timeline.MainVideo)
-	path := filepath.Join(w.t.TempDir(), "v.mp4")
-	w.must(os.WriteFile(path, append(w.read(l.Inits[0].Object), w.read(l.Chunks[0].Object)...), 0o600))
-	return firstPicture(w.t.(*testing.T), path) - timeline.Origin //nolint:forcetypeassert // it is one
+	path := filepath.Join(w.T.TempDir(), "v.mp4")
+	w.Must(os.WriteFile(path, append(w.ReadObject(l.Inits[0].Object), w.ReadObject(l.Chunks[0].Object)...), 0o600))
+	return firstPicture(w.T.(*testing.T), path) - timeline.Origin //nolint:forcetypeassert // it is one
 }
 
 func (w *world) normalized(path string) asset.Asset {
-	w.t.Helper()
-	o := assetopt.Options{PlaybackPolicies: []playbackid.Policy{playbackid.Public}, Inputs: []assetopt.Input{{URL: w.site.offer(path)}}, NormalizeAudio: true}
-	a, err := w.Create(w.ctx(), env, asset.CreateInput{Options: o}, w.now())
-	w.must(err)
-	w.must(w.work())
-	if a = w.find(a.ID); a.Status != asset.Ready {
-		w.t.Fatalf("asset is %s: %+v", a.Status, a.Errors)
+	w.T.Helper()
+	o := assetopt.Options{PlaybackPolicies: []playbackid.Policy{playbackid.Public}, Inputs: []assetopt.Input{{URL: w.Site.Offer(path)}}, NormalizeAudio: true}
+	a, err := w.Create(w.Ctx(), workertest.Env, asset.CreateInput{Options: o}, w.Now())
+	w.Must(err)
+	w.Must(w.DoAll())
+	if a = w.Asset(a.ID); a.Status != asset.Ready {
+		w.T.Fatalf("asset is %s: %+v", a.Status, a.Errors)
 	}
 	if a.NonStandard != nil && a.NonStandard.VideoCodec+a.NonStandard.FileParameters != "" {
-		w.t.Errorf("unusual: %+v", a.NonStandard)
+		w.T.Errorf("unusual: %+v", a.NonStandard)
 	}
 	return a
 }

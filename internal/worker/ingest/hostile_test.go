@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/media/objectkey"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 	"millrace/test/hostile"
 )
 
@@ -23,24 +25,24 @@ func TestHostileFiles(t *testing.T) {
 		t.Skip("it decodes for long")
 	}
 	t.Parallel()
-	good, err := os.ReadFile(ffmpeg(t, "good.mp4", args(picture("2"), h264, []string{"-an"})...))
+	good, err := os.ReadFile(filmtest.File(t, "good.mp4", filmtest.Args(filmtest.Picture("2"), filmtest.H264, []string{"-an"})...))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, options{stall: 3 * time.Second})
+	w := newWorld(t, workertest.Options{Stall: 3 * time.Second})
 	for _, f := range hostile.Files(good) { //nolint:paralleltest // one job after the other
 		t.Run(f.Name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "x")
 			if err := os.WriteFile(path, f.Data, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			a := w.create(assetopt.Input{URL: w.site.offer(path)})
-			_ = w.work() // the asset says it
+			a := w.NewAsset(assetopt.Input{URL: w.Site.Offer(path)})
+			_ = w.DoAll() // the asset says it
 			var memory runtime.MemStats
 			if runtime.ReadMemStats(&memory); memory.HeapSys>>20 > 1500 {
 				t.Errorf("this test and those beside it have had %d MB of memory", memory.HeapSys>>20)
 			}
-			a = w.find(a.ID)
+			a = w.Asset(a.ID)
 			w.wantEnded(t, a, f)
 		})
 	}
@@ -53,21 +55,21 @@ func (w *world) wantEnded(t *testing.T, a asset.Asset, f hostile.File) {
 		if a.Facts.Duration > 12*3600+1 {
 			t.Errorf("it lasts %.0f s", a.Facts.Duration)
 		}
-		w.must(w.Delete(w.ctx(), env, a.ID, w.now()))
-		w.must(w.work())
+		w.Must(w.Delete(w.Ctx(), workertest.Env, a.ID, w.Now()))
+		w.Must(w.DoAll())
 	case a.Status != asset.Errored || a.Errors == nil || len(a.Errors.Messages) != 1:
 		t.Fatalf("the asset is %s: %+v", a.Status, a.Errors)
 	default:
 		said := a.Errors.Messages[0]
-		if strings.Contains(said, "service") || !strings.Contains(said, f.Want) || strings.Contains(said, w.scratch) || len(said) > 300 {
+		if strings.Contains(said, "service") || !strings.Contains(said, f.Want) || strings.Contains(said, w.Scratch) || len(said) > 300 {
 			t.Errorf("the reason is %q, want %q", said, f.Want)
 		}
 	}
-	left, err := os.ReadDir(w.scratch)
+	left, err := os.ReadDir(w.Scratch)
 	if err != nil || len(left) > 0 {
 		t.Errorf("in the scratch folder: %v, %v", left, err)
 	}
-	for _, key := range w.objects() {
+	for _, key := range w.Objects() {
 		if strings.HasPrefix(key, objectkey.Media(a.Media)) {
 			t.Errorf("%s is left", key)
 		}
@@ -77,7 +79,7 @@ func (w *world) wantEnded(t *testing.T, a asset.Asset, f hostile.File) {
 // TestHostileServers: responses that never end, or that are not what they say.
 func TestHostileServers(t *testing.T) { //nolint:tparallel // one job after the other
 	t.Parallel()
-	w := newWorld(t, options{maxSize: 4 << 20})
+	w := newWorld(t, workertest.Options{MaxSize: 4 << 20})
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
 	_, _ = z.Write(make([]byte, 64<<20))
@@ -108,9 +110,9 @@ func TestHostileServers(t *testing.T) { //nolint:tparallel // one job after the 
 		}},
 	} {
 		t.Run(f.Name, func(t *testing.T) {
-			a := w.create(assetopt.Input{URL: w.site.handle(f.handle)})
-			_ = w.work() // the asset says it
-			w.wantEnded(t, w.find(a.ID), f.File)
+			a := w.NewAsset(assetopt.Input{URL: w.Site.Handle(f.handle)})
+			_ = w.DoAll() // the asset says it
+			w.wantEnded(t, w.Asset(a.ID), f.File)
 		})
 	}
 }

@@ -1,19 +1,19 @@
-package worker_test
+package ingest_test
 
 import (
-	"bytes"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"millrace/internal/control/asset"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // Files of which nothing can be decoded are refused, whatever their containers say.
 func TestNothingDecodes(t *testing.T) {
 	t.Parallel()
-	good := ffmpeg(t, "good.mkv", args(picture("4"), sound("4"), h264)...)
+	good := filmtest.File(t, "good.mkv", filmtest.Args(filmtest.Picture("4"), filmtest.Sound("4"), filmtest.H264)...)
 	for name, tt := range map[string]struct {
 		file string
 		args []string
@@ -27,8 +27,8 @@ func TestNothingDecodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, options{})
-			w.refused(w.site.offer(ffmpeg(t, tt.file, append([]string{"-i", good}, tt.args...)...)), tt.want)
+			w := newWorld(t, workertest.Options{})
+			w.refused(w.Site.Offer(filmtest.File(t, tt.file, append([]string{"-i", good}, tt.args...)...)), tt.want)
 		})
 	}
 }
@@ -37,7 +37,7 @@ func TestNothingDecodes(t *testing.T) {
 func TestUnsupportedCodecs(t *testing.T) {
 	t.Parallel()
 	twice := []string{"-map", "0", "-map", "1", "-map", "1"}
-	good := ffmpeg(t, "good.mp4", args(picture("4"), sound("4"), h264, twice)...)
+	good := filmtest.File(t, "good.mp4", filmtest.Args(filmtest.Picture("4"), filmtest.Sound("4"), filmtest.H264, twice)...)
 	for name, tt := range map[string]struct {
 		entries [3]string // sample entries of the picture and of both sounds; empty: they stay
 		refused string    // why; empty: it is not
@@ -54,18 +54,18 @@ func TestUnsupportedCodecs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, options{})
-			path := renamed(t, good, tt.entries)
+			w := newWorld(t, workertest.Options{})
+			path := workertest.Renamed(t, good, tt.entries)
 			if tt.refused != "" {
-				w.refused(w.site.offer(path), tt.refused)
+				w.refused(w.Site.Offer(path), tt.refused)
 				return
 			}
-			a := w.ready(path)
+			a := w.ReadyAsset(path)
 			if !a.Facts.HasVideo || a.Facts.HasAudio != (tt.warned == "") {
 				t.Errorf("the asset has %+v", a.Facts)
 			}
 			var warned string
-			for _, x := range w.jobs.warn {
+			for _, x := range w.Jobs.Warn {
 				warned += x.Message
 				if x.Type != asset.InputUndecodable {
 					t.Errorf("told %s", x.Type)
@@ -78,37 +78,6 @@ func TestUnsupportedCodecs(t *testing.T) {
 	}
 }
 
-// renamed is an MP4 whose sample entries have other names, and nothing that says what they really are.
-func renamed(t *testing.T, path string, entries [3]string) string {
-	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	from := bytes.Index(data, []byte("moov"))
-	for _, name := range entries {
-		if name == "" && !bytes.Contains(data[from:], []byte("stsd")) {
-			break
-		}
-		entry := from + bytes.Index(data[from:], []byte("stsd")) + 16 // behind version, count and size
-		from = entry + 4
-		if name == "" {
-			continue
-		}
-		copy(data[entry:], name)
-		for _, config := range []string{"avcC", "esds"} {
-			if at := bytes.Index(data[from:][:400], []byte(config)); at >= 0 {
-				copy(data[from+at:], "xxxx")
-			}
-		}
-	}
-	out := filepath.Join(t.TempDir(), "renamed.mp4")
-	if err := os.WriteFile(out, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return out
-}
-
 // Of what ends before it says that it does, the owner is told; what is whole is kept silent about.
 func TestCutOffIsReported(t *testing.T) {
 	t.Parallel()
@@ -118,33 +87,33 @@ func TestCutOffIsReported(t *testing.T) {
 		keep float64 // of its bytes
 		want string  // of the warning; empty: there is none
 	}{
-		"Matroska":             {"a.mkv", video(), 0.5, "the file says that it lasts 13."},
-		"Matroska, whole":      {"a.mkv", video(), 1, ""},
-		"Matroska to encode":   {"a.mkv", args(picture("13"), sound("13"), []string{"-c:v", "mpeg4", "-c:a", "aac"}), 0.5, "the file says that it lasts 13."},
-		"FLV":                  {"a.flv", video(), 0.5, "the file says that it lasts 13."},
-		"WAV":                  {"a.wav", sound("13"), 0.5, "the file says that it has "},
-		"MP4 of fragments":     {"a.mp4", video("-movflags", "+frag_keyframe+empty_moov"), 0.5, "the file ends inside of a fragment"},
-		"fragments, of Opus":   {"a.mp4", video("-c:a", "libopus", "-movflags", "+frag_keyframe+empty_moov"), 0.5, "the file ends inside of a fragment"},
-		"MP4 of fragments, ok": {"a.mp4", video("-movflags", "+frag_keyframe+empty_moov"), 1, ""},
-		"MPEG-TS, whole":       {"a.ts", video(), 1, ""},
-		"AIFF":                 {"a.aiff", sound("13"), 0.5, "the file says that it "},
-		"AVI":                  {"a.avi", args(picture("13"), sound("13"), []string{"-c:v", "mpeg4", "-c:a", "mp3"}), 0.5, "the file says that it "},
-		"AVI, whole":           {"a.avi", args(picture("13"), sound("13"), []string{"-c:v", "mpeg4", "-c:a", "mp3"}), 1, ""},
-		"AIFF, whole":          {"a.aiff", sound("13"), 1, ""},
-		"WAV, whole":           {"a.wav", sound("13"), 1, ""},
+		"Matroska":             {"a.mkv", filmtest.Video(), 0.5, "the file says that it lasts 13."},
+		"Matroska, whole":      {"a.mkv", filmtest.Video(), 1, ""},
+		"Matroska to encode":   {"a.mkv", filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), []string{"-c:v", "mpeg4", "-c:a", "aac"}), 0.5, "the file says that it lasts 13."},
+		"FLV":                  {"a.flv", filmtest.Video(), 0.5, "the file says that it lasts 13."},
+		"WAV":                  {"a.wav", filmtest.Sound("13"), 0.5, "the file says that it has "},
+		"MP4 of fragments":     {"a.mp4", filmtest.Video("-movflags", "+frag_keyframe+empty_moov"), 0.5, "the file ends inside of a fragment"},
+		"fragments, of Opus":   {"a.mp4", filmtest.Video("-c:a", "libopus", "-movflags", "+frag_keyframe+empty_moov"), 0.5, "the file ends inside of a fragment"},
+		"MP4 of fragments, ok": {"a.mp4", filmtest.Video("-movflags", "+frag_keyframe+empty_moov"), 1, ""},
+		"MPEG-TS, whole":       {"a.ts", filmtest.Video(), 1, ""},
+		"AIFF":                 {"a.aiff", filmtest.Sound("13"), 0.5, "the file says that it "},
+		"AVI":                  {"a.avi", filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), []string{"-c:v", "mpeg4", "-c:a", "mp3"}), 0.5, "the file says that it "},
+		"AVI, whole":           {"a.avi", filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), []string{"-c:v", "mpeg4", "-c:a", "mp3"}), 1, ""},
+		"AIFF, whole":          {"a.aiff", filmtest.Sound("13"), 1, ""},
+		"WAV, whole":           {"a.wav", filmtest.Sound("13"), 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, options{})
-			path := ffmpeg(t, tt.file, tt.args...)
+			w := newWorld(t, workertest.Options{})
+			path := filmtest.File(t, tt.file, tt.args...)
 			st, err := os.Stat(path)
-			w.must(err)
-			w.must(os.Truncate(path, int64(float64(st.Size())*tt.keep)))
-			a := w.ready(path)
+			w.Must(err)
+			w.Must(os.Truncate(path, int64(float64(st.Size())*tt.keep)))
+			a := w.ReadyAsset(path)
 			if tt.keep < 1 && (a.Facts.Duration < 4 || a.Facts.Duration > 9) {
 				t.Errorf("it lasts %.3f s", a.Facts.Duration)
 			}
-			warnings := w.jobs.warn
+			warnings := w.Jobs.Warn
 			switch {
 			case tt.want == "" && len(warnings) > 0:
 				t.Errorf("told: %v", warnings)

@@ -1,4 +1,4 @@
-package worker_test
+package speech_test
 
 import (
 	"context"
@@ -20,6 +20,9 @@ import (
 	speechprocess "millrace/internal/media/speech/worker"
 	"millrace/internal/programtest"
 	workerspeech "millrace/internal/worker/speech"
+	"millrace/internal/worker/static/statictest"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // asSpeech has this test's program be the process that recognises speech.
@@ -33,24 +36,24 @@ func TestMain(m *testing.M) {
 }
 
 // listener is a shop that recognises speech, with the engine of this machine.
-func listener(t *testing.T) *shop {
+func listener(t *testing.T) *statictest.Shop {
 	t.Helper()
 	programtest.Speech(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newShop(t, time.Minute)
+	s := statictest.NewShop(t, time.Minute)
 	engine := local.New(local.Options{
-		Program: self, Args: []string{asSpeech}, Budget: budget,
+		Program: self, Args: []string{asSpeech}, Budget: filmtest.Budget,
 		Limits: encode.Limits{CPU: time.Hour}, // the race detector's memory takes terabytes of the address space
 	})
 	w := &workerspeech.Worker{
-		Assets: s.Work, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 2, Scratch: s.scratch, Now: s.now,
+		Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 2, Scratch: s.Scratch, Now: s.Now,
 		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now},
 		Rules:   func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 	}
-	s.handle[asset.JobSpeech] = w.Handler()
+	s.Handlers[asset.JobSpeech] = w.Handler()
 	return s
 }
 
@@ -76,13 +79,13 @@ func (p *polyglot) Transcribe(_ context.Context, pcm io.Reader, _ speech.Config,
 // says so, and the language und where it says none.
 func TestAutoLanguage(t *testing.T) {
 	t.Parallel()
-	s, engine := newShop(t, time.Minute), &polyglot{}
+	s, engine := statictest.NewShop(t, time.Minute), &polyglot{}
 	w := &workerspeech.Worker{
-		Assets: s.Work, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 2, Scratch: s.scratch, Now: s.now,
+		Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 2, Scratch: s.Scratch, Now: s.Now,
 		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now},
 		Rules:   func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 	}
-	s.handle[asset.JobSpeech] = w.Handler()
+	s.Handlers[asset.JobSpeech] = w.Handler()
 	path := programtest.SharedMedia(t, "tone.m4a", "-f", "lavfi", "-i", "sine=duration=2", "-c:a", "aac", "-ar", "48000")
 	for _, tt := range []struct {
 		says           string
@@ -92,28 +95,16 @@ func TestAutoLanguage(t *testing.T) {
 		{"ja", 0, "ja", "Japanese"}, {"de", 0.93, "de", "German"}, {"", 0, "und", "Detected language"}, {"zz", 0.5, "und", "Detected language"},
 	} {
 		engine.language, engine.confidence = tt.says, tt.sure
-		a := s.create(assetopt.Input{URL: s.site.offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "auto"}}})
-		s.must(s.work())
+		a := s.NewAsset(assetopt.Input{URL: s.Site.Offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "auto"}}})
+		s.Must(s.DoAll())
 		want := tt.sure
 		if tt.language == "und" {
 			want = 0
 		}
-		if tr := textTrack(t, s.find(a.ID), tt.language); tr.Status != asset.TrackReady || tr.Name != tt.name || tr.Confidence != want {
+		if tr := workertest.TextTrack(t, s.Asset(a.ID), tt.language); tr.Status != asset.TrackReady || tr.Name != tt.name || tr.Confidence != want {
 			t.Errorf("%q is said: %+v", tt.says, tr)
 		}
 	}
-}
-
-// textTrack is an asset's only text track of a language.
-func textTrack(t *testing.T, a asset.Asset, language string) asset.Track {
-	t.Helper()
-	for _, tr := range a.Tracks {
-		if tr.Type == asset.TextTrack && tr.LanguageCode == language {
-			return tr
-		}
-	}
-	t.Fatalf("no text track in %s: %+v", language, a.Tracks)
-	return asset.Track{}
 }
 
 // TestGeneratedSubtitles: what is said in a file becomes a text track, of the first input and of a track later on; where no engine takes the
@@ -124,27 +115,27 @@ func TestGeneratedSubtitles(t *testing.T) {
 	const said = "good morning everyone and welcome to the weekly news program"
 	path := programtest.SharedMedia(t, "spoken.mp4", append(append([]string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=6"},
 		programtest.SpeechArgs("slt", said)...), "-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "ultrafast", "-c:a", "aac", "-ar", "48000")...)
-	a := s.create(assetopt.Input{URL: s.site.offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{
+	a := s.NewAsset(assetopt.Input{URL: s.Site.Offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{
 		{LanguageCode: "en", Passthrough: "mine"}, {LanguageCode: "de"},
 	}})
-	if tr := textTrack(t, s.find(a.ID), "en"); tr.Status != asset.TrackPreparing || tr.TextSource != "generated_vod" || tr.Name != "English" {
+	if tr := workertest.TextTrack(t, s.Asset(a.ID), "en"); tr.Status != asset.TrackPreparing || tr.TextSource != "generated_vod" || tr.Name != "English" {
 		t.Errorf("at first: %+v", tr)
 	}
-	if err := s.work(); err == nil || !strings.Contains(err.Error(), "language de") {
+	if err := s.DoAll(); err == nil || !strings.Contains(err.Error(), "language de") {
 		t.Errorf("a language that nobody knows: %v", err)
 	}
-	a = s.find(a.ID)
-	tr := textTrack(t, a, "en")
+	a = s.Asset(a.ID)
+	tr := workertest.TextTrack(t, a, "en")
 	if a.Status != asset.Ready || tr.Status != asset.TrackReady || tr.Passthrough != "mine" || tr.Progress != 0 {
 		t.Fatalf("asset %s, track %+v, errors %+v", a.Status, tr, tr.Errors)
 	}
-	text := string(s.read(tr.Object))
+	text := string(s.ReadObject(tr.Object))
 	for _, word := range []string{"WEBVTT", "morning", "everyone", "weekly", "program"} {
 		if !strings.Contains(text, word) {
 			t.Errorf("no %s in\n%s", word, text)
 		}
 	}
-	if none := textTrack(t, a, "de"); none.Status != asset.TrackErrored || !strings.Contains(strings.Join(none.Errors.Messages, ""), "no speech recognition for the language de") {
+	if none := workertest.TextTrack(t, a, "de"); none.Status != asset.TrackErrored || !strings.Contains(strings.Join(none.Errors.Messages, ""), "no speech recognition for the language de") {
 		t.Errorf("track in German: %+v", none)
 	}
 	sound := a.Tracks[0]
@@ -153,17 +144,17 @@ func TestGeneratedSubtitles(t *testing.T) {
 			sound = x
 		}
 	}
-	made, err := s.GenerateTracks(s.ctx(), env, a.ID, sound.ID, []assetopt.GeneratedSubtitle{{Name: "Again"}}, s.now())
+	made, err := s.GenerateTracks(s.Ctx(), workertest.Env, a.ID, sound.ID, []assetopt.GeneratedSubtitle{{Name: "Again"}}, s.Now())
 	if err != nil || len(made) != 1 || made[0].Status != asset.TrackPreparing {
 		t.Fatalf("%+v, %v", made, err)
 	}
-	s.must(s.work())
-	for _, x := range s.find(a.ID).Tracks {
-		if x.ID == made[0].ID && (x.Status != asset.TrackReady || string(s.read(x.Object)) != text) {
+	s.Must(s.DoAll())
+	for _, x := range s.Asset(a.ID).Tracks {
+		if x.ID == made[0].ID && (x.Status != asset.TrackReady || string(s.ReadObject(x.Object)) != text) {
 			t.Errorf("again: %+v", x)
 		}
 	}
-	if _, err = s.GenerateTracks(s.ctx(), env, a.ID, tr.ID, []assetopt.GeneratedSubtitle{{Name: "X"}}, s.now()); err == nil {
+	if _, err = s.GenerateTracks(s.Ctx(), workertest.Env, a.ID, tr.ID, []assetopt.GeneratedSubtitle{{Name: "X"}}, s.Now()); err == nil {
 		t.Error("subtitles of subtitles")
 	}
 }
@@ -206,22 +197,22 @@ func TestDeletedWhileItIsRecognised(t *testing.T) {
 	path := programtest.SharedMedia(t, "tone.m4a",
 		"-f", "lavfi", "-i", "sine=duration=2", "-c:a", "aac", "-ar", "48000")
 	for waits, want := range map[bool]int{true: 0, false: 1} {
-		s, engine := newShop(t, time.Minute), &patient{waits: waits}
+		s, engine := statictest.NewShop(t, time.Minute), &patient{waits: waits}
 		w := &workerspeech.Worker{
-			Assets: s.Work, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 1, Scratch: s.scratch,
-			Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Now: s.now,
+			Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 1, Scratch: s.Scratch,
+			Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Now: s.Now,
 			Rules: func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 		}
-		s.handle[asset.JobSpeech] = w.Handler()
-		a := s.create(assetopt.Input{
-			URL: s.site.offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "en"}},
+		s.Handlers[asset.JobSpeech] = w.Handler()
+		a := s.NewAsset(assetopt.Input{
+			URL: s.Site.Offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "en"}},
 		})
 		engine.deletes = func() {
-			if err := s.Delete(s.ctx(), env, a.ID, s.now()); err != nil {
+			if err := s.Delete(s.Ctx(), workertest.Env, a.ID, s.Now()); err != nil {
 				t.Error(err)
 			}
 		}
-		s.must(s.work())
+		s.Must(s.DoAll())
 		if engine.recognised != want {
 			t.Errorf("waits %t: %d pieces were recognised", waits, engine.recognised)
 		}
@@ -232,7 +223,7 @@ func TestDeletedWhileItIsRecognised(t *testing.T) {
 type steady struct {
 	polyglot
 
-	world *world
+	world *workertest.World
 	look  func() // before each piece, when it is known that it is wanted
 }
 
@@ -247,9 +238,9 @@ func (s *steady) Transcribe(
 		return err
 	}
 	s.look()
-	s.world.mu.Lock()
-	s.world.clock = s.world.clock.Add(10 * time.Second)
-	s.world.mu.Unlock()
+	s.world.Mu.Lock()
+	s.world.Clock = s.world.Clock.Add(10 * time.Second)
+	s.world.Mu.Unlock()
 	return s.polyglot.Transcribe(ctx, pcm, c, emit)
 }
 
@@ -257,22 +248,22 @@ func (s *steady) Transcribe(
 // begun.
 func TestTimeLeft(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, time.Minute)
-	engine := &steady{world: s.world}
+	s := statictest.NewShop(t, time.Minute)
+	engine := &steady{world: s.World}
 	w := &workerspeech.Worker{
-		Assets: s.Work, Store: s.store, Footage: s.footage, Decoder: newEngine(t, 0), Most: 1, Scratch: s.scratch,
-		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Now: s.now,
+		Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 1, Scratch: s.Scratch,
+		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Now: s.Now,
 		Rules: func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 	}
-	s.handle[asset.JobSpeech] = w.Handler()
+	s.Handlers[asset.JobSpeech] = w.Handler()
 	path := programtest.SharedMedia(t, "tone.m4a",
 		"-f", "lavfi", "-i", "sine=duration=2", "-c:a", "aac", "-ar", "48000")
-	a := s.create(assetopt.Input{
-		URL: s.site.offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "en"}},
+	a := s.NewAsset(assetopt.Input{
+		URL: s.Site.Offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "en"}},
 	})
 	looks, began := 0, time.Time{}
 	engine.look = func() {
-		tr, now := textTrack(t, s.find(a.ID), "en"), s.now()
+		tr, now := workertest.TextTrack(t, s.Asset(a.ID), "en"), s.Now()
 		if looks++; looks == 1 {
 			began = now
 			if left := tr.Pace.Left(now); len(tr.Pace) != 1 || left != 0 {
@@ -285,8 +276,8 @@ func TestTimeLeft(t *testing.T) {
 			t.Errorf("at %g %% %g s are left, want %g", tr.Progress, left, want)
 		}
 	}
-	s.must(s.work())
-	if tr := textTrack(t, s.find(a.ID), "en"); looks < 3 || tr.Status != asset.TrackReady || tr.Pace != nil {
+	s.Must(s.DoAll())
+	if tr := workertest.TextTrack(t, s.Asset(a.ID), "en"); looks < 3 || tr.Status != asset.TrackReady || tr.Pace != nil {
 		t.Errorf("%d pieces, %+v", looks, tr)
 	}
 }

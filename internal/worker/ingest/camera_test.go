@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"bytes"
@@ -16,16 +16,18 @@ import (
 	"millrace/internal/media/timeline"
 	"millrace/internal/mediastore"
 	"millrace/internal/programtest"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // What a phone has cut away at the beginning without encoding anything again is not shown, though the sound can't stay as it is.
 func TestTrimmedVideoOfOtherSound(t *testing.T) {
 	t.Parallel()
-	whole := ffmpeg(t, "a.mov", args(picture("6"), sound("6"), h264, []string{"-g", "60", "-c:a", "pcm_s16le"})...)
-	path := ffmpeg(t, "trimmed.mov", "-ss", "1.5", "-i", whole, "-c", "copy")
-	w := newWorld(t, options{})
-	a := w.ready(path)
-	if got, want := w.samples(a)["v"], decoded(t, path); got != want {
+	whole := filmtest.File(t, "a.mov", filmtest.Args(filmtest.Picture("6"), filmtest.Sound("6"), filmtest.H264, []string{"-g", "60", "-c:a", "pcm_s16le"})...)
+	path := filmtest.File(t, "trimmed.mov", "-ss", "1.5", "-i", whole, "-c", "copy")
+	w := newWorld(t, workertest.Options{})
+	a := w.ReadyAsset(path)
+	if got, want := w.Samples(a)["v"], decoded(t, path); got != want {
 		t.Errorf("%d pictures, the file shows %d", got, want)
 	}
 	if math.Abs(a.Facts.Duration-4.5) > 0.05 {
@@ -39,8 +41,8 @@ func TestTrimmedVideoOfOtherSound(t *testing.T) {
 // Recordings in one file of which each has a clock of its own last as long as they do, whatever the clocks say.
 func TestClocksThatGoBack(t *testing.T) {
 	t.Parallel()
-	one := ffmpeg(t, "one.ts", args(picture("3"), sound("3"), h264)...)
-	late := ffmpeg(t, "late.ts", "-i", one, "-c", "copy", "-output_ts_offset", "3000")
+	one := filmtest.File(t, "one.ts", filmtest.Args(filmtest.Picture("3"), filmtest.Sound("3"), filmtest.H264)...)
+	late := filmtest.File(t, "late.ts", "-i", one, "-c", "copy", "-output_ts_offset", "3000")
 	path := filepath.Join(t.TempDir(), "joined.ts")
 	var all []byte
 	for _, from := range []string{late, one} {
@@ -53,10 +55,10 @@ func TestClocksThatGoBack(t *testing.T) {
 	if err := os.WriteFile(path, all, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, options{})
-	a := w.ready(path)
-	if math.Abs(a.Facts.Duration-6) > 0.1 || w.samples(a)["v"] != 180 {
-		t.Errorf("lasts %.3f s with %d pictures, want 6 s with 180", a.Facts.Duration, w.samples(a)["v"])
+	w := newWorld(t, workertest.Options{})
+	a := w.ReadyAsset(path)
+	if math.Abs(a.Facts.Duration-6) > 0.1 || w.Samples(a)["v"] != 180 {
+		t.Errorf("lasts %.3f s with %d pictures, want 6 s with 180", a.Facts.Duration, w.Samples(a)["v"])
 	}
 	for _, x := range a.InputInfo[0].File.Tracks {
 		if x.Duration > 60 {
@@ -74,15 +76,15 @@ func TestCutOffInsideOfAPicture(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := ffmpeg(t, name, args(picture("6"), sound("6"), h264, []string{"-g", "30", "-bf", "0", "-b:v", "1M"}, how)...)
+			path := filmtest.File(t, name, filmtest.Args(filmtest.Picture("6"), filmtest.Sound("6"), filmtest.H264, []string{"-g", "30", "-bf", "0", "-b:v", "1M"}, how)...)
 			if err := os.Truncate(path, insideOf(t, path, 100)); err != nil {
 				t.Fatal(err)
 			}
-			w := newWorld(t, options{})
-			a := w.ready(path)
-			line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
-			w.must(err)
-			if n := w.samples(a)["v"]; n < 60 || line.Rendition(timeline.MainVideo) == nil {
+			w := newWorld(t, workertest.Options{})
+			a := w.ReadyAsset(path)
+			line, err := mediastore.Timeline(w.Ctx(), w.Store, w.Work, a)
+			w.Must(err)
+			if n := w.Samples(a)["v"]; n < 60 || line.Rendition(timeline.MainVideo) == nil {
 				t.Errorf("%d pictures", n)
 			}
 			plays(t, w, line)
@@ -114,7 +116,7 @@ func insideOf(t *testing.T, path string, picture int) int64 {
 // A video put together of clips with descriptions of their own is encoded again: its parameters change inside of the track.
 func TestVideoOfSeveralDescriptions(t *testing.T) {
 	t.Parallel()
-	path := ffmpeg(t, "a.mp4", args(picture("5"), sound("5"), h264)...)
+	path := filmtest.File(t, "a.mp4", filmtest.Args(filmtest.Picture("5"), filmtest.Sound("5"), filmtest.H264)...)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -123,13 +125,13 @@ func TestVideoOfSeveralDescriptions(t *testing.T) {
 	if err = os.WriteFile(path, append(data[:moov:moov], described(data[moov:], false)...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, options{})
-	a := w.ready(path)
-	if got, want := w.samples(a)["v"], decoded(t, path); got != want || want != 150 {
+	w := newWorld(t, workertest.Options{})
+	a := w.ReadyAsset(path)
+	if got, want := w.Samples(a)["v"], decoded(t, path); got != want || want != 150 {
 		t.Errorf("%d pictures, the file shows %d", got, want)
 	}
-	line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
-	w.must(err)
+	line, err := mediastore.Timeline(w.Ctx(), w.Store, w.Work, a)
+	w.Must(err)
 	plays(t, w, line)
 }
 

@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/programtest"
+	"millrace/internal/worker/captions/captionstest"
+	"millrace/internal/worker/workertest"
 )
 
 // TestSubtitlesInFiles: the text tracks inside a file become text tracks of its asset, from an MP4 that is stored as it is and from a Matroska file.
@@ -37,8 +39,8 @@ func TestSubtitlesInFiles(t *testing.T) {
 			args = append(args, "-map", "0:v", "-map", "1:s", "-map", "2:s", "-metadata:s:s:0", "language=eng", "-metadata:s:s:1", "language=ger", "-disposition:s:1", "forced",
 				"-c:v", "libx264", "-g", "50", "-pix_fmt", "yuv420p")
 			path := programtest.Media(t, name, append(args, codecs...)...)
-			w := newWorld(t, options{})
-			a := w.ready(path)
+			w := newWorld(t, workertest.Options{})
+			a := w.ReadyAsset(path)
 			var texts []asset.Track
 			for _, track := range a.Tracks {
 				if track.Type == asset.TextTrack {
@@ -49,7 +51,7 @@ func TestSubtitlesInFiles(t *testing.T) {
 				t.Fatalf("text tracks: %+v", texts)
 			}
 			for i, want := range []string{"00:00:01.000 --> 00:00:02.000\n<i>first</i>", "00:00:02.000 --> 00:00:03.500\nzweitens"} {
-				if got := string(w.read(texts[i].Object)); !strings.Contains(got, want) || strings.Contains(got, "<script") {
+				if got := string(w.ReadObject(texts[i].Object)); !strings.Contains(got, want) || strings.Contains(got, "<script") {
 					t.Errorf("track %d:\n%s", i, got)
 				}
 			}
@@ -60,19 +62,19 @@ func TestSubtitlesInFiles(t *testing.T) {
 // TestForcedSubtitles: playlists say of subtitles that a file has as forced that they are; a clip has them, too, likewise with captions of the pictures.
 func TestForcedSubtitles(t *testing.T) {
 	t.Parallel()
-	s := captionReader(t)
+	s := captionstest.Reader(t)
 	text := filepath.Join(t.TempDir(), "x.srt")
 	if err := os.WriteFile(text, []byte("1\n00:00:01,000 --> 00:00:04,000\n[in Elvish]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	path := programtest.Media(t, "forced.mkv", "-r", fmt.Sprint(captionRate), "-i", captioned(t, "libx264"), "-i", text, "-map", "0", "-map", "1", "-map", "1", "-c:v", "copy",
+	path := programtest.Media(t, "forced.mkv", "-r", fmt.Sprint(captionstest.Rate), "-i", captionstest.Captioned(t, "libx264"), "-i", text, "-map", "0", "-map", "1", "-map", "1", "-c:v", "copy",
 		"-c:s", "srt", "-metadata:s:s", "language=eng", "-disposition:s:0", "forced", "-disposition:s:1", "0")
-	a := s.create(assetopt.Input{URL: s.site.offer(path), EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1)})
-	s.must(s.work())
-	clip := s.create(assetopt.Input{URL: "mux://assets/" + string(a.ID), EndTime: new(5.0)})
-	s.must(s.work())
-	site := s.watch()
-	for _, x := range []asset.Asset{s.find(a.ID), s.find(clip.ID)} {
+	a := s.NewAsset(assetopt.Input{URL: s.Site.Offer(path), EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1)})
+	s.Must(s.DoAll())
+	clip := s.NewAsset(assetopt.Input{URL: "mux://assets/" + string(a.ID), EndTime: new(5.0)})
+	s.Must(s.DoAll())
+	site := (&world{s.World}).watch()
+	for _, x := range []asset.Asset{s.Asset(a.ID), s.Asset(clip.ID)} {
 		status, list := get(t, site, url(site, x))
 		if status != http.StatusOK {
 			t.Fatalf("status %d", status)
@@ -102,14 +104,14 @@ func TestCaptionTrack(t *testing.T) {
 	path := programtest.Media(t, "c608.mov",
 		"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=5", "-i", scc,
 		"-map", "0", "-map", "1", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:s", "copy")
-	w := newWorld(t, options{})
-	a := w.ready(path)
+	w := newWorld(t, workertest.Options{})
+	a := w.ReadyAsset(path)
 	if len(a.Tracks) != 1 {
 		t.Errorf("tracks: %+v", a.Tracks)
 	}
 	const want = "closed captions in a track of their own (c608) are passed over: only those in the pictures are read. " +
 		"Convert them to WebVTT or SubRip and add them as a text track"
-	told := w.jobs.warn
+	told := w.Jobs.Warn
 	if len(told) != 1 || told[0].Type != asset.InputSubtitles || told[0].Message != want {
 		t.Errorf("told: %+v", told)
 	}
@@ -126,19 +128,19 @@ func TestSubtitlesThatArePictures(t *testing.T) {
 	path := programtest.Media(t, "pictures.mkv", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=5", "-i", text, "-fix_sub_duration", "-i", pictures,
 		"-map", "0", "-map", "2", "-map", "1", "-map", "2", "-map", "2", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:s:0", "copy", "-c:s:1", "srt",
 		"-c:s:2", "dvdsub", "-c:s:3", "dvbsub")
-	w := newWorld(t, options{})
-	a := w.ready(path)
+	w := newWorld(t, workertest.Options{})
+	a := w.ReadyAsset(path)
 	var texts []asset.Track
 	for _, track := range a.Tracks {
 		if track.Type == asset.TextTrack {
 			texts = append(texts, track)
 		}
 	}
-	if len(texts) != 1 || !strings.Contains(string(w.read(texts[0].Object)), "text") {
+	if len(texts) != 1 || !strings.Contains(string(w.ReadObject(texts[0].Object)), "text") {
 		t.Errorf("text tracks: %+v", texts)
 	}
 	var told []string
-	for _, warning := range w.jobs.warn {
+	for _, warning := range w.Jobs.Warn {
 		if warning.Type == asset.InputSubtitles {
 			told = append(told, warning.Message)
 		}

@@ -1,11 +1,9 @@
-package worker_test
+package captions_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,51 +12,12 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/job"
-	"millrace/internal/media/captions/cea608/cea608test"
 	"millrace/internal/mediastore"
 	"millrace/internal/programtest"
-	workercaptions "millrace/internal/worker/captions"
+	"millrace/internal/worker/captions/captionstest"
+	"millrace/internal/worker/static/statictest"
+	"millrace/internal/worker/workertest"
 )
-
-// captionReader is a shop that makes text tracks of captions.
-func captionReader(t *testing.T) *shop {
-	t.Helper()
-	s := newShop(t, time.Minute)
-	s.handle[asset.JobCaptions] = (&workercaptions.Worker{Assets: s.Work, Store: s.store, Footage: s.footage, Now: s.now}).Handler()
-	return s
-}
-
-const (
-	captionRate   = 30
-	captionLength = 12 // seconds
-)
-
-// captioned is a raw stream of H.264 or HEVC without B-frames whose pictures carry a caption each two seconds on CC1, and one on CC3.
-func captioned(t *testing.T, encoder string) string {
-	t.Helper()
-	one := map[string][]string{
-		"libx264": {"-x264-params", "slices=1:threads=1"}, "libx265": {"-x265-params", "slices=1:bframes=0:info=0:log-level=error"},
-	}
-	args := append([]string{
-		"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-t", fmt.Sprint(captionLength), "-c:v", encoder, "-preset", "ultrafast",
-		"-bf", "0", "-g", "60", "-pix_fmt", "yuv420p",
-	}, one[encoder]...)
-	format := map[string]string{"libx264": "h264", "libx265": "hevc"}[encoder]
-	stream, err := os.ReadFile(programtest.SharedMedia(t, "uncaptioned."+format, append(args, "-f", format)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := &cea608test.Encoder{}
-	for at := 1.0; at < captionLength-2; at += 2 {
-		e.PopOn(1, at-1, at, at+1.5, 14, fmt.Sprintf("Caption of second %.0f", at))
-	}
-	e.PopOn(3, 2, 4, 6, 14, "Trois")
-	path := filepath.Join(t.TempDir(), "captioned."+format)
-	if err := os.WriteFile(path, e.Into(stream, format == "hevc", captionRate), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
 
 // captionedFiles are ways in which a file with captions comes in, by name: what ffmpeg does with the raw stream, and its encoder.
 var captionedFiles = map[string]struct {
@@ -80,26 +39,26 @@ func TestCaptionsInFiles(t *testing.T) {
 	for name, file := range captionedFiles {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			raw := captioned(t, file.encoder)
-			args := append([]string{"-r", fmt.Sprint(captionRate), "-i", raw}, file.args...)
+			raw := captionstest.Captioned(t, file.encoder)
+			args := append([]string{"-r", fmt.Sprint(captionstest.Rate), "-i", raw}, file.args...)
 			path := programtest.Media(t, name, args...)
-			s := captionReader(t)
-			a := s.ready(path)
+			s := &shop{captionstest.Reader(t)}
+			a := s.ReadyAsset(path)
 			if len(a.Tracks) != 1 {
 				t.Fatalf("tracks that nobody asked for: %+v", a.Tracks)
 			}
-			a = s.create(assetopt.Input{URL: s.site.offer(path), EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{
+			a = s.NewAsset(assetopt.Input{URL: s.Site.Offer(path), EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{
 				{Name: "English CC", LanguageCode: "en", Passthrough: "mine"}, {LanguageCode: "fr", LanguageChannel: "cc3"}, {LanguageCode: "de", LanguageChannel: "cc2"},
 			}})
-			if tr := textTrack(t, a, "en"); tr.Status != asset.TrackPreparing || tr.TextSource != "embedded" || !tr.ClosedCaptions || tr.Name != "English CC" {
+			if tr := workertest.TextTrack(t, a, "en"); tr.Status != asset.TrackPreparing || tr.TextSource != "embedded" || !tr.ClosedCaptions || tr.Name != "English CC" {
 				t.Errorf("at first: %+v", tr)
 			}
-			s.must(s.work())
-			a = s.find(a.ID)
+			s.Must(s.DoAll())
+			a = s.Asset(a.ID)
 			if a.Status != asset.Ready {
 				t.Fatalf("asset is %s: %+v", a.Status, a.Errors)
 			}
-			en, fr, de := textTrack(t, a, "en"), textTrack(t, a, "fr"), textTrack(t, a, "de")
+			en, fr, de := workertest.TextTrack(t, a, "en"), workertest.TextTrack(t, a, "fr"), workertest.TextTrack(t, a, "de")
 			s.wantCaptions(en)
 			if got := s.texts(fr); !slices.Equal(got, []string{"Trois"}) || fr.Name != "French" {
 				t.Errorf("third channel: %q, %+v", got, fr)
@@ -107,19 +66,22 @@ func TestCaptionsInFiles(t *testing.T) {
 			if de.Status != asset.TrackErrored || !strings.Contains(strings.Join(de.Errors.Messages, ""), "no captions in the channel cc2; it has some in cc1, cc3") {
 				t.Errorf("second channel: %+v, %+v", de, de.Errors)
 			}
-			s.nothingLeft()
+			s.NothingLeft()
 		})
 	}
 }
 
+// shop is a statictest.Shop and what is asked of it here.
+type shop struct{ *statictest.Shop }
+
 // texts are what a ready track says.
 func (s *shop) texts(tr asset.Track) (out []string) {
-	s.t.Helper()
+	s.T.Helper()
 	if tr.Status != asset.TrackReady {
-		s.t.Fatalf("%+v, %+v", tr, tr.Errors)
+		s.T.Fatalf("%+v, %+v", tr, tr.Errors)
 	}
-	d, err := mediastore.Document(s.ctx(), s.store, tr.Object)
-	s.must(err)
+	d, err := mediastore.Document(s.Ctx(), s.Store, tr.Object)
+	s.Must(err)
 	for _, c := range d.Cues() {
 		out = append(out, c.Text)
 	}
@@ -128,16 +90,16 @@ func (s *shop) texts(tr asset.Track) (out []string) {
 
 // wantCaptions wants those of CC1, each at its time.
 func (s *shop) wantCaptions(tr asset.Track) {
-	s.t.Helper()
+	s.T.Helper()
 	if got := s.texts(tr); len(got) != 5 {
-		s.t.Fatalf("captions: %q", got)
+		s.T.Fatalf("captions: %q", got)
 	}
-	d, err := mediastore.Document(s.ctx(), s.store, tr.Object)
-	s.must(err)
+	d, err := mediastore.Document(s.Ctx(), s.Store, tr.Object)
+	s.Must(err)
 	for i, c := range d.Cues() {
 		at := time.Duration(1+2*i) * time.Second
 		if want := fmt.Sprintf("Caption of second %d", 1+2*i); c.Text != want || (c.Start-at).Abs() > 100*time.Millisecond || (c.End-at-1500*time.Millisecond).Abs() > 100*time.Millisecond {
-			s.t.Errorf("caption %d: %q from %v to %v", i, c.Text, c.Start, c.End)
+			s.T.Errorf("caption %d: %q from %v to %v", i, c.Text, c.Start, c.End)
 		}
 	}
 }
@@ -146,23 +108,23 @@ func (s *shop) wantCaptions(tr asset.Track) {
 func (s *shop) captionedAsset(t *testing.T) asset.Asset {
 	t.Helper()
 	file := captionedFiles["as-it-is.mp4"]
-	path := programtest.Media(t, "captioned.mp4", append([]string{"-r", fmt.Sprint(captionRate), "-i", captioned(t, file.encoder)}, file.args...)...)
-	return s.create(assetopt.Input{URL: s.site.offer(path), EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1)})
+	path := programtest.Media(t, "captioned.mp4", append([]string{"-r", fmt.Sprint(captionstest.Rate), "-i", captionstest.Captioned(t, file.encoder)}, file.args...)...)
+	return s.NewAsset(assetopt.Input{URL: s.Site.Offer(path), EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1)})
 }
 
 // until does jobs up to the first of a kind, which it gives.
 func (s *shop) until(kind string) job.Insert {
-	s.t.Helper()
-	queue := s.jobs.take()
+	s.T.Helper()
+	queue := s.Jobs.Take()
 	for len(queue) > 0 {
 		j := queue[0]
 		if j.Kind == kind {
 			return j
 		}
-		s.must(s.do(j, 1))
-		queue = append(queue[1:], s.jobs.take()...)
+		s.Must(s.Do(j, 1))
+		queue = append(queue[1:], s.Jobs.Take()...)
 	}
-	s.t.Fatalf("no job %s", kind)
+	s.T.Fatalf("no job %s", kind)
 	return job.Insert{}
 }
 
@@ -170,40 +132,40 @@ func (s *shop) until(kind string) job.Insert {
 // again changes nothing, and one that was lost is asked for again.
 func TestCaptionsAfterCrashes(t *testing.T) {
 	t.Parallel()
-	s := captionReader(t)
+	s := &shop{captionstest.Reader(t)}
 	a := s.captionedAsset(t)
 	j := s.until(asset.JobCaptions)
-	a = s.find(a.ID)
-	if left := a.Left(s.now()); len(left) != 1 || left[0].Kind != asset.JobCaptions || left[0].Key != j.Key {
+	a = s.Asset(a.ID)
+	if left := a.Left(s.Now()); len(left) != 1 || left[0].Kind != asset.JobCaptions || left[0].Key != j.Key {
 		t.Errorf("work that is left: %+v", left)
 	}
 	killed := errors.New("killed")
 	var stop context.CancelCauseFunc
 	die := func() error { stop(killed); return killed }
-	h := s.handle[asset.JobCaptions]
+	h := s.Handlers[asset.JobCaptions]
 	for step, set := range []func(){
-		func() { s.footage.before = func(asset.Asset) error { return die() } },
-		func() { s.footage.before, s.store.put = nil, func(string) error { return die() } },
-		func() { s.store.put, s.jobs.save = nil, die },
+		func() { s.Footage.Before = func(asset.Asset) error { return die() } },
+		func() { s.Footage.Before, s.Store.Fail = nil, func(string) error { return die() } },
+		func() { s.Store.Fail, s.Jobs.Fail = nil, die },
 	} {
 		var ctx context.Context
-		ctx, stop = context.WithCancelCause(s.ctx())
+		ctx, stop = context.WithCancelCause(s.Ctx())
 		defer stop(nil)
 		set()
 		if err := h.Work(ctx, job.Job{Kind: j.Kind, Args: j.Args, MaxAttempts: h.MaxAttempts, Attempt: h.MaxAttempts}); !errors.Is(err, killed) {
 			t.Errorf("step %d: %v", step, err)
 		}
-		if tr := textTrack(t, s.find(a.ID), "en"); tr.Status != asset.TrackPreparing {
+		if tr := workertest.TextTrack(t, s.Asset(a.ID), "en"); tr.Status != asset.TrackPreparing {
 			t.Errorf("step %d: %+v", step, tr)
 		}
 	}
-	s.jobs.save = nil
+	s.Jobs.Fail = nil
 	for range 2 {
-		s.must(s.do(j, 1))
-		s.wantCaptions(textTrack(t, s.find(a.ID), "en"))
+		s.Must(s.Do(j, 1))
+		s.wantCaptions(workertest.TextTrack(t, s.Asset(a.ID), "en"))
 	}
-	a = s.find(a.ID)
-	if left := a.Left(s.now()); len(left) != 0 {
+	a = s.Asset(a.ID)
+	if left := a.Left(s.Now()); len(left) != 0 {
 		t.Errorf("work that is left in the end: %+v", left)
 	}
 }
@@ -212,53 +174,53 @@ func TestCaptionsAfterCrashes(t *testing.T) {
 // file without captions or without video the track says so; a track and an asset that are deleted meanwhile leave nothing.
 func TestCaptionsThatCantBeRead(t *testing.T) {
 	t.Parallel()
-	s := captionReader(t)
+	s := &shop{captionstest.Reader(t)}
 	a := s.captionedAsset(t)
 	j := s.until(asset.JobCaptions)
 	broken := errors.New("disk on fire")
-	s.footage.before = func(asset.Asset) error { return broken }
-	h := s.handle[asset.JobCaptions]
-	if err := s.do(j, 1); !errors.Is(err, broken) || textTrack(t, s.find(a.ID), "en").Status != asset.TrackPreparing {
+	s.Footage.Before = func(asset.Asset) error { return broken }
+	h := s.Handlers[asset.JobCaptions]
+	if err := s.Do(j, 1); !errors.Is(err, broken) || workertest.TextTrack(t, s.Asset(a.ID), "en").Status != asset.TrackPreparing {
 		t.Errorf("first attempt: %v", err)
 	}
-	if err := s.do(j, h.MaxAttempts); !errors.Is(err, broken) {
+	if err := s.Do(j, h.MaxAttempts); !errors.Is(err, broken) {
 		t.Errorf("last attempt: %v", err)
 	}
-	a = s.find(a.ID)
-	if tr := textTrack(t, a, "en"); tr.Status != asset.TrackErrored || a.Status != asset.Ready {
+	a = s.Asset(a.ID)
+	if tr := workertest.TextTrack(t, a, "en"); tr.Status != asset.TrackErrored || a.Status != asset.Ready {
 		t.Errorf("after the last attempt: %+v, asset %s", tr, a.Status)
 	}
-	s.footage.before = nil
+	s.Footage.Before = nil
 
 	for name, args := range map[string][]string{
 		"no closed captions": {"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-t", "3", "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"},
 		"no video":           {"-f", "lavfi", "-i", "sine=frequency=500", "-t", "3", "-c:a", "aac"},
 	} {
 		path := programtest.Media(t, strings.ReplaceAll(name, " ", "-")+".mp4", args...)
-		b := s.create(assetopt.Input{URL: s.site.offer(path), EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1)})
-		s.must(s.work())
-		tr := textTrack(t, s.find(b.ID), "en")
+		b := s.NewAsset(assetopt.Input{URL: s.Site.Offer(path), EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1)})
+		s.Must(s.DoAll())
+		tr := workertest.TextTrack(t, s.Asset(b.ID), "en")
 		if tr.Status != asset.TrackErrored || !strings.Contains(strings.Join(tr.Errors.Messages, ""), name) {
 			t.Errorf("%s: %+v, %+v", name, tr, tr.Errors)
 		}
 	}
 
-	before := len(s.objects())
+	before := len(s.Objects())
 	a = s.captionedAsset(t)
 	j = s.until(asset.JobCaptions)
-	stored := len(s.objects())
-	s.store.put = func(string) error { // while the captions are read
-		s.store.put = nil
-		return s.DeleteTrack(s.ctx(), env, a.ID, textTrack(t, s.find(a.ID), "en").ID, s.now())
+	stored := len(s.Objects())
+	s.Store.Fail = func(string) error { // while the captions are read
+		s.Store.Fail = nil
+		return s.DeleteTrack(s.Ctx(), workertest.Env, a.ID, workertest.TextTrack(t, s.Asset(a.ID), "en").ID, s.Now())
 	}
-	s.must(s.do(j, 1))
-	if now := len(s.objects()); now != stored {
-		t.Errorf("%d objects after the track was deleted, %d before: %q", now, stored, s.objects())
+	s.Must(s.Do(j, 1))
+	if now := len(s.Objects()); now != stored {
+		t.Errorf("%d objects after the track was deleted, %d before: %q", now, stored, s.Objects())
 	}
-	s.must(s.Delete(s.ctx(), env, a.ID, s.now()))
-	s.must(s.do(j, 1))
-	s.must(s.work())
-	if now := len(s.objects()); now != before {
+	s.Must(s.Delete(s.Ctx(), workertest.Env, a.ID, s.Now()))
+	s.Must(s.Do(j, 1))
+	s.Must(s.DoAll())
+	if now := len(s.Objects()); now != before {
 		t.Errorf("%d objects after the asset was deleted, %d before", now, before)
 	}
 }

@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"errors"
@@ -11,31 +11,33 @@ import (
 	"millrace/internal/control/assetopt"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/mediastore"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // BenchmarkHourReady takes an hour of H.264 and AAC that is on local disk to its first segments of picture and sound: told from other
 // formats, indexed, checked, planned, stored, on record, and read back.
 func BenchmarkHourReady(b *testing.B) {
-	minute := ffmpeg(b, "minute.mp4", args(picture("60"), sound("60"), h264)...)
-	hour := ffmpeg(b, "hour.mp4", "-stream_loop", "59", "-i", minute, "-c", "copy")
-	w := newWorld(b, options{})
+	minute := filmtest.File(b, "minute.mp4", filmtest.Args(filmtest.Picture("60"), filmtest.Sound("60"), filmtest.H264)...)
+	hour := filmtest.File(b, "hour.mp4", "-stream_loop", "59", "-i", minute, "-c", "copy")
+	w := newWorld(b, workertest.Options{})
 	for b.Loop() {
 		b.StopTimer()
-		a := w.create(assetopt.Input{URL: w.site.URL + "/not-asked-for"})
-		j := w.jobs.take()[0]
-		copyFile(b, hour, filepath.Join(w.scratch, "asset-"+string(a.ID))) // as the download leaves it
+		a := w.NewAsset(assetopt.Input{URL: w.Site.URL + "/not-asked-for"})
+		j := w.Jobs.Take()[0]
+		copyFile(b, hour, filepath.Join(w.Scratch, "asset-"+string(a.ID))) // as the download leaves it
 		b.StartTimer()
-		if err := w.do(j, 1); err != nil {
+		if err := w.Do(j, 1); err != nil {
 			b.Fatal(err)
 		}
-		a = w.find(a.ID)
-		t, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
+		a = w.Asset(a.ID)
+		t, err := mediastore.Timeline(w.Ctx(), w.Store, w.Work, a)
 		if err != nil || a.Status != asset.Ready {
 			b.Fatal(err)
 		}
-		library := ondemand.NewLibrary(objects{w.store}, 1<<30)
+		library := ondemand.NewLibrary(workertest.Objects{Store: w.Store}, 1<<30)
 		for _, l := range t.Renditions {
-			if _, err := library.Chunk(w.ctx(), *l.Source, 0, l.Chunks[0]); err != nil {
+			if _, err := library.Chunk(w.Ctx(), *l.Source, 0, l.Chunks[0]); err != nil {
 				b.Fatal(err)
 			}
 		}

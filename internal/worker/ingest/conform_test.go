@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"bytes"
@@ -15,6 +15,8 @@ import (
 	"millrace/internal/media/timeline"
 	"millrace/internal/mediastore"
 	"millrace/internal/programtest"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // oddity is a file that not every player plays as it is.
@@ -31,7 +33,9 @@ type oddity struct {
 }
 
 func oddities() map[string]oddity {
-	both := func(more ...string) []string { return args(picture("5"), sound("5"), []string{"-threads", "1"}, more) }
+	both := func(more ...string) []string {
+		return filmtest.Args(filmtest.Picture("5"), filmtest.Sound("5"), []string{"-threads", "1"}, more)
+	}
 	video := func(codec ...string) []string {
 		return both(append([]string{"-pix_fmt", "yuv420p", "-c:a", "aac", "-c:v"}, codec...)...)
 	}
@@ -41,7 +45,7 @@ func oddities() map[string]oddity {
 	x265 := func(more ...string) []string {
 		return video(append([]string{"libx265", "-preset", "ultrafast", "-x265-params", "log-level=none"}, more...)...)
 	}
-	audio := func(more ...string) []string { return args(sound("5"), more) }
+	audio := func(more ...string) []string { return filmtest.Args(filmtest.Sound("5"), more) }
 	h264With := func(more ...string) []string {
 		return both(append([]string{"-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-c:a"}, more...)...)
 	}
@@ -79,7 +83,7 @@ func oddities() map[string]oddity {
 		"interlaced in MPEG-TS": {file: "a.ts", args: x264("-vf", "scale=160:96,setsar=1,interlace", "-flags", "+ildct+ilme"), want: asset.NonStandard{FileParameters: "non-standard"}, height: 96, frames: 75},
 		"one key frame": {
 			file: "a.mp4", want: asset.NonStandard{GOP: "high"}, seconds: 25,
-			args: args([]string{"-f", "lavfi", "-i", "testsrc2=size=160x90:rate=5:duration=25"}, sound("25"), []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "1000", "-sc_threshold", "0", "-c:a", "aac"}),
+			args: filmtest.Args([]string{"-f", "lavfi", "-i", "testsrc2=size=160x90:rate=5:duration=25"}, filmtest.Sound("25"), []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "1000", "-sc_threshold", "0", "-c:a", "aac"}),
 		},
 		"two a second":       {file: "a.mp4", args: x264("-r", "2"), want: asset.NonStandard{FrameRate: "2.000"}, frames: 180, seconds: 6},
 		"two hundred":        {file: "a.mkv", args: x264("-r", "200"), want: asset.NonStandard{FrameRate: "200.000"}, frames: 149},
@@ -90,7 +94,7 @@ func oddities() map[string]oddity {
 		"wide pixels":        {file: "a.mp4", args: x265("-vf", "setsar=4/3"), want: asset.NonStandard{VideoCodec: "hevc", PixelAspect: "4:3"}, width: 212},
 		"odd size":           {file: "a.mkv", args: both("-vf", "scale=161:91,setsar=1", "-c:v", "ffv1", "-c:a", "flac"), want: asset.NonStandard{VideoCodec: "ffv1", AudioCodec: "flac"}, width: 160, height: 90},
 		"rate varies":        {file: "a.mkv", args: x265("-vf", "select='not(eq(mod(n,7),3))'", "-fps_mode", "vfr"), want: codec("hevc")},
-		"sound comes late":   {file: "a.mkv", args: args(picture("5"), []string{"-itsoffset", "0.8"}, sound("4.2"), []string{"-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none", "-c:a", "libopus"}), want: all("hevc", "opus")},
+		"sound comes late":   {file: "a.mkv", args: filmtest.Args(filmtest.Picture("5"), []string{"-itsoffset", "0.8"}, filmtest.Sound("4.2"), []string{"-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none", "-c:a", "libopus"}), want: all("hevc", "opus")},
 		"AC-3 in MP4":        {file: "a.mp4", args: h264With("ac3"), want: heard("ac3")},
 		"E-AC-3 in MPEG-TS":  {file: "a.ts", args: h264With("eac3"), want: heard("eac3")},
 		"MP3 in MP4":         {file: "a.mp4", args: h264With("libmp3lame"), want: heard("mp3")},
@@ -137,15 +141,15 @@ func TestIngestConforms(t *testing.T) {
 	for name, o := range oddities() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := ffmpeg(t, o.file, o.args...)
+			path := filmtest.File(t, o.file, o.args...)
 			if o.upright {
-				path = ffmpeg(t, o.file, "-i", path, "-metadata:s:v:0", "rotate=90", "-c", "copy")
+				path = filmtest.File(t, o.file, "-i", path, "-metadata:s:v:0", "rotate=90", "-c", "copy")
 			}
 			if o.slow {
 				slowed(t, path)
 			}
-			w := newWorld(t, options{})
-			a := w.ready(path)
+			w := newWorld(t, workertest.Options{})
+			a := w.ReadyAsset(path)
 			switch {
 			case a.NonStandard == nil && o.want != (asset.NonStandard{}):
 				t.Errorf("nothing is said to be unusual")
@@ -153,10 +157,10 @@ func TestIngestConforms(t *testing.T) {
 				t.Errorf("unusual: %+v, want %+v", *a.NonStandard, o.want)
 			}
 			o.holds(t, w, a, path)
-			if rows, err := w.Timeline(w.ctx(), a.ID, 0); err != nil || len(rows) != 0 {
+			if rows, err := w.Timeline(w.Ctx(), a.ID, 0); err != nil || len(rows) != 0 {
 				t.Errorf("%d rows are left, %v", len(rows), err)
 			}
-			w.nothingLeft()
+			w.NothingLeft()
 		})
 	}
 }
@@ -188,9 +192,9 @@ func (o oddity) holds(t *testing.T, w *world, a asset.Asset, path string) {
 	if d := a.Facts.Duration; math.Abs(d-seconds) > 0.15 {
 		t.Errorf("duration %.3f, want %.3f", d, seconds)
 	}
-	line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
-	w.must(err)
-	count := w.samples(a)
+	line, err := mediastore.Timeline(w.Ctx(), w.Store, w.Work, a)
+	w.Must(err)
+	count := w.Samples(a)
 	if v := line.Rendition(timeline.MainVideo); v != nil {
 		want := o.frames
 		if want == 0 {
@@ -234,14 +238,14 @@ func plays(t *testing.T, w *world, line *timeline.Timeline) {
 		if l.Source != nil {
 			continue
 		}
-		data := w.read(l.Inits[0].Object)
+		data := w.ReadObject(l.Inits[0].Object)
 		for _, c := range l.Chunks {
 			if !c.Gap {
-				data = append(data, w.read(c.Object)...)
+				data = append(data, w.ReadObject(c.Object)...)
 			}
 		}
 		path := filepath.Join(t.TempDir(), l.ID+".mp4")
-		w.must(os.WriteFile(path, data, 0o600))
+		w.Must(os.WriteFile(path, data, 0o600))
 		if out := programtest.Run(t, "ffmpeg", "-nostdin", "-v", "error", "-xerror", "-i", path, "-f", "null", "-"); len(out) > 0 {
 			t.Errorf("%s: %s", l.ID, out)
 		}

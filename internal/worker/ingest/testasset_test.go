@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"image/color"
@@ -7,24 +7,26 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // TestClipThatIsATest: a test asset of a stretch of another one has ten seconds of it, and the mark in its corner.
 func TestClipThatIsATest(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, options{})
-	source := w.ready(ffmpeg(t, "grey.mp4", grey("640x360", "13")...))
+	w := newWorld(t, workertest.Options{})
+	source := w.ReadyAsset(filmtest.File(t, "grey.mp4", grey("640x360", "13")...))
 	from := 1.5
-	a, err := w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{
+	a, err := w.Create(w.Ctx(), workertest.Env, asset.CreateInput{Options: assetopt.Options{
 		Test: true, Inputs: []assetopt.Input{{URL: "svc://assets/" + string(source.ID), StartTime: &from}},
-	}}, w.now())
-	w.must(err)
-	for _, j := range w.jobs.take() {
+	}}, w.Now())
+	w.Must(err)
+	for _, j := range w.Jobs.Take() {
 		if j.Kind != asset.JobExpire { // a day later
-			w.must(w.do(j, 1))
+			w.Must(w.Do(j, 1))
 		}
 	}
-	if a = w.find(a.ID); a.Status != asset.Ready || math.Abs(a.Facts.Duration-10) > 0.15 || !a.Facts.HasAudio {
+	if a = w.Asset(a.ID); a.Status != asset.Ready || math.Abs(a.Facts.Duration-10) > 0.15 || !a.Facts.HasAudio {
 		t.Fatalf("%s, %+v, %+v", a.Status, a.Facts, a.Errors)
 	}
 	if len(a.Uses) != 0 {

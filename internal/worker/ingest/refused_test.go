@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"millrace/internal/media/container/mp4"
 	"millrace/internal/media/frame"
 	"millrace/internal/mediastore"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // A file that browsers would stop at is encoded anew where that can be seen beforehand, and its owner is told. hlscheck
@@ -54,19 +56,19 @@ func TestDamagedIsMended(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, options{})
-			data, err := os.ReadFile(clip(t, tt.file))
-			w.must(err)
+			w := newWorld(t, workertest.Options{})
+			data, err := os.ReadFile(filmtest.Usual(t, tt.file))
+			w.Must(err)
 			tt.damage(t, data)
 			path := filepath.Join(t.TempDir(), tt.file)
-			w.must(os.WriteFile(path, data, 0o600))
-			a := w.ready(path)
-			warnings := w.jobs.warn
+			w.Must(os.WriteFile(path, data, 0o600))
+			a := w.ReadyAsset(path)
+			warnings := w.Jobs.Warn
 			if tt.told != (len(warnings) == 1) || tt.told && warnings[0].Type != asset.InputDamaged {
 				t.Errorf("told: %v", warnings)
 			}
-			line, err := mediastore.Timeline(w.ctx(), w.store, w.Work, a)
-			w.must(err)
+			line, err := mediastore.Timeline(w.Ctx(), w.Store, w.Work, a)
+			w.Must(err)
 			if got := line.Duration().Seconds(); got < 12.7 || got > 13.3 {
 				t.Errorf("lasts %.3f s, want 13", got)
 			}

@@ -1,4 +1,4 @@
-package worker_test
+package ingest_test
 
 import (
 	"context"
@@ -11,23 +11,25 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/id"
 	"millrace/internal/media/objectkey"
+	"millrace/internal/worker/workertest"
+	"millrace/internal/worker/workertest/filmtest"
 )
 
 // uploaded makes the asset of a file that lies in the store already.
 func (w *world) uploaded(path string) asset.Asset {
-	w.t.Helper()
+	w.T.Helper()
 	m := id.Media(id.New())
 	f, err := os.Open(path)
-	w.must(err)
-	w.must(w.store.Store.Put(w.ctx(), objectkey.SourceFile(m), f))
-	w.must(f.Close())
-	c, err := w.Uploaded(asset.NewUpload{Upload: "u", Environment: env, Options: assetopt.Options{}, Media: m}, w.now())
-	w.must(err)
-	w.must(w.jobs.Insert(w.ctx(), c))
-	w.handle[asset.JobUploadFail] = job.Handler{Work: func(context.Context, job.Job) error { return nil }} // the upload's own
+	w.Must(err)
+	w.Must(w.Store.Store.Put(w.Ctx(), objectkey.SourceFile(m), f))
+	w.Must(f.Close())
+	c, err := w.Uploaded(asset.NewUpload{Upload: "u", Environment: workertest.Env, Options: assetopt.Options{}, Media: m}, w.Now())
+	w.Must(err)
+	w.Must(w.Jobs.Insert(w.Ctx(), c))
+	w.Handlers[asset.JobUploadFail] = job.Handler{Work: func(context.Context, job.Job) error { return nil }} // the upload's own
 
-	_ = w.work() // what can't be made says so
-	return w.find(c.Asset.ID)
+	_ = w.DoAll() // what can't be made says so
+	return w.Asset(c.Asset.ID)
 }
 
 // TestUploadedFiles: one that plays as it is stays where it is, one that has to be unpacked goes when that is done, and of one that can't be
@@ -43,22 +45,22 @@ func TestUploadedFiles(t *testing.T) {
 		status asset.Status
 		stays  bool
 	}{
-		"MP4":      {clip(t, "a.mp4"), asset.Ready, true},
-		"Matroska": {clip(t, "a.mkv"), asset.Ready, false},
+		"MP4":      {filmtest.Usual(t, "a.mp4"), asset.Ready, true},
+		"Matroska": {filmtest.Usual(t, "a.mkv"), asset.Ready, false},
 		"text":     {text, asset.Errored, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, options{})
+			w := newWorld(t, workertest.Options{})
 			a := w.uploaded(tt.path)
 			if a.Status != tt.status || a.Origin != asset.FromUpload {
 				t.Errorf("asset is %s: %+v", a.Status, a.Errors)
 			}
-			stored := w.objects()
+			stored := w.Objects()
 			if slices.Contains(stored, objectkey.SourceFile(a.Media)) != tt.stays || tt.status == asset.Errored && len(stored) > 0 {
 				t.Errorf("stored: %v", stored)
 			}
-			w.nothingLeft()
+			w.NothingLeft()
 		})
 	}
 }
