@@ -199,38 +199,6 @@ func TestIsIDRPrefix(t *testing.T) {
 	}
 }
 
-func TestStrip(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
-	for name, tt := range map[string]struct { //nolint:paralleltest // the same
-		in, want []byte
-		shared   bool
-	}{
-		"nothing to do":   {au(sei, idr), au(sei, idr), true},
-		"front":           {au(aud, sps, ppsNAL, sei, idr), au(sei, idr), true},
-		"front and back":  {au(aud, slice, filler), au(slice), true},
-		"between":         {au(sei, sps, idr, filler, idr), au(sei, idr, idr), false},
-		"other SPS stays": {au("\x67other", idr), au("\x67other", idr), true},
-		"all":             {au(aud, filler), au(aud, filler), true},
-		"malformed":       {[]byte{0, 0, 0, 9, 1}, []byte{0, 0, 0, 9, 1}, true},
-		"empty":           {nil, nil, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := slices.Clone(tt.in)
-			got := h264.Strip(tt.in, []byte(sps), []byte(ppsNAL))
-			if !bytes.Equal(got, tt.want) || !bytes.Equal(tt.in, before) {
-				t.Errorf("got %x, want %x", got, tt.want)
-			}
-			want := 0.0
-			if !tt.shared {
-				want = 1
-			}
-			a, b := []byte(sps), []byte(ppsNAL)
-			if n := testing.AllocsPerRun(10, func() { h264.Strip(tt.in, a, b) }); n != want {
-				t.Errorf("%v allocations, want %v", n, want)
-			}
-		})
-	}
-}
-
 func TestNALsAllocateNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
 	unit := au(aud, sps, ppsNAL, sei, idr)
 	var types []int
@@ -270,20 +238,8 @@ func FuzzInfo(f *testing.F) {
 }
 
 func FuzzAccessUnit(f *testing.F) {
-	f.Add(au(aud, sps, ppsNAL, sei, idr, filler), []byte(sps))
-	f.Fuzz(func(t *testing.T, b, set []byte) {
-		out := h264.Strip(b, set)
-		if len(out) > len(b) {
-			t.Fatal("Strip added bytes")
-		}
-		if h264.Check(b) == nil {
-			if err := h264.Check(out); err != nil {
-				t.Fatalf("Strip broke it: %v", err)
-			}
-			if h264.HasIDR(b) != h264.HasIDR(out) {
-				t.Fatal("Strip changed what the picture is")
-			}
-		}
+	f.Add(au(aud, sps, ppsNAL, sei, idr, filler))
+	f.Fuzz(func(t *testing.T, b []byte) {
 		idr, known, _ := h264.IsIDRPrefix(b, 4)
 		if known && h264.Check(b) == nil && idr != h264.HasIDR(b) {
 			t.Fatal("IsIDRPrefix and HasIDR differ")
