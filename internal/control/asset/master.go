@@ -98,7 +98,9 @@ func (w *Work) MasterFailed(ctx context.Context, a id.Asset, file id.StaticRendi
 	return w.endMaster(ctx, a, file, WorkFailed, now, func(c *Change, _ *Master) { c.tell(EventMasterErrored) })
 }
 
-func (w *Work) endMaster(ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*Change, *Master)) error {
+func (w *Work) endMaster(
+	ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*Change, *Master),
+) error {
 	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		m := c.Asset.Master
 		if m == nil || m.ID != file {

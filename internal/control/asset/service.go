@@ -374,7 +374,9 @@ func (r rows) advance(ctx context.Context, a id.Asset, now time.Time, step func(
 }
 
 // save reads, steps and writes, again when somebody else was faster.
-func (r rows) save(ctx context.Context, now time.Time, read func() (Asset, error), step func(c *Change) error) (Asset, error) {
+func (r rows) save(
+	ctx context.Context, now time.Time, read func() (Asset, error), step func(c *Change) error,
+) (Asset, error) {
 	now = change.Stamp(now)
 	var after Asset
 	err := change.Retry(func() error {

@@ -399,7 +399,9 @@ func (w *Work) StaticProgress(
 	})
 }
 
-func (w *Work) endFile(ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*StaticRendition)) error {
+func (w *Work) endFile(
+	ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*StaticRendition),
+) error {
 	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		i := c.Asset.file(file)
 		if i < 0 {

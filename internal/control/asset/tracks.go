@@ -136,7 +136,9 @@ func (w *Work) TrackFailed(ctx context.Context, a id.Asset, track id.Track, e Er
 	return w.endTrack(ctx, a, track, WorkFailed, now, func(t *Track) { t.Errors, t.Progress, t.Pace = &e, 0, nil })
 }
 
-func (w *Work) endTrack(ctx context.Context, a id.Asset, track id.Track, f Fact, now time.Time, fill func(*Track)) error {
+func (w *Work) endTrack(
+	ctx context.Context, a id.Asset, track id.Track, f Fact, now time.Time, fill func(*Track),
+) error {
 	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		i, err := c.Asset.track(track)
 		if err != nil {

@@ -331,7 +331,9 @@ func (b *broadcasts) Broadcasting(ctx context.Context) ([]Stream, error) {
 }
 
 // fact makes one step of the broadcast that w leads.
-func (b *broadcasts) fact(ctx context.Context, stream id.LiveStream, w Writer, now time.Time, step func(*Stream) ([]string, error)) (Stream, error) {
+func (b *broadcasts) fact(
+	ctx context.Context, stream id.LiveStream, w Writer, now time.Time, step func(*Stream) ([]string, error),
+) (Stream, error) {
 	return b.rows.save(ctx, now, func() (Stream, error) { return b.of(ctx, stream, w) }, step)
 }
 

@@ -286,7 +286,9 @@ func (s *Service) change(ctx context.Context, env id.Environment, stream id.Live
 }
 
 // save reads, steps and writes, again when somebody else was faster.
-func (r rows) save(ctx context.Context, now time.Time, read func() (Stream, error), step func(st *Stream) ([]string, error)) (Stream, error) {
+func (r rows) save(
+	ctx context.Context, now time.Time, read func() (Stream, error), step func(st *Stream) ([]string, error),
+) (Stream, error) {
 	return r.change(ctx, now, read, func(c *Change) ([]string, error) { return step(&c.Stream) })
 }
 

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	stagingDir = ".tmp"         // holds the folders of unfinished writes; no key begins with a dot
-	stagingAge = 24 * time.Hour // where files can't be locked, an unfinished write this old was left by a process that is gone
+	stagingDir = ".tmp" // holds the folders of unfinished writes; no key begins with a dot
+	// stagingAge: where files can't be locked, an unfinished write this old was left by a process that is gone.
+	stagingAge = 24 * time.Hour
 	copyBytes  = 256 << 10
 )
 

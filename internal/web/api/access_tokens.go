@@ -92,7 +92,9 @@ func (a accessTokens) make(ctx context.Context, env id.Environment, body AccessT
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	t, secret, err := a.access.CreateToken(ctx, access.TokenInput{Environment: env, Name: body.Name, Permissions: body.Permissions, ExpiresAt: expires}, a.now())
+	t, secret, err := a.access.CreateToken(ctx, access.TokenInput{
+		Environment: env, Name: body.Name, Permissions: body.Permissions, ExpiresAt: expires,
+	}, a.now())
 	out := wireToken(t)
 	out.Secret = secret
 	return just(out), err

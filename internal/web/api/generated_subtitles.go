@@ -43,7 +43,8 @@ type generateSubtitlesInput struct {
 }
 
 func (g generatedSubtitles) generate(ctx context.Context, in *generateSubtitlesInput) (*many[Track], error) {
-	made, err := g.assets.GenerateTracks(ctx, environment(ctx), in.id(), id.Track(in.Track), subtitlesOf(in.Body.GeneratedSubtitles), g.now())
+	wanted := subtitlesOf(in.Body.GeneratedSubtitles)
+	made, err := g.assets.GenerateTracks(ctx, environment(ctx), in.id(), id.Track(in.Track), wanted, g.now())
 	return all(convert(made, g.form.track)), err
 }
 
@@ -58,6 +59,7 @@ type putGeneratedSubtitlesInput struct {
 }
 
 func (g generatedSubtitles) setOfStream(ctx context.Context, in *putGeneratedSubtitlesInput) (*one[LiveStream], error) {
-	stream, err := g.streams.live.SetGeneratedSubtitles(ctx, environment(ctx), in.id(), subtitlesOf(in.Body.GeneratedSubtitles), g.now())
+	wanted := subtitlesOf(in.Body.GeneratedSubtitles)
+	stream, err := g.streams.live.SetGeneratedSubtitles(ctx, environment(ctx), in.id(), wanted, g.now())
 	return g.streams.response(ctx, stream, err)
 }

@@ -36,6 +36,7 @@ func (e embeddedSubtitles) set(ctx context.Context, in *setEmbeddedSubtitlesInpu
 	for _, sub := range in.Body.EmbeddedSubtitles {
 		list = append(list, assetopt.EmbeddedSubtitle(sub))
 	}
-	stream, err := e.streams.live.Patch(ctx, environment(ctx), in.id(), live.PatchInput{EmbeddedSubtitles: &list}, e.streams.now())
+	patch := live.PatchInput{EmbeddedSubtitles: &list}
+	stream, err := e.streams.live.Patch(ctx, environment(ctx), in.id(), patch, e.streams.now())
 	return e.streams.response(ctx, stream, err)
 }

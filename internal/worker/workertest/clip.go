@@ -34,7 +34,9 @@ func (w *World) NewRecording(n int, start time.Time) asset.Asset {
 func (w *World) Unseen(n int, start time.Time, o assetopt.Options) asset.Asset {
 	w.T.Helper()
 	media := id.Media(id.New())
-	a, err := w.Record(w.Ctx(), asset.NewRecording{ID: id.Asset(id.New()), Environment: Env, LiveStream: "live", Media: media, Options: o}, start)
+	a, err := w.Record(w.Ctx(), asset.NewRecording{
+		ID: id.Asset(id.New()), Environment: Env, LiveStream: "live", Media: media, Options: o,
+	}, start)
 	w.Must(err)
 	init, _ := w.broadcast(0)
 	w.put(objectkey.Media(media)+"v/init-0.mp4", init)
@@ -59,15 +61,16 @@ type aired struct {
 func (w *World) broadcast(i int) (init, segment []byte) {
 	w.T.Helper()
 	w.aired.once.Do(func() {
-		path := filmtest.File(w.T, "live.mp4", "-f", "lavfi", "-i", "testsrc2=size=160x90:rate=25:duration=20", "-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency",
-			"-pix_fmt", "yuv420p", "-g", "50", "-video_track_timescale", "1000", "-movflags", "+frag_keyframe+empty_moov+default_base_moof")
+		path := filmtest.File(w.T, "live.mp4", "-f", "lavfi", "-i", "testsrc2=size=160x90:rate=25:duration=20",
+			"-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-pix_fmt", "yuv420p", "-g", "50", "-video_track_timescale", "1000", "-movflags", "+frag_keyframe+empty_moov+default_base_moof")
 		data, err := os.ReadFile(path)
 		w.Must(err)
 		f, err := cmaf.ParseFragments(data)
 		w.Must(err)
 		w.aired.init = data[:f[0].Offset]
 		for i := range f {
-			w.aired.segments = append(w.aired.segments, cmaf.AppendFragment(nil, uint32(i+1), cmaf.TrackID, uint64(10_000+2000*i), f[i].Samples))
+			segment := cmaf.AppendFragment(nil, uint32(i+1), cmaf.TrackID, uint64(10_000+2000*i), f[i].Samples)
+			w.aired.segments = append(w.aired.segments, segment)
 		}
 	})
 	return w.aired.init, w.aired.segments[i]
@@ -87,7 +90,8 @@ func (w *World) Extend(a asset.Asset, from, n int, start time.Time) {
 		w.put(c.Object, segment)
 		at := start.Add(time.Duration(i) * 2 * time.Second)
 		e := timeline.Entry{Segment: &timeline.Segment{MSN: int64(i), Start: at.UnixMilli(), Chunks: []timeline.Chunk{c}}}
-		w.Must(w.Grow(w.Ctx(), a.ID, asset.Growth{Entries: w.rows(int64(3+i), e), Facts: &asset.Facts{Duration: float64(2*i + 2), HasVideo: true}}, at))
+		facts := &asset.Facts{Duration: float64(2*i + 2), HasVideo: true}
+		w.Must(w.Grow(w.Ctx(), a.ID, asset.Growth{Entries: w.rows(int64(3+i), e), Facts: facts}, at))
 	}
 }
 

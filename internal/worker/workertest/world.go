@@ -224,7 +224,8 @@ func New(t testing.TB, o Options) *World {
 	}
 	w.Equip(o.Engine)
 	for _, h := range []job.Handler{
-		(&finish.Worker{Assets: w.Work, Store: w.Store, Now: w.Now}).Handler(), (&purge.Worker{Assets: w.Work, Store: w.Store}).Handler(),
+		(&finish.Worker{Assets: w.Work, Store: w.Store, Now: w.Now}).Handler(),
+		(&purge.Worker{Assets: w.Work, Store: w.Store}).Handler(),
 		(&expire.Worker{Assets: w.Work, Now: w.Now}).Handler(),
 	} {
 		w.Handlers[h.Kind] = h
@@ -263,7 +264,8 @@ func (w *World) DoAgain(j job.Insert, past job.Job) error {
 	return h.Work(w.Ctx(), past)
 }
 
-// DoAll does every job there is, and those that they ask for; what is put off comes back. Errors are those of jobs that have ended.
+// DoAll does every job there is, and those that they ask for; what is put off comes back. Errors are those of jobs that
+// have ended.
 func (w *World) DoAll() error {
 	var errs []error
 	queue := w.Jobs.Take()

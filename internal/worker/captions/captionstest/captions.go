@@ -19,7 +19,8 @@ import (
 func Reader(t *testing.T) *statictest.Shop {
 	t.Helper()
 	s := statictest.NewShop(t, time.Minute)
-	s.Handlers[asset.JobCaptions] = (&captions.Worker{Assets: s.Work, Store: s.Store, Footage: s.Footage, Now: s.Now}).Handler()
+	reader := &captions.Worker{Assets: s.Work, Store: s.Store, Footage: s.Footage, Now: s.Now}
+	s.Handlers[asset.JobCaptions] = reader.Handler()
 	return s
 }
 
@@ -29,7 +30,8 @@ const (
 	Length = 12 // seconds
 )
 
-// Captioned is a raw stream of H.264 or HEVC without B-frames whose pictures carry a caption each two seconds on CC1, and one on CC3.
+// Captioned is a raw stream of H.264 or HEVC without B-frames whose pictures carry a caption each two seconds on CC1,
+// and one on CC3.
 func Captioned(t *testing.T, encoder string) string {
 	t.Helper()
 	one := map[string][]string{

@@ -72,17 +72,30 @@ func NewShop(t *testing.T, pass time.Duration) *Shop {
 	w := workertest.New(t, workertest.Options{})
 	engine := filmtest.NewEngine(t, 0)
 	log := slog.New(slog.DiscardHandler)
-	rungs := justintime.New(justintime.Options{Encoder: engine, Store: mediastore.Derived{Objects: mediastore.Objects{Blob: w.Store}, Assets: w.Work}, Version: "test", Now: time.Now, Logger: log})
+	rungs := justintime.New(justintime.Options{
+		Encoder: engine,
+		Store:   mediastore.Derived{Objects: mediastore.Objects{Blob: w.Store}, Assets: w.Work},
+		Version: "test",
+		Now:     time.Now,
+		Logger:  log,
+	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan struct{})
 	go func() { _ = rungs.Run(ctx); close(done) }()
 	t.Cleanup(func() { cancel(); <-done })
 	footage := &Spoiled{Source: presentation.New(presentation.Options{
-		Assets: w.Work, Blob: w.Store, Library: ondemand.NewLibrary(workertest.Objects{Store: w.Store}, 1<<20), Renditions: rungs, Now: w.Now, Logger: log,
+		Assets:     w.Work,
+		Blob:       w.Store,
+		Library:    ondemand.NewLibrary(workertest.Objects{Store: w.Store}, 1<<20),
+		Renditions: rungs,
+		Now:        w.Now,
+		Logger:     log,
 	})}
 	progress := &Progressed{FileMaker: w.Work}
 	for _, h := range []job.Handler{
-		(&static.Worker{Assets: progress, Store: w.Store, Footage: footage, Encoder: engine, Scratch: w.Scratch, Pass: pass, Now: w.Now}).Handler(),
+		(&static.Worker{
+			Assets: progress, Store: w.Store, Footage: footage, Encoder: engine, Scratch: w.Scratch, Pass: pass, Now: w.Now,
+		}).Handler(),
 		(&master.Worker{Assets: w.Work, Store: w.Store, Footage: footage, Now: w.Now}).Handler(),
 	} {
 		w.Handlers[h.Kind] = h

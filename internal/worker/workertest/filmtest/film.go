@@ -35,7 +35,9 @@ func Sound(seconds string) []string {
 }
 
 // H264 has a key frame every two seconds.
-var H264 = []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "60", "-bf", "2", "-threads", "1", "-c:a", "aac"}
+var H264 = []string{
+	"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "60", "-bf", "2", "-threads", "1", "-c:a", "aac",
+}
 
 // Video is what makes a usual one of 13 seconds.
 func Video(more ...string) []string { return Args(Picture("13"), Sound("13"), H264, more) }
@@ -80,7 +82,9 @@ var Budget = encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()})
 // NewEngine encodes within Budget.
 func NewEngine(t testing.TB, stall time.Duration) *encode.Engine {
 	t.Helper()
-	e, err := encode.NewEngine(encode.Options{FFmpeg: programtest.Path(t, "ffmpeg"), FFprobe: programtest.Path(t, "ffprobe"), Budget: Budget, Stall: stall})
+	e, err := encode.NewEngine(encode.Options{
+		FFmpeg: programtest.Path(t, "ffmpeg"), FFprobe: programtest.Path(t, "ffprobe"), Budget: Budget, Stall: stall,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
