@@ -63,7 +63,7 @@ func (w *World) broadcast(i int) (init, segment []byte) {
 	w.aired.once.Do(func() {
 		path := filmtest.File(w.T, "live.mp4", "-f", "lavfi", "-i", "testsrc2=size=160x90:rate=25:duration=20",
 			"-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-pix_fmt", "yuv420p", "-g", "50", "-video_track_timescale", "1000", "-movflags", "+frag_keyframe+empty_moov+default_base_moof")
-		data, err := os.ReadFile(path)
+		data, err := os.ReadFile(path) //nolint:gosec // made above
 		w.Must(err)
 		f, err := cmaf.ParseFragments(data)
 		w.Must(err)

@@ -10,7 +10,7 @@ import (
 // Renamed is an MP4 whose sample entries have other names, and nothing that says what they really are.
 func Renamed(t *testing.T, path string, entries [3]string) string {
 	t.Helper()
-	data, err := os.ReadFile(path)
+	data, err := os.ReadFile(path) //nolint:gosec // a file of the test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func Renamed(t *testing.T, path string, entries [3]string) string {
 		}
 	}
 	out := filepath.Join(t.TempDir(), "renamed.mp4")
-	if err := os.WriteFile(out, data, 0o600); err != nil {
+	if err := os.WriteFile(out, data, 0o600); err != nil { //nolint:gosec // in a folder of the test
 		t.Fatal(err)
 	}
 	return out

@@ -52,7 +52,8 @@ func Captioned(t *testing.T, encoder string) string {
 	}
 	e.PopOn(3, 2, 4, 6, 14, "Trois")
 	path := filepath.Join(t.TempDir(), "captioned."+format)
-	if err := os.WriteFile(path, e.Into(stream, format == "hevc", Rate), 0o600); err != nil {
+	err = os.WriteFile(path, e.Into(stream, format == "hevc", Rate), 0o600) //nolint:gosec // in a folder of the test
+	if err != nil {
 		t.Fatal(err)
 	}
 	return path

@@ -35,7 +35,7 @@ func Sound(seconds string) []string {
 }
 
 // H264 has a key frame every two seconds.
-var H264 = []string{
+var H264 = []string{ //nolint:gochecknoglobals // a constant
 	"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "60", "-bf", "2", "-threads", "1", "-c:a", "aac",
 }
 
@@ -77,7 +77,7 @@ func Packets(t testing.TB, path, codec string) int {
 }
 
 // Budget is the processor, which the tests of a package share.
-var Budget = encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()})
+var Budget = encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()}) //nolint:gochecknoglobals // shared
 
 // NewEngine encodes within Budget.
 func NewEngine(t testing.TB, stall time.Duration) *encode.Engine {
