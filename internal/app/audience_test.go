@@ -22,7 +22,7 @@ func TestHandles(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	n := &node{
-		access: access.New(access.Options{Store: d.Access()}), assets: asset.New(asset.Options{Store: d.Assets()}),
+		access: access.New(access.Options{Store: d.Access()}), assets: assets{Service: asset.New(asset.Options{Store: d.Assets()})},
 		streams: live.New(live.Options{Store: d.LiveStreams()}),
 	}
 	film, err := n.assets.Create(t.Context(), "env", asset.CreateInput{Options: assetopt.Options{

@@ -60,6 +60,12 @@ import (
 	"millrace/internal/worker/sweep"
 )
 
+// assets are those of the API, and those of broadcasts and jobs.
+type assets struct {
+	*asset.Service
+	*asset.Work
+}
+
 // node is everything one process holds, built before anything runs.
 type node struct {
 	cfg     config.Config
@@ -78,7 +84,7 @@ type node struct {
 	fleet
 	others  *follow.Follower // what follows broadcasts of other nodes; nil: there are none
 	streams *live.Service
-	assets  *asset.Service
+	assets  assets
 	uploads *upload.Service
 	files   *receive.Files
 	usage   *usage.Service
@@ -197,10 +203,11 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.usage = usage.New(n.db.Usage())
 	n.countViewers()
-	n.assets = asset.New(asset.Options{
+	o := asset.Options{
 		Store: n.db.Assets(), DRM: n.drm.Named, Recognition: n.recognisable,
 		Changed: func(a id.Asset) { n.viewers.AssetChanged(a) },
-	})
+	}
+	n.assets = assets{asset.New(o), asset.NewWork(o)}
 	n.streams = live.New(live.Options{
 		Store: n.db.LiveStreams(), DRM: n.drm.Named, Recognition: n.recognisable,
 		Changed: func(s id.LiveStream) {
@@ -211,7 +218,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	if n.mark, err = transform.Mark(); err != nil {
 		return err
 	}
-	var broadcasts live.Broadcasts = n.streams
+	broadcasts := live.NewBroadcasts(n.db.LiveStreams())
 	if n.metrics != nil {
 		broadcasts = n.metrics.Broadcasts(broadcasts)
 	}

@@ -70,7 +70,7 @@ func (n *node) about(ctx context.Context, o playbackid.Object) (watch.About, err
 		}
 		return aboutAsset(a, public), nil
 	}
-	s, err := n.streams.Find(ctx, id.LiveStream(o.ObjectID))
+	s, err := n.db.LiveStreams().Find(ctx, id.LiveStream(o.ObjectID))
 	if err != nil {
 		return watch.About{}, err
 	}

@@ -176,7 +176,7 @@ func TestRestartedNode(t *testing.T) {
 		if got.Node != "a" || got.Run == before.Run || got.Generation != before.Generation+1 {
 			t.Errorf("led by %v, generation %d", got.Owner, got.Generation)
 		}
-		late := live.New(live.Options{Store: w.db.LiveStreams()}) // with a database that it reaches late
+		late := live.NewBroadcasts(w.db.LiveStreams()) // with a database that it reaches late
 		if _, err := late.End(w.ctx, s.ID, before.Writer(), live.EndWindow, time.Now()); err == nil {
 			t.Error("the process before has ended the broadcast")
 		}

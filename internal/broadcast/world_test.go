@@ -49,7 +49,10 @@ type world struct {
 	objects *objects
 	access  *access.Service
 	streams *live.Service // of the API
-	assets  *asset.Service
+	assets  struct {
+		*asset.Service
+		*asset.Work
+	}
 	journal *journal
 	changed func(id.LiveStream) // of the API's changes; the nodes that should hear of them at once
 	began   time.Time
@@ -83,7 +86,8 @@ func run(t *testing.T, test func(w *world)) {
 				w.changed(s)
 			}
 		}})
-		w.assets = asset.New(asset.Options{Store: assetStore{Store: d.Assets(), journal: w.journal}})
+		kept := asset.Options{Store: assetStore{Store: d.Assets(), journal: w.journal}}
+		w.assets.Service, w.assets.Work = asset.New(kept), asset.NewWork(kept)
 		defer func() {
 			synctest.Wait()
 			if err := d.Close(); err != nil {
@@ -139,8 +143,8 @@ type node struct {
 	w        *world
 	name     id.Node
 	playback *presentation.Source
-	streams  *live.Service
-	assets   *asset.Service
+	streams  live.Broadcasts
+	assets   *asset.Work
 	power    *power
 	stop     context.CancelFunc
 	done     chan error
@@ -278,8 +282,8 @@ func (w *world) start(name id.Node, change ...func(*broadcast.Options)) *node {
 	n := &node{w: w, power: &power{}, done: make(chan error, 1)}
 	w.runs++
 	owner := live.Owner{Node: name, Run: fmt.Sprintf("%s%d", name, w.runs)}
-	n.streams = live.New(live.Options{Store: streamStore{w.db.LiveStreams(), n.power, w.journal, &w.fleet}})
-	n.assets = asset.New(asset.Options{Store: assetStore{w.db.Assets(), n.power, w.journal}})
+	n.streams = live.NewBroadcasts(streamStore{w.db.LiveStreams(), n.power, w.journal, &w.fleet})
+	n.assets = asset.NewWork(asset.Options{Store: assetStore{w.db.Assets(), n.power, w.journal}})
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", name)
 	o := broadcast.Options{
 		Streams: n.streams, Assets: n.assets, Store: nodeObjects{w.objects, n.power}, Owner: owner, Now: time.Now, Logger: log, Meter: &n.meter,

@@ -1,3 +1,3 @@
-// Package worker only holds the tests of all workers together: on a real database and a real store, with real files of ffmpeg, each job
-// done directly. Each kind of job has a folder. What the workers share is in assetfile and attempt.
+// Package worker only holds the tests that are about several workers. Each kind of job has a folder, with its tests.
+// What the workers share is in assetfile and attempt, what their tests share in workertest.
 package worker

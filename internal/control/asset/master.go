@@ -85,8 +85,8 @@ func (c *Change) endMaster() {
 }
 
 // MasterReady ends a preparing master; see FileMaker.
-func (s *Service) MasterReady(ctx context.Context, a id.Asset, file id.StaticRendition, now time.Time) error {
-	return s.endMaster(ctx, a, file, BecamePlayable, now, func(c *Change, m *Master) {
+func (w *Work) MasterReady(ctx context.Context, a id.Asset, file id.StaticRendition, now time.Time) error {
+	return w.endMaster(ctx, a, file, BecamePlayable, now, func(c *Change, m *Master) {
 		m.Signature, m.Expires = id.New(), c.Asset.UpdatedAt.Add(MasterLifetime).Truncate(time.Second)
 		c.tell(EventMasterReady)
 		c.ask(c.Asset.masterOverJob())
@@ -94,12 +94,14 @@ func (s *Service) MasterReady(ctx context.Context, a id.Asset, file id.StaticRen
 }
 
 // MasterFailed ends a preparing master; see FileMaker.
-func (s *Service) MasterFailed(ctx context.Context, a id.Asset, file id.StaticRendition, now time.Time) error {
-	return s.endMaster(ctx, a, file, WorkFailed, now, func(c *Change, _ *Master) { c.tell(EventMasterErrored) })
+func (w *Work) MasterFailed(ctx context.Context, a id.Asset, file id.StaticRendition, now time.Time) error {
+	return w.endMaster(ctx, a, file, WorkFailed, now, func(c *Change, _ *Master) { c.tell(EventMasterErrored) })
 }
 
-func (s *Service) endMaster(ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*Change, *Master)) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) endMaster(
+	ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*Change, *Master),
+) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		m := c.Asset.Master
 		if m == nil || m.ID != file {
 			return noFile()
@@ -118,8 +120,8 @@ func (s *Service) endMaster(ctx context.Context, a id.Asset, file id.StaticRendi
 }
 
 // MasterOver takes a master away whose time is over; see FileMaker. Nothing happens when it is gone.
-func (s *Service) MasterOver(ctx context.Context, a id.Asset, file id.StaticRendition, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) MasterOver(ctx context.Context, a id.Asset, file id.StaticRendition, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		if m := c.Asset.Master; m == nil || m.ID != file {
 			return errSame
 		}

@@ -64,28 +64,32 @@ const (
 	unmeasured  = -1
 )
 
-// Service makes the changes of assets and their tracks. It owns no goroutine; all its methods may be called at the same time.
-type Service struct {
-	store       Store
-	drm         playbackid.Configurations
-	recognition assetopt.Recognition
-	changed     func(id.Asset)
+// rows are assets as they are stored.
+type rows struct {
+	store   Store
+	changed func(id.Asset)
 }
 
-var (
-	_ API        = (*Service)(nil)
-	_ Recorder   = (*Service)(nil)
-	_ Ingester   = (*Service)(nil)
-	_ TrackMaker = (*Service)(nil)
-	_ FileMaker  = (*Service)(nil)
-)
-
-// New makes a service; nothing starts.
-func New(o Options) *Service {
+func (o Options) rows() rows {
 	if o.Changed == nil {
 		o.Changed = func(id.Asset) {}
 	}
-	return &Service{store: o.Store, drm: o.DRM, recognition: o.Recognition, changed: o.Changed}
+	return rows{o.Store, o.Changed}
+}
+
+// Service makes the changes of assets and their tracks that are asked for. It owns no goroutine; all its methods may be
+// called at the same time, as may those of Work.
+type Service struct {
+	rows        rows
+	drm         playbackid.Configurations
+	recognition assetopt.Recognition
+}
+
+var _ API = (*Service)(nil)
+
+// New makes a service; nothing starts.
+func New(o Options) *Service {
+	return &Service{rows: o.rows(), drm: o.DRM, recognition: o.Recognition}
 }
 
 // checked says all that is wrong with in, and gives the asset that it is a clip of; nil: it is none.
@@ -93,7 +97,7 @@ func (s *Service) checked(ctx context.Context, env id.Environment, in CreateInpu
 	var l fault.List
 	var source *Asset
 	if of, clip := in.clipOf(); clip {
-		found, err := s.store.Get(ctx, env, of)
+		found, err := s.rows.store.Get(ctx, env, of)
 		switch {
 		case fault.Is(err, fault.NotFound):
 			l.At("inputs[0].url", "must name an asset that exists")
@@ -143,7 +147,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	if err != nil {
 		return Asset{}, err
 	}
-	if err := s.store.Insert(ctx, c); err != nil {
+	if err := s.rows.store.Insert(ctx, c); err != nil {
 		return Asset{}, err
 	}
 	return c.Asset, nil
@@ -182,7 +186,7 @@ func (s *Service) Uploaded(u NewUpload, now time.Time) (Change, error) {
 
 // Get reads an asset of env.
 func (s *Service) Get(ctx context.Context, env id.Environment, a id.Asset) (Asset, error) {
-	return s.store.Get(ctx, env, a)
+	return s.rows.store.Get(ctx, env, a)
 }
 
 // List reads assets of env, newest first.
@@ -191,7 +195,7 @@ func (s *Service) List(ctx context.Context, env id.Environment, q ListQuery) ([]
 	if q.Page, q.Limit, err = field.Page(q.Page, q.Limit); err != nil {
 		return nil, "", err
 	}
-	return s.store.List(ctx, env, q)
+	return s.rows.store.List(ctx, env, q)
 }
 
 // Some reads assets of env by their IDs.
@@ -199,7 +203,7 @@ func (s *Service) Some(ctx context.Context, env id.Environment, of []id.Asset) (
 	if len(of) > MaxSome {
 		return nil, fault.New(fault.Invalid, "%d assets are asked for at once, %d is the most", len(of), MaxSome)
 	}
-	return s.store.Some(ctx, env, of)
+	return s.rows.store.Some(ctx, env, of)
 }
 
 // Patch changes what the owner may change. Event updated.
@@ -233,12 +237,12 @@ func (s *Service) Patch(ctx context.Context, env id.Environment, a id.Asset, in 
 
 // Delete removes an asset with everything that only it refers to. Event deleted; jobs JobPurge. One that is being recorded is refused.
 func (s *Service) Delete(ctx context.Context, env id.Environment, a id.Asset, now time.Time) error {
-	return s.remove(ctx, a, now, func() (Asset, error) { return s.store.Get(ctx, env, a) })
+	return s.rows.remove(ctx, a, now, func() (Asset, error) { return s.rows.store.Get(ctx, env, a) })
 }
 
 // Expire deletes an asset of any environment whose time has come. Event deleted; jobs JobPurge.
-func (s *Service) Expire(ctx context.Context, a id.Asset, now time.Time) error {
-	return s.remove(ctx, a, now, func() (Asset, error) { return s.store.Find(ctx, a) })
+func (w *Work) Expire(ctx context.Context, a id.Asset, now time.Time) error {
+	return w.rows.remove(ctx, a, now, func() (Asset, error) { return w.rows.store.Find(ctx, a) })
 }
 
 // expire asks for the deletion of a test asset.
@@ -250,7 +254,7 @@ func (c *Change) expire(now time.Time) {
 	}
 }
 
-func (s *Service) remove(ctx context.Context, a id.Asset, now time.Time, read func() (Asset, error)) error {
+func (r rows) remove(ctx context.Context, a id.Asset, now time.Time, read func() (Asset, error)) error {
 	now = change.Stamp(now)
 	err := change.Retry(func() error {
 		old, err := read()
@@ -266,10 +270,10 @@ func (s *Service) remove(ctx context.Context, a id.Asset, now time.Time, read fu
 				c.Jobs = append(c.Jobs, job.New(JobPurge, string(m)+"/"+string(a), PurgeArgs{Media: m}))
 			}
 		}
-		return s.store.Delete(ctx, c)
+		return r.store.Delete(ctx, c)
 	})
 	if err == nil {
-		s.changed(a)
+		r.changed(a)
 	}
 	return err
 }
@@ -306,7 +310,7 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, a id.As
 
 // GetPlaybackID reads a playback ID of an asset of env.
 func (s *Service) GetPlaybackID(ctx context.Context, env id.Environment, a id.Asset, p id.Playback) (playbackid.ID, error) {
-	old, err := s.store.Get(ctx, env, a)
+	old, err := s.rows.store.Get(ctx, env, a)
 	if err != nil {
 		return playbackid.ID{}, err
 	}
@@ -360,17 +364,19 @@ var errSame = errors.New("nothing has changed")
 
 // change makes one step on an asset of env.
 func (s *Service) change(ctx context.Context, env id.Environment, a id.Asset, now time.Time, step func(c *Change) error) (Asset, error) {
-	return s.save(ctx, now, func() (Asset, error) { return s.store.Get(ctx, env, a) }, step)
+	return s.rows.save(ctx, now, func() (Asset, error) { return s.rows.store.Get(ctx, env, a) }, step)
 }
 
 // advance makes one step on an asset of any environment.
-func (s *Service) advance(ctx context.Context, a id.Asset, now time.Time, step func(c *Change) error) error {
-	_, err := s.save(ctx, now, func() (Asset, error) { return s.store.Find(ctx, a) }, step)
+func (r rows) advance(ctx context.Context, a id.Asset, now time.Time, step func(c *Change) error) error {
+	_, err := r.save(ctx, now, func() (Asset, error) { return r.store.Find(ctx, a) }, step)
 	return err
 }
 
 // save reads, steps and writes, again when somebody else was faster.
-func (s *Service) save(ctx context.Context, now time.Time, read func() (Asset, error), step func(c *Change) error) (Asset, error) {
+func (r rows) save(
+	ctx context.Context, now time.Time, read func() (Asset, error), step func(c *Change) error,
+) (Asset, error) {
 	now = change.Stamp(now)
 	var after Asset
 	err := change.Retry(func() error {
@@ -387,7 +393,7 @@ func (s *Service) save(ctx context.Context, now time.Time, read func() (Asset, e
 		c.Kept = slices.Equal(old.PlaybackIDs, c.Asset.PlaybackIDs) && slices.Equal(old.Uses, c.Asset.Uses)
 		after = c.Asset
 		after.Revision++
-		return s.store.Save(ctx, c)
+		return r.store.Save(ctx, c)
 	})
 	if errors.Is(err, errSame) {
 		return after, nil
@@ -395,6 +401,6 @@ func (s *Service) save(ctx context.Context, now time.Time, read func() (Asset, e
 	if err != nil {
 		return Asset{}, err
 	}
-	s.changed(after.ID)
+	r.changed(after.ID)
 	return after, nil
 }

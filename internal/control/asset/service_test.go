@@ -54,6 +54,7 @@ func (r *recorder) Delete(ctx context.Context, c asset.Change) error {
 // world is a service on a real store, with a clock that goes on by a second per call.
 type world struct {
 	*asset.Service
+	*asset.Work
 	t     *testing.T
 	db    *db.DB
 	store *recorder
@@ -65,7 +66,8 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	w := &world{t: t, db: d, store: &recorder{Store: d.Assets()}, clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	w.Service = asset.New(asset.Options{Store: w.store, DRM: configurations})
+	o := asset.Options{Store: w.store, DRM: configurations}
+	w.Service, w.Work = asset.New(o), asset.NewWork(o)
 	return w
 }
 

@@ -113,8 +113,8 @@ func (c *Change) recognise() {
 }
 
 // TrackProgress says how much of a preparing track is made; see TrackMaker.
-func (s *Service) TrackProgress(ctx context.Context, a id.Asset, track id.Track, percent float64, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) TrackProgress(ctx context.Context, a id.Asset, track id.Track, percent float64, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		i, err := c.Asset.track(track)
 		if err != nil {
 			return err

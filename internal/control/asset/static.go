@@ -369,22 +369,22 @@ func (a *Asset) file(f id.StaticRendition) int {
 }
 
 // StaticReady ends a preparing file with what was made of it; see FileMaker. Nothing happens when it is ready already.
-func (s *Service) StaticReady(ctx context.Context, a id.Asset, done StaticRendition, now time.Time) error {
-	return s.endFile(ctx, a, done.ID, BecamePlayable, now, func(f *StaticRendition) {
+func (w *Work) StaticReady(ctx context.Context, a id.Asset, done StaticRendition, now time.Time) error {
+	return w.endFile(ctx, a, done.ID, BecamePlayable, now, func(f *StaticRendition) {
 		f.Width, f.Height, f.Bitrate, f.Size, f.ResolutionTier = done.Width, done.Height, done.Bitrate, done.Size, done.ResolutionTier
 	})
 }
 
 // StaticFailed ends a preparing file; see FileMaker. Nothing happens when it is errored already.
-func (s *Service) StaticFailed(ctx context.Context, a id.Asset, file id.StaticRendition, e Errors, now time.Time) error {
-	return s.endFile(ctx, a, file, WorkFailed, now, func(f *StaticRendition) { f.Errors = &e })
+func (w *Work) StaticFailed(ctx context.Context, a id.Asset, file id.StaticRendition, e Errors, now time.Time) error {
+	return w.endFile(ctx, a, file, WorkFailed, now, func(f *StaticRendition) { f.Errors = &e })
 }
 
 // StaticProgress says how much of a preparing file is encoded; see FileMaker.
-func (s *Service) StaticProgress(
+func (w *Work) StaticProgress(
 	ctx context.Context, a id.Asset, file id.StaticRendition, percent float64, now time.Time,
 ) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		i := c.Asset.file(file)
 		if i < 0 {
 			return noFile()
@@ -399,8 +399,10 @@ func (s *Service) StaticProgress(
 	})
 }
 
-func (s *Service) endFile(ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*StaticRendition)) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) endFile(
+	ctx context.Context, a id.Asset, file id.StaticRendition, fact Fact, now time.Time, fill func(*StaticRendition),
+) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		i := c.Asset.file(file)
 		if i < 0 {
 			return noFile()

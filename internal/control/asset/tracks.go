@@ -119,8 +119,8 @@ func (s *Service) DeleteTrack(ctx context.Context, env id.Environment, a id.Asse
 }
 
 // TrackReady ends a preparing track with what was made of it. Event track.ready; nothing happens when it is ready already.
-func (s *Service) TrackReady(ctx context.Context, a id.Asset, done Track, now time.Time) error {
-	return s.endTrack(ctx, a, done.ID, BecamePlayable, now, func(t *Track) {
+func (w *Work) TrackReady(ctx context.Context, a id.Asset, done Track, now time.Time) error {
+	return w.endTrack(ctx, a, done.ID, BecamePlayable, now, func(t *Track) {
 		t.Object, t.Duration, t.MaxChannels, t.Progress, t.Pace = done.Object, done.Duration, done.MaxChannels, 0, nil
 		if t.Speech != nil && t.Speech.Language == "auto" {
 			t.LanguageCode, t.Confidence = done.LanguageCode, done.Confidence
@@ -132,12 +132,14 @@ func (s *Service) TrackReady(ctx context.Context, a id.Asset, done Track, now ti
 }
 
 // TrackFailed ends a preparing track. Event track.errored; nothing happens when it is errored already.
-func (s *Service) TrackFailed(ctx context.Context, a id.Asset, track id.Track, e Errors, now time.Time) error {
-	return s.endTrack(ctx, a, track, WorkFailed, now, func(t *Track) { t.Errors, t.Progress, t.Pace = &e, 0, nil })
+func (w *Work) TrackFailed(ctx context.Context, a id.Asset, track id.Track, e Errors, now time.Time) error {
+	return w.endTrack(ctx, a, track, WorkFailed, now, func(t *Track) { t.Errors, t.Progress, t.Pace = &e, 0, nil })
 }
 
-func (s *Service) endTrack(ctx context.Context, a id.Asset, track id.Track, f Fact, now time.Time, fill func(*Track)) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) endTrack(
+	ctx context.Context, a id.Asset, track id.Track, f Fact, now time.Time, fill func(*Track),
+) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		i, err := c.Asset.track(track)
 		if err != nil {
 			return err

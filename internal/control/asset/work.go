@@ -14,24 +14,37 @@ import (
 	"millrace/internal/id"
 )
 
+// Work makes the changes of those who make assets: broadcasts, and jobs.
+type Work struct{ rows rows }
+
+var (
+	_ Recorder   = (*Work)(nil)
+	_ Ingester   = (*Work)(nil)
+	_ TrackMaker = (*Work)(nil)
+	_ FileMaker  = (*Work)(nil)
+)
+
+// NewWork needs the store of o, and its Changed; nothing starts.
+func NewWork(o Options) *Work { return &Work{o.rows()} }
+
 // Find reads an asset of any environment.
-func (s *Service) Find(ctx context.Context, a id.Asset) (Asset, error) { return s.store.Find(ctx, a) }
+func (w *Work) Find(ctx context.Context, a id.Asset) (Asset, error) { return w.rows.store.Find(ctx, a) }
 
 // Users lists the assets that own or use m.
-func (s *Service) Users(ctx context.Context, m id.Media) ([]Asset, error) {
-	return s.store.Users(ctx, m)
+func (w *Work) Users(ctx context.Context, m id.Media) ([]Asset, error) {
+	return w.rows.store.Users(ctx, m)
 }
 
 // Unfinished lists assets on which work may be left.
-func (s *Service) Unfinished(ctx context.Context) ([]Asset, error) { return s.store.Unfinished(ctx) }
+func (w *Work) Unfinished(ctx context.Context) ([]Asset, error) { return w.rows.store.Unfinished(ctx) }
 
 // Timeline reads entries of a growing timeline.
-func (s *Service) Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error) {
-	return s.store.Timeline(ctx, a, from)
+func (w *Work) Timeline(ctx context.Context, a id.Asset, from int64) ([]TimelineEntry, error) {
+	return w.rows.store.Timeline(ctx, a, from)
 }
 
 // Record makes the asset of a broadcast; see Recorder.
-func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error) {
+func (w *Work) Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error) {
 	now = change.Stamp(now)
 	a := Asset{
 		ID: r.ID, Environment: r.Environment, Status: Preparing, Progress: Progress{State: Live, Percent: unmeasured},
@@ -52,9 +65,9 @@ func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (As
 		c.Events = append(c.Events, tellTrack(a.Environment, t, now, EventTrackCreated))
 	}
 	c.wantFiles()
-	err := s.store.Insert(ctx, c)
+	err := w.rows.store.Insert(ctx, c)
 	if fault.Is(err, fault.Conflict) { // made before a crash
-		return s.store.Find(ctx, r.ID)
+		return w.rows.store.Find(ctx, r.ID)
 	}
 	if err != nil {
 		return Asset{}, err
@@ -63,8 +76,8 @@ func (s *Service) Record(ctx context.Context, r NewRecording, now time.Time) (As
 }
 
 // Grow appends; see Maker.
-func (s *Service) Grow(ctx context.Context, a id.Asset, g Growth, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) Grow(ctx context.Context, a id.Asset, g Growth, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		if !c.Asset.growing() {
 			return fault.New(fault.Conflict, "the asset does not grow any more")
 		}
@@ -74,8 +87,8 @@ func (s *Service) Grow(ctx context.Context, a id.Asset, g Growth, now time.Time)
 }
 
 // Append adds entries alone; see Recorder.
-func (s *Service) Append(ctx context.Context, a id.Asset, by Writer, entries []TimelineEntry) error {
-	return s.store.Append(ctx, a, by, entries)
+func (w *Work) Append(ctx context.Context, a id.Asset, by Writer, entries []TimelineEntry) error {
+	return w.rows.store.Append(ctx, a, by, entries)
 }
 
 func (c *Change) grow(g Growth) {
@@ -99,8 +112,8 @@ func (c *Change) grow(g Growth) {
 }
 
 // Ready makes a preparing asset ready; see Maker. Tracks that came with the request get their jobs now.
-func (s *Service) Ready(ctx context.Context, a id.Asset, g Growth, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) Ready(ctx context.Context, a id.Asset, g Growth, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		if !c.Asset.growing() {
 			if c.Asset.Status == Ready {
 				return errSame
@@ -134,8 +147,8 @@ func (c *Change) ready() {
 }
 
 // EndLive says that the broadcast is over; see Recorder.
-func (s *Service) EndLive(ctx context.Context, a id.Asset, by Writer, recordings []Recording, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) EndLive(ctx context.Context, a id.Asset, by Writer, recordings []Recording, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		c.By = by
 		if !c.Asset.IsLive {
 			return errSame
@@ -156,8 +169,8 @@ func (s *Service) EndLive(ctx context.Context, a id.Asset, by Writer, recordings
 }
 
 // Finish completes an asset; see Ingester.
-func (s *Service) Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		switch {
 		case c.Asset.Index != "" && c.Asset.Status == Ready:
 			return errSame
@@ -202,8 +215,8 @@ func (c *Change) found(tracks []Track) (texts []Track) {
 }
 
 // Fail makes a preparing asset errored, with the tracks that waited for it; nothing happens when it is errored already.
-func (s *Service) Fail(ctx context.Context, a id.Asset, e Errors, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) Fail(ctx context.Context, a id.Asset, e Errors, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		switch c.Asset.Status {
 		case Errored:
 			return errSame
@@ -242,8 +255,8 @@ func (c *Change) fail(e Errors) {
 }
 
 // FailFiles gives up what waits for the asset to be whole; see Ingester. Nothing happens when nothing does.
-func (s *Service) FailFiles(ctx context.Context, a id.Asset, e Errors, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) FailFiles(ctx context.Context, a id.Asset, e Errors, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		if c.Asset.whole() {
 			return fault.New(fault.Conflict, "the asset is complete, and each of its files has its own job")
 		}
@@ -256,16 +269,16 @@ func (s *Service) FailFiles(ctx context.Context, a id.Asset, e Errors, now time.
 }
 
 // SetInputInfo stores what was found in the inputs. No event.
-func (s *Service) SetInputInfo(ctx context.Context, a id.Asset, info []InputInfo, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) SetInputInfo(ctx context.Context, a id.Asset, info []InputInfo, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		c.Asset.InputInfo = info
 		return nil
 	})
 }
 
 // SetNonStandard tells what is unusual about the first input; see Ingester.
-func (s *Service) SetNonStandard(ctx context.Context, a id.Asset, n NonStandard, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) SetNonStandard(ctx context.Context, a id.Asset, n NonStandard, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		if c.Asset.NonStandard != nil && *c.Asset.NonStandard == n {
 			return errSame
 		}
@@ -276,8 +289,8 @@ func (s *Service) SetNonStandard(ctx context.Context, a id.Asset, n NonStandard,
 }
 
 // SetProgress stores how far the work is. No event; fault.Conflict when there is none to do any more.
-func (s *Service) SetProgress(ctx context.Context, a id.Asset, p Progress, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) SetProgress(ctx context.Context, a id.Asset, p Progress, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		if !c.Asset.growing() {
 			return fault.New(fault.Conflict, "the asset does not grow any more")
 		}
@@ -287,12 +300,12 @@ func (s *Service) SetProgress(ctx context.Context, a id.Asset, p Progress, now t
 }
 
 // Warn tells of a warning; see Maker.
-func (s *Service) Warn(ctx context.Context, a id.Asset, w Warning, now time.Time) error {
-	return s.advance(ctx, a, now, func(c *Change) error {
+func (w *Work) Warn(ctx context.Context, a id.Asset, warning Warning, now time.Time) error {
+	return w.rows.advance(ctx, a, now, func(c *Change) error {
 		c.Events = append(c.Events, event.New(c.Asset.Environment, EventWarning, EventObject, string(a), c.Asset.UpdatedAt, Warned{
 			ID: a, Environment: c.Asset.Environment, Status: c.Asset.Status, LiveStream: c.Asset.LiveStream,
 			SourceAsset: c.Asset.SourceAsset, Upload: c.Asset.Upload, Passthrough: c.Asset.Options.Passthrough,
-			CreatedAt: c.Asset.CreatedAt, Warning: w,
+			CreatedAt: c.Asset.CreatedAt, Warning: warning,
 		}))
 		return nil
 	})

@@ -11,11 +11,17 @@ import (
 	"millrace/internal/id"
 )
 
+// broadcasts makes the changes of those who lead them.
+type broadcasts struct{ rows rows }
+
+// NewBroadcasts are those of a store; nothing starts.
+func NewBroadcasts(s Store) Broadcasts { return &broadcasts{rows{s}} }
+
 // Connect admits an encoder; see Broadcasts.
-func (s *Service) Connect(ctx context.Context, n Connection, now time.Time) (Stream, error) {
+func (b *broadcasts) Connect(ctx context.Context, n Connection, now time.Time) (Stream, error) {
 	now = change.Stamp(now)
-	read := func() (Stream, error) { return s.store.ByKey(ctx, n.StreamKey) }
-	return s.take(ctx, now, read, func(c *Change) ([]string, error) {
+	read := func() (Stream, error) { return b.rows.store.ByKey(ctx, n.StreamKey) }
+	return b.rows.change(ctx, now, read, func(c *Change) ([]string, error) {
 		st := &c.Stream
 		switch {
 		case st.State == Disabled:
@@ -23,10 +29,10 @@ func (s *Service) Connect(ctx context.Context, n Connection, now time.Time) (Str
 		case st.EndWanted != EndNone, st.State == Idle && st.ActiveAsset != "":
 			return nil, fault.New(fault.Conflict, "the last broadcast of the live stream is being finished")
 		}
-		if err := elsewhere(ctx, s.store, *st, n); err != nil {
+		if err := elsewhere(ctx, b.rows.store, *st, n); err != nil {
 			return nil, err
 		}
-		events, goesOn, err := s.displace(ctx, c, n.Owner, now)
+		events, goesOn, err := b.displace(ctx, c, n.Owner, now)
 		if err != nil {
 			return nil, err
 		}
@@ -65,13 +71,13 @@ func elsewhere(ctx context.Context, store Store, st Stream, n Connection) error 
 
 // displace takes the place of the encoder that is connected, if there is one, and reports whether it had never left. It
 // is fault.Conflict where that encoder keeps its place: its owner lives, and has not said that it is silent.
-func (s *Service) displace(ctx context.Context, c *Change, by Owner, now time.Time) ([]string, bool, error) {
+func (b *broadcasts) displace(ctx context.Context, c *Change, by Owner, now time.Time) ([]string, bool, error) {
 	st := &c.Stream
 	lost, ok := Next(st.State, PublisherLost)
 	if !ok { // nobody has the encoder
 		return nil, false, nil
 	}
-	was, err := s.store.Standing(ctx, st.Owner, by)
+	was, err := b.rows.store.Standing(ctx, st.Owner, by)
 	if err != nil {
 		return nil, false, err
 	}
@@ -87,18 +93,18 @@ func (s *Service) displace(ctx context.Context, c *Change, by Owner, now time.Ti
 }
 
 // Passphrase is the secret of an SRT encoder; see Broadcasts.
-func (s *Service) Passphrase(ctx context.Context, streamKey string) (string, error) {
-	st, err := s.store.ByKey(ctx, streamKey)
+func (b *broadcasts) Passphrase(ctx context.Context, streamKey string) (string, error) {
+	st, err := b.rows.store.ByKey(ctx, streamKey)
 	return st.SRTPassphrase, err
 }
 
 // Adopt takes a broadcast over from a process that is gone; see Broadcasts.
-func (s *Service) Adopt(ctx context.Context, stream id.LiveStream, from Writer, by Owner, now time.Time) (Stream, error) {
+func (b *broadcasts) Adopt(ctx context.Context, stream id.LiveStream, from Writer, by Owner, now time.Time) (Stream, error) {
 	now = change.Stamp(now)
-	read := func() (Stream, error) { return s.of(ctx, stream, from) }
-	return s.take(ctx, now, read, func(c *Change) ([]string, error) {
+	read := func() (Stream, error) { return b.of(ctx, stream, from) }
+	return b.rows.change(ctx, now, read, func(c *Change) ([]string, error) {
 		st := &c.Stream
-		was, err := s.store.Standing(ctx, from.Owner, by)
+		was, err := b.rows.store.Standing(ctx, from.Owner, by)
 		if err != nil {
 			return nil, err
 		}
@@ -140,10 +146,10 @@ func (s Stream) window() time.Duration {
 }
 
 // Recording says that first frames were accepted; see Broadcasts.
-func (s *Service) Recording(
+func (b *broadcasts) Recording(
 	ctx context.Context, stream id.LiveStream, w Writer, resumed bool, now time.Time,
 ) error {
-	_, err := s.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
+	_, err := b.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
 		if resumed && st.State == Active {
 			return []string{EventRecording}, nil
 		}
@@ -153,8 +159,8 @@ func (s *Service) Recording(
 }
 
 // Active says that the stream can be played. Event active, and recording when that was not told before.
-func (s *Service) Active(ctx context.Context, stream id.LiveStream, w Writer, now time.Time) error {
-	_, err := s.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
+func (b *broadcasts) Active(ctx context.Context, stream id.LiveStream, w Writer, now time.Time) error {
+	_, err := b.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
 		events := []string{EventActive}
 		if st.State == Connected {
 			events = []string{EventRecording, EventActive}
@@ -168,8 +174,8 @@ func (s *Service) Active(ctx context.Context, stream id.LiveStream, w Writer, no
 }
 
 // Disconnected says that the encoder is away and starts the reconnect window. Event disconnected.
-func (s *Service) Disconnected(ctx context.Context, stream id.LiveStream, w Writer, now time.Time) (Stream, error) {
-	return s.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
+func (b *broadcasts) Disconnected(ctx context.Context, stream id.LiveStream, w Writer, now time.Time) (Stream, error) {
+	return b.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
 		st.Protocol, st.DisconnectedAt, st.Silent = "", change.Stamp(now), false
 		st.targets(SourceLost)
 		return []string{EventDisconnected}, st.step(PublisherLost)
@@ -177,8 +183,8 @@ func (s *Service) Disconnected(ctx context.Context, stream id.LiveStream, w Writ
 }
 
 // Left says that an encoder has gone that was connected still when its broadcast was ended; see Broadcasts.
-func (s *Service) Left(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) error {
-	_, err := s.save(ctx, now, func() (Stream, error) { return s.store.Find(ctx, stream) }, func(st *Stream) ([]string, error) {
+func (b *broadcasts) Left(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) error {
+	_, err := b.rows.save(ctx, now, func() (Stream, error) { return b.rows.store.Find(ctx, stream) }, func(st *Stream) ([]string, error) {
 		if st.Epoch != e || st.ActiveAsset != "" || !st.DeletedAt.IsZero() {
 			return nil, nil
 		}
@@ -191,8 +197,8 @@ func (s *Service) Left(ctx context.Context, stream id.LiveStream, e id.Epoch, no
 }
 
 // Silence reports whether the connected encoder has been silent for long enough to lose its place to another; see Broadcasts.
-func (s *Service) Silence(ctx context.Context, stream id.LiveStream, w Writer, silent bool, now time.Time) (Stream, error) {
-	return s.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
+func (b *broadcasts) Silence(ctx context.Context, stream id.LiveStream, w Writer, silent bool, now time.Time) (Stream, error) {
+	return b.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
 		if _, connected := Next(st.State, PublisherLost); !connected {
 			return nil, stale()
 		}
@@ -202,11 +208,11 @@ func (s *Service) Silence(ctx context.Context, stream id.LiveStream, w Writer, s
 }
 
 // End finishes the broadcast; see Broadcasts.
-func (s *Service) End(ctx context.Context, stream id.LiveStream, w Writer, why EndReason, now time.Time) (Stream, error) {
+func (b *broadcasts) End(ctx context.Context, stream id.LiveStream, w Writer, why EndReason, now time.Time) (Stream, error) {
 	now = change.Stamp(now)
 	var after Stream
 	err := change.Retry(func() error {
-		st, err := s.of(ctx, stream, w)
+		st, err := b.of(ctx, stream, w)
 		if err != nil {
 			return err
 		}
@@ -246,9 +252,9 @@ func (s *Service) End(ctx context.Context, stream id.LiveStream, w Writer, why E
 		after = c.Stream
 		after.Revision++
 		if !st.DeletedAt.IsZero() {
-			return s.store.Delete(ctx, c)
+			return b.rows.store.Delete(ctx, c)
 		}
-		return s.store.Save(ctx, c)
+		return b.rows.store.Save(ctx, c)
 	})
 	if err != nil {
 		return Stream{}, err
@@ -263,10 +269,10 @@ func (s Stream) cutOff(why EndReason) bool {
 }
 
 // Warn tells of a warning; see Broadcasts.
-func (s *Service) Warn(ctx context.Context, stream id.LiveStream, by Writer, w Warning, now time.Time) error {
+func (b *broadcasts) Warn(ctx context.Context, stream id.LiveStream, by Writer, w Warning, now time.Time) error {
 	now = change.Stamp(now)
 	return change.Retry(func() error {
-		st, err := s.of(ctx, stream, by)
+		st, err := b.of(ctx, stream, by)
 		if err != nil {
 			return err
 		}
@@ -276,13 +282,13 @@ func (s *Service) Warn(ctx context.Context, stream id.LiveStream, by Writer, w W
 			ID: st.ID, Environment: st.Environment, State: st.State, ActiveAsset: st.ActiveAsset, Passthrough: st.Settings.Passthrough,
 			CreatedAt: st.CreatedAt, Warning: w,
 		}))
-		return s.store.Save(ctx, c)
+		return b.rows.store.Save(ctx, c)
 	})
 }
 
 // Hold reads the row of a broadcast that w leads; see Broadcasts.
-func (s *Service) Hold(ctx context.Context, stream id.LiveStream, w Writer) (Stream, time.Duration, error) {
-	st, sure, err := s.store.Hold(ctx, stream, w.Owner)
+func (b *broadcasts) Hold(ctx context.Context, stream id.LiveStream, w Writer) (Stream, time.Duration, error) {
+	st, sure, err := b.rows.store.Hold(ctx, stream, w.Owner)
 	if err == nil && !st.ledBy(w) {
 		err = stale()
 	}
@@ -290,48 +296,50 @@ func (s *Service) Hold(ctx context.Context, stream id.LiveStream, w Writer) (Str
 }
 
 // Held lists what a process leads; see Broadcasts.
-func (s *Service) Held(ctx context.Context, o Owner) ([]Held, time.Duration, error) {
-	return s.store.Held(ctx, o)
+func (b *broadcasts) Held(ctx context.Context, o Owner) ([]Held, time.Duration, error) {
+	return b.rows.store.Held(ctx, o)
 }
 
 // Reserve writes media sequence numbers; see Broadcasts.
-func (s *Service) Reserve(ctx context.Context, o Owner, all []Reservation) ([]id.LiveStream, error) {
-	return s.store.Reserve(ctx, o, all)
+func (b *broadcasts) Reserve(ctx context.Context, o Owner, all []Reservation) ([]id.LiveStream, error) {
+	return b.rows.store.Reserve(ctx, o, all)
 }
 
 // See notes that a process was there; see Broadcasts.
-func (s *Service) See(ctx context.Context, o Owner, now time.Time) error {
-	return s.store.See(ctx, o, change.Stamp(now))
+func (b *broadcasts) See(ctx context.Context, o Owner, now time.Time) error {
+	return b.rows.store.See(ctx, o, change.Stamp(now))
 }
 
 // ForgetOwners removes what is noted of processes that are gone for long.
-func (s *Service) ForgetOwners(ctx context.Context, now time.Time) error {
-	return s.store.ForgetOwners(ctx, now)
+func (b *broadcasts) ForgetOwners(ctx context.Context, now time.Time) error {
+	return b.rows.store.ForgetOwners(ctx, now)
 }
 
 // Orphans lists the broadcasts that nobody leads; see Broadcasts.
-func (s *Service) Orphans(ctx context.Context, by Owner, starting bool) ([]Stream, error) {
-	return s.store.Orphans(ctx, by, starting)
+func (b *broadcasts) Orphans(ctx context.Context, by Owner, starting bool) ([]Stream, error) {
+	return b.rows.store.Orphans(ctx, by, starting)
 }
 
 // Find reads a stream of any environment.
-func (s *Service) Find(ctx context.Context, stream id.LiveStream) (Stream, error) {
-	return s.store.Find(ctx, stream)
+func (b *broadcasts) Find(ctx context.Context, stream id.LiveStream) (Stream, error) {
+	return b.rows.store.Find(ctx, stream)
 }
 
 // Broadcasting lists the streams with a broadcast, deleted ones among them.
-func (s *Service) Broadcasting(ctx context.Context) ([]Stream, error) {
-	return s.store.Broadcasting(ctx)
+func (b *broadcasts) Broadcasting(ctx context.Context) ([]Stream, error) {
+	return b.rows.store.Broadcasting(ctx)
 }
 
 // fact makes one step of the broadcast that w leads.
-func (s *Service) fact(ctx context.Context, stream id.LiveStream, w Writer, now time.Time, step func(*Stream) ([]string, error)) (Stream, error) {
-	return s.save(ctx, now, func() (Stream, error) { return s.of(ctx, stream, w) }, step)
+func (b *broadcasts) fact(
+	ctx context.Context, stream id.LiveStream, w Writer, now time.Time, step func(*Stream) ([]string, error),
+) (Stream, error) {
+	return b.rows.save(ctx, now, func() (Stream, error) { return b.of(ctx, stream, w) }, step)
 }
 
 // of reads a stream whose broadcast w leads.
-func (s *Service) of(ctx context.Context, stream id.LiveStream, w Writer) (Stream, error) {
-	st, err := s.store.Find(ctx, stream)
+func (b *broadcasts) of(ctx context.Context, stream id.LiveStream, w Writer) (Stream, error) {
+	st, err := b.rows.store.Find(ctx, stream)
 	if err == nil && !st.ledBy(w) {
 		return Stream{}, change.Final(stale())
 	}

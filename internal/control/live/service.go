@@ -32,25 +32,26 @@ const (
 	EventObject = "live_stream"
 )
 
-// Service makes the changes of live streams. It owns no goroutine; all its methods may be called at the same time.
+// rows are streams as they are stored.
+type rows struct{ store Store }
+
+// Service makes the changes of live streams that are asked for. It owns no goroutine; all its methods may be called at
+// the same time.
 type Service struct {
-	store       Store
+	rows        rows
 	drm         playbackid.Configurations
 	recognition assetopt.Recognition
 	changed     func(id.LiveStream)
 }
 
-var (
-	_ API        = (*Service)(nil)
-	_ Broadcasts = (*Service)(nil)
-)
+var _ API = (*Service)(nil)
 
 // New makes a service; nothing starts.
 func New(o Options) *Service {
 	if o.Changed == nil {
 		o.Changed = func(id.LiveStream) {}
 	}
-	return &Service{store: o.Store, drm: o.DRM, recognition: o.Recognition, changed: o.Changed}
+	return &Service{rows: rows{o.Store}, drm: o.DRM, recognition: o.Recognition, changed: o.Changed}
 }
 
 // Create makes an idle stream with a fresh key. Event created, and simulcast_target.created for each target.
@@ -84,7 +85,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 		return Stream{}, err
 	}
 	events := append(tell(st, now, EventCreated), tellTargets(Stream{}, st, now)...)
-	if err := s.store.Insert(ctx, Change{Stream: st, Events: events}); err != nil {
+	if err := s.rows.store.Insert(ctx, Change{Stream: st, Events: events}); err != nil {
 		return Stream{}, err
 	}
 	return st, nil
@@ -108,7 +109,7 @@ func (s *Service) checkClear(ctx context.Context, st Stream) error {
 
 // Get reads a stream of env.
 func (s *Service) Get(ctx context.Context, env id.Environment, stream id.LiveStream) (Stream, error) {
-	return s.store.Get(ctx, env, stream)
+	return s.rows.store.Get(ctx, env, stream)
 }
 
 // List reads streams of env, newest first.
@@ -122,7 +123,7 @@ func (s *Service) List(ctx context.Context, env id.Environment, q ListQuery) ([]
 	default:
 		return nil, fault.At(fault.Invalid, "status", "must be one of: idle, active, disabled")
 	}
-	return s.store.List(ctx, env, q)
+	return s.rows.store.List(ctx, env, q)
 }
 
 // Some reads streams of env by their IDs.
@@ -130,12 +131,12 @@ func (s *Service) Some(ctx context.Context, env id.Environment, of []id.LiveStre
 	if len(of) > MaxSome {
 		return nil, fault.New(fault.Invalid, "%d live streams are asked for at once, %d is the most", len(of), MaxSome)
 	}
-	return s.store.Some(ctx, env, of)
+	return s.rows.store.Some(ctx, env, of)
 }
 
 // Count counts the streams of env.
 func (s *Service) Count(ctx context.Context, env id.Environment) (Numbers, error) {
-	return s.store.Count(ctx, env)
+	return s.rows.store.Count(ctx, env)
 }
 
 // Patch changes settings. Event updated.
@@ -153,18 +154,18 @@ func (s *Service) Patch(ctx context.Context, env id.Environment, stream id.LiveS
 func (s *Service) Delete(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) error {
 	now = change.Stamp(now)
 	err := change.Retry(func() error {
-		st, err := s.store.Get(ctx, env, stream)
+		st, err := s.rows.store.Get(ctx, env, stream)
 		if err != nil {
 			return err
 		}
 		c := begin(st)
 		c.Events = tell(st, now, EventDeleted)
 		if st.ActiveAsset == "" {
-			return s.store.Delete(ctx, c)
+			return s.rows.store.Delete(ctx, c)
 		}
 		c.Stream.State, c.Stream.EndWanted, c.Stream.DeletedAt = Disabled, EndDelete, now
 		c.Stream.Protocol, c.Stream.PlaybackIDs, c.Stream.UpdatedAt = "", nil, now
-		return s.store.Save(ctx, c)
+		return s.rows.store.Save(ctx, c)
 	})
 	if err == nil {
 		s.changed(stream)
@@ -247,7 +248,7 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, stream 
 
 // GetPlaybackID reads a playback ID of a stream of env.
 func (s *Service) GetPlaybackID(ctx context.Context, env id.Environment, stream id.LiveStream, p id.Playback) (playbackid.ID, error) {
-	st, err := s.store.Get(ctx, env, stream)
+	st, err := s.rows.store.Get(ctx, env, stream)
 	if err != nil {
 		return playbackid.ID{}, err
 	}
@@ -277,7 +278,7 @@ func (s *Service) DeletePlaybackID(ctx context.Context, env id.Environment, stre
 // change makes one step on a stream of env and tells the owner of its broadcast. step changes st and names the events; with nil
 // nothing has changed and nothing is written, but the owner is still told.
 func (s *Service) change(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time, step func(st *Stream) ([]string, error)) (Stream, error) {
-	after, err := s.save(ctx, now, func() (Stream, error) { return s.store.Get(ctx, env, stream) }, step)
+	after, err := s.rows.save(ctx, now, func() (Stream, error) { return s.rows.store.Get(ctx, env, stream) }, step)
 	if err == nil {
 		s.changed(stream)
 	}
@@ -285,12 +286,14 @@ func (s *Service) change(ctx context.Context, env id.Environment, stream id.Live
 }
 
 // save reads, steps and writes, again when somebody else was faster.
-func (s *Service) save(ctx context.Context, now time.Time, read func() (Stream, error), step func(st *Stream) ([]string, error)) (Stream, error) {
-	return s.take(ctx, now, read, func(c *Change) ([]string, error) { return step(&c.Stream) })
+func (r rows) save(
+	ctx context.Context, now time.Time, read func() (Stream, error), step func(st *Stream) ([]string, error),
+) (Stream, error) {
+	return r.change(ctx, now, read, func(c *Change) ([]string, error) { return step(&c.Stream) })
 }
 
-// take is save for a step that may also say whose place is taken.
-func (s *Service) take(
+// change is save for a step that may also say whose place is taken.
+func (r rows) change(
 	ctx context.Context, now time.Time, read func() (Stream, error), step func(c *Change) ([]string, error),
 ) (Stream, error) {
 	now = change.Stamp(now)
@@ -315,7 +318,7 @@ func (s *Service) take(
 		if st.DeletedAt.IsZero() { // a deleted stream has told its last, and its targets with it
 			c.Events = append(c.Events, tellTargets(st, c.Stream, now)...)
 		}
-		return s.store.Save(ctx, c)
+		return r.store.Save(ctx, c)
 	})
 	if err != nil {
 		return Stream{}, err

@@ -24,6 +24,7 @@ const env = id.Environment("env")
 // world is a service on a real store, with a clock that goes on by a second per call.
 type world struct {
 	*live.Service
+	live.Broadcasts
 	t        *testing.T
 	db       *db.DB
 	store    live.Store
@@ -40,6 +41,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, db: d, clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
 	w.nodes = &nodes{Store: d.LiveStreams(), dead: map[live.Owner]bool{}}
 	w.store = w.nodes
+	w.Broadcasts = live.NewBroadcasts(w.store)
 	w.Service = live.New(live.Options{Store: w.store, DRM: configurations, Changed: func(s id.LiveStream) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -57,7 +57,7 @@ func (s *Service) AddSimulcastTarget(ctx context.Context, env id.Environment, st
 
 // GetSimulcastTarget reads a destination of a live stream of env.
 func (s *Service) GetSimulcastTarget(ctx context.Context, env id.Environment, stream id.LiveStream, target id.SimulcastTarget) (SimulcastTarget, error) {
-	st, err := s.store.Get(ctx, env, stream)
+	st, err := s.rows.store.Get(ctx, env, stream)
 	if err != nil {
 		return SimulcastTarget{}, err
 	}
@@ -85,10 +85,10 @@ func (s *Service) DeleteSimulcastTarget(ctx context.Context, env id.Environment,
 }
 
 // Target tells what became of a target's link; see Broadcasts.
-func (s *Service) Target(
+func (b *broadcasts) Target(
 	ctx context.Context, stream id.LiveStream, w Writer, target id.SimulcastTarget, f TargetFact, now time.Time,
 ) error {
-	_, err := s.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
+	_, err := b.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
 		i, err := st.target(target)
 		if err != nil {
 			return nil, err

@@ -1,9 +1,6 @@
 package live
 
 import (
-	"fmt"
-	"os"
-	"strings"
 	"testing"
 )
 
@@ -12,39 +9,9 @@ var (
 	targetFacts  = []TargetFact{SourceConnected, SourceLost, SourceEnded, LinkUp, LinkDown, LinkImpossible}
 )
 
-// TestTargetStateDiagram writes the table as a diagram, so a changed transition is seen in review.
 func TestTargetStateDiagram(t *testing.T) {
 	t.Parallel()
-	var b strings.Builder
-	b.WriteString("stateDiagram-v2\n")
-	arrows := 0
-	for _, s := range targetStates {
-		for _, f := range targetFacts {
-			if to, ok := NextTarget(s, f); ok {
-				arrows++
-				fmt.Fprintf(&b, "    %s --> %s: %s\n", s, to, f)
-			}
-		}
-	}
-	for _, row := range nextTarget {
-		arrows -= len(row)
-	}
-	if arrows != 0 {
-		t.Errorf("the table has %d transitions of states or facts that this test does not list", -arrows)
-	}
-	const golden = "testdata/target_state.golden.mmd"
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b.String() != string(want) {
-		t.Errorf("diagram changed; run with -update\n%s", b.String())
-	}
+	diagram(t, "testdata/target_state.golden.mmd", targetStates, targetFacts, nextTarget)
 }
 
 // TestTargetStates says what holds in every state: the end of the broadcast leads back to idle, a target that failed for good does not

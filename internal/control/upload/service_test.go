@@ -186,7 +186,8 @@ func TestCompleted(t *testing.T) {
 		_, err = s.Cancel(ctx, env, u.ID, noon)
 		wantKind(t, err, fault.Denied)
 		must(t, s.Expire(ctx, u.ID, noon.Add(time.Hour)))
-		must(t, assets.Fail(ctx, a.ID, asset.Errors{Type: "invalid_input", Messages: []string{"m"}}, noon.Add(2*time.Second)))
+		wrong := asset.Errors{Type: "invalid_input", Messages: []string{"m"}}
+		must(t, asset.NewWork(asset.Options{Store: d.Assets()}).Fail(ctx, a.ID, wrong, noon.Add(2*time.Second)))
 		if n, failed := d.Unfinished(ctx, asset.JobUploadFail, string(a.ID)); failed != nil || n != 1 {
 			t.Errorf("%d jobs say that the asset failed, %v", n, failed)
 		}

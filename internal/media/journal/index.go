@@ -117,11 +117,11 @@ func (f *fields) number() int64 {
 
 // index is the file of records. All but read is Run's.
 type index struct {
-	dir  string
-	file *os.File
-	size int64           // of what is whole in the file: the rest is cut off when it is opened
-	live map[int64]int64 // bytes by segment, of those that are not forgotten
-	held []byte          // records that come with the next one
+	dir     string
+	file    *os.File
+	size    int64           // of what is whole in the file: the rest is cut off when it is opened
+	live    map[int64]int64 // bytes by segment, of those that are not forgotten
+	pending []byte          // records that come with the next one
 }
 
 const (
@@ -157,7 +157,7 @@ func (x *index) read() ([]*Segment, error) {
 		if !found {
 			all = slices.Insert(all, i, &Segment{MSN: msn, dir: x.dir})
 		}
-		all[i].take(kind, body)
+		all[i].replay(kind, body)
 	}
 	return all, nil //nolint:nilerr // what is torn is no failure
 }
@@ -174,20 +174,20 @@ func (x *index) append(msn int64, record []byte, late bool) error {
 			return err
 		}
 	}
-	x.held = append(x.held, record...)
+	x.pending = append(x.pending, record...)
 	x.live[msn] += int64(len(record))
 	if late {
 		return nil
 	}
-	if _, err := x.file.WriteAt(x.held, x.size); err != nil { // what was written of it is written over
-		x.held = x.held[:len(x.held)-len(record)]
-		if len(x.held) > maxDead {
-			x.held = nil
+	if _, err := x.file.WriteAt(x.pending, x.size); err != nil { // what was written of it is written over
+		x.pending = x.pending[:len(x.pending)-len(record)]
+		if len(x.pending) > maxDead {
+			x.pending = nil
 		}
 		return err
 	}
-	x.size += int64(len(x.held))
-	x.held = x.held[:0]
+	x.size += int64(len(x.pending))
+	x.pending = x.pending[:0]
 	return nil
 }
 

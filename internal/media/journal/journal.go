@@ -40,7 +40,7 @@ type Journal struct {
 	mu      sync.Mutex
 	queue   []op
 	doing   *op      // that Run has taken from the queue
-	held    [][]byte // records that were done and are written with the next one
+	pending [][]byte // records that were done and are written with the next one
 	backlog int64
 	slow    bool           // a writer waited in vain; none waits until the backlog is written
 	broken  map[int64]bool // segments to which nothing more is appended: something did not fit or could not be written
@@ -52,12 +52,7 @@ type Journal struct {
 	mark  mark
 	told  *told
 
-	failed map[int64]bool     // Run's own, as is the rest: segments whose files miss something
-	names  map[int64][]string // of the media files
-	made   bool               // the folder is there
-	clean  bool               // and has nothing that the index does not name
-	record []byte
-	index  index
+	files files // Run's own
 }
 
 // Stats counts what went wrong.
@@ -93,8 +88,8 @@ func New(o Options) *Journal {
 		o.MaxBacklog = 16 << 20
 	}
 	return &Journal{
-		opt: o, broken: map[int64]bool{}, wake: make(chan struct{}, 1), failed: map[int64]bool{}, names: map[int64][]string{},
-		index: index{dir: o.Dir, live: map[int64]int64{}}, mark: mark{name: o.Mark}, told: newTold(o.Mark),
+		opt: o, broken: map[int64]bool{}, wake: make(chan struct{}, 1), mark: mark{name: o.Mark}, told: newTold(o.Mark),
+		files: newFiles(o.Dir, o.Logger),
 	}
 }
 
@@ -112,43 +107,18 @@ func (j *Journal) Marked() (next int64, ok bool) { return j.mark.read() }
 // Left yields what an earlier process left, in order of media sequence numbers, without the bytes (Segment.Load). It is called before
 // anything is appended.
 func (j *Journal) Left(yield func(*Segment) bool) {
-	all, err := j.index.read()
+	all, err := j.files.index.read()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		j.opt.Logger.Error("part journal can not be read", "error", err)
 	} else {
 		all = j.catchUp(all)
 	}
 	all = j.told.read(all)
-	for _, s := range all {
-		for _, l := range s.Renditions {
-			if !s.Stored {
-				j.names[s.MSN] = append(j.names[s.MSN], mediaName(s.MSN, l.ID))
-			}
-		}
-	}
+	j.files.know(all)
 	for _, s := range all {
 		if !yield(s) {
 			return
 		}
-	}
-}
-
-// removeStrays deletes media of segments that were stored or forgotten, where the process died before it could.
-func (j *Journal) removeStrays() {
-	known := map[string]bool{indexName: true}
-	for _, names := range j.names {
-		for _, n := range names {
-			known[n] = true
-		}
-	}
-	entries, err := os.ReadDir(j.opt.Dir)
-	for _, e := range entries {
-		if !known[e.Name()] {
-			err = errors.Join(err, os.Remove(filepath.Join(j.opt.Dir, e.Name())))
-		}
-	}
-	if err != nil {
-		j.opt.Logger.Warn("part journal can not be cleared", "error", err)
 	}
 }
 
@@ -314,12 +284,12 @@ func (j *Journal) Stats() Stats {
 
 // Run writes until the journal is closed or ctx ends; what was appended before is written first.
 func (j *Journal) Run(ctx context.Context) error {
-	defer j.index.close()
+	defer j.files.index.close()
 	defer j.mark.close(false)
 	defer j.told.close(false)
 	for {
 		ended := ctx.Err() // asked before the queue: what was ordered before the end is done
-		batch, closed := j.take()
+		batch, closed := j.dequeue()
 		for i := range batch {
 			j.do(&batch[i])
 		}
@@ -339,8 +309,8 @@ func (j *Journal) Run(ctx context.Context) error {
 	}
 }
 
-// take returns the next operation: one, so that the backlog counts what is not written.
-func (j *Journal) take() (batch []op, closed bool) {
+// dequeue returns the next operation: one, so that the backlog counts what is not written.
+func (j *Journal) dequeue() (batch []op, closed bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.queue) == 0 {
@@ -359,24 +329,21 @@ func (j *Journal) do(o *op) {
 	var err error
 	switch {
 	case o.removal:
-		j.index.close()
+		j.files.remove()
 		j.mark.close(true)
 		j.told.close(true)
-		if failed := os.RemoveAll(j.opt.Dir); failed != nil {
-			j.opt.Logger.Warn("part journal can not be deleted", "error", failed)
-		}
 	case o.stored, o.forget:
-		j.drop(o.msn, o.forget)
+		j.files.drop(o.msn, o.forget)
 	case o.down:
 		o.part.PutDown()
 	default:
-		err = j.write(o)
+		err = j.files.write(o)
 	}
 	j.mu.Lock()
 	if err != nil {
 		j.miss(o.msn)
 	} else {
-		j.hold(o)
+		j.notePending(o)
 	}
 	j.backlog -= o.size()
 	j.doing = nil
@@ -388,67 +355,6 @@ func (j *Journal) do(o *op) {
 		close(o.done)
 	}
 	*o = op{} // the memory goes
-}
-
-// drop deletes a segment's files, once the index says that they are not needed.
-func (j *Journal) drop(msn int64, all bool) {
-	delete(j.failed, msn)
-	say := j.index.stored
-	if all {
-		say = j.index.forget
-	}
-	if err := say(msn); err != nil { // a reader of the index finds that the segment is recorded, or that the files are gone
-		j.opt.Logger.Warn("part journal can not be cleared", "error", err)
-	}
-	for _, name := range j.names[msn] {
-		if err := os.Remove(filepath.Join(j.opt.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			j.opt.Logger.Warn("part journal can not be deleted", "msn", msn, "error", err)
-		}
-	}
-	delete(j.names, msn)
-}
-
-// write puts the data into their file first and says in the index what is there then.
-func (j *Journal) write(o *op) error {
-	if j.failed[o.msn] {
-		return errors.New("something before it is missing")
-	}
-	err := j.makeDir()
-	record := o.note
-	if m := o.part; m != nil && err == nil {
-		if m.size == 0 {
-			j.names[o.msn] = append(j.names[o.msn], mediaName(m.msn, m.rendition))
-		}
-		if err = m.write(o.data); err == nil {
-			j.record = appendPart(j.record[:0], m, o.about, o.data)
-			record = j.record
-		}
-	}
-	if err == nil {
-		err = j.index.append(o.msn, record, o.late)
-	}
-	if err != nil {
-		j.failed[o.msn] = true
-		j.made = false // perhaps that is it
-		j.opt.Logger.Warn("part journal can not be written", "msn", o.msn, "error", err)
-		return err
-	}
-	return nil
-}
-
-func (j *Journal) makeDir() error {
-	if j.made {
-		return nil
-	}
-	if err := os.MkdirAll(j.opt.Dir, 0o700); err != nil {
-		return fmt.Errorf("make journal folder: %w", err)
-	}
-	j.made = true
-	if !j.clean {
-		j.clean = true
-		j.removeStrays()
-	}
-	return nil
 }
 
 // ErrLink is a folder of journals that is a symbolic link: what it leads to may be somebody else's.

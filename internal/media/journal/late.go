@@ -3,9 +3,6 @@ package journal
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 
@@ -22,7 +19,7 @@ import (
 // waiting are the records of what waits: what is written with the next record, what is being done, what is queued.
 // Called with the lock.
 func (j *Journal) waiting() []byte {
-	b := slices.Concat(j.held...)
+	b := slices.Concat(j.pending...)
 	if j.doing != nil {
 		b = appendOp(b, j.doing)
 	}
@@ -60,13 +57,13 @@ func (j *Journal) inTime() {
 	}
 }
 
-// hold notes whether an operation that was done is in the index's file by now. Called with the lock.
-func (j *Journal) hold(o *op) {
+// notePending notes whether an operation that was done is in the index's file by now. Called with the lock.
+func (j *Journal) notePending(o *op) {
 	switch {
 	case o.note != nil && o.late:
-		j.held = append(j.held, o.note)
+		j.pending = append(j.pending, o.note)
 	case o.note != nil || o.part != nil && !o.down: // the others may write nothing
-		j.held = nil
+		j.pending = nil
 	}
 }
 
@@ -107,14 +104,14 @@ func (j *Journal) catchUp(all []*Segment) []*Segment {
 			if found {
 				all = slices.Delete(all, i, i+1)
 			}
-			err = j.index.forget(msn)
+			err = j.files.index.forget(msn)
 		} else {
 			s := &Segment{MSN: msn, dir: j.opt.Dir}
 			if found {
 				s = all[i]
 			}
 			var done bool
-			if done, err = j.doLate(s, kind, body, record); done && !found {
+			if done, err = j.files.doLate(s, kind, body, record); done && !found {
 				all = slices.Insert(all, i, s)
 			}
 		}
@@ -127,56 +124,6 @@ func (j *Journal) catchUp(all []*Segment) []*Segment {
 		j.inTime()
 	}
 	return all
-}
-
-// doLate does one operation of a segment, unless it was done already, or what it follows was not.
-func (j *Journal) doLate(s *Segment, kind byte, body, record []byte) (done bool, err error) {
-	if s.Stored || s.torn {
-		return false, nil
-	}
-	if err = os.MkdirAll(j.opt.Dir, 0o700); err != nil {
-		return false, fmt.Errorf("make journal folder: %w", err)
-	}
-	if kind == kindLate {
-		if kind, body, record, done, err = j.latePart(s, body); !done || err != nil {
-			return false, err
-		}
-	} else if kind == kindNote && s.has(body) {
-		return false, nil
-	}
-	if err = j.index.append(s.MSN, record, false); err != nil {
-		return false, fmt.Errorf("write late record: %w", err)
-	}
-	s.take(kind, body)
-	return true, nil
-}
-
-// latePart writes the bytes of a part, if it is the next one of its segment, and gives the index's record of it.
-func (j *Journal) latePart(s *Segment, body []byte) (kind byte, of, record []byte, isNext bool, err error) {
-	at := fields{b: body}
-	number, from := at.number(), at.number()
-	kind, _, of, data, bad := next(at.b)
-	if at.bad || bad != nil || kind != kindPart {
-		return 0, nil, nil, false, errTorn
-	}
-	record = at.b[:len(at.b)-len(data)]
-	named := fields{b: of}
-	named.number() // ticks
-	size := named.number()
-	named.number() // checksum
-	l := s.Rendition(string(named.b))
-	if named.bad || l == nil || !l.Begun || l.Whole || int64(len(l.Parts)) != number || l.end(len(l.Parts)) != from || size != int64(len(data)) {
-		return 0, nil, nil, false, nil
-	}
-	f, err := os.OpenFile(filepath.Join(j.opt.Dir, mediaName(s.MSN, l.ID)), os.O_CREATE|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, err = f.WriteAt(data, from)
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
-		return 0, nil, nil, false, fmt.Errorf("write late part: %w", err)
-	}
-	return kind, of, record, true, nil
 }
 
 // has reports whether a segment has what a note says.

@@ -125,8 +125,8 @@ const (
 
 var errOrder = errors.New("journal record out of order")
 
-// take adds what a record of the index says, unless something before it made no sense.
-func (s *Segment) take(kind byte, body []byte) {
+// replay adds what a record of the index says, unless something before it made no sense.
+func (s *Segment) replay(kind byte, body []byte) {
 	if kind == kindStored {
 		s.Stored = true
 		return

@@ -10,28 +10,20 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
 	"syscall"
-	"time"
 
 	"millrace/internal/fault"
 	"millrace/internal/openfile"
 )
 
-const (
-	copyBytes  = 256 << 10
-	nameTrials = 100 // each is lost only when a Delete comes in between
-)
+const nameTrials = 100 // each is lost only when a Delete comes in between
 
 // folder is a Store whose objects are files. It writes them itself rather than through fileblob: one file per object
 // without side files, half the system calls, and a rename for Adopt.
 type folder struct {
-	root    string
+	tree
+	staging *staging
 	device  uint64 // that root is on
-	noSync  bool
-	tmp     *os.File // see occupy
-	buffers sync.Pool
 	opened  opened
 }
 
@@ -45,26 +37,19 @@ func openFolder(dir string, noSync bool) (*folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find storage folder: %w", err)
 	}
-	f := &folder{root: root, noSync: noSync}
-	f.buffers.New = func() any { b := make([]byte, copyBytes); return &b }
-	if err = os.MkdirAll(filepath.Join(root, tmpDir), 0o750); err != nil {
+	if err = os.MkdirAll(filepath.Join(root, stagingDir), 0o750); err != nil {
 		return nil, fmt.Errorf("make storage folder: %w", err)
 	}
 	info, err := os.Stat(root)
 	if err != nil {
 		return nil, fmt.Errorf("look at storage folder: %w", err)
 	}
-	f.device = device(info)
-	if err = f.occupy(); err != nil {
+	s, err := openStaging(filepath.Join(root, stagingDir), noSync)
+	if err != nil {
 		return nil, err
 	}
-	if err = f.sweep(time.Now()); err != nil {
-		return nil, errors.Join(err, f.vacate())
-	}
-	return f, nil
+	return &folder{tree: tree{root, noSync}, staging: s, device: device(info)}, nil
 }
-
-func (f *folder) file(key string) string { return filepath.Join(f.root, filepath.FromSlash(key)) }
 
 func (f *folder) Path(key string) (string, bool) {
 	if CheckKey(key) != nil {
@@ -77,7 +62,7 @@ func (f *folder) Put(ctx context.Context, key string, r io.Reader) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
-	tmp, err := f.writeTmp(ctx, r)
+	tmp, err := f.staging.write(ctx, r)
 	if err != nil {
 		return fmt.Errorf("write object %s: %w", key, err)
 	}
@@ -95,7 +80,7 @@ func (f *folder) PutNew(ctx context.Context, key string, data []byte) (created b
 	if f.present(key) {
 		return false, ctx.Err()
 	}
-	tmp, err := f.writeTmp(ctx, bytes.NewReader(data))
+	tmp, err := f.staging.write(ctx, bytes.NewReader(data))
 	if err != nil {
 		return false, fmt.Errorf("write object %s: %w", key, err)
 	}
@@ -124,33 +109,6 @@ func namesOnce(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EMLINK)
 }
 
-// writeTmp leaves all of r in a new file in the folder of unfinished writes, or nothing.
-func (f *folder) writeTmp(ctx context.Context, r io.Reader) (_ string, err error) {
-	if err = ctx.Err(); err != nil {
-		return "", err
-	}
-	name := f.tmpName()
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // our own name
-	if err != nil {
-		return "", err
-	}
-	defer func() {
-		if err = errors.Join(err, file.Close()); err != nil {
-			_ = os.Remove(name)
-		}
-	}()
-	buf, _ := f.buffers.Get().(*[]byte)
-	defer f.buffers.Put(buf)
-	// Both ends are hidden, so that ctx is asked between two buffers whatever else they can do.
-	if _, err := io.CopyBuffer(struct{ io.Writer }{file}, &ctxReader{ctx: ctx, r: r}, *buf); err != nil {
-		return "", err
-	}
-	if f.noSync {
-		return name, nil
-	}
-	return name, file.Sync()
-}
-
 // enter gives a complete file the name of its key, by os.Rename or os.Link. The folder may vanish between making it and that, since Delete
 // removes empty ones; then it is made again.
 func (f *folder) enter(from, key string, name func(from, to string) error) error {
@@ -174,34 +132,6 @@ func (f *folder) enter(from, key string, name func(from, to string) error) error
 		return clash(err)
 	}
 	return f.syncDir(dir)
-}
-
-// makeDir makes dir and those above it, and writes the new names to disk.
-func (f *folder) makeDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		return err
-	}
-	for dir != f.root && len(dir) > len(f.root) {
-		dir = filepath.Dir(dir)
-		if err := f.syncDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}
-
-func (f *folder) syncDir(dir string) error {
-	if f.noSync {
-		return nil
-	}
-	d, err := os.Open(dir) //nolint:gosec // made of a checked key
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // deleted again by now, and so is the object
-		}
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func (f *folder) Adopt(ctx context.Context, key, path string) error {
@@ -232,7 +162,7 @@ func (f *folder) adopt(ctx context.Context, key, path string) error {
 	if !errors.Is(err, syscall.EXDEV) {
 		return err
 	}
-	tmp, err := f.writeTmp(ctx, src)
+	tmp, err := f.staging.write(ctx, src)
 	if err != nil {
 		return err
 	}
@@ -280,7 +210,7 @@ func (f *folder) link(ctx context.Context, key string, src *os.File) error {
 
 // relink puts a second name of a file into the place of what key has now.
 func (f *folder) relink(key string, src *os.File) error {
-	tmp := f.tmpName()
+	tmp := f.staging.name()
 	if err := os.Link(src.Name(), tmp); err != nil {
 		return err
 	}
@@ -297,7 +227,7 @@ func device(info fs.FileInfo) uint64 {
 
 // copy stores what is in an open file.
 func (f *folder) copy(ctx context.Context, key string, src *os.File, size int64) error {
-	tmp, err := f.writeTmp(ctx, io.NewSectionReader(src, 0, size))
+	tmp, err := f.staging.write(ctx, io.NewSectionReader(src, 0, size))
 	if err != nil {
 		return err
 	}
@@ -397,27 +327,13 @@ func (f *folder) Delete(ctx context.Context, keys ...string) error {
 	return errors.Join(errs...)
 }
 
-// prune removes dir and those above it while they are empty.
-func (f *folder) prune(dir string) {
-	for len(dir) > len(f.root) && syscall.Rmdir(dir) == nil {
-		dir = filepath.Dir(dir)
-	}
-}
-
 func (f *folder) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		if err := checkPrefix(prefix); err != nil {
-			yield("", err)
-			return
-		}
-		dir := prefix[:strings.LastIndex(prefix, "/")+1]
-		f.walk(ctx, dir, prefix, yield)
-	}
+	return f.list(ctx, prefix)
 }
 
 func (f *folder) Close() error {
 	f.opened.close()
-	return f.vacate()
+	return f.staging.close()
 }
 
 // openRegular opens a file for reading, and nothing else that may stand at path.
@@ -435,23 +351,6 @@ func openRegular(path string) (*os.File, error) {
 		return nil, err
 	}
 	return file, nil
-}
-
-// ctxReader ends with the error of its context.
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *ctxReader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	n, err := r.r.Read(p)
-	if cause := r.ctx.Err(); cause != nil && err != nil {
-		err = cause // also instead of the end, after which the object would be stored
-	}
-	return n, err
 }
 
 func absent(key string, err error) error {

@@ -162,9 +162,9 @@ func (f *folder) Drop(ctx context.Context, key string) error {
 // Unfinished implements Store: what lies in the folder of objects that come bit by bit is named as in a store of its
 // own.
 func (f *folder) Unfinished(ctx context.Context, prefix string) iter.Seq2[Unfinished, error] {
-	growing := &folder{root: filepath.Join(f.root, growDir)}
+	growing := tree{root: filepath.Join(f.root, growDir)}
 	return func(yield func(Unfinished, error) bool) {
-		for key, err := range growing.List(ctx, prefix) {
+		for key, err := range growing.list(ctx, prefix) {
 			if err != nil {
 				yield(Unfinished{}, err)
 				return

@@ -309,52 +309,48 @@ func TestAssetDelete(t *testing.T) {
 
 func TestAssetUsersAndUnfinished(t *testing.T) {
 	t.Parallel()
-	for name, fresh := range dbtest.Engines() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := fresh(t)
-			d := dbtest.Open(t, url)
-			owner, clip, other := plainAsset("env", "1", at(1)), plainAsset("elsewhere", "2", at(2)), plainAsset("env", "3", at(3))
-			clip.Uses = []id.Media{"m-1", "m-9"}
-			clip.Status, clip.Index = asset.Ready, "x"
-			other.Status, other.IsLive = asset.Ready, true
-			file, track, master, failed := clip, clip, clip, clip
-			for i, a := range []*asset.Asset{&file, &track, &master, &failed} {
-				name := fmt.Sprint(4 + i)
-				a.ID, a.Media, a.Uses, a.CreatedAt = id.Asset("a-"+name), id.Media("m-"+name), nil, at(4+i)
-			}
-			file.Static.Files = []asset.StaticRendition{{Status: asset.FileReady}, {Status: asset.FilePreparing}}
-			master.Master = &asset.Master{Status: asset.FileReady}
-			failed.Status, failed.Index, failed.Master = asset.Errored, "", &asset.Master{Status: asset.FileErrored}
-			insertAssets(t, d, owner, clip, other, file, master, failed)
-			must(t, d.Assets().Insert(t.Context(), asset.Change{Asset: track, Tracks: []asset.Track{{ID: "t", Asset: track.ID, Status: asset.TrackPreparing}}}))
-			for m, want := range map[id.Media][]string{"m-1": {"a-1", "a-2"}, "m-9": {"a-2"}, "m-3": {"a-3"}, "m-x": {}, "": {}} {
-				got, err := d.Assets().Users(t.Context(), m)
-				must(t, err)
-				if !slices.Equal(assetNames(got), want) {
-					t.Errorf("users of %q are %v, want %v", m, assetNames(got), want)
-				}
-			}
-			got, err := d.Assets().Unfinished(t.Context())
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d := dbtest.Open(t, url)
+		owner, clip, other := plainAsset("env", "1", at(1)), plainAsset("elsewhere", "2", at(2)), plainAsset("env", "3", at(3))
+		clip.Uses = []id.Media{"m-1", "m-9"}
+		clip.Status, clip.Index = asset.Ready, "x"
+		other.Status, other.IsLive = asset.Ready, true
+		file, track, master, failed := clip, clip, clip, clip
+		for i, a := range []*asset.Asset{&file, &track, &master, &failed} {
+			name := fmt.Sprint(4 + i)
+			a.ID, a.Media, a.Uses, a.CreatedAt = id.Asset("a-"+name), id.Media("m-"+name), nil, at(4+i)
+		}
+		file.Static.Files = []asset.StaticRendition{{Status: asset.FileReady}, {Status: asset.FilePreparing}}
+		master.Master = &asset.Master{Status: asset.FileReady}
+		failed.Status, failed.Index, failed.Master = asset.Errored, "", &asset.Master{Status: asset.FileErrored}
+		insertAssets(t, d, owner, clip, other, file, master, failed)
+		must(t, d.Assets().Insert(t.Context(), asset.Change{Asset: track, Tracks: []asset.Track{{ID: "t", Asset: track.ID, Status: asset.TrackPreparing}}}))
+		for m, want := range map[id.Media][]string{"m-1": {"a-1", "a-2"}, "m-9": {"a-2"}, "m-3": {"a-3"}, "m-x": {}, "": {}} {
+			got, err := d.Assets().Users(t.Context(), m)
 			must(t, err)
-			want := []string{"a-1", "a-3", "a-4", "a-5", "a-6"}
 			if !slices.Equal(assetNames(got), want) {
-				t.Errorf("unfinished are %v, want %v", assetNames(got), want)
+				t.Errorf("users of %q are %v, want %v", m, assetNames(got), want)
 			}
-			for _, a := range got { // the last of it is done
-				a.Status, a.Index, a.IsLive, a.Static, a.Master = asset.Ready, "x", false, asset.Static{}, nil
-				c := asset.Change{From: got[slices.Index(want, string(a.ID))].Status, Asset: a}
-				for _, tr := range a.Tracks {
-					tr.Status = asset.TrackReady
-					c.Tracks = append(c.Tracks, tr)
-				}
-				must(t, d.Assets().Save(t.Context(), c))
+		}
+		got, err := d.Assets().Unfinished(t.Context())
+		must(t, err)
+		want := []string{"a-1", "a-3", "a-4", "a-5", "a-6"}
+		if !slices.Equal(assetNames(got), want) {
+			t.Errorf("unfinished are %v, want %v", assetNames(got), want)
+		}
+		for _, a := range got { // the last of it is done
+			a.Status, a.Index, a.IsLive, a.Static, a.Master = asset.Ready, "x", false, asset.Static{}, nil
+			c := asset.Change{From: got[slices.Index(want, string(a.ID))].Status, Asset: a}
+			for _, tr := range a.Tracks {
+				tr.Status = asset.TrackReady
+				c.Tracks = append(c.Tracks, tr)
 			}
-			if got, err = d.Assets().Unfinished(t.Context()); err != nil || len(got) > 0 {
-				t.Errorf("unfinished are %v, %v in the end", assetNames(got), err)
-			}
-		})
-	}
+			must(t, d.Assets().Save(t.Context(), c))
+		}
+		if got, err = d.Assets().Unfinished(t.Context()); err != nil || len(got) > 0 {
+			t.Errorf("unfinished are %v, %v in the end", assetNames(got), err)
+		}
+	})
 }
 
 func TestAssetList(t *testing.T) {

@@ -292,7 +292,7 @@ func TestMigrateOwners(t *testing.T) {
 		if got := names(all); !slices.Equal(got, []string{"s-away", "s-going"}) {
 			t.Fatalf("orphans are %v", got)
 		}
-		service := live.New(live.Options{Store: d.LiveStreams()})
+		service := live.NewBroadcasts(d.LiveStreams())
 		for i, away := range []int64{77, 85} {
 			got, err := service.Adopt(t.Context(), all[i].ID, all[i].Writer(), here(), time.Unix(120, 0))
 			must(t, err)

@@ -237,7 +237,7 @@ func TestUsageOfDeletedAssets(t *testing.T) {
 			t.Fatal(err)
 		}
 		facts := asset.Facts{Duration: 12.5, Width: 1280, Height: 720, HasVideo: true}
-		if err = service.Ready(t.Context(), made.ID, asset.Growth{Facts: &facts}, hour); err != nil {
+		if err = asset.NewWork(asset.Options{Store: d.Assets()}).Ready(t.Context(), made.ID, asset.Growth{Facts: &facts}, hour); err != nil {
 			t.Fatal(err)
 		}
 		if err = d.Usage().Add(t.Context(), hour, []usage.Delivered{delivered(made.ID, "", usage.Seconds{Tier720: 5})}); err != nil {

@@ -28,7 +28,7 @@ func recording(t *testing.T, d *db.DB) (asset.Asset, asset.Writer) {
 func TestStaleWriter(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
-		store, assets, ctx := d.Assets(), asset.New(asset.Options{Store: d.Assets()}), t.Context()
+		store, assets, ctx := d.Assets(), asset.NewWork(asset.Options{Store: d.Assets()}), t.Context()
 		a, w := recording(t, d)
 		append1 := func(of id.Asset, w asset.Writer, n int64, data string) error {
 			return store.Append(ctx, of, w, []asset.TimelineEntry{{Sequence: n, Data: []byte(data)}})

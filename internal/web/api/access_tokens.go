@@ -40,28 +40,33 @@ type AccessTokenCreate struct {
 	ExpiresAt   string   `json:"expires_at,omitempty" doc:"When it expires: RFC 3339, or seconds since the Unix epoch. Default: never." example:"2027-01-01T00:00:00Z"`
 }
 
-func (s *server) routeAccessTokens() {
-	handle(s, route{
+type accessTokens struct {
+	access access.API
+	now    func() time.Time
+}
+
+func (a accessTokens) register(on *server) {
+	handle(on, route{
 		method: http.MethodPost, path: tokenPath, id: "create-access-token", tag: tokenTag, status: http.StatusCreated, permission: systemWrite,
 		summary: "Create an access token",
 		text:    "Created in the environment of the calling token, with at most that token's permissions. The secret is shown only in this response.",
-	}, s.createAccessToken)
-	handle(s, route{
+	}, a.create)
+	handle(on, route{
 		method: http.MethodGet, path: tokenPath, id: "list-access-tokens", tag: tokenTag, permission: systemRead, summary: "List access tokens",
 		text: "Newest first. Revoked tokens are left out.",
-	}, s.listAccessTokens)
-	handle(s, route{
+	}, a.list)
+	handle(on, route{
 		method: http.MethodGet, path: tokenItem, id: "get-access-token", tag: tokenTag, permission: systemRead, summary: "Retrieve an access token",
-	}, s.getAccessToken)
-	handle(s, route{
+	}, a.get)
+	handle(on, route{
 		method: http.MethodDelete, path: tokenItem, id: "delete-access-token", tag: tokenTag, status: http.StatusNoContent, permission: systemWrite,
 		summary: "Revoke an access token", text: "Requests with it are refused from now on; every node follows within five seconds.",
-	}, s.deleteAccessToken)
+	}, a.delete)
 }
 
 type createTokenInput struct{ Body AccessTokenCreate }
 
-func (s *server) createAccessToken(ctx context.Context, in *createTokenInput) (*one[AccessToken], error) {
+func (a accessTokens) create(ctx context.Context, in *createTokenInput) (*one[AccessToken], error) {
 	own := caller(ctx).Token.Permissions
 	if len(in.Body.Permissions) == 0 {
 		in.Body.Permissions = own
@@ -71,11 +76,11 @@ func (s *server) createAccessToken(ctx context.Context, in *createTokenInput) (*
 			return nil, fault.New(fault.Denied, "%s: %s", textForbidden, p)
 		}
 	}
-	return s.makeToken(ctx, environment(ctx), in.Body)
+	return a.make(ctx, environment(ctx), in.Body)
 }
 
-// makeToken makes a token of an environment.
-func (s *server) makeToken(ctx context.Context, env id.Environment, body AccessTokenCreate) (*one[AccessToken], error) {
+// make makes a token of an environment.
+func (a accessTokens) make(ctx context.Context, env id.Environment, body AccessTokenCreate) (*one[AccessToken], error) {
 	var problems fault.List
 	expires := moment(&problems, "expires_at", body.ExpiresAt)
 	for i, p := range body.Permissions {
@@ -87,28 +92,25 @@ func (s *server) makeToken(ctx context.Context, env id.Environment, body AccessT
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	t, secret, err := s.access.CreateToken(ctx, access.TokenInput{Environment: env, Name: body.Name, Permissions: body.Permissions, ExpiresAt: expires}, s.now())
+	t, secret, err := a.access.CreateToken(ctx, access.TokenInput{
+		Environment: env, Name: body.Name, Permissions: body.Permissions, ExpiresAt: expires,
+	}, a.now())
 	out := wireToken(t)
 	out.Secret = secret
 	return just(out), err
 }
 
-func (s *server) listAccessTokens(ctx context.Context, in *struct{ Page }) (*many[AccessToken], error) {
-	page, limit, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	found, err := s.access.TokensOf(ctx, environment(ctx), page, limit)
-	return all(convert(found, wireToken)), err
+func (a accessTokens) list(ctx context.Context, in *struct{ Page }) (*many[AccessToken], error) {
+	return listed(ctx, in.Page, a.access.TokensOf, wireToken)
 }
 
-func (s *server) getAccessToken(ctx context.Context, in *AccessTokenRef) (*one[AccessToken], error) {
-	t, err := s.access.TokenOf(ctx, environment(ctx), id.Token(in.ID))
+func (a accessTokens) get(ctx context.Context, in *AccessTokenRef) (*one[AccessToken], error) {
+	t, err := a.access.TokenOf(ctx, environment(ctx), id.Token(in.ID))
 	return just(wireToken(t)), err
 }
 
-func (s *server) deleteAccessToken(ctx context.Context, in *AccessTokenRef) (*none, error) {
-	return &none{}, s.access.RevokeTokenOf(ctx, environment(ctx), id.Token(in.ID), s.now())
+func (a accessTokens) delete(ctx context.Context, in *AccessTokenRef) (*none, error) {
+	return &none{}, a.access.RevokeTokenOf(ctx, environment(ctx), id.Token(in.ID), a.now())
 }
 
 func wireToken(t access.Token) AccessToken {

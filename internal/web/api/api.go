@@ -32,8 +32,6 @@ import (
 	"millrace/internal/control/usage"
 	"millrace/internal/control/vocabulary"
 	"millrace/internal/control/webhook"
-	"millrace/internal/id"
-	"millrace/internal/web/follow"
 	"millrace/internal/web/limit"
 	"millrace/internal/web/respond"
 )
@@ -78,35 +76,25 @@ type Callers struct {
 // Limits are how often somebody may ask; nil: without bounds.
 type Limits struct{ Token, Address *limit.Limiter }
 
+// server is the shell around the operations: who calls and how often, bodies, errors and the document. The operations
+// are of types of their own, one for each kind of resource.
 type server struct {
-	live         live.API
-	assets       asset.API
-	uploads      upload.API
-	received     Received
-	access       access.API
-	health       Health
-	usage        usage.API
-	webhooks     webhook.API
-	signing      signing.API
-	restrictions restriction.API
-	drm          drm.API
-	audit        audit.Log
-	vocabularies vocabulary.API
-	nodes        Nodes
-	limits       Limits
-	clients      clientaddr.Finder
-	events       EventLog
-	form         EventForm
-	now          func() time.Time
-	log          *slog.Logger
-	name         string
-	public       string // how the outside reaches the service, without a slash at the end
-	mux          *http.ServeMux
-	huma         huma.API
-	schemas      huma.Registry
-	templates    map[int][][]string // see templatesOf
+	access    access.API
+	limits    Limits
+	clients   clientaddr.Finder
+	now       func() time.Time
+	log       *slog.Logger
+	public    string // how the outside reaches the service, without a slash at the end
+	mux       *http.ServeMux
+	huma      huma.API
+	schemas   huma.Registry
+	templates map[int][][]string // see templatesOf
+}
 
-	followers *follow.Places[id.Environment, struct{}]
+// resource is a kind of resource.
+type resource interface {
+	// register adds its operations to a server.
+	register(on *server)
 }
 
 // New returns a handler for /video/v1/…, /system/v1/…, /openapi.json, /openapi.yaml and /docs. It responds to every
@@ -119,13 +107,8 @@ func New(o Options) http.Handler {
 func newServer(o Options) *server {
 	setHumaHooks()
 	s := &server{
-		followers: newFollowers(),
-		received:  o.Received,
-		live:      o.Live, assets: o.Assets, uploads: o.Uploads, access: o.Callers.Access, health: o.Health,
-		usage: o.Usage, webhooks: o.Webhooks, vocabularies: o.Vocabularies,
-		nodes: o.Nodes, events: o.Events, form: o.EventForm,
-		signing: o.Viewers.Signing, restrictions: o.Viewers.Restrictions, drm: o.Viewers.DRM, audit: o.Callers.Audit, limits: o.Callers.Limits, clients: o.Callers.Clients,
-		now: o.Now, log: o.Logger, name: o.ServiceName, public: o.PublicURL, mux: http.NewServeMux(),
+		access: o.Callers.Access, limits: o.Callers.Limits, clients: o.Callers.Clients,
+		now: o.Now, log: o.Logger, public: o.PublicURL, mux: http.NewServeMux(),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -133,40 +116,52 @@ func newServer(o Options) *server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	if s.name == "" {
-		s.name = "Millrace"
+	if o.ServiceName == "" {
+		o.ServiceName = "Millrace"
 	}
-	s.huma = humago.New(s.mux, documentConfig(o, s.name))
+	s.huma = humago.New(s.mux, documentConfig(o, o.ServiceName))
 	s.schemas = s.huma.OpenAPI().Components.Schemas
 	s.huma.UseMiddleware(s.authenticate, checkParams(s), s.readBody)
-	s.routeLiveStreams()
-	s.routeLivePlaybackIDs()
-	s.routeSimulcastTargets()
-	s.routeHealth()
-	s.routeAssets()
-	s.routeAssetPlaybackIDs()
-	s.routeTracks()
-	s.routeStatic()
-	s.routeSubtitles()
-	s.routeUploads()
-	s.routeUsage()
-	s.routeSystem()
-	s.routeAccessTokens()
-	s.routeEnvironments()
-	s.routeAudit()
-	s.routeNodes()
-	s.routeSigningKeys()
-	s.routeRestrictions()
-	s.routeDRM()
-	s.routeVocabularies()
-	s.routeGeneratedSubtitles()
-	s.routeEvents()
+	for _, r := range s.resources(o) {
+		r.register(s)
+	}
 	s.routeAbsent()
-	s.routeWebhooks()
 	s.routeDocument()
 	s.templates = templatesOf(s.huma.OpenAPI())
 	s.mux.HandleFunc("/", s.unrouted)
 	return s
+}
+
+// resources are all that there are operations of.
+func (s *server) resources(o Options) []resource {
+	form := assetForm{public: o.PublicURL, now: s.now}
+	streams := liveStreams{live: o.Live, assets: o.Assets, now: s.now}
+	tokens := accessTokens{access: o.Callers.Access, now: s.now}
+	return []resource{
+		streams,
+		livePlaybackIDs{live: o.Live, now: s.now},
+		simulcastTargets{live: o.Live, now: s.now},
+		encoderHealth{live: o.Live, health: o.Health},
+		assets{assets: o.Assets, form: form, now: s.now},
+		assetPlaybackIDs{assets: o.Assets, now: s.now},
+		tracks{assets: o.Assets, form: form, now: s.now},
+		staticRenditions{assets: o.Assets, form: form, streams: streams, now: s.now},
+		embeddedSubtitles{streams: streams},
+		generatedSubtitles{assets: o.Assets, form: form, streams: streams, now: s.now},
+		uploads{uploads: o.Uploads, received: o.Received, public: o.PublicURL, now: s.now},
+		deliveryUsage{usage: o.Usage, now: s.now},
+		system{access: o.Callers.Access, name: o.ServiceName},
+		tokens,
+		environments{access: o.Callers.Access, tokens: tokens, now: s.now},
+		auditLog{audit: o.Callers.Audit},
+		nodeList{nodes: o.Nodes},
+		signingKeys{signing: o.Viewers.Signing, now: s.now},
+		restrictions{restrictions: o.Viewers.Restrictions, now: s.now},
+		drmConfigurations{drm: o.Viewers.DRM},
+		vocabularies{vocabularies: o.Vocabularies, now: s.now},
+		events{shell: s, log: o.Events, form: o.EventForm, followers: newFollowers()},
+		webhooks{webhooks: o.Webhooks, form: o.EventForm, now: s.now},
+	}
 }
 
 // PlainPath reports whether a path is one that http.ServeMux takes as it is: all operations have such.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
@@ -294,31 +295,37 @@ func wireFile(f asset.StaticRendition) StaticRendition {
 	return out
 }
 
+// assetForm is how this server shows assets: with what only it knows.
+type assetForm struct {
+	public string // URL of the service
+	now    func() time.Time
+}
+
 // asset is wireAsset with what only this server knows: the address of the master, and how long work still takes.
-func (s *server) asset(a asset.Asset) Asset {
-	out := assetAt(s.public, a)
+func (f assetForm) asset(a asset.Asset) Asset {
+	out := assetAt(f.public, a)
 	for i, t := range a.Tracks {
-		out.Tracks[i] = s.track(t)
+		out.Tracks[i] = f.track(t)
 	}
-	for i, f := range a.Static.Files {
-		if f.Status == asset.FilePreparing {
-			out.StaticRenditions.Files[i].TimeLeft = s.timeLeft(f.Pace)
+	for i, file := range a.Static.Files {
+		if file.Status == asset.FilePreparing {
+			out.StaticRenditions.Files[i].TimeLeft = f.timeLeft(file.Pace)
 		}
 	}
 	return out
 }
 
 // track is wireTrack with how long work on it still takes.
-func (s *server) track(t asset.Track) Track {
+func (f assetForm) track(t asset.Track) Track {
 	out := wireTrack(t)
 	if t.Status == asset.TrackPreparing {
-		out.TimeLeft = s.timeLeft(t.Pace)
+		out.TimeLeft = f.timeLeft(t.Pace)
 	}
 	return out
 }
 
 // timeLeft is how long work still takes, in whole seconds; 0: nobody knows.
-func (s *server) timeLeft(p asset.Pace) float64 { return math.Ceil(p.Left(s.now()).Seconds()) }
+func (f assetForm) timeLeft(p asset.Pace) float64 { return math.Ceil(p.Left(f.now()).Seconds()) }
 
 // assetAt is an asset of the service at a URL. The master has an address only together with the signature that opens it.
 func assetAt(public string, a asset.Asset) Asset {

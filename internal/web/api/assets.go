@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
@@ -22,46 +23,53 @@ type AssetRef struct {
 
 func (r AssetRef) id() id.Asset { return id.Asset(r.ID) }
 
-func (s *server) routeAssets() {
-	handle(s, route{
+// assets are the operations of assets.
+type assets struct {
+	assets asset.API
+	form   assetForm
+	now    func() time.Time
+}
+
+func (a assets) register(on *server) {
+	handle(on, route{
 		method: http.MethodPost, path: assetPath, id: "create-asset", tag: assetTag, status: http.StatusCreated, permission: videoWrite,
 		summary: "Create an asset", text: "From the URL of a media file, or as a clip of another asset.",
-	}, s.createAsset)
-	handle(s, route{
+	}, a.create)
+	handle(on, route{
 		method: http.MethodGet, path: assetPath, id: "list-assets", tag: assetTag, permission: videoRead,
 		summary: "List assets", text: "Newest first, by page or cursor.",
-	}, s.listAssets)
-	handle(s, route{
+	}, a.list)
+	handle(on, route{
 		method: http.MethodGet, path: assetItem, id: "get-asset", tag: assetTag, permission: videoRead, summary: "Retrieve an asset",
-	}, s.getAsset)
-	handle(s, route{
+	}, a.get)
+	handle(on, route{
 		method: http.MethodPatch, path: assetItem, id: "update-asset", tag: assetTag, permission: videoWrite,
 		summary: "Update an asset", text: "Changes only the fields that are sent.",
-	}, s.updateAsset)
-	handle(s, route{
+	}, a.update)
+	handle(on, route{
 		method: http.MethodDelete, path: assetItem, id: "delete-asset", tag: assetTag, status: http.StatusNoContent, permission: videoWrite,
 		summary: "Delete an asset", text: "Deletes its files too, except those still used by a clip, which are kept until the clip is deleted.",
-	}, s.deleteAsset)
-	handle(s, route{
+	}, a.delete)
+	handle(on, route{
 		method: http.MethodDelete, path: assetItem + "/thumbnail-time", id: "delete-asset-thumbnail-time", tag: assetTag,
 		status: http.StatusNoContent, permission: videoWrite, summary: "Clear an asset's thumbnail_time",
-	}, s.deleteThumbnailTime)
-	handle(s, route{
+	}, a.deleteThumbnailTime)
+	handle(on, route{
 		method: http.MethodGet, path: assetItem + "/input-info", id: "get-asset-input-info", tag: assetTag, permission: videoRead,
 		summary: "Retrieve an asset's input info",
-	}, s.getInputInfo)
+	}, a.getInputInfo)
 }
 
 type createAssetInput struct{ Body AssetCreate }
 
-func (s *server) createAsset(ctx context.Context, in *createAssetInput) (*one[Asset], error) {
+func (a assets) create(ctx context.Context, in *createAssetInput) (*one[Asset], error) {
 	input, err := in.Body.input()
 	if err != nil {
 		return nil, err
 	}
 	input.DefaultQuality = caller(ctx).Environment.VideoQuality
-	a, err := s.assets.Create(ctx, environment(ctx), input, s.now())
-	return just(s.asset(a)), err
+	made, err := a.assets.Create(ctx, environment(ctx), input, a.now())
+	return just(a.form.asset(made)), err
 }
 
 type listAssetsInput struct {
@@ -73,24 +81,24 @@ type listAssetsInput struct {
 
 type listAssetsOutput struct{ Body AssetListResponse }
 
-func (s *server) listAssets(ctx context.Context, in *listAssetsInput) (*listAssetsOutput, error) {
+func (a assets) list(ctx context.Context, in *listAssetsInput) (*listAssetsOutput, error) {
 	page, limit, err := in.read()
 	if err != nil {
 		return nil, err
 	}
-	assets, next, err := s.assets.List(ctx, environment(ctx), asset.ListQuery{
+	assets, next, err := a.assets.List(ctx, environment(ctx), asset.ListQuery{
 		LiveStream: id.LiveStream(in.LiveStreamID), Upload: id.Upload(in.UploadID), Page: page, Limit: limit, Cursor: in.Cursor,
 	})
-	out := AssetListResponse{Data: convert(assets, s.asset)}
+	out := AssetListResponse{Data: convert(assets, a.form.asset)}
 	if next != "" {
 		out.NextCursor = &next
 	}
 	return &listAssetsOutput{out}, err
 }
 
-func (s *server) getAsset(ctx context.Context, in *AssetRef) (*one[Asset], error) {
-	a, err := s.assets.Get(ctx, environment(ctx), in.id())
-	return just(s.asset(a)), err
+func (a assets) get(ctx context.Context, in *AssetRef) (*one[Asset], error) {
+	found, err := a.assets.Get(ctx, environment(ctx), in.id())
+	return just(a.form.asset(found)), err
 }
 
 type updateAssetInput struct {
@@ -98,17 +106,17 @@ type updateAssetInput struct {
 	Body AssetUpdate
 }
 
-func (s *server) updateAsset(ctx context.Context, in *updateAssetInput) (*one[Asset], error) {
-	a, err := s.assets.Patch(ctx, environment(ctx), in.id(), in.Body.input(), s.now())
-	return just(s.asset(a)), err
+func (a assets) update(ctx context.Context, in *updateAssetInput) (*one[Asset], error) {
+	changed, err := a.assets.Patch(ctx, environment(ctx), in.id(), in.Body.input(), a.now())
+	return just(a.form.asset(changed)), err
 }
 
-func (s *server) deleteAsset(ctx context.Context, in *AssetRef) (*none, error) {
-	return &none{}, s.assets.Delete(ctx, environment(ctx), in.id(), s.now())
+func (a assets) delete(ctx context.Context, in *AssetRef) (*none, error) {
+	return &none{}, a.assets.Delete(ctx, environment(ctx), in.id(), a.now())
 }
 
-func (s *server) deleteThumbnailTime(ctx context.Context, in *AssetRef) (*none, error) {
-	_, err := s.assets.Patch(ctx, environment(ctx), in.id(), asset.PatchInput{ThumbnailTime: new(*float64)}, s.now())
+func (a assets) deleteThumbnailTime(ctx context.Context, in *AssetRef) (*none, error) {
+	_, err := a.assets.Patch(ctx, environment(ctx), in.id(), asset.PatchInput{ThumbnailTime: new(*float64)}, a.now())
 	return &none{}, err
 }
 
@@ -137,15 +145,15 @@ type InputFileTrack struct {
 	Channels   int     `json:"channels,omitempty"`
 }
 
-func (s *server) getInputInfo(ctx context.Context, in *AssetRef) (*many[InputInfo], error) {
-	a, err := s.assets.Get(ctx, environment(ctx), in.id())
+func (a assets) getInputInfo(ctx context.Context, in *AssetRef) (*many[InputInfo], error) {
+	found, err := a.assets.Get(ctx, environment(ctx), in.id())
 	if err != nil {
 		return nil, err
 	}
-	if len(a.InputInfo) == 0 { // nothing was looked into yet
-		return all(convert(a.Options.Inputs, func(i assetopt.Input) InputInfo { return InputInfo{Settings: wireInput(i)} })), nil
+	if len(found.InputInfo) == 0 { // nothing was looked into yet
+		return all(convert(found.Options.Inputs, func(i assetopt.Input) InputInfo { return InputInfo{Settings: wireInput(i)} })), nil
 	}
-	return all(convert(a.InputInfo, wireInputInfo)), nil
+	return all(convert(found.InputInfo, wireInputInfo)), nil
 }
 
 func wireInputInfo(i asset.InputInfo) InputInfo {

@@ -47,11 +47,13 @@ type AuditLogResponse struct {
 	NextCursor *string      `json:"next_cursor" nullable:"true" doc:"The cursor of the next page; null on the last page."`
 }
 
-func (s *server) routeAudit() {
-	handle(s, route{
+type auditLog struct{ audit audit.Log }
+
+func (a auditLog) register(on *server) {
+	handle(on, route{
 		method: http.MethodGet, path: "/system/v1/audit-log", id: "list-audit-log", tag: auditTag, permission: systemRead, summary: "List the audit log",
 		text: "Who changed what in the environment, through the API or a command, newest first. Refused requests are not listed.",
-	}, s.listAudit)
+	}, a.list)
 }
 
 type listAuditInput struct {
@@ -66,7 +68,7 @@ type listAuditInput struct {
 
 type listAuditOutput struct{ Body AuditLogResponse }
 
-func (s *server) listAudit(ctx context.Context, in *listAuditInput) (*listAuditOutput, error) {
+func (a auditLog) list(ctx context.Context, in *listAuditInput) (*listAuditOutput, error) {
 	var problems fault.List
 	q := audit.Query{
 		Environment: environment(ctx), Actor: in.Actor, Operation: in.Operation, Resource: in.Resource, Before: in.Cursor,
@@ -79,7 +81,7 @@ func (s *server) listAudit(ctx context.Context, in *listAuditInput) (*listAuditO
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	found, err := s.audit.AuditLog(ctx, q)
+	found, err := a.audit.AuditLog(ctx, q)
 	if err != nil {
 		return nil, err
 	}

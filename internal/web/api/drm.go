@@ -23,29 +23,26 @@ type DRMConfigurationRef struct {
 	ID string `path:"drm_configuration_id" maxLength:"255"`
 }
 
-func (s *server) routeDRM() {
+type drmConfigurations struct{ drm drm.API }
+
+func (d drmConfigurations) register(on *server) {
 	const made = "DRM configurations are created with the command millrace drm-configuration."
-	handle(s, route{
+	handle(on, route{
 		method: http.MethodGet, path: drmPath, id: "list-drm-configurations", tag: drmTag, permission: videoRead,
 		summary: "List DRM configurations", text: "Newest first. " + made,
-	}, s.listDRM)
-	handle(s, route{
+	}, d.list)
+	handle(on, route{
 		method: http.MethodGet, path: drmPath + "/{drm_configuration_id}", id: "get-drm-configuration", tag: drmTag, permission: videoRead,
 		summary: "Retrieve a DRM configuration", text: made,
-	}, s.getDRM)
+	}, d.get)
 }
 
-func (s *server) listDRM(ctx context.Context, in *struct{ Page }) (*many[DRMConfiguration], error) {
-	page, limit, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	found, err := s.drm.List(ctx, environment(ctx), page, limit)
-	return all(convert(found, wireDRM)), err
+func (d drmConfigurations) list(ctx context.Context, in *struct{ Page }) (*many[DRMConfiguration], error) {
+	return listed(ctx, in.Page, d.drm.List, wireDRM)
 }
 
-func (s *server) getDRM(ctx context.Context, in *DRMConfigurationRef) (*one[DRMConfiguration], error) {
-	c, err := s.drm.Get(ctx, environment(ctx), id.DRMConfiguration(in.ID))
+func (d drmConfigurations) get(ctx context.Context, in *DRMConfigurationRef) (*one[DRMConfiguration], error) {
+	c, err := d.drm.Get(ctx, environment(ctx), id.DRMConfiguration(in.ID))
 	return just(wireDRM(c)), err
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"millrace/internal/fault"
+	"millrace/internal/id"
 )
 
 // Data is the envelope of one resource.
@@ -33,6 +34,19 @@ type none struct{}
 func just[T any](v T) *one[T] { return &one[T]{Body: Data[T]{Data: v}} }
 
 func all[T any](v []T) *many[T] { return &many[T]{Body: List[T]{Data: v}} }
+
+// listed is a page of what a service lists of the caller's environment.
+func listed[A, B any](
+	ctx context.Context, p Page,
+	list func(ctx context.Context, env id.Environment, page, limit int) ([]A, error), wire func(A) B,
+) (*many[B], error) {
+	page, limit, err := p.read()
+	if err != nil {
+		return nil, err
+	}
+	found, err := list(ctx, environment(ctx), page, limit)
+	return all(convert(found, wire)), err
+}
 
 // convert maps a list and never returns nil, which would be null on the wire.
 func convert[A, B any](list []A, f func(A) B) []B {

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"millrace/internal/control/access"
 	"millrace/internal/id"
@@ -42,49 +43,55 @@ type EnvironmentUpdate struct {
 
 const installationText = "Requires an installation token (millrace token create --installation)."
 
-func (s *server) routeEnvironments() {
-	handle(s, route{
+type environments struct {
+	access access.API
+	tokens accessTokens
+	now    func() time.Time
+}
+
+func (e environments) register(on *server) {
+	handle(on, route{
 		method: http.MethodPost, path: environmentPath, id: "create-environment", tag: environmentTag, status: http.StatusCreated,
 		permission: access.InstallationWrite, summary: "Create an environment", text: installationText,
-	}, s.createEnvironment)
-	handle(s, route{
+	}, e.create)
+	handle(on, route{
 		method: http.MethodGet, path: environmentPath, id: "list-environments", tag: environmentTag, permission: access.InstallationRead,
 		summary: "List environments", text: "Oldest first. " + installationText,
-	}, s.listEnvironments)
-	handle(s, route{
+	}, e.list)
+	handle(on, route{
 		method: http.MethodGet, path: environmentItem, id: "get-environment", tag: environmentTag, permission: access.InstallationRead,
 		summary: "Retrieve an environment", text: installationText,
-	}, s.getEnvironment)
-	handle(s, route{
+	}, e.get)
+	handle(on, route{
 		method: http.MethodPatch, path: environmentItem, id: "update-environment", tag: environmentTag, permission: access.InstallationWrite,
 		summary: "Rename an environment", text: installationText,
-	}, s.renameEnvironment)
-	handle(s, route{
+	}, e.rename)
+	handle(on, route{
 		method: http.MethodPost, path: environmentItem + "/access-tokens", id: "create-environment-access-token", tag: environmentTag,
 		status: http.StatusCreated, permission: access.InstallationWrite, summary: "Create an access token of an environment",
 		text: "Without permissions it gets all permissions of an environment. The secret is shown only in this response. " + installationText,
-	}, s.createEnvironmentToken)
+	}, e.createToken)
 }
 
 type createEnvironmentInput struct{ Body EnvironmentCreate }
 
-func (s *server) createEnvironment(ctx context.Context, in *createEnvironmentInput) (*one[Environment], error) {
-	e, err := s.access.CreateEnvironment(ctx, in.Body.Name, in.Body.Type, s.now())
-	return just(wireEnvironment(e)), err
+func (e environments) create(ctx context.Context, in *createEnvironmentInput) (*one[Environment], error) {
+	made, err := e.access.CreateEnvironment(ctx, in.Body.Name, in.Body.Type, e.now())
+	return just(wireEnvironment(made)), err
 }
 
-func (s *server) listEnvironments(ctx context.Context, in *struct{ Page }) (*many[Environment], error) {
+func (e environments) list(ctx context.Context, in *struct{ Page }) (*many[Environment], error) {
 	page, limit, err := in.read()
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.access.Environments(ctx, page, limit)
+	found, err := e.access.Environments(ctx, page, limit)
 	return all(convert(found, wireEnvironment)), err
 }
 
-func (s *server) getEnvironment(ctx context.Context, in *EnvironmentRef) (*one[Environment], error) {
-	e, err := s.access.Environment(ctx, in.id())
-	return just(wireEnvironment(e)), err
+func (e environments) get(ctx context.Context, in *EnvironmentRef) (*one[Environment], error) {
+	found, err := e.access.Environment(ctx, in.id())
+	return just(wireEnvironment(found)), err
 }
 
 type renameEnvironmentInput struct {
@@ -92,9 +99,9 @@ type renameEnvironmentInput struct {
 	Body EnvironmentUpdate
 }
 
-func (s *server) renameEnvironment(ctx context.Context, in *renameEnvironmentInput) (*one[Environment], error) {
-	e, err := s.access.RenameEnvironment(ctx, in.id(), in.Body.Name, s.now())
-	return just(wireEnvironment(e)), err
+func (e environments) rename(ctx context.Context, in *renameEnvironmentInput) (*one[Environment], error) {
+	renamed, err := e.access.RenameEnvironment(ctx, in.id(), in.Body.Name, e.now())
+	return just(wireEnvironment(renamed)), err
 }
 
 type createEnvironmentTokenInput struct {
@@ -102,8 +109,8 @@ type createEnvironmentTokenInput struct {
 	Body AccessTokenCreate
 }
 
-func (s *server) createEnvironmentToken(ctx context.Context, in *createEnvironmentTokenInput) (*one[AccessToken], error) {
-	return s.makeToken(ctx, in.id(), in.Body)
+func (e environments) createToken(ctx context.Context, in *createEnvironmentTokenInput) (*one[AccessToken], error) {
+	return e.tokens.make(ctx, in.id(), in.Body)
 }
 
 func wireEnvironment(e access.Environment) Environment {

@@ -40,7 +40,7 @@ type streamEventsInput struct {
 	Last  string `header:"Last-Event-ID" doc:"The same, as browsers send it. Takes precedence over after."`
 }
 
-func (s *server) streamEvents(ctx context.Context, in *streamEventsInput) (*huma.StreamResponse, error) {
+func (e events) stream(ctx context.Context, in *streamEventsInput) (*huma.StreamResponse, error) {
 	var problems fault.List
 	q := in.query(ctx, &problems)
 	from := or(in.Last, in.After)
@@ -48,7 +48,7 @@ func (s *server) streamEvents(ctx context.Context, in *streamEventsInput) (*huma
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	last, err := s.checkCursor(ctx, "Last-Event-ID", q.After)
+	last, err := e.checkCursor(ctx, "Last-Event-ID", q.After)
 	if err != nil {
 		return nil, err
 	}
@@ -57,20 +57,20 @@ func (s *server) streamEvents(ctx context.Context, in *streamEventsInput) (*huma
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		r, w := humago.Unwrap(hc)
-		if _, ok := s.followers.Enter(q.Environment); !ok {
+		if _, ok := e.followers.Enter(q.Environment); !ok {
 			writeError(w, newError(http.StatusTooManyRequests, typeTooMany, "Too many clients follow events"))
 			return
 		}
-		defer s.followers.Leave(q.Environment)
+		defer e.followers.Leave(q.Environment)
 		may := func() error {
-			_, who, err := s.identify(r, s.now())
+			_, who, err := e.shell.identify(r, e.shell.now())
 			if err != nil {
 				return err
 			}
 			return permits(who, hc.Operation())
 		}
-		if err := s.follow(r.Context(), w, q, may); err != nil && r.Context().Err() == nil && !errors.Is(err, follow.ErrGone) {
-			_ = s.fail(r.Context(), err) // it is logged; the client asks again from where it was
+		if err := e.follow(r.Context(), w, q, may); err != nil && r.Context().Err() == nil && !errors.Is(err, follow.ErrGone) {
+			_ = e.shell.fail(r.Context(), err) // it is logged; the client asks again from where it was
 		}
 	}}, nil
 }
@@ -79,7 +79,7 @@ func (s *server) streamEvents(ctx context.Context, in *streamEventsInput) (*huma
 var atOnce = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }() //nolint:gochecknoglobals // constant
 
 // follow sends events until the client has gone, may not read them any more, or the service stops.
-func (s *server) follow(ctx context.Context, w http.ResponseWriter, q event.Query, may func() error) error {
+func (e events) follow(ctx context.Context, w http.ResponseWriter, q event.Query, may func() error) error {
 	stream := follow.Open(w)
 	pause := time.NewTicker(eventPause)
 	defer pause.Stop()
@@ -87,8 +87,8 @@ func (s *server) follow(ctx context.Context, w http.ResponseWriter, q event.Quer
 		return err
 	}
 	for {
-		news := s.events.News()
-		n, err := s.sendEvents(ctx, stream, &q)
+		news := e.log.News()
+		n, err := e.send(ctx, stream, &q)
 		if err != nil {
 			return err
 		}
@@ -110,15 +110,15 @@ func (s *server) follow(ctx context.Context, w http.ResponseWriter, q event.Quer
 	}
 }
 
-// sendEvents sends what has come, and gives how many events that were.
-func (s *server) sendEvents(ctx context.Context, stream *follow.Stream, q *event.Query) (int, error) {
-	found, err := s.events.ListEvents(ctx, *q)
+// send sends what has come, and gives how many events that were.
+func (e events) send(ctx context.Context, stream *follow.Stream, q *event.Query) (int, error) {
+	found, err := e.log.ListEvents(ctx, *q)
 	if err != nil {
 		return 0, err
 	}
-	form := s.form.page()
-	for _, e := range found {
-		shown, err := form.Show(ctx, e)
+	form := e.form.page()
+	for _, ev := range found {
+		shown, err := form.Show(ctx, ev)
 		if err != nil {
 			return 0, err
 		}
@@ -126,10 +126,10 @@ func (s *server) sendEvents(ctx context.Context, stream *follow.Stream, q *event
 		if err != nil {
 			return 0, fmt.Errorf("encode event: %w", err)
 		}
-		if err := stream.Numbered(e.Sequence, text); err != nil {
+		if err := stream.Numbered(ev.Sequence, text); err != nil {
 			return 0, err
 		}
-		q.After = e.Sequence
+		q.After = ev.Sequence
 	}
 	return len(found), nil
 }

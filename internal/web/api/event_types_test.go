@@ -80,11 +80,12 @@ var eventTypes = []struct{ typ, cause, scenario, test, never string }{
 
 // plot makes things happen.
 type plot struct {
-	t       *testing.T
-	streams *live.Service
-	assets  *asset.Service
-	uploads *upload.Service
-	store   upload.Store
+	t          *testing.T
+	streams    *live.Service
+	broadcasts live.Broadcasts
+	assets     assetsAndWork
+	uploads    *upload.Service
+	store      upload.Store
 }
 
 func (p plot) must(err error) {
@@ -107,7 +108,8 @@ func TestEventTypes(t *testing.T) {
 	for name, happen := range scenarios {
 		d := dbtest.Open(t, dbtest.SQLite(t))
 		happen(plot{
-			t, live.New(live.Options{Store: d.LiveStreams()}), asset.New(asset.Options{Store: d.Assets()}), upload.New(upload.Options{Store: d.Uploads()}), d.Uploads(),
+			t, live.New(live.Options{Store: d.LiveStreams()}), live.NewBroadcasts(d.LiveStreams()),
+			newAssets(asset.Options{Store: d.Assets()}), upload.New(upload.Options{Store: d.Uploads()}), d.Uploads(),
 		})
 		all, err := d.ListEvents(t.Context(), event.Query{Limit: 1000})
 		if err != nil {
@@ -187,18 +189,18 @@ func (p plot) broadcast() {
 	p.must(err)
 	target, err := p.streams.AddSimulcastTarget(ctx, envID, st.ID, live.SimulcastTarget{URL: "rtmp://example.com/app", StreamKey: "k"}, noon)
 	p.must(err)
-	st, err = p.streams.Connect(ctx, live.Connection{
+	st, err = p.broadcasts.Connect(ctx, live.Connection{
 		StreamKey: st.StreamKey, Protocol: "rtmp", NewAsset: "asset1", Owner: live.Owner{Node: "node", Run: "run"},
 	}, noon)
 	p.must(err)
-	p.must(p.streams.Recording(ctx, st.ID, st.Writer(), false, noon))
-	p.must(p.streams.Active(ctx, st.ID, st.Writer(), noon))
-	p.must(p.streams.Warn(ctx, st.ID, st.Writer(), live.Warning{Type: live.CustomSlateUnavailable, Message: "m"}, noon))
-	p.must(p.streams.Target(ctx, st.ID, st.Writer(), target.ID, live.LinkUp, noon))
-	p.must(p.streams.Target(ctx, st.ID, st.Writer(), target.ID, live.LinkDown, noon))
-	_, err = p.streams.Disconnected(ctx, st.ID, st.Writer(), noon)
+	p.must(p.broadcasts.Recording(ctx, st.ID, st.Writer(), false, noon))
+	p.must(p.broadcasts.Active(ctx, st.ID, st.Writer(), noon))
+	p.must(p.broadcasts.Warn(ctx, st.ID, st.Writer(), live.Warning{Type: live.CustomSlateUnavailable, Message: "m"}, noon))
+	p.must(p.broadcasts.Target(ctx, st.ID, st.Writer(), target.ID, live.LinkUp, noon))
+	p.must(p.broadcasts.Target(ctx, st.ID, st.Writer(), target.ID, live.LinkDown, noon))
+	_, err = p.broadcasts.Disconnected(ctx, st.ID, st.Writer(), noon)
 	p.must(err)
-	_, err = p.streams.End(ctx, st.ID, st.Writer(), live.EndWindow, noon)
+	_, err = p.broadcasts.End(ctx, st.ID, st.Writer(), live.EndWindow, noon)
 	p.must(err)
 	_, err = p.streams.ResetStreamKey(ctx, envID, st.ID, noon)
 	p.must(err)

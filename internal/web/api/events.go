@@ -9,6 +9,8 @@ import (
 	"millrace/internal/control/event"
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/web/follow"
 )
 
 const (
@@ -30,15 +32,23 @@ type EventLog interface {
 	News() <-chan struct{}
 }
 
-func (s *server) routeEvents() {
-	handle(s, route{
+// events are the operations of what happened: to list it, and to follow it.
+type events struct {
+	shell     *server
+	log       EventLog
+	form      EventForm
+	followers *follow.Places[id.Environment, struct{}]
+}
+
+func (e events) register(on *server) {
+	handle(on, route{
 		method: http.MethodGet, path: eventPath, id: "list-events", tag: eventTag, permission: systemRead, summary: "List events",
 		text: "Newest first, or oldest first with order=asc; next_cursor is then always present, and can be used later to get the events since.",
-	}, s.listEvents)
-	handle(s, route{
+	}, e.list)
+	handle(on, route{
 		method: http.MethodGet, path: followPath, id: "stream-events", tag: eventTag, permission: systemRead, summary: "Follow events",
 		text: "An endless stream of server-sent events: id is the event's sequence, data the event. Last-Event-ID or after resumes after an event; without them the stream starts with the next event.",
-	}, s.streamEvents)
+	}, e.stream)
 }
 
 // EventFilter selects events; exported for huma, which reads embedded fields of exported types only.
@@ -82,7 +92,7 @@ type listEventsInput struct {
 
 type listEventsOutput struct{ Body EventListResponse }
 
-func (s *server) listEvents(ctx context.Context, in *listEventsInput) (*listEventsOutput, error) {
+func (e events) list(ctx context.Context, in *listEventsInput) (*listEventsOutput, error) {
 	var problems fault.List
 	q := in.query(ctx, &problems)
 	q.Since, q.Until = moment(&problems, "since", in.Since), moment(&problems, "until", in.Until)
@@ -101,31 +111,31 @@ func (s *server) listEvents(ctx context.Context, in *listEventsInput) (*listEven
 	} else {
 		q.After = cursor
 		var err error
-		if last, err = s.checkCursor(ctx, "cursor", cursor); err != nil {
+		if last, err = e.checkCursor(ctx, "cursor", cursor); err != nil {
 			return nil, err
 		}
 	}
-	found, err := s.events.ListEvents(ctx, q)
+	found, err := e.log.ListEvents(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	sequences := make([]int64, 0, len(found))
-	for _, e := range found {
-		sequences = append(sequences, e.Sequence)
+	for _, ev := range found {
+		sequences = append(sequences, ev.Sequence)
 	}
-	attempts, err := s.events.AttemptsOf(ctx, sequences, maxShown)
+	attempts, err := e.log.AttemptsOf(ctx, sequences, maxShown)
 	if err != nil {
 		return nil, err
 	}
 	out := EventListResponse{Data: make([]Event, 0, len(found))}
-	form := s.form.page()
-	for _, e := range found {
-		shown, err := form.Show(ctx, e)
+	form := e.form.page()
+	for _, ev := range found {
+		shown, err := form.Show(ctx, ev)
 		if err != nil {
 			return nil, err
 		}
-		out.Data = append(out.Data, shown.Attempted(attempts[e.Sequence]))
-		cursor = e.Sequence
+		out.Data = append(out.Data, shown.Attempted(attempts[ev.Sequence]))
+		cursor = ev.Sequence
 	}
 	if !q.NewestFirst && len(found) < q.Limit && q.Until.IsZero() {
 		cursor = max(cursor, last) // nothing for this client is up to there: its cursor stays among those that are kept
@@ -140,8 +150,8 @@ func (s *server) listEvents(ctx context.Context, in *listEventsInput) (*listEven
 // checkCursor refuses to go on behind an event that there is not yet, as of another service or a database that was
 // restored, and behind one of which later ones are not kept any more: a client that reads on there has missed some. It
 // gives the sequence of the newest event.
-func (s *server) checkCursor(ctx context.Context, name string, cursor int64) (last int64, err error) {
-	if last, err = s.events.LastEvent(ctx); err != nil {
+func (e events) checkCursor(ctx context.Context, name string, cursor int64) (last int64, err error) {
+	if last, err = e.log.LastEvent(ctx); err != nil {
 		return 0, err
 	}
 	if cursor > last {
@@ -151,7 +161,7 @@ func (s *server) checkCursor(ctx context.Context, name string, cursor int64) (la
 	if cursor == 0 {
 		return last, nil
 	}
-	first, err := s.events.FirstEvent(ctx)
+	first, err := e.log.FirstEvent(ctx)
 	if err == nil && cursor < first-1 {
 		err = fault.New(fault.Invalid, "%[1]s is %[2]d, and the first event that is kept is %[3]d: those between are not any more; "+
 			"begin again with 0 as %[1]s", name, cursor, first)

@@ -3,22 +3,32 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
+	"millrace/internal/control/asset"
 	"millrace/internal/id"
 )
 
-func (s *server) routeGeneratedSubtitles() {
-	handle(s, route{
+// generatedSubtitles are the operations of speech recognition, of assets and live streams.
+type generatedSubtitles struct {
+	assets  asset.API
+	form    assetForm
+	streams liveStreams
+	now     func() time.Time
+}
+
+func (g generatedSubtitles) register(on *server) {
+	handle(on, route{
 		method: http.MethodPost, path: trackItem + "/generate-subtitles", id: "generate-asset-track-subtitles", tag: assetTag,
 		status: http.StatusCreated, permission: videoWrite, summary: "Generate subtitles for an audio track",
 		text: "Adds one text track per entry, made by speech recognition. A track is preparing until it is done; " +
 			"its transcript is then at /{playback_id}/text/{track_id}.txt. The asset must be ready.",
-	}, s.generateSubtitles)
-	handle(s, route{
+	}, g.generate)
+	handle(on, route{
 		method: http.MethodPut, path: liveItem + "/generated-subtitles", id: "update-live-stream-generated-subtitles", tag: liveTag,
 		permission: videoWrite, summary: "Replace the generated subtitles of a live stream",
 		text: "At most one entry; an empty list or null clears them. Refused while the live stream is active.",
-	}, s.putGeneratedSubtitles)
+	}, g.setOfStream)
 }
 
 // GenerateSubtitles asks for text tracks of an audio track.
@@ -32,9 +42,10 @@ type generateSubtitlesInput struct {
 	Body  GenerateSubtitles
 }
 
-func (s *server) generateSubtitles(ctx context.Context, in *generateSubtitlesInput) (*many[Track], error) {
-	made, err := s.assets.GenerateTracks(ctx, environment(ctx), in.id(), id.Track(in.Track), subtitlesOf(in.Body.GeneratedSubtitles), s.now())
-	return all(convert(made, s.track)), err
+func (g generatedSubtitles) generate(ctx context.Context, in *generateSubtitlesInput) (*many[Track], error) {
+	wanted := subtitlesOf(in.Body.GeneratedSubtitles)
+	made, err := g.assets.GenerateTracks(ctx, environment(ctx), in.id(), id.Track(in.Track), wanted, g.now())
+	return all(convert(made, g.form.track)), err
 }
 
 // GeneratedSubtitlesUpdate replaces a live stream's generated_subtitles.
@@ -47,7 +58,8 @@ type putGeneratedSubtitlesInput struct {
 	Body GeneratedSubtitlesUpdate
 }
 
-func (s *server) putGeneratedSubtitles(ctx context.Context, in *putGeneratedSubtitlesInput) (*one[LiveStream], error) {
-	stream, err := s.live.SetGeneratedSubtitles(ctx, environment(ctx), in.id(), subtitlesOf(in.Body.GeneratedSubtitles), s.now())
-	return s.liveStream(ctx, stream, err)
+func (g generatedSubtitles) setOfStream(ctx context.Context, in *putGeneratedSubtitlesInput) (*one[LiveStream], error) {
+	wanted := subtitlesOf(in.Body.GeneratedSubtitles)
+	stream, err := g.streams.live.SetGeneratedSubtitles(ctx, environment(ctx), in.id(), wanted, g.now())
+	return g.streams.response(ctx, stream, err)
 }

@@ -79,20 +79,25 @@ type HealthWarning struct {
 	Since   string `json:"since" doc:"Seconds since the Unix epoch, as a string."`
 }
 
-func (s *server) routeHealth() {
-	handle(s, route{
+type encoderHealth struct {
+	live   live.API
+	health Health
+}
+
+func (e encoderHealth) register(on *server) {
+	handle(on, route{
 		method: http.MethodGet, path: liveItem + "/health", id: "get-live-stream-health", tag: liveTag, permission: videoRead,
 		summary: "Retrieve the health of a live stream",
 		text:    "What its encoder sends: measured bitrates, frame rate, key frames, clock and losses, with warnings in plain language.",
-	}, s.getHealth)
+	}, e.get)
 }
 
-func (s *server) getHealth(ctx context.Context, in *LiveRef) (*one[StreamHealth], error) {
-	stream, err := s.live.Get(ctx, environment(ctx), in.id())
+func (e encoderHealth) get(ctx context.Context, in *LiveRef) (*one[StreamHealth], error) {
+	stream, err := e.live.Get(ctx, environment(ctx), in.id())
 	if err != nil {
 		return nil, err
 	}
-	return just(wireHealth(s.health.Health(ctx, stream))), nil
+	return just(wireHealth(e.health.Health(ctx, stream))), nil
 }
 
 func wireHealth(h live.Health) StreamHealth {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -24,56 +25,66 @@ type LiveRef struct {
 
 func (r LiveRef) id() id.LiveStream { return id.LiveStream(r.ID) }
 
-func (s *server) routeLiveStreams() {
-	handle(s, route{
-		method: http.MethodPost, path: livePath, id: "create-live-stream", tag: liveTag, status: http.StatusCreated, permission: videoWrite,
-		summary: "Create a live stream",
-	}, s.createLiveStream)
-	handle(s, route{
-		method: http.MethodGet, path: livePath, id: "list-live-streams", tag: liveTag, permission: videoRead,
-		summary: "List live streams", text: "Newest first.",
-	}, s.listLiveStreams)
-	handle(s, route{
-		method: http.MethodGet, path: liveItem, id: "get-live-stream", tag: liveTag, permission: videoRead,
-		summary: "Retrieve a live stream",
-	}, s.getLiveStream)
-	handle(s, route{
-		method: http.MethodPatch, path: liveItem, id: "update-live-stream", tag: liveTag, permission: videoWrite,
-		summary: "Update a live stream", text: "Changes only the fields that are sent.",
-	}, s.updateLiveStream)
-	handle(s, route{
-		method: http.MethodDelete, path: liveItem, id: "delete-live-stream", tag: liveTag, status: http.StatusNoContent, permission: videoWrite,
-		summary: "Delete a live stream", text: "Disconnects its encoder. Recorded assets are kept.",
-	}, s.deleteLiveStream)
-	handle(s, route{
-		method: http.MethodPost, path: liveItem + "/reset-stream-key", id: "reset-stream-key", tag: liveTag, status: http.StatusCreated,
-		permission: videoWrite, summary: "Reset a stream key", text: "The old key is refused from now on.",
-	}, s.resetStreamKey)
-	s.routeAction("enable", "Enable a live stream", "Encoders can connect again.", live.API.Enable)
-	s.routeAction("disable", "Disable a live stream", "Ends the broadcast, disconnects the encoder and refuses new ones.", live.API.Disable)
-	s.routeAction("complete", "Complete a live stream", "Ends the broadcast and finishes its asset at once.", live.API.Complete)
+// liveStreams are the operations of live streams.
+type liveStreams struct {
+	live   live.API
+	assets asset.API // which tell whether the active one is there yet
+	now    func() time.Time
 }
 
-// routeAction registers PUT …/{verb}, which returns an empty object: older clients expect one, newer ones ignore it.
-func (s *server) routeAction(verb, summary, text string, do func(live.API, context.Context, id.Environment, id.LiveStream, time.Time) error) {
-	handle(s, route{
+func (l liveStreams) register(on *server) {
+	handle(on, route{
+		method: http.MethodPost, path: livePath, id: "create-live-stream", tag: liveTag, status: http.StatusCreated, permission: videoWrite,
+		summary: "Create a live stream",
+	}, l.create)
+	handle(on, route{
+		method: http.MethodGet, path: livePath, id: "list-live-streams", tag: liveTag, permission: videoRead,
+		summary: "List live streams", text: "Newest first.",
+	}, l.list)
+	handle(on, route{
+		method: http.MethodGet, path: liveItem, id: "get-live-stream", tag: liveTag, permission: videoRead,
+		summary: "Retrieve a live stream",
+	}, l.get)
+	handle(on, route{
+		method: http.MethodPatch, path: liveItem, id: "update-live-stream", tag: liveTag, permission: videoWrite,
+		summary: "Update a live stream", text: "Changes only the fields that are sent.",
+	}, l.update)
+	handle(on, route{
+		method: http.MethodDelete, path: liveItem, id: "delete-live-stream", tag: liveTag, status: http.StatusNoContent, permission: videoWrite,
+		summary: "Delete a live stream", text: "Disconnects its encoder. Recorded assets are kept.",
+	}, l.delete)
+	handle(on, route{
+		method: http.MethodPost, path: liveItem + "/reset-stream-key", id: "reset-stream-key", tag: liveTag, status: http.StatusCreated,
+		permission: videoWrite, summary: "Reset a stream key", text: "The old key is refused from now on.",
+	}, l.resetKey)
+	l.registerAction(on, "enable", "Enable a live stream", "Encoders can connect again.", live.API.Enable)
+	l.registerAction(on, "disable", "Disable a live stream", "Ends the broadcast, disconnects the encoder and refuses new ones.", live.API.Disable)
+	l.registerAction(on, "complete", "Complete a live stream", "Ends the broadcast and finishes its asset at once.", live.API.Complete)
+}
+
+// registerAction registers PUT …/{verb}, which returns an empty object: older clients expect one, newer ones ignore it.
+func (l liveStreams) registerAction(
+	on *server, verb, summary, text string,
+	do func(live.API, context.Context, id.Environment, id.LiveStream, time.Time) error,
+) {
+	handle(on, route{
 		method: http.MethodPut, path: liveItem + "/" + verb, id: verb + "-live-stream", tag: liveTag, permission: videoWrite,
 		summary: summary, text: text,
 	}, func(ctx context.Context, in *LiveRef) (*one[Empty], error) {
-		return just(Empty{}), do(s.live, ctx, environment(ctx), in.id(), s.now())
+		return just(Empty{}), do(l.live, ctx, environment(ctx), in.id(), l.now())
 	})
 }
 
 type createLiveStreamInput struct{ Body LiveStreamCreate }
 
-func (s *server) createLiveStream(ctx context.Context, in *createLiveStreamInput) (*one[LiveStream], error) {
+func (l liveStreams) create(ctx context.Context, in *createLiveStreamInput) (*one[LiveStream], error) {
 	input, err := in.Body.input()
 	if err != nil {
 		return nil, err
 	}
 	input.DefaultQuality = caller(ctx).Environment.VideoQuality
-	stream, err := s.live.Create(ctx, environment(ctx), input, s.now())
-	return s.liveStream(ctx, stream, err)
+	stream, err := l.live.Create(ctx, environment(ctx), input, l.now())
+	return l.response(ctx, stream, err)
 }
 
 type listLiveStreamsInput struct {
@@ -82,7 +93,7 @@ type listLiveStreamsInput struct {
 	StreamKey string `query:"stream_key" doc:"Finds the live stream with this key."`
 }
 
-func (s *server) listLiveStreams(ctx context.Context, in *listLiveStreamsInput) (*many[LiveStream], error) {
+func (l liveStreams) list(ctx context.Context, in *listLiveStreamsInput) (*many[LiveStream], error) {
 	page, limit, err := in.read()
 	if err != nil {
 		return nil, err
@@ -92,18 +103,20 @@ func (s *server) listLiveStreams(ctx context.Context, in *listLiveStreamsInput) 
 	default:
 		return nil, fault.New(fault.Invalid, "status must be one of %s", strings.Join([]string{"idle", "active", "disabled"}, ", "))
 	}
-	streams, err := s.live.List(ctx, environment(ctx), live.ListQuery{Status: live.Status(in.Status), StreamKey: in.StreamKey, Page: page, Limit: limit})
+	streams, err := l.live.List(ctx, environment(ctx), live.ListQuery{
+		Status: live.Status(in.Status), StreamKey: in.StreamKey, Page: page, Limit: limit,
+	})
 	for i := range streams {
 		if err == nil {
-			streams[i], err = s.recorded(ctx, streams[i])
+			streams[i], err = l.recorded(ctx, streams[i])
 		}
 	}
 	return all(convert(streams, wireLiveStream)), err
 }
 
-func (s *server) getLiveStream(ctx context.Context, in *LiveRef) (*one[LiveStream], error) {
-	stream, err := s.live.Get(ctx, environment(ctx), in.id())
-	return s.liveStream(ctx, stream, err)
+func (l liveStreams) get(ctx context.Context, in *LiveRef) (*one[LiveStream], error) {
+	stream, err := l.live.Get(ctx, environment(ctx), in.id())
+	return l.response(ctx, stream, err)
 }
 
 type updateLiveStreamInput struct {
@@ -111,37 +124,37 @@ type updateLiveStreamInput struct {
 	Body LiveStreamUpdate
 }
 
-func (s *server) updateLiveStream(ctx context.Context, in *updateLiveStreamInput) (*one[LiveStream], error) {
+func (l liveStreams) update(ctx context.Context, in *updateLiveStreamInput) (*one[LiveStream], error) {
 	input := in.Body.input()
 	input.DefaultQuality = caller(ctx).Environment.VideoQuality
-	stream, err := s.live.Patch(ctx, environment(ctx), in.id(), input, s.now())
-	return s.liveStream(ctx, stream, err)
+	stream, err := l.live.Patch(ctx, environment(ctx), in.id(), input, l.now())
+	return l.response(ctx, stream, err)
 }
 
-func (s *server) deleteLiveStream(ctx context.Context, in *LiveRef) (*none, error) {
-	return &none{}, s.live.Delete(ctx, environment(ctx), in.id(), s.now())
+func (l liveStreams) delete(ctx context.Context, in *LiveRef) (*none, error) {
+	return &none{}, l.live.Delete(ctx, environment(ctx), in.id(), l.now())
 }
 
-func (s *server) resetStreamKey(ctx context.Context, in *LiveRef) (*one[LiveStream], error) {
-	stream, err := s.live.ResetStreamKey(ctx, environment(ctx), in.id(), s.now())
-	return s.liveStream(ctx, stream, err)
+func (l liveStreams) resetKey(ctx context.Context, in *LiveRef) (*one[LiveStream], error) {
+	stream, err := l.live.ResetStreamKey(ctx, environment(ctx), in.id(), l.now())
+	return l.response(ctx, stream, err)
 }
 
-// liveStream is the response with a stream as a service gave it, or with the error.
-func (s *server) liveStream(ctx context.Context, stream live.Stream, err error) (*one[LiveStream], error) {
+// response is the response with a stream as a service gave it, or with the error.
+func (l liveStreams) response(ctx context.Context, stream live.Stream, err error) (*one[LiveStream], error) {
 	if err == nil {
-		stream, err = s.recorded(ctx, stream)
+		stream, err = l.recorded(ctx, stream)
 	}
 	return just(wireLiveStream(stream)), err
 }
 
 // recorded leaves the active asset out that is not there yet: the encoder is let in first, and its asset is made next,
 // which takes a while where the database is slow.
-func (s *server) recorded(ctx context.Context, stream live.Stream) (live.Stream, error) {
+func (l liveStreams) recorded(ctx context.Context, stream live.Stream) (live.Stream, error) {
 	if stream.ActiveAsset == "" || stream.Status() == live.StatusActive {
 		return stream, nil
 	}
-	_, err := s.assets.Get(ctx, environment(ctx), stream.ActiveAsset)
+	_, err := l.assets.Get(ctx, environment(ctx), stream.ActiveAsset)
 	if fault.Is(err, fault.NotFound) {
 		stream.ActiveAsset, err = "", nil
 	}

@@ -31,17 +31,19 @@ type Node struct {
 	LastSeenAt   string   `json:"last_seen_at,omitempty" doc:"Unix time, in seconds." example:"1609869152"`
 }
 
-func (s *server) routeNodes() {
-	handle(s, route{
+type nodeList struct{ nodes Nodes }
+
+func (n nodeList) register(on *server) {
+	handle(on, route{
 		method: http.MethodGet, path: "/system/v1/nodes", id: "list-nodes", tag: nodeTag,
 		permission: access.InstallationRead,
 		summary:    "List nodes",
 		text:       "Sorted by name. A node that has gone is listed for another day. " + installationText,
-	}, s.listNodes)
+	}, n.list)
 }
 
-func (s *server) listNodes(ctx context.Context, _ *struct{}) (*many[Node], error) {
-	found, err := s.nodes.Nodes(ctx)
+func (n nodeList) list(ctx context.Context, _ *struct{}) (*many[Node], error) {
+	found, err := n.nodes.Nodes(ctx)
 	return all(convert(found, wireNode)), err
 }
 

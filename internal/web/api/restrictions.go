@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"millrace/internal/control/restriction"
 	"millrace/internal/fault"
@@ -49,37 +50,42 @@ type PlaybackRestrictionCreate struct {
 	UserAgent *UserAgentRestriction `json:"user_agent,omitempty" doc:"Required."`
 }
 
-func (s *server) routeRestrictions() {
-	handle(s, route{
+type restrictions struct {
+	restrictions restriction.API
+	now          func() time.Time
+}
+
+func (r restrictions) register(on *server) {
+	handle(on, route{
 		method: http.MethodPost, path: restrictionPath, id: "create-playback-restriction", tag: restrictionTag, status: http.StatusCreated,
 		permission: videoWrite, summary: "Create a playback restriction",
 		text: "Tokens refer to it as playback_restriction_id. An environment can have up to 100.",
-	}, s.createRestriction)
-	handle(s, route{
+	}, r.create)
+	handle(on, route{
 		method: http.MethodGet, path: restrictionPath, id: "list-playback-restrictions", tag: restrictionTag, permission: videoRead,
 		summary: "List playback restrictions", text: "Newest first.",
-	}, s.listRestrictions)
-	handle(s, route{
+	}, r.list)
+	handle(on, route{
 		method: http.MethodGet, path: restrictionItem, id: "get-playback-restriction", tag: restrictionTag, permission: videoRead,
 		summary: "Retrieve a playback restriction",
-	}, s.getRestriction)
-	handle(s, route{
+	}, r.get)
+	handle(on, route{
 		method: http.MethodDelete, path: restrictionItem, id: "delete-playback-restriction", tag: restrictionTag, status: http.StatusNoContent,
 		permission: videoWrite, summary: "Delete a playback restriction", text: "Tokens that refer to it are refused from now on.",
-	}, s.deleteRestriction)
-	handle(s, route{
+	}, r.delete)
+	handle(on, route{
 		method: http.MethodPut, path: restrictionItem + "/referrer", id: "update-referrer-domain-restriction", tag: restrictionTag,
 		permission: videoWrite, summary: "Replace the referrer rules of a playback restriction",
-	}, s.putReferrer)
-	handle(s, route{
+	}, r.putReferrer)
+	handle(on, route{
 		method: http.MethodPut, path: restrictionItem + "/user_agent", id: "update-user-agent-restriction", tag: restrictionTag,
 		permission: videoWrite, summary: "Replace the user agent rules of a playback restriction",
-	}, s.putUserAgent)
+	}, r.putUserAgent)
 }
 
 type createRestrictionInput struct{ Body PlaybackRestrictionCreate }
 
-func (s *server) createRestriction(ctx context.Context, in *createRestrictionInput) (*one[PlaybackRestriction], error) {
+func (r restrictions) create(ctx context.Context, in *createRestrictionInput) (*one[PlaybackRestriction], error) {
 	var problems fault.List
 	if in.Body.Referrer == nil {
 		problems.At("referrer", "must be given")
@@ -90,26 +96,21 @@ func (s *server) createRestriction(ctx context.Context, in *createRestrictionInp
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	r, err := s.restrictions.Create(ctx, environment(ctx), in.Body.Referrer.domain(), in.Body.UserAgent.domain(), s.now())
-	return just(wireRestriction(r)), err
+	made, err := r.restrictions.Create(ctx, environment(ctx), in.Body.Referrer.domain(), in.Body.UserAgent.domain(), r.now())
+	return just(wireRestriction(made)), err
 }
 
-func (s *server) listRestrictions(ctx context.Context, in *struct{ Page }) (*many[PlaybackRestriction], error) {
-	page, limit, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	found, err := s.restrictions.List(ctx, environment(ctx), page, limit)
-	return all(convert(found, wireRestriction)), err
+func (r restrictions) list(ctx context.Context, in *struct{ Page }) (*many[PlaybackRestriction], error) {
+	return listed(ctx, in.Page, r.restrictions.List, wireRestriction)
 }
 
-func (s *server) getRestriction(ctx context.Context, in *RestrictionRef) (*one[PlaybackRestriction], error) {
-	r, err := s.restrictions.Get(ctx, environment(ctx), in.id())
-	return just(wireRestriction(r)), err
+func (r restrictions) get(ctx context.Context, in *RestrictionRef) (*one[PlaybackRestriction], error) {
+	found, err := r.restrictions.Get(ctx, environment(ctx), in.id())
+	return just(wireRestriction(found)), err
 }
 
-func (s *server) deleteRestriction(ctx context.Context, in *RestrictionRef) (*none, error) {
-	return &none{}, s.restrictions.Delete(ctx, environment(ctx), in.id())
+func (r restrictions) delete(ctx context.Context, in *RestrictionRef) (*none, error) {
+	return &none{}, r.restrictions.Delete(ctx, environment(ctx), in.id())
 }
 
 type putReferrerInput struct {
@@ -117,9 +118,9 @@ type putReferrerInput struct {
 	Body ReferrerRestriction
 }
 
-func (s *server) putReferrer(ctx context.Context, in *putReferrerInput) (*one[PlaybackRestriction], error) {
-	r, err := s.restrictions.SetReferrer(ctx, environment(ctx), in.id(), in.Body.domain(), s.now())
-	return just(wireRestriction(r)), err
+func (r restrictions) putReferrer(ctx context.Context, in *putReferrerInput) (*one[PlaybackRestriction], error) {
+	changed, err := r.restrictions.SetReferrer(ctx, environment(ctx), in.id(), in.Body.domain(), r.now())
+	return just(wireRestriction(changed)), err
 }
 
 type putUserAgentInput struct {
@@ -127,9 +128,9 @@ type putUserAgentInput struct {
 	Body UserAgentRestriction
 }
 
-func (s *server) putUserAgent(ctx context.Context, in *putUserAgentInput) (*one[PlaybackRestriction], error) {
-	r, err := s.restrictions.SetUserAgent(ctx, environment(ctx), in.id(), in.Body.domain(), s.now())
-	return just(wireRestriction(r)), err
+func (r restrictions) putUserAgent(ctx context.Context, in *putUserAgentInput) (*one[PlaybackRestriction], error) {
+	changed, err := r.restrictions.SetUserAgent(ctx, environment(ctx), in.id(), in.Body.domain(), r.now())
+	return just(wireRestriction(changed)), err
 }
 
 func (r *ReferrerRestriction) domain() restriction.Referrer {

@@ -257,7 +257,7 @@ func TestActiveAsset(t *testing.T) {
 		}
 		return n
 	}
-	st, err := services.lives.Connect(t.Context(), live.Connection{
+	st, err := services.broadcasts.Connect(t.Context(), live.Connection{
 		StreamKey: made.Data.Key, Protocol: "rtmp", NewAsset: "recording1", Owner: live.Owner{Node: "node", Run: "run"},
 	}, time.Now())
 	if err != nil {

@@ -88,12 +88,21 @@ func runProgram(t *testing.T, base, program string, args ...string) {
 	t.Logf("\n%s", out)
 }
 
+// assetsAndWork are assets as the API changes them, and as workers do.
+type assetsAndWork struct {
+	*asset.Service
+	*asset.Work
+}
+
+func newAssets(o asset.Options) assetsAndWork { return assetsAndWork{asset.New(o), asset.NewWork(o)} }
+
 // deployment is the API over the real services on a real database, and an encoder and a worker behind /test/….
 type deployment struct {
 	*http.ServeMux
-	streams live.Store
-	lives   *live.Service
-	assets  *asset.Service
+	streams    live.Store
+	lives      *live.Service
+	broadcasts live.Broadcasts
+	assets     assetsAndWork
 }
 
 func openServices(t *testing.T, url string) deployment {
@@ -102,7 +111,7 @@ func openServices(t *testing.T, url string) deployment {
 	encrypted := drm.New(drm.Options{Store: d.DRM()})
 	r := deployment{
 		http.NewServeMux(), d.LiveStreams(), live.New(live.Options{Store: d.LiveStreams(), DRM: encrypted.Named}),
-		asset.New(asset.Options{Store: d.Assets(), DRM: encrypted.Named}),
+		live.NewBroadcasts(d.LiveStreams()), newAssets(asset.Options{Store: d.Assets(), DRM: encrypted.Named}),
 	}
 	tokens := access.New(access.Options{Store: d.Access()})
 	if _, err := tokens.SeedToken(t.Context(), tokenID, tokenValue, time.Now()); err != nil {
@@ -194,7 +203,7 @@ func measured() asset.Growth {
 func (r deployment) encode(ctx context.Context, what, key string) error {
 	now := time.Now()
 	if what == "connect" {
-		st, err := r.lives.Connect(ctx, live.Connection{
+		st, err := r.broadcasts.Connect(ctx, live.Connection{
 			StreamKey: key, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
 		}, now)
 		if err != nil {
@@ -206,7 +215,7 @@ func (r deployment) encode(ctx context.Context, what, key string) error {
 		if _, err := r.assets.Record(ctx, made, now); err != nil {
 			return err
 		}
-		return r.lives.Active(ctx, st.ID, st.Writer(), now)
+		return r.broadcasts.Active(ctx, st.ID, st.Writer(), now)
 	}
 	st, err := r.streams.ByKey(ctx, key)
 	if err != nil {
@@ -215,13 +224,13 @@ func (r deployment) encode(ctx context.Context, what, key string) error {
 	if st.EndWanted != live.EndComplete {
 		return fault.New(fault.Conflict, "nobody asked for the end")
 	}
-	if _, err = r.lives.Disconnected(ctx, st.ID, st.Writer(), now); err != nil {
+	if _, err = r.broadcasts.Disconnected(ctx, st.ID, st.Writer(), now); err != nil {
 		return err
 	}
 	stretch := asset.Recording{StartedAt: st.StartedAt, Duration: 10, Type: "content"}
 	if err = r.assets.EndLive(ctx, st.ActiveAsset, asset.Writer{}, []asset.Recording{stretch}, now); err != nil {
 		return err
 	}
-	_, err = r.lives.End(ctx, st.ID, st.Writer(), live.EndComplete, now)
+	_, err = r.broadcasts.End(ctx, st.ID, st.Writer(), live.EndComplete, now)
 	return err
 }

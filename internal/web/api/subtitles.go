@@ -8,13 +8,16 @@ import (
 	"millrace/internal/control/live"
 )
 
-// routeSubtitles registers which subtitles a live stream gets.
-func (s *server) routeSubtitles() {
-	handle(s, route{
+// embeddedSubtitles are those of live streams.
+type embeddedSubtitles struct{ streams liveStreams }
+
+// register registers which subtitles a live stream gets.
+func (e embeddedSubtitles) register(on *server) {
+	handle(on, route{
 		method: http.MethodPut, path: liveItem + "/embedded-subtitles", id: "update-live-stream-embedded-subtitles", tag: liveTag, permission: videoWrite,
 		summary: "Replace the embedded subtitles of a live stream",
 		text:    "Sets which captions in the video become text tracks. An empty list clears them. Only while the live stream is idle.",
-	}, s.setEmbeddedSubtitles)
+	}, e.set)
 }
 
 // EmbeddedSubtitlesUpdate replaces a live stream's embedded_subtitles. Clients whose language leaves empty lists out, as Go's does, clear them with an
@@ -28,11 +31,12 @@ type setEmbeddedSubtitlesInput struct {
 	Body EmbeddedSubtitlesUpdate
 }
 
-func (s *server) setEmbeddedSubtitles(ctx context.Context, in *setEmbeddedSubtitlesInput) (*one[LiveStream], error) {
+func (e embeddedSubtitles) set(ctx context.Context, in *setEmbeddedSubtitlesInput) (*one[LiveStream], error) {
 	list := make([]assetopt.EmbeddedSubtitle, 0, len(in.Body.EmbeddedSubtitles))
-	for _, e := range in.Body.EmbeddedSubtitles {
-		list = append(list, assetopt.EmbeddedSubtitle(e))
+	for _, sub := range in.Body.EmbeddedSubtitles {
+		list = append(list, assetopt.EmbeddedSubtitle(sub))
 	}
-	stream, err := s.live.Patch(ctx, environment(ctx), in.id(), live.PatchInput{EmbeddedSubtitles: &list}, s.now())
-	return s.liveStream(ctx, stream, err)
+	patch := live.PatchInput{EmbeddedSubtitles: &list}
+	stream, err := e.streams.live.Patch(ctx, environment(ctx), in.id(), patch, e.streams.now())
+	return e.streams.response(ctx, stream, err)
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"millrace/internal/control/access"
 	"millrace/internal/id"
 )
 
@@ -27,23 +28,28 @@ type PlaybackRef struct {
 	ID string `path:"playback_id" maxLength:"255"`
 }
 
-func (s *server) routeSystem() {
-	handle(s, route{
+type system struct {
+	access access.API
+	name   string // of the service
+}
+
+func (s system) register(on *server) {
+	handle(on, route{
 		method: http.MethodGet, path: "/video/v1/playback-ids/{playback_id}", id: "get-playback-id", tag: "Playback IDs",
 		permission: videoRead, summary: "Find the asset or live stream of a playback ID",
 	}, s.lookupPlaybackID)
-	handle(s, route{
+	handle(on, route{
 		method: http.MethodGet, path: "/system/v1/whoami", id: "whoami", tag: "System", permission: anyToken,
 		summary: "Show the calling access token", text: "Needs no permission.",
 	}, s.whoami)
 }
 
-func (s *server) lookupPlaybackID(ctx context.Context, in *PlaybackRef) (*one[PlaybackIDLookup], error) {
+func (s system) lookupPlaybackID(ctx context.Context, in *PlaybackRef) (*one[PlaybackIDLookup], error) {
 	o, err := s.access.Lookup(ctx, environment(ctx), id.Playback(in.ID))
 	return just(lookupOf(o)), err
 }
 
-func (s *server) whoami(ctx context.Context, _ *struct{}) (*one[Whoami], error) {
+func (s system) whoami(ctx context.Context, _ *struct{}) (*one[Whoami], error) {
 	who := caller(ctx)
 	return just(Whoami{
 		AccessTokenName: who.Token.Name, EnvironmentID: string(who.Environment.ID), EnvironmentName: who.Environment.Name,

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"millrace/internal/control/upload"
 	"millrace/internal/fault"
@@ -59,60 +60,68 @@ type UploadCreate struct {
 	Test             bool              `json:"test,omitempty" doc:"The asset will be a test asset: watermarked, at most 10 seconds, deleted after 24 hours."`
 }
 
-func (s *server) routeUploads() {
-	handle(s, route{
+// uploads are the operations of direct uploads.
+type uploads struct {
+	uploads  upload.API
+	received Received
+	public   string // URL of the service
+	now      func() time.Time
+}
+
+func (u uploads) register(on *server) {
+	handle(on, route{
 		method: http.MethodPost, path: uploadPath, id: "create-direct-upload", tag: uploadTag, status: http.StatusCreated, permission: videoWrite,
 		summary: "Create a direct upload", text: "Anyone who has its url can upload one file to it, which becomes an asset.",
-	}, s.createUpload)
-	handle(s, route{
+	}, u.create)
+	handle(on, route{
 		method: http.MethodGet, path: uploadPath, id: "list-direct-uploads", tag: uploadTag, permission: videoRead,
 		summary: "List direct uploads",
 		text:    "Newest first. An upload is listed as long as its asset exists, otherwise for 30 days.",
-	}, s.listUploads)
-	handle(s, route{
+	}, u.list)
+	handle(on, route{
 		method: http.MethodGet, path: uploadItem, id: "get-direct-upload", tag: uploadTag, permission: videoRead, summary: "Retrieve a direct upload",
-	}, s.getUpload)
-	handle(s, route{
+	}, u.get)
+	handle(on, route{
 		method: http.MethodPut, path: uploadItem + "/cancel", id: "cancel-direct-upload", tag: uploadTag, permission: videoWrite,
 		summary: "Cancel a direct upload", text: "Only while it is waiting. Data already received is deleted.",
-	}, s.cancelUpload)
+	}, u.cancel)
 }
 
 type createUploadInput struct{ Body UploadCreate }
 
-func (s *server) createUpload(ctx context.Context, in *createUploadInput) (*one[Upload], error) {
+func (u uploads) create(ctx context.Context, in *createUploadInput) (*one[Upload], error) {
 	input, err := in.Body.input()
 	if err != nil {
 		return nil, err
 	}
 	input.DefaultQuality = caller(ctx).Environment.VideoQuality
-	u, err := s.uploads.Create(ctx, environment(ctx), input, s.now())
-	return just(s.upload(u)), err
+	made, err := u.uploads.Create(ctx, environment(ctx), input, u.now())
+	return just(u.show(made)), err
 }
 
-func (s *server) listUploads(ctx context.Context, in *struct{ Page }) (*many[Upload], error) {
+func (u uploads) list(ctx context.Context, in *struct{ Page }) (*many[Upload], error) {
 	page, limit, err := in.read()
 	if err != nil {
 		return nil, err
 	}
-	uploads, err := s.uploads.List(ctx, environment(ctx), upload.ListQuery{Page: page, Limit: limit}, s.now())
-	return all(convert(uploads, s.upload)), err
+	uploads, err := u.uploads.List(ctx, environment(ctx), upload.ListQuery{Page: page, Limit: limit}, u.now())
+	return all(convert(uploads, u.show)), err
 }
 
-func (s *server) getUpload(ctx context.Context, in *UploadRef) (*one[Upload], error) {
-	u, err := s.uploads.Get(ctx, environment(ctx), in.id(), s.now())
-	if err != nil || u.Status != upload.Waiting {
-		return just(s.upload(u)), err
+func (u uploads) get(ctx context.Context, in *UploadRef) (*one[Upload], error) {
+	found, err := u.uploads.Get(ctx, environment(ctx), in.id(), u.now())
+	if err != nil || found.Status != upload.Waiting {
+		return just(u.show(found)), err
 	}
-	out := s.upload(u)
-	n, err := s.received(ctx, u)
+	out := u.show(found)
+	n, err := u.received(ctx, found)
 	out.BytesReceived = &n
 	return just(out), err
 }
 
-func (s *server) cancelUpload(ctx context.Context, in *UploadRef) (*one[Upload], error) {
-	u, err := s.uploads.Cancel(ctx, environment(ctx), in.id(), s.now())
-	return just(s.upload(u)), err
+func (u uploads) cancel(ctx context.Context, in *UploadRef) (*one[Upload], error) {
+	cancelled, err := u.uploads.Cancel(ctx, environment(ctx), in.id(), u.now())
+	return just(u.show(cancelled)), err
 }
 
 func (c UploadCreate) input() (upload.CreateInput, error) {
@@ -125,8 +134,8 @@ func (c UploadCreate) input() (upload.CreateInput, error) {
 	return in, problems.Err()
 }
 
-// upload is the upload in a response: with the URLs for as long as they can be used.
-func (s *server) upload(u upload.Upload) Upload { return wireUpload(u, s.public) }
+// show is the upload in a response: with the URLs for as long as they can be used.
+func (u uploads) show(v upload.Upload) Upload { return wireUpload(v, u.public) }
 
 func wireUpload(u upload.Upload, public string) Upload {
 	out := Upload{

@@ -16,13 +16,18 @@ import (
 
 const usageTag = "Delivery Usage"
 
-func (s *server) routeUsage() {
-	handle(s, route{
+type deliveryUsage struct {
+	usage usage.API
+	now   func() time.Time
+}
+
+func (d deliveryUsage) register(on *server) {
+	handle(on, route{
 		method: http.MethodGet, path: "/video/v1/delivery-usage", id: "list-delivery-usage", tag: usageTag, permission: videoRead,
 		summary: "List delivery usage by asset",
 		text: "In seconds of media, most delivered first. Deleted assets are included; assets without deliveries are not. " +
 			"Usage is counted by the hour, is available some seconds after delivery and is kept for 90 days.",
-	}, s.listUsage)
+	}, d.list)
 }
 
 // DeliveryReport is what was delivered of an asset.
@@ -78,12 +83,12 @@ type listUsageInput struct {
 
 type listUsageOutput struct{ Body DeliveryUsageListResponse }
 
-func (s *server) listUsage(ctx context.Context, in *listUsageInput) (*listUsageOutput, error) {
+func (d deliveryUsage) list(ctx context.Context, in *listUsageInput) (*listUsageOutput, error) {
 	q, err := in.query()
 	if err != nil {
 		return nil, err
 	}
-	page, total, q, err := s.usage.List(ctx, environment(ctx), q, s.now())
+	page, total, q, err := d.usage.List(ctx, environment(ctx), q, d.now())
 	return &listUsageOutput{DeliveryUsageListResponse{
 		Data: convert(page, wireReport), Total: total, Timeframe: []int64{q.From.Unix(), q.To.Unix()}, Page: q.Page, Limit: q.Limit,
 	}}, err

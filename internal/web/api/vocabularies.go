@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"millrace/internal/control/vocabulary"
 	"millrace/internal/id"
@@ -40,49 +41,49 @@ type TranscriptionVocabularyInput struct {
 
 func (in TranscriptionVocabularyInput) domain() vocabulary.Input { return vocabulary.Input(in) }
 
-func (s *server) routeVocabularies() {
-	handle(s, route{
+type vocabularies struct {
+	vocabularies vocabulary.API
+	now          func() time.Time
+}
+
+func (v vocabularies) register(on *server) {
+	handle(on, route{
 		method: http.MethodPost, path: vocabularyPath, id: "create-transcription-vocabulary", tag: vocabularyTag, status: http.StatusCreated,
 		permission: videoWrite, summary: "Create a transcription vocabulary",
 		text: "Live streams refer to it in generated_subtitles. Of all vocabularies of a live stream the first 1000 phrases are used, in order.",
-	}, s.createVocabulary)
-	handle(s, route{
+	}, v.create)
+	handle(on, route{
 		method: http.MethodGet, path: vocabularyPath, id: "list-transcription-vocabularies", tag: vocabularyTag, permission: videoRead,
 		summary: "List transcription vocabularies", text: "Newest first.",
-	}, s.listVocabularies)
-	handle(s, route{
+	}, v.list)
+	handle(on, route{
 		method: http.MethodGet, path: vocabularyItem, id: "get-transcription-vocabulary", tag: vocabularyTag, permission: videoRead,
 		summary: "Retrieve a transcription vocabulary",
-	}, s.getVocabulary)
-	handle(s, route{
+	}, v.get)
+	handle(on, route{
 		method: http.MethodPut, path: vocabularyItem, id: "update-transcription-vocabulary", tag: vocabularyTag, permission: videoWrite,
 		summary: "Replace a transcription vocabulary", text: "Replaces the phrases and every other field that is sent. Active streams keep the vocabulary they started with.",
-	}, s.putVocabulary)
-	handle(s, route{
+	}, v.put)
+	handle(on, route{
 		method: http.MethodDelete, path: vocabularyItem, id: "delete-transcription-vocabulary", tag: vocabularyTag, status: http.StatusNoContent,
 		permission: videoWrite, summary: "Delete a transcription vocabulary", text: "Active streams keep the vocabulary they started with; later ones that refer to it do without.",
-	}, s.deleteVocabulary)
+	}, v.delete)
 }
 
 type createVocabularyInput struct{ Body TranscriptionVocabularyInput }
 
-func (s *server) createVocabulary(ctx context.Context, in *createVocabularyInput) (*one[TranscriptionVocabulary], error) {
-	v, err := s.vocabularies.Create(ctx, environment(ctx), in.Body.domain(), s.now())
-	return just(wireVocabulary(v)), err
+func (v vocabularies) create(ctx context.Context, in *createVocabularyInput) (*one[TranscriptionVocabulary], error) {
+	made, err := v.vocabularies.Create(ctx, environment(ctx), in.Body.domain(), v.now())
+	return just(wireVocabulary(made)), err
 }
 
-func (s *server) listVocabularies(ctx context.Context, in *struct{ Page }) (*many[TranscriptionVocabulary], error) {
-	page, limit, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	found, err := s.vocabularies.List(ctx, environment(ctx), page, limit)
-	return all(convert(found, wireVocabulary)), err
+func (v vocabularies) list(ctx context.Context, in *struct{ Page }) (*many[TranscriptionVocabulary], error) {
+	return listed(ctx, in.Page, v.vocabularies.List, wireVocabulary)
 }
 
-func (s *server) getVocabulary(ctx context.Context, in *VocabularyRef) (*one[TranscriptionVocabulary], error) {
-	v, err := s.vocabularies.Get(ctx, environment(ctx), in.id())
-	return just(wireVocabulary(v)), err
+func (v vocabularies) get(ctx context.Context, in *VocabularyRef) (*one[TranscriptionVocabulary], error) {
+	found, err := v.vocabularies.Get(ctx, environment(ctx), in.id())
+	return just(wireVocabulary(found)), err
 }
 
 type putVocabularyInput struct {
@@ -90,13 +91,13 @@ type putVocabularyInput struct {
 	Body TranscriptionVocabularyInput
 }
 
-func (s *server) putVocabulary(ctx context.Context, in *putVocabularyInput) (*one[TranscriptionVocabulary], error) {
-	v, err := s.vocabularies.Replace(ctx, environment(ctx), in.id(), in.Body.domain(), s.now())
-	return just(wireVocabulary(v)), err
+func (v vocabularies) put(ctx context.Context, in *putVocabularyInput) (*one[TranscriptionVocabulary], error) {
+	changed, err := v.vocabularies.Replace(ctx, environment(ctx), in.id(), in.Body.domain(), v.now())
+	return just(wireVocabulary(changed)), err
 }
 
-func (s *server) deleteVocabulary(ctx context.Context, in *VocabularyRef) (*none, error) {
-	return &none{}, s.vocabularies.Delete(ctx, environment(ctx), in.id())
+func (v vocabularies) delete(ctx context.Context, in *VocabularyRef) (*none, error) {
+	return &none{}, v.vocabularies.Delete(ctx, environment(ctx), in.id())
 }
 
 func wireVocabulary(v vocabulary.Vocabulary) TranscriptionVocabulary {

@@ -24,85 +24,86 @@ type WebhookRef struct {
 
 func (r WebhookRef) id() id.Webhook { return id.Webhook(r.ID) }
 
-func (s *server) routeWebhooks() {
-	handle(s, route{
+type webhooks struct {
+	webhooks webhook.API
+	form     EventForm
+	now      func() time.Time
+}
+
+func (w webhooks) register(on *server) {
+	handle(on, route{
 		method: http.MethodPost, path: webhookPath, id: "create-webhook", tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
 		summary: "Create a webhook", text: "Sends events from now on. The signing_secret is shown only in this response.",
-	}, s.createWebhook)
-	handle(s, route{
+	}, w.create)
+	handle(on, route{
 		method: http.MethodGet, path: webhookPath, id: "list-webhooks", tag: webhookTag, permission: systemRead, summary: "List webhooks", text: "Newest first.",
-	}, s.listWebhooks)
-	handle(s, route{
+	}, w.list)
+	handle(on, route{
 		method: http.MethodGet, path: webhookItem, id: "get-webhook", tag: webhookTag, permission: systemRead, summary: "Retrieve a webhook",
-	}, s.getWebhook)
-	handle(s, route{
+	}, w.get)
+	handle(on, route{
 		method: http.MethodPatch, path: webhookItem, id: "update-webhook", tag: webhookTag, permission: systemWrite, summary: "Update a webhook",
 		text: "Changes only the fields that are sent; at least one is required.",
-	}, s.updateWebhook)
-	handle(s, route{
+	}, w.update)
+	handle(on, route{
 		method: http.MethodDelete, path: webhookItem, id: "delete-webhook", tag: webhookTag, status: http.StatusNoContent, permission: systemWrite,
 		summary: "Delete a webhook",
-	}, s.deleteWebhook)
-	handle(s, route{
+	}, w.delete)
+	handle(on, route{
 		method: http.MethodPost, path: webhookItem + "/rotate-secret", id: "rotate-webhook-secret", tag: webhookTag, status: http.StatusCreated,
 		permission: systemWrite, summary: "Rotate the signing secret", text: "For 24 hours deliveries are signed with the old secret as well.",
-	}, s.rotateSecret)
-	handle(s, route{
+	}, w.rotateSecret)
+	handle(on, route{
 		method: http.MethodPost, path: webhookItem + "/test", id: "test-webhook", tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
 		summary: "Send a test event to a webhook", text: "Sends system.webhook.test to this webhook only. Its deliveries show the result.",
-	}, s.testWebhook)
-	handle(s, route{
+	}, w.test)
+	handle(on, route{
 		method: http.MethodGet, path: webhookItem + "/deliveries", id: "list-webhook-deliveries", tag: webhookTag, permission: systemRead,
 		summary: "List a webhook's deliveries", text: "Newest event first, each with all its attempts.",
-	}, s.listDeliveries)
-	handle(s, route{
+	}, w.listDeliveries)
+	handle(on, route{
 		method: http.MethodPost, path: webhookItem + "/deliveries/{event_id}/replay", id: "replay-webhook-delivery", tag: webhookTag,
 		status: http.StatusCreated, permission: systemWrite, summary: "Redeliver an event",
-	}, s.replayDelivery)
-	handle(s, route{
+	}, w.replayDelivery)
+	handle(on, route{
 		method: http.MethodPost, path: webhookItem + "/replay", id: "replay-webhook", tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
 		summary: "Redeliver all events since a time", text: "In order, before any new events.",
-	}, s.replayWebhook)
-	handle(s, route{
+	}, w.replay)
+	handle(on, route{
 		method: http.MethodPost, path: webhookItem + "/replay-failed", id: "replay-failed-webhook-deliveries",
 		tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
 		summary: "Redeliver failed events",
 		text:    "Oldest first, each retried for another 24 hours; at most 100,000 per request.",
-	}, s.replayFailed)
-	handle(s, route{
+	}, w.replayFailed)
+	handle(on, route{
 		method: http.MethodPost, path: webhookItem + "/retry", id: "retry-webhook-deliveries", tag: webhookTag,
 		status: http.StatusCreated, permission: systemWrite, summary: "Retry waiting deliveries now",
 		text: "Makes the next attempt at once for all deliveries that wait for theirs; at most 100,000 per request. " +
 			"Deliveries that wait for an earlier event of the same resource still follow that event.",
-	}, s.retryDeliveries)
-	handle(s, route{
+	}, w.retryDeliveries)
+	handle(on, route{
 		method: http.MethodPost, path: webhookItem + "/deliveries/{event_id}/skip", id: "skip-webhook-delivery",
 		tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
 		summary: "Skip a waiting event",
 		text: "The event is no longer sent to this webhook, so the next event of its resource can be. An attempt " +
 			"already in progress is finished. A skipped event can be redelivered; it then arrives after later events.",
-	}, s.skipDelivery)
+	}, w.skipDelivery)
 }
 
 type createWebhookInput struct{ Body WebhookCreate }
 
-func (s *server) createWebhook(ctx context.Context, in *createWebhookInput) (*one[Webhook], error) {
-	w, err := s.webhooks.Create(ctx, environment(ctx), in.Body.input(), s.now())
-	return just(withSecret(w)), err
+func (w webhooks) create(ctx context.Context, in *createWebhookInput) (*one[Webhook], error) {
+	made, err := w.webhooks.Create(ctx, environment(ctx), in.Body.input(), w.now())
+	return just(withSecret(made)), err
 }
 
-func (s *server) listWebhooks(ctx context.Context, in *Page) (*many[Webhook], error) {
-	page, limit, err := in.read()
-	if err != nil {
-		return nil, err
-	}
-	list, err := s.webhooks.List(ctx, environment(ctx), page, limit)
-	return all(convert(list, wireWebhook)), err
+func (w webhooks) list(ctx context.Context, in *Page) (*many[Webhook], error) {
+	return listed(ctx, *in, w.webhooks.List, wireWebhook)
 }
 
-func (s *server) getWebhook(ctx context.Context, in *WebhookRef) (*one[Webhook], error) {
-	w, err := s.webhooks.Get(ctx, environment(ctx), in.id())
-	return just(wireWebhook(w)), err
+func (w webhooks) get(ctx context.Context, in *WebhookRef) (*one[Webhook], error) {
+	found, err := w.webhooks.Get(ctx, environment(ctx), in.id())
+	return just(wireWebhook(found)), err
 }
 
 type updateWebhookInput struct {
@@ -110,26 +111,26 @@ type updateWebhookInput struct {
 	Body WebhookUpdate
 }
 
-func (s *server) updateWebhook(ctx context.Context, in *updateWebhookInput) (*one[Webhook], error) {
-	w, err := s.webhooks.Patch(ctx, environment(ctx), in.id(), in.Body.input(), s.now())
-	return just(wireWebhook(w)), err
+func (w webhooks) update(ctx context.Context, in *updateWebhookInput) (*one[Webhook], error) {
+	changed, err := w.webhooks.Patch(ctx, environment(ctx), in.id(), in.Body.input(), w.now())
+	return just(wireWebhook(changed)), err
 }
 
-func (s *server) deleteWebhook(ctx context.Context, in *WebhookRef) (*none, error) {
-	return &none{}, s.webhooks.Delete(ctx, environment(ctx), in.id())
+func (w webhooks) delete(ctx context.Context, in *WebhookRef) (*none, error) {
+	return &none{}, w.webhooks.Delete(ctx, environment(ctx), in.id())
 }
 
-func (s *server) rotateSecret(ctx context.Context, in *WebhookRef) (*one[Webhook], error) {
-	w, err := s.webhooks.RotateSecret(ctx, environment(ctx), in.id(), s.now())
-	return just(withSecret(w)), err
+func (w webhooks) rotateSecret(ctx context.Context, in *WebhookRef) (*one[Webhook], error) {
+	changed, err := w.webhooks.RotateSecret(ctx, environment(ctx), in.id(), w.now())
+	return just(withSecret(changed)), err
 }
 
-func (s *server) testWebhook(ctx context.Context, in *WebhookRef) (*one[Event], error) {
-	e, err := s.webhooks.Test(ctx, environment(ctx), in.id(), s.now())
+func (w webhooks) test(ctx context.Context, in *WebhookRef) (*one[Event], error) {
+	e, err := w.webhooks.Test(ctx, environment(ctx), in.id(), w.now())
 	if err != nil {
 		return nil, err
 	}
-	shown, err := s.form.Show(ctx, e)
+	shown, err := w.form.Show(ctx, e)
 	return just(shown), err
 }
 
@@ -149,7 +150,7 @@ type WebhookDeliveryListResponse struct {
 
 type listDeliveriesOutput struct{ Body WebhookDeliveryListResponse }
 
-func (s *server) listDeliveries(ctx context.Context, in *listDeliveriesInput) (*listDeliveriesOutput, error) {
+func (w webhooks) listDeliveries(ctx context.Context, in *listDeliveriesInput) (*listDeliveriesOutput, error) {
 	var problems fault.List
 	q := webhook.DeliveryQuery{
 		State: webhook.State(in.Status), Before: readSequence(&problems, "cursor", in.Cursor),
@@ -158,7 +159,7 @@ func (s *server) listDeliveries(ctx context.Context, in *listDeliveriesInput) (*
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	list, err := s.webhooks.Deliveries(ctx, environment(ctx), in.id(), q)
+	list, err := w.webhooks.Deliveries(ctx, environment(ctx), in.id(), q)
 	out := WebhookDeliveryListResponse{Data: convert(list, wireDelivery)}
 	if len(list) == q.Limit {
 		next := strconv.FormatInt(list[len(list)-1].Sequence, 10)
@@ -174,8 +175,8 @@ type deliveryInput struct {
 	Event string `path:"event_id" maxLength:"255"`
 }
 
-func (s *server) replayDelivery(ctx context.Context, in *deliveryInput) (*one[WebhookDelivery], error) {
-	d, err := s.webhooks.ReplayEvent(ctx, environment(ctx), in.id(), in.Event)
+func (w webhooks) replayDelivery(ctx context.Context, in *deliveryInput) (*one[WebhookDelivery], error) {
+	d, err := w.webhooks.ReplayEvent(ctx, environment(ctx), in.id(), in.Event)
 	return just(wireDelivery(d)), err
 }
 
@@ -184,7 +185,7 @@ type replayWebhookInput struct {
 	Body WebhookReplay
 }
 
-func (s *server) replayWebhook(ctx context.Context, in *replayWebhookInput) (*one[Webhook], error) {
+func (w webhooks) replay(ctx context.Context, in *replayWebhookInput) (*one[Webhook], error) {
 	var problems fault.List
 	if in.Body.Since == "" {
 		problems.At("since", "is required")
@@ -193,8 +194,8 @@ func (s *server) replayWebhook(ctx context.Context, in *replayWebhookInput) (*on
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	w, err := s.webhooks.ReplaySince(ctx, environment(ctx), in.id(), since)
-	return just(wireWebhook(w)), err
+	changed, err := w.webhooks.ReplaySince(ctx, environment(ctx), in.id(), since)
+	return just(wireWebhook(changed)), err
 }
 
 type replayFailedInput struct {
@@ -202,7 +203,7 @@ type replayFailedInput struct {
 	Body *WebhookReplayFailed
 }
 
-func (s *server) replayFailed(ctx context.Context, in *replayFailedInput) (*one[WebhookResent], error) {
+func (w webhooks) replayFailed(ctx context.Context, in *replayFailedInput) (*one[WebhookResent], error) {
 	var problems fault.List
 	var since time.Time
 	if in.Body != nil {
@@ -211,16 +212,16 @@ func (s *server) replayFailed(ctx context.Context, in *replayFailedInput) (*one[
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	n, err := s.webhooks.ReplayFailed(ctx, environment(ctx), in.id(), since)
+	n, err := w.webhooks.ReplayFailed(ctx, environment(ctx), in.id(), since)
 	return just(WebhookResent{n}), err
 }
 
-func (s *server) retryDeliveries(ctx context.Context, in *WebhookRef) (*one[WebhookResent], error) {
-	n, err := s.webhooks.Retry(ctx, environment(ctx), in.id())
+func (w webhooks) retryDeliveries(ctx context.Context, in *WebhookRef) (*one[WebhookResent], error) {
+	n, err := w.webhooks.Retry(ctx, environment(ctx), in.id())
 	return just(WebhookResent{n}), err
 }
 
-func (s *server) skipDelivery(ctx context.Context, in *deliveryInput) (*one[WebhookDelivery], error) {
-	d, err := s.webhooks.Skip(ctx, environment(ctx), in.id(), in.Event)
+func (w webhooks) skipDelivery(ctx context.Context, in *deliveryInput) (*one[WebhookDelivery], error) {
+	d, err := w.webhooks.Skip(ctx, environment(ctx), in.id(), in.Event)
 	return just(wireDelivery(d)), err
 }

@@ -116,7 +116,7 @@ func TestEveryFieldIsSent(t *testing.T) {
 		"LiveStream.ReducedLatency": "the other of two modes", "AssetOptions.EncodingTier": "not in the sample",
 		"Upload.URL": "only while waiting", "Upload.TusURL": "likewise",
 	}
-	for _, v := range []any{wireLiveStream(fullStream()), newServer(Options{}).upload(fullUpload()), newServer(Options{}).asset(fullAsset()), *wireOptions(*fullStream().Settings.NewAsset)} {
+	for _, v := range []any{wireLiveStream(fullStream()), uploads{}.show(fullUpload()), assetForm{now: time.Now}.asset(fullAsset()), *wireOptions(*fullStream().Settings.NewAsset)} {
 		rv := reflect.ValueOf(v)
 		for _, f := range reflect.VisibleFields(rv.Type()) {
 			name := rv.Type().Name() + "." + f.Name
@@ -219,8 +219,8 @@ func TestTimeLeft(t *testing.T) {
 		a.Static.Files[i].Pace = pace
 	}
 	now := noon.Add(90 * time.Second)
-	s := newServer(Options{Now: func() time.Time { return now }})
-	got := s.asset(a)
+	form := assetForm{now: func() time.Time { return now }}
+	got := form.asset(a)
 	for _, tr := range got.Tracks {
 		if want := map[string]float64{"t3": 150}[tr.ID]; tr.TimeLeft != want {
 			t.Errorf("track %s: %v s, want %v", tr.ID, tr.TimeLeft, want)
@@ -231,7 +231,7 @@ func TestTimeLeft(t *testing.T) {
 			t.Errorf("file %s: %v s, want %v", f.ID, f.TimeLeft, want)
 		}
 	}
-	if now = noon.Add(time.Hour); s.asset(a).Tracks[2].TimeLeft != 0 {
+	if now = noon.Add(time.Hour); form.asset(a).Tracks[2].TimeLeft != 0 {
 		t.Error("what stands still says how long it takes")
 	}
 }

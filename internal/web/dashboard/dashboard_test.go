@@ -45,21 +45,25 @@ const (
 type site struct {
 	http.Handler
 
-	db       *db.DB
-	tokens   *access.Service
-	sessions *access.Sessions
-	live     *live.Service
-	assets   *asset.Service
-	uploads  *upload.Service
-	hooks    *webhook.Service
-	keys     *signing.Service
-	rules    *restriction.Service
-	log      bytes.Buffer // what the dashboard logs
-	health   measured     // of all encoders
-	examine  dashboard.Examine
-	nodes    func() ([]node.Node, error)
-	now      time.Time
-	cookie   string // of the owner
+	db         *db.DB
+	tokens     *access.Service
+	sessions   *access.Sessions
+	live       *live.Service
+	broadcasts live.Broadcasts
+	assets     struct {
+		*asset.Service
+		*asset.Work
+	}
+	uploads *upload.Service
+	hooks   *webhook.Service
+	keys    *signing.Service
+	rules   *restriction.Service
+	log     bytes.Buffer // what the dashboard logs
+	health  measured     // of all encoders
+	examine dashboard.Examine
+	nodes   func() ([]node.Node, error)
+	now     time.Time
+	cookie  string // of the owner
 }
 
 // measured tells how an encoder does.
@@ -99,12 +103,13 @@ func newSite(t testing.TB, public string) *site {
 	}
 	s.tokens = access.New(access.Options{Store: d.Access()})
 	s.sessions = access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: s.tokens})
-	s.live = live.New(live.Options{Store: d.LiveStreams()})
-	s.assets = asset.New(asset.Options{
+	s.live, s.broadcasts = live.New(live.Options{Store: d.LiveStreams()}), live.NewBroadcasts(d.LiveStreams())
+	of := asset.Options{
 		Store: d.Assets(), DRM: func(context.Context, id.Environment, string) (playbackid.Configuration, error) {
 			return playbackid.Configuration{}, nil
 		},
-	})
+	}
+	s.assets.Service, s.assets.Work = asset.New(of), asset.NewWork(of)
 	s.uploads = upload.New(upload.Options{Store: d.Uploads()})
 	types := []string{asset.EventCreated, live.EventCreated, live.EventActive, webhook.EventTest}
 	s.hooks = webhook.New(d, types)
@@ -202,11 +207,11 @@ func (s *site) stream(t testing.TB, title string, onAir bool, policies ...playba
 		Meta: assetopt.Meta{Title: title}, Passthrough: title, LatencyMode: live.Low, PlaybackPolicies: policies,
 	}, s.now)
 	if err == nil && onAir {
-		v, err = s.live.Connect(t.Context(), live.Connection{
+		v, err = s.broadcasts.Connect(t.Context(), live.Connection{
 			StreamKey: v.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
 		}, s.now)
 		if err == nil {
-			err = s.live.Active(t.Context(), v.ID, v.Writer(), s.now)
+			err = s.broadcasts.Active(t.Context(), v.ID, v.Writer(), s.now)
 		}
 	}
 	if err == nil {

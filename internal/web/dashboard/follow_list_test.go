@@ -64,11 +64,11 @@ func TestFollowList(t *testing.T) {
 	onAir := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live?status=active"))
 	onAir.until(`id="news"`)
 
-	connected, err := s.live.Connect(t.Context(), live.Connection{
+	connected, err := s.broadcasts.Connect(t.Context(), live.Connection{
 		StreamKey: one.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
 	}, s.now)
 	if err == nil {
-		err = s.live.Active(t.Context(), one.ID, connected.Writer(), s.now)
+		err = s.broadcasts.Active(t.Context(), one.ID, connected.Writer(), s.now)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -84,7 +84,7 @@ func TestFollowList(t *testing.T) {
 
 	shown := s.follow(t, server, s.followed(t, s.cookie, "/dashboard/live?status=active"))
 	shown.until("LIVE")
-	if _, err = s.live.End(t.Context(), one.ID, connected.Writer(), live.EndComplete, s.now); err != nil {
+	if _, err = s.broadcasts.End(t.Context(), one.ID, connected.Writer(), live.EndComplete, s.now); err != nil {
 		t.Fatal(err)
 	}
 	idle := `<span class="state">Idle</span>`

@@ -95,14 +95,14 @@ func TestFollow(t *testing.T) {
 			t.Errorf("an event has %q", bad)
 		}
 	}
-	connected, err := s.live.Connect(t.Context(), live.Connection{
+	connected, err := s.broadcasts.Connect(t.Context(), live.Connection{
 		StreamKey: v.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
 	}, s.now)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.until("Your encoder is connected")
-	if err = s.live.Active(t.Context(), v.ID, connected.Writer(), s.now); err != nil {
+	if err = s.broadcasts.Active(t.Context(), v.ID, connected.Writer(), s.now); err != nil {
 		t.Fatal(err)
 	}
 	e.until("data-player=")

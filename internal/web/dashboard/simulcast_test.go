@@ -27,11 +27,11 @@ func (s *site) target(t *testing.T, v live.Stream, in live.SimulcastTarget) live
 // connect begins a broadcast.
 func (s *site) connect(t *testing.T, v live.Stream) live.Writer {
 	t.Helper()
-	on, err := s.live.Connect(t.Context(), live.Connection{
+	on, err := s.broadcasts.Connect(t.Context(), live.Connection{
 		StreamKey: v.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
 	}, s.now)
 	if err == nil {
-		err = s.live.Active(t.Context(), v.ID, on.Writer(), s.now)
+		err = s.broadcasts.Active(t.Context(), v.ID, on.Writer(), s.now)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestTargetsOnAir(t *testing.T) {
 	for of, fact := range map[id.SimulcastTarget]live.TargetFact{
 		up.ID: live.LinkUp, down.ID: live.LinkDown, never.ID: live.LinkImpossible,
 	} {
-		if err := s.live.Target(t.Context(), v.ID, epoch, of, fact, s.now); err != nil {
+		if err := s.broadcasts.Target(t.Context(), v.ID, epoch, of, fact, s.now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -242,7 +242,7 @@ func TestTargetsFollow(t *testing.T) {
 	}
 	epoch := s.connect(t, v)
 	e.until(">Starting</span>")
-	if err := s.live.Target(t.Context(), v.ID, epoch, made.ID, live.LinkUp, s.now); err != nil {
+	if err := s.broadcasts.Target(t.Context(), v.ID, epoch, made.ID, live.LinkUp, s.now); err != nil {
 		t.Fatal(err)
 	}
 	e.until(">Broadcasting</span>")

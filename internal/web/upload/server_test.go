@@ -37,11 +37,14 @@ type service struct {
 	db      *db.DB
 	store   blob.Store
 	uploads *upload.Service
-	assets  *asset.Service
-	files   *receive.Files
-	server  *httptest.Server
-	space   disk.Space
-	late    atomic.Int64 // how far the clock is ahead, nanoseconds
+	assets  struct {
+		*asset.Service
+		*asset.Work
+	}
+	files  *receive.Files
+	server *httptest.Server
+	space  disk.Space
+	late   atomic.Int64 // how far the clock is ahead, nanoseconds
 	// opening happens before a request gets its Writer, finished when it has made the asset; nil: nothing does.
 	opening, finished func()
 	closed            atomic.Int32 // Writers
@@ -62,7 +65,8 @@ func start(t *testing.T) *service {
 	must(t, err)
 	t.Cleanup(func() { _ = s.store.Close() })
 	s.uploads = upload.New(upload.Options{Store: s.db.Uploads(), Quota: quota})
-	s.assets = asset.New(asset.Options{Store: s.db.Assets()})
+	o := asset.Options{Store: s.db.Assets()}
+	s.assets.Service, s.assets.Work = asset.New(o), asset.NewWork(o)
 	s.restart()
 	return s
 }

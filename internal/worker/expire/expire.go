@@ -12,7 +12,7 @@ import (
 	"millrace/internal/worker/attempt"
 )
 
-// Assets is what it asks of assets; asset.Service fits.
+// Assets is what it asks of assets; asset.Work fits.
 type Assets interface {
 	Expire(ctx context.Context, a id.Asset, now time.Time) error
 }

@@ -6,13 +6,12 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
-	"millrace/internal/fault"
 	"millrace/internal/worker/attempt"
 )
 
 // clip makes an asset that plays an excerpt of another one's segments where they are, with its tracks.
 func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) error {
-	if err := w.found(ctx, a, asset.InputInfo{Settings: in}); err != nil {
+	if err := w.report.found(ctx, a, asset.InputInfo{Settings: in}); err != nil {
 		return err
 	}
 	s, err := w.clipper.Find(ctx, a, in)
@@ -26,11 +25,7 @@ func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) err
 	if err != nil {
 		return err
 	}
-	err = w.opt.Assets.Finish(ctx, a.ID, f, w.opt.Now())
-	if fault.Is(err, fault.NotFound) {
-		return errGone
-	}
-	return err
+	return orGone(w.opt.Assets.Finish(ctx, a.ID, f, w.opt.Now()))
 }
 
 // testClip makes a test asset of an excerpt of another one: it can't play the source's segments, because its picture
@@ -38,7 +33,7 @@ func (w *Worker) clip(ctx context.Context, a asset.Asset, in assetopt.Input) err
 func (w *Worker) testClip(
 	ctx context.Context, a asset.Asset, in assetopt.Input, excerpt func() (io.Reader, error),
 ) error {
-	if err := w.fetchOverlays(ctx, a); err != nil {
+	if err := w.overlays.fetch(ctx, a); err != nil {
 		return err
 	}
 	f, err := excerpt()

@@ -30,7 +30,7 @@ func (w *Worker) embedded(ctx context.Context, a asset.Asset, path string, forma
 			break
 		}
 		if !encode.Readable(t.Codec) {
-			if err := w.warn(ctx, a, asset.InputSubtitles, passedOver(t.Codec)); err != nil {
+			if err := w.report.warn(ctx, a, asset.InputSubtitles, passedOver(t.Codec)); err != nil {
 				return nil, err
 			}
 			continue
@@ -38,7 +38,7 @@ func (w *Worker) embedded(ctx context.Context, a asset.Asset, path string, forma
 		d, err := w.subtitles(ctx, path, format, n)
 		switch {
 		case fault.Is(err, fault.Invalid):
-			if err = w.warn(ctx, a, asset.InputSubtitles, fmt.Sprintf("the subtitles in the file's text track %d can't be read: they are passed over", n+1)); err != nil {
+			if err = w.report.warn(ctx, a, asset.InputSubtitles, fmt.Sprintf("the subtitles in the file's text track %d can't be read: they are passed over", n+1)); err != nil {
 				return nil, err
 			}
 			continue

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"time"
 
@@ -25,7 +24,7 @@ func (w *Worker) file(ctx context.Context, a asset.Asset, in assetopt.Input) err
 	if done, err := w.stored(ctx, a, in); done || err != nil {
 		return err
 	}
-	if err := w.fetchOverlays(ctx, a); err != nil {
+	if err := w.overlays.fetch(ctx, a); err != nil {
 		return err
 	}
 	path := w.path(a.ID)
@@ -55,7 +54,7 @@ func (w *Worker) stored(ctx context.Context, a asset.Asset, in assetopt.Input) (
 		return false, err
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	t, u, err := w.adoptable(ctx, a, in, r, info.Size)
+	t, u, err := w.inspector.adoptable(ctx, a, in, r, info.Size)
 	if err == nil && u.rewrite {
 		err = errors.New("a file that was stored as it is can't be played from its byte ranges")
 	}
@@ -83,7 +82,7 @@ func (w *Worker) download(ctx context.Context, a asset.Asset, in assetopt.Input,
 		if total > 0 {
 			percent = downloaded * float64(done) / float64(total)
 		}
-		if err := w.tell(ctx, a, percent); errors.Is(err, errGone) {
+		if err := w.report.progress(ctx, a, percent); errors.Is(err, errGone) {
 			cancel(err)
 		}
 	}
@@ -94,22 +93,9 @@ func (w *Worker) download(ctx context.Context, a asset.Asset, in assetopt.Input,
 	return err
 }
 
-// tell shows how far the work is; errGone when the asset is not there any more.
-func (w *Worker) tell(ctx context.Context, a asset.Asset, percent float64) error {
-	p := asset.Progress{State: asset.Ingesting, Percent: math.Floor(min(percent, 99))}
-	err := w.opt.Assets.SetProgress(ctx, a.ID, p, w.opt.Now())
-	if fault.Is(err, fault.NotFound) {
-		return errGone
-	}
-	if err != nil {
-		w.opt.Logger.DebugContext(ctx, "tell progress", "asset_id", a.ID, "error", err)
-	}
-	return nil
-}
-
 // accept makes the asset of a downloaded file.
 func (w *Worker) accept(ctx context.Context, a asset.Asset, in assetopt.Input, path string) error {
-	p, err := w.decide(ctx, a, in, path)
+	p, err := w.inspector.decide(ctx, a, in, path)
 	if err != nil {
 		return err
 	}
@@ -126,7 +112,7 @@ func (w *Worker) adopt(ctx context.Context, a asset.Asset, p *plan) error {
 	_, local := w.opt.Store.(blob.Local)
 	early := local && !p.texts
 	if !early {
-		if err := w.decodes(ctx, p.path, encode.MOV, leading(p.timeline), 0); err != nil {
+		if err := w.inspector.decodes(ctx, p.path, encode.MOV, leading(p.timeline), 0); err != nil {
 			return err
 		}
 	}
@@ -152,20 +138,4 @@ func (w *Worker) adopt(ctx context.Context, a asset.Asset, p *plan) error {
 		}
 	}
 	return w.finish(ctx, a, p.timeline, texts...)
-}
-
-// found stores what is in the first input; of the others, which become tracks, it is shown what was asked for.
-func (w *Worker) found(ctx context.Context, a asset.Asset, first asset.InputInfo) error {
-	all := []asset.InputInfo{first}
-	for _, in := range a.Options.Inputs[1:] {
-		all = append(all, asset.InputInfo{Settings: in})
-	}
-	err := w.opt.Assets.SetInputInfo(ctx, a.ID, all, w.opt.Now())
-	if fault.Is(err, fault.NotFound) {
-		return errGone
-	}
-	if err != nil {
-		return err
-	}
-	return canOverlay(a, first)
 }

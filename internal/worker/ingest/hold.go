@@ -25,10 +25,10 @@ const (
 )
 
 // hold has ffmpeg make the picture that stands where a file has none.
-func (w *Worker) hold(ctx context.Context) ondemand.Hold {
+func hold(ctx context.Context, engine *encode.Engine) ondemand.Hold {
 	return func(pictures []byte, at time.Duration) (held []byte, err error) {
 		job := encode.LastArgs{Codec: frame.H264, At: at, Within: holdTime}
-		err = w.opt.Engine.Last(ctx, job, func(_ context.Context, in io.Writer) error {
+		err = engine.Last(ctx, job, func(_ context.Context, in io.Writer) error {
 			_, werr := in.Write(pictures)
 			return werr
 		}, func(made io.Reader) (rerr error) {
@@ -42,16 +42,16 @@ func (w *Worker) hold(ctx context.Context) ondemand.Hold {
 }
 
 // holdLast has the last picture of an MP4 stand where its sound goes on, and stores it.
-func (w *Worker) holdLast(ctx context.Context, a asset.Asset, t *timeline.Timeline, r io.ReaderAt, video *mp4.Track) error {
+func (i *inspector) holdLast(ctx context.Context, a asset.Asset, t *timeline.Timeline, r io.ReaderAt, video *mp4.Track) error {
 	if video == nil {
 		return nil
 	}
-	objects, err := ondemand.HoldLast(t, r, video, objectkey.Media(a.Media), w.hold(ctx))
+	objects, err := ondemand.HoldLast(t, r, video, objectkey.Media(a.Media), hold(ctx, i.engine))
 	if err != nil {
 		return refused(err)
 	}
 	for _, o := range objects {
-		if err = w.opt.Store.Put(ctx, o.Key, bytes.NewReader(o.Data)); err != nil {
+		if err = i.store.Put(ctx, o.Key, bytes.NewReader(o.Data)); err != nil {
 			return fmt.Errorf("store held picture: %w", err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/assetopt"
 	"millrace/internal/control/job"
+	"millrace/internal/fault"
 	"millrace/internal/fetch"
 	"millrace/internal/id"
 	"millrace/internal/media/encode"
@@ -40,16 +41,26 @@ type Options struct {
 
 // Worker does asset.ingest.
 type Worker struct {
-	opt     Options
-	files   attempt.Scratch
-	clipper clipping.Clipper
+	opt       Options
+	files     attempt.Scratch
+	clipper   clipping.Clipper
+	report    *report
+	overlays  *overlays
+	inspector *inspector
 }
 
 // New returns a Worker.
 func New(o Options) *Worker {
-	return &Worker{o, attempt.NewScratch(o.Scratch, "asset-"), clipping.Clipper{
-		Assets: o.Assets, Store: o.Store, Library: o.Library, Encoder: o.Engine, Now: o.Now,
-	}}
+	files := attempt.NewScratch(o.Scratch, "asset-")
+	report := &report{assets: o.Assets, now: o.Now, log: o.Logger}
+	images := &overlays{client: o.Fetch, engine: o.Engine, mark: o.Mark, files: files}
+	return &Worker{
+		opt: o, files: files, report: report, overlays: images,
+		clipper: clipping.Clipper{
+			Assets: o.Assets, Store: o.Store, Library: o.Library, Encoder: o.Engine, Now: o.Now,
+		},
+		inspector: &inspector{engine: o.Engine, limiter: o.ProbeLimiter, store: o.Store, report: report, overlays: images},
+	}
 }
 
 // attempts take about two hours, as the queue waits 2 s, 10 s, 30 s, 2 min, 10 min, 30 min and an hour between them: a
@@ -109,6 +120,14 @@ func (w *Worker) attempt(ctx context.Context, a asset.Asset, in assetopt.Input) 
 
 // errGone says that the asset was deleted while it was made.
 var errGone = errors.New("the asset was deleted")
+
+// orGone is errGone where err says that there is no such asset.
+func orGone(err error) error {
+	if fault.Is(err, fault.NotFound) {
+		return errGone
+	}
+	return err
+}
 
 // gone removes what there is of an asset that was deleted, but for what clips of it play.
 func (w *Worker) gone(ctx context.Context, a asset.Asset) error {

@@ -104,13 +104,6 @@ func titleOf(t *encode.Track) string {
 	return "of an unknown codec"
 }
 
-func codecTitle(t *mp4.Track) string {
-	if c, ok := codecOf(t); ok {
-		return c.title
-	}
-	return "of the unknown codec " + printable(t.FourCC)
-}
-
 // codecOf tells what a track is: MPEG-4's own sample entries name the codec in their esds only.
 func codecOf(t *mp4.Track) (codec, bool) {
 	if c, ok := objects[objectType(t.SampleEntry)]; ok && t.Config.Codec == "" {

@@ -25,8 +25,8 @@ func TestCodecOfAnMPEG4Entry(t *testing.T) {
 		"no esds":           {[]byte("....mp4a"), "AAC that is not AAC-LC"},
 		"nothing":           {nil, "AAC that is not AAC-LC"},
 	} {
-		if got := codecTitle(&mp4.Track{FourCC: "mp4a", SampleEntry: tt.entry}); got != tt.want {
-			t.Errorf("%s: %s, want %s", name, got, tt.want)
+		if got, _ := codecOf(&mp4.Track{FourCC: "mp4a", SampleEntry: tt.entry}); got.title != tt.want {
+			t.Errorf("%s: %s, want %s", name, got.title, tt.want)
 		}
 	}
 }

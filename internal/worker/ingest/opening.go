@@ -53,7 +53,7 @@ func (w *Worker) tried(ctx context.Context, a asset.Asset, t *timeline.Timeline)
 	if err := w.bring(ctx, objectkey.SourceFile(a.Media), path); err != nil {
 		return err
 	}
-	return w.decodes(ctx, path, encode.MOV, leading(t), 0)
+	return w.inspector.decodes(ctx, path, encode.MOV, leading(t), 0)
 }
 
 // leading is the kind of track by which it is told whether a file can be decoded.

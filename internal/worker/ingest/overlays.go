@@ -18,25 +18,34 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/overlay"
+	"millrace/internal/worker/attempt"
 )
 
 // imagePatience bounds the download of one image, with all its attempts.
 const imagePatience = 2 * time.Minute
 
-// fetchOverlays gets the images that are to lie over the picture and has a look at each, before anything else is done: what can't be used
-// is the asset's end.
-func (w *Worker) fetchOverlays(ctx context.Context, a asset.Asset) error {
+// overlays are the images that lie over an asset's picture. They lie beside its download.
+type overlays struct {
+	client *fetch.Client
+	engine *encode.Engine
+	mark   overlay.Layer // over test assets
+	files  attempt.Scratch
+}
+
+// fetch gets the images that are to lie over the picture and has a look at each, before anything else is done: what
+// can't be used is the asset's end.
+func (o *overlays) fetch(ctx context.Context, a asset.Asset) error {
 	for i, in := range a.Options.Inputs {
 		if in.Overlay == nil {
 			continue
 		}
-		path := w.imagePath(a, i)
+		path := o.path(a, i)
 		if _, err := os.Stat(path); err != nil { // not there from an earlier attempt
-			if _, err = w.opt.Fetch.Download(ctx, in.URL, path, fetch.Limits{MaxBytes: overlay.MaxBytes, Total: imagePatience}, nil); err != nil {
+			if _, err = o.client.Download(ctx, in.URL, path, fetch.Limits{MaxBytes: overlay.MaxBytes, Total: imagePatience}, nil); err != nil {
 				return aboutImage(i, "the overlay image can't be fetched: "+strings.Join(fault.Messages(err), "; "), err)
 			}
 		}
-		if err := w.look(ctx, path); errors.Is(err, overlay.ErrImage) {
+		if err := o.try(ctx, path); errors.Is(err, overlay.ErrImage) {
 			return aboutImage(i, err.Error(), fault.Wrap(fault.Invalid, err, "image"))
 		} else if err != nil {
 			return err
@@ -65,21 +74,21 @@ func aboutImage(i int, message string, err error) error {
 	return fault.Wrap(fault.KindOf(err), err, "inputs[%d]: %s", i, message)
 }
 
-func (w *Worker) imagePath(a asset.Asset, input int) string {
-	return fmt.Sprintf("%s.overlay-%d", w.path(a.ID), input)
+func (o *overlays) path(a asset.Asset, input int) string {
+	return fmt.Sprintf("%s.overlay-%d", o.files.File(string(a.ID)), input)
 }
 
-// look finds out whether an image can be used.
-func (w *Worker) look(ctx context.Context, path string) error {
+// try finds out whether an image can be used.
+func (o *overlays) try(ctx context.Context, path string) error {
 	data, err := read(path)
 	if err != nil {
 		return err
 	}
-	return w.decoder().Try(ctx, data)
+	return o.decoder().Try(ctx, data)
 }
 
-func (w *Worker) decoder() overlay.Decoder {
-	return func(ctx context.Context, data []byte) (image.Image, error) { return w.opt.Engine.Image(ctx, data) }
+func (o *overlays) decoder() overlay.Decoder {
+	return func(ctx context.Context, data []byte) (image.Image, error) { return o.engine.Image(ctx, data) }
 }
 
 func read(path string) ([]byte, error) {
@@ -91,12 +100,12 @@ func read(path string) ([]byte, error) {
 }
 
 // decode reads an image.
-func (w *Worker) decode(ctx context.Context, path string) (image.Image, error) {
+func (o *overlays) decode(ctx context.Context, path string) (image.Image, error) {
 	data, err := read(path)
 	if err != nil {
 		return nil, err
 	}
-	return w.decoder().Load(ctx, data)
+	return o.decoder().Load(ctx, data)
 }
 
 // over reports whether an asset has something laid over its picture.
@@ -112,19 +121,22 @@ func over(a asset.Asset) bool {
 	return false
 }
 
-// overlay draws what lies over a picture of this size, the service's own mark on top; nil when nothing of it is to be seen.
-func (w *Worker) overlay(ctx context.Context, a asset.Asset, v *encode.Track, width, height int) (*encode.Overlay, error) {
+// draw draws what lies over a picture of this size, the service's own mark on top; nil when nothing of it is to be
+// seen.
+func (o *overlays) draw(
+	ctx context.Context, a asset.Asset, v *encode.Track, width, height int,
+) (*encode.Overlay, error) {
 	var layers []overlay.Layer
 	for i, in := range a.Options.Inputs {
 		if in.Overlay != nil {
 			layers = append(layers, overlay.Layer{
 				Settings: overlay.Settings(*in.Overlay),
-				Load:     func(ctx context.Context) (image.Image, error) { return w.decode(ctx, w.imagePath(a, i)) },
+				Load:     func(ctx context.Context) (image.Image, error) { return o.decode(ctx, o.path(a, i)) },
 			})
 		}
 	}
 	if a.Options.Test {
-		layers = append(layers, w.opt.Mark)
+		layers = append(layers, o.mark)
 	}
 	sheet, err := overlay.Draw(ctx, layers, width, height)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"millrace/internal/media/objectkey"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/timeline"
+	"millrace/internal/storage/blob"
 	"millrace/internal/worker/attempt"
 )
 
@@ -39,8 +40,17 @@ type plan struct {
 	info    encode.Info // remux, encode: what ffprobe says
 }
 
+// inspector finds out what a file is, and how it becomes an asset.
+type inspector struct {
+	engine   *encode.Engine
+	limiter  attempt.ProbeLimiter
+	store    blob.Store // takes a picture that is held at the end
+	report   *report
+	overlays *overlays
+}
+
 // decide says how the file at path becomes an asset, and tells what is found in it.
-func (w *Worker) decide(ctx context.Context, a asset.Asset, in assetopt.Input, path string) (plan, error) {
+func (i *inspector) decide(ctx context.Context, a asset.Asset, in assetopt.Input, path string) (plan, error) {
 	f, long, err := attempt.Open(path)
 	if err != nil {
 		return plan{}, err
@@ -55,43 +65,43 @@ func (w *Worker) decide(ctx context.Context, a asset.Asset, in assetopt.Input, p
 	}
 	switch {
 	case format == sniff.MP4:
-		t, u, err := w.adoptable(ctx, a, in, f, long)
+		t, u, err := i.adoptable(ctx, a, in, f, long)
 		if err == nil && !u.rewrite {
-			err = w.lookThrough(ctx, f, path, t, &u)
+			err = i.lookThrough(ctx, f, path, t, &u)
 		}
 		if err != nil || !u.rewrite {
 			return plan{action: toAdopt, path: path, timeline: t, texts: u.texts}, err
 		}
-		return w.decideRewrite(ctx, a, in, path, format, u)
+		return i.decideRewrite(ctx, a, in, path, format, u)
 	case format == sniff.ADTS:
-		return w.decideSound(ctx, a, in, path)
+		return i.decideSound(ctx, a, in, path)
 	case format.Demuxer() != "":
-		return w.decideRewrite(ctx, a, in, path, format, unfit{})
+		return i.decideRewrite(ctx, a, in, path, format, unfit{})
 	}
 	info := asset.InputInfo{Settings: in}
 	info.File.ContainerFormat = containerName(format)
-	if err := w.found(ctx, a, info); err != nil {
+	if err := i.report.found(ctx, a, info); err != nil {
 		return plan{}, err
 	}
 	return plan{}, fault.New(fault.Invalid, "%s", refusal(format))
 }
 
 // decideSound puts AAC without a container into an MP4, which is adopted, unless the sound can't stay as it is.
-func (w *Worker) decideSound(ctx context.Context, a asset.Asset, in assetopt.Input, path string) (plan, error) {
-	info, err := w.opt.ProbeLimiter.Probe(ctx, w.opt.Engine, path, encode.ADTS)
+func (i *inspector) decideSound(ctx context.Context, a asset.Asset, in assetopt.Input, path string) (plan, error) {
+	info, err := i.limiter.Probe(ctx, i.engine, path, encode.ADTS)
 	if err != nil {
 		return plan{}, err
 	}
 	if a.Options.NormalizeAudio || slices.ContainsFunc(info.Tracks, func(t encode.Track) bool { return t.Channels > 2 }) {
-		return w.decideRewrite(ctx, a, in, path, sniff.ADTS, unfit{})
+		return i.decideRewrite(ctx, a, in, path, sniff.ADTS, unfit{})
 	}
-	if err = w.found(ctx, a, describe(in, sniff.ADTS, info)); err != nil {
+	if err = i.report.found(ctx, a, describe(in, sniff.ADTS, info)); err != nil {
 		return plan{}, err
 	}
 	p := plan{action: toAdopt, path: sound(path)}
-	err = w.opt.Engine.EncodeAudio(ctx, encode.Ingest, encode.AudioArgs{Input: path, Format: encode.ADTS, Output: p.path, Copy: true}, nil)
+	err = i.engine.EncodeAudio(ctx, encode.Ingest, encode.AudioArgs{Input: path, Format: encode.ADTS, Output: p.path, Copy: true}, nil)
 	if err == nil {
-		p.timeline, err = w.packed(ctx, p.path, objectkey.SourceFile(a.Media))
+		p.timeline, err = i.packed(ctx, p.path, objectkey.SourceFile(a.Media))
 	}
 	return p, err
 }
@@ -100,9 +110,11 @@ func (w *Worker) decideSound(ctx context.Context, a asset.Asset, in assetopt.Inp
 func sound(path string) string { return path + ".m4a" }
 
 // decideRewrite says what ffmpeg does with a file; u is what of an MP4 can't stay as it is.
-func (w *Worker) decideRewrite(ctx context.Context, a asset.Asset, in assetopt.Input, path string, kind sniff.Format, u unfit) (p plan, err error) {
+func (i *inspector) decideRewrite(
+	ctx context.Context, a asset.Asset, in assetopt.Input, path string, kind sniff.Format, u unfit,
+) (p plan, err error) {
 	format := encode.Format(kind.Demuxer())
-	if p.info, err = w.opt.ProbeLimiter.Probe(ctx, w.opt.Engine, path, format); err != nil {
+	if p.info, err = i.limiter.Probe(ctx, i.engine, path, format); err != nil {
 		return p, err
 	}
 	if format == encode.MPEGTS || format == encode.MPEGPS {
@@ -112,33 +124,33 @@ func (w *Worker) decideRewrite(ctx context.Context, a asset.Asset, in assetopt.I
 		setLength(&p.info, u.length)
 	}
 	if kind != sniff.MP4 { // which was described by its own index
-		if err = w.found(ctx, a, describe(in, kind, p.info)); err != nil {
+		if err = i.report.found(ctx, a, describe(in, kind, p.info)); err != nil {
 			return p, err
 		}
 	}
-	if p.conform, err = w.conformed(ctx, a, p.info, u.picture || !format.Timed()); err != nil {
+	if p.conform, err = i.conformed(ctx, a, p.info, u.picture || !format.Timed()); err != nil {
 		return p, err
 	}
 	p.args.Input, p.args.Format = path, format
 	p.heed(u)
 	var read flow
 	if format == encode.MPEGTS {
-		if read, err = w.flows(ctx, path); err != nil {
+		if read, err = i.flows(ctx, path); err != nil {
 			return p, err
 		}
 		p.oneSound(read)
 	}
-	if err = w.mend(ctx, a, &p.conform, u, read.torn); err != nil {
+	if err = i.mend(ctx, a, &p.conform, u, read.torn); err != nil {
 		return p, err
 	}
-	if err = w.tellUnusual(ctx, a, p.reasons); err != nil {
+	if err = i.report.unusual(ctx, a, p.reasons); err != nil {
 		return p, err
 	}
 	if p.info.Duration > ondemand.MaxDuration+time.Second && p.args.Length == 0 {
 		return p, unusable(ondemand.ErrTooLong)
 	}
 	if a.Options.NormalizeAudio && p.audio != nil {
-		if err = w.level(ctx, &p.conform); err != nil {
+		if err = i.level(ctx, &p.conform); err != nil {
 			return p, err
 		}
 	}
@@ -176,9 +188,9 @@ func setLength(info *encode.Info, long time.Duration) {
 }
 
 // level has the sound made as loud as assets are to be; what is so already stays as it is.
-func (w *Worker) level(ctx context.Context, c *conform) error {
+func (i *inspector) level(ctx context.Context, c *conform) error {
 	as := encode.Sound{SampleRate: c.audio.SampleRate, Channels: c.audio.Channels}
-	s, err := w.opt.Engine.Level(ctx, encode.LoudnessArgs{
+	s, err := i.engine.Level(ctx, encode.LoudnessArgs{
 		Input: c.args.Input, Format: c.args.Format, Audio: c.args.Audio, Length: c.args.Length, Sound: as,
 	}, asset.Loudness)
 	if err == nil && (c.args.Sound != nil || s != as) {

@@ -22,9 +22,9 @@ import (
 const looked = 2 * time.Minute
 
 // lookThrough finds damage of an MP4 that could be played from its byte ranges: it is encoded then.
-func (w *Worker) lookThrough(ctx context.Context, r io.ReaderAt, path string, t *timeline.Timeline, u *unfit) error {
+func (i *inspector) lookThrough(ctx context.Context, r io.ReaderAt, path string, t *timeline.Timeline, u *unfit) error {
 	if u.video != nil {
-		err := w.opt.ProbeLimiter.Examine(ctx, func() error {
+		err := i.limiter.Examine(ctx, func() error {
 			whole, err := mp4.Intact(r, u.video, looked)
 			u.picture = err == nil && !whole
 			return err
@@ -34,12 +34,12 @@ func (w *Worker) lookThrough(ctx context.Context, r io.ReaderAt, path string, t 
 		}
 	}
 	if t.Rendition(timeline.MainAudio) != nil {
-		if err := w.listenThrough(ctx, r, path, u); err != nil {
+		if err := i.listenThrough(ctx, r, path, u); err != nil {
 			return err
 		}
 	}
 	if u.sound && !u.picture && u.video != nil {
-		refused, err := w.opt.Engine.Refuses(ctx, path, encode.MOV, encode.Video, 0, 0)
+		refused, err := i.engine.Refuses(ctx, path, encode.MOV, encode.Video, 0, 0)
 		if err != nil {
 			return err
 		}
@@ -50,20 +50,20 @@ func (w *Worker) lookThrough(ctx context.Context, r io.ReaderAt, path string, t 
 	}
 	u.damaged, u.rewrite = true, true
 	if u.video == nil {
-		return w.decodes(ctx, path, encode.MOV, encode.Audio, u.nth)
+		return i.decodes(ctx, path, encode.MOV, encode.Audio, u.nth)
 	}
-	return w.decodes(ctx, path, encode.MOV, encode.Video, 0)
+	return i.decodes(ctx, path, encode.MOV, encode.Video, 0)
 }
 
 // listenThrough finds damage of its sound. Of most files it can be told without a decoder, whose start alone takes
 // longer. Where pictures are damaged all of the sound is decoded.
-func (w *Worker) listenThrough(ctx context.Context, r io.ReaderAt, path string, u *unfit) error {
+func (i *inspector) listenThrough(ctx context.Context, r io.ReaderAt, path string, u *unfit) error {
 	length := looked
 	if u.picture {
 		length = 0
 	} else if u.audio != nil {
 		whole := false
-		err := w.opt.ProbeLimiter.Examine(ctx, func() (failed error) {
+		err := i.limiter.Examine(ctx, func() (failed error) {
 			whole, failed = mp4.IntactSound(r, u.audio, looked)
 			return failed
 		})
@@ -74,20 +74,20 @@ func (w *Worker) listenThrough(ctx context.Context, r io.ReaderAt, path string, 
 			return nil
 		}
 	}
-	refused, err := w.opt.Engine.Refuses(ctx, path, encode.MOV, encode.Audio, u.nth, length)
+	refused, err := i.engine.Refuses(ctx, path, encode.MOV, encode.Audio, u.nth, length)
 	u.sound = refused
 	return err
 }
 
 // mend has encoded what decoders refuse of a file whose packets would be put into segments. torn: its container shows
 // that something is missing.
-func (w *Worker) mend(ctx context.Context, a asset.Asset, c *conform, u unfit, torn bool) error {
+func (i *inspector) mend(ctx context.Context, a asset.Asset, c *conform, u unfit, torn bool) error {
 	damaged, in, length := u.damaged, c.args, looked
 	if torn {
 		length = 0
 	}
 	if c.audio != nil && in.Sound == nil {
-		refused, err := w.opt.Engine.Refuses(ctx, in.Input, in.Format, encode.Audio, in.Audio, length)
+		refused, err := i.engine.Refuses(ctx, in.Input, in.Format, encode.Audio, in.Audio, length)
 		if err != nil {
 			return err
 		}
@@ -97,10 +97,10 @@ func (w *Worker) mend(ctx context.Context, a asset.Asset, c *conform, u unfit, t
 		}
 	}
 	if c.video != nil && in.Picture == nil && (torn || damaged && !u.damaged) {
-		refused, err := w.opt.Engine.Refuses(ctx, in.Input, in.Format, encode.Video, 0, 0)
+		refused, err := i.engine.Refuses(ctx, in.Input, in.Format, encode.Video, 0, 0)
 		if err == nil && refused {
 			damaged = true
-			err = w.conformPicture(ctx, a, c, true)
+			err = i.conformPicture(ctx, a, c, true)
 		}
 		if err != nil {
 			return err
@@ -110,18 +110,9 @@ func (w *Worker) mend(ctx context.Context, a asset.Asset, c *conform, u unfit, t
 		return nil
 	}
 	kind, n := c.leading()
-	if err := w.decodes(ctx, in.Input, in.Format, kind, n); err != nil {
+	if err := i.decodes(ctx, in.Input, in.Format, kind, n); err != nil {
 		return err
 	}
-	return w.warn(ctx, a, asset.InputDamaged, "packets of the file are damaged, and players would stop at them: "+
+	return i.report.warn(ctx, a, asset.InputDamaged, "packets of the file are damaged, and players would stop at them: "+
 		"it is encoded anew, with faults where they are")
-}
-
-// tellLeftOut tells the owner of a file whose pictures have gaps.
-func (w *Worker) tellLeftOut(ctx context.Context, a asset.Asset, pictures int) error {
-	if pictures == 0 {
-		return nil
-	}
-	return w.warn(ctx, a, asset.InputDamaged,
-		fmt.Sprintf("pictures of the file are damaged: %d were left out, each up to the next key frame", pictures))
 }

@@ -23,7 +23,7 @@ import (
 func (w *Worker) rewrite(ctx context.Context, a asset.Asset, p *plan) error {
 	if p.copies() {
 		kind, n := p.leading()
-		if err := w.decodes(ctx, p.args.Input, p.args.Format, kind, n); err != nil {
+		if err := w.inspector.decodes(ctx, p.args.Input, p.args.Format, kind, n); err != nil {
 			return err
 		}
 	}
@@ -31,13 +31,13 @@ func (w *Worker) rewrite(ctx context.Context, a asset.Asset, p *plan) error {
 	if err != nil {
 		return err
 	}
-	if err = w.tellLeftOut(ctx, a, leftOut); err != nil {
+	if err = w.report.leftOut(ctx, a, leftOut); err != nil {
 		return err
 	}
-	if err = w.tellMissing(ctx, a, &p.conform, whole); err != nil {
+	if err = w.report.missing(ctx, a, &p.conform, whole); err != nil {
 		return err
 	}
-	if err = w.tellCutOff(ctx, a, p.args.Input, p.says(p.info), whole.Duration().Seconds()); err != nil {
+	if err = w.report.cutOff(ctx, a, p.args.Input, p.says(p.info), whole.Duration().Seconds()); err != nil {
 		return err
 	}
 	texts, err := w.embedded(ctx, a, p.args.Input, p.args.Format, p.info.Tracks)
@@ -65,7 +65,7 @@ func (w *Worker) segments(
 	}
 	err = w.opt.Engine.Rewrite(ctx, p.args, func(ctx context.Context, mp4 io.Reader) error {
 		as := ondemand.StreamOptions{
-			Prefix: objectkey.Media(a.Media), Hold: w.hold(ctx), LeftOut: func(n int) { leftOut = n },
+			Prefix: objectkey.Media(a.Media), Hold: hold(ctx, w.opt.Engine), LeftOut: func(n int) { leftOut = n },
 		}
 		if p.args.Picture != nil {
 			as.KeyInterval = encode.KeyInterval

@@ -48,8 +48,8 @@ func (c *conform) oneSound(f flow) {
 }
 
 // flows reads an MPEG-TS. What is no stream to us is neither torn nor changes.
-func (w *Worker) flows(ctx context.Context, path string) (f flow, err error) {
-	err = w.opt.ProbeLimiter.Examine(ctx, func() (failed error) {
+func (i *inspector) flows(ctx context.Context, path string) (f flow, err error) {
+	err = i.limiter.Examine(ctx, func() (failed error) {
 		f, failed = readFlow(ctx, path)
 		return failed
 	})

@@ -29,7 +29,7 @@ type conform struct {
 
 // conformed says how a file is brought into the form that every player plays: H.264 of 4:2:0 with eight bits, and AAC. What is in that form
 // stays; picture says that its video does not, whatever ffprobe finds.
-func (w *Worker) conformed(ctx context.Context, a asset.Asset, info encode.Info, picture bool) (conform, error) {
+func (i *inspector) conformed(ctx context.Context, a asset.Asset, info encode.Info, picture bool) (conform, error) {
 	c := conform{}
 	if err := c.choose(info); err != nil {
 		return c, err
@@ -41,7 +41,7 @@ func (w *Worker) conformed(ctx context.Context, a asset.Asset, info encode.Info,
 		c.args.Length = asset.TestLength
 	}
 	if c.video != nil {
-		if err := w.conformPicture(ctx, a, &c, picture); err != nil {
+		if err := i.conformPicture(ctx, a, &c, picture); err != nil {
 			return c, err
 		}
 	}
@@ -57,7 +57,7 @@ func (w *Worker) conformed(ctx context.Context, a asset.Asset, info encode.Info,
 }
 
 // conformPicture says how the picture is encoded, if it has to be.
-func (w *Worker) conformPicture(ctx context.Context, a asset.Asset, c *conform, always bool) (err error) {
+func (i *inspector) conformPicture(ctx context.Context, a asset.Asset, c *conform, always bool) (err error) {
 	v := c.video
 	if v.Width <= 0 || v.Height <= 0 {
 		return fault.New(fault.Invalid, "the file's video (%s) can't be read", title(v.Codec))
@@ -69,7 +69,7 @@ func (w *Worker) conformPicture(ctx context.Context, a asset.Asset, c *conform, 
 	if c.reasons.FrameRate != "" {
 		c.args.Picture.FrameRate = usualRate
 	}
-	c.args.Picture.Overlay, err = w.overlay(ctx, a, v, c.args.Picture.Width, c.args.Picture.Height)
+	c.args.Picture.Overlay, err = i.overlays.draw(ctx, a, v, c.args.Picture.Width, c.args.Picture.Height)
 	return err
 }
 
@@ -273,16 +273,4 @@ func gap(t *mp4.Track, idrs []int) float64 {
 	}
 	longest = max(longest, t.DTS(t.Len()-1)-last)
 	return float64(longest) / float64(t.Timescale)
-}
-
-// tellUnusual stores why a file is not taken as it is.
-func (w *Worker) tellUnusual(ctx context.Context, a asset.Asset, n asset.NonStandard) error {
-	if n == (asset.NonStandard{}) {
-		return nil
-	}
-	err := w.opt.Assets.SetNonStandard(ctx, a.ID, n, w.opt.Now())
-	if fault.Is(err, fault.NotFound) {
-		return errGone
-	}
-	return err
 }

@@ -46,35 +46,39 @@ func (u *unfit) hidden(video *mp4.Track) {
 }
 
 // adoptable tells what is in an MP4 and makes the timeline of it, stored as the asset's source, or says why it can't stay as it is.
-func (w *Worker) adoptable(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (t *timeline.Timeline, u unfit, err error) {
-	err = w.opt.ProbeLimiter.Examine(ctx, func() (bad error) {
-		t, u, bad = w.examine(ctx, a, in, r, size)
+func (i *inspector) adoptable(
+	ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64,
+) (t *timeline.Timeline, u unfit, err error) {
+	err = i.limiter.Examine(ctx, func() (bad error) {
+		t, u, bad = i.examine(ctx, a, in, r, size)
 		return bad
 	})
 	return t, u, err
 }
 
-func (w *Worker) examine(ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64) (t *timeline.Timeline, u unfit, err error) {
+func (i *inspector) examine(
+	ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64,
+) (t *timeline.Timeline, u unfit, err error) {
 	index, err := mp4.Index(r, size)
 	if err != nil {
 		info := asset.InputInfo{Settings: in}
 		info.File.ContainerFormat = containerName("mp4")
-		return nil, u, errors.Join(unusable(err), w.found(ctx, a, info))
+		return nil, u, errors.Join(unusable(err), i.report.found(ctx, a, info))
 	}
-	if err = w.found(ctx, a, describeMP4(in, index)); err != nil {
+	if err = i.report.found(ctx, a, describeMP4(in, index)); err != nil {
 		return nil, u, err
 	}
-	if err = w.tellPiece(ctx, a, index); err != nil {
+	if err = i.report.endsInFragment(ctx, a, index); err != nil {
 		return nil, u, err
 	}
-	if t, u, err = w.judged(ctx, a, r, index); index.Fragmented {
+	if t, u, err = i.judged(ctx, a, r, index); index.Fragmented {
 		u.length = index.Length()
 	}
 	return t, u, err
 }
 
 // judged makes the timeline of an indexed file, or says why it can't stay as it is.
-func (w *Worker) judged(
+func (i *inspector) judged(
 	ctx context.Context, a asset.Asset, r io.ReaderAt, index *mp4.File,
 ) (t *timeline.Timeline, u unfit, err error) {
 	if a.Options.Test {
@@ -92,21 +96,21 @@ func (w *Worker) judged(
 		u.hidden(video)
 		return nil, u, nil
 	}
-	if err = w.holdLast(ctx, a, t, r, video); err != nil {
+	if err = i.holdLast(ctx, a, t, r, video); err != nil {
 		return nil, u, err
 	}
 	u.video, u.audio = video, audio
-	return t, u, w.tellUnusual(ctx, a, u.reasons)
+	return t, u, i.report.unusual(ctx, a, u.reasons)
 }
 
 // packed makes the timeline of bare sound that was put into an MP4.
-func (w *Worker) packed(ctx context.Context, path, key string) (t *timeline.Timeline, err error) {
+func (i *inspector) packed(ctx context.Context, path, key string) (t *timeline.Timeline, err error) {
 	f, size, err := attempt.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	err = w.opt.ProbeLimiter.Examine(ctx, func() error {
+	err = i.limiter.Examine(ctx, func() error {
 		index, bad := mp4.Index(f, size)
 		if bad != nil {
 			return unusable(bad)
@@ -155,11 +159,7 @@ func (w *Worker) finish(ctx context.Context, a asset.Asset, t *timeline.Timeline
 		return err
 	}
 	f.Tracks = append(f.Tracks, texts...)
-	err = w.opt.Assets.Finish(ctx, a.ID, f, w.opt.Now())
-	if fault.Is(err, fault.NotFound) {
-		return errGone
-	}
-	return err
+	return orGone(w.opt.Assets.Finish(ctx, a.ID, f, w.opt.Now()))
 }
 
 // cover is how long sound has to be, in seconds, for a single picture beside it to be its cover.

@@ -21,7 +21,7 @@ import (
 
 // uploaded makes the asset of a file that was uploaded, and is in the store already.
 func (w *Worker) uploaded(ctx context.Context, a asset.Asset, in assetopt.Input) error {
-	if err := w.fetchOverlays(ctx, a); err != nil {
+	if err := w.overlays.fetch(ctx, a); err != nil {
 		return err
 	}
 	if _, local := w.opt.Store.(blob.Local); !local {
@@ -79,7 +79,7 @@ func (w *Worker) inPlace(ctx context.Context, a asset.Asset, in assetopt.Input) 
 	if format, serr := sniff.Read(r); serr != nil || format != sniff.MP4 {
 		return false, serr
 	}
-	t, u, err := w.adoptable(ctx, a, in, r, info.Size)
+	t, u, err := w.inspector.adoptable(ctx, a, in, r, info.Size)
 	if err != nil || u.rewrite || u.texts {
 		return false, err
 	}

@@ -22,7 +22,7 @@ type Queue interface {
 	Enqueue(ctx context.Context, jobs ...job.Insert) error
 }
 
-// Assets is what it asks of assets; asset.Service fits.
+// Assets is what it asks of assets; asset.Work fits.
 type Assets interface {
 	// Unfinished lists assets on which work may be left; see asset.Asset.Left.
 	Unfinished(ctx context.Context) ([]asset.Asset, error)

@@ -27,10 +27,13 @@ type world struct {
 	db      *db.DB
 	store   blob.Store
 	uploads *upload.Service
-	assets  *asset.Service
-	files   *receive.Files
-	jobs    map[string]job.Handler
-	now     time.Time // near the real one, by which a writer stops at the end of the upload's time
+	assets  struct {
+		*asset.Service
+		*asset.Work
+	}
+	files *receive.Files
+	jobs  map[string]job.Handler
+	now   time.Time // near the real one, by which a writer stops at the end of the upload's time
 }
 
 func newWorld(t *testing.T, url string) *world {
@@ -42,7 +45,8 @@ func newWorld(t *testing.T, url string) *world {
 	w.must(err)
 	t.Cleanup(func() { _ = w.store.Close() })
 	w.uploads = upload.New(upload.Options{Store: w.db.Uploads()})
-	w.assets = asset.New(asset.Options{Store: w.db.Assets()})
+	o := asset.Options{Store: w.db.Assets()}
+	w.assets.Service, w.assets.Work = asset.New(o), asset.NewWork(o)
 	clock := func() time.Time { return w.now }
 	w.files = receive.New(receive.Options{
 		Uploads: w.uploads, Assets: w.assets, Complete: w.db.CompleteUpload, Store: w.store,

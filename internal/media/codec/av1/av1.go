@@ -155,26 +155,6 @@ func (o obu) append(b []byte) []byte {
 	return append(appendLEB128(b, len(o.payload)), o.payload...)
 }
 
-// FromOBUs makes a sample of the OBUs of a temporal unit, each without a size field or with one, as RTP carries them.
-func FromOBUs(obus [][]byte) ([]byte, error) {
-	total := 0
-	for _, b := range obus {
-		total += len(b) + 8
-	}
-	if len(obus) > maxOBUs {
-		return nil, malformed("%d OBUs in a temporal unit", len(obus))
-	}
-	out := make([]byte, 0, total)
-	for _, b := range obus {
-		o, rest, ok := next(b)
-		if !ok || len(rest) > 0 {
-			return nil, malformed("OBU of %d bytes", len(b))
-		}
-		out = o.append(out)
-	}
-	return Sample(out)
-}
-
 // SequenceHeader returns the sequence header OBU, with its size field, of a sample; nil when it has none.
 func SequenceHeader(tu []byte) []byte {
 	for {

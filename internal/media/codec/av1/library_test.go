@@ -7,6 +7,7 @@ import (
 	library "github.com/bluenviron/mediacommon/v2/pkg/codecs/av1"
 
 	"millrace/internal/media/codec/av1"
+	"millrace/internal/media/codec/codectest"
 )
 
 // sequenceHeader makes an OBU of bits; blanks only make them readable.
@@ -37,8 +38,8 @@ func TestLibrary(t *testing.T) {
 		header []byte
 		lacks  bool
 	}{
-		"SVT-AV1":               {unhex(t, header), false},
-		"SVT-AV1 10 bit":        {unhex(t, header10), false},
+		"SVT-AV1":               {codectest.Unhex(t, header), false},
+		"SVT-AV1 10 bit":        {codectest.Unhex(t, header10), false},
 		"plain":                 {sequenceHeader(front + "0 0 00000" + point + size + tools + colour), false},
 		"timing":                {sequenceHeader(front + "1" + timing + "0 0 00000" + point + size + tools + colour), false},
 		"decoder model":         {sequenceHeader(front + "1" + timing + "1" + model + "0 00000" + point + "1 0 0 0" + size + tools + colour), true},

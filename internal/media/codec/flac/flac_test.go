@@ -1,30 +1,21 @@
 package flac_test
 
 import (
-	"encoding/hex"
 	"errors"
 	"testing"
 
+	"millrace/internal/media/codec/codectest"
 	"millrace/internal/media/codec/flac"
 )
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 // STREAMINFO as ffmpeg writes it: 48 kHz, mono, 16 bit, blocks of 4608.
 const info = "120012000001600004ff0bb800f000005dc01964e7953bdf1b99cddc8a6487e0a0d0"
 
 func TestStreamInfo(t *testing.T) {
 	t.Parallel()
-	want := unhex(t, info)
+	want := codectest.Unhex(t, info)
 	for name, in := range map[string][]byte{
-		"bare": want, "with the block's header": unhex(t, "80000022"+info), "as a file begins": append([]byte("fLaC"), unhex(t, "00000022"+info+"84000000")...),
+		"bare": want, "with the block's header": codectest.Unhex(t, "80000022"+info), "as a file begins": append([]byte("fLaC"), codectest.Unhex(t, "00000022"+info+"84000000")...),
 	} {
 		got, err := flac.StreamInfo(in)
 		if err != nil || string(got) != string(want) {
@@ -48,7 +39,7 @@ func TestSamples(t *testing.T) {
 		"fff85a0800814e": 4608, "fff81a0800": 0, "fff81a080000": 192, "fff8ca080000": 4096, "fff86a0800bf": 192, "fff87a08001000": 4097, "fff87a08c28010": 0,
 		"fff80a080000": 0, "fff85a08ff00": 0, "fff85a088000": 0, "fffb5a080000": 0, "": 0,
 	} {
-		if got := flac.Samples(unhex(t, in)); got != want {
+		if got := flac.Samples(codectest.Unhex(t, in)); got != want {
 			t.Errorf("%s: %d, want %d", in, got, want)
 		}
 	}
@@ -66,8 +57,8 @@ func TestInfo(t *testing.T) {
 }
 
 func FuzzFLAC(f *testing.F) {
-	f.Add(unhex(f, "664c614300000022"+info))
-	f.Add(unhex(f, "fff87a08001000"))
+	f.Add(codectest.Unhex(f, "664c614300000022"+info))
+	f.Add(codectest.Unhex(f, "fff87a08001000"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if i, err := flac.StreamInfo(b); err == nil {
 			if c, err := flac.TrackConfig(i); err == nil && (c.SampleRate <= 0 || c.Channels < 1 || c.Channels > 8) {

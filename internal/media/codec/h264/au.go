@@ -1,7 +1,6 @@
 package h264
 
 import (
-	"bytes"
 	"fmt"
 	"iter"
 
@@ -71,57 +70,4 @@ func IsIDRPrefix(prefix []byte, lengthSize int) (idr, known bool, at int64) {
 		at += int64(lengthSize) + n
 	}
 	return false, false, at
-}
-
-// Strip returns an access unit (4-byte lengths) without access unit delimiters, filler data and parameter sets that equal one of sets.
-// Those carry nothing in CMAF, and under avc1 parameter sets belong into the init segment. SEI stays, it has captions. The result shares au's
-// memory and nothing is allocated when there is nothing to strip or only units at the front and the back are; au itself is never written to.
-// A malformed unit comes back as it is.
-func Strip(au []byte, sets ...[]byte) []byte {
-	kept, first, last, total := 0, -1, 0, 0
-	for rest := au; len(rest) > 0; {
-		at := len(au) - len(rest)
-		unit, after, ok := nal.Next(rest, 4)
-		if !ok {
-			return au
-		}
-		if !droppable(unit, sets) {
-			if first < 0 {
-				first = at
-			}
-			last = at + 4 + len(unit)
-			kept += 4 + len(unit)
-		}
-		total += 4 + len(unit)
-		rest = after
-	}
-	if kept == 0 || kept == total {
-		return au
-	}
-	if last-first == kept {
-		return au[first:last:last]
-	}
-	out := make([]byte, 0, kept)
-	for rest := au; len(rest) > 0; {
-		unit, after, _ := nal.Next(rest, 4)
-		if !droppable(unit, sets) {
-			out = append(out, rest[:4+len(unit)]...)
-		}
-		rest = after
-	}
-	return out
-}
-
-func droppable(unit []byte, sets [][]byte) bool {
-	switch Type(unit) {
-	case 0, TypeAUD, TypeFiller:
-		return true
-	case TypeSPS, TypePPS:
-		for _, s := range sets {
-			if bytes.Equal(s, unit) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -7,17 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"millrace/internal/media/codec/codectest"
 	"millrace/internal/media/codec/h264"
 )
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 // Parameter sets written by x264 and by hardware encoders.
 const (
@@ -43,7 +35,7 @@ func TestInfo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := h264.Info(unhex(t, tt.sps))
+			got, err := h264.Info(codectest.Unhex(t, tt.sps))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -51,7 +43,7 @@ func TestInfo(t *testing.T) {
 				got.PARWidth != got.PARHeight {
 				t.Errorf("got %+v", got)
 			}
-			if c := h264.CodecString(unhex(t, tt.sps)); c != tt.codec {
+			if c := h264.CodecString(codectest.Unhex(t, tt.sps)); c != tt.codec {
 				t.Errorf("codec %q, want %q", c, tt.codec)
 			}
 		})
@@ -69,7 +61,7 @@ func TestInfo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := h264.Info(unhex(t, tt.sps))
+			got, err := h264.Info(codectest.Unhex(t, tt.sps))
 			if err != nil || got.ReorderFrames != 2 {
 				t.Errorf("reorders %d, %v", got.ReorderFrames, err)
 			}
@@ -79,7 +71,7 @@ func TestInfo(t *testing.T) {
 			}
 		})
 	}
-	base, err := h264.Info(unhex(t, spsBaseline))
+	base, err := h264.Info(codectest.Unhex(t, spsBaseline))
 	if err != nil || base.ReorderFrames != 0 {
 		t.Errorf("baseline reorders %d, %v", base.ReorderFrames, err)
 	}
@@ -88,8 +80,8 @@ func TestInfo(t *testing.T) {
 func TestInfoRefuses(t *testing.T) {
 	t.Parallel()
 	for name, sps := range map[string][]byte{
-		"empty": nil, "short": {0x67, 1}, "a PPS": unhex(t, pps), "long": append([]byte{0x67}, make([]byte, 5000)...),
-		"cut": unhex(t, spsHigh1080)[:8], "zeros": append([]byte{0x67}, make([]byte, 40)...), "ones": append([]byte{0x67}, bytes.Repeat([]byte{0xff}, 40)...),
+		"empty": nil, "short": {0x67, 1}, "a PPS": codectest.Unhex(t, pps), "long": append([]byte{0x67}, make([]byte, 5000)...),
+		"cut": codectest.Unhex(t, spsHigh1080)[:8], "zeros": append([]byte{0x67}, make([]byte, 40)...), "ones": append([]byte{0x67}, bytes.Repeat([]byte{0xff}, 40)...),
 	} {
 		if info, err := h264.Info(sps); !errors.Is(err, h264.ErrMalformed) && name != "ones" {
 			t.Errorf("%s: %+v, %v", name, info, err)
@@ -99,8 +91,8 @@ func TestInfoRefuses(t *testing.T) {
 
 func TestAVCCOfSeveralSets(t *testing.T) {
 	t.Parallel()
-	second, third := unhex(t, sps720), append(unhex(t, pps), 1)
-	c, err := h264.TrackConfig(unhex(t, spsHigh1080), unhex(t, pps), third, second)
+	second, third := codectest.Unhex(t, sps720), append(codectest.Unhex(t, pps), 1)
+	c, err := h264.TrackConfig(codectest.Unhex(t, spsHigh1080), codectest.Unhex(t, pps), third, second)
 	if err != nil || c.Height != 1080 {
 		t.Fatalf("%+v, %v", c, err)
 	}
@@ -127,7 +119,7 @@ func TestAVCCOfSeveralSets(t *testing.T) {
 func TestAVCCRoundTrip(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]string{"high": spsHigh1080, "baseline": spsBaseline} {
-		b, err := h264.AppendAVCC(nil, unhex(t, s), unhex(t, pps))
+		b, err := h264.AppendAVCC(nil, codectest.Unhex(t, s), codectest.Unhex(t, pps))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,38 +191,6 @@ func TestIsIDRPrefix(t *testing.T) {
 	}
 }
 
-func TestStrip(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
-	for name, tt := range map[string]struct { //nolint:paralleltest // the same
-		in, want []byte
-		shared   bool
-	}{
-		"nothing to do":   {au(sei, idr), au(sei, idr), true},
-		"front":           {au(aud, sps, ppsNAL, sei, idr), au(sei, idr), true},
-		"front and back":  {au(aud, slice, filler), au(slice), true},
-		"between":         {au(sei, sps, idr, filler, idr), au(sei, idr, idr), false},
-		"other SPS stays": {au("\x67other", idr), au("\x67other", idr), true},
-		"all":             {au(aud, filler), au(aud, filler), true},
-		"malformed":       {[]byte{0, 0, 0, 9, 1}, []byte{0, 0, 0, 9, 1}, true},
-		"empty":           {nil, nil, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := slices.Clone(tt.in)
-			got := h264.Strip(tt.in, []byte(sps), []byte(ppsNAL))
-			if !bytes.Equal(got, tt.want) || !bytes.Equal(tt.in, before) {
-				t.Errorf("got %x, want %x", got, tt.want)
-			}
-			want := 0.0
-			if !tt.shared {
-				want = 1
-			}
-			a, b := []byte(sps), []byte(ppsNAL)
-			if n := testing.AllocsPerRun(10, func() { h264.Strip(tt.in, a, b) }); n != want {
-				t.Errorf("%v allocations, want %v", n, want)
-			}
-		})
-	}
-}
-
 func TestNALsAllocateNothing(t *testing.T) { //nolint:paralleltest // AllocsPerRun counts the whole process
 	unit := au(aud, sps, ppsNAL, sei, idr)
 	var types []int
@@ -255,7 +215,7 @@ func TestNALsAllocateNothing(t *testing.T) { //nolint:paralleltest // AllocsPerR
 
 func FuzzInfo(f *testing.F) {
 	for _, s := range []string{spsHigh1080, spsBaseline, sps720, sps352x288, noReordering} {
-		f.Add(unhex(f, s))
+		f.Add(codectest.Unhex(f, s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		info, err := h264.Info(b)
@@ -270,20 +230,8 @@ func FuzzInfo(f *testing.F) {
 }
 
 func FuzzAccessUnit(f *testing.F) {
-	f.Add(au(aud, sps, ppsNAL, sei, idr, filler), []byte(sps))
-	f.Fuzz(func(t *testing.T, b, set []byte) {
-		out := h264.Strip(b, set)
-		if len(out) > len(b) {
-			t.Fatal("Strip added bytes")
-		}
-		if h264.Check(b) == nil {
-			if err := h264.Check(out); err != nil {
-				t.Fatalf("Strip broke it: %v", err)
-			}
-			if h264.HasIDR(b) != h264.HasIDR(out) {
-				t.Fatal("Strip changed what the picture is")
-			}
-		}
+	f.Add(au(aud, sps, ppsNAL, sei, idr, filler))
+	f.Fuzz(func(t *testing.T, b []byte) {
 		idr, known, _ := h264.IsIDRPrefix(b, 4)
 		if known && h264.Check(b) == nil && idr != h264.HasIDR(b) {
 			t.Fatal("IsIDRPrefix and HasIDR differ")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"millrace/internal/media/codec/codectest"
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/codec/nal"
 )
@@ -13,10 +14,10 @@ import (
 func TestIntact(t *testing.T) {
 	t.Parallel()
 	for name, s := range streams {
-		sps, pps := unhex(t, s.sps), unhex(t, s.pps)
+		sps, pps := codectest.Unhex(t, s.sps), codectest.Unhex(t, s.pps)
 		sei := []byte{6, 5, 1, 0, 0x80}
 		for i, slice := range s.slices {
-			unit := unhex(t, slice)
+			unit := codectest.Unhex(t, slice)
 			hit := func(at int, b byte) []byte {
 				out := bytes.Clone(unit)
 				out[at] = b
@@ -84,7 +85,7 @@ func TestNoPicture(t *testing.T) {
 func TestIntactOfOtherSets(t *testing.T) {
 	t.Parallel()
 	s := streams["CABAC, weighted"]
-	sps, pps, slice := unhex(t, s.sps), unhex(t, s.pps), unhex(t, s.slices[1])
+	sps, pps, slice := codectest.Unhex(t, s.sps), codectest.Unhex(t, s.pps), codectest.Unhex(t, s.slices[1])
 	second := []byte{0x68, 0x5b, 0xe3, 0xcb} // pic_parameter_set_id 1
 	refers := []byte{0x41, 0x99, 0x10, 0x40} // and a slice that refers to it
 	i := h264.NewInspector(4, sps, pps)

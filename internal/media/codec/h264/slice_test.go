@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"millrace/internal/media/codec/bits"
+	"millrace/internal/media/codec/codectest"
 	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/codec/nal"
 )
@@ -28,7 +29,7 @@ var streams = map[string]struct {
 func TestSlices(t *testing.T) {
 	t.Parallel()
 	for name, tt := range streams {
-		x, err := h264.NewSlices(unhex(t, tt.sps), unhex(t, tt.pps))
+		x, err := h264.NewSlices(codectest.Unhex(t, tt.sps), codectest.Unhex(t, tt.pps))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -41,7 +42,7 @@ func TestSlices(t *testing.T) {
 			{Reference: true, FrameNum: 3, Adaptive: name == "CAVLC, strict"},
 			{Reference: true, FrameNum: 4, B: true, Adaptive: true},
 		} {
-			unit := unhex(t, tt.slices[i])
+			unit := codectest.Unhex(t, tt.slices[i])
 			got, err := x.Read(unit)
 			if err != nil || !got.First || got.Intra != want.Intra || got.IDR != want.IDR || got.Reference != want.Reference || got.FrameNum != want.FrameNum || got.B != want.B || got.Adaptive != want.Adaptive {
 				t.Errorf("%s, slice %d: %+v %v", name, i, got, err)
@@ -93,14 +94,14 @@ func repeats(t *testing.T, x *h264.Slices, h h264.Slice) {
 func TestMarking(t *testing.T) {
 	t.Parallel()
 	for name, tt := range streams {
-		x, err := h264.NewSlices(unhex(t, tt.sps), unhex(t, tt.pps))
+		x, err := h264.NewSlices(codectest.Unhex(t, tt.sps), codectest.Unhex(t, tt.pps))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		var held, without h264.Held
 		changed := 0
 		for i, text := range tt.slices {
-			unit := append(unhex(t, text), 0x80) // as if it ended there
+			unit := append(codectest.Unhex(t, text), 0x80) // as if it ended there
 			h, err := x.Read(unit)
 			if err != nil {
 				t.Fatal(err)
@@ -149,7 +150,7 @@ func TestSlicesTooLarge(t *testing.T) {
 		w.Golomb(tt.height - 1)
 		w.Bits(0b1100, 4) // frames only, direct_8x8_inference_flag, no cropping, no VUI
 		w.Trail()
-		_, err := h264.NewSlices(nal.Escape(w.Bytes()), unhex(t, streams["CAVLC, strict"].pps))
+		_, err := h264.NewSlices(nal.Escape(w.Bytes()), codectest.Unhex(t, streams["CAVLC, strict"].pps))
 		if !errors.Is(err, tt.want) {
 			t.Errorf("%d by %d: %v", tt.width, tt.height, err)
 		}
@@ -160,7 +161,7 @@ func TestSlicesTooLarge(t *testing.T) {
 func FuzzSlices(f *testing.F) {
 	for _, s := range streams {
 		for _, slice := range s.slices {
-			f.Add(unhex(f, s.sps), unhex(f, s.pps), unhex(f, slice))
+			f.Add(codectest.Unhex(f, s.sps), codectest.Unhex(f, s.pps), codectest.Unhex(f, slice))
 		}
 	}
 	f.Fuzz(func(t *testing.T, sps, pps, slice []byte) {

@@ -120,10 +120,6 @@ func slice(au []byte) int {
 // IsSet reports whether a NAL unit is a parameter set.
 func IsSet(unit []byte) bool { t := Type(unit); return t >= TypeVPS && t <= TypePPS }
 
-// Droppable reports whether a NAL unit carries nothing in CMAF: delimiters and filler. Parameter sets are kept: under hvc1 they belong into
-// the init segment, and a copy in the samples harms nobody.
-func Droppable(unit []byte) bool { t := Type(unit); return t == TypeAUD || t == TypeFiller || t < 0 }
-
 // ParseHVCC reads an HEVCDecoderConfigurationRecord, ISO 14496-15 section 8.3.3.1. The sets share hvcC's memory; there may be none of any
 // (hev1). lengthSize is the number of bytes, 1, 2 or 4, before each NAL unit of a sample.
 func ParseHVCC(hvcC []byte) (vps, sps, pps [][]byte, lengthSize int, err error) {

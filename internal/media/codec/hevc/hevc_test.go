@@ -6,18 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"millrace/internal/media/codec/codectest"
 	"millrace/internal/media/codec/hevc"
 	"millrace/internal/media/codec/nal"
 )
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 // Parameter sets written by x265.
 const (
@@ -41,11 +33,11 @@ func TestInfo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			i, err := hevc.Info(unhex(t, tt.sps))
+			i, err := hevc.Info(codectest.Unhex(t, tt.sps))
 			if err != nil || i.Width != tt.width || i.Height != tt.height || i.FrameRate != tt.fps || i.BitDepth != tt.depth || i.BitDepthChroma != tt.depth || i.ChromaFormat != 1 {
 				t.Errorf("%+v, %v", i, err)
 			}
-			if c := hevc.CodecString(unhex(t, tt.sps)); c != tt.codec {
+			if c := hevc.CodecString(codectest.Unhex(t, tt.sps)); c != tt.codec {
 				t.Errorf("codec %q", c)
 			}
 		})
@@ -54,9 +46,9 @@ func TestInfo(t *testing.T) {
 
 func TestInfoRefuses(t *testing.T) {
 	t.Parallel()
-	whole := unhex(t, sps)
+	whole := codectest.Unhex(t, sps)
 	for name, b := range map[string][]byte{
-		"empty": nil, "a PPS": unhex(t, pps), "cut": whole[:22], "zeros": append([]byte{0x42, 1}, make([]byte, 40)...), "long": append(whole, make([]byte, 5000)...),
+		"empty": nil, "a PPS": codectest.Unhex(t, pps), "cut": whole[:22], "zeros": append([]byte{0x42, 1}, make([]byte, 40)...), "long": append(whole, make([]byte, 5000)...),
 	} {
 		if i, err := hevc.Info(b); !errors.Is(err, hevc.ErrMalformed) {
 			t.Errorf("%s: %+v, %v", name, i, err)
@@ -69,7 +61,7 @@ func TestInfoRefuses(t *testing.T) {
 
 func TestHVCCRoundTrip(t *testing.T) {
 	t.Parallel()
-	b, err := hevc.AppendHVCC(nil, unhex(t, vps), unhex(t, sps), unhex(t, pps), unhex(t, pps+"01"))
+	b, err := hevc.AppendHVCC(nil, codectest.Unhex(t, vps), codectest.Unhex(t, sps), codectest.Unhex(t, pps), codectest.Unhex(t, pps+"01"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,18 +77,18 @@ func TestHVCCRoundTrip(t *testing.T) {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
 	}
-	if _, err := hevc.AppendHVCC(nil, nil, unhex(t, sps), unhex(t, pps)); !errors.Is(err, hevc.ErrMalformed) {
+	if _, err := hevc.AppendHVCC(nil, nil, codectest.Unhex(t, sps), codectest.Unhex(t, pps)); !errors.Is(err, hevc.ErrMalformed) {
 		t.Error(err)
 	}
 }
 
 func TestTrackConfig(t *testing.T) {
 	t.Parallel()
-	c, err := hevc.TrackConfig(unhex(t, vps), unhex(t, spsMain), unhex(t, pps))
+	c, err := hevc.TrackConfig(codectest.Unhex(t, vps), codectest.Unhex(t, spsMain), codectest.Unhex(t, pps))
 	if err != nil || c.Width != 1920 || c.Height != 1080 || c.FrameRate < 29.9 {
 		t.Errorf("%+v %v", c, err)
 	}
-	if _, err := hevc.TrackConfig(unhex(t, pps), unhex(t, sps), unhex(t, pps)); !errors.Is(err, hevc.ErrMalformed) {
+	if _, err := hevc.TrackConfig(codectest.Unhex(t, pps), codectest.Unhex(t, sps), codectest.Unhex(t, pps)); !errors.Is(err, hevc.ErrMalformed) {
 		t.Error(err)
 	}
 }
@@ -121,8 +113,8 @@ func TestIsKey(t *testing.T) {
 }
 
 func FuzzInfo(f *testing.F) {
-	f.Add(unhex(f, sps))
-	f.Add(unhex(f, spsMain))
+	f.Add(codectest.Unhex(f, sps))
+	f.Add(codectest.Unhex(f, spsMain))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		i, err := hevc.Info(b)
 		if err != nil {
@@ -136,7 +128,7 @@ func FuzzInfo(f *testing.F) {
 }
 
 func FuzzParseHVCC(f *testing.F) {
-	b, err := hevc.AppendHVCC(nil, unhex(f, vps), unhex(f, sps), unhex(f, pps))
+	b, err := hevc.AppendHVCC(nil, codectest.Unhex(f, vps), codectest.Unhex(f, sps), codectest.Unhex(f, pps))
 	if err != nil {
 		f.Fatal(err)
 	}

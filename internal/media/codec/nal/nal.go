@@ -102,14 +102,6 @@ func AnnexB(stream []byte) iter.Seq[[]byte] {
 	}
 }
 
-// FromAnnexB appends a byte stream with start codes to b as an access unit with lengths of 4 bytes.
-func FromAnnexB(b, stream []byte) []byte {
-	for unit := range AnnexB(stream) {
-		b = Append(b, unit)
-	}
-	return b
-}
-
 // Unescape returns a unit without its emulation prevention bytes, ITU-T H.264 section 7.4.1: the payload as its syntax
 // is written. It is the unit itself where there are none.
 func Unescape(unit []byte) []byte {

@@ -8,7 +8,15 @@ import (
 	"millrace/internal/media/codec/nal"
 )
 
-func TestFromAnnexB(t *testing.T) {
+// units are those of a byte stream, with lengths.
+func units(stream []byte) (au []byte) {
+	for unit := range nal.AnnexB(stream) {
+		au = nal.Append(au, unit)
+	}
+	return au
+}
+
+func TestAnnexB(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ in, want string }{
 		"three and four byte codes": {"\x00\x00\x01ab\x00\x00\x00\x01cd\x00\x00\x01e", "\x00\x00\x00\x02ab\x00\x00\x00\x02cd\x00\x00\x00\x01e"},
@@ -18,7 +26,7 @@ func TestFromAnnexB(t *testing.T) {
 		"no code":                   {"abcd", ""},
 		"nothing":                   {"", ""},
 	} {
-		if got := nal.FromAnnexB(nil, []byte(tt.in)); string(got) != tt.want {
+		if got := units([]byte(tt.in)); string(got) != tt.want {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -55,7 +63,7 @@ func TestCheck(t *testing.T) {
 func FuzzAnnexB(f *testing.F) {
 	f.Add([]byte("\x00\x00\x01ab\x00\x00\x00\x01cd\x00\x00\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		au := nal.FromAnnexB(nil, b)
+		au := units(b)
 		if len(au) > 0 && nal.Check(au) != nil {
 			t.Fatal("not an access unit")
 		}

@@ -6,17 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"millrace/internal/media/codec/codectest"
 	"millrace/internal/media/codec/vp9"
 )
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
 
 const (
 	key    = "824983420014100b360638241c184a00" // libvpx, 322x180
@@ -25,13 +17,13 @@ const (
 
 func TestTrackConfig(t *testing.T) {
 	t.Parallel()
-	for name, rec := range map[string][]byte{"from the container": unhex(t, record), "from the frame": nil} {
-		c, err := vp9.TrackConfig(rec, unhex(t, key))
+	for name, rec := range map[string][]byte{"from the container": codectest.Unhex(t, record), "from the frame": nil} {
+		c, err := vp9.TrackConfig(rec, codectest.Unhex(t, key))
 		if err != nil || c.Width != 322 || c.Height != 180 || hex.EncodeToString(c.Header) != record {
 			t.Errorf("%s: %+v %x, %v", name, c, c.Header, err)
 		}
 	}
-	for name, b := range map[string][]byte{"nothing": nil, "cut": unhex(t, key)[:6], "inter": {0x86, 0, 0, 0}, "shown again": {0x88, 0, 0}} {
+	for name, b := range map[string][]byte{"nothing": nil, "cut": codectest.Unhex(t, key)[:6], "inter": {0x86, 0, 0, 0}, "shown again": {0x88, 0, 0}} {
 		if _, err := vp9.TrackConfig(nil, b); !errors.Is(err, vp9.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -39,7 +31,7 @@ func TestTrackConfig(t *testing.T) {
 			t.Errorf("%s is a key frame", name)
 		}
 	}
-	if !vp9.IsKey(unhex(t, key)) {
+	if !vp9.IsKey(codectest.Unhex(t, key)) {
 		t.Error("key frame not found")
 	}
 }
@@ -58,7 +50,7 @@ func TestCodecString(t *testing.T) {
 		if len(in)%2 == 1 {
 			in = in[:len(in)-1]
 		}
-		b := unhex(t, in)
+		b := codectest.Unhex(t, in)
 		r, err := vp9.ParseConfig(b)
 		if (err == nil) != (want != "") || vp9.CodecString(r) != want {
 			t.Errorf("%s: %q, %v", in, vp9.CodecString(r), err)
@@ -67,8 +59,8 @@ func TestCodecString(t *testing.T) {
 }
 
 func FuzzTrackConfig(f *testing.F) {
-	f.Add(unhex(f, "01000000"+record), unhex(f, key))
-	f.Add([]byte{}, unhex(f, key))
+	f.Add(codectest.Unhex(f, "01000000"+record), codectest.Unhex(f, key))
+	f.Add([]byte{}, codectest.Unhex(f, key))
 	f.Fuzz(func(t *testing.T, rec, b []byte) {
 		r, err := vp9.ParseConfig(rec)
 		if err != nil {

@@ -79,16 +79,15 @@ type sound struct {
 // lost tells that something is missing: what has begun has no end.
 func (a *audio) lost() { a.carry, a.timed, a.waiting = nil, false, nil }
 
-// takeAudio takes the payload of a PES packet. Its time is that of the first frame that begins in it, section 2.4.3.7.
-func (s *stream) takeAudio(d *Demuxer, b []byte, t stamps) error {
-	a := &s.audio
-	if err := s.place(d, t); err != nil {
+// take takes the payload of a PES packet. Its time is that of the first frame that begins in it, section 2.4.3.7.
+func (a *audio) take(d *Demuxer, b []byte, t stamps) error {
+	if err := a.place(d, t); err != nil {
 		return err
 	}
 	carried := len(a.carry)
 	own := make([]byte, 0, carried+len(b)) // the frames share it
 	own = append(append(own, a.carry...), b...)
-	err := s.frames(d, own, !a.timed, func(at int, u sound) error {
+	return a.frames(d, own, !a.timed, func(at int, u sound) error {
 		if t.known && at >= carried {
 			a.next, a.timed, t.known = t.pts, true, false
 		}
@@ -97,30 +96,24 @@ func (s *stream) takeAudio(d *Demuxer, b []byte, t stamps) error {
 		}
 		begin := a.next
 		a.next += u.long
-		return s.sound(d, u, begin)
+		return a.sound(d, u, begin)
 	})
-	if err == nil && !a.given && a.unread >= maxUnread {
-		return d.disown(s)
-	}
-	return err
 }
 
-// salvage takes a PES packet with a hole: what is before it, and what is after it, whose time is known when the next PES packet comes.
-func (s *stream) salvage(d *Demuxer, head, tail []byte, t stamps) error {
-	if err := s.takeAudio(d, head, t); err != nil {
-		return err
-	}
-	a := &s.audio
+// unreadable reports whether so much of the stream could not be read that nothing will be.
+func (a *audio) unreadable() bool { return !a.given && a.unread >= maxUnread }
+
+// resume takes what is behind a hole in a PES packet. Its time is known when the next PES packet comes.
+func (a *audio) resume(d *Demuxer, tail []byte) error {
 	a.lost()
-	return s.frames(d, bytes.Clone(tail), true, func(_ int, u sound) error {
+	return a.frames(d, bytes.Clone(tail), true, func(_ int, u sound) error {
 		a.waiting = append(a.waiting, u)
 		return nil
 	})
 }
 
 // place gives out the sound behind a hole now that its end is known.
-func (s *stream) place(d *Demuxer, t stamps) error {
-	a := &s.audio
+func (a *audio) place(d *Demuxer, t stamps) error {
 	waiting := a.waiting
 	a.waiting = nil
 	if !t.known || len(waiting) == 0 {
@@ -135,7 +128,7 @@ func (s *stream) place(d *Demuxer, t stamps) error {
 	}
 	for _, u := range waiting {
 		if begin > a.next-u.long/2 {
-			if err := s.sound(d, u, begin); err != nil {
+			if err := a.sound(d, u, begin); err != nil {
 				return err
 			}
 		}
@@ -147,8 +140,8 @@ func (s *stream) place(d *Demuxer, t stamps) error {
 
 // frames cuts b into frames and carries over what is left. sure asks that the first is followed by another, or by nothing: b may not
 // begin with one.
-func (s *stream) frames(d *Demuxer, b []byte, sure bool, yield func(at int, u sound) error) error {
-	a, at, unread := &s.audio, 0, 0
+func (a *audio) frames(d *Demuxer, b []byte, sure bool, yield func(at int, u sound) error) error {
+	at, unread := 0, 0
 	a.carry = nil
 	defer func() { a.unread += unread }()
 	for at < len(b) {
@@ -191,19 +184,18 @@ func (s *stream) frames(d *Demuxer, b []byte, sure bool, yield func(at int, u so
 
 // presume gives out the usual configuration of a stream that the program has and that has given nothing yet. Sound that
 // comes with another one changes it.
-func (s *stream) presume(d *Demuxer) error {
-	s.audio.framer.presume()
-	c, err := s.audio.framer.config()
+func (a *audio) presume(d *Demuxer) error {
+	a.framer.presume()
+	c, err := a.framer.config()
 	if err != nil {
 		return nil //nolint:nilerr // the tables say something that can't be used: its frames say more
 	}
-	s.audio.usable = true
+	a.usable = true
 	return d.out.Configure(c)
 }
 
 // sound gives out one access unit, after its configuration.
-func (s *stream) sound(d *Demuxer, u sound, at time.Duration) error {
-	a := &s.audio
+func (a *audio) sound(d *Demuxer, u sound, at time.Duration) error {
 	if a.framer.changed() {
 		c, err := a.framer.config()
 		if a.usable = err == nil; a.usable {

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"millrace/internal/media/codec/h264"
-	"millrace/internal/media/codec/hevc"
 	"millrace/internal/media/frame"
 )
 
@@ -32,20 +30,6 @@ type dating struct {
 	held     []frame.Frame // pictures that wait for depth, and the sound that came behind the first one
 	pictures int           // of them
 	bytes    int           // of all of them
-}
-
-// reorders reads from a sequence parameter set how many pictures are reordered; -1: it does not say.
-func (s *stream) reorders(sps []byte) int {
-	if s.codec == codecHEVC {
-		if info, err := hevc.Info(sps); err == nil {
-			return info.ReorderFrames
-		}
-		return -1
-	}
-	if info, err := h264.Info(sps); err == nil {
-		return info.ReorderFrames
-	}
-	return -1
 }
 
 // date completes the times of a picture that has a presentation time.
@@ -84,36 +68,36 @@ func (x *dating) decodes(pts, interval time.Duration) time.Duration {
 }
 
 // give writes a picture out, or keeps it until it is known how many are reordered.
-func (s *stream) give(d *Demuxer, f frame.Frame) error {
-	x := &s.video.dating
+func (v *video) give(d *Demuxer, f frame.Frame) error {
+	x := &v.dating
 	if x.given || x.known || x.declared == 0 {
 		x.known = true
-		if err := s.resolveDates(d); err != nil {
+		if err := v.resolveDates(d); err != nil {
 			return err
 		}
 		return d.write(f)
 	}
 	x.pictures++
-	return s.keep(d, f)
+	return v.keep(d, f)
 }
 
 // keep has a frame wait, within bounds, until it is known how many pictures are reordered.
-func (s *stream) keep(d *Demuxer, f frame.Frame) error {
-	x := &s.video.dating
+func (v *video) keep(d *Demuxer, f frame.Frame) error {
+	x := &v.dating
 	x.held, x.bytes = append(x.held, f), x.bytes+len(f.Data)
 	if x.pictures < maxUndated && len(x.held) < maxHeld && x.bytes < maxHoldBytes && (f.PTS-x.held[0].PTS).Abs() < maxHold {
 		return nil
 	}
-	return s.resolveDates(d)
+	return v.resolveDates(d)
 }
 
 // resolveDates writes out what was kept. The order of the pictures tells how many are reordered.
-func (s *stream) resolveDates(d *Demuxer) error {
-	x := &s.video.dating
+func (v *video) resolveDates(d *Demuxer) error {
+	x := &v.dating
 	held := x.held
 	x.held, x.pictures, x.bytes = nil, 0, 0
 	if len(held) > 0 && !x.given && !x.known {
-		s.dateHeld(held)
+		v.dateHeld(held)
 	}
 	for _, f := range held {
 		if err := d.write(f); err != nil {
@@ -124,8 +108,8 @@ func (s *stream) resolveDates(d *Demuxer) error {
 }
 
 // dateHeld gives decoding times to what was kept.
-func (s *stream) dateHeld(held []frame.Frame) {
-	v, x := &s.video, &s.video.dating
+func (v *video) dateHeld(held []frame.Frame) {
+	x := &v.dating
 	var times []time.Duration // of presentation
 	for _, f := range held {
 		if f.Kind == frame.Video {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"millrace/internal/media/codec/h264"
-	"millrace/internal/media/codec/hevc"
 	"millrace/internal/media/codec/nal"
 	"millrace/internal/media/frame"
 )
@@ -48,8 +47,7 @@ type loss struct {
 const maxWait = 5 * time.Second
 
 // remember keeps a key frame, which may have to stand in for the next one.
-func (s *stream) remember(f frame.Frame) {
-	v := &s.video
+func (v *video) remember(f frame.Frame) {
 	if v.key != nil {
 		every := f.DTS - v.key.DTS
 		v.even = near(every, v.every)
@@ -64,30 +62,16 @@ func near(a, b time.Duration) bool {
 	return a-b < rounding && b-a < rounding
 }
 
-// damaged takes note of the PES packet at hand, which has a hole: what came of it reports whether it was a key frame.
-func (s *stream) damaged(d *Demuxer) error {
-	v := &s.video
-	if !v.configured {
-		return nil
+// damaged takes note of a picture of which b came, with a hole behind it: that tells whether it was a key frame.
+func (v *video) damaged(d *Demuxer, b []byte, t stamps) error {
+	reset, same := v.resets(b)
+	if reset && same && v.key != nil && v.codec.isIDR(v.key.Data) && (!v.known || t.dts > v.dts) && v.affordable(d) {
+		return v.standIn(d, t.dts)
 	}
-	at, ok := pesPayload(s.buf)
-	if !ok || s.buf[6]&0x30 != 0 {
-		v.holed = true
-		return nil
-	}
-	t := s.times(d, s.buf)
-	if !t.known {
-		v.holed = true
-		return nil
-	}
-	reset, same := s.resets(s.buf[at:])
-	if reset && same && v.key != nil && s.setsBack(v.key.Data) && (!v.known || t.dts > v.dts) && s.affordable(d) {
-		return s.standIn(d, t.dts)
-	}
-	if done, err := s.patch(d, s.buf[at:], t); done || err != nil {
+	if done, err := v.patch(d, b, t); done || err != nil {
 		return err
 	}
-	if reset || v.pyramid && s.isReference(s.buf[at:]) {
+	if reset || v.pyramid && v.codec.beginsReference(b) {
 		v.wait()
 	}
 	if v.known && t.dts > v.dts { // it is the one that is missing
@@ -96,33 +80,11 @@ func (s *stream) damaged(d *Demuxer) error {
 	return nil
 }
 
-// isReference reports whether others may refer to the access unit that begins so. It holds for those of which too little is there, too.
-func (s *stream) isReference(b []byte) bool {
-	for unit := range nal.AnnexB(b) {
-		if is, _ := s.isSlice(unit); is {
-			return s.refers(unit)
-		}
-	}
-	return true
-}
-
-// refers reports whether others may refer to the picture of a slice: by nal_ref_idc; HEVC's types of even numbers say that none of the same
-// sub-layer does, table 7-1.
-func (s *stream) refers(slice []byte) bool {
-	if s.codec == codecH264 {
-		return slice[0]>>5&3 != 0
-	}
-	const lastPair = 14
-	t := hevc.Type(slice)
-	return t > lastPair || t&1 == 1
-}
-
 // order takes note of a picture's place: a reference that is presented before another one that was decoded before it is a B-frame.
-func (s *stream) order(pts time.Duration, key bool) {
-	v := &s.video
+func (v *video) order(pts time.Duration, key bool) {
 	for _, u := range v.units {
-		if is, _ := s.isSlice(u); is {
-			if !s.refers(u) {
+		if is, _ := v.codec.isSlice(u); is {
+			if !v.codec.isReference(u) {
 				return
 			}
 			break
@@ -138,15 +100,14 @@ func (s *stream) order(pts time.Duration, key bool) {
 
 // resets reports whether the access unit that begins so resets the order of pictures, and whether it has the parameter sets that
 // are known, as far as it has any. Its last unit is cut off.
-func (s *stream) resets(b []byte) (reset, same bool) {
-	v := &s.video
+func (v *video) resets(b []byte) (reset, same bool) {
 	same = true
 	set, slice := false, false
 	known := func(unit, have []byte) {
 		set, same = true, same && bytes.HasPrefix(have, unit)
 	}
 	for unit := range nal.AnnexB(b) {
-		switch s.kindOf(unit) {
+		switch v.codec.unitKind(unit) {
 		case setVPS:
 			known(unit, v.vps)
 		case setSPS:
@@ -154,7 +115,7 @@ func (s *stream) resets(b []byte) (reset, same bool) {
 		case setPPS:
 			known(unit, v.pps)
 		case other:
-			is, idr := s.isSlice(unit)
+			is, idr := v.codec.isSlice(unit)
 			slice, reset = slice || is, reset || idr
 		case delimiter, filler:
 		}
@@ -162,38 +123,13 @@ func (s *stream) resets(b []byte) (reset, same bool) {
 	return reset || set && !slice, same // sets come with key frames
 }
 
-// isSlice reports whether a NAL unit is a slice of a picture, and whether that resets the order of pictures.
-func (s *stream) isSlice(unit []byte) (is, reset bool) {
-	if s.codec == codecH264 {
-		t := h264.Type(unit)
-		return t >= h264.TypeNonIDR && t <= h264.TypeIDR, t == h264.TypeIDR
-	}
-	t := hevc.Type(unit)
-	return t >= 0 && t < hevc.TypeVPS, t >= hevc.TypeBLAWLP && t <= typeIDRN
-}
-
-// setsBack reports whether a key frame is an IDR: only that can stand in for another one.
-func (s *stream) setsBack(au []byte) bool {
-	if s.codec == codecH264 {
-		return true
-	}
-	for unit := range nal.Units(au, 4) {
-		if t := hevc.Type(unit); t >= 0 && t < hevc.TypeVPS {
-			return t == typeIDRW || t == typeIDRN
-		}
-	}
-	return false
-}
-
 // affordable reports whether enough has come since the last key frame stood in for another one.
-func (s *stream) affordable(d *Demuxer) bool {
-	v := &s.video
+func (v *video) affordable(d *Demuxer) bool {
 	return !v.stood || (d.stats.Packets-v.stand)*PacketSize >= len(v.key.Data)/2
 }
 
 // standIn gives the last key frame out again, in the place of one that was to be decoded at dts.
-func (s *stream) standIn(d *Demuxer, dts time.Duration) error {
-	v := &s.video
+func (v *video) standIn(d *Demuxer, dts time.Duration) error {
 	f := *v.key
 	f.PTS += dts - f.DTS
 	f.DTS, f.Received = dts, d.when
@@ -202,13 +138,12 @@ func (s *stream) standIn(d *Demuxer, dts time.Duration) error {
 	v.refs.follow(h264.Slice{IDR: true})
 	v.stood, v.stand = true, d.stats.Packets
 	d.stats.Replaced++
-	return s.give(d, f)
+	return v.give(d, f)
 }
 
 // stepIn looks, before the picture to be decoded at dts, for a key frame that is missing without a trace: one that was due, as regularly as
 // they came, where something was lost. Then for references.
-func (s *stream) stepIn(d *Demuxer, t stamps, key bool) error {
-	v := &s.video
+func (v *video) stepIn(d *Demuxer, t stamps, key bool) error {
 	if !v.holed {
 		return nil
 	}
@@ -218,20 +153,20 @@ func (s *stream) stepIn(d *Demuxer, t stamps, key bool) error {
 	}
 	whole := v.interval <= 0 || t.dts-v.dts >= 3*v.interval/2 // pictures are missing
 	stood := false
-	if whole && v.key != nil && v.even && s.setsBack(v.key.Data) {
+	if whole && v.key != nil && v.even && v.codec.isIDR(v.key.Data) {
 		if due := v.key.DTS + v.every; !near(due, v.dts) && !near(due, t.dts) && due > v.dts && due < t.dts {
-			if !s.affordable(d) {
+			if !v.affordable(d) {
 				v.wait()
 				return nil
 			}
-			if err := s.standIn(d, due); err != nil {
+			if err := v.standIn(d, due); err != nil {
 				return err
 			}
 			stood = true
 		}
 	}
 	if h, ok := v.refs.header(slices.Values(v.units)); ok && !v.waiting {
-		if mended, err := s.mend(d, h, t); mended || err != nil {
+		if mended, err := v.mend(d, h, t); mended || err != nil {
 			return err
 		}
 	}
@@ -249,11 +184,10 @@ func (v *loss) wait() {
 }
 
 // undecodable reports whether a picture must be dropped because a key frame is missing, and ends the wait at one that needs none.
-func (s *stream) undecodable(dts time.Duration, key bool) bool {
-	v := &s.video
+func (v *video) undecodable(dts time.Duration, key bool) bool {
 	if !v.waiting {
-		if v.skip && s.codec == codecHEVC {
-			if t := s.slice(); t == typeRASLN || t == typeRASLR {
+		if v.skip && v.codec == codecHEVC {
+			if t := sliceType(v.units); t == typeRASLN || t == typeRASLR {
 				return true
 			} else if t > typeRASLR || t < typeRADLN { // leading pictures come before all others
 				v.skip = false
@@ -264,56 +198,9 @@ func (s *stream) undecodable(dts time.Duration, key bool) bool {
 	if !v.counted {
 		v.since, v.counted = dts, true
 	}
-	if !key && !s.recovers() && dts-v.since < maxWait && dts >= v.since {
+	if !key && !v.codec.hasRecoveryPoint(v.units) && dts-v.since < maxWait && dts >= v.since {
 		return true
 	}
 	v.waiting, v.skip = false, key
 	return false
 }
-
-// slice is the type of the first slice of the access unit at hand, HEVC.
-func (s *stream) slice() int {
-	for _, u := range s.video.units {
-		if t := hevc.Type(u); t >= 0 && t < hevc.TypeVPS {
-			return t
-		}
-	}
-	return -1
-}
-
-// isKeyUnits reports whether the access unit at hand is a key frame.
-func (s *stream) isKeyUnits() bool {
-	if s.codec == codecHEVC {
-		t := s.slice()
-		return t >= hevc.TypeBLAWLP && t <= hevc.TypeCRA
-	}
-	for _, u := range s.video.units {
-		if t := h264.Type(u); t >= h264.TypeNonIDR && t <= h264.TypeIDR {
-			return t == h264.TypeIDR
-		}
-	}
-	return false
-}
-
-// recovers reports whether the access unit at hand has a recovery point, ITU-T H.264 section D.2.8: decoders can begin there.
-func (s *stream) recovers() bool {
-	for _, u := range s.video.units {
-		switch {
-		case s.codec == codecH264 && h264.Type(u) == h264.TypeSEI && len(u) > 1 && u[1] == seiRecoveryPoint,
-			s.codec == codecHEVC && hevc.Type(u) == hevc.TypeSEI && len(u) > 2 && u[2] == seiRecoveryPoint:
-			return true
-		}
-	}
-	return false
-}
-
-const seiRecoveryPoint = 6 // payload type; encoders give it a unit of its own
-
-// Leading pictures and IDRs, ITU-T H.265 table 7-1.
-const (
-	typeIDRW  = 19
-	typeIDRN  = 20
-	typeRADLN = 6
-	typeRASLN = 8
-	typeRASLR = 9
-)

@@ -136,7 +136,7 @@ func (d *Demuxer) Flush() error {
 		d.err = s.finish(d, true)
 	}
 	if d.video != nil && d.err == nil {
-		d.err = d.video.resolveDates(d)
+		d.err = d.video.video.resolveDates(d)
 	}
 	if d.err == nil {
 		d.err = d.release()
@@ -175,7 +175,7 @@ func (d *Demuxer) configure(c frame.Config) error {
 func (d *Demuxer) write(f frame.Frame) error {
 	h := &d.hold
 	if f.Kind == frame.Audio && d.video != nil && d.video.video.dating.pictures > 0 {
-		return d.video.keep(d, f)
+		return d.video.video.keep(d, f)
 	}
 	if h.over {
 		return d.out.Write(f)
@@ -186,7 +186,7 @@ func (d *Demuxer) write(f frame.Frame) error {
 			return nil
 		}
 		if d.presumes && !d.audio.audio.given {
-			if err := d.audio.presume(d); err != nil {
+			if err := d.audio.audio.presume(d); err != nil {
 				return err
 			}
 		}
@@ -391,7 +391,7 @@ func (d *Demuxer) adopt(p program) error {
 			if err := old.finish(d, true); err != nil {
 				return err
 			}
-			if err := old.resolveDates(d); err != nil {
+			if err := old.video.resolveDates(d); err != nil {
 				return err
 			}
 		}

@@ -43,9 +43,7 @@ type stream struct {
 }
 
 func newStream(e elementary) *stream {
-	s := &stream{elementary: e, counter: -1}
-	s.audio.framer = newFramer(e)
-	return s
+	return &stream{elementary: e, counter: -1, video: video{codec: e.codec}, audio: audio{framer: newFramer(e)}}
 }
 
 func (s *stream) is(e elementary) bool { return s.elementary == e }
@@ -155,12 +153,23 @@ func (s *stream) finish(d *Demuxer, known bool) error {
 	t := s.times(d, b)
 	switch {
 	case s.codec.kind() == frame.Video:
-		return s.takeVideo(d, b[at:], t)
+		return s.video.take(d, b[at:], t)
 	case s.holeAt == 0:
 		return s.takeAudio(d, b[at:], t)
 	}
 	d.stats.Broken++
-	return s.salvage(d, b[at:s.holeAt], b[s.tailAt:], t)
+	if err := s.takeAudio(d, b[at:s.holeAt], t); err != nil {
+		return err
+	}
+	return s.audio.resume(d, b[s.tailAt:])
+}
+
+// takeAudio takes sound, and tells when the stream has none that can be read.
+func (s *stream) takeAudio(d *Demuxer, b []byte, t stamps) error {
+	if err := s.audio.take(d, b, t); err != nil || !s.audio.unreadable() {
+		return err
+	}
+	return d.disown(s)
 }
 
 // hole notes that something of the stream is missing before the next packet.
@@ -184,9 +193,20 @@ func (s *stream) drop(d *Demuxer) error {
 	d.stats.Broken++
 	s.open = false
 	s.audio.lost()
-	if s.codec.kind() == frame.Video {
+	if s.codec.kind() == frame.Video && s.video.configured {
 		return s.damaged(d)
 	}
+	return nil
+}
+
+// damaged has the picture of the PES packet at hand, which has a hole, made up for as far as that can be.
+func (s *stream) damaged(d *Demuxer) error {
+	if at, ok := pesPayload(s.buf); ok && s.buf[6]&0x30 == 0 {
+		if t := s.times(d, s.buf); t.known {
+			return s.video.damaged(d, s.buf[at:], t)
+		}
+	}
+	s.video.holed = true
 	return nil
 }
 

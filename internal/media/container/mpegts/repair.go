@@ -89,8 +89,7 @@ func (r *references) missing(h h264.Slice) int {
 }
 
 // mend puts in what is missing before the picture that a header is of. false: it could not.
-func (s *stream) mend(d *Demuxer, h h264.Slice, t stamps) (bool, error) {
-	v := &s.video
+func (v *video) mend(d *Demuxer, h h264.Slice, t stamps) (bool, error) {
 	n := v.refs.missing(h)
 	if n == 0 {
 		return true, nil
@@ -115,7 +114,7 @@ func (s *stream) mend(d *Demuxer, h h264.Slice, t stamps) (bool, error) {
 		if !h.B && t.pts == t.dts { // there are no B pictures: each is shown when it is decoded
 			pts = v.dts + step
 		}
-		if err := s.repeat(d, u, stamps{dts: v.dts + step, pts: pts}); err != nil {
+		if err := v.repeat(d, u, stamps{dts: v.dts + step, pts: pts}); err != nil {
 			return false, err
 		}
 	}
@@ -134,8 +133,7 @@ func (r *references) putIn(h h264.Slice, n int) {
 
 // adjust writes the slices of the access unit at hand again where they name references that are not there, as others
 // were put in.
-func (s *stream) adjust() {
-	v := &s.video
+func (v *video) adjust() {
 	if !v.refs.mended || v.waiting {
 		return
 	}
@@ -147,7 +145,7 @@ func (s *stream) adjust() {
 		return
 	}
 	for i, u := range v.units {
-		if is, _ := s.isSlice(u); !is {
+		if is, _ := v.codec.isSlice(u); !is {
 			continue
 		}
 		if again, err := v.refs.slices.Mark(u, h); err == nil { // one that can't be read is left to decoders
@@ -157,13 +155,12 @@ func (s *stream) adjust() {
 }
 
 // patch puts a picture in the place of one that lost its end. done: there is nothing more to do about it.
-func (s *stream) patch(d *Demuxer, b []byte, t stamps) (done bool, err error) {
-	v := &s.video
+func (v *video) patch(d *Demuxer, b []byte, t stamps) (done bool, err error) {
 	h, ok := v.refs.header(nal.AnnexB(b))
 	if !ok || h.IDR || v.waiting || !v.known || t.dts <= v.dts || !v.refs.known {
 		return false, nil
 	}
-	if done, err = s.mend(d, h, t); err != nil || !done {
+	if done, err = v.mend(d, h, t); err != nil || !done {
 		return false, err
 	}
 	if !h.Reference {
@@ -178,13 +175,13 @@ func (s *stream) patch(d *Demuxer, b []byte, t stamps) (done bool, err error) {
 		return false, nil //nolint:nilerr // it is no failure: there is another way
 	}
 	v.refs.follow(h)
-	return true, s.repeat(d, unit, t)
+	return true, v.repeat(d, unit, t)
 }
 
 // repeat gives out a picture of one slice.
-func (s *stream) repeat(d *Demuxer, unit []byte, t stamps) error {
-	s.video.dts = t.dts
+func (v *video) repeat(d *Demuxer, unit []byte, t stamps) error {
+	v.dts = t.dts
 	d.stats.Repeated++
 	au := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(unit)), uint32(len(unit)))
-	return s.give(d, frame.Frame{Kind: frame.Video, DTS: t.dts, PTS: t.pts, Data: append(au, unit...), Received: d.when})
+	return v.give(d, frame.Frame{Kind: frame.Video, DTS: t.dts, PTS: t.pts, Data: append(au, unit...), Received: d.when})
 }

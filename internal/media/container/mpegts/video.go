@@ -14,6 +14,8 @@ import (
 
 // video makes access units of H.264 and HEVC.
 type video struct {
+	codec codec
+
 	vps, sps, pps []byte
 	configured    bool
 
@@ -28,56 +30,14 @@ type video struct {
 	units [][]byte // of the access unit at hand
 }
 
-// kindOf sorts the NAL units of both codecs.
-type kindOf uint8
-
-const (
-	other kindOf = iota
-	delimiter
-	filler
-	setVPS
-	setSPS
-	setPPS
-)
-
-func (s *stream) kindOf(unit []byte) kindOf {
-	if s.codec == codecH264 {
-		switch h264.Type(unit) {
-		case h264.TypeAUD:
-			return delimiter
-		case h264.TypeFiller:
-			return filler
-		case h264.TypeSPS:
-			return setSPS
-		case h264.TypePPS:
-			return setPPS
-		}
-		return other
-	}
-	switch hevc.Type(unit) {
-	case hevc.TypeAUD:
-		return delimiter
-	case hevc.TypeFiller, -1:
-		return filler
-	case hevc.TypeVPS:
-		return setVPS
-	case hevc.TypeSPS:
-		return setSPS
-	case hevc.TypePPS:
-		return setPPS
-	}
-	return other
-}
-
-// takeVideo takes the payload of a PES packet: one access unit or, where delimiters say so, several.
-func (s *stream) takeVideo(d *Demuxer, b []byte, t stamps) error {
-	v := &s.video
+// take takes the payload of a PES packet: one access unit or, where delimiters say so, several.
+func (v *video) take(d *Demuxer, b []byte, t stamps) error {
 	v.units = v.units[:0]
 	for unit := range nal.AnnexB(b) {
-		switch s.kindOf(unit) {
+		switch v.codec.unitKind(unit) {
 		case delimiter:
 			if len(v.units) > 0 {
-				if err := s.picture(d, t); err != nil {
+				if err := v.picture(d, t); err != nil {
 					return err
 				}
 				t = stamps{}
@@ -90,12 +50,11 @@ func (s *stream) takeVideo(d *Demuxer, b []byte, t stamps) error {
 	if len(v.units) == 0 {
 		return nil
 	}
-	return s.picture(d, t)
+	return v.picture(d, t)
 }
 
 // picture gives out the access unit in v.units and forgets it.
-func (s *stream) picture(d *Demuxer, t stamps) error {
-	v := &s.video
+func (v *video) picture(d *Demuxer, t stamps) error {
 	defer func() { v.units = v.units[:0] }()
 	if !t.known { // section 2.7.5 allows to leave it out
 		if !v.known {
@@ -108,15 +67,15 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 	} else {
 		t = v.date(t)
 	}
-	key, holed := s.isKeyUnits(), v.holed
-	if err := s.stepIn(d, t, key); err != nil {
+	key, holed := v.codec.isKey(v.units), v.holed
+	if err := v.stepIn(d, t, key); err != nil {
 		return err
 	}
 	if t.known {
 		v.measure(t.dts, holed)
 	}
 	v.dts, v.known = t.dts, true
-	s.adjust()
+	v.adjust()
 	size := 0
 	for _, u := range v.units {
 		size += 4 + len(u)
@@ -126,26 +85,26 @@ func (s *stream) picture(d *Demuxer, t stamps) error {
 		au = binary.BigEndian.AppendUint32(au, uint32(len(u)))
 		au = append(au, u...)
 	}
-	if err := s.configure(d, key); err != nil {
+	if err := v.configure(d, key); err != nil {
 		return err
 	}
 	if !v.configured {
 		return nil // nobody could decode it
 	}
-	if s.undecodable(t.dts, key) {
+	if v.undecodable(t.dts, key) {
 		d.stats.Waiting++
 		return nil
 	}
-	s.order(t.pts, key)
+	v.order(t.pts, key)
 	if h, ok := v.refs.header(slices.Values(v.units)); ok {
 		v.refs.follow(h)
 	}
 	d.stats.Video++
 	f := frame.Frame{Kind: frame.Video, DTS: t.dts, PTS: t.pts, Key: key, Data: au, Received: d.when}
 	if key {
-		s.remember(f)
+		v.remember(f)
 	}
-	return s.give(d, f)
+	return v.give(d, f)
 }
 
 // measure takes the interval of access units from their timestamps: those without one lie evenly between. holed: some of them may be missing.
@@ -163,12 +122,11 @@ func (v *video) measure(dts time.Duration, holed bool) {
 
 // configure takes the parameter sets of the access unit. Of several of a kind the first counts, and one that comes without the set above it counts
 // before a key frame only: the others are further sets, which decoders find in the stream.
-func (s *stream) configure(d *Demuxer, key bool) error {
-	v := &s.video
+func (v *video) configure(d *Demuxer, key bool) error {
 	vps, sps, pps := v.vps, v.sps, v.pps
 	var seen [setPPS + 1]bool
 	for _, u := range v.units {
-		k := s.kindOf(u)
+		k := v.codec.unitKind(u)
 		if seen[k] {
 			continue
 		}
@@ -183,7 +141,7 @@ func (s *stream) configure(d *Demuxer, key bool) error {
 		case other, delimiter, filler:
 		}
 	}
-	if sps == nil || pps == nil || s.codec == codecHEVC && vps == nil || !seen[setSPS] && v.configured && !key {
+	if sps == nil || pps == nil || v.codec == codecHEVC && vps == nil || !seen[setSPS] && v.configured && !key {
 		if !v.configured { // they may come one by one
 			v.vps, v.sps, v.pps = keep(v.vps, vps), keep(v.sps, sps), keep(v.pps, pps)
 		}
@@ -195,7 +153,7 @@ func (s *stream) configure(d *Demuxer, key bool) error {
 	vps, sps, pps = bytes.Clone(vps), bytes.Clone(sps), bytes.Clone(pps)
 	var c frame.Config
 	var err error
-	if s.codec == codecH264 {
+	if v.codec == codecH264 {
 		c, err = h264.TrackConfig(sps, pps)
 	} else {
 		c, err = hevc.TrackConfig(vps, sps, pps)
@@ -209,13 +167,13 @@ func (s *stream) configure(d *Demuxer, key bool) error {
 	if v.interval == 0 && c.FrameRate > 0 {
 		v.interval = time.Duration(float64(time.Second) / c.FrameRate)
 	}
-	if s.codec == codecH264 {
+	if v.codec == codecH264 {
 		v.refs.sets(sps, pps)
 	}
-	if err := s.resolveDates(d); err != nil {
+	if err := v.resolveDates(d); err != nil {
 		return err
 	}
-	v.dating.declared = s.reorders(sps)
+	v.dating.declared = v.codec.reorders(sps)
 	return d.configure(c)
 }
 
