@@ -34,7 +34,7 @@ func (b *bench) latency(ctx context.Context) error {
 	}{
 		{"constant rate, blocking reload then part", clip, false, "p95 at most 10 ms"},
 		{"constant rate, preload hint", clip, true, "p95 at most 10 ms"},
-		{"variable rate, blocking reload then part", clip.Uneven(), false, "one frame more"},
+		{"variable rate, blocking reload then part", clip.Uneven(), false, "p95 at most half of MediaMTX's"},
 	} {
 		mine, err := b.wait(ctx, func() (server, error) { return b.millrace() }, v.clip, v.hints)
 		if err != nil {

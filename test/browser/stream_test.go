@@ -43,6 +43,7 @@ type stream struct {
 	// away reports whether the encoder leaves out what it has of a kind at a time of its clock; nil: nothing.
 	away    func(k frame.Kind, at time.Duration) bool
 	noSlate bool
+	uneven  bool // the pictures come at a variable rate
 
 	writer *slate.Writer
 	cutter *packager.Packager
@@ -72,6 +73,9 @@ func newStream(t testing.TB, clip origin.Clip, age, breakAfter time.Duration, be
 	})
 	for _, do := range before {
 		do(s)
+	}
+	if s.uneven {
+		s.shake()
 	}
 	s.writer = slate.New(slate.Options{
 		Open: s.open, Stands: func(time.Time) {}, Now: time.Now,
@@ -203,7 +207,7 @@ func (s *stream) begin() {
 			s.t.Error(err)
 		}
 	}
-	if err := s.out.Rate(origin.FrameRate, true); err != nil {
+	if err := s.out.Rate(origin.FrameRate, !s.uneven); err != nil {
 		s.t.Error(err)
 	}
 }
@@ -262,6 +266,21 @@ func (s *stream) frames(k frame.Kind, from origin.Track) []frame.Frame {
 		}
 	}
 	return out
+}
+
+// shake has each picture come at a time of its own, and nobody know how long it lasts. Those that refer to each other
+// stay in order.
+func (s *stream) shake() {
+	by := func(at time.Duration) time.Duration {
+		shift := [...]int{0, 6, -5, 7, 2, -6, 3, -3, 7, -5} // milliseconds
+		n := int((at*origin.FrameRate + time.Second/2) / time.Second)
+		return at + time.Duration(shift[n%len(shift)])*time.Millisecond
+	}
+	for i := range s.media {
+		if f := &s.media[i]; f.Kind == frame.Video {
+			f.DTS, f.PTS, f.Duration = by(f.DTS), by(f.PTS), 10*time.Millisecond
+		}
+	}
 }
 
 // nowhere keeps nothing: all that tests play is in memory.

@@ -59,7 +59,7 @@ var Rules = map[string]Rule{
 	"pdt":                {"4.4.4.6", "EXT-X-PROGRAM-DATE-TIME is there and grows by the durations between"},
 	"part-inf":           {"4.4.3.7", "EXT-X-PART-INF is there when parts are"},
 	"part-target":        {"4.4.4.9", "no part is longer than PART-TARGET"},
-	"part-short":         {"4.4.4.9", "a part is at least 85 % of PART-TARGET but for the last before a discontinuity, an end, or of its segment"},
+	"part-short":         {"4.4.4.9", "a part is at least 85 % of PART-TARGET but for a last or independent first one"},
 	"part-sum":           {"4.4.4.9", "EXTINF is the sum of the segment's parts"},
 	"part-old":           {"4.4.4.9", "a segment that begins more than three target durations from the end has no parts any more"},
 	"part-kept":          {"6.2.2", "the parts of a segment that begins within three target durations of the end stay"},

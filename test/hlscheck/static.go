@@ -120,7 +120,7 @@ func (v *rendition) staticParts(m *media, say report) {
 	for _, e := range m.entries {
 		start := at
 		at += e.duration
-		v.partDurations(m, e, true, say)
+		v.partDurations(m, e, say)
 		if len(e.parts) > 0 {
 			total := 0.0
 			for _, p := range e.parts {
@@ -133,14 +133,15 @@ func (v *rendition) staticParts(m *media, say report) {
 			say("part-kept", end-start > far-tick, "segment %d has no parts %.1f s from the end", e.msn, end-start)
 		}
 	}
-	v.partDurations(m, m.open, false, say)
+	v.partDurations(m, m.open, say)
 }
 
-func (v *rendition) partDurations(m *media, e entry, complete bool, say report) {
+func (v *rendition) partDurations(m *media, e entry, say report) {
 	for i, p := range e.parts {
 		say("part-target", p.duration <= m.partTarget+1e-4, "part %d.%d lasts %.5f s, PART-TARGET is %.5f", e.msn, i, p.duration, m.partTarget)
 		last := i == len(e.parts)-1 // of an open segment: it may be the segment's last
-		if !last || !complete && !last {
+		free := i == 0 && p.independent
+		if !last && !free {
 			say("part-short", p.duration >= 0.85*m.partTarget-1e-4, "part %d.%d lasts %.5f s, PART-TARGET is %.5f", e.msn, i, p.duration, m.partTarget)
 		}
 	}

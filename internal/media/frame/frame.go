@@ -84,11 +84,9 @@ type Frame struct {
 	// DTS is the decoding time. PTS-DTS may be negative only if the encoder is broken.
 	// Before the session: the encoder's clock, unwrapped, any origin. After it: the asset's clock, from 0, only growing.
 	DTS, PTS time.Duration
-	// Duration is filled by the session; 0 before it.
+	// Duration is filled by the session; 0 before it. A picture at a variable rate lasts longer.
 	Duration time.Duration
 	Key      bool // video: an IDR; audio: always true
-	// BeforeKey: video after the session, the next picture has come already and is a key frame. False says nothing.
-	BeforeKey bool
 	// Data is one access unit in the form that ISO BMFF samples have: length-prefixed NAL units (4 bytes) for H.264 and HEVC, OBUs with
 	// size fields and without temporal delimiters for AV1, a frame or superframe for VP8 and VP9, one raw_data_block for AAC, one packet
 	// or frame for every other audio codec.

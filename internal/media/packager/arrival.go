@@ -14,11 +14,12 @@ const maxLate = 5 * time.Second
 type arrival struct {
 	newest [2]time.Duration // by kind
 	other  [2]time.Duration // newest of the other kind when this one came last
+	alone  time.Duration    // how long nothing of a kind may come that is not away
 }
 
 func newArrival() arrival {
 	const never = -time.Hour
-	return arrival{other: [2]time.Duration{never, never}}
+	return arrival{other: [2]time.Duration{never, never}, alone: audioPatience}
 }
 
 func (a *arrival) came(f *frame.Frame) {
@@ -27,12 +28,12 @@ func (a *arrival) came(f *frame.Frame) {
 }
 
 // away reports whether nothing of kind k has come for a while.
-func (a *arrival) away(k frame.Kind) bool { return a.newest[1-k]-a.other[k] > audioPatience }
+func (a *arrival) away(k frame.Kind) bool { return a.newest[1-k]-a.other[k] > a.alone }
 
 // patience is how long the other kind waits for k.
 func (a *arrival) patience(k frame.Kind) time.Duration {
 	if a.away(k) {
-		return audioPatience
+		return a.alone
 	}
 	return maxLate
 }

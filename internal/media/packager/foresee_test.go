@@ -74,6 +74,45 @@ func TestLastPartDoesNotWaitForTheKeyFrame(t *testing.T) {
 	}
 }
 
+// TestLastPartAtAVariableRate does not wait for the key frame behind it either: what is left over is the first part's.
+func TestLastPartAtAVariableRate(t *testing.T) {
+	t.Parallel()
+	for gop, first := range map[int]int{60: 3, 20: 3, 56: 7, 50: 1} { // counted from the key frame's own write on
+		t.Run(fmt.Sprintf("key frames each %d", gop), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, low)
+			spy := &publications{Edge: b.edge}
+			p := packager.New(packager.Options{Edge: spy, Segment: 2 * time.Second, Part: part})
+			err := errors.Join(p.Configure(video()), p.Rate(30, false))
+			shift := [...]int{0, 6, -5, 7, 2, -6, 3, -3, 7, -5}
+			for i, f := range (script{fps: 30, gop: gop, seconds: 20, noAudio: true}).frames() {
+				f.DTS += time.Duration(shift[i%len(shift)]) * time.Millisecond
+				f.PTS, f.Duration = f.DTS, 10*time.Millisecond
+				spy.frames++
+				err = errors.Join(err, p.Write(f))
+			}
+			if err = errors.Join(err, p.Close(nil)); err != nil {
+				t.Fatal(err)
+			}
+			tl := b.finish()
+			b.whole(tl)
+			b.unevenParts(tl.Rendition(timeline.MainVideo))
+			if len(spy.segments) < 9 {
+				t.Fatalf("%d segments", len(spy.segments))
+			}
+			long := gop
+			if gop == 20 {
+				long = 3 * gop
+			}
+			for i, parts := range spy.segments[2 : len(spy.segments)-1] {
+				if last := parts[len(parts)-1]; parts[0] != first || last != long-1 {
+					t.Errorf("segment %d of %d frames: parts after %v, the first is to be %d", i+2, long, parts, first)
+				}
+			}
+		})
+	}
+}
+
 // TestWrongForesightShortensNoPart: key frames that come when they like leave no part shorter than the playlist allows.
 func TestWrongForesightShortensNoPart(t *testing.T) {
 	t.Parallel()

@@ -477,53 +477,6 @@ func TestVariableFrameRate(t *testing.T) {
 	}
 }
 
-// counting knows how much of the video is out.
-type counting struct {
-	packager.Edge
-	out int64
-}
-
-func (c *counting) Part(id string, buf []byte, long int64, independent bool) bool {
-	if id == "v" {
-		c.out += long
-	}
-	return c.Edge.Part(id, buf, long, independent)
-}
-
-// TestLastPartAtAVariableRate does not wait for the key frame behind it, which is known but held back at a variable
-// rate. It begins a segment then in any case.
-func TestLastPartAtAVariableRate(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, low)
-	edge := &counting{Edge: b.edge}
-	p := packager.New(packager.Options{Edge: edge, Segment: 2 * time.Second, Part: part})
-	if err := errors.Join(p.Configure(video()), p.Rate(30, false)); err != nil {
-		t.Fatal(err)
-	}
-	frames := script{fps: 30, gop: 20, seconds: 20, noAudio: true}.frames()
-	shift := [...]int{0, 6, -5, 7, 2, -6, 3, -3, 7, -5}
-	for i := range frames[1:] {
-		frames[i+1].DTS += time.Duration(shift[i%len(shift)]) * time.Millisecond
-		frames[i+1].PTS = frames[i+1].DTS
-		frames[i].Duration = frames[i+1].DTS - frames[i].DTS
-		frames[i].BeforeKey = frames[i+1].Key
-	}
-	stamp(frames)
-	ends := 0
-	for i, f := range frames {
-		write(t, p, frames[i:i+1])
-		if behind := f.DTS + f.Duration - time.Duration(edge.out)*time.Second/90000; f.BeforeKey && behind < time.Millisecond {
-			ends++
-		}
-	}
-	closed(t, p)
-	tl := b.finish()
-	b.whole(tl)
-	if n := len(tl.Marks); n < 9 || ends < n-1 {
-		t.Errorf("%d segments, %d ended with their last frame", n, ends)
-	}
-}
-
 func TestLongGOPsAreCutWhenTheTargetIsKnown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, low)

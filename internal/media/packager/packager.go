@@ -70,6 +70,8 @@ const (
 	// audioPatience is how far the video may be ahead before the audio's segment is closed without waiting for its
 	// frames, and how much audio waits for a video that stands still.
 	audioPatience = time.Second
+	// unevenPatience is the same where pictures come at a variable rate, which may stay away of themselves.
+	unevenPatience = 2 * time.Second
 )
 
 // Packager is one publication's cutter.
@@ -89,14 +91,14 @@ type Packager struct {
 	fps      float64
 	constant bool
 
-	cuts  []cut         // where segments of the lead began that the audio has not begun yet
-	held  []frame.Frame // audio that is presented later than the video has come
-	early []frame.Frame // audio in front of the first picture
-	gop   gopMeter
-	shown time.Duration // media time where the last picture's presentation ends
-	ends  bool          // the picture written last is the last of its segment
-	lag   time.Duration // from decoding to presentation, of the last key frame
-	sound time.Duration // a frame of the audio, the last one
+	cuts   []cut         // where segments of the lead began that the audio has not begun yet
+	held   []frame.Frame // audio that is presented later than the video has come
+	early  []frame.Frame // audio in front of the first picture
+	gop    gopMeter
+	shown  time.Duration // media time where the last picture's presentation ends
+	uneven uneven        // pictures at a variable rate
+	lag    time.Duration // from decoding to presentation, of the last key frame
+	sound  time.Duration // a frame of the audio, the last one
 
 	captions codec.Captions // the most that any picture had
 	searched int            // so many pictures were looked at
@@ -167,7 +169,11 @@ func (p *Packager) track(k frame.Kind) *track {
 
 // Rate implements the session's output.
 func (p *Packager) Rate(fps float64, constant bool) error {
-	p.fps, p.constant = fps, constant
+	p.fps, p.constant, p.uneven.on = fps, constant, !constant
+	p.arrival.alone = audioPatience
+	if !constant {
+		p.arrival.alone = unevenPatience
+	}
 	return nil
 }
 
@@ -254,6 +260,9 @@ func (p *Packager) write(f frame.Frame) error {
 		return p.leadHeld(p.leadUntil(&f))
 	case p.videoStands(&f):
 		return p.parkVideo()
+	}
+	if p.uneven.still(&f) {
+		p.video.standStill(f.PTS - p.lag)
 	}
 	return p.release(p.heldUntil())
 }
@@ -354,6 +363,9 @@ func (p *Packager) finish() error {
 		err = p.parkVideo()
 	}
 	if lead := p.lead(); lead != nil && lead.open {
+		if lead == p.video && p.uneven.on {
+			lead.standUntil(min(p.uneven.until(), lead.duration(lead.first)+p.limit()))
+		}
 		if lead == p.video && p.audio != nil && p.audio.joined {
 			p.finishAudio(lead.end + p.lag)
 		}
@@ -442,7 +454,7 @@ func (p *Packager) leave(t *track) {
 
 // videoStands reports whether audio has gone on alone for longer than a segment may last.
 func (p *Packager) videoStands(f *frame.Frame) bool {
-	return p.arrival.away(frame.Video) && p.audio.open && len(p.cuts) == 0 && f.PTS > p.video.end+audioPatience &&
+	return p.arrival.away(frame.Video) && p.audio.open && len(p.cuts) == 0 && f.PTS > p.video.end+p.arrival.alone &&
 		f.PTS-p.audio.from > p.limit()
 }
 
@@ -452,7 +464,7 @@ func (p *Packager) soundWentOn() bool {
 		!p.arrival.away(frame.Video) {
 		return false
 	}
-	return p.arrival.newest[frame.Audio] > p.video.end+p.lag+audioPatience
+	return p.arrival.newest[frame.Audio] > p.video.end+p.lag+p.arrival.alone
 }
 
 // parkVideo lets the audio lead while the video stands still; the video joins again with its next key frame.

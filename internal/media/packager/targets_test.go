@@ -58,8 +58,8 @@ func TestPartTargetOutlivesAReconnect(t *testing.T) {
 }
 
 // TestPartsOfUnevenPicturesAreLongEnough: an encoder comes back with pictures of uneven length. No part but a segment's
-// last is shorter than 85 % of the PART-TARGET that was said, which is a little longer than the pictures it was made
-// of.
+// first and last is shorter than 85 % of the PART-TARGET that was said, which is a little longer than the pictures it
+// was made of.
 func TestPartsOfUnevenPicturesAreLongEnough(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, low)
@@ -73,7 +73,7 @@ func TestPartsOfUnevenPicturesAreLongEnough(t *testing.T) {
 	frames := script{fps: 90000. / 3400, gop: 53, seconds: 6, noAudio: true}.frames() // six of them are 84.4 % of the target
 	write(t, p, frames)
 	closed(t, p)
-	b.parts(b.finish().Rendition(timeline.MainVideo), false)
+	b.unevenParts(b.finish().Rendition(timeline.MainVideo))
 }
 
 // TestPartBehindSlateIsLongEnough: an encoder of another frame rate comes back a part of a frame before what stands

@@ -20,6 +20,7 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 	if f.Key {
 		p.lag = f.PTS - f.DTS
 	}
+	p.uneven.came(&f)
 	p.shown = max(p.shown, f.PTS+f.Duration)
 	if p.startsSegment(&f) {
 		if err := p.cutVideo(&f); err != nil {
@@ -28,26 +29,27 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 	}
 	at, end := v.ticks(f.DTS), v.ticks(f.DTS+f.Duration)
 	if hole := at - v.next; hole > 0 && len(v.pending) > 0 {
-		v.stand(hole, v.full()) // something was lost: the picture before stands until this one
+		v.stand(hole, v.full()) // something was lost, or the rate is variable: the picture before stands until this one
 	}
 	// What of a hole is left, behind a part that is out already or full, is put in front: decoded early, presented in
 	// time; and in front of the pictures behind, where that would make this one's part longer than said. Decoding times
 	// are the encoder's, but for the first ones behind a discontinuity, see cmaf.Start.
 	long := min(max(end-v.next, 1), v.partTarget+v.ticks(partSlack))
-	sample := cmaf.Sample{
-		Duration: uint32(long), CompositionOffset: int32(v.ticks(f.PTS) - v.next), Sync: f.Key,
-		Data: f.Data,
+	later := v.ticks(f.PTS) - v.next
+	if !p.constant { // a picture that comes sooner than was thought is late rather than shown before it is decoded
+		later = max(later, 0)
 	}
+	sample := cmaf.Sample{Duration: uint32(long), CompositionOffset: int32(later), Sync: f.Key, Data: f.Data}
 	if len(v.pending) > 0 && v.pendingLong+long > v.full() {
 		v.flush()
 	}
 	if v.other {
-		v.startWith(&sample, v.ticks(f.Duration))
+		v.startWith(&sample, v.ticks(p.uneven.lasts(&f)))
 	}
 	v.add(sample)
+	p.uneven.count++
 	p.lookForCaptions(&f)
-	p.ends = f.BeforeKey && p.endsBefore(v.end)
-	if p.ends || p.partIsFull(v) {
+	if p.partIsFull(v, f.DTS) {
 		v.flush()
 	}
 	for len(p.cuts) > 0 && p.audio != nil && v.end > p.cuts[0].at+p.arrival.patience(frame.Audio) {
@@ -56,13 +58,13 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 	return p.release(p.heldUntil())
 }
 
-// partIsFull closes a part with its last frame instead of the next part's first one.
-func (p *Packager) partIsFull(v *track) bool {
+// partIsFull closes a part with its last frame instead of the next part's first one. The frame is decoded at `at`.
+func (p *Packager) partIsFull(v *track, at time.Duration) bool {
 	if p.constant && p.fps > 0 {
 		frame := int64(float64(v.scale) / p.fps)
 		return v.pendingLong+frame > v.full() || v.endsEvenly(frame)
 	}
-	return v.pendingLong >= v.least
+	return v.endsUneven(&p.uneven, at)
 }
 
 // startsSegment decides whether the open segment ends before f.
@@ -74,18 +76,10 @@ func (p *Packager) startsSegment(f *frame.Frame) bool {
 	elapsed := f.DTS - v.duration(v.first)
 	limit := p.limit()
 	if !f.Key {
-		return elapsed+f.Duration > limit || v.bytes() > maxSegmentBytes
+		return elapsed+p.uneven.lasts(f) > limit || v.bytes() > maxSegmentBytes
 	}
 	gop := p.gop.key(f.DTS)
-	return p.cut || p.ends || v.bytes() > maxSegmentBytes || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
-}
-
-// endsBefore reports whether a key frame at `at`, which is here already but waits for its duration, begins the next
-// segment: the last part need not wait for it. It may be short, so what was said once (p.ends) holds.
-func (p *Packager) endsBefore(at time.Duration) bool {
-	elapsed := at - p.video.duration(p.video.first)
-	gop := p.gop.until(at)
-	return elapsed+gop/2 >= p.opt.Segment || elapsed+gop > p.limit()
+	return p.cut || v.bytes() > maxSegmentBytes || elapsed+gop/2 >= p.opt.Segment || elapsed+gop > limit
 }
 
 // gopMeter remembers how far apart key frames are.
@@ -95,16 +89,10 @@ type gopMeter struct {
 }
 
 func (m *gopMeter) key(at time.Duration) time.Duration {
-	m.gap = m.until(at)
-	m.last, m.seen = at, true
-	return m.gap
-}
-
-// until is the distance of a key frame at `at` from the last one.
-func (m *gopMeter) until(at time.Duration) time.Duration {
 	if m.seen {
-		return at - m.last
+		m.gap = at - m.last
 	}
+	m.last, m.seen = at, true
 	return m.gap
 }
 
@@ -143,6 +131,7 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 		own.Start = c.Start.Add(v.duration(at) - f.DTS)
 	}
 	v.begin(own, at)
+	p.uneven.begin(f.DTS, c.Discontinuity)
 	if p.audio != nil {
 		p.cuts = append(p.cuts, c)
 	}
@@ -152,13 +141,15 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 // endVideo ends the open segment before f.
 func (p *Packager) endVideo(f *frame.Frame) {
 	v := p.video
-	if hole := v.ticks(f.DTS) - v.next; hole > 0 && len(v.pending) > 0 {
+	hole := min(v.ticks(f.DTS)-v.next, v.first+v.ticks(p.limit())-v.next) // it makes no segment too long
+	if hole > 0 && len(v.pending) > 0 {
 		v.stand(hole, v.full())
 	}
 	if hole := v.ticks(f.DTS) - v.next - v.ticks(audioPatience); hole > 0 { // too much to be put in front of f
 		v.next += max(0, min(hole, v.first+v.ticks(p.limit())-v.next))
 	}
 	v.foresee(f)
+	p.uneven.end(f)
 	if p.audio != nil && p.audio.open {
 		p.sayTarget(max(v.elapsed(), min(f.DTS+p.lag-p.audio.from, p.limit()))) // the sound has no hole
 	}
@@ -191,7 +182,8 @@ func (p *Packager) videoPart() int64 {
 	if !p.constant || p.fps <= 0 {
 		want = p.opt.Part.Seconds()
 		if p.fps > 0 {
-			want = min(max(want, 7/p.fps), 1) // room for frames of uneven length within 85 to 100 %
+			want = min(max(want, 7/p.fps), 1)                           // room for frames of uneven length within 85 to 100 %,
+			want = max(math.Floor(want*p.fps*0.925), 1) / p.fps / 0.925 // a whole number of which is in the middle of that
 		}
 	}
 	three := want * 1.2

@@ -22,11 +22,12 @@ type Output interface {
 
 	// Rate tells the frame rate of the video: once before its first frame and when it changes. constant means that frames
 	// stand on a grid of 1/fps seconds and that a frame's Duration is predicted, so that parts can be cut exactly;
-	// otherwise fps is the mean and a Duration is known from the next frame.
+	// otherwise fps is the mean, and a Duration is what is sure: the frame lasts until the next one, whenever that comes.
 	Rate(fps float64, constant bool) error
 
 	// Write takes a frame. Of each kind the DTS grows strictly and is never before the last DTS + Duration; it is later than
-	// that when something was lost (at a constant rate a whole number of intervals; in audio any number of samples).
+	// that when something was lost (at a constant rate a whole number of intervals; in audio any number of samples), and
+	// at a variable rate in any case.
 	// A Duration may be up to 1 ms off the interval where a slow drift of the encoder is followed. PTS is never before DTS.
 	// Times are absolute to the nanosecond: convert them to a track's time scale by rounding DTS and DTS + Duration, never
 	// by summing rounded durations; then 90 kHz and sample-rate ticks come out exact.

@@ -217,10 +217,7 @@ func (s *Session) finish() error {
 			return err
 		}
 	}
-	if err := s.audio.placeStrays(); err != nil {
-		return err
-	}
-	return s.video.finish(0)
+	return s.audio.placeStrays()
 }
 
 // pass takes a frame from the continuous clock: it waits for the start, or goes to its track.
@@ -328,6 +325,9 @@ func (s *Session) startVideo(kept []item) error {
 			continue
 		}
 		if len(times) == 0 || i.at > times[len(times)-1] {
+			if len(times) > 0 {
+				s.video.spacing.saw(i.at - times[len(times)-1])
+			}
 			times = append(times, i.at)
 		}
 		if o := i.offset(); o < -s.video.shift && o >= minOffset {
@@ -352,13 +352,7 @@ func (s *Session) deliver(i item) error {
 		return s.deliverVideo(i, t)
 	}
 	t += s.video.shift
-	if err := s.video.still(t, i.Received); err != nil {
-		return err
-	}
 	if alone := !s.video.started || t > s.video.end+videoGone; alone && (s.jumped != "" || s.audio.next != nil) {
-		if err := s.video.finish(t); err != nil {
-			return err
-		}
 		if err := s.change(false); err != nil {
 			return err
 		}
@@ -386,9 +380,6 @@ func (s *Session) deliverVideo(i item, t time.Duration) error {
 	}
 	s.needKey = false
 	if i.Key && (s.jumped != "" || s.video.next != nil || s.audio.next != nil && s.audio.config != nil) {
-		if err := s.video.finish(t); err != nil {
-			return err
-		}
 		if err := s.change(true); err != nil {
 			return err
 		}

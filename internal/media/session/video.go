@@ -24,10 +24,11 @@ const (
 	maxOffset    = 5 * time.Second // of PTS after DTS: 16 frames at 3 per second
 	minOffset    = -500 * time.Millisecond
 	minFrame     = time.Millisecond
-	maxStill     = time.Second // a frame is not held back longer than sound runs on
+	maxSure      = 20 * time.Millisecond // of a frame at a variable rate: the next one may be late by that, of itself
 )
 
-// videoTrack puts frames on their grid when there is one, and else gives them the time until the next.
+// videoTrack puts frames on their grid when there is one. Else each keeps its own time, and how long it lasts is said
+// by the next one: until then it is known to last a little.
 type videoTrack struct {
 	s       *Session
 	config  *frame.Config // as told to the output; nil before
@@ -46,8 +47,7 @@ type videoTrack struct {
 	tooEarly int           // frames in a row that came too early
 
 	last     frame.Frame // as the encoder sent it
-	held     item        // variable rate: the frame whose duration is not known
-	holding  bool
+	spacing  spacing
 	window   [windowFrames]time.Duration // times of the last frames
 	windowed int
 	patience int // windows on a grid that are wanted before it is believed in
@@ -114,6 +114,9 @@ func (v *videoTrack) repeated(f frame.Frame) bool {
 func (v *videoTrack) write(i item, t time.Duration) error {
 	i.at = t
 	again := t == v.came && v.s.stats.VideoFrames > 0
+	if v.s.stats.VideoFrames > 0 {
+		v.spacing.saw(t - v.came)
+	}
 	v.came = t
 	if again && v.rate.constant { // two in one place, as fields or slices that come by themselves: none is one more picture
 		if err := v.leaveGrid(); err != nil {
@@ -212,19 +215,9 @@ func (v *videoTrack) leaveGrid() error {
 	return v.begin(rate{interval: v.rate.interval, fps: v.rate.fps}, v.end)
 }
 
-// variable holds one frame back until the next one tells how long it lasts.
+// variable writes a frame at its own time, for as long as it lasts in any case.
 func (v *videoTrack) variable(i item) error {
-	at := i.at
-	if v.holding {
-		if least := v.held.at + minFrame; at < least {
-			v.s.stats.Clamped++
-			at = least
-		}
-		v.held.BeforeKey = i.Key
-		if err := v.release(at - v.held.at); err != nil {
-			return err
-		}
-	}
+	at, pts := i.at, i.at+v.offset(i)
 	if at < v.end {
 		v.s.stats.Clamped++
 		at = v.end
@@ -236,9 +229,11 @@ func (v *videoTrack) variable(i item) error {
 		i.at = at
 		return v.onGrid(i)
 	}
-	i.at = at
-	v.held, v.holding = i, true
-	return nil
+	f := i.Frame
+	f.DTS, f.PTS, f.Duration = at, max(pts, at), v.spacing.sure(v.rate.interval.duration())
+	v.end = f.DTS + f.Duration
+	v.s.stats.VideoFrames++
+	return v.s.out.Write(f)
 }
 
 // look keeps the times of frames and tells when they have come to stand on a grid.
@@ -261,35 +256,36 @@ func (v *videoTrack) look(t time.Duration) (rate, bool) {
 	return r, v.calm > v.patience
 }
 
-// release writes the held frame.
-func (v *videoTrack) release(d time.Duration) error {
-	f := v.held.Frame
-	f.DTS = v.held.at
-	f.PTS = f.DTS + v.offset(v.held)
-	f.Duration = d
-	v.end = f.DTS + d
-	v.holding, v.held = false, item{}
-	v.s.stats.VideoFrames++
-	return v.s.out.Write(f)
+// spacing remembers how close to each other frames came of late.
+type spacing struct {
+	least  time.Duration // of the last few
+	before time.Duration // of windowFrames before those; 0: there are none
+	seen   int           // frames that least is of
 }
 
-// still writes the held frame when sound has run on to t, in real time too, and would have to wait for the picture.
-func (v *videoTrack) still(t time.Duration, received time.Time) error {
-	if !v.holding || t-v.held.at < maxStill || received.Sub(v.held.Received) < maxStill {
-		return nil
+// saw takes the distance of a frame from the one before it.
+func (s *spacing) saw(d time.Duration) {
+	d = max(d, minFrame)
+	if s.seen == windowFrames {
+		s.before, s.seen = s.least, 0
 	}
-	return v.release(t - v.held.at)
+	if s.seen == 0 || d < s.least {
+		s.least = d
+	}
+	s.seen++
 }
 
-// finish writes the held frame: up to t if that is not far, else with its usual duration.
-func (v *videoTrack) finish(t time.Duration) error {
-	if !v.holding {
-		return nil
+// sure is how long a frame lasts in any case: half of what the shortest did of late. What it lasts longer costs
+// nothing, and one that comes sooner than that is decoded late, and shown late unless it waits for B-frames anyway.
+func (s *spacing) sure(usual time.Duration) time.Duration {
+	d := usual
+	if s.seen > 0 {
+		d = s.least
 	}
-	if d := t - v.held.at; d >= minFrame && d <= maxStill {
-		return v.release(d)
+	if s.before > 0 {
+		d = min(d, s.before)
 	}
-	return v.release(max(minFrame, v.rate.interval.duration()))
+	return min(max(d/2, minFrame), maxSure)
 }
 
 func abs(d time.Duration) time.Duration {

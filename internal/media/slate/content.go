@@ -92,7 +92,7 @@ func (c *content) write(f frame.Frame) error {
 		return nil // the slate was still shown
 	}
 	c.came(&f)
-	if c.newest[k]-c.other[o] > alone && c.fills(o) && (o == frame.Audio || !c.f.group.waiting(c.f.came)) {
+	if c.newest[k]-c.other[o] > c.alone(o) && c.fills(o) && (o == frame.Audio || !c.f.group.waiting(c.f.came)) {
 		if err := c.fill(o, f.PTS-c.late[o]); err != nil { // the place of what is on its way is left free
 			return err
 		}
@@ -112,6 +112,14 @@ func (c *content) write(f frame.Frame) error {
 		c.sets, c.f.sets, f.Data = false, false, withSets(c.pub.configs[frame.Video], f.Data)
 	}
 	return c.put(f)
+}
+
+// alone is by how much the other kind may go on without this one before that is filled in.
+func (c *content) alone(k frame.Kind) time.Duration {
+	if v := &c.f.known[frame.Video]; k == frame.Video && v.rated && !v.fixed {
+		return alone + uneven
+	}
+	return alone
 }
 
 // back ends the filling in of a kind, where f goes on.
@@ -139,7 +147,7 @@ func (c *content) came(f *frame.Frame) {
 		c.late[f.Kind] = 0
 	}
 	if f.Kind == frame.Video {
-		c.step = f.Duration
+		c.step = max(f.Duration, min(f.DTS-c.f.group.at, time.Second)) // at a variable rate it lasts longer than it says
 		c.f.group.add(f, c.f.came)
 		if f.Key {
 			c.lag = f.PTS - f.DTS

@@ -44,6 +44,8 @@ const (
 	// alone is by how much one kind may go on without the other before that is filled in. It is a little less than what
 	// the packager waits for, which is also what tells a track that is late from one that is away.
 	alone = 900 * time.Millisecond
+	// uneven is by how much more pictures may stay away at a variable rate, where they do so of themselves.
+	uneven = time.Second
 	// mostLate is how far behind the other a kind may be and still have its place left free, less than the packager
 	// waits; little is not worth that.
 	mostLate, little = 4 * time.Second, 300 * time.Millisecond

@@ -89,8 +89,12 @@ func (g Group) MP4(w io.Writer) error {
 	tick := func(d time.Duration) int64 { return int64((d - first) * groupTicks / time.Second) }
 	samples := make([]cmaf.Sample, len(g.pictures))
 	for i, p := range g.pictures {
+		end := p.dts + p.duration
+		if i+1 < len(g.pictures) { // at a variable rate, or where something was lost, it lasts longer
+			end = g.pictures[i+1].dts
+		}
 		samples[i] = cmaf.Sample{
-			Duration:          uint32(max(tick(p.dts+p.duration)-tick(p.dts), 1)),
+			Duration:          uint32(max(tick(end)-tick(p.dts), 1)),
 			CompositionOffset: int32(tick(p.pts) - tick(p.dts)), Sync: i == 0, Data: p.data,
 		}
 	}
@@ -112,11 +116,12 @@ type group struct {
 	pictures []seen // none when they are too many
 	seed     maphash.Seed
 	bytes    int
-	number   int64     // of the newest picture
-	came     time.Time // when it did
-	asked    time.Time // when the last one was asked for
-	waits    bool      // and is not there
-	held     *Still    // the last one by itself; nil: not known
+	number   int64         // of the newest picture
+	at       time.Duration // when it is decoded
+	came     time.Time     // when it did
+	asked    time.Time     // when the last one was asked for
+	waits    bool          // and is not there
+	held     *Still        // the last one by itself; nil: not known
 }
 
 // add takes the next picture.
@@ -125,7 +130,7 @@ func (g *group) add(f *frame.Frame, now time.Time) {
 		clear(g.pictures)
 		g.pictures, g.bytes = g.pictures[:0], 0
 	}
-	g.number, g.came, g.waits, g.held = g.number+1, now, false, nil
+	g.number, g.at, g.came, g.waits, g.held = g.number+1, f.DTS, now, false, nil
 	whole := f.Key || len(g.pictures) > 0
 	if g.bytes += len(f.Data); !whole || g.bytes > maxGroupBytes || len(g.pictures) >= maxGroup {
 		clear(g.pictures)
