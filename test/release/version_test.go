@@ -39,7 +39,8 @@ func TestVersion(t *testing.T) {
 				cmd := exec.CommandContext(t.Context(), programtest.Path(t, name), args...)
 				cmd.Dir = root
 				cmd.Env = append(cmd.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=x",
-					"GIT_AUTHOR_EMAIL=x@example.org", "GIT_COMMITTER_NAME=x", "GIT_COMMITTER_EMAIL=x@example.org", "GIT_COMMITTER_DATE="+seconds+" +0000")
+					"GIT_AUTHOR_EMAIL=x@example.org", "GIT_COMMITTER_NAME=x",
+					"GIT_COMMITTER_EMAIL=x@example.org", "GIT_COMMITTER_DATE="+seconds+" +0000")
 				out, err := cmd.CombinedOutput()
 				return strings.TrimSpace(string(out)), err
 			}
