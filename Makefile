@@ -68,7 +68,7 @@ step.%:
 
 .PHONY: modules linter size testrun s3-server packages node-packages nginx prometheus machine archtest
 modules:
-	@for dir in . tools/sdk; do scripts/retry.sh $(GO) -C $$dir mod download; done
+	@for dir in . tools/sdk tools/release; do scripts/retry.sh $(GO) -C $$dir mod download; done
 size:
 	@size="$$(stat -c %s bin/millrace)"; if [ "$$size" -gt $(MOST_BYTES) ]; then \
 		echo "bin/millrace has $$size bytes, more than $(MOST_BYTES): go version -m shows what was linked in"; exit 1; fi
@@ -79,7 +79,7 @@ s3-server:
 linter:
 	@$(TOOL) golangci-lint >/dev/null
 packages:
-	@scripts/install-packages.sh ffmpeg speech postgresql chromium-headless-shell node gstreamer pebble srt haproxy varnish
+	@scripts/install-packages.sh ffmpeg speech postgresql chromium-headless-shell node gstreamer pebble srt haproxy varnish systemd rpm
 node-packages:
 	@scripts/install-node-packages.sh
 nginx:
@@ -144,8 +144,12 @@ pictures: ready ## take the pictures of docs/pictures again, in the tour of the 
 .PHONY: build
 build: ## build bin/millrace, and bin/millrace-speech which it starts to recognise speech
 	@mkdir -p bin
-	@$(GO) build -trimpath -ldflags '-s -w' -o bin/millrace ./cmd/millrace
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/millrace ./cmd/millrace
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/millrace-speech ./cmd/millrace-speech
+
+.PHONY: release
+release: modules ## build dist/: archives, packages, SBOMs and checksums for amd64 and arm64 (docs/install.md)
+	@$(GO) -C tools/release run . -root "$(CURDIR)" -out "$(CURDIR)/dist"
 
 .PHONY: fmt
 fmt: ## format the code
@@ -157,7 +161,7 @@ lint: ## run golangci-lint alone
 
 .PHONY: clean
 clean: ## remove what was built here; tools and media, which all clones share, stay in the user's cache folder
-	@for dir in bin tmp; do if [ -e $$dir ]; then du -sh $$dir | sed 's/^/removing /'; rm -rf $$dir; fi; done
+	@for dir in bin dist tmp; do if [ -e $$dir ]; then du -sh $$dir | sed 's/^/removing /'; rm -rf $$dir; fi; done
 	@cache="$${XDG_CACHE_HOME:-$$HOME/.cache}"; for dir in "$$cache"/millrace-test-*; do \
 		if [ -d "$$dir" ]; then du -sh "$$dir" | sed 's/^/kept for all clones: /'; fi; done
 

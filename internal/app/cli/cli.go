@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"syscall"
 	"time"
@@ -129,21 +128,4 @@ func sentences(err error) []string {
 		return m
 	}
 	return []string{err.Error()}
-}
-
-// Version is the module's version, or the commit it was built from, or dev.
-func Version() string {
-	info, known := debug.ReadBuildInfo()
-	if !known {
-		return "dev"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
-		}
-	}
-	return "dev"
 }
