@@ -130,7 +130,7 @@ func (p peers) Do(ctx context.Context, to follow.Node, r *http.Request) (*http.R
 }
 
 // asksBy is how other nodes are asked to hand broadcasts over; nil: there are none.
-func asksBy(o *owners, c *internode.Client) func(ctx context.Context, s id.LiveStream, w live.Writer) error {
+func asksBy(o *owners, c *internode.Client) func(ctx context.Context, s id.LiveStream, w live.Writer) (time.Duration, error) {
 	if c == nil {
 		return nil
 	}

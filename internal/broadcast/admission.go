@@ -52,17 +52,18 @@ func (a admission) fetch(ctx context.Context, p ingest.Publication) (*sink, erro
 	if !elsewhere {
 		return s, err
 	}
-	done, refused := a.handedOver(ctx, at)
+	h, refused := a.handedOver(ctx, at)
 	if refused != nil {
 		return nil, refused
 	}
-	return a.connect(ctx, p, handover{at.Writer, done})
+	return a.connect(ctx, p, h)
 }
 
 // handover is what became of asking for a broadcast.
 type handover struct {
-	asked live.Writer // the node that had it; zero: nobody was asked
-	done  bool        // it has let go: it writes nothing any more
+	asked live.Writer   // the node that had it; zero: nobody was asked
+	done  bool          // it has let go: it writes nothing any more
+	lost  time.Duration // what of its recording it could not store
 }
 
 // connect takes the live stream for an encoder, and gives it back if its publication can't be opened.
@@ -79,7 +80,7 @@ func (a admission) connect(ctx context.Context, p ingest.Publication, h handover
 	}
 	opened := a.broadcasts.open(s.ID)
 	begins := s.ActiveAsset == fresh
-	sink, err := a.join(ctx, p, admitted{s, led, begins, begins || h.done})
+	sink, err := a.join(ctx, p, admitted{s, led, begins, begins || h.done, h.lost})
 	opened()
 	if err == nil {
 		return sink, nil
@@ -94,10 +95,11 @@ func (a admission) connect(ctx context.Context, p ingest.Publication, h handover
 
 // admitted is what an encoder was admitted to.
 type admitted struct {
-	stream   live.Stream // its row, as the admission has left it
-	led      live.Writer // of the broadcast, as this process led it before
-	begins   bool        // it is the broadcast's first encoder
-	released bool        // no other node has anything to record any more
+	stream   live.Stream   // its row, as the admission has left it
+	led      live.Writer   // of the broadcast, as this process led it before
+	begins   bool          // it is the broadcast's first encoder
+	released bool          // no other node has anything to record any more
+	lost     time.Duration // what the node that had the broadcast could not store
 }
 
 // lead is the broadcast that e was admitted to, as this process leads it.
@@ -133,6 +135,9 @@ func (a admission) join(ctx context.Context, p ingest.Publication, e admitted) (
 	}
 	done := make(chan result, 1)
 	b.mail.post(func() {
+		if e.lost > 0 {
+			b.missed(e.lost)
+		}
 		opened, err := b.attach(ctx, e.stream, p)
 		done <- result{opened, err}
 	})

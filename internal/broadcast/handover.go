@@ -3,6 +3,7 @@ package broadcast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"millrace/internal/control/live"
@@ -23,34 +24,37 @@ const (
 	handoverPatience = 5 * time.Second
 )
 
-// HandOver gives a broadcast up that writer leads here, once all that its encoder has sent is stored. It is
-// fault.Conflict where the encoder is still there, or the broadcast is just beginning or ending. Nothing is done, and
-// there is no error, if this process has no such broadcast.
-func (l *Service) HandOver(ctx context.Context, s id.LiveStream, writer live.Writer) error {
+// HandOver gives a broadcast up that writer leads here, once all that its encoder has sent is stored; lost is what could
+// not be in time. It is fault.Conflict where the encoder is still there, or the broadcast is just beginning or ending.
+// Nothing is done, and there is no error, if this process has no such broadcast.
+func (l *Service) HandOver(ctx context.Context, s id.LiveStream, writer live.Writer) (lost time.Duration, err error) {
 	b := l.broadcasts.of(s)
 	switch {
 	case b == nil && l.broadcasts.leads(s):
-		return fault.New(fault.Conflict, "an encoder is just being admitted")
+		return 0, fault.New(fault.Conflict, "an encoder is just being admitted")
 	case b == nil || b.by != writer:
-		return nil
+		return 0, nil
 	}
 	done := make(chan error, 1)
 	b.mail.post(func() { done <- b.handOver() })
 	select {
 	case err := <-done:
 		if err != nil && !errors.Is(err, errEnding) { // an end takes no longer
-			return err
+			return 0, err
 		}
 	case <-b.gone:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
 	select {
 	case <-b.gone:
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
+	if lost = b.edge.Unstored(); lost > 0 {
+		b.log.WarnContext(ctx, "broadcast is handed over, and not all of it is stored", "lost_seconds", lost.Seconds())
+	}
+	return lost, nil
 }
 
 // handOver begins to give the broadcast up, on its goroutine.
@@ -69,22 +73,35 @@ func (b *broadcast) handOver() error {
 	return nil
 }
 
-// handedOver asks the node that leads a broadcast to hand it over, and reports whether it has; refused is why it keeps
+// HandoverIncomplete is the type of the warning that storage did not take the end of what one node had received before
+// another one went on.
+const HandoverIncomplete = "handover_incomplete"
+
+// missed warns of what was lost with the handover to this node.
+func (b *broadcast) missed(lost time.Duration) {
+	b.log.Warn("broadcast was handed over to this node, and not all of it is stored", "lost_seconds", lost.Seconds())
+	b.warn(HandoverIncomplete, fmt.Sprintf("%.1f s of the recording are missing where the encoder changed nodes: "+
+		"storage did not accept them in time", lost.Seconds()))
+}
+
+// handedOver asks the node that leads a broadcast to hand it over, and says what became of it; refused is why it keeps
 // it. A node that can't be asked keeps nobody waiting for long.
-func (a admission) handedOver(ctx context.Context, at *live.ElsewhereError) (done bool, refused error) {
+func (a admission) handedOver(ctx context.Context, at *live.ElsewhereError) (h handover, refused error) {
+	h.asked = at.Writer
 	if a.opt.Ask == nil {
-		return false, nil
+		return h, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, handoverPatience+time.Second)
 	defer cancel()
-	switch err := a.opt.Ask(ctx, at.Stream, at.Writer); {
+	lost, err := a.opt.Ask(ctx, at.Stream, at.Writer)
+	switch {
 	case err == nil:
-		return true, nil
+		h.done, h.lost = true, lost
 	case fault.Is(err, fault.Conflict):
-		return false, err
+		return h, err
 	default:
 		a.opt.Logger.WarnContext(ctx, "the node that leads a broadcast can't be asked to hand it over",
 			"live_stream_id", at.Stream, "node", at.Writer.Node, "error", err)
-		return false, nil
 	}
+	return h, nil
 }

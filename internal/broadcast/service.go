@@ -47,7 +47,7 @@ type Options struct {
 	Grace     time.Duration        // how long a shutdown waits for what is not stored or told yet; 10 s when 0
 	// Ask asks the node that leads a broadcast to hand it over (HandOver), as an encoder has come here. fault.Conflict:
 	// its encoder is still there. nil: there is no other node.
-	Ask      func(ctx context.Context, s id.LiveStream, w live.Writer) error
+	Ask      func(ctx context.Context, s id.LiveStream, w live.Writer) (lost time.Duration, err error)
 	Journals Journals
 	Now      func() time.Time
 	Logger   *slog.Logger
