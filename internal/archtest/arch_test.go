@@ -105,9 +105,11 @@ var layers = map[string][]string{
 	"internal/internode":          {"internal/id", "internal/fault"},
 	"internal/tally":              {"internal/control/usage", "internal/media/metering", "internal/id"},
 	"internal/streamhealth":       {"internal/control/live", "internal/media/follow", "internal/id", "internal/fault"},
-	"internal/handover":           {"internal/control/live", "internal/media/follow", "internal/id", "internal/fault"},
-	"internal/measure":            {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
-	"internal/worker":             {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
+	"internal/handover": {
+		"internal/control/live", "internal/control/node", "internal/media/follow", "internal/id", "internal/fault",
+	},
+	"internal/measure": {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
+	"internal/worker":  {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
 	"internal/web": {
 		"internal/clientaddr", "internal/control", "internal/web/header", "internal/web/limit", "internal/web/pace",
 		"internal/web/player", "internal/web/style", "internal/web/static", "internal/web/iframe", "internal/web/respond",
@@ -196,7 +198,7 @@ var mayGo = []string{
 	"internal/lifecycle", "internal/certificate", "internal/delivery", "internal/media/ingest",
 	"internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay",
 	"internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images",
-	"internal/media/follow", "internal/streamhealth",
+	"internal/media/follow", "internal/streamhealth", "internal/handover",
 
 	"internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue",
 	"internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app",

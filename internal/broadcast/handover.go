@@ -10,6 +10,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/window"
 )
 
 // A broadcast changes nodes when its encoder comes to another one, and by nothing else: that node asks this one to hand
@@ -24,9 +25,9 @@ const (
 	handoverPatience = 5 * time.Second
 )
 
-// HandOver gives a broadcast up that writer leads here, once all that its encoder has sent is stored; lost is what could
-// not be in time. It is fault.Conflict where the encoder is still there, or the broadcast is just beginning or ending.
-// Nothing is done, and there is no error, if this process has no such broadcast.
+// HandOver gives a broadcast up that writer leads here, once all that its encoder has sent is stored; lost is what
+// could not be in time. It is fault.Conflict where the encoder is still there, or the broadcast is just beginning or
+// ending. Nothing is done, and there is no error, if this process has no such broadcast.
 func (l *Service) HandOver(ctx context.Context, s id.LiveStream, writer live.Writer) (lost time.Duration, err error) {
 	b := l.broadcasts.of(s)
 	switch {
@@ -51,7 +52,7 @@ func (l *Service) HandOver(ctx context.Context, s id.LiveStream, writer live.Wri
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
-	if lost = b.edge.Unstored(); lost > 0 {
+	if lost = window.Unstored(b.edge); lost > 0 {
 		b.log.WarnContext(ctx, "broadcast is handed over, and not all of it is stored", "lost_seconds", lost.Seconds())
 	}
 	return lost, nil
@@ -73,35 +74,34 @@ func (b *broadcast) handOver() error {
 	return nil
 }
 
-// HandoverIncomplete is the type of the warning that storage did not take the end of what one node had received before
-// another one went on.
+// HandoverIncomplete is the type of the warning that storage did not take the end of what one node had received
+// before another one went on.
 const HandoverIncomplete = "handover_incomplete"
 
 // missed warns of what was lost with the handover to this node.
-func (b *broadcast) missed(lost time.Duration) {
+func missed(b *broadcast, lost time.Duration) {
 	b.log.Warn("broadcast was handed over to this node, and not all of it is stored", "lost_seconds", lost.Seconds())
 	b.warn(HandoverIncomplete, fmt.Sprintf("%.1f s of the recording are missing where the encoder changed nodes: "+
 		"storage did not accept them in time", lost.Seconds()))
 }
 
-// handedOver asks the node that leads a broadcast to hand it over, and says what became of it; refused is why it keeps
-// it. A node that can't be asked keeps nobody waiting for long.
-func (a admission) handedOver(ctx context.Context, at *live.ElsewhereError) (h handover, refused error) {
-	h.asked = at.Writer
-	if a.opt.Ask == nil {
-		return h, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, handoverPatience+time.Second)
-	defer cancel()
-	lost, err := a.opt.Ask(ctx, at.Stream, at.Writer)
-	switch {
-	case err == nil:
-		h.done, h.lost = true, lost
-	case fault.Is(err, fault.Conflict):
-		return h, err
-	default:
-		a.opt.Logger.WarnContext(ctx, "the node that leads a broadcast can't be asked to hand it over",
-			"live_stream_id", at.Stream, "node", at.Writer.Node, "error", err)
-	}
-	return h, nil
+// answer is what the node that leads a broadcast says when it is asked to hand it over.
+type answer struct {
+	handover
+
+	err error // fault.Conflict: it keeps the broadcast; another one: it could not be asked
+}
+
+// ask asks the node that leads a broadcast to hand it over. Its answer is there at the latest when ctx has ended.
+func (a admission) ask(ctx context.Context, at *live.ElsewhereError) <-chan answer {
+	said := make(chan answer, 1)
+	go func() {
+		r := answer{handover: handover{asked: at.Writer, done: true}}
+		r.err = fault.Guard(func() (err error) {
+			r.lost, err = a.opt.Ask(ctx, at.Stream, at.Writer)
+			return err
+		})
+		said <- r
+	}()
+	return said
 }

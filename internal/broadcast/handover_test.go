@@ -176,8 +176,8 @@ func TestHandOverShowsNoEnd(t *testing.T) {
 	})
 }
 
-// TestHandOverLoses has the first node's storage fail before its encoder leaves: the other node is told what is lost with
-// the handover, and says so in the stream's and the asset's warnings; that much is missing in the recording.
+// TestHandOverLoses has the first node's storage fail before its encoder leaves: the other node is told what is lost
+// with the handover, and says so in the stream's and the asset's warnings; that much is missing in the recording.
 func TestHandOverLoses(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {
@@ -203,10 +203,11 @@ func TestHandOverLoses(t *testing.T) {
 		}
 		var said float64
 		on, of := last[live.Warned](w, "warning").Warning, last[asset.Warned](w, "asset.warning").Warning
-		if _, err := fmt.Sscanf(on.Message, "%f s of the recording are missing", &said); err != nil || on.Type != broadcast.HandoverIncomplete {
+		_, err := fmt.Sscanf(on.Message, "%f s of the recording are missing", &said)
+		if err != nil || on.Type != broadcast.HandoverIncomplete {
 			t.Errorf("the stream is warned of %+v", on)
 		}
-		if string(of.Type) != on.Type || of.Message != on.Message {
+		if of.Type != on.Type || of.Message != on.Message {
 			t.Errorf("the asset is warned of %+v", of)
 		}
 		if lost := 20 + 9 - sum; said < 4 || math.Abs(lost-said) > 0.2 {

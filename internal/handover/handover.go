@@ -1,5 +1,7 @@
-// Package handover is how a node has another one hand a broadcast over, when an encoder has come to it: the question, and
-// the handler that answers it (docs/decisions/0092).
+// Package handover is how nodes settle which of them has a broadcast: one has another hand a broadcast over, when an
+// encoder has come to it (docs/decisions/0092), and one whose database is away has the others promise to leave it
+// what it leads (0095). It has the questions, and the handlers that answer them. It starts a goroutine for each node
+// that is asked, and waits for them.
 package handover
 
 import (
@@ -30,7 +32,8 @@ const mostLost = 24 * time.Hour
 
 // Broadcasts hands over this node's broadcasts; broadcast.Service fits.
 type Broadcasts interface {
-	// HandOver gives up the broadcast of a writer, and says what of it is lost; a fault.Conflict while its encoder sends.
+	// HandOver gives up the broadcast of a writer, and says what of it is lost; a fault.Conflict while its encoder
+	// sends.
 	HandOver(ctx context.Context, s id.LiveStream, w live.Writer) (lost time.Duration, err error)
 }
 
@@ -73,14 +76,20 @@ func (h Handler) handOver(ctx context.Context, q url.Values) (lost time.Duration
 type Client struct {
 	Owners follow.Directory
 	Peer   follow.Peer
+	Others *Others // as they were known last: a node whose row has expired may be there still; nil: nobody knows
 }
 
-// Ask asks the node of a writer to hand its broadcast over; lost is what of the recording that could not store. Its error
-// is a fault.Conflict while the encoder sends to that node. It is nil, too, where that process has ended or another node
-// owns the broadcast by now: read the row again.
+// Ask asks the node of a writer to hand its broadcast over; lost is what of the recording that could not store. Its
+// error is a fault.Conflict while the encoder sends to that node. It is nil, too, where that process has ended or
+// another node owns the broadcast by now: read the row again.
 func (c Client) Ask(ctx context.Context, s id.LiveStream, w live.Writer) (lost time.Duration, err error) {
 	c.Owners.Lost(s) // what is known may be of a second ago
 	at, err := c.Owners.Owner(ctx, s)
+	if fault.Is(err, fault.NotFound) && c.Others != nil {
+		if n, known := c.Others.At(w.Owner); known {
+			at.Node, err = n, nil
+		}
+	}
 	if err != nil {
 		return 0, fmt.Errorf("find node: %w", err)
 	}

@@ -65,9 +65,12 @@ func TestAsk(t *testing.T) {
 	}{
 		"it is handed over":             {self: writer.Owner, node: "there", asked: 1},
 		"it is handed over with a loss": {self: writer.Owner, node: "there", lost: 3500 * time.Millisecond, asked: 1},
-		"its encoder is there":          {self: writer.Owner, node: "there", err: fault.New(fault.Conflict, "live"), asked: 1, want: fault.Conflict, wantFail: true},
-		"it was started again":          {self: live.Owner{Node: "there", Run: "another"}, node: "there"},
-		"another node has it by now":    {self: writer.Owner, node: "third"},
+		"its encoder is there": {
+			self: writer.Owner, node: "there", err: fault.New(fault.Conflict, "live"), asked: 1,
+			want: fault.Conflict, wantFail: true,
+		},
+		"it was started again":       {self: live.Owner{Node: "there", Run: "another"}, node: "there"},
+		"another node has it by now": {self: writer.Owner, node: "third"},
 		"it can't be reached": {
 			self: writer.Owner, node: "there", away: fault.New(fault.Unavailable, "no route"), want: fault.Unavailable, wantFail: true,
 		},

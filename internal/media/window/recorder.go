@@ -285,7 +285,7 @@ func (e *Edge) stored(r *row) {
 }
 
 // Unstored is how much media is sealed and not stored: what is lost should nobody store it any more.
-func (e *Edge) Unstored() (long time.Duration) {
+func Unstored(e *Edge) (long time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, r := range e.queue {
