@@ -43,6 +43,7 @@ func (n *node) broadcasts() presentation.Broadcasts {
 	}))
 	n.internal.Handle("GET "+streamhealth.Path, streamhealth.Handler{Own: n.live})
 	n.internal.Handle("POST "+handover.Path, handover.Handler{Own: n.live, Self: live.Owner{Node: n.id, Run: n.run}})
+	n.internal.Handle("POST "+handover.PromisePath, handover.Promises{Own: n.live, From: internode.FromNode})
 	n.others = follow.New(follow.Options{
 		Peer: peers{n.peers}, Directory: n.owners, Meter: &n.meter, Bytes: keptOfOthers, Now: clock, Logger: n.log,
 	})
@@ -129,12 +130,16 @@ func (p peers) Do(ctx context.Context, to follow.Node, r *http.Request) (*http.R
 	return p.client.Do(ctx, internode.Peer{Node: to.ID, URL: to.URL}, r)
 }
 
-// asksBy is how other nodes are asked to hand broadcasts over; nil: there are none.
-func asksBy(o *owners, c *internode.Client) func(ctx context.Context, s id.LiveStream, w live.Writer) error {
-	if c == nil {
-		return nil
+// asks is how other nodes are asked, where there are any: to hand broadcasts over, and for their promises.
+func asks(n *node) broadcast.Fleet {
+	if n.peers == nil {
+		return broadcast.Fleet{}
 	}
-	return handover.Client{Owners: o, Peer: peers{c}}.Ask
+	others := &handover.Others{
+		Self: live.Owner{Node: n.id, Run: n.run}, Rows: n.db.Nodes(), Peer: peers{n.peers},
+	}
+	ask := handover.Client{Owners: n.owners, Peer: peers{n.peers}, Others: others}.Ask
+	return broadcast.Fleet{Ask: ask, Others: others}
 }
 
 // health tells how encoders do, those of other nodes too.

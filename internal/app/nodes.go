@@ -28,7 +28,8 @@ func (n *node) makeRow(schema int64) {
 		Store: n.db.Nodes(), Name: n.id, Run: n.run, Version: cli.Version(), Schema: schema,
 		Roles:        []string{nodes.RoleAll},
 		AdvertiseURL: func() string { return n.reach.URL() }, Load: n.load(),
-		Every: renewAloneEvery, Valid: rowValidAlone, Logger: n.log,
+		Every: renewAloneEvery, Valid: rowValidAlone, Now: clock, Logger: n.log,
+		Renewed: func(asked time.Time, valid time.Duration) { n.live.Renewed(asked, valid) },
 	}
 	if n.cfg.Database.Engine == config.Postgres {
 		o.Every, o.Valid = renewEvery, rowValid

@@ -238,7 +238,8 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.live = broadcast.New(broadcast.Options{
 		Streams: broadcasts, Assets: n.assets, Store: n.blob, Owner: live.Owner{Node: n.id, Run: n.run}, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
 		Journals: broadcast.Journals{Dir: journals, Marks: memory.Dir}, Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
-		Encoder: n.ffmpeg, Mark: n.mark, Below: n.liveRenditions(made), Meter: &n.meter, Speech: n.liveSpeech(), Ask: asksBy(n.owners, n.peers),
+		Encoder: n.ffmpeg, Mark: n.mark, Below: n.liveRenditions(made), Meter: &n.meter, Speech: n.liveSpeech(),
+		Fleet: asks(n),
 	})
 	n.makeImages(made)
 	n.viewers = presentation.New(presentation.Options{

@@ -105,7 +105,9 @@ var layers = map[string][]string{
 	"internal/internode":          {"internal/id", "internal/fault"},
 	"internal/tally":              {"internal/control/usage", "internal/media/metering", "internal/id"},
 	"internal/streamhealth":       {"internal/control/live", "internal/media/follow", "internal/id", "internal/fault"},
-	"internal/handover":           {"internal/control/live", "internal/media/follow", "internal/id", "internal/fault"},
+	"internal/handover": {
+		"internal/control/live", "internal/control/node", "internal/media/follow", "internal/id", "internal/fault",
+	},
 	"internal/measure":            {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
 	"internal/worker/workertest": {
 		"internal/worker", "internal/control", "internal/media", "internal/mediastore", "internal/storage", "internal/fetch",
@@ -214,7 +216,7 @@ var mayGo = []string{
 	"internal/lifecycle", "internal/certificate", "internal/delivery", "internal/media/ingest",
 	"internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay",
 	"internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images",
-	"internal/media/follow", "internal/streamhealth",
+	"internal/media/follow", "internal/streamhealth", "internal/handover",
 
 	"internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue",
 	"internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app",

@@ -16,6 +16,7 @@ import (
 type admission struct {
 	opt        *Options
 	broadcasts *registry
+	promises   *promises
 	// begin runs the broadcast of a row that this node has none of; fresh: nobody has recorded anything of it.
 	begin func(ctx context.Context, s live.Stream, fresh bool) (*broadcast, error)
 }
@@ -33,6 +34,9 @@ const (
 	admitPatience = 5 * time.Second
 	// writeGrace is how long a write may take that another node was sure to have the right to.
 	writeGrace = 250 * time.Millisecond
+	// unasked is how long a living node that can't be asked keeps its broadcasts from an encoder that has left it: by
+	// then the row of one that has died has expired.
+	unasked = 4 * time.Second
 )
 
 // admit opens a publication. One whose stream's last connection, or last broadcast, is still being finished waits for
@@ -45,41 +49,87 @@ func (a admission) admit(ctx context.Context, p ingest.Publication) (*sink, erro
 	return s, err
 }
 
-// fetch opens a publication. A broadcast that another node has is handed over first, unless its encoder is still there.
+// fetch opens a publication. A broadcast that another node has is handed over first, unless its encoder is still
+// there. While that node can't be asked, or does not respond, its row is looked at again: should it be dead, it is so
+// when its row has expired.
 func (a admission) fetch(ctx context.Context, p ingest.Publication) (*sink, error) {
 	s, err := a.connect(ctx, p, handover{})
 	at, elsewhere := errors.AsType[*live.ElsewhereError](err)
 	if !elsewhere {
 		return s, err
 	}
-	done, refused := a.handedOver(ctx, at)
-	if refused != nil {
-		return nil, refused
+	if a.opt.Ask == nil {
+		return a.connect(ctx, p, handover{asked: at.Writer})
 	}
-	return a.connect(ctx, p, handover{at.Writer, done})
+	asking, stop := context.WithTimeout(ctx, handoverPatience+time.Second)
+	defer stop()
+	answer := a.ask(asking, at)
+	for end := a.opt.Now().Add(unasked); ; {
+		t := time.NewTimer(min(max(at.For, leastPause), unasked))
+		select {
+		case r := <-answer:
+			t.Stop()
+			if r.err == nil || fault.Is(r.err, fault.Conflict) {
+				return a.asked(ctx, p, r)
+			}
+			a.opt.Logger.WarnContext(ctx, "the node that leads a broadcast can't be asked to hand it over",
+				"live_stream_id", at.Stream, "node", at.Writer.Node, "error", r.err)
+			answer = nil
+			continue
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return nil, context.Cause(ctx)
+		}
+		s, err = a.connect(ctx, p, handover{})
+		next, elsewhere := errors.AsType[*live.ElsewhereError](err)
+		switch {
+		case !elsewhere:
+			return s, err
+		case next.Writer != at.Writer:
+			return nil, err // it has changed hands meanwhile: the encoder may try again
+		case answer == nil && !a.opt.Now().Before(end):
+			return a.connect(ctx, p, handover{asked: at.Writer})
+		}
+		at = next
+	}
 }
+
+// asked opens a publication once the node that led the broadcast has answered.
+func (a admission) asked(ctx context.Context, p ingest.Publication, r answer) (*sink, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	return a.connect(ctx, p, r.handover)
+}
+
+// leastPause is the least time between two looks at the row of a node that can't be asked.
+const leastPause = 50 * time.Millisecond
 
 // handover is what became of asking for a broadcast.
 type handover struct {
-	asked live.Writer // the node that had it; zero: nobody was asked
-	done  bool        // it has let go: it writes nothing any more
+	asked live.Writer   // the node that had it; zero: nobody was asked
+	done  bool          // it has let go: it writes nothing any more
+	lost  time.Duration // what of its recording it could not store
 }
 
 // connect takes the live stream for an encoder, and gives it back if its publication can't be opened.
 func (a admission) connect(ctx context.Context, p ingest.Publication, h handover) (*sink, error) {
 	fresh := id.Asset(id.New())
 	var led live.Writer
+	taking := taker{all: a.promises}
+	defer taking.done()
 	s, err := a.opt.Streams.Connect(ctx, live.Connection{
 		StreamKey: p.Key, Protocol: p.Protocol, NewAsset: fresh, Owner: a.opt.Owner,
 		Led:   func(s id.LiveStream) live.Writer { led = a.broadcasts.writer(s); return led },
-		Asked: h.asked,
+		Asked: h.asked, Bound: taking.bound,
 	}, a.opt.Now())
 	if err != nil {
 		return nil, err
 	}
 	opened := a.broadcasts.open(s.ID)
 	begins := s.ActiveAsset == fresh
-	sink, err := a.join(ctx, p, admitted{s, led, begins, begins || h.done})
+	sink, err := a.join(ctx, p, admitted{s, led, begins, begins || h.done, h.lost})
 	opened()
 	if err == nil {
 		return sink, nil
@@ -94,10 +144,11 @@ func (a admission) connect(ctx context.Context, p ingest.Publication, h handover
 
 // admitted is what an encoder was admitted to.
 type admitted struct {
-	stream   live.Stream // its row, as the admission has left it
-	led      live.Writer // of the broadcast, as this process led it before
-	begins   bool        // it is the broadcast's first encoder
-	released bool        // no other node has anything to record any more
+	stream   live.Stream   // its row, as the admission has left it
+	led      live.Writer   // of the broadcast, as this process led it before
+	begins   bool          // it is the broadcast's first encoder
+	released bool          // no other node has anything to record any more
+	lost     time.Duration // what the node that had the broadcast could not store
 }
 
 // lead is the broadcast that e was admitted to, as this process leads it.
@@ -133,6 +184,9 @@ func (a admission) join(ctx context.Context, p ingest.Publication, e admitted) (
 	}
 	done := make(chan result, 1)
 	b.mail.post(func() {
+		if e.lost > 0 {
+			missed(b, e.lost)
+		}
 		opened, err := b.attach(ctx, e.stream, p)
 		done <- result{opened, err}
 	})

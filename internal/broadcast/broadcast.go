@@ -134,7 +134,8 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 	b.log = l.opt.Logger.With(b.labels()...)
 	b.recorder = &recorder{
 		opt: &l.opt, of: s.ID, by: b.by, asset: a, refused: b.refused, rows: before.rows, ready: a.Status == asset.Ready,
-		reserved: s.Reserved, times: resumeRecordingTimes(a.Recordings, before.timeline, a.Limit),
+		ownership: ownership{tenure: l.tenure, named: l.opt.Now()},
+		reserved:  s.Reserved, times: resumeRecordingTimes(a.Recordings, before.timeline, a.Limit),
 	}
 	b.revision.Store(s.Revision)
 	b.recorder.resume(s)
@@ -165,8 +166,8 @@ func (b *broadcast) newWriter(before *timeline.Timeline) *edgewriter.Writer {
 	segment, part := cutOf(b.mode)
 	return edgewriter.New(edgewriter.Options{
 		Edge: b.edge, Segment: segment, Part: part, Before: before, URL: b.stream.Settings.ReconnectSlateURL,
-		Pictures: b.owner.pictures,
-		Images:   b.opt.Images, Began: b.recorder.begin, Captions: b.captions(), Now: b.opt.Now, Logger: b.log,
+		Pictures: b.owner.pictures, Held: b.recorder.held, Room: b.owner.room,
+		Images: b.opt.Images, Began: b.recorder.begin, Captions: b.captions(), Now: b.opt.Now, Logger: b.log,
 		Unusable: func(ctx context.Context, why error) {
 			b.log.WarnContext(ctx, "slate image can't be used, showing the default one", "error", why)
 			b.warnAtFirst(live.CustomSlateUnavailable,
@@ -241,7 +242,7 @@ func (b *broadcast) act(ctx context.Context) {
 			b.drop(now, ingest.ErrSilent)
 		case t.hush:
 			b.hush(true)
-		default:
+		case !b.recorder.held(): // else another node may have it by now, and goes on
 			b.end(t.end)
 		}
 	}
@@ -281,7 +282,11 @@ func (b *broadcast) due() time.Duration {
 			next = at
 		}
 	}
-	sooner(b.schedule.next(now).at)
+	if at := b.schedule.next(now).at; !at.IsZero() && !now.Before(at) && b.recorder.held() {
+		sooner(now.Add(tenureEvery))
+	} else {
+		sooner(at)
+	}
 	sooner(b.quitting)
 	if b.wanted {
 		sooner(b.at)

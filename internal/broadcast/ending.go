@@ -87,6 +87,9 @@ func (b *broadcast) part(until time.Time, cause error, end func()) {
 		b.drop(b.opt.Now(), cause)
 	}
 	b.forward.end()
+	if b.recorder.held() { // nobody knows whether it ends
+		end = b.edge.Yield
+	}
 	b.stopWriting()
 	end()
 	b.tell("numbers given back", b.recorder.release)

@@ -34,8 +34,8 @@ func (f *fleet) renew(o live.Owner, begins bool) {
 	}
 }
 
-// keep renews a node's row each second until its process has ended.
-func (f *fleet) keep(ctx context.Context, o live.Owner, p *power) {
+// keep renews a node's row each second until its process has ended; renewed is told of it.
+func (f *fleet) keep(ctx context.Context, o live.Owner, p *power, renewed func(asked time.Time, valid time.Duration)) {
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
 	for {
@@ -51,8 +51,10 @@ func (f *fleet) keep(ctx context.Context, o live.Owner, p *power) {
 			if p.reach(&p.database) != nil || p.unrenewed.Load() {
 				continue
 			}
+			asked := time.Now()
 			if p.slow.hold(ctx, all, false) == nil {
 				f.renew(o, false)
+				renewed(asked, rowValid)
 			}
 		}
 	}

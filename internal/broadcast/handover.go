@@ -3,12 +3,14 @@ package broadcast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/window"
 )
 
 // A broadcast changes nodes when its encoder comes to another one, and by nothing else: that node asks this one to hand
@@ -23,34 +25,37 @@ const (
 	handoverPatience = 5 * time.Second
 )
 
-// HandOver gives a broadcast up that writer leads here, once all that its encoder has sent is stored. It is
-// fault.Conflict where the encoder is still there, or the broadcast is just beginning or ending. Nothing is done, and
-// there is no error, if this process has no such broadcast.
-func (l *Service) HandOver(ctx context.Context, s id.LiveStream, writer live.Writer) error {
+// HandOver gives a broadcast up that writer leads here, once all that its encoder has sent is stored; lost is what
+// could not be in time. It is fault.Conflict where the encoder is still there, or the broadcast is just beginning or
+// ending. Nothing is done, and there is no error, if this process has no such broadcast.
+func (l *Service) HandOver(ctx context.Context, s id.LiveStream, writer live.Writer) (lost time.Duration, err error) {
 	b := l.broadcasts.of(s)
 	switch {
 	case b == nil && l.broadcasts.leads(s):
-		return fault.New(fault.Conflict, "an encoder is just being admitted")
+		return 0, fault.New(fault.Conflict, "an encoder is just being admitted")
 	case b == nil || b.by != writer:
-		return nil
+		return 0, nil
 	}
 	done := make(chan error, 1)
 	b.mail.post(func() { done <- b.handOver() })
 	select {
 	case err := <-done:
 		if err != nil && !errors.Is(err, errEnding) { // an end takes no longer
-			return err
+			return 0, err
 		}
 	case <-b.gone:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
 	select {
 	case <-b.gone:
-		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return 0, context.Cause(ctx)
 	}
+	if lost = window.Unstored(b.edge); lost > 0 {
+		b.log.WarnContext(ctx, "broadcast is handed over, and not all of it is stored", "lost_seconds", lost.Seconds())
+	}
+	return lost, nil
 }
 
 // handOver begins to give the broadcast up, on its goroutine.
@@ -69,22 +74,34 @@ func (b *broadcast) handOver() error {
 	return nil
 }
 
-// handedOver asks the node that leads a broadcast to hand it over, and reports whether it has; refused is why it keeps
-// it. A node that can't be asked keeps nobody waiting for long.
-func (a admission) handedOver(ctx context.Context, at *live.ElsewhereError) (done bool, refused error) {
-	if a.opt.Ask == nil {
-		return false, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, handoverPatience+time.Second)
-	defer cancel()
-	switch err := a.opt.Ask(ctx, at.Stream, at.Writer); {
-	case err == nil:
-		return true, nil
-	case fault.Is(err, fault.Conflict):
-		return false, err
-	default:
-		a.opt.Logger.WarnContext(ctx, "the node that leads a broadcast can't be asked to hand it over",
-			"live_stream_id", at.Stream, "node", at.Writer.Node, "error", err)
-		return false, nil
-	}
+// HandoverIncomplete is the type of the warning that storage did not take the end of what one node had received
+// before another one went on.
+const HandoverIncomplete = "handover_incomplete"
+
+// missed warns of what was lost with the handover to this node.
+func missed(b *broadcast, lost time.Duration) {
+	b.log.Warn("broadcast was handed over to this node, and not all of it is stored", "lost_seconds", lost.Seconds())
+	b.warn(HandoverIncomplete, fmt.Sprintf("%.1f s of the recording are missing where the encoder changed nodes: "+
+		"storage did not accept them in time", lost.Seconds()))
+}
+
+// answer is what the node that leads a broadcast says when it is asked to hand it over.
+type answer struct {
+	handover
+
+	err error // fault.Conflict: it keeps the broadcast; another one: it could not be asked
+}
+
+// ask asks the node that leads a broadcast to hand it over. Its answer is there at the latest when ctx has ended.
+func (a admission) ask(ctx context.Context, at *live.ElsewhereError) <-chan answer {
+	said := make(chan answer, 1)
+	go func() {
+		r := answer{handover: handover{asked: at.Writer, done: true}}
+		r.err = fault.Guard(func() (err error) {
+			r.lost, err = a.opt.Ask(ctx, at.Stream, at.Writer)
+			return err
+		})
+		said <- r
+	}()
+	return said
 }

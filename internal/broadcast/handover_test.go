@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"millrace/internal/broadcast"
+	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -21,13 +22,13 @@ import (
 // asking has a node ask the others of the world for what they lead, as nodes do that have internal addresses.
 func asking(others ...*node) func(*broadcast.Options) {
 	return func(o *broadcast.Options) {
-		o.Ask = func(ctx context.Context, s id.LiveStream, w live.Writer) error {
+		o.Ask = func(ctx context.Context, s id.LiveStream, w live.Writer) (time.Duration, error) {
 			for _, n := range others {
 				if n.name == w.Node {
 					return n.HandOver(ctx, s, w)
 				}
 			}
-			return fault.New(fault.Unavailable, "no such node")
+			return 0, fault.New(fault.Unavailable, "no such node")
 		}
 	}
 }
@@ -172,5 +173,45 @@ func TestHandOverShowsNoEnd(t *testing.T) {
 		}
 		e.stop()
 		w.wait(61 * time.Second)
+	})
+}
+
+// TestHandOverLoses has the first node's storage fail before its encoder leaves: the other node is told what is lost
+// with the handover, and says so in the stream's and the asset's warnings; that much is missing in the recording.
+func TestHandOverLoses(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		a := w.start("a")
+		b := w.start("b", asking(a))
+		s := w.stream(window(60))
+		e := a.publish(s.StreamKey).send(9 * time.Second)
+		w.wait(0)
+		a.power.storage.Store(true)
+		e.send(11 * time.Second).stop()
+		w.wait(100 * time.Millisecond)
+		began := time.Now()
+		second := b.publish(s.StreamKey)
+		if took := time.Since(began); took < 4*time.Second || took > 6*time.Second {
+			t.Errorf("the encoder waited %v for its place", took)
+		}
+		second.send(9 * time.Second).stop()
+		w.wait(61 * time.Second)
+		times, _ := w.recorded(w.row(s.ID).RecentAssets[0])
+		var sum float64
+		for _, r := range times {
+			sum += r.Duration
+		}
+		var said float64
+		on, of := last[live.Warned](w, "warning").Warning, last[asset.Warned](w, "asset.warning").Warning
+		_, err := fmt.Sscanf(on.Message, "%f s of the recording are missing", &said)
+		if err != nil || on.Type != broadcast.HandoverIncomplete {
+			t.Errorf("the stream is warned of %+v", on)
+		}
+		if of.Type != on.Type || of.Message != on.Message {
+			t.Errorf("the asset is warned of %+v", of)
+		}
+		if lost := 20 + 9 - sum; said < 4 || math.Abs(lost-said) > 0.2 {
+			t.Errorf("%.2f s are missing, told of are %.2f; recorded %v", lost, said, times)
+		}
 	})
 }

@@ -105,7 +105,7 @@ func (o *observer) look(ctx context.Context) {
 			b.poke() // another leads it, or it began after the look
 			continue
 		}
-		b.recorder.assure(asked.Add(sure))
+		b.recorder.assure(asked, sure)
 		if r.Revision > b.revision.Load() {
 			b.poke()
 		}

@@ -35,22 +35,29 @@ type recorder struct {
 	// refused is told, once, that nothing can be recorded any more: ErrLeaseLost, or the asset is gone.
 	refused func(error)
 
-	mu        sync.Mutex
-	sure      time.Time // until when at least the broadcast is this node's, on its own steady clock
-	reserved  int64     // media sequence numbers below are, as far as it is known
-	reserving bool      // others are being reserved
-	over      error     // nothing is recorded any more
-	rows      int64     // the sequence number that the next row gets
-	ready     bool      // the asset was told to be playable
-	active    bool      // so was the stream
-	connected bool      // an encoder is; a stream does not become active behind its back
-	hushed    bool      // the row says, or may say, that it is silent
+	mu sync.Mutex
+	ownership
+	reserved  int64 // media sequence numbers below are, as far as it is known
+	reserving bool  // others are being reserved
+	over      error // nothing is recorded any more
+	rows      int64 // the sequence number that the next row gets
+	ready     bool  // the asset was told to be playable
+	active    bool  // so was the stream
+	connected bool  // an encoder is; a stream does not become active behind its back
+	hushed    bool  // the row says, or may say, that it is silent
 	times     *recordingTimes
 
 	shown struct { // what the asset shows; the edge's goroutine alone
 		at    time.Time
 		times int
 	}
+}
+
+// ownership is what is known of whose the broadcast is.
+type ownership struct {
+	tenure *tenure   // says whether anything may be listed
+	sure   time.Time // until when at least the broadcast is this node's, on its own steady clock
+	named  time.Time // when the row last said that it is
 }
 
 // Put implements window.Store: it keeps a node that was out for a while from writing over the next owner's segments.
@@ -189,7 +196,7 @@ func (l *recorder) look(ctx context.Context) (live.Stream, error) {
 	s, sure, err := l.opt.Streams.Hold(ctx, l.of, l.by)
 	switch {
 	case err == nil:
-		l.assure(asked.Add(sure))
+		l.assure(asked, sure)
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.active = s.Status() == live.StatusActive
@@ -200,13 +207,24 @@ func (l *recorder) look(ctx context.Context) (live.Stream, error) {
 	return s, err
 }
 
-// assure notes that the broadcast is this node's until a time at least.
-func (l *recorder) assure(until time.Time) {
+// assure notes what the rows said when they were asked: the broadcast is this node's, for so long at least.
+func (l *recorder) assure(asked time.Time, sure time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if until.After(l.sure) {
+	if until := asked.Add(sure); until.After(l.sure) {
 		l.sure = until
 	}
+	if asked.After(l.named) {
+		l.named = asked
+	}
+}
+
+// held reports whether nothing new may be listed, as another node may have the broadcast.
+func (l *recorder) held() bool {
+	l.mu.Lock()
+	named, bound := l.named, l.connected && !l.hushed
+	l.mu.Unlock()
+	return !l.tenure.lists(named, bound)
 }
 
 // ahead is how many media sequence numbers are reserved at once. Anyone who goes on after a crash and can't know better

@@ -46,6 +46,11 @@ func (l *Service) recover(ctx context.Context, starting bool) error {
 // adopt goes on with a broadcast whose owner died: its encoder is away since the owner was heard of last.
 func (l *Service) adopt(ctx context.Context, s live.Stream) error {
 	asked, own := l.opt.Now(), s.Node == l.opt.Owner.Node
+	taking := taker{all: l.promises}
+	defer taking.done()
+	if !own && taking.bound(s.Owner) > 0 {
+		return fault.New(fault.Conflict, "the owner of the broadcast has no database, and goes on")
+	}
 	s, err := l.opt.Streams.Adopt(ctx, s.ID, s.Writer(), l.opt.Owner, asked)
 	if err != nil {
 		return err

@@ -45,12 +45,19 @@ type Options struct {
 	Speech    *subtitles.Generator // what recognises speech; nil: nothing does
 	Meter     *metering.Meter      // of what viewers are sent; nil: nothing is counted
 	Grace     time.Duration        // how long a shutdown waits for what is not stored or told yet; 10 s when 0
-	// Ask asks the node that leads a broadcast to hand it over (HandOver), as an encoder has come here. fault.Conflict:
-	// its encoder is still there. nil: there is no other node.
-	Ask      func(ctx context.Context, s id.LiveStream, w live.Writer) error
-	Journals Journals
-	Now      func() time.Time
-	Logger   *slog.Logger
+	Fleet                          // the other nodes
+	Journals  Journals
+	Now       func() time.Time
+	Logger    *slog.Logger
+}
+
+// Fleet is how other nodes are asked.
+type Fleet struct {
+	// Ask asks the node that leads a broadcast to hand it over (HandOver), as an encoder has come here; lost is what
+	// it could not store. fault.Conflict: its encoder is still there. nil: there is no other node.
+	Ask func(ctx context.Context, s id.LiveStream, w live.Writer) (lost time.Duration, err error)
+	// Others are the other nodes, where they can be asked; nil: nobody else may lead what this process leads.
+	Others Others
 }
 
 // Service owns the broadcasts of this node. It implements ingest.Gate and srt.Secrets and is a lifecycle service.
@@ -70,6 +77,9 @@ type Service struct {
 	panics atomic.Int64
 
 	observer *observer
+	tenure   *tenure
+	promises *promises
+	held     atomic.Int64 // bytes that wait for what may be listed again
 }
 
 // New returns a Service.
@@ -88,7 +98,8 @@ func New(o Options) *Service {
 		pictures: edgewriter.NewPictures(o.Stills),
 	}
 	l.observer = newObserver(&l.opt, l.broadcasts)
-	l.admission = admission{opt: &l.opt, broadcasts: l.broadcasts, begin: l.begin}
+	l.tenure, l.promises = &tenure{opt: &l.opt}, newPromises(o.Now)
+	l.admission = admission{opt: &l.opt, broadcasts: l.broadcasts, promises: l.promises, begin: l.begin}
 	return l
 }
 
@@ -107,6 +118,7 @@ func (l *Service) Run(ctx context.Context) error {
 	defer observer.Wait()
 	defer blind()
 	observer.Go(func() { l.observer.run(observing) })
+	observer.Go(func() { l.tenure.run(observing) })
 	if err := l.recover(ctx, true); err != nil {
 		return fmt.Errorf("recover broadcasts: %w", err)
 	}
@@ -206,6 +218,21 @@ func (l *Service) Admit(ctx context.Context, p ingest.Publication) (context.Cont
 		return nil, nil, refusal(err)
 	}
 	return s.pub, s, nil
+}
+
+// Renewed notes that the row of this process's node was renewed, for so long from asked on.
+func (l *Service) Renewed(asked time.Time, valid time.Duration) { l.tenure.renewed(asked, valid) }
+
+// mostHeld bounds the bytes that wait for what may be listed again, of all broadcasts.
+const mostHeld = 512 << 20
+
+// room takes so many of them, or gives them back.
+func (l *Service) room(bytes int64) bool {
+	if l.held.Add(bytes) > mostHeld && bytes > 0 {
+		l.held.Add(-bytes)
+		return false
+	}
+	return true
 }
 
 // Passphrase tells an SRT listener, before anybody is admitted, the secret that an encoder with this stream key must

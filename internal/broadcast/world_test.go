@@ -304,7 +304,8 @@ func (w *world) start(name id.Node, change ...func(*broadcast.Options)) *node {
 	w.fleet.renew(owner, true)
 	there, leave := context.WithCancel(context.WithoutCancel(w.ctx))
 	var row sync.WaitGroup
-	row.Go(func() { w.fleet.keep(there, owner, n.power) })
+	n.Renewed(time.Now(), rowValid)
+	row.Go(func() { w.fleet.keep(there, owner, n.power, n.Renewed) })
 	go func() {
 		err := n.Run(ctx)
 		leave()

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
@@ -16,12 +17,13 @@ import (
 // leads hands over what it is asked for, unless an error says otherwise.
 type leads struct {
 	err   error
+	lost  time.Duration
 	asked []live.Writer
 }
 
-func (l *leads) HandOver(_ context.Context, _ id.LiveStream, w live.Writer) error {
+func (l *leads) HandOver(_ context.Context, _ id.LiveStream, w live.Writer) (time.Duration, error) {
 	l.asked = append(l.asked, w)
-	return l.err
+	return l.lost, l.err
 }
 
 // peer is the fleet of one who asks: a node named as its owner says, behind the real handler.
@@ -52,16 +54,21 @@ func TestAsk(t *testing.T) {
 	t.Parallel()
 	writer := live.Writer{Epoch: 3, Generation: 2, Owner: live.Owner{Node: "there", Run: "run"}}
 	for name, tt := range map[string]struct {
-		self     live.Owner // of the node that is asked
-		node     id.Node    // that the directory names
-		err      error      // of its broadcast
+		self     live.Owner    // of the node that is asked
+		node     id.Node       // that the directory names
+		err      error         // of its broadcast
+		lost     time.Duration // of it
 		away     error
 		asked    int
 		want     fault.Kind // of the error, where there is one
 		wantFail bool
 	}{
-		"it is handed over":          {self: writer.Owner, node: "there", asked: 1},
-		"its encoder is there":       {self: writer.Owner, node: "there", err: fault.New(fault.Conflict, "live"), asked: 1, want: fault.Conflict, wantFail: true},
+		"it is handed over":             {self: writer.Owner, node: "there", asked: 1},
+		"it is handed over with a loss": {self: writer.Owner, node: "there", lost: 3500 * time.Millisecond, asked: 1},
+		"its encoder is there": {
+			self: writer.Owner, node: "there", err: fault.New(fault.Conflict, "live"), asked: 1,
+			want: fault.Conflict, wantFail: true,
+		},
 		"it was started again":       {self: live.Owner{Node: "there", Run: "another"}, node: "there"},
 		"another node has it by now": {self: writer.Owner, node: "third"},
 		"it can't be reached": {
@@ -70,9 +77,12 @@ func TestAsk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			own := &leads{err: tt.err}
+			own := &leads{err: tt.err, lost: tt.lost}
 			p := &peer{node: tt.node, handler: handover.Handler{Own: own, Self: tt.self}, away: tt.away}
-			err := handover.Client{Owners: p, Peer: p}.Ask(t.Context(), "stream", writer)
+			lost, err := handover.Client{Owners: p, Peer: p}.Ask(t.Context(), "stream", writer)
+			if lost != tt.lost {
+				t.Errorf("%v are lost, want %v", lost, tt.lost)
+			}
 			if (err != nil) != tt.wantFail || err != nil && fault.KindOf(err) != tt.want {
 				t.Errorf("ask: %v", err)
 			}

@@ -63,10 +63,17 @@ func elsewhere(ctx context.Context, store Store, st Stream, n Connection) error 
 		return nil
 	}
 	was, err := store.Standing(ctx, st.Owner, n.Owner)
-	if err == nil && was.Alive() {
-		err = &ElsewhereError{st.ID, st.Writer()}
+	if err != nil {
+		return err
 	}
-	return err
+	left := was.Sure
+	if !was.Alive() && n.Bound != nil {
+		left = n.Bound(st.Owner)
+	}
+	if left > 0 {
+		return &ElsewhereError{st.ID, st.Writer(), left}
+	}
+	return nil
 }
 
 // displace takes the place of the encoder that is connected, if there is one, and reports whether it had never left. It

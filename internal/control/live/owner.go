@@ -40,6 +40,9 @@ type Connection struct {
 	// Asked is the living writer at another node that was asked to hand the broadcast over, whatever it said; zero: none
 	// was.
 	Asked Writer
+	// Bound is for how long a broadcast of a dead owner is not to be taken, which was promised to that one; may be
+	// nil.
+	Bound func(Owner) time.Duration
 }
 
 // ElsewhereError is why an encoder is not admitted yet: another node leads the broadcast, lives, and has to be asked to
@@ -47,6 +50,7 @@ type Connection struct {
 type ElsewhereError struct {
 	Stream id.LiveStream
 	Writer Writer
+	For    time.Duration // so long at least, unless it is handed over
 }
 
 func (e *ElsewhereError) Error() string {

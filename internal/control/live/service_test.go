@@ -193,7 +193,8 @@ func TestLifecycle(t *testing.T) {
 	elsewhere := encoderAt("node2", s.StreamKey, "rtmp", "asset2")
 	for _, c := range []live.Connection{elsewhere, asked(elsewhere, s)} { // nobody was asked, or an earlier writer
 		_, err = w.Connect(w.ctx(), c, w.now())
-		if at, ok := errors.AsType[*live.ElsewhereError](err); !ok || *at != (live.ElsewhereError{Stream: s.ID, Writer: got.Writer()}) {
+		if at, ok := errors.AsType[*live.ElsewhereError](err); !ok || at.Stream != s.ID ||
+			at.Writer != got.Writer() || at.For <= 0 {
 			t.Errorf("connecting to another node than the one that has the broadcast: %v", err)
 		}
 		w.wantKind(err, fault.Conflict)

@@ -32,7 +32,10 @@ type Options struct {
 	Load         func() Load   // how busy this node is now; it may not block
 	Every        time.Duration // how often the row is renewed
 	Valid        time.Duration // how long it is valid without a renewal; more than Every
-	Logger       *slog.Logger
+	// Renewed is told of each renewal: for how long the row is valid from when it was asked for. It may not block.
+	Renewed func(asked time.Time, valid time.Duration)
+	Now     func() time.Time // for Renewed
+	Logger  *slog.Logger
 }
 
 // Service keeps the row of this process's node. All its methods may be called at the same time.
@@ -45,6 +48,12 @@ type Service struct {
 
 // New makes a service; nothing starts.
 func New(o Options) *Service {
+	if o.Renewed == nil {
+		o.Renewed = func(time.Time, time.Duration) {}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -99,7 +108,12 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) inTime(ctx context.Context, step func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, renewTime)
 	defer cancel()
-	return step(ctx)
+	asked := s.o.Now()
+	err := step(ctx)
+	if err == nil {
+		s.o.Renewed(asked, s.o.Valid)
+	}
+	return err
 }
 
 // tell logs the first of several failures, and their end.

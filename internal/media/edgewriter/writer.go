@@ -38,6 +38,9 @@ type Options struct {
 	Unusable func(ctx context.Context, why error)
 	// Broken is told that what is written to has panicked: nothing can be written any more.
 	Broken func(why error)
+	// Held and Room are slate.Options'.
+	Held func() bool
+	Room func(bytes int64) bool
 	// Captions takes the closed captions of encoders' pictures; nil: nobody wants them.
 	Captions packager.Captions
 	Now      func() time.Time
@@ -74,7 +77,7 @@ func New(o Options) *Writer {
 			}
 			return o.Part
 		},
-		Lasts: w.lasts, Sooner: w.poke,
+		Lasts: w.lasts, Sooner: w.poke, Held: o.Held, Room: o.Room,
 	})
 	if o.Edge.Standing().Began {
 		w.Resume(o.Now(), recordedConfigs(o.Before)...)

@@ -80,6 +80,12 @@ type Options struct {
 	Lasts func() time.Duration
 	// Sooner is told that a Tick may be due sooner than the last one has said. It must not block.
 	Sooner func()
+	// Held reports whether nothing may be written at the moment, as somebody else may have the recording. What comes
+	// meanwhile is written when something may be again. nil: never.
+	Held func() bool
+	// Room takes so many bytes of memory for what comes meanwhile, or gives them back (below 0); false: there is no
+	// room. Not called where Held is nil.
+	Room func(bytes int64) bool
 	// Now is the time. It never goes back.
 	Now func() time.Time
 	// Broken is told of an output that failed under the slate, once; the Writer writes no slate any more.

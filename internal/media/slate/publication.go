@@ -21,6 +21,7 @@ type Publication struct {
 	last   time.Duration    // the same when media stopped
 	burst  *burst           // media has come again, and nothing of it is written yet
 	sounds []frame.Frame    // of it, the newest
+	failed error            // of what was written later than it came
 }
 
 // burst is media that comes again after a pause.
@@ -34,9 +35,12 @@ type burst struct {
 func (f *Writer) Attach() *Publication {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.detach()
-	f.pub = &Publication{f: f}
-	return f.pub
+	p := &Publication{f: f}
+	f.when(func() {
+		f.detach()
+		f.pub = p
+	})
+	return p
 }
 
 // detach lets go of the current publication. Where there may be slate its stretch stays open: the last picture stands
@@ -61,7 +65,7 @@ func (p *Publication) stretch() *content {
 func (p *Publication) Began(started time.Time) {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
-	p.started = started
+	p.f.when(func() { p.started = started })
 }
 
 // Back says that the publication's first key frame came, which is written once its session knows more of what follows.
@@ -69,9 +73,11 @@ func (p *Publication) Began(started time.Time) {
 func (p *Publication) Back(at time.Time) {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
-	if p.back.IsZero() && p.seen == [2]time.Duration{} {
-		p.back = at
-	}
+	p.f.when(func() {
+		if p.back.IsZero() && p.seen == [2]time.Duration{} {
+			p.back = at
+		}
+	})
 }
 
 // waited reports whether what has come is about to be written.
@@ -81,9 +87,30 @@ func (p *Publication) waited(now time.Time) bool {
 
 // Configure implements Output.
 func (p *Publication) Configure(c frame.Config) error {
+	return p.told(func() error { return p.configure(c) }, len(c.SPS)+len(c.PPS)+len(c.VPS)+len(c.ASC)+len(c.Header))
+}
+
+// told does what the session has told in so many bytes, now or once something may be written.
+func (p *Publication) told(do func() error, bytes int) error {
 	f := p.f
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	switch {
+	case !f.held():
+		return do()
+	case !f.room(bytes):
+		return ErrHeld
+	}
+	f.later.jobs = append(f.later.jobs, func() {
+		if err := do(); err != nil && p.failed == nil {
+			p.failed = err
+		}
+	})
+	return nil
+}
+
+func (p *Publication) configure(c frame.Config) error {
+	f := p.f
 	if f.pub != p || c.Kind > frame.Audio {
 		return nil
 	}
@@ -115,9 +142,11 @@ func same(a, b frame.Config) bool {
 
 // Rate implements Output.
 func (p *Publication) Rate(fps float64, constant bool) error {
+	return p.told(func() error { return p.rate(fps, constant) }, 0)
+}
+
+func (p *Publication) rate(fps float64, constant bool) error {
 	f := p.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.pub != p {
 		return nil
 	}
@@ -132,26 +161,38 @@ func (p *Publication) Rate(fps float64, constant bool) error {
 
 // Discontinuity implements Output.
 func (p *Publication) Discontinuity(reason string) error {
-	f := p.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if c := p.stretch(); c != nil && f.pub == p {
-		c.conclude()
-		return c.out.Discontinuity(reason)
-	}
-	return nil
+	return p.told(func() error {
+		if c := p.stretch(); c != nil && p.f.pub == p {
+			c.conclude()
+			return c.out.Discontinuity(reason)
+		}
+		return nil
+	}, 0)
 }
 
 // Write implements Output.
 func (p *Publication) Write(fr frame.Frame) error {
+	p.f.mu.Lock()
+	defer p.f.mu.Unlock()
+	switch {
+	case p.f.stopped:
+		return nil
+	case p.f.held():
+		return p.keep(fr)
+	case p.failed != nil:
+		return p.failed
+	}
+	return p.write(fr, p.f.opt.Now())
+}
+
+// write writes a frame that came at a time.
+func (p *Publication) write(fr frame.Frame, came time.Time) error {
 	f := p.f
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.pub != p || f.stopped {
 		return nil
 	}
 	pause := f.came
-	f.came = f.opt.Now()
+	f.came = came
 	defer func() { p.seen[fr.Kind] = max(p.seen[fr.Kind], fr.DTS+fr.Duration) }()
 	if fr.Kind == frame.Video && fr.Key {
 		f.known[frame.Video].key = fr.Data
@@ -250,8 +291,10 @@ func (p *Publication) open(fr frame.Frame) error {
 func (p *Publication) Close(error) error {
 	p.f.mu.Lock()
 	defer p.f.mu.Unlock()
-	if p.f.pub == p {
-		p.f.detach()
-	}
+	p.f.when(func() {
+		if p.f.pub == p {
+			p.f.detach()
+		}
+	})
 	return nil
 }

@@ -24,7 +24,13 @@ type Writer struct {
 	slate   *show
 	began   bool // something was recorded
 	// The next picture of an encoder brings its parameter sets along: nobody knows what was shown before.
-	sets    bool
+	sets  bool
+	later later
+	pace
+}
+
+// pace is where the recording stands in time.
+type pace struct {
 	came    time.Time // when media came last
 	reached time.Time // the wall clock that the recording has got to
 	excused bool      // a Tick that came late has waited for what may have come meanwhile
@@ -58,16 +64,22 @@ func (f *Writer) Resume(since time.Time, have ...frame.Config) {
 func (f *Writer) Allow(on bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.on && !on && f.pub == nil || f.slate != nil && !on {
-		f.end()
-	}
-	f.on = on
+	f.when(func() {
+		if f.on && !on && f.pub == nil || f.slate != nil && !on {
+			f.end()
+		}
+		f.on = on
+	})
 }
 
-// Stop ends what is open; nothing is written from now on.
+// Stop ends what is open; nothing is written from now on. While nothing may be written it is left as it is.
 func (f *Writer) Stop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.held() {
+		f.abandon()
+		return
+	}
 	f.end()
 	f.stopped, f.pub = true, nil
 }
@@ -76,6 +88,11 @@ func (f *Writer) Stop() {
 func (f *Writer) Abandon() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.abandon()
+}
+
+func (f *Writer) abandon() {
+	f.forget()
 	f.stopped, f.pub, f.content, f.slate = true, nil, nil, nil
 }
 
@@ -99,10 +116,12 @@ func (f *Writer) Use(s *Still) {
 	if v := &f.known[frame.Video]; v.has && s.shape() != v.shape() {
 		return // another shape is wanted by now
 	}
-	f.still = s
-	if f.slate != nil {
-		f.end()
-	}
+	f.when(func() {
+		f.still = s
+		if f.slate != nil {
+			f.end()
+		}
+	})
 }
 
 func (k *known) shape() Shape {
@@ -126,6 +145,8 @@ func (f *Writer) Tick() time.Duration {
 	switch {
 	case f.stopped:
 		return asleep
+	case f.held():
+		return patience
 	case !f.on:
 		if at := f.suspect(); !at.IsZero() {
 			return min(max(at.Sub(now), time.Millisecond), patience)

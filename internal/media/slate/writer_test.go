@@ -78,6 +78,9 @@ type bench struct {
 	clock     time.Duration // the session's
 	sounds    time.Duration
 	pictures  int64
+	held      bool  // nothing may be written
+	taken     int64 // bytes of room
+	most      int64 // that there is; 0: without bound
 }
 
 func run(t *testing.T, test func(b *bench)) {
@@ -95,6 +98,14 @@ func run(t *testing.T, test func(b *bench)) {
 			Stands: func(started time.Time) { b.stood = append(b.stood, started.Sub(b.began)) },
 			Limit:  func() time.Duration { return 330 * time.Millisecond }, Now: time.Now, Broken: func(err error) { t.Error(err) },
 			Lasts: func() time.Duration { return b.lasts }, Sooner: func() { b.wake = time.Now() },
+			Held: func() bool { return b.held },
+			Room: func(bytes int64) bool {
+				if b.most > 0 && b.taken+bytes > b.most {
+					return false
+				}
+				b.taken += bytes
+				return true
+			},
 		})
 		b.Allow(true)
 		b.wake = time.Now()

@@ -284,6 +284,22 @@ func (e *Edge) stored(r *row) {
 	e.forgetParts()
 }
 
+// Unstored is how much media is sealed and not stored: what is lost should nobody store it any more.
+func Unstored(e *Edge) (long time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range e.queue {
+		var segment time.Duration
+		for _, l := range e.renditions {
+			if r.index >= 0 && r.index < len(l.segs) {
+				segment = max(segment, l.duration(l.segs[r.index].dur))
+			}
+		}
+		long += segment
+	}
+	return long
+}
+
 // forgetParts has the journal forget the segments whose parts nobody may ask for any more. Called with the lock.
 func (e *Edge) forgetParts() {
 	until := len(e.renditions[0].segs)

@@ -1,0 +1,155 @@
+package e2e
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"millrace/test/rig"
+)
+
+// onlookers are viewers of one media playlist at several nodes: a number means the same segment, at the
+// same time, wherever and whenever it is listed. One that is listed as a gap is lost, and stays so.
+type onlookers struct {
+	t    *testing.T
+	path string
+
+	mu     sync.Mutex
+	all    map[int]shownSegment
+	newest map[*rig.Server]int // number of the newest segment that a node has shown
+	codes  map[*rig.Server]map[int]int
+	wg     sync.WaitGroup
+}
+
+type shownSegment struct {
+	uri, date string
+	gap       bool
+	at        *rig.Server
+}
+
+// watchAt has viewers ask nodes again and again until the test ends.
+func watchAt(t *testing.T, path string, nodes ...*rig.Server) *onlookers {
+	s := &onlookers{
+		t: t, path: path, all: map[int]shownSegment{}, newest: map[*rig.Server]int{},
+		codes: map[*rig.Server]map[int]int{},
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	for _, n := range nodes {
+		s.codes[n] = map[int]int{}
+		s.wg.Go(func() {
+			for ctx.Err() == nil {
+				s.look(ctx, n)
+				rig.Pause(30 * time.Millisecond)
+			}
+		})
+	}
+	t.Cleanup(func() { stop(); s.wg.Wait() })
+	return s
+}
+
+// look reads the playlist at a node, which may be stopped.
+func (s *onlookers) look(ctx context.Context, n *rig.Server) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	code, text, err := try(ctx, n.HTTP+s.path)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.codes[n][code]++; err != nil || code != http.StatusOK {
+		return
+	}
+	number, next := 0, shownSegment{at: n}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		tag, value, _ := strings.Cut(line, ":")
+		switch {
+		case tag == "#EXT-X-MEDIA-SEQUENCE":
+			number, _ = strconv.Atoi(value)
+		case tag == "#EXT-X-PROGRAM-DATE-TIME":
+			next.date = value
+		case line == "#EXT-X-GAP":
+			next.gap = true
+		case line == "#EXT-X-ENDLIST":
+			s.t.Errorf("an end is shown:\n%s", text)
+		case line != "" && line[0] != '#':
+			next.uri = line
+			s.see(number, next, text)
+			number, next = number+1, shownSegment{at: n}
+		}
+	}
+	s.newest[n] = max(s.newest[n], number-1)
+}
+
+// see is called with the lock.
+func (s *onlookers) see(number int, now shownSegment, text []byte) {
+	was, known := s.all[number]
+	switch {
+	case !known, now.gap && !was.gap && was.at != now.at:
+		s.all[number] = now
+	case was.uri != now.uri && !now.gap, was.gap != now.gap, was.date != "" && now.date != "" && was.date != now.date:
+		s.t.Errorf("number %d was %+v, and at node %s is %+v:\n%s", number, was, now.at.HTTP, now, text)
+		s.all[number] = now
+	}
+}
+
+// at is the number of the newest segment that a node has shown.
+func (s *onlookers) at(n *rig.Server) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.newest[n]
+}
+
+// await waits until a node has shown a segment with a number.
+func (s *onlookers) await(n *rig.Server, what string, number int) {
+	s.t.Helper()
+	for end := time.Now().Add(2 * patience); s.at(n) < number; rig.Pause(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.t.Fatalf("%s: number %d is not shown, but %d; status codes %v", what, number, s.newest[n], s.codes[n])
+		}
+	}
+}
+
+// firstList is the path of a live stream's first media playlist.
+func firstList(t *testing.T, at *rig.Server, l rig.Object) string {
+	t.Helper()
+	path := "/" + l.Text("playback_ids.0.id") + ".m3u8"
+	at.AwaitPlayable(t, at.HTTP+path, patience)
+	_, master := fetched(t, at, path, "identity")
+	return "/" + listedURIs(string(master))[0]
+}
+
+// TestNodeStopped stops the node with the encoder as a machine that hangs is, until another node has its broadcast:
+// as the encoder has come to that one, or to show slate. When it goes on again it lists nothing that the other one
+// has not, and plays that one's from then on.
+func TestNodeStopped(t *testing.T) {
+	rig.Parallel(t, rig.Long)
+	for name, comes := range map[string]bool{"and the encoder comes to another node": true, "for long": false} {
+		t.Run(name, func(t *testing.T) {
+			rig.Parallel(t)
+			scaled(t)
+			f := rig.StartFleet(t, 3, rig.Options{})
+			a, b, c := f.Nodes[0], f.Nodes[1], f.Nodes[2]
+			l := a.CreateLive(t, "low", rig.Object{"reconnect_window": 300})
+			a.Publish(t, l.Text("stream_key"), small())
+			list := firstList(t, c, l)
+			s := watchAt(t, list, a, b, c)
+			s.await(a, "before", s.at(a)+3)
+			a.Signal(t, syscall.SIGSTOP)
+			t.Cleanup(func() { _ = syscall.Kill(a.PID(), syscall.SIGCONT) }) // it could not be ended otherwise
+			stopped := s.at(a)
+			if comes {
+				b.Publish(t, l.Text("stream_key"), small())
+			}
+			s.await(c, "while it is stopped", stopped+12)
+			a.Signal(t, syscall.SIGCONT)
+			a.AwaitLog(t, patience, "broadcast lost to another node")
+			s.await(a, "when it goes on", s.at(c)+2)
+		})
+	}
+}
