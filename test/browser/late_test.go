@@ -107,6 +107,90 @@ func TestPlayersBeginAtGap(t *testing.T) {
 	}
 }
 
+// TestShakaWithLatePlaylist: Shaka, set as docs/api.md says, plays on when the playlist of the picture falls back by more
+// than a segment, as that of a lower rendition does whose encoder has too much to do. Shaka 5.2.12 takes the live edge to
+// go on with the clock from where it was at first. What is listed counts to it for as long as the playlists are, from
+// that edge: with each update the first segment leaves, until there is none.
+func TestShakaWithLatePlaylist(t *testing.T) {
+	rig.Paced(t)
+	c, err := clips()
+	made(t, err)
+	late := &latePlaylist{site: playersSite(newStream(t, c[0], 20*time.Second, 0)), by: 3 * time.Second}
+	server := httptest.NewServer(late)
+	t.Cleanup(server.Close)
+	p := browser.Start(t).Open(t, server.URL+"/players?players=shaka")
+	before := await(t, p, "play", func(x player) bool { return x.Played >= 1 })[0].Played
+	late.begin(t)
+	for _, x := range await(t, p, "play on", func(x player) bool { return x.Played > before+15 }) {
+		t.Logf("%+v", x)
+		x.unharmed(t, p)
+	}
+}
+
+// latePlaylist is a site whose playlist of the picture is, from some moment on, what it was some time before.
+type latePlaylist struct {
+	site http.Handler
+	by   time.Duration
+
+	mu   sync.Mutex
+	path string // of the playlist
+	were []datedPlaylist
+}
+
+type datedPlaylist struct {
+	at   time.Time
+	text []byte
+}
+
+func (l *latePlaylist) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasSuffix(r.URL.Path, "/v.m3u8") {
+		l.site.ServeHTTP(w, r)
+		return
+	}
+	l.mu.Lock()
+	l.path = r.URL.Path
+	var text []byte
+	for _, p := range l.were {
+		if text == nil || time.Since(p.at) >= l.by {
+			text = p.text
+		}
+	}
+	l.mu.Unlock()
+	if text == nil {
+		l.site.ServeHTTP(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/vnd.apple.mpegurl")
+	_, _ = w.Write(text)
+}
+
+// begin makes the playlist late. It looks at it ten times a second until the test is over.
+func (l *latePlaylist) begin(t *testing.T) {
+	look := func() {
+		now := httptest.NewRecorder()
+		l.site.ServeHTTP(now, httptest.NewRequestWithContext(t.Context(), http.MethodGet, l.path, nil))
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.were = append(l.were, datedPlaylist{time.Now(), now.Body.Bytes()})
+	}
+	look()
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(100 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-t.Context().Done():
+				return
+			case <-tick.C:
+				look()
+			}
+		}
+	}()
+	t.Cleanup(func() { <-over })
+}
+
 // playLate plays with hls.js, set as docs/api.md says, and in the watch page, both with a script in front of hls.js,
 // until both have played for some seconds: they leave nothing out. It gives the two pages.
 func playLate(t *testing.T, script string) []*browser.Page {

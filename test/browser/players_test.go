@@ -51,7 +51,7 @@ if (names.includes('hls')) {
   h.attachMedia(el('hls'));
 }
 const s = new shaka.Player();
-s.configure('manifest.hls.sequenceMode', true); // as docs/api.md says: else it drops pictures behind a seek
+s.configure({ manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } } }); // as docs/api.md says
 s.addEventListener('error', (e) => errors.shaka.push('error ' + e.detail.code + ' ' + JSON.stringify(e.detail.data).slice(0, 300)));
 if (names.includes('shaka')) s.attach(el('shaka')).then(() => s.load(source)).catch((e) => errors.shaka.push('load ' + e.code + ' ' + JSON.stringify(e.data || String(e)).slice(0, 300)));
 el('mux').addEventListener('error', (e) => errors.mux.push(String(e.detail && e.detail.message || e.message || e.type)));
@@ -86,6 +86,15 @@ window.holdBack = () => ({ // seconds behind live that each player is told to st
   hls: holdBack(h), mux: holdBack(el('mux')._hls), shaka: s.getManifest().presentationTimeline.getDelay(),
 });
 window.partHoldBack = () => h.latestLevelDetails.partHoldBack;
+window.rest = (behind) => { // pauses hls.js until it is so many seconds behind live
+  el('hls').pause();
+  const look = setInterval(() => {
+    if (Date.now() - h.playingDate < 1000 * behind) return;
+    clearInterval(look);
+    el('hls').play();
+    window.rested = true;
+  }, 50);
+};
 window.read = (on) => { h.subtitleTrack = on ? 0 : -1; el('mux').textTracks[0].mode = on ? 'showing' : 'disabled'; };
 window.shown = (name) => { // text, and when what is shown was sent, in ms since 1970
   const cues = Array.from(media[name]().textTracks).filter((t) => t.mode === 'showing').flatMap((t) => Array.from(t.activeCues || []));

@@ -44,7 +44,7 @@ for (const [name, url] of Object.entries(%s)) {
   hls.on(Hls.Events.ERROR, (_, d) => { if (d.fatal) window.plays[name + ', hls.js'].errors.push(d.details); });
   hls.loadSource(url); hls.attachMedia(h);
   const s = watch(name + ', Shaka'), player = new shaka.Player();
-  player.configure('manifest.hls.sequenceMode', true);
+  player.configure({ manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } } });
   const failed = (e) => { // a playlist or segment that Shaka asks for again is none of them, as with hls.js
     const error = e.detail || e;
     const { errors } = window.plays[name + ', Shaka'];

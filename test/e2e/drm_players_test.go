@@ -25,7 +25,7 @@ if (q.get('player') === 'shaka') {
   const player = new shaka.Player();
   player.configure({
     drm: { servers: { 'com.widevine.alpha': licence }, keySystemsMapping: { 'com.widevine.alpha': 'org.w3.clearkey' } },
-    manifest: { hls: { sequenceMode: true } },
+    manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } },
   });
   player.addEventListener('error', failed);
   player.attach(v).then(() => player.load(q.get('source'))).catch(failed);

@@ -29,7 +29,7 @@ h.on(Hls.Events.ERROR, (_, d) => { if (d.fatal) seen.hls.errors.push(d.details);
 h.loadSource(source);
 h.attachMedia(document.getElementById('hls'));
 const s = new shaka.Player();
-s.configure('manifest.hls.sequenceMode', true);
+s.configure({ manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } } });
 if (licence) {
   s.configure('drm', {
     servers: { 'com.widevine.alpha': licence }, keySystemsMapping: { 'com.widevine.alpha': 'org.w3.clearkey' },
