@@ -67,13 +67,14 @@ type handover struct {
 
 // connect takes the live stream for an encoder, and gives it back if its publication can't be opened.
 func (a admission) connect(ctx context.Context, p ingest.Publication, h handover) (*sink, error) {
-	fresh := id.Asset(id.New())
+	now := a.opt.Now()
+	fresh := id.Asset(id.NewOrdered(now))
 	var led live.Writer
 	s, err := a.opt.Streams.Connect(ctx, live.Connection{
 		StreamKey: p.Key, Protocol: p.Protocol, NewAsset: fresh, Owner: a.opt.Owner,
 		Led:   func(s id.LiveStream) live.Writer { led = a.broadcasts.writer(s); return led },
 		Asked: h.asked,
-	}, a.opt.Now())
+	}, now)
 	if err != nil {
 		return nil, err
 	}
