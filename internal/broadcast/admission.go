@@ -115,7 +115,8 @@ type handover struct {
 
 // connect takes the live stream for an encoder, and gives it back if its publication can't be opened.
 func (a admission) connect(ctx context.Context, p ingest.Publication, h handover) (*sink, error) {
-	fresh := id.Asset(id.New())
+	now := a.opt.Now()
+	fresh := id.Asset(id.NewOrdered(now))
 	var led live.Writer
 	taking := taker{all: a.promises}
 	defer taking.done()
@@ -123,7 +124,7 @@ func (a admission) connect(ctx context.Context, p ingest.Publication, h handover
 		StreamKey: p.Key, Protocol: p.Protocol, NewAsset: fresh, Owner: a.opt.Owner,
 		Led:   func(s id.LiveStream) live.Writer { led = a.broadcasts.writer(s); return led },
 		Asked: h.asked, Bound: taking.bound,
-	}, a.opt.Now())
+	}, now)
 	if err != nil {
 		return nil, err
 	}

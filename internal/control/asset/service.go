@@ -130,7 +130,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	var played []playbackid.Request // by which the source of a clip is
 	now = change.Stamp(now)
 	a := Asset{
-		ID: id.Asset(id.New()), Environment: env, Status: Preparing, Progress: Progress{State: Ingesting}, Origin: FromURL,
+		ID: id.Asset(id.NewOrdered(now)), Environment: env, Status: Preparing, Progress: Progress{State: Ingesting}, Origin: FromURL,
 		Options: in.Options.WithQuality(assetopt.ForAsset, in.DefaultQuality).WithDefaults(assetopt.ForAsset), PlaybackIDs: playbackid.NewAll(in.Options.PlaybackPolicies, in.Options.AdvancedPolicies),
 		Media: id.Media(id.New()), CreatedAt: now, UpdatedAt: now,
 	}
@@ -179,7 +179,7 @@ func (s *Service) Uploaded(u NewUpload, now time.Time) (Change, error) {
 		o.Inputs = []assetopt.Input{{}} // the file
 	}
 	return begin(Asset{
-		ID: id.Asset(id.New()), Environment: u.Environment, Status: Preparing, Progress: Progress{State: Ingesting}, Origin: FromUpload, Upload: u.Upload,
+		ID: id.Asset(id.NewOrdered(now)), Environment: u.Environment, Status: Preparing, Progress: Progress{State: Ingesting}, Origin: FromUpload, Upload: u.Upload,
 		Options: o, PlaybackIDs: playbackid.NewAll(o.PlaybackPolicies, o.AdvancedPolicies), Media: u.Media, CreatedAt: now, UpdatedAt: now,
 	})
 }

@@ -34,7 +34,7 @@ func New(env id.Environment, typ, kind, object string, at time.Time, data any) E
 	if err != nil {
 		panic("event data of " + typ + " is not JSON: " + err.Error()) // a noun's own type always marshals
 	}
-	return Event{ID: id.NewUUID(), Environment: env, Type: typ, ObjectKind: kind, ObjectID: object, Resource: object, At: at, Data: raw}
+	return Event{ID: id.NewOrderedUUID(at), Environment: env, Type: typ, ObjectKind: kind, ObjectID: object, Resource: object, At: at, Data: raw}
 }
 
 // Of orders the event with those of another resource, which its object is a part of.

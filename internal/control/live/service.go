@@ -78,7 +78,7 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	}
 	now = change.Stamp(now)
 	st := Stream{
-		ID: id.LiveStream(id.New()), Environment: env, StreamKey: id.NewUUID(), SRTPassphrase: id.New(), State: Idle, Settings: settings,
+		ID: id.LiveStream(id.NewOrdered(now)), Environment: env, StreamKey: id.NewUUID(), SRTPassphrase: id.New(), State: Idle, Settings: settings,
 		PlaybackIDs: playbackid.NewAll(in.PlaybackPolicies, in.AdvancedPolicies), CreatedAt: now, UpdatedAt: now,
 	}
 	if err = s.checkClear(ctx, st); err != nil {
