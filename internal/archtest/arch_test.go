@@ -108,7 +108,7 @@ var layers = map[string][]string{
 	"internal/handover": {
 		"internal/control/live", "internal/control/node", "internal/media/follow", "internal/id", "internal/fault",
 	},
-	"internal/measure":            {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
+	"internal/measure": {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
 	"internal/worker/workertest": {
 		"internal/worker", "internal/control", "internal/media", "internal/mediastore", "internal/storage", "internal/fetch",
 		"internal/programtest", "internal/id", "internal/fault",
