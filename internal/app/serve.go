@@ -66,6 +66,8 @@ type assets struct {
 	*asset.Work
 }
 
+func newAssets(o asset.Options) assets { return assets{asset.New(o), asset.NewWork(o)} }
+
 // node is everything one process holds, built before anything runs.
 type node struct {
 	cfg     config.Config
@@ -203,11 +205,10 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.usage = usage.New(n.db.Usage())
 	n.countViewers()
-	o := asset.Options{
+	n.assets = newAssets(asset.Options{
 		Store: n.db.Assets(), DRM: n.drm.Named, Recognition: n.recognisable,
 		Changed: func(a id.Asset) { n.viewers.AssetChanged(a) },
-	}
-	n.assets = assets{asset.New(o), asset.NewWork(o)}
+	})
 	n.streams = live.New(live.Options{
 		Store: n.db.LiveStreams(), DRM: n.drm.Named, Recognition: n.recognisable,
 		Changed: func(s id.LiveStream) {
