@@ -23,8 +23,12 @@ type phase struct {
 	pace     bool // what its tests see depends on the machine's pace: what fails may be run once more
 }
 
-// isSlow reports whether a folder's tests start the real binary, encoders and browsers: they run after the others and without the race
-// detector, and never from the cache, which does not know the binary.
+// installs has the tests that make a release and boot a machine to install it on. They come last, by themselves: they
+// keep both processors busy.
+const installs = "millrace/test/release"
+
+// isSlow reports whether a folder's tests start the real binary, encoders and browsers: they run after the others and
+// without the race detector, and never from the cache, which does not know the binary.
 func isSlow(pkg string) bool {
 	return slices.ContainsFunc([]string{"millrace/test/e2e", "millrace/test/browser"}, func(s string) bool {
 		return pkg == s || strings.HasPrefix(pkg, s+"/")
@@ -53,9 +57,11 @@ func plan(ctx context.Context, o options) ([]phase, error) {
 // first, and say rig.Paced. Then come the others, which say rig.Parallel. Which of them run at once is decided there,
 // by what the machine has to do; go test has all of them begin.
 func (o options) phases(list []pack, changed map[string]change) (phases []phase) {
-	var raced, plain, slow, paced []string
+	var raced, plain, slow, paced, last []string
 	for _, p := range list {
 		switch {
+		case p.path == installs:
+			last = append(last, p.path)
 		case isSlow(p.path):
 			slow, paced = append(slow, p.path), append(paced, p.paced...)
 		case p.canRace() && (o.race || changed[p.path] != 0):
@@ -79,6 +85,7 @@ func (o options) phases(list []pack, changed map[string]change) (phases []phase)
 			append(slices.Clone(args), "-run", names)...)
 		add("end to end and in a browser, in parallel", slow,
 			append(slices.Clone(args), "-skip", names)...)
+		add("packages, built and installed", last, o.goTestArgs(false, true)...)
 		for i := range phases[units:] {
 			phases[units+i].pace = true
 		}

@@ -18,6 +18,7 @@ func TestPlan(t *testing.T) {
 	const (
 		h264, window           = "millrace/internal/media/codec/h264", "millrace/internal/media/window"
 		checker, browsers, e2e = "millrace/test/hlscheck", "millrace/test/browser", "millrace/test/e2e"
+		release                = "millrace/test/release"
 	)
 	type place struct {
 		phase             int
@@ -31,6 +32,7 @@ func TestPlan(t *testing.T) {
 		"nothing has changed": {options: options{all: true}, want: map[string]place{
 			h264: {}, window: {}, checker: {},
 			browsers: {phase: 1, fresh: true, pace: true}, e2e: {phase: 1, fresh: true, pace: true},
+			release: {phase: 3, fresh: true, pace: true},
 		}},
 		"something has changed": {
 			options: options{all: true},
@@ -41,7 +43,7 @@ func TestPlan(t *testing.T) {
 			h264: {}, window: {phase: 1, race: true}, e2e: {phase: 2, fresh: true, pace: true},
 		}},
 		"units with -race": {options: options{units: true, race: true}, want: map[string]place{
-			h264: {}, window: {phase: 1, race: true}, e2e: {phase: -1},
+			h264: {}, window: {phase: 1, race: true}, e2e: {phase: -1}, release: {phase: -1},
 		}},
 	} {
 		phases := tt.options.phases(list, tt.changed)
