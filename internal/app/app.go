@@ -39,6 +39,7 @@ func actions(stdout, stderr io.Writer) cli.Actions {
 		SigningKeys: openSigningKeys,
 		DRM:         openDRM,
 		MasterKey:   cli.MasterKey{Fingerprints: fingerprints, Rotate: rotateMasterKey},
+		Backup:      cli.Backup{Make: makeBackup, Verify: verifyBackup, Restore: restoreBackup},
 		Audit:       openAudit,
 		Nodes:       openNodes,
 		OpenStorage: openStorage,
