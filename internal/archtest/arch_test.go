@@ -97,9 +97,6 @@ var layers = map[string][]string{
 	"internal/media/playback":     {"internal/clientaddr", "internal/unsent", "internal/web/respond", "internal/media/turns", "internal/media/delivered", "internal/media/metering", "internal/media/watching", "internal/media/frame", "internal/media/hls", "internal/media/timeline", "internal/media/captions", "internal/id", "internal/fault"},
 	"internal/media/encode":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/timeline", "internal/lifecycle", "internal/fault"},
 	"internal/storage/blob":       {"internal/storage/blob", "internal/openfile", "internal/fault"},
-	"internal/storage/db":         {"internal/sketch", "internal/masterkey", "internal/control", "internal/storage/db", "internal/storage/rows", "internal/id", "internal/fault"},
-	"internal/storage/rows":       {},
-	"internal/backup":             {"internal/media/objectkey", "internal/media/timeline", "internal/storage/blob", "internal/storage/rows", "internal/id", "internal/fault"},
 	"internal/storage/queue":      {"internal/control/job", "internal/storage/db", "internal/crash", "internal/lifecycle", "internal/id", "internal/fault"},
 	"internal/receive":            {"internal/control", "internal/media/objectkey", "internal/storage/blob", "internal/disk", "internal/id", "internal/fault"},
 	"internal/stalecache":         {"internal/fault"},
@@ -191,6 +188,16 @@ var layers = map[string][]string{
 	},
 	"internal/media/protection": {"internal/media/container", "internal/media/delivered", "internal/media/hls", "internal/media/playback", "internal/fault"},
 	"internal/media/edgewriter": {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/encode", "internal/media/packager", "internal/media/slate", "internal/media/window", "internal/fault"},
+
+	"internal/storage/db": {
+		"internal/sketch", "internal/masterkey", "internal/control", "internal/storage/db", "internal/storage/rows",
+		"internal/id", "internal/fault",
+	},
+	"internal/storage/rows": {},
+	"internal/backup": {
+		"internal/media/objectkey", "internal/media/timeline", "internal/storage/blob", "internal/storage/rows",
+		"internal/id", "internal/fault",
+	},
 }
 
 // mayGo lists the folders whose job is to own goroutines.

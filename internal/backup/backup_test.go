@@ -110,7 +110,8 @@ func (s *service) Snapshot(_ context.Context, w io.Writer) (backup.Rows, error) 
 	for _, n := range names {
 		err = errors.Join(err, out.Row([]any{n, "ready", "media/" + n + "/timeline.jsonl", n, "{}"}))
 	}
-	err = errors.Join(err, out.Table(rows.Table{Name: "master_key", Columns: []rows.Column{{Name: "data_key", Kind: rows.Bytes}}}),
+	err = errors.Join(err, out.Table(rows.Table{Name: "master_key", Columns: []rows.Column{{Name: "data_key",
+		Kind: rows.Bytes}}}),
 		out.Row([]any{[]byte("key")}))
 	counts, closed := out.Close()
 	return backup.Rows{Schema: 41, MasterKey: "finger", Counts: counts}, errors.Join(err, closed)
@@ -217,7 +218,8 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("verify: %q", found)
 	}
 	other, d := t.TempDir(), &database{}
-	if done, err := restore(t.Context(), target, folder(t, other), d, false); err != nil || done.Lost.Count > 0 || done.Sent != 25 {
+	if done, err := restore(t.Context(), target, folder(t, other), d, false); err != nil || done.Lost.Count > 0 ||
+		done.Sent != 25 {
 		t.Fatalf("restore: %+v, %v", done, err)
 	}
 	want := content(t, s.dir)
@@ -309,10 +311,12 @@ func TestLostByTheService(t *testing.T) {
 		t.Fatal(err)
 	}
 	made, err := s.backUp(t.Context(), target, 1)
-	if err != nil || made.Missing != 1 || len(made.Lacks.All) != 1 || !strings.Contains(made.Lacks.All[0], "media/one/v/1-1.m4s") {
+	if err != nil || made.Missing != 1 || len(made.Lacks.All) != 1 || !strings.Contains(made.Lacks.All[0],
+		"media/one/v/1-1.m4s") {
 		t.Errorf("missing %d, %v, %v", made.Missing, made.Lacks, err)
 	}
-	if found := verify(t, target, ""); len(found) != 1 || !strings.Contains(found[0], "media/one/v/1-1.m4s, of asset one") {
+	if found := verify(t, target, ""); len(found) != 1 || !strings.Contains(found[0],
+		"media/one/v/1-1.m4s, of asset one") {
 		t.Errorf("verify: %q", found)
 	}
 }
@@ -428,7 +432,8 @@ func TestRemovedByHand(t *testing.T) {
 	if err := errors.Join(os.Remove(gone), os.Truncate(short, 3)); err != nil {
 		t.Fatal(err)
 	}
-	if found := verify(t, target, ""); len(found) != 2 || !strings.HasPrefix(found[0], "missing") || !strings.HasPrefix(found[1], "damaged") {
+	if found := verify(t, target, ""); len(found) != 2 || !strings.HasPrefix(found[0], "missing") ||
+		!strings.HasPrefix(found[1], "damaged") {
 		t.Errorf("verify: %q", found)
 	}
 	if made := s.mustBackUp(t, target, 2); made.Sent != 2 {
@@ -494,7 +499,8 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	manifest := dir + "/snapshots/" + name + "/manifest.json"
-	for _, text := range []string{"", "{", `{"millrace_backup":2,"name":"` + name + `"}`, `{"millrace_backup":1,"name":"other"}`} {
+	for _, text := range []string{"", "{", `{"millrace_backup":2,"name":"` + name + `"}`,
+		`{"millrace_backup":1,"name":"other"}`} {
 		if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -518,7 +524,8 @@ func TestRestoreRefuses(t *testing.T) {
 		t.Errorf("into a storage that is not empty: %v", err)
 	}
 	used := &database{identity: "other"}
-	if _, err := restore(t.Context(), target, folder(t, t.TempDir()), used, false); !errors.As(err, &notEmpty) || used.loaded > 0 {
+	if _, err := restore(t.Context(), target, folder(t, t.TempDir()), used, false); !errors.As(err, &notEmpty) ||
+		used.loaded > 0 {
 		t.Errorf("into a database that is not empty: %v", err)
 	}
 	done, err := restore(t.Context(), target, full, used, true)
@@ -606,4 +613,3 @@ func (*says) Begin(string, int64, int64) {}
 func (*says) Done(int64)                 {}
 func (*says) Moved(int64)                {}
 func (s *says) Say(string)               { s.say() }
-

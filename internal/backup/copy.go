@@ -17,8 +17,8 @@ import (
 	"millrace/internal/storage/blob"
 )
 
-// inOrder calls do for each of a sequence, for some at a time, and out with the results, in order. It ends with the first
-// error.
+// inOrder calls do for each of a sequence, for some at a time, and out with the results, in order. It ends with the
+// first error.
 func inOrder[T, R any](
 	ctx context.Context, in iter.Seq2[T, error], do func(ctx context.Context, v T) (R, error), out func(R) error,
 ) error {

@@ -28,8 +28,8 @@ type entry struct {
 const (
 	listFormat  = 1
 	maxListLine = 4096
-	// maxListRatio bounds what a list may grow to when it is unpacked. Half of each line are digits of a checksum, which
-	// no packing makes shorter than half.
+	// maxListRatio bounds what a list may grow to when it is unpacked. Half of each line are digits of a checksum,
+	// which no packing makes shorter than half.
 	maxListRatio = 32
 )
 
@@ -112,7 +112,8 @@ func (e entry) check(last string) error {
 	return nil
 }
 
-// readList gives the entries of a list of so many bytes, whoever wrote it: in order, each checked, up to an error or its end.
+// readList gives the entries of a list of so many bytes, whoever wrote it: in order, each checked, up to an error or
+// its end.
 func readList(r io.Reader, size int64) iter.Seq2[entry, error] {
 	return func(yield func(entry, error) bool) {
 		if err := readEntries(r, size, func(e entry) bool { return yield(e, nil) }); err != nil {

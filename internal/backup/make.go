@@ -29,8 +29,8 @@ type Options struct {
 	// MasterKey gives the text of the master key with a fingerprint; nil: it stays out of the backup.
 	MasterKey func(fingerprint string) (string, error)
 	Progress  Progress // nil: nobody looks
-	// Looked says that somebody looks at the progress: then what lies ahead is counted first, which takes a further list
-	// of the storage.
+	// Looked says that somebody looks at the progress: then what lies ahead is counted first, which takes a further
+	// list of the storage.
 	Looked bool
 	Now    func() time.Time
 }
@@ -61,11 +61,11 @@ const rounds = 5
 // Make adds a snapshot to a backup. When it ends early, in whatever way, the backup has the snapshots that it had, and
 // another run goes on with what was copied.
 //
-// The order is what makes it consistent without a halt. All objects are copied; then comes the snapshot of the rows; then
-// all objects that have come meanwhile. An object that a row names is stored before its row is, and never changes, so it
-// was there when the second pass began, unless it has been deleted in between. So whatever the rows name is then looked
-// for, and where something is missing there is a further snapshot, of which it is no part any more. What is missing from
-// two snapshots the service itself has lost.
+// The order is what makes it consistent without a halt. All objects are copied; then comes the snapshot of the rows;
+// then all objects that have come meanwhile. An object that a row names is stored before its row is, and never changes,
+// so it was there when the second pass began, unless it has been deleted in between. So whatever the rows name is then
+// looked for, and where something is missing there is a further snapshot, of which it is no part any more. What is
+// missing from two snapshots the service itself has lost.
 func Make(ctx context.Context, o Options) (made Made, err error) {
 	o.Keep = max(o.Keep, 1)
 	if o.Progress == nil {
@@ -135,7 +135,8 @@ func (m *maker) known(ctx context.Context) (name string, list func() iter.Seq2[e
 	}
 	name = m.run
 	if n := len(complete); n > 0 && name <= complete[n-1] { // a clock has been put back
-		return "", nil, fmt.Errorf("the newest snapshot, %s, is of a time that has not come: look at this machine's clock",
+		return "", nil, fmt.Errorf("the newest snapshot, %s, is of a time that has not come: look at this machine's "+
+			"clock",
 			complete[n-1])
 	}
 	var lists []iter.Seq2[entry, error]
@@ -247,7 +248,8 @@ func (m *maker) write(ctx context.Context, manifest *Manifest, s *snapshot) (err
 		if err != nil {
 			return err
 		}
-		if err = m.target.Put(ctx, snapshotKey(manifest.Name, masterKeyFile), strings.NewReader(text+"\n")); err != nil {
+		if err = m.target.Put(ctx, snapshotKey(manifest.Name, masterKeyFile),
+			strings.NewReader(text+"\n")); err != nil {
 			return err
 		}
 	}
@@ -308,7 +310,8 @@ func (m *maker) removeUnnamed(ctx context.Context, lists []iter.Seq2[entry, erro
 			list.advance()
 		}
 		if bad != nil {
-			m.progress.Say(fmt.Sprintf("no objects are removed from the backup, as the list of a snapshot is damaged: %v", bad))
+			m.progress.Say(fmt.Sprintf("no objects are removed from the backup, as the list of a snapshot is "+
+				"damaged: %v", bad))
 			return nil
 		}
 		if list.ok && list.head.Key == own {

@@ -49,8 +49,8 @@ type named struct {
 }
 
 // namesOf are the objects that rows name and the media of an asset can't be played without, and nothing that is made of
-// them again when somebody asks for it: segments, init segments and files of timelines, text and audio tracks, and files
-// to download.
+// them again when somebody asks for it: segments, init segments and files of timelines, text and audio tracks, and
+// files to download.
 func namesOf(r *rows.Reader) iter.Seq2[named, error] {
 	return func(yield func(named, error) bool) {
 		found := func(n named) error {
@@ -209,7 +209,8 @@ func inEntry(e timeline.Entry, by string, found func(named) error) error {
 const maxIndex = 256 << 20
 
 // open reads what an index names, with the index in front.
-func (n named) open(ctx context.Context, index func(ctx context.Context, key string) (io.ReadCloser, error)) ([]named, error) {
+func (n named) open(ctx context.Context, index func(ctx context.Context, key string) (io.ReadCloser, error)) ([]named,
+	error) {
 	names := []named{n}
 	if !n.index {
 		return names, nil

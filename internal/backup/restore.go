@@ -245,8 +245,8 @@ func (r *restorer) put(ctx context.Context, e entry) (lost string, err error) {
 	return "", err
 }
 
-// there reports whether the storage has the object. One of an earlier run was checked when it was stored; another one is
-// read.
+// there reports whether the storage has the object. One of an earlier run was checked when it was stored; another one
+// is read.
 func (r *restorer) there(ctx context.Context, e entry) (bool, error) {
 	info, err := r.opt.Storage.Stat(ctx, e.Key)
 	if fault.Is(err, fault.NotFound) || err == nil && info.Size != e.Size {

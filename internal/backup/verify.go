@@ -141,7 +141,8 @@ func (c *common) rows(ctx context.Context, m *Manifest, read func(*rows.Reader) 
 		return err
 	}
 	if stream.Schema() != m.Schema {
-		return fmt.Errorf("read %s: it has version %d of the schema, and the manifest says %d", key, stream.Schema(), m.Schema)
+		return fmt.Errorf("read %s: it has version %d of the schema, and the manifest says %d", key, stream.Schema(),
+			m.Schema)
 	}
 	return read(stream)
 }

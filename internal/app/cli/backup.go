@@ -9,36 +9,10 @@ import (
 	"sync"
 	"time"
 
+	"millrace/internal/app/backups"
 	"millrace/internal/backup"
 	"millrace/internal/config"
 )
-
-// Backup is what can be done with backups of the configured service. A place is a folder or a bucket.
-type Backup struct {
-	// Make adds a snapshot.
-	Make func(ctx context.Context, cfg config.Config, place string, o BackupOptions) (backup.Made, error)
-	// Verify checks one.
-	Verify func(ctx context.Context, cfg config.Config, place string, o BackupOptions) (
-		*backup.Manifest, backup.Findings, error)
-	// Restore puts one into the database and the storage.
-	Restore func(ctx context.Context, cfg config.Config, place string, o BackupOptions) (*backup.Restored, KeyPlace, error)
-}
-
-// BackupOptions are the flags of the commands.
-type BackupOptions struct {
-	Keep      int    // snapshots
-	MasterKey bool   // is a part of the snapshot
-	Snapshot  string // name; empty: the newest
-	Overwrite bool   // what is not empty
-	Progress  backup.Progress
-	Looked    bool // somebody looks at the progress
-}
-
-// KeyPlace says where the master key of restored rows is to be.
-type KeyPlace struct {
-	Path, Fingerprint string
-	There, Written    bool
-}
 
 const (
 	defaultKeep = 7
@@ -50,19 +24,24 @@ func backupCommands() []command {
 	return []command{
 		of("backup PLACE", "back up the database and the media while the service runs",
 			"Adds a snapshot of the database to the backup, with all media that it names. Media that the backup has "+
-				"already is not sent again. "+place+"\nThe service may run meanwhile. If the command is interrupted in any "+
+				"already is not sent again. "+place+"\nThe service may run meanwhile. If the command is interrupted "+
+				"in any "+
 				"way, the backup keeps the snapshots that it had, and running it again goes on with what was copied. "+
 				"The master key is not a part of it: back it up apart. Exit code 1 too if the service has lost media "+
 				"that its database names; the backup is complete otherwise, and the list is printed.",
 			&makeBackup{}),
 		of("backup verify PLACE", "check a backup",
-			"Reads a snapshot and all its media, compares the checksums, and lists what is missing or damaged. Exit code "+
+			"Reads a snapshot and all its media, compares the checksums, and lists what is missing or damaged. Exit "+
+				"code "+
 				"1 if anything is. Needs neither the database nor the master key. "+place, &verifyBackup{}),
 		of("restore PLACE", "restore a backup into an empty service",
 			"Puts a snapshot into the database and the storage that the settings name, on SQLite or PostgreSQL, in a "+
-				"folder or a bucket, whatever it was made of. No service may run on them. Refuses a database or storage "+
-				"that is not empty, unless --overwrite is given. Media is checked before it is stored, and the rows come "+
-				"last, in one transaction. If the command is interrupted, running it again goes on. "+place, &restore{}),
+				"folder or a bucket, whatever it was made of. No service may run on them. Refuses a database or "+
+				"storage "+
+				"that is not empty, unless --overwrite is given. Media is checked before it is stored, and the rows "+
+				"come "+
+				"last, in one transaction. If the command is interrupted, running it again goes on. "+
+				""+place, &restore{}),
 	}
 }
 
@@ -74,10 +53,13 @@ func (q *quiet) flags(f *flags) {
 }
 
 // options are those of the flag, with the progress that is shown.
-func (q *quiet) options(r *request) (BackupOptions, *steps) {
+func (q *quiet) options(r *request) (backups.Options, *steps) {
 	looked := !q.quiet && isTerminal(r.err)
 	show := &steps{out: r.err, quiet: !looked}
-	return BackupOptions{Progress: show, Looked: looked}, show
+	return backups.Options{
+		Config: r.cfg, Place: r.words[0], OpenStorage: r.OpenStorage, Keys: r.MasterKey.Keys, Version: Version(),
+		Now: time.Now, Progress: show, Looked: looked,
+	}, show
 }
 
 // makeBackup adds a snapshot to a backup.
@@ -104,8 +86,8 @@ func (c *makeBackup) flags(f *flags) {
 
 func (c *makeBackup) run(ctx context.Context, r *request) error {
 	o, show := c.options(r)
-	o.Keep, o.MasterKey = c.keep, c.masterKey
-	made, err := r.Backup.Make(ctx, r.cfg, r.words[0], o)
+	o.Keep, o.IncludeMasterKey = c.keep, c.masterKey
+	made, err := backups.Make(ctx, o)
 	show.end()
 	if err != nil {
 		return stopped(ctx, r, err)
@@ -183,7 +165,7 @@ func ofSnapshot(f *flags, field *string) {
 func (c *verifyBackup) run(ctx context.Context, r *request) error {
 	o, show := c.options(r)
 	o.Snapshot = c.snapshot
-	m, found, err := r.Backup.Verify(ctx, r.cfg, r.words[0], o)
+	m, found, err := backups.Verify(ctx, o)
 	show.end()
 	if err != nil {
 		return stopped(ctx, r, err)
@@ -207,7 +189,8 @@ type restore struct {
 
 func (c *restore) flags(f *flags) {
 	ofSnapshot(f, &c.snapshot)
-	f.on(&c.overwrite, "overwrite", "Replace the rows of a database that is not empty by those of the backup, and media "+
+	f.on(&c.overwrite, "overwrite", "Replace the rows of a database that is not empty by those of the backup, and "+
+		"media "+
 		"that differs. Other media in the storage stays.")
 	c.quiet.flags(f)
 }
@@ -215,7 +198,7 @@ func (c *restore) flags(f *flags) {
 func (c *restore) run(ctx context.Context, r *request) error {
 	o, show := c.options(r)
 	o.Snapshot, o.Overwrite = c.snapshot, c.overwrite
-	done, key, err := r.Backup.Restore(ctx, r.cfg, r.words[0], o)
+	done, key, err := backups.Restore(ctx, o)
 	show.end()
 	if err != nil {
 		return stopped(ctx, r, err)
@@ -238,7 +221,7 @@ func (c *restore) run(ctx context.Context, r *request) error {
 }
 
 // nextSteps says what to do after a restore.
-func nextSteps(cfg config.Config, key KeyPlace) string {
+func nextSteps(cfg config.Config, key backups.KeyPlace) string {
 	var b strings.Builder
 	b.WriteString("Next:\n")
 	n := 1
@@ -250,7 +233,8 @@ func nextSteps(cfg config.Config, key KeyPlace) string {
 	case key.Written:
 		step("The master key of the backup is in %s: keep a copy somewhere else.", key.Path)
 	case !key.There:
-		step("Put the master key with the fingerprint %s into %s: without it the service does not start.", key.Fingerprint,
+		step("Put the master key with the fingerprint %s into %s: without it the service does not start.",
+			key.Fingerprint,
 			key.Path)
 	}
 	step("Run millrace doctor with the same settings.")
@@ -258,7 +242,8 @@ func nextSteps(cfg config.Config, key KeyPlace) string {
 	if cfg.Database.Engine == config.Postgres {
 		step("Start other nodes only after the first one is ready.")
 	}
-	step("If this is a drill beside the original: webhooks and simulcast targets are the original's. Keep the copy from " +
+	step("If this is a drill beside the original: webhooks and simulcast targets are the original's. Keep the copy " +
+		"from " +
 		"reaching them.")
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -57,8 +57,6 @@ type Actions struct {
 	DRM func(ctx context.Context, cfg config.Config, e id.Environment) (configurations DRMConfigurations, closeDB func() error, err error)
 	// MasterKey is what can be done with the master key of the configured database.
 	MasterKey MasterKey
-	// Backup is what can be done with backups of the configured service.
-	Backup Backup
 	// DashboardLink makes a link to the dashboard in the configured database.
 	DashboardLink func(ctx context.Context, cfg config.Config) (url string, err error)
 	// OpenStorage opens a storage as Serve would, but at the given URL.

@@ -95,7 +95,8 @@ func used(t *testing.T, d *db.DB) {
 	}))
 	for i := range 250 { // more than one statement inserts
 		a := asset.Asset{
-			ID: id.Asset(fmt.Sprintf("asset%03d", i)), Environment: "env", Status: asset.Ready, Media: "m", CreatedAt: at(i),
+			ID: id.Asset(fmt.Sprintf("asset%03d",
+				i)), Environment: "env", Status: asset.Ready, Media: "m", CreatedAt: at(i),
 			UpdatedAt: at(i),
 		}
 		must(t, d.Assets().Insert(t.Context(), asset.Change{Asset: a, Events: happened("made")}))
@@ -130,7 +131,8 @@ func TestBackup(t *testing.T) {
 				used(t, d)
 				want, stream := dumped(t, url)
 				if len(want["assets"]) != 250 || len(want["jobs"]) != 1 || len(want["events"]) != 251 {
-					t.Fatalf("%d assets, %d jobs and %d events are dumped", len(want["assets"]), len(want["jobs"]), len(want["events"]))
+					t.Fatalf("%d assets, %d jobs and %d events are dumped", len(want["assets"]), len(want["jobs"]),
+						len(want["events"]))
 				}
 				other := target(t)
 				must(t, loadInto(t, other, stream))
@@ -143,7 +145,8 @@ func TestBackup(t *testing.T) {
 						continue
 					}
 					if !reflect.DeepEqual(got[table], want[table]) {
-						t.Errorf("%s: got\n%.2000s\nwant\n%.2000s", table, strings.Join(got[table], "\n"), strings.Join(want[table], "\n"))
+						t.Errorf("%s: got\n%.2000s\nwant\n%.2000s", table, strings.Join(got[table], "\n"),
+							strings.Join(want[table], "\n"))
 					}
 				}
 				copied := dbtest.Open(t, other)
@@ -201,14 +204,16 @@ func TestDumpIsOfOneMoment(t *testing.T) {
 		w, err := rows.NewWriter(&out, dump.Schema)
 		must(t, err)
 		must(t, dump.Rows(t.Context(), &meddler{Writer: w, meddle: func() {
-			for _, statement := range []string{"DELETE FROM assets", "DELETE FROM events", "UPDATE live_streams SET node = 'x'"} {
+			for _, statement := range []string{"DELETE FROM assets", "DELETE FROM events",
+				"UPDATE live_streams SET node = 'x'"} {
 				must(t, d.Exec(t.Context(), statement))
 			}
 		}}))
 		_, err = w.Close()
 		must(t, err)
 		got := tablesOf(t, out.Bytes())
-		if len(got["assets"]) != 250 || len(got["events"]) != 251 || strings.Contains(got["live_streams"][0], "node=x") {
+		if len(got["assets"]) != 250 || len(got["events"]) != 251 || strings.Contains(got["live_streams"][0],
+			"node=x") {
 			t.Errorf("%d assets, %d events, stream %s", len(got["assets"]), len(got["events"]), got["live_streams"])
 		}
 	})
@@ -248,7 +253,8 @@ func TestLoadIsAllOrNothing(t *testing.T) {
 			"foreign": head + `{"table":"river_job","columns":[{"name":"id","kind":"integer"}]}` + "\n",
 			"sql":     head + `{"table":"assets; DROP TABLE events","columns":[{"name":"id","kind":"text"}]}` + "\n",
 			"columns": strings.Replace(string(stream), `"name":"media_id"`, `"name":"media_id) SELECT 1 --"`, 1),
-			"kinds":   strings.Replace(string(stream), `{"name":"media_id","kind":"text"}`, `{"name":"media_id","kind":"bytes"}`, 1),
+			"kinds": strings.Replace(string(stream), `{"name":"media_id","kind":"text"}`,
+				`{"name":"media_id","kind":"bytes"}`, 1),
 			"missing": head + `{"Tables":0}` + "\n",
 		} {
 			if err := loadInto(t, url, []byte(text)); err == nil {
@@ -269,14 +275,16 @@ func TestLoadRefuses(t *testing.T) {
 	must(t, err)
 	dbtest.Each(t, func(t *testing.T, url string) {
 		log := slog.New(slog.DiscardHandler)
-		if _, err := db.OpenLoad(t.Context(), url, newest+1, log); err == nil || !strings.Contains(err.Error(), "this program knows") {
+		if _, err := db.OpenLoad(t.Context(), url, newest+1, log); err == nil || !strings.Contains(err.Error(),
+			"this program knows") {
 			t.Errorf("of a newer version: %v", err)
 		}
 		if _, err := db.OpenLoad(t.Context(), url, 3, log); err == nil {
 			t.Error("rows of a version before backups are taken")
 		}
 		d := dbtest.Open(t, url)
-		if _, err := db.OpenLoad(t.Context(), url, newest-1, log); err == nil || !strings.Contains(err.Error(), "already") {
+		if _, err := db.OpenLoad(t.Context(), url, newest-1, log); err == nil || !strings.Contains(err.Error(),
+			"already") {
 			t.Errorf("of an older version than the tables: %v", err)
 		}
 		must(t, d.Occupy(t.Context(), "node", 0))
@@ -286,7 +294,8 @@ func TestLoadRefuses(t *testing.T) {
 			}
 			return
 		}
-		must(t, d.Exec(t.Context(), fmt.Sprintf("INSERT INTO nodes (id, seen_at, run, valid_until) VALUES ('one', 0, 'r', %d)",
+		must(t, d.Exec(t.Context(), fmt.Sprintf("INSERT INTO nodes (id, seen_at, run, valid_until) VALUES ('one', 0, "+
+			"'r', %d)",
 			time.Now().Add(time.Hour).UnixMilli())))
 		l, err := db.OpenLoad(t.Context(), url, newest, log)
 		must(t, err)
@@ -305,8 +314,10 @@ func TestLoadOfAnOlderSchema(t *testing.T) {
 		source := dbtest.SQLite(t)
 		d := dbtest.Open(t, source)
 		must(t, d.MigrateTo(t.Context(), older))
-		must(t, d.Exec(t.Context(), "INSERT INTO environments (id, name, kind, is_default, created_at) VALUES ('e', 'E', 'k', TRUE, 1)"))
-		must(t, d.Exec(t.Context(), "INSERT INTO tokens (id, environment_id, name, permissions, hash, created_at, revoked_at) "+
+		must(t, d.Exec(t.Context(), "INSERT INTO environments (id, name, kind, is_default, created_at) VALUES ('e', "+
+			"'E', 'k', TRUE, 1)"))
+		must(t, d.Exec(t.Context(), "INSERT INTO tokens (id, environment_id, name, permissions, hash, created_at, "+
+			"revoked_at) "+
 			"VALUES ('t', 'e', 'name', 'p', x'00ff', 1, 0)"))
 		dump, stream := dumped(t, source)
 		if len(dump["tokens"]) != 1 || strings.Contains(dump["tokens"][0], "digest") {
@@ -314,7 +325,8 @@ func TestLoadOfAnOlderSchema(t *testing.T) {
 		}
 		must(t, loadInto(t, url, stream))
 		got, _ := dumped(t, url)
-		if len(got["tokens"]) != 1 || !strings.Contains(got["tokens"][0], "digest=<nil>") || !strings.Contains(got["tokens"][0], "hash=[0 255]") {
+		if len(got["tokens"]) != 1 || !strings.Contains(got["tokens"][0], "digest=<nil>") ||
+			!strings.Contains(got["tokens"][0], "hash=[0 255]") {
 			t.Errorf("tokens %v", got["tokens"])
 		}
 	})

@@ -151,7 +151,8 @@ func (d *Dump) table(ctx context.Context, t rows.Table, query string, to RowWrit
 func (d *Dump) Close() error {
 	var err error
 	if d.tx != nil {
-		if err = d.tx.Rollback(); errors.Is(err, sql.ErrTxDone) { // nothing was written; the end of a context has done it
+		if err = d.tx.Rollback(); errors.Is(err,
+			sql.ErrTxDone) { // nothing was written; the end of a context has done it
 			err = nil
 		}
 	}

@@ -45,8 +45,8 @@ type loading interface {
 	close() error
 }
 
-// OpenLoad opens the database at a URL as Open takes it, and makes the tables of a version of the schema where there are
-// none. A database that a service runs on is ErrOccupied.
+// OpenLoad opens the database at a URL as Open takes it, and makes the tables of a version of the schema where there
+// are none. A database that a service runs on is ErrOccupied.
 func OpenLoad(ctx context.Context, rawURL string, schema int64, logger *slog.Logger) (_ *Load, err error) {
 	if err = Loadable(schema); err != nil {
 		return nil, err
@@ -73,7 +73,8 @@ func Loadable(schema int64) error {
 	case err != nil:
 		return err
 	case schema > newest:
-		return fault.New(fault.Conflict, "the backup has version %d of the database's schema, and this program knows %d: "+
+		return fault.New(fault.Conflict, "the backup has version %d of the database's schema, and this program knows "+
+			"%d: "+
 			"restore it with the version of Millrace that made it, or a later one", schema, newest)
 	case schema < masterKeyFrom:
 		return fault.New(fault.Invalid, "no version of Millrace has made a backup of version %d of the schema", schema)
@@ -103,7 +104,8 @@ func (l *Load) makeTables(ctx context.Context) error {
 		return err
 	}
 	if have > l.schema {
-		return fault.New(fault.Conflict, "the database has version %d of the schema already, and the backup %d: restore "+
+		return fault.New(fault.Conflict, "the database has version %d of the schema already, and the backup %d: "+
+			"restore "+
 			"into a database that does not exist yet, or is empty", have, l.schema)
 	}
 	return nil
@@ -216,7 +218,8 @@ func (l *Load) tables(ctx context.Context, q queries, from RowReader, enqueue fu
 		}
 	}
 	for _, name := range missing {
-		if t, err := columnsOf(ctx, q, l.postgres(), name); err != nil || len(t.Columns) > 0 || name == jobsTable().Name {
+		if t, err := columnsOf(ctx, q, l.postgres(), name); err != nil || len(t.Columns) > 0 ||
+			name == jobsTable().Name {
 			return errors.Join(fault.New(fault.Invalid, "the backup has no table %s", name), err)
 		}
 	}
@@ -248,7 +251,8 @@ func (l *Load) table(ctx context.Context, q queries, t rows.Table, from RowReade
 		if len(values) == 0 {
 			return nil
 		}
-		text := "INSERT INTO " + t.Name + " (" + names(t) + ") VALUES " + marks(len(values)/len(t.Columns), len(t.Columns))
+		text := "INSERT INTO " + t.Name + " (" + names(t) + ") VALUES " + marks(len(values)/len(t.Columns),
+			len(t.Columns))
 		if _, err := q.ExecContext(ctx, text, values...); err != nil {
 			return full(fmt.Errorf("insert into %s: %w", t.Name, err))
 		}

@@ -48,7 +48,8 @@ func openLoadPostgres(ctx context.Context, rawURL string, logger *slog.Logger) (
 	}
 	l.std = sql.OpenDB(reached{stdlib.GetPoolConnector(l.conns)})
 	l.std.SetMaxIdleConns(0) // the pool below keeps them
-	if l.river, err = river.NewClient(silentDriver{riverpgxv5.New(l.conns)}, &river.Config{Logger: riverLog(logger)}); err != nil {
+	if l.river, err = river.NewClient(silentDriver{riverpgxv5.New(l.conns)},
+		&river.Config{Logger: riverLog(logger)}); err != nil {
 		return nil, errors.Join(fmt.Errorf("make job client: %w", err), l.close())
 	}
 	return l, nil

@@ -40,7 +40,8 @@ func NewReader(r io.Reader) (*Reader, error) {
 // Schema is the version of the tables' schema.
 func (r *Reader) Schema() int64 { return r.schema }
 
-// Next gives the next table, when all rows of the one before are read; io.EOF behind the last, when the stream is whole.
+// Next gives the next table, when all rows of the one before are read; io.EOF behind the last, when the stream is
+// whole.
 func (r *Reader) Next() (Table, error) {
 	if r.table.Name != "" {
 		return Table{}, fmt.Errorf("read rows: those of %s are not read", r.table.Name)
@@ -72,7 +73,8 @@ func (r *Reader) Next() (Table, error) {
 		switch c.Kind {
 		case Text, Integer, Real, Boolean, Bytes:
 		default:
-			return Table{}, fmt.Errorf("read rows of %s: column %s is of the unknown kind %q", next.Name, c.Name, c.Kind)
+			return Table{}, fmt.Errorf("read rows of %s: column %s is of the unknown kind %q", next.Name, c.Name,
+				c.Kind)
 		}
 	}
 	r.table, r.rows = next.Table, 0

@@ -39,7 +39,8 @@ func write(t testing.TB, all ...[]any) []byte {
 		t.Fatal(err)
 	}
 	counts, err := w.Close()
-	if want := (map[string]int64{"things": int64(len(all)), "none": 0}); err != nil || !reflect.DeepEqual(counts, want) {
+	if want := (map[string]int64{"things": int64(len(all)), "none": 0}); err != nil || !reflect.DeepEqual(counts,
+		want) {
 		t.Fatalf("counts %v, %v, want %v", counts, err, want)
 	}
 	return out.Bytes()
@@ -95,7 +96,8 @@ func TestRows(t *testing.T) {
 func TestWriterRefuses(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string][]any{
-		"values": {"a"}, "kind": {"a", "not a number", 0.5, true, nil}, "infinity": {"a", int64(1), math.Inf(1), true, nil},
+		"values": {"a"}, "kind": {"a", "not a number", 0.5, true, nil}, "infinity": {"a", int64(1), math.Inf(1), true,
+			nil},
 	} {
 		w, err := rows.NewWriter(io.Discard, 1)
 		if err == nil {
@@ -141,8 +143,10 @@ func TestBadStreams(t *testing.T) {
 	const table = head + `{"table":"t","columns":[{"name":"a","kind":"integer"}]}` + "\n"
 	for name, text := range map[string]string{
 		"nothing": "", "no head": "[1]\n", "empty line": head + "\n", "no table": head + "[1]\n",
-		"kind": head + `{"table":"t","columns":[{"name":"a","kind":"blob"}]}` + "\n", "no columns": head + `{"table":"t"}` + "\n",
-		"too few": table + "[]\n", "too many": table + "[1,2]\n", "text": table + `["1"]` + "\n", "fraction": table + "[1.5]\n",
+		"kind": head + `{"table":"t","columns":[{"name":"a","kind":"blob"}]}` + "\n", "no columns": head +
+			`{"table":"t"}` + "\n",
+		"too few": table + "[]\n", "too many": table + "[1,2]\n", "text": table + `["1"]` + "\n", "fraction": table +
+			"[1.5]\n",
 		"large": table + "[9223372036854775808]\n", "count": table + `[1]` + "\n" + `{"Rows":2}` + "\n",
 		"many columns": head + `{"table":"t","columns":[` + strings.Repeat(`{"name":"a","kind":"text"},`, 300) +
 			`{"name":"a","kind":"text"}]}` + "\n",

@@ -1,4 +1,6 @@
-package app
+// Package backups does the commands that make, check and restore backups of the configured service. It must never know
+// what a backup looks like. It owns no goroutines.
+package backups
 
 import (
 	"context"
@@ -10,21 +12,57 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
-	"millrace/internal/app/cli"
 	"millrace/internal/backup"
 	"millrace/internal/config"
 	"millrace/internal/masterkey"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
-	tables "millrace/internal/storage/rows"
+	"millrace/internal/storage/rows"
 )
 
-// makeBackup adds a snapshot to the backup at a place, whether the service runs or not.
-func makeBackup(ctx context.Context, cfg config.Config, place string, o cli.BackupOptions) (made backup.Made, err error) {
+// Options is what the commands need.
+type Options struct {
+	Config config.Config
+	Place  string // of the backup: a folder or a bucket
+	// OpenStorage opens a storage as the service would, but at the given URL.
+	OpenStorage func(ctx context.Context, cfg config.Config, url config.Secret) (blob.Store, error)
+	Keys        Keys
+	Version     string // of the program
+	Now         func() time.Time
+
+	Keep             int    // snapshots
+	IncludeMasterKey bool   // in the snapshot
+	Snapshot         string // name; empty: the newest
+	Overwrite        bool   // what is not empty
+	Progress         backup.Progress
+	Looked           bool // somebody looks at the progress
+}
+
+// Keys are the master keys of the settings.
+type Keys struct {
+	// Given is the one of the settings, where a database knows one with a fingerprint; fs.ErrNotExist: there is none.
+	Given func(cfg config.Config, known string) (masterkey.Key, error)
+	// Path is the file that it is in, or would be.
+	Path func(cfg config.Config) string
+	// Write writes a file with a key, where there is none.
+	Write func(path string, key masterkey.Key) error
+}
+
+// KeyPlace says where the master key of restored rows is to be.
+type KeyPlace struct {
+	Path, Fingerprint string
+	There, Written    bool
+}
+
+// Make adds a snapshot, whether the service runs or not.
+func Make(ctx context.Context, o Options) (made backup.Made, err error) {
+	cfg := o.Config
 	if cfg.Database.Engine == config.SQLite {
 		if _, err = os.Stat(cfg.Database.Path); errors.Is(err, fs.ErrNotExist) {
-			return made, fmt.Errorf("there is no database at %s: look at --data-dir and --database-url", cfg.Database.Path)
+			return made, fmt.Errorf("there is no database at %s: look at --data-dir and --database-url",
+				cfg.Database.Path)
 		}
 	}
 	if cfg.Storage.Kind == config.Folder {
@@ -32,20 +70,21 @@ func makeBackup(ctx context.Context, cfg config.Config, place string, o cli.Back
 			return made, fmt.Errorf("look at the storage: %w", err)
 		}
 	}
-	target, storage, err := openBoth(ctx, cfg, place)
+	target, storage, err := openBoth(ctx, o)
 	if err != nil {
 		return made, err
 	}
 	defer func() { err = errors.Join(err, target.Close(), storage.Close()) }()
 	opt := backup.Options{
-		Storage: storage, Target: target, Database: rowsOf(databaseURL(cfg)), Version: cli.Version(), Keep: o.Keep,
-		Progress: o.Progress, Looked: o.Looked, Now: clock,
+		Storage: storage, Target: target, Database: rowsOf(cfg.Database.Address()), Version: o.Version, Keep: o.Keep,
+		Progress: o.Progress, Looked: o.Looked, Now: o.Now,
 	}
-	if o.MasterKey {
+	if o.IncludeMasterKey {
 		opt.MasterKey = func(fingerprint string) (string, error) {
-			key, err := givenMasterKey(cfg, fingerprint)
+			key, err := o.Keys.Given(cfg, fingerprint)
 			if err == nil && key.Fingerprint() != fingerprint {
-				err = fmt.Errorf("the database's secrets are encrypted under the master key with the fingerprint %s, and the "+
+				err = fmt.Errorf("the database's secrets are encrypted under the master key with the fingerprint %s, "+
+					"and the "+
 					"settings have %s: name the right one with --master-key-file", fingerprint, key.Fingerprint())
 			}
 			return key.Text(), err
@@ -55,25 +94,26 @@ func makeBackup(ctx context.Context, cfg config.Config, place string, o cli.Back
 }
 
 // openBoth opens the backup at a place and the service's storage. One may not be in the other.
-func openBoth(ctx context.Context, cfg config.Config, place string) (target, storage blob.Store, err error) {
-	at, err := placeOf(cfg, place)
+func openBoth(ctx context.Context, o Options) (target, storage blob.Store, err error) {
+	at, err := placeOf(o)
 	if err != nil {
 		return nil, nil, err
 	}
-	if overlap(at, cfg.Storage) {
-		return nil, nil, fmt.Errorf("%s and the storage of the service are one, or one is in the other: choose another place", place)
+	if overlap(at, o.Config.Storage) {
+		return nil, nil, errors.New("the backup and the storage of the service are one, or one lies in the other: " +
+			"choose another place")
 	}
-	if storage, err = openStorage(ctx, cfg, cfg.Storage.URL); err != nil {
+	if storage, err = o.OpenStorage(ctx, o.Config, o.Config.Storage.URL); err != nil {
 		return nil, nil, err
 	}
-	if target, err = openStorage(ctx, cfg, at.URL); err != nil {
+	if target, err = o.OpenStorage(ctx, o.Config, at.URL); err != nil {
 		return nil, nil, errors.Join(err, storage.Close())
 	}
 	return target, storage, nil
 }
 
-func placeOf(cfg config.Config, place string) (config.Storage, error) {
-	at, err := cfg.StorageAt(place)
+func placeOf(o Options) (config.Storage, error) {
+	at, err := o.Config.StorageAt(o.Place)
 	if err != nil {
 		err = fmt.Errorf("the place of the backup %w", err) // not the place itself, which may hold a secret
 	}
@@ -128,7 +168,7 @@ func (url rowsOf) Snapshot(ctx context.Context, w io.Writer) (r backup.Rows, err
 		return r, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
-	out, err := tables.NewWriter(w, d.Schema)
+	out, err := rows.NewWriter(w, d.Schema)
 	if err != nil {
 		return r, err
 	}
@@ -140,11 +180,13 @@ func (url rowsOf) Snapshot(ctx context.Context, w io.Writer) (r backup.Rows, err
 	return r, err
 }
 
-// verifyBackup checks the backup at a place.
-func verifyBackup(ctx context.Context, cfg config.Config, place string, o cli.BackupOptions) (
-	m *backup.Manifest, found backup.Findings, err error,
-) {
-	target, err := openPlace(ctx, cfg, place)
+// Verify checks a snapshot.
+func Verify(ctx context.Context, o Options) (m *backup.Manifest, found backup.Findings, err error) {
+	at, err := existing(o)
+	if err != nil {
+		return nil, found, err
+	}
+	target, err := o.OpenStorage(ctx, o.Config, at.URL)
 	if err != nil {
 		return nil, found, err
 	}
@@ -152,18 +194,9 @@ func verifyBackup(ctx context.Context, cfg config.Config, place string, o cli.Ba
 	return backup.Verify(ctx, backup.VerifyOptions{Target: target, Snapshot: o.Snapshot, Progress: o.Progress})
 }
 
-// openPlace opens a backup that has to be there.
-func openPlace(ctx context.Context, cfg config.Config, place string) (blob.Store, error) {
-	at, err := backupAt(cfg, place)
-	if err != nil {
-		return nil, err
-	}
-	return openStorage(ctx, cfg, at.URL)
-}
-
-// backupAt is the place of a backup that has to be there.
-func backupAt(cfg config.Config, place string) (config.Storage, error) {
-	at, err := placeOf(cfg, place)
+// existing is the place of a backup that has to be there.
+func existing(o Options) (config.Storage, error) {
+	at, err := placeOf(o)
 	if err == nil && at.Kind == config.Folder {
 		if _, err = os.Stat(at.Path); err != nil {
 			err = fmt.Errorf("look at the backup: %w", err)
@@ -172,17 +205,16 @@ func backupAt(cfg config.Config, place string) (config.Storage, error) {
 	return at, err
 }
 
-// restoreBackup puts a snapshot of the backup at a place into the configured database and storage.
-func restoreBackup(ctx context.Context, cfg config.Config, place string, o cli.BackupOptions) (
-	done *backup.Restored, key cli.KeyPlace, err error,
-) {
-	if _, err = backupAt(cfg, place); err != nil {
+// Restore puts a snapshot into the configured database and storage.
+func Restore(ctx context.Context, o Options) (done *backup.Restored, key KeyPlace, err error) {
+	cfg := o.Config
+	if _, err = existing(o); err != nil {
 		return nil, key, err
 	}
 	if err = os.MkdirAll(cfg.DataDir, 0o750); err != nil {
 		return nil, key, fmt.Errorf("make data folder: %w", err)
 	}
-	target, storage, err := openBoth(ctx, cfg, place)
+	target, storage, err := openBoth(ctx, o)
 	if err != nil {
 		return nil, key, err
 	}
@@ -190,7 +222,7 @@ func restoreBackup(ctx context.Context, cfg config.Config, place string, o cli.B
 	done, err = backup.Restore(ctx, backup.RestoreOptions{
 		Target: target, Storage: storage, Snapshot: o.Snapshot, Overwrite: o.Overwrite, Progress: o.Progress,
 		Open: func(ctx context.Context, schema int64) (backup.Loader, error) {
-			l, err := db.OpenLoad(ctx, databaseURL(cfg), schema, slog.New(slog.DiscardHandler))
+			l, err := db.OpenLoad(ctx, cfg.Database.Address(), schema, slog.New(slog.DiscardHandler))
 			if err != nil {
 				return nil, err
 			}
@@ -201,28 +233,28 @@ func restoreBackup(ctx context.Context, cfg config.Config, place string, o cli.B
 			if err := db.Loadable(m.Schema); err != nil {
 				return err
 			}
-			key.There, err = keyFits(cfg, m.MasterKey)
+			key.There, err = keyFits(o, m.MasterKey)
 			return err
 		},
 	})
 	if err != nil {
 		return done, key, err
 	}
-	key.Path = masterKeyPath(cfg)
+	key.Path = o.Keys.Path(cfg)
 	if done.MasterKey != "" && !key.There && cfg.MasterKey == "" {
-		err = keepKey(key.Path, done)
+		err = keepKey(o, key.Path, done)
 		key.There, key.Written = err == nil, err == nil
 	}
 	return done, key, err
 }
 
-// keyFits reports whether the settings have the master key with a fingerprint. Another one is an error: no service would
-// start.
-func keyFits(cfg config.Config, fingerprint string) (bool, error) {
+// keyFits reports whether the settings have the master key with a fingerprint. Another one is an error: no service
+// would start.
+func keyFits(o Options, fingerprint string) (bool, error) {
 	if fingerprint == "" {
 		return true, nil
 	}
-	key, err := givenMasterKey(cfg, fingerprint)
+	key, err := o.Keys.Given(o.Config, fingerprint)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
@@ -230,34 +262,29 @@ func keyFits(cfg config.Config, fingerprint string) (bool, error) {
 		return false, err
 	case key.Fingerprint() != fingerprint:
 		where := "MILLRACE_MASTER_KEY"
-		if cfg.MasterKey == "" {
-			where = masterKeyPath(cfg)
+		if o.Config.MasterKey == "" {
+			where = o.Keys.Path(o.Config)
 		}
-		return false, fmt.Errorf("the secrets in the backup are encrypted under the master key with the fingerprint %s, and "+
-			"%s has %s: put the right one there, or name it with --master-key-file", fingerprint, where, key.Fingerprint())
+		return false, fmt.Errorf("the secrets in the backup are encrypted under the master key with the fingerprint "+
+			"%s, and "+
+			"%s has %s: put the right one there, or name it with "+
+			"--master-key-file", fingerprint, where, key.Fingerprint())
 	}
 	return true, nil
 }
 
-// givenMasterKey is the one of the settings, and makes none.
-func givenMasterKey(cfg config.Config, known string) (masterkey.Key, error) {
-	if cfg.MasterKey != "" {
-		return masterkey.Parse([]byte(cfg.MasterKey.Reveal()))
-	}
-	return chosenMasterKey(masterKeyPath(cfg), known)
-}
-
 // keepKey writes the master key that a backup has into the file of the settings.
-func keepKey(path string, done *backup.Restored) error {
+func keepKey(o Options, path string, done *backup.Restored) error {
 	key, err := masterkey.Parse([]byte(done.MasterKey))
 	if err != nil {
 		return fmt.Errorf("read the master key of the backup: %w", err)
 	}
 	if key.Fingerprint() != done.Manifest.MasterKey {
-		return fmt.Errorf("the master key in the backup has the fingerprint %s, and its rows need %s", key.Fingerprint(),
+		return fmt.Errorf("the master key in the backup has the fingerprint %s, and its rows need %s",
+			key.Fingerprint(),
 			done.Manifest.MasterKey)
 	}
-	return writeMasterKey(path, key)
+	return o.Keys.Write(path, key)
 }
 
 // loader is a database as a restore writes it.
@@ -270,7 +297,7 @@ func (l loader) Empty(ctx context.Context) (bool, string, error) {
 }
 
 // Load implements backup.Loader.
-func (l loader) Load(ctx context.Context, from *tables.Reader) error {
+func (l loader) Load(ctx context.Context, from *rows.Reader) error {
 	if err := l.to.Rows(ctx, from); err != nil {
 		return err
 	}
