@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -217,6 +218,11 @@ func TestBackupAndRestore(t *testing.T) {
 	if found := verify(t, target, ""); len(found) > 0 {
 		t.Errorf("verify: %q", found)
 	}
+	counted := &counting{Store: s.store}
+	s.store = counted
+	if s.mustBackUp(t, target, 7); counted.reads.Load() != 2 { // the indexes, for what they name
+		t.Errorf("%d objects are read when there is nothing new", counted.reads.Load())
+	}
 	other, d := t.TempDir(), &database{}
 	if done, err := restore(t.Context(), target, folder(t, other), d, false); err != nil || done.Lost.Count > 0 ||
 		done.Sent != 25 {
@@ -227,6 +233,18 @@ func TestBackupAndRestore(t *testing.T) {
 	if got := content(t, other); !maps.Equal(got, want) || d.loaded != 1 {
 		t.Errorf("restored %v, rows %d times", slices.Sorted(maps.Keys(got)), d.loaded)
 	}
+}
+
+// counting is a store that counts the objects that are read.
+type counting struct {
+	blob.Store
+
+	reads atomic.Int64
+}
+
+func (c *counting) Get(ctx context.Context, key string, off, n int64) (*blob.Reader, error) {
+	c.reads.Add(1)
+	return c.Store.Get(ctx, key, off, n)
 }
 
 // TestSnapshotsAreKept: the newest stay, each whole, and what none of them names goes.

@@ -126,6 +126,7 @@ func fetchAll(t *testing.T, s *rig.Server, asset rig.Object) map[string][sha256.
 			sums[base.Path] = sha256.Sum256(body)
 			return
 		}
+		gap := false
 		for line := range strings.Lines(string(body)) {
 			line = strings.TrimSpace(line)
 			names := []string{line}
@@ -134,6 +135,9 @@ func fetchAll(t *testing.T, s *rig.Server, asset rig.Object) map[string][sha256.
 				for _, m := range uri.FindAllStringSubmatch(line, -1) {
 					names = append(names, m[1])
 				}
+			}
+			if gap = gap || line == "#EXT-X-GAP"; gap && !strings.HasPrefix(line, "#") {
+				gap, names = false, nil // there is no media, as the encoder ended in the middle
 			}
 			for _, name := range names {
 				next, err := base.Parse(name)
