@@ -40,6 +40,9 @@ func BenchmarkBackup(b *testing.B) {
 		}
 		return dump.Close()
 	}
+	if err := write(&stream); err != nil {
+		b.Fatal(err)
+	}
 	b.Run("write", func(b *testing.B) {
 		for b.Loop() {
 			stream.Reset()
