@@ -38,8 +38,7 @@ var template struct { //nolint:gochecknoglobals // a cache of the test's process
 // Engines gives each engine's name with what makes an empty database of it, which goes away with the test.
 func Engines() map[string]func(t *testing.T) (url string) {
 	sqlite := func(t *testing.T) string { t.Helper(); return SQLite(t) }
-	postgres := func(t *testing.T) string { t.Helper(); return Postgres(t) }
-	return map[string]func(t *testing.T) (url string){"sqlite": sqlite, "postgres": postgres}
+	return map[string]func(t *testing.T) (url string){"sqlite": sqlite, "postgres": Postgres}
 }
 
 // Each runs test on each engine with the URL of an empty database.
@@ -69,7 +68,7 @@ func SQLite(t testing.TB) string {
 }
 
 // Postgres gives the URL of a fresh database, or skips the test.
-func Postgres(t testing.TB) string {
+func Postgres(t *testing.T) string {
 	t.Helper()
 	admin := os.Getenv(adminURL) //nolint:forbidigo // a test's own switch
 	if admin == "" {
@@ -89,7 +88,7 @@ func Postgres(t testing.TB) string {
 	return u.String()
 }
 
-func execute(t testing.TB, admin, query string) {
+func execute(t *testing.T, admin, query string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 	defer cancel()
