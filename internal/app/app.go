@@ -29,6 +29,8 @@ func Main(args, environ []string, stdout, stderr io.Writer) int {
 
 // actions are what the commands do.
 func actions(stdout, stderr io.Writer) cli.Actions {
+	keys := cli.MasterKey{Fingerprints: fingerprints, Rotate: rotateMasterKey}
+	keys.Given, keys.Path, keys.Write = givenMasterKey, masterKeyPath, writeMasterKey
 	return cli.Actions{
 		Serve: func(ctx context.Context, cfg config.Config) error {
 			return serve(ctx, cfg, logger(cfg, stderr), stdout)
@@ -38,7 +40,7 @@ func actions(stdout, stderr io.Writer) cli.Actions {
 		Webhooks:    openWebhooks,
 		SigningKeys: openSigningKeys,
 		DRM:         openDRM,
-		MasterKey:   cli.MasterKey{Fingerprints: fingerprints, Rotate: rotateMasterKey},
+		MasterKey:   keys,
 		Audit:       openAudit,
 		Nodes:       openNodes,
 		OpenStorage: openStorage,

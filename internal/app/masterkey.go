@@ -38,6 +38,14 @@ func masterKey(cfg config.Config) func(known string) (masterkey.Key, error) {
 	}
 }
 
+// givenMasterKey is the one of the settings, and makes none.
+func givenMasterKey(cfg config.Config, known string) (masterkey.Key, error) {
+	if cfg.MasterKey != "" {
+		return masterkey.Parse([]byte(cfg.MasterKey.Reveal()))
+	}
+	return chosenMasterKey(masterKeyPath(cfg), known)
+}
+
 func masterKeyPath(cfg config.Config) string {
 	return cmp.Or(cfg.MasterKeyFile, filepath.Join(cfg.DataDir, "master-key"))
 }

@@ -33,15 +33,7 @@ func openDatabaseWith(
 			return nil, err
 		}
 	}
-	return db.Open(ctx, db.Options{URL: databaseURL(cfg), Logger: log, MasterKey: key})
-}
-
-// databaseURL is where the database is, as package db takes it.
-func databaseURL(cfg config.Config) string {
-	if cfg.Database.Engine == config.Postgres {
-		return cfg.Database.URL.Reveal()
-	}
-	return cfg.Database.Path
+	return db.Open(ctx, db.Options{URL: cfg.Database.Address(), Logger: log, MasterKey: key})
 }
 
 // databaseFolder makes the folder of an SQLite database. A mistyped --data-dir is not to become a database of its own.

@@ -97,7 +97,6 @@ var layers = map[string][]string{
 	"internal/media/playback":     {"internal/clientaddr", "internal/unsent", "internal/web/respond", "internal/media/turns", "internal/media/delivered", "internal/media/metering", "internal/media/watching", "internal/media/frame", "internal/media/hls", "internal/media/timeline", "internal/media/captions", "internal/id", "internal/fault"},
 	"internal/media/encode":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/timeline", "internal/lifecycle", "internal/fault"},
 	"internal/storage/blob":       {"internal/storage/blob", "internal/openfile", "internal/fault"},
-	"internal/storage/db":         {"internal/sketch", "internal/masterkey", "internal/control", "internal/storage/db", "internal/id", "internal/fault"},
 	"internal/storage/queue":      {"internal/control/job", "internal/storage/db", "internal/crash", "internal/lifecycle", "internal/id", "internal/fault"},
 	"internal/receive":            {"internal/control", "internal/media/objectkey", "internal/storage/blob", "internal/disk", "internal/id", "internal/fault"},
 	"internal/stalecache":         {"internal/fault"},
@@ -209,6 +208,16 @@ var layers = map[string][]string{
 		"internal/media/playback", "internal/fault",
 	},
 	"internal/media/edgewriter": {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/encode", "internal/media/packager", "internal/media/slate", "internal/media/window", "internal/fault"},
+
+	"internal/storage/db": {
+		"internal/sketch", "internal/masterkey", "internal/control", "internal/storage/db", "internal/storage/rows",
+		"internal/id", "internal/fault",
+	},
+	"internal/storage/rows": {},
+	"internal/backup": {
+		"internal/media/objectkey", "internal/media/timeline", "internal/storage/blob", "internal/storage/rows",
+		"internal/id", "internal/fault",
+	},
 }
 
 // mayGo lists the folders whose job is to own goroutines.
@@ -219,8 +228,8 @@ var mayGo = []string{
 	"internal/media/follow", "internal/streamhealth", "internal/handover",
 
 	"internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue",
-	"internal/storage/blob", "internal/broadcast", "internal/stalecache", "internal/web/express", "internal/app",
-	"test", "internal/proxyprotocol", "internal/storage/db/dbtest", "internal/worker/static/statictest",
+	"internal/storage/blob", "internal/backup", "internal/broadcast", "internal/stalecache", "internal/web/express",
+	"internal/app", "test", "internal/proxyprotocol", "internal/storage/db/dbtest", "internal/worker/static/statictest",
 }
 
 // mayRecover lists the folders that stop panics themselves; all others do it through fault.Guard.

@@ -54,6 +54,14 @@ type Database struct {
 	MustExist bool
 }
 
+// Address is where the database is: a path or a URL, with its password.
+func (d Database) Address() string {
+	if d.Engine == Postgres {
+		return d.URL.Reveal()
+	}
+	return d.Path
+}
+
 // Speech says what recognises speech.
 type Speech struct {
 	Program string   // millrace-speech; empty: the one beside this program

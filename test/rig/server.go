@@ -71,6 +71,22 @@ func (p Pair) need(t testing.TB) {
 	}
 }
 
+// Empty is the environment of a server with an empty database and storage of the pair, wherever its data folder is.
+func (p Pair) Empty(t testing.TB) (env []string) {
+	t.Helper()
+	p.need(t)
+	if p == Scaled {
+		return []string{
+			"MILLRACE_DATABASE_URL=" + database(t),
+			"MILLRACE_STORAGE_URL=" + os.Getenv("MILLRACE_TEST_S3") + "&prefix=e2e-" +
+				strings.ToLower(rand.Text()[:12]),
+		}
+	}
+	dir := t.TempDir()
+	return []string{"MILLRACE_DATABASE_URL=sqlite://" + dir + "/millrace.db", "MILLRACE_STORAGE_URL=" + dir +
+		"/storage"}
+}
+
 // Missing skips the test for the given reason, or fails it when nothing may be skipped.
 func Missing(t testing.TB, reason string) {
 	t.Helper()
@@ -134,8 +150,8 @@ func Start(t testing.TB, o Options) *Server {
 		s.env = append(s.env, "MILLRACE_DATABASE_URL="+o.Beside.Setting("MILLRACE_DATABASE_URL"), "MILLRACE_STORAGE_URL="+o.Beside.Setting("MILLRACE_STORAGE_URL"),
 			"MILLRACE_MASTER_KEY="+o.Beside.Setting("MILLRACE_MASTER_KEY"))
 	case o.Pair == Scaled:
-		s.env = append(s.env, "MILLRACE_DATABASE_URL="+database(t), "MILLRACE_STORAGE_URL="+os.Getenv("MILLRACE_TEST_S3")+"&prefix=e2e-"+strings.ToLower(rand.Text()[:12]),
-			"MILLRACE_MASTER_KEY="+hex.EncodeToString([]byte(rand.Text() + rand.Text())[:32]))
+		s.env = append(s.env, o.Pair.Empty(t)...)
+		s.env = append(s.env, "MILLRACE_MASTER_KEY="+hex.EncodeToString([]byte(rand.Text() + rand.Text())[:32]))
 	}
 	s.env = append(s.env, o.Env...)
 	t.Cleanup(func() {

@@ -86,14 +86,14 @@ func (r *request) done(err error, format string, args ...any) error {
 func commands() []command {
 	return slices.Concat(
 		serviceCommands(), tokenCommands(), signingKeyCommands(), environmentCommands(), auditCommands(),
-		nodeCommands(), dashboardCommands(), uploadCommands(), eventCommands(), webhookCommands(), drmCommands(), masterKeyCommands(),
+		nodeCommands(), dashboardCommands(), backupCommands(), uploadCommands(), eventCommands(), webhookCommands(), drmCommands(), masterKeyCommands(),
 		otherCommands(), completionCommands(),
 	)
 }
 
-// find is the command that the first word names, or the first two, and the words behind it.
+// find is the command that the first two words name, or the first, and the words behind it.
 func find(all []command, words []string) (cmd command, rest []string, found bool) {
-	for n := 1; n <= min(2, len(words)); n++ {
+	for n := min(2, len(words)); n > 0; n-- {
 		name := strings.Join(words[:n], " ")
 		for i := range all {
 			if all[i].name == name {

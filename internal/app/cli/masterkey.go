@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 
+	"millrace/internal/app/backups"
 	"millrace/internal/config"
 )
 
@@ -13,6 +14,8 @@ type MasterKey struct {
 	// Rotate has the database know another key, that of a file, or a new one if the file is not there; "" stands for the file of the old one.
 	// It returns where the key is.
 	Rotate func(ctx context.Context, cfg config.Config, file string) (path, fingerprint string, err error)
+	// Keys are those of the settings.
+	backups.Keys
 }
 
 func masterKeyCommands() []command {

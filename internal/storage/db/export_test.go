@@ -180,3 +180,6 @@ func (d *DB) Led(ctx context.Context, by asset.Writer, key, setting string) (val
 	})
 	return value, err
 }
+
+// LeftOut are the tables that no backup has.
+func LeftOut() []string { return leftOut() }

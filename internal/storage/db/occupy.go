@@ -67,6 +67,16 @@ func (e *sqliteEngine) occupy(context.Context, id.Node) error {
 	return nil
 }
 
+// unlock lets go of what occupy took.
+func (e *sqliteEngine) unlock() error {
+	if e.lock == nil {
+		return nil
+	}
+	// a child that is just being started has it open too, for a moment
+	_ = syscall.Flock(int(e.lock.Fd()), syscall.LOCK_UN)
+	return e.lock.Close() //nolint:wrapcheck // by DB.Close
+}
+
 // keepNode has nothing to do: the lock ends with the process.
 func (e *sqliteEngine) keepNode(context.Context) error { return nil }
 

@@ -264,11 +264,7 @@ func (e *sqliteEngine) close() error {
 			errs = append(errs, pool.Close())
 		}
 	}
-	errs = append(errs, e.write.Close()) // the last one out folds the WAL back into the file
-	if e.lock != nil {                   // a child that is just being started has it open too, for a moment
-		_ = syscall.Flock(int(e.lock.Fd()), syscall.LOCK_UN)
-		errs = append(errs, e.lock.Close())
-	}
+	errs = append(errs, e.write.Close(), e.unlock()) // the last one out folds the WAL back into the file
 	return errors.Join(errs...)
 }
 
