@@ -111,8 +111,10 @@ func (s *service) Snapshot(_ context.Context, w io.Writer) (backup.Rows, error) 
 	for _, n := range names {
 		err = errors.Join(err, out.Row([]any{n, "ready", "media/" + n + "/timeline.jsonl", n, "{}"}))
 	}
-	err = errors.Join(err, out.Table(rows.Table{Name: "master_key", Columns: []rows.Column{{Name: "data_key",
-		Kind: rows.Bytes}}}),
+	err = errors.Join(err, out.Table(rows.Table{Name: "master_key", Columns: []rows.Column{{
+		Name: "data_key",
+		Kind: rows.Bytes,
+	}}}),
 		out.Row([]any{[]byte("key")}))
 	counts, closed := out.Close()
 	return backup.Rows{Schema: 41, MasterKey: "finger", Counts: counts}, errors.Join(err, closed)
@@ -517,8 +519,10 @@ func TestDamage(t *testing.T) {
 		}
 	}
 	manifest := dir + "/snapshots/" + name + "/manifest.json"
-	for _, text := range []string{"", "{", `{"millrace_backup":2,"name":"` + name + `"}`,
-		`{"millrace_backup":1,"name":"other"}`} {
+	for _, text := range []string{
+		"", "{", `{"millrace_backup":2,"name":"` + name + `"}`,
+		`{"millrace_backup":1,"name":"other"}`,
+	} {
 		if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

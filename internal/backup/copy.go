@@ -137,9 +137,9 @@ func transfer(
 	ctx context.Context, from blob.Store, fromKey string, to blob.Store, toKey string, want *entry, moved func(int64),
 ) (size int64, sum string, err error) {
 	err = patiently(ctx, func() error {
-		r, err := from.Get(ctx, fromKey, 0, -1)
-		if err != nil {
-			return err
+		r, failed := from.Get(ctx, fromKey, 0, -1)
+		if failed != nil {
+			return failed
 		}
 		defer func() { _ = r.Close() }() // only read from
 		through := summing(r, moved)
@@ -148,14 +148,14 @@ func transfer(
 			in = &expecting{through, want.Size, want.Sum}
 		}
 		if r.Size <= atOnce { // what is in memory can be sent again by who sends it
-			data, err := io.ReadAll(io.LimitReader(in, atOnce+1))
-			if err != nil {
-				return fmt.Errorf("read object %s: %w", fromKey, err)
+			var data []byte
+			if data, failed = io.ReadAll(io.LimitReader(in, atOnce+1)); failed != nil {
+				return fmt.Errorf("read object %s: %w", fromKey, failed)
 			}
 			in = bytes.NewReader(data)
 		}
-		if err = to.Put(ctx, toKey, in); err != nil {
-			return err
+		if failed = to.Put(ctx, toKey, in); failed != nil {
+			return failed
 		}
 		size, sum = through.size, through.sum()
 		return nil
@@ -169,14 +169,14 @@ const atOnce = 4 << 20
 // look reads an object and gives what it is.
 func look(ctx context.Context, store blob.Store, key string, moved func(int64)) (size int64, sum string, err error) {
 	err = patiently(ctx, func() error {
-		r, err := store.Get(ctx, key, 0, -1)
-		if err != nil {
-			return err
+		r, failed := store.Get(ctx, key, 0, -1)
+		if failed != nil {
+			return failed
 		}
 		defer func() { _ = r.Close() }() // only read from
 		s := summing(r, moved)
-		if _, err = io.Copy(io.Discard, s); err != nil {
-			return fmt.Errorf("read object %s: %w", key, err)
+		if _, failed = io.Copy(io.Discard, s); failed != nil {
+			return fmt.Errorf("read object %s: %w", key, failed)
 		}
 		size, sum = s.size, s.sum()
 		return nil

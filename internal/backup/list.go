@@ -146,7 +146,7 @@ func readEntries(r io.Reader, size int64, yield func(entry) bool) error {
 			return fmt.Errorf("entry %d can't be read", n+1)
 		}
 		if line.Objects != nil {
-			if *line.Objects != n || line.listEnd.Bytes != bytes || in.Scan() {
+			if *line.Objects != n || line.Bytes != bytes || in.Scan() {
 				return errors.New("not all of it is there")
 			}
 			return in.Err() //nolint:wrapcheck // by readList

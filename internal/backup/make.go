@@ -88,9 +88,9 @@ func (m *maker) make(ctx context.Context) (made Made, err error) {
 	}
 	if m.opt.Looked {
 		m.progress.Begin(StepLook, -1, -1)
-		objects, bytes, err := m.plan(ctx, known())
-		if err != nil {
-			return made, err
+		objects, bytes, failed := m.plan(ctx, known())
+		if failed != nil {
+			return made, failed
 		}
 		m.progress.Begin(StepCopy, objects, bytes)
 	}
@@ -233,8 +233,8 @@ func (m *maker) write(ctx context.Context, manifest *Manifest, s *snapshot) (err
 	}{{rowsFile, s.rows, &manifest.Rows}, {listFile, s.list, &manifest.List}} {
 		err = patiently(ctx, func() error {
 			through := summing(f.from.reader(), m.progress.Moved)
-			if err := m.target.Put(ctx, snapshotKey(manifest.Name, f.name), through); err != nil {
-				return err
+			if failed := m.target.Put(ctx, snapshotKey(manifest.Name, f.name), through); failed != nil {
+				return failed
 			}
 			*f.as = File{through.size, through.sum()}
 			return nil

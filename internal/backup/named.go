@@ -210,7 +210,8 @@ const maxIndex = 256 << 20
 
 // open reads what an index names, with the index in front.
 func (n named) open(ctx context.Context, index func(ctx context.Context, key string) (io.ReadCloser, error)) ([]named,
-	error) {
+	error,
+) {
 	names := []named{n}
 	if !n.index {
 		return names, nil

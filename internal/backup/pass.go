@@ -151,8 +151,8 @@ func (m *maker) pass(ctx context.Context, known iter.Seq2[entry, error]) (_ *scr
 		if !c.has {
 			return nil
 		}
-		if err := out.add(c.entry); err != nil {
-			return err
+		if failed := out.add(c.entry); failed != nil {
+			return failed
 		}
 		if c.sent {
 			return j.add(ctx, c.entry)

@@ -109,9 +109,9 @@ func (r *restorer) restore(ctx context.Context, db Loader, done *Restored) (err 
 		return err
 	}
 	if r.manifest.MasterKeyIncluded {
-		text, err := readSmall(ctx, r.target, snapshotKey(r.manifest.Name, masterKeyFile), maxBegunBytes)
-		if err != nil {
-			return err
+		text, failed := readSmall(ctx, r.target, snapshotKey(r.manifest.Name, masterKeyFile), maxBegunBytes)
+		if failed != nil {
+			return failed
 		}
 		done.MasterKey = strings.TrimSpace(string(text))
 	}
@@ -156,9 +156,9 @@ func (r *restorer) begin(ctx context.Context, db Loader) (rowsThere bool, err er
 				before.Snapshot + " goes on with it)"}
 		}
 		if r.again && !empty && before.Fresh && !r.opt.Overwrite {
-			own, err := r.identity(ctx)
-			if err != nil {
-				return false, err
+			own, failed := r.identity(ctx)
+			if failed != nil {
+				return false, failed
 			}
 			rowsThere, note.Fresh = own != "" && own == identity, true
 		}
@@ -198,20 +198,20 @@ func (r *restorer) unused(ctx context.Context) error {
 func (r *restorer) identity(ctx context.Context) (identity string, err error) {
 	err = r.rows(ctx, r.manifest, func(from *rows.Reader) error {
 		for {
-			t, err := from.Next()
-			if errors.Is(err, io.EOF) {
+			t, failed := from.Next()
+			if errors.Is(failed, io.EOF) {
 				return nil
 			}
-			if err == nil {
-				err = eachRow(from, t, func(r row) error {
+			if failed == nil {
+				failed = eachRow(from, t, func(r row) error {
 					if t.Name == "master_key" {
 						identity = hex.EncodeToString(r.bytes("data_key"))
 					}
 					return nil
 				})
 			}
-			if err != nil {
-				return err
+			if failed != nil {
+				return failed
 			}
 		}
 	})
@@ -222,9 +222,9 @@ func (r *restorer) identity(ctx context.Context) (identity string, err error) {
 func (r *restorer) put(ctx context.Context, e entry) (lost string, err error) {
 	defer r.progress.Done(1)
 	if r.again || r.opt.Overwrite {
-		there, err := r.there(ctx, e)
-		if there || err != nil {
-			return "", err
+		there, failed := r.there(ctx, e)
+		if there || failed != nil {
+			return "", failed
 		}
 	}
 	_, _, err = transfer(ctx, r.target, objectsRoot+e.Key, r.opt.Storage, e.Key, &e, r.progress.Moved)

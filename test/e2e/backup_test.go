@@ -28,8 +28,10 @@ func TestBackup(t *testing.T) {
 			other, place = rig.Embedded, os.Getenv("MILLRACE_TEST_S3")+"&prefix=backup-"+strings.ToLower(rand.Text()[:12])
 		}
 		s := rig.Start(t, rig.Options{Pair: p})
-		files := rig.Files(t, map[string]string{"a.mp4": rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300,
-			GOP: 1.5, Seconds: filmSeconds})})
+		files := rig.Files(t, map[string]string{"a.mp4": rig.File(t, "a.mp4", rig.Clip{
+			Size: "320x180", Kbit: 300,
+			GOP: 1.5, Seconds: filmSeconds,
+		})})
 		file := s.AwaitAsset(t, s.CreateAsset(t, files+"/a.mp4").Text("id"), "ready", patience, rig.Ready)
 		l := s.CreateLive(t, "low", rig.Object{"reconnect_window": 0})
 		encoder := s.Publish(t, l.Text("stream_key"), small())

@@ -222,19 +222,19 @@ func Restore(ctx context.Context, o Options) (done *backup.Restored, key KeyPlac
 	done, err = backup.Restore(ctx, backup.RestoreOptions{
 		Target: target, Storage: storage, Snapshot: o.Snapshot, Overwrite: o.Overwrite, Progress: o.Progress,
 		Open: func(ctx context.Context, schema int64) (backup.Loader, error) {
-			l, err := db.OpenLoad(ctx, cfg.Database.Address(), schema, slog.New(slog.DiscardHandler))
-			if err != nil {
-				return nil, err
+			l, failed := db.OpenLoad(ctx, cfg.Database.Address(), schema, slog.New(slog.DiscardHandler))
+			if failed != nil {
+				return nil, failed
 			}
 			return loader{l}, nil
 		},
 		Check: func(m *backup.Manifest) error {
 			key.Fingerprint = m.MasterKey
-			if err := db.Loadable(m.Schema); err != nil {
-				return err
+			fits := db.Loadable(m.Schema)
+			if fits == nil {
+				key.There, fits = keyFits(o, m.MasterKey)
 			}
-			key.There, err = keyFits(o, m.MasterKey)
-			return err
+			return fits
 		},
 	})
 	if err != nil {

@@ -85,7 +85,9 @@ func names(t rows.Table) string {
 // jobsTable are the jobs that are not done, whatever River's tables are like.
 func jobsTable() rows.Table {
 	return rows.Table{Name: "jobs", Columns: []rows.Column{
-		{Name: "kind", Kind: rows.Text}, {Name: "queue", Kind: rows.Text}, {Name: "at", Kind: rows.Integer},
+		{Name: "kind", Kind: rows.Text},
+		{Name: "queue", Kind: rows.Text},
+		{Name: "at", Kind: rows.Integer},
 		{Name: "args", Kind: rows.Text},
 	}}
 }

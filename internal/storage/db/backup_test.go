@@ -204,8 +204,10 @@ func TestDumpIsOfOneMoment(t *testing.T) {
 		w, err := rows.NewWriter(&out, dump.Schema)
 		must(t, err)
 		must(t, dump.Rows(t.Context(), &meddler{Writer: w, meddle: func() {
-			for _, statement := range []string{"DELETE FROM assets", "DELETE FROM events",
-				"UPDATE live_streams SET node = 'x'"} {
+			for _, statement := range []string{
+				"DELETE FROM assets", "DELETE FROM events",
+				"UPDATE live_streams SET node = 'x'",
+			} {
 				must(t, d.Exec(t.Context(), statement))
 			}
 		}}))

@@ -53,7 +53,7 @@ func (r *Reader) Next() (Table, error) {
 	var next struct {
 		Table
 
-		Tables *int
+		Tables *int `json:"Tables"`
 	}
 	if err = json.Unmarshal(text, &next); err != nil {
 		return Table{}, errors.New("read rows: a table has no head")
@@ -89,7 +89,9 @@ func (r *Reader) Row() ([]any, error) {
 		return nil, err
 	}
 	if text[0] == '{' {
-		var end struct{ Rows *int64 }
+		var end struct {
+			Rows *int64 `json:"Rows"`
+		}
 		if err = json.Unmarshal(text, &end); err != nil || end.Rows == nil || *end.Rows != r.rows {
 			return nil, fmt.Errorf("read rows of %s: not all of them are there", r.table.Name)
 		}

@@ -14,8 +14,11 @@ import (
 
 func things() rows.Table {
 	return rows.Table{Name: "things", Columns: []rows.Column{
-		{Name: "id", Kind: rows.Text}, {Name: "n", Kind: rows.Integer}, {Name: "x", Kind: rows.Real},
-		{Name: "yes", Kind: rows.Boolean}, {Name: "raw", Kind: rows.Bytes},
+		{Name: "id", Kind: rows.Text},
+		{Name: "n", Kind: rows.Integer},
+		{Name: "x", Kind: rows.Real},
+		{Name: "yes", Kind: rows.Boolean},
+		{Name: "raw", Kind: rows.Bytes},
 	}}
 }
 
@@ -96,8 +99,10 @@ func TestRows(t *testing.T) {
 func TestWriterRefuses(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string][]any{
-		"values": {"a"}, "kind": {"a", "not a number", 0.5, true, nil}, "infinity": {"a", int64(1), math.Inf(1), true,
-			nil},
+		"values": {"a"}, "kind": {"a", "not a number", 0.5, true, nil}, "infinity": {
+			"a", int64(1), math.Inf(1), true,
+			nil,
+		},
 	} {
 		w, err := rows.NewWriter(io.Discard, 1)
 		if err == nil {
