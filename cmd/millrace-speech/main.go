@@ -1,5 +1,5 @@
-// Command millrace-speech recognises speech for the service, which starts it and talks to it over pipes: a program of its own since it
-// loads a library of the system at run time.
+// Command millrace-speech recognises speech for the service, which starts it and talks to it over pipes: a program of
+// its own since it loads a library of the system at run time.
 package main
 
 import (

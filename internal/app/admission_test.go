@@ -79,8 +79,8 @@ func (r rights) end(t *testing.T) {
 	}
 }
 
-// TestRightsEndOnAnotherNode: what one node deletes or changes is refused by another at once. Its clock stands still, so
-// that it is not the age of what it knows.
+// TestRightsEndOnAnotherNode: what one node deletes or changes is refused by another at once. Its clock stands still,
+// so that it is not the age of what it knows.
 func TestRightsEndOnAnotherNode(t *testing.T) {
 	t.Parallel()
 	url, ctx := dbtest.Postgres(t), t.Context()
@@ -108,8 +108,8 @@ func TestRightsEndOnAnotherNode(t *testing.T) {
 	}
 }
 
-// TestRightsEndUntold: a node that is told of nothing asks again by itself, and refuses once its clock is 5 s behind the
-// change. That is on PostgreSQL who does not listen, and on SQLite the service beside which a command runs.
+// TestRightsEndUntold: a node that is told of nothing asks again by itself, and refuses once its clock is 5 s behind
+// the change. That is on PostgreSQL who does not listen, and on SQLite the service beside which a command runs.
 func TestRightsEndUntold(t *testing.T) {
 	t.Parallel()
 	for name, url := range map[string]func(*testing.T) string{

@@ -27,7 +27,8 @@ type commandLine struct {
 	ran  map[string]bool // commands
 }
 
-// run runs a command and returns the first word that it printed, or what stands behind its equals sign: the ID of what was made.
+// run runs a command and returns the first word that it printed, or what stands behind its equals sign: the ID of what
+// was made.
 func (c *commandLine) run(command string, args ...string) string {
 	c.t.Helper()
 	c.ran[command] = true
@@ -112,8 +113,8 @@ func (c *commandLine) reads(command string, args ...string) {
 	}
 }
 
-// TestEveryCommandIsAudited runs all commands that open the database: each that changes something writes one entry with what it is about, and none
-// of the others does.
+// TestEveryCommandIsAudited runs all commands that open the database: each that changes something writes one entry with
+// what it is about, and none of the others does.
 func TestEveryCommandIsAudited(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"millrace/internal/unsent"
 )
 
-// Shares of the descriptors that the process may open. The rest is for what connections ask for, and for what must go on however many connect:
-// the journal, storage, the database, encoders.
+// Shares of the descriptors that the process may open. The rest is for what connections ask for, and for what must go
+// on however many connect: the journal, storage, the database, encoders.
 const (
 	mostReserved   = 8192 // a half, at most so many
 	mostPublishers = 2048 // a tenth for RTMP and RTMPS, at most so many

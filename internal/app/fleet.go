@@ -46,8 +46,8 @@ func (f *fleet) reachability() string {
 	return "other nodes: " + state + "\n"
 }
 
-// openFleet makes what keeps the row of this node, and what other packages hand their handlers to. Nothing listens before
-// joinFleet.
+// openFleet makes what keeps the row of this node, and what other packages hand their handlers to. Nothing listens
+// before joinFleet.
 func (n *node) openFleet() (err error) {
 	schema, err := db.SchemaVersion()
 	if err != nil {

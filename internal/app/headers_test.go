@@ -27,7 +27,8 @@ func (nobody) Master(context.Context, string, string, string) (playback.File, er
 	return playback.File{}, fault.New(fault.NotFound, "there is no such asset")
 }
 
-// TestHeaders asks for every page and endpoint: which may be framed, by whom, which other sites may read, and what a browser may guess.
+// TestHeaders asks for every page and endpoint: which may be framed, by whom, which other sites may read, and what a
+// browser may guess.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	page := watch.Handler(watch.Options{Framers: func(_ context.Context, id string) (string, error) {

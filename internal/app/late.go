@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// lastGrace is how much longer than the services' own time to stop all of it may take. The services wait for a database or a storage that
-// does not respond one after the other, and the database's connections for it without end.
+// lastGrace is how much longer than the services' own time to stop all of it may take. The services wait for a database
+// or a storage that does not respond one after the other, and the database's connections for it without end.
 const lastGrace = 10 * time.Second
 
 var errLate = errors.New("the service has not stopped in time and is cut off: what it has not told is made good at the next start")

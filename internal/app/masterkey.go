@@ -14,8 +14,8 @@ import (
 	"millrace/internal/masterkey"
 )
 
-// masterKey gives the master key of the settings to a database that knows one with a fingerprint. Where no settings say which one, it is in
-// the data folder, and made there for a database that knows none.
+// masterKey gives the master key of the settings to a database that knows one with a fingerprint. Where no settings say
+// which one, it is in the data folder, and made there for a database that knows none.
 func masterKey(cfg config.Config) func(known string) (masterkey.Key, error) {
 	return func(known string) (masterkey.Key, error) {
 		switch {
@@ -53,7 +53,8 @@ func masterKeyPath(cfg config.Config) string {
 // next is where a new key lies until it has taken the place of the old one.
 const next = ".next"
 
-// chosenMasterKey reads a key file. A rotation that was broken off may have left the key that the database knows beside it.
+// chosenMasterKey reads a key file. A rotation that was broken off may have left the key that the database knows beside
+// it.
 func chosenMasterKey(path, known string) (masterkey.Key, error) {
 	if key, err := readMasterKey(path + next); err == nil && key.Fingerprint() == known {
 		return key, nil
@@ -115,7 +116,8 @@ func readMasterKey(path string) (masterkey.Key, error) {
 	return key, nil
 }
 
-// writeMasterKey writes a file that nobody else can read and that is whole, or not there, whatever happens meanwhile. One that is there stays.
+// writeMasterKey writes a file that nobody else can read and that is whole, or not there, whatever happens meanwhile.
+// One that is there stays.
 func writeMasterKey(path string, key masterkey.Key) (err error) {
 	if err = os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return fmt.Errorf("make folder of master key: %w", err)

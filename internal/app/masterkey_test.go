@@ -73,7 +73,8 @@ func TestMasterKey(t *testing.T) {
 	}
 }
 
-// TestRotateMasterKey: what was encrypted stays readable with the new key alone, at whatever point the rotation before was broken off.
+// TestRotateMasterKey: what was encrypted stays readable with the new key alone, at whatever point the rotation before
+// was broken off.
 func TestRotateMasterKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

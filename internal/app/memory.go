@@ -23,8 +23,8 @@ func smaller(machine, group func() (uint64, error)) (uint64, error) {
 	return all, nil
 }
 
-// limitMemory makes the garbage collector run more often before the memory is used up: ffmpeg and the system's cache have the rest. Where an
-// operator gives GOMEMLIMIT, whatever its value, the runtime has read it already.
+// limitMemory makes the garbage collector run more often before the memory is used up: ffmpeg and the system's cache
+// have the rest. Where an operator gives GOMEMLIMIT, whatever its value, the runtime has read it already.
 func limitMemory(cfg config.Config, memory uint64, set func(limit int64) int64) {
 	if !cfg.Given("gomemlimit") {
 		set(int64(min(memory/4*3, math.MaxInt64)))

@@ -14,7 +14,8 @@ import (
 	"millrace/internal/storage/blob"
 )
 
-// TestReadiness follows what the service needs, asks it no more than once a second, and waits no longer than it may take.
+// TestReadiness follows what the service needs, asks it no more than once a second, and waits no longer than it may
+// take.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

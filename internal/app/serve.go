@@ -150,8 +150,8 @@ func (n *node) start(ctx context.Context, g *lifecycle.Group) error {
 	return n.firstLink(ctx)
 }
 
-// collectLess makes the garbage collector run half as often as Go's default: streams keep little memory and leave much behind. Where an
-// operator gives GOGC, whatever its value, the runtime has read it already.
+// collectLess makes the garbage collector run half as often as Go's default: streams keep little memory and leave much
+// behind. Where an operator gives GOGC, whatever its value, the runtime has read it already.
 func collectLess(cfg config.Config, set func(percent int) int) {
 	if cfg.Given("gogc") {
 		return
@@ -268,7 +268,8 @@ func (n *node) openDatabase(ctx context.Context) (err error) {
 	return n.db.Occupy(ctx, n.id, patience)
 }
 
-// goneAfter is how long a process may take to go that had this node's name before: so late PostgreSQL notices that its machine has no power.
+// goneAfter is how long a process may take to go that had this node's name before: so late PostgreSQL notices that its
+// machine has no power.
 const goneAfter = 15 * time.Second
 
 // makeRungs builds what makes segments of smaller renditions. With SQLite there are no other nodes.

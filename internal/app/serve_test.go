@@ -354,7 +354,8 @@ func TestQualityOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// An encoder that was chosen and does not encode is no service with another one. VideoToolbox is in no ffmpeg for Linux.
+// An encoder that was chosen and does not encode is no service with another one. VideoToolbox is in no ffmpeg for
+// Linux.
 func TestEncoderThatDoesNotEncode(t *testing.T) {
 	t.Parallel()
 	cfg := configuration(t, t.TempDir(), "--h264-encoder=videotoolbox")

@@ -149,8 +149,8 @@ func (n *node) speechWorker(scratch string) *workerspeech.Worker {
 	}
 }
 
-// speechServer is an engine elsewhere. It is reached through package fetch, which allows the address in its URL, or localhost, since the
-// operator has written it.
+// speechServer is an engine elsewhere. It is reached through package fetch, which allows the address in its URL, or
+// localhost, since the operator has written it.
 func speechServer(cfg config.Config, kind, where string) (speech.Engine, error) {
 	client, err := speechClient(cfg, where)
 	if err != nil {
@@ -169,7 +169,8 @@ func speechServer(cfg config.Config, kind, where string) (speech.Engine, error) 
 	}), nil
 }
 
-// speechPatience is how long a server may take to begin its response: as long as it takes to recognise what it was sent.
+// speechPatience is how long a server may take to begin its response: as long as it takes to recognise what it was
+// sent.
 const speechPatience = 5 * time.Minute
 
 func speechClient(cfg config.Config, where string) (*http.Client, error) {

@@ -25,8 +25,8 @@ func (s shaky) PutNew(ctx context.Context, key string, data []byte) (bool, error
 	return s.Store.PutNew(ctx, key, data)
 }
 
-// TestStorageUsers: of two databases with one storage, each is told so at its start and each hour, also when the storage
-// was away at first. One that is alone is not, however often it is started.
+// TestStorageUsers: of two databases with one storage, each is told so at its start and each hour, also when the
+// storage was away at first. One that is alone is not, however often it is started.
 func TestStorageUsers(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -54,7 +54,8 @@ const (
 	tellEvery        = 5 * time.Second
 )
 
-// awaited opens what may still be away when the service starts, as a database is that boots at the same time, and waits for it.
+// awaited opens what may still be away when the service starts, as a database is that boots at the same time, and waits
+// for it.
 func awaited[T any](ctx context.Context, log *slog.Logger, open func(context.Context) (T, error)) (T, error) {
 	var lastLogged time.Time
 	for {

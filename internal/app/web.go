@@ -29,8 +29,9 @@ import (
 	"millrace/internal/web/watch"
 )
 
-// router puts the REST API, playback, direct uploads, pages and, if there is one, WHIP behind one listener. Playback stands at the root. No path leads elsewhere:
-// what http.ServeMux would redirect, after it has cleaned the path or added a slash, is served as it is.
+// router puts the REST API, playback, direct uploads, pages and, if there is one, WHIP behind one listener. Playback
+// stands at the root. No path leads elsewhere: what http.ServeMux would redirect, after it has cleaned the path or
+// added a slash, is served as it is.
 func router(rest, playback, uploads, whip, ready, counts, licences, page, people http.Handler) http.Handler {
 	rest = header.Closed(finishing(rest))
 	mux := http.NewServeMux()
@@ -88,8 +89,8 @@ func front(people bool) http.Handler {
 	})
 }
 
-// finishing lets requests of h end by themselves when the service stops, which they do soon. Those that have no end do so at once, and so do
-// those of h's neighbours, because players wait for media that does not come any more.
+// finishing lets requests of h end by themselves when the service stops, which they do soon. Those that have no end do
+// so at once, and so do those of h's neighbours, because players wait for media that does not come any more.
 func finishing(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if api.EndlessPath(r.URL.Path) {
@@ -217,8 +218,8 @@ func closed(what string, ln net.Listener) error {
 	return nil
 }
 
-// listen opens a listener and says where, which matters when the port was left to the system. It is closed with the node at the latest. Its
-// connections count against the budget; nil: they are not bounded.
+// listen opens a listener and says where, which matters when the port was left to the system. It is closed with the
+// node at the latest. Its connections count against the budget; nil: they are not bounded.
 func (n *node) listen(ctx context.Context, what, addr string, budget *socket.Budget) (*socket.Listener, error) {
 	var lc net.ListenConfig
 	inner, err := lc.Listen(ctx, "tcp", addr)

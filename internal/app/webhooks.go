@@ -23,7 +23,8 @@ import (
 // idlePerEndpoint is how many connections to a host of endpoints are kept for the next deliveries.
 const idlePerEndpoint = 16
 
-// webhooks is what sends events to endpoints, with a client of package fetch of its own: it follows no redirects and waits for nobody.
+// webhooks is what sends events to endpoints, with a client of package fetch of its own: it follows no redirects and
+// waits for nobody.
 func (n *node) webhooks() lifecycle.Service {
 	client := fetch.New(fetch.Options{
 		Allow: n.cfg.FetchAllow, Public: n.cfg.WebRTCPublicIPs, UserAgent: "millrace/" + cli.Version(), KeepPerHost: idlePerEndpoint, Logger: n.log,
@@ -64,7 +65,8 @@ func postBy(
 	}
 }
 
-// openWebhooks opens the webhooks of an environment, of the default one for an empty ID, whether the service runs or not.
+// openWebhooks opens the webhooks of an environment, of the default one for an empty ID, whether the service runs or
+// not.
 func openWebhooks(ctx context.Context, cfg config.Config, e id.Environment) (webhook.API, id.Environment, func() error, error) {
 	d, err := openDatabase(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {

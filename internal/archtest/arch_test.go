@@ -253,7 +253,8 @@ func rule(pkg string) ([]string, bool) {
 	return nil, false
 }
 
-// startsGoroutine reports whether n is a go statement or a call of a method Go, as sync.WaitGroup and errgroup.Group have it.
+// startsGoroutine reports whether n is a go statement or a call of a method Go, as sync.WaitGroup and errgroup.Group
+// have it.
 func startsGoroutine(n ast.Node) bool {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {

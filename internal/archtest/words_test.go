@@ -47,7 +47,8 @@ var fieldsOwn = []string{
 	"TypeFiller", // a NAL unit of ITU-T H.264
 }
 
-// usualFill has the packages in which a filler is the field's word: filler data of MPEG and H.264, filler words of speech.
+// usualFill has the packages in which a filler is the field's word: filler data of MPEG and H.264, filler words of
+// speech.
 var usualFill = []string{"internal/media/codec/h264", "internal/media/container/mpegts", "internal/media/speech/worker"}
 
 // wordsOf splits an identifier: fooBarBaz, FooBar and FOO_BAR are words in lower case.

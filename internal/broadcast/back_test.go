@@ -8,8 +8,9 @@ import (
 	"millrace/internal/id"
 )
 
-// TestEncoderBack has an encoder away for 2.5 s, which is slate: the last picture for half a second, then one of its own.
-// Behind it comes what the encoder has sent from its first key frame on, however long its frames are looked at first.
+// TestEncoderBack has an encoder away for 2.5 s, which is slate: the last picture for half a second, then one of its
+// own. Behind it comes what the encoder has sent from its first key frame on, however long its frames are looked at
+// first.
 func TestEncoderBack(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []live.LatencyMode{live.Low, live.Reduced, live.Standard} {

@@ -20,8 +20,8 @@ const (
 	// stillHere is for how long an encoder that is connected may be silent without losing its place to one that has
 	// come to another node.
 	stillHere = time.Second
-	// handoverPatience bounds how long a broadcast may take to store what it has when it is handed over, and so how long
-	// the encoder waits that has come to another node. What is not stored then is lost.
+	// handoverPatience bounds how long a broadcast may take to store what it has when it is handed over, and so how
+	// long the encoder waits that has come to another node. What is not stored then is lost.
 	handoverPatience = 5 * time.Second
 )
 

@@ -12,14 +12,14 @@ import (
 // Journals is where the parts of open segments are kept over the end of the process.
 type Journals struct {
 	Dir string // a folder of this machine; empty: they are lost with the process
-	// Marks is a folder in the machine's memory that says which were published (journal.OpenMemory); empty: the database
-	// says it, less exactly.
+	// Marks is a folder in the machine's memory that says which were published (journal.OpenMemory); empty: the
+	// database says it, less exactly.
 	Marks string
 }
 
-// open keeps the parts of one recording's open segments, and in another journal what is published of the renditions made
-// of them; nil when there is no folder for it. What this node left in it is of use only when nobody else has recorded
-// since.
+// open keeps the parts of one recording's open segments, and in another journal what is published of the renditions
+// made of them; nil when there is no folder for it. What this node left in it is of use only when nobody else has
+// recorded since.
 func (j Journals) open(m id.Media, goOn bool, log *slog.Logger) (own, derived *journal.Journal) {
 	if j.Dir == "" {
 		return nil, nil

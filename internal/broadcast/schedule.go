@@ -11,8 +11,8 @@ import (
 type schedule struct {
 	began time.Time // first encoder of the broadcast
 	away  time.Time // since when no encoder is connected; zero while one is, or is expected
-	// A publication is open. Before, while away is zero, its encoder is expected: it was admitted, and its publication is
-	// about to be opened, which may be late where the database is slow.
+	// A publication is open. Before, while away is zero, its encoder is expected: it was admitted, and its publication
+	// is about to be opened, which may be late where the database is slow.
 	open bool
 	// When the connected encoder last sent something that can be recorded; if it never did, when it was admitted.
 	heard time.Time

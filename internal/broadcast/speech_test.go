@@ -329,8 +329,8 @@ func TestSpokenSentences(t *testing.T) {
 	})
 }
 
-// TestLastCueStays: a cue that is shown when the recording ends is in its file, and in the segments, as it was listed. One
-// that would begin later is not there.
+// TestLastCueStays: a cue that is shown when the recording ends is in its file, and in the segments, as it was listed.
+// One that would begin later is not there.
 func TestLastCueStays(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

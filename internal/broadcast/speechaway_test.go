@@ -66,8 +66,8 @@ func TestEngineComesBack(t *testing.T) {
 		a := w.row(s.ID).ActiveAsset
 		before := w.generatedLive(a)
 		all := strings.Join(w.textSegments(n.viewer(), w.playbackID(a), before), "")
-		// Where the engine begins as a segment does, it may begin with the one before. Those words come late, and as each
-		// one is shown for a second, so do all others.
+		// Where the engine begins as a segment does, it may begin with the one before. Those words come late, and as
+		// each one is shown for a second, so do all others.
 		if said(all, "w5") || !said(all, "w30") {
 			t.Errorf("the track is %s, and listed:\n%s", before.Status, all)
 		}

@@ -42,8 +42,9 @@ type ACMEOptions struct {
 	Logger    *slog.Logger
 }
 
-// ACME gets certificates from an authority and renews them when a third of their life is left. The authority sees that the names are
-// ours over HTTP-01, on port 80 behind Challenges, or TLS-ALPN-01, on port 443 with GetCertificate and Protocol.
+// ACME gets certificates from an authority and renews them when a third of their life is left. The authority sees that
+// the names are ours over HTTP-01, on port 80 behind Challenges, or TLS-ALPN-01, on port 443 with GetCertificate and
+// Protocol.
 type ACME struct {
 	opts    ACMEOptions
 	manager *autocert.Manager
@@ -86,8 +87,9 @@ func (a *ACME) Challenges(next http.Handler) http.Handler {
 // Name implements lifecycle.Service.
 func (*ACME) Name() string { return "acme" }
 
-// Run gets a certificate for each domain, then sees every hour whether they are renewed, until ctx ends. Here, and not in the first
-// handshake, because an encoder does not wait, and so that strangers' handshakes do not use up the authority's patience.
+// Run gets a certificate for each domain, then sees every hour whether they are renewed, until ctx ends. Here, and not
+// in the first handshake, because an encoder does not wait, and so that strangers' handshakes do not use up the
+// authority's patience.
 func (a *ACME) Run(ctx context.Context) error {
 	wait := firstWait
 	for {
@@ -111,8 +113,9 @@ func (a *ACME) Run(ctx context.Context) error {
 	}
 }
 
-// obtain has autocert take the domain's certificate out of its memory, its folder, or from the authority. autocert takes no context:
-// its own is of five minutes. So that the service need not wait for that at its end, the call is left behind then.
+// obtain has autocert take the domain's certificate out of its memory, its folder, or from the authority. autocert
+// takes no context: its own is of five minutes. So that the service need not wait for that at its end, the call is left
+// behind then.
 func (a *ACME) obtain(ctx context.Context, domain string) bool {
 	type result struct {
 		pair *tls.Certificate
@@ -147,12 +150,14 @@ func (a *ACME) obtain(ctx context.Context, domain string) bool {
 	return true
 }
 
-// modern is a handshake that can do with an ECDSA certificate, which is what is got first. Clients that can not get one with RSA.
+// modern is a handshake that can do with an ECDSA certificate, which is what is got first. Clients that can not get one
+// with RSA.
 func modern(domain string) *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{ServerName: domain, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}
 }
 
-// GetCertificate serves a handshake. Clients that name no domain of ours (encoders that were given an address) get the first one's.
+// GetCertificate serves a handshake. Clients that name no domain of ours (encoders that were given an address) get the
+// first one's.
 func (a *ACME) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if slices.Equal(hello.SupportedProtos, []string{acme.ALPNProto}) {
 		return a.manager.GetCertificate(hello)

@@ -103,7 +103,8 @@ func (s *source) loaded(t *testing.T) {
 	}
 }
 
-// TestPebbleGivesCertificates gets them over either challenge, and serves them to clients that name a domain, another, or none.
+// TestPebbleGivesCertificates gets them over either challenge, and serves them to clients that name a domain, another,
+// or none.
 func TestPebbleGivesCertificates(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]ways{"http-01": {web: true}, "tls-alpn-01": {secure: true}} {

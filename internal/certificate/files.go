@@ -58,8 +58,9 @@ func NewFiles(o FilesOptions) (*Files, error) {
 // Name implements lifecycle.Service.
 func (*Files) Name() string { return "certificate" }
 
-// Run looks whether the files have changed, every few seconds and at once when Reload says so, until ctx ends. A pair that can not be
-// read, or does not belong together because only one half is there yet, leaves the one before in use and is tried again.
+// Run looks whether the files have changed, every few seconds and at once when Reload says so, until ctx ends. A pair
+// that can not be read, or does not belong together because only one half is there yet, leaves the one before in use
+// and is tried again.
 func (f *Files) Run(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

@@ -23,7 +23,8 @@ import (
 	"millrace/internal/leaktest"
 )
 
-// autocert takes back what it has asked an authority for and does not need on a goroutine of its own, which nobody can end or wait for.
+// autocert takes back what it has asked an authority for and does not need on a goroutine of its own, which nobody can
+// end or wait for.
 func TestMain(m *testing.M) {
 	leaktest.Main(m, goleak.IgnoreAnyFunction("golang.org/x/crypto/acme/autocert.(*Manager).deactivatePendingAuthz"))
 }

@@ -80,9 +80,9 @@ func New(o Options) *Claimer {
 	return &Claimer{opt: o, held: map[string]*hold{}, wake: make(chan struct{}, 1)}
 }
 
-// Claim asks for what will be stored at keys: the first n are the caller's to make, until it says of each that it is done, or of all that
-// are left by naming none, which it has to. wanted is called, once or more, when another node waits for one of them. Where the store can't be
-// asked, all are the caller's.
+// Claim asks for what will be stored at keys: the first n are the caller's to make, until it says of each that it is
+// done, or of all that are left by naming none, which it has to. wanted is called, once or more, when another node
+// waits for one of them. Where the store can't be asked, all are the caller's.
 func (d *Claimer) Claim(ctx context.Context, keys []string, wanted func()) (n int, done func(keys ...string)) {
 	nothing := func(...string) {}
 	d.mu.Lock()
@@ -157,8 +157,8 @@ func (d *Claimer) give(holder string, keys ...string) {
 	}
 }
 
-// Wait waits until nobody makes what will be stored at key any more, and lets the one that does know. false: that takes too long, or can't be
-// found out.
+// Wait waits until nobody makes what will be stored at key any more, and lets the one that does know. false: that takes
+// too long, or can't be found out.
 func (d *Claimer) Wait(ctx context.Context, key string) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -117,8 +117,8 @@ func TestWanted(t *testing.T) {
 	})
 }
 
-// A node that has died is waited for for seconds, one that lives and is slow not for ever; and so is a database that is away or does not
-// answer.
+// A node that has died is waited for for seconds, one that lives and is slow not for ever; and so is a database that is
+// away or does not answer.
 func TestNobodyWaitsForEver(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -187,7 +187,8 @@ func (c Config) Given(name string) bool {
 	return false
 }
 
-// PublicBase returns the URL under which API and playback are reached: public-url, or one made from the address that is listened on.
+// PublicBase returns the URL under which API and playback are reached: public-url, or one made from the address that is
+// listened on.
 func (c Config) PublicBase(httpAddr string) *url.URL {
 	if c.PublicURL != nil {
 		u := *c.PublicURL
@@ -196,7 +197,8 @@ func (c Config) PublicBase(httpAddr string) *url.URL {
 	return &url.URL{Scheme: "http", Host: reachable(httpAddr)}
 }
 
-// RTMPBase returns the URL encoders publish to, without the stream key: rtmp-public-url, or the host of public-url with the port that is listened on.
+// RTMPBase returns the URL encoders publish to, without the stream key: rtmp-public-url, or the host of public-url with
+// the port that is listened on.
 func (c Config) RTMPBase(rtmpAddr string) *url.URL {
 	if c.RTMPPublicURL != nil {
 		u := *c.RTMPPublicURL
@@ -237,7 +239,8 @@ func (c *Config) derive() {
 	}
 }
 
-// halfCredentials reports whether a storage URL has one of the two parts of credentials. With none of them the storage finds its own.
+// halfCredentials reports whether a storage URL has one of the two parts of credentials. With none of them the storage
+// finds its own.
 func (s Storage) halfCredentials() bool {
 	u, err := url.Parse(s.URL.Reveal())
 	return err == nil && (u.Query().Get("access_key_id") == "") != (u.Query().Get("secret_access_key") == "")

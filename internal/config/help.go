@@ -77,7 +77,8 @@ func (c Config) Print(w io.Writer) error {
 
 var passwordParameter = regexp.MustCompile(`(?i)([?&][^=&]*(?:password|secret|token)[^=&]*=)[^&]*`)
 
-// redact masks the password in a URL; other texts stay as they are. What cannot be parsed but has an @ is masked as a whole.
+// redact masks the password in a URL; other texts stay as they are. What cannot be parsed but has an @ is masked as a
+// whole.
 func redact(text string) string {
 	if !strings.Contains(text, "://") {
 		return text

@@ -213,9 +213,9 @@ func environment(environ []string) map[string]string {
 	return env
 }
 
-// strangers warns of names in the environment that look like settings and are none.
-// Left alone are those that Kubernetes sets for a service called millrace (MILLRACE_PORT…, MILLRACE_SERVICE_…) and those of
-// the project's own test runs (MILLRACE_TEST_…).
+// strangers warns of names in the environment that look like settings and are none. Left alone are those that
+// Kubernetes sets for a service called millrace (MILLRACE_PORT…, MILLRACE_SERVICE_…) and those of the project's own
+// test runs (MILLRACE_TEST_…).
 func strangers(env map[string]string) (warnings []string) {
 	known := []string{envFile}
 	for _, s := range settings {

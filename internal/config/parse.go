@@ -73,7 +73,8 @@ func parseIPs(s string) ([]netip.Addr, error) {
 
 var errICEServer = errors.New("has a part that is no STUN or TURN server: write stun:host:port or turn:user:password@host:port?transport=tcp, several with commas between")
 
-// parseICEServers reads URLs of RFC 7064 and 7065, those of TURN with user and password before the host. No error shows a part: it may be a password.
+// parseICEServers reads URLs of RFC 7064 and 7065, those of TURN with user and password before the host. No error shows
+// a part: it may be a password.
 func parseICEServers(s string) ([]ICEServer, error) {
 	var out []ICEServer
 	for item := range strings.SplitSeq(s, ",") {

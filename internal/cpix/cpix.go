@@ -53,7 +53,8 @@ type Request struct {
 	Recipient *Recipient
 }
 
-// Response is what a provider gives: a key for each track type that was asked for. Its key IDs may be others than those of the request.
+// Response is what a provider gives: a key for each track type that was asked for. Its key IDs may be others than those
+// of the request.
 type Response struct {
 	Keys    []Key
 	Systems []System

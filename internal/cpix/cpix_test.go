@@ -202,7 +202,8 @@ func request(tracks ...string) cpix.Request {
 	return r
 }
 
-// TestExchange: a provider that speaks the documents of the specifications is understood, with its own key IDs and with encrypted keys.
+// TestExchange: a provider that speaks the documents of the specifications is understood, with its own key IDs and with
+// encrypted keys.
 func TestExchange(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

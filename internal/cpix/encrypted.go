@@ -83,7 +83,8 @@ func (r *Recipient) unwrap(c cipheredText) ([]byte, error) {
 	return key, nil
 }
 
-// openValue decrypts a key, AES-256-CBC with the IV in front (XML Encryption section 5.2.2), after its MAC, HMAC-SHA-512.
+// openValue decrypts a key, AES-256-CBC with the IV in front (XML Encryption section 5.2.2), after its MAC,
+// HMAC-SHA-512.
 func openValue(block cipher.Block, macKey []byte, s secret) ([]byte, error) {
 	raw, err := decode(s.Encrypted.Value)
 	if err != nil || len(raw) < 2*aes.BlockSize || len(raw)%aes.BlockSize != 0 {

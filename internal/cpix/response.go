@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// responseDocument is what is read of a response. Its elements are those of CPIX, PSKC (RFC 6030) and XML Encryption, whose names do not
-// collide; the namespace of the root says that it is CPIX.
+// responseDocument is what is read of a response. Its elements are those of CPIX, PSKC (RFC 6030) and XML Encryption,
+// whose names do not collide; the namespace of the root says that it is CPIX.
 type responseDocument struct {
 	XMLName  xml.Name           `xml:"urn:dashif:org:cpix CPIX"`
 	Delivery []responseDelivery `xml:"DeliveryDataList>DeliveryData"`

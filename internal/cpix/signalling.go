@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// checkKeyLine refuses attributes of a key line that would make players take it for something else. Without KEYFORMAT it says identity (RFC 8216
-// section 4.3.2.4), that the key itself is at the URI: players then ask for it there, and stand still.
+// checkKeyLine refuses attributes of a key line that would make players take it for something else. Without KEYFORMAT
+// it says identity (RFC 8216 section 4.3.2.4), that the key itself is at the URI: players then ask for it there, and
+// stand still.
 func checkKeyLine(list, scheme string) error {
 	attributes, ok := parseAttributes(list)
 	if !ok {
@@ -30,7 +31,8 @@ func methodOf(scheme string) string {
 	return "SAMPLE-AES"
 }
 
-// parseAttributes reads an attribute list, RFC 8216 section 4.2. Texts keep their quotes; no attribute may be there twice.
+// parseAttributes reads an attribute list, RFC 8216 section 4.2. Texts keep their quotes; no attribute may be there
+// twice.
 func parseAttributes(list string) (map[string]string, bool) {
 	out := map[string]string{}
 	for {

@@ -37,8 +37,9 @@ func Blame(ctx context.Context, job int64, work func(context.Context)) {
 	pprof.Do(ctx, pprof.Labels(label, strconv.FormatInt(job, 10)), work)
 }
 
-// Watch has a crash of this process written to path, and gives that of the process before, if it has left one; its trace is kept beside
-// path, until the next crash. There is one such file for a process: the last one that was asked for.
+// Watch has a crash of this process written to path, and gives that of the process before, if it has left one; its
+// trace is kept beside path, until the next crash. There is one such file for a process: the last one that was asked
+// for.
 func Watch(path string) (before *Report, err error) {
 	if before, err = take(path); err != nil {
 		return nil, err

@@ -17,8 +17,9 @@ import (
 	"millrace/internal/id"
 )
 
-// TestBoundOfWaiting: dead endpoints, however many, have a bounded number of deliveries in memory, and share it with those that work, which go on at
-// once. What is not in memory comes later, in its order, also when there is less room than before.
+// TestBoundOfWaiting: dead endpoints, however many, have a bounded number of deliveries in memory, and share it with
+// those that work, which go on at once. What is not in memory comes later, in its order, also when there is less room
+// than before.
 func TestBoundOfWaiting(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
@@ -79,7 +80,8 @@ func TestBoundOfWaiting(t *testing.T) {
 	})
 }
 
-// TestBoundInFlight: an endpoint has 16 requests at a time, fewer while it does not respond, and all of them again once it does.
+// TestBoundInFlight: an endpoint has 16 requests at a time, fewer while it does not respond, and all of them again once
+// it does.
 func TestBoundInFlight(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {

@@ -184,7 +184,8 @@ func (w *world) deliveries(h id.Webhook, state webhook.State) []webhook.Delivery
 	return list
 }
 
-// TestDelivery: every endpoint gets every event that it wants, in the order of each resource, and what came of it is written down.
+// TestDelivery: every endpoint gets every event that it wants, in the order of each resource, and what came of it is
+// written down.
 func TestDelivery(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
@@ -235,8 +236,8 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// TestTwoNodes share the endpoints of a database, take each other's over when one stops, and lose nothing: each event comes once, in the order of
-// its resource, and never beside another one of that.
+// TestTwoNodes share the endpoints of a database, take each other's over when one stops, and lose nothing: each event
+// comes once, in the order of its resource, and never beside another one of that.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
@@ -340,7 +341,8 @@ func bubble(t *testing.T, test func(w *world)) {
 	})
 }
 
-// TestRetry: an event that is refused is tried again with growing pauses, holds back those of its resource alone, and is given up after a day.
+// TestRetry: an event that is refused is tried again with growing pauses, holds back those of its resource alone, and
+// is given up after a day.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	long(t)
@@ -398,7 +400,8 @@ func TestRetry(t *testing.T) {
 	})
 }
 
-// TestDisabled: an endpoint that fails for a day is disabled, others are told of it, and what it missed can be replayed.
+// TestDisabled: an endpoint that fails for a day is disabled, others are told of it, and what it missed can be
+// replayed.
 func TestDisabled(t *testing.T) {
 	t.Parallel()
 	long(t)

@@ -256,7 +256,8 @@ func TestKills(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, url string) { killed(t, url, kills) })
 }
 
-// TestCrashedNode: what a killed node had under way is sent by another one once the lease is over, in its order, and so back and forth.
+// TestCrashedNode: what a killed node had under way is sent by another one once the lease is over, in its order, and so
+// back and forth.
 func TestCrashedNode(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)
@@ -412,7 +413,8 @@ func (r *receiver) replayed(d *db.DB) {
 	}
 }
 
-// await waits until each endpoint has had so many events. It gives up when nothing has come for a while, not when many come slowly.
+// await waits until each endpoint has had so many events. It gives up when nothing has come for a while, not when many
+// come slowly.
 func await(t *testing.T, receivers []*receiver, events int) {
 	t.Helper()
 	const patience = 3 * time.Minute

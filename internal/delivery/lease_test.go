@@ -55,8 +55,8 @@ func TestNoLease(t *testing.T) {
 	})
 }
 
-// TestLeaseOfAnother: what a node remembers of an endpoint is worth nothing once another one had it: events that were delivered meanwhile are not
-// sent again behind their successors.
+// TestLeaseOfAnother: what a node remembers of an endpoint is worth nothing once another one had it: events that were
+// delivered meanwhile are not sent again behind their successors.
 func TestLeaseOfAnother(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {
@@ -144,7 +144,8 @@ func (o slowOutbox) Claim(ctx context.Context, node id.Node, lease time.Duration
 	return held, err
 }
 
-// TestLateRound: an endpoint has all the time that it may take, also where a lease is nearly over because it is prolonged late.
+// TestLateRound: an endpoint has all the time that it may take, also where a lease is nearly over because it is
+// prolonged late.
 func TestLateRound(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(w *world) {

@@ -101,8 +101,8 @@ func (d *Dispatcher) readRound(ctx context.Context, have map[id.Webhook]known, r
 	return d.queue(ctx, steps, r)
 }
 
-// read reads what waits for an endpoint, unless it is known, and says how many deliveries more there may be in memory. Where more waits than that,
-// nothing is queued behind it.
+// read reads what waits for an endpoint, unless it is known, and says how many deliveries more there may be in memory.
+// Where more waits than that, nothing is queued behind it.
 func (d *Dispatcher) read(ctx context.Context, h webhook.Held, k known, r *round) (room int, err error) {
 	if r.fresh[h.ID] || k.reload || k.revision != h.Revision {
 		r.pending[h.ID], err = d.o.Outbox.Pending(ctx, h.ID, r.most)
@@ -236,8 +236,8 @@ func (d *Dispatcher) tellUnreadable(ctx context.Context, all []webhook.Held) {
 	}
 }
 
-// enter puts a delivery into an endpoint's queue. One that is there already, or was recorded while the round was under way, may be newer in the
-// store than here: the next round reads the queue again.
+// enter puts a delivery into an endpoint's queue. One that is there already, or was recorded while the round was under
+// way, may be newer in the store than here: the next round reads the queue again.
 func (d *Dispatcher) enter(e *endpoint, p webhook.Pending) {
 	if d.recent[key{e.ID, p.Sequence}] {
 		e.reload, d.wanted = true, true

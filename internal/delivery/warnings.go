@@ -23,8 +23,8 @@ type warned struct {
 	omitted int
 }
 
-// warn writes what went wrong of our own into the log, once in warnEvery with how often it has happened meanwhile: while
-// a database is away every attempt fails.
+// warn writes what went wrong of our own into the log, once in warnEvery with how often it has happened meanwhile:
+// while a database is away every attempt fails.
 func (d *Dispatcher) warn(ctx context.Context, about warning, err error) {
 	now := d.o.Now()
 	last, before := d.warned[about]

@@ -12,8 +12,8 @@ import (
 	"millrace/internal/delivery"
 )
 
-// TestWellAgain: once an endpoint takes an event after it has failed for hours, however it failed, all that waits for it
-// is sent at once, and not after the hour that each of them was to wait.
+// TestWellAgain: once an endpoint takes an event after it has failed for hours, however it failed, all that waits for
+// it is sent at once, and not after the hour that each of them was to wait.
 func TestWellAgain(t *testing.T) {
 	t.Parallel()
 	const lastFor = 10 * time.Hour

@@ -25,7 +25,8 @@ func SpaceOf(path string) (Space, error) {
 	return Space{Free: s.Bavail * block, Total: s.Blocks * block, FreeFiles: s.Ffree, TotalFiles: s.Files}, nil
 }
 
-// On a disk that takes files from outside live streams are recorded and a database may write: they are left a twentieth of it, at most 1 GiB.
+// On a disk that takes files from outside live streams are recorded and a database may write: they are left a twentieth
+// of it, at most 1 GiB.
 const (
 	leftShare = 20
 	leftMost  = 1 << 30

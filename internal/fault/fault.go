@@ -152,7 +152,8 @@ func ByField(err error) []Message {
 	return nil
 }
 
-// Permanent reports whether doing the same again gives the same: the input or the request is at fault, and not the service itself.
+// Permanent reports whether doing the same again gives the same: the input or the request is at fault, and not the
+// service itself.
 func Permanent(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Ours {
@@ -166,7 +167,8 @@ func Permanent(err error) bool {
 	return false
 }
 
-// Outside reports whether nothing of the service is at fault when it gives up over err: the input is, or a server that a caller has named.
+// Outside reports whether nothing of the service is at fault when it gives up over err: the input is, or a server that
+// a caller has named.
 func Outside(err error) bool {
 	if Permanent(err) {
 		return true

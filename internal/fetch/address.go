@@ -97,7 +97,8 @@ func within(tunnel string, inner [4]byte) string {
 	return ""
 }
 
-// hostAddresses lists the addresses of this host's interfaces: what it serves to its own may be open to all who connect from there.
+// hostAddresses lists the addresses of this host's interfaces: what it serves to its own may be open to all who connect
+// from there.
 func hostAddresses() ([]netip.Addr, error) {
 	found, err := net.InterfaceAddrs()
 	if err != nil {

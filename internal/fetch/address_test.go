@@ -269,7 +269,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesOfConnections says the same of a name that leads inside and of one that does not exist, also to who brings a protocol of their own.
+// TestNamesOfConnections says the same of a name that leads inside and of one that does not exist, also to who brings a
+// protocol of their own.
 func TestNamesOfConnections(t *testing.T) {
 	t.Parallel()
 	table := map[string][]netip.Addr{"inner.example": addrs("10.0.0.1")}

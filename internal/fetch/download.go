@@ -49,8 +49,8 @@ type Info struct {
 //
 // Errors: fault.Invalid for a URL, address, name, certificate or response (4xx) that trying again won't change,
 // fault.TooLarge above limits.MaxBytes, fault.Unavailable for 5xx, timeouts and breaks, the context's own error. After
-// Invalid and TooLarge nothing is left; after the others the bytes wait for the next call, or for Discard. A disk that has no room for the
-// file is fault.Unavailable too, and nothing is left then either.
+// Invalid and TooLarge nothing is left; after the others the bytes wait for the next call, or for Discard. A disk that
+// has no room for the file is fault.Unavailable too, and nothing is left then either.
 func (c *Client) Download(ctx context.Context, rawURL, path string, limits Limits, progress func(done, total int64)) (Info, error) {
 	u, err := parseURL(rawURL)
 	if err != nil {

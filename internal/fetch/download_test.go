@@ -160,7 +160,8 @@ func TestDownloadResumes(t *testing.T) {
 	}
 }
 
-// TestDownloadResumesInAnotherProcess gives up in the middle, as a stopping process does, and goes on with a new client.
+// TestDownloadResumesInAnotherProcess gives up in the middle, as a stopping process does, and goes on with a new
+// client.
 func TestDownloadResumesInAnotherProcess(t *testing.T) {
 	t.Parallel()
 	data := content(2 * mib)
@@ -460,7 +461,8 @@ func TestDownloadFailsLocally(t *testing.T) {
 	}
 }
 
-// TestDownloadLeavesRoom: what does not fit beside what live streams need is not begun, and gives back what it has when the disk fills up.
+// TestDownloadLeavesRoom: what does not fit beside what live streams need is not begun, and gives back what it has when
+// the disk fills up.
 func TestDownloadLeavesSpace(t *testing.T) {
 	t.Parallel()
 	data := content(40 * mib)

@@ -63,11 +63,12 @@ func explain(ctx context.Context, u *url.URL, err error) error {
 	return fault.Wrap(fault.Unavailable, err, "%s %s", show(u), passing(err))
 }
 
-// notReached is said of names that lead nowhere and of those that lead inside: a person who gives names must not learn which of them exist there.
+// notReached is said of names that lead nowhere and of those that lead inside: a person who gives names must not learn
+// which of them exist there.
 const notReached = "host %.100s can't be found, or its address is not public (--fetch-allow adds addresses)"
 
-// refusal of an address that a name has led to does not tell the person who gave the name that there is one: names of the inside would be looked up
-// for the outside. The cause, which is for the log, does.
+// refusal of an address that a name has led to does not tell the person who gave the name that there is one: names of
+// the inside would be looked up for the outside. The cause, which is for the log, does.
 func refusal(host string, why *fault.Error) error {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return why
@@ -75,7 +76,8 @@ func refusal(host string, why *fault.Error) error {
 	return fault.Wrap(fault.Invalid, why, notReached, host)
 }
 
-// inside is the error of connecting to a host that a caller named, in the same words whether there is no such name or its address is refused.
+// inside is the error of connecting to a host that a caller named, in the same words whether there is no such name or
+// its address is refused.
 func inside(host string, err error) error {
 	if e, ok := errors.AsType[*fault.Error](err); ok {
 		return refusal(host, e)

@@ -114,8 +114,9 @@ func New(o Options) *Client {
 	return c
 }
 
-// HTTP gives a client for libraries that speak HTTP themselves, to an address that the operator has set: connections go through the
-// same checks and redirects under the same rule. An exchange takes a Get's time at most. What a response may hold is up to the library.
+// HTTP gives a client for libraries that speak HTTP themselves, to an address that the operator has set: connections go
+// through the same checks and redirects under the same rule. An exchange takes a Get's time at most. What a response
+// may hold is up to the library.
 func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: c.transport, CheckRedirect: c.checkRedirect, Timeout: c.getTime}
 }

@@ -115,8 +115,8 @@ func (p *partial) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// finish gives the file its name, which it has on the disk only once all of it is there too: a process that finds it after a loss of power takes it
-// for the whole.
+// finish gives the file its name, which it has on the disk only once all of it is there too: a process that finds it
+// after a loss of power takes it for the whole.
 func (p *partial) finish() error {
 	if err := errors.Join(p.file.Sync(), p.file.Close()); err != nil {
 		return fmt.Errorf("finish download: %w", err)

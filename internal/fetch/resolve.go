@@ -10,8 +10,9 @@ import (
 	"millrace/internal/fault"
 )
 
-// Resolve gives the first address of host:port that CheckAddr allows, for a caller that makes its own sockets: it must connect to exactly this
-// address. network is tcp or udp. When none is allowed, or the name is not found, the error is fault.Invalid.
+// Resolve gives the first address of host:port that CheckAddr allows, for a caller that makes its own sockets: it must
+// connect to exactly this address. network is tcp or udp. When none is allowed, or the name is not found, the error is
+// fault.Invalid.
 func (c *Client) Resolve(ctx context.Context, network, address string) (netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {

@@ -100,7 +100,8 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// TestSlowLoris sends a byte just before each idle timeout: the total limit ends it, where it is shorter than the time to get faster.
+// TestSlowLoris sends a byte just before each idle timeout: the total limit ends it, where it is shorter than the time
+// to get faster.
 func TestSlowLoris(t *testing.T) {
 	t.Parallel()
 	drip := func(w http.ResponseWriter, r *http.Request) {
@@ -163,8 +164,8 @@ func TestWaits(t *testing.T) {
 	}
 }
 
-// TestTrickle has a server send a byte a second for ever: the download is given up after its first minute, and not tried again at once. One
-// that is slow but steady, and one that was slow at first, are waited for.
+// TestTrickle has a server send a byte a second for ever: the download is given up after its first minute, and not
+// tried again at once. One that is slow but steady, and one that was slow at first, are waited for.
 func TestTrickle(t *testing.T) {
 	t.Parallel()
 	const rate = 1000

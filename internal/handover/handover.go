@@ -20,8 +20,8 @@ import (
 	"millrace/internal/media/follow/wire"
 )
 
-// Path is where a node is asked by POST to hand a broadcast over. The query has the live stream and its writer: "stream",
-// "epoch", "generation" and "run".
+// Path is where a node is asked by POST to hand a broadcast over. The query has the live stream and its writer:
+// "stream", "epoch", "generation" and "run".
 const Path = "/hand-over/v1"
 
 // LostHeader is the field of the response that says how many milliseconds of the recording are lost; absent: none.

@@ -57,9 +57,9 @@ func New() string {
 	return string(digits(nil, b[:]))
 }
 
-// NewOrdered returns a fresh ID of 31 characters that begins with the time and ends with 128 bits of randomness. Those of
-// a later millisecond compare greater as text, also where case doesn't count, so that rows of one time lie together in
-// an index. What is kept secret has an ID by New.
+// NewOrdered returns a fresh ID of 31 characters that begins with the time and ends with 128 bits of randomness. Those
+// of a later millisecond compare greater as text, also where case doesn't count, so that rows of one time lie together
+// in an index. What is kept secret has an ID by New.
 func NewOrdered(at time.Time) string {
 	const length, base = 9, 36 // digits and capitals, until the year 5188
 	out := make([]byte, length, length+2*11)

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// Supervisor is a Service that tells systemd how this process does, by the protocol of sd_notify(3): that it is ready when
-// it runs, that it is alive as often as WatchdogSec= wants, and that it stops. Add it last, so that it is stopped first.
-// Without NOTIFY_SOCKET in the environment it does nothing. While there is a supervisor, SIGHUP ends nothing: it is what
-// `systemctl reload` sends, also where there is nothing to reload.
+// Supervisor is a Service that tells systemd how this process does, by the protocol of sd_notify(3): that it is ready
+// when it runs, that it is alive as often as WatchdogSec= wants, and that it stops. Add it last, so that it is stopped
+// first. Without NOTIFY_SOCKET in the environment it does nothing. While there is a supervisor, SIGHUP ends nothing: it
+// is what `systemctl reload` sends, also where there is nothing to reload.
 type Supervisor struct {
 	// Alive returns while the process is well, and hangs if it is not. It must wait for no other program: a slow
 	// database or disk is no reason to be killed.
@@ -75,8 +75,8 @@ func watchdog(getenv func(string) string) (time.Duration, error) {
 	return time.Duration(us) * time.Microsecond / 2, nil
 }
 
-// beat tells the supervisor that the process is alive, until ctx ends. What could not be told is told with the next beat:
-// the supervisor may be slow.
+// beat tells the supervisor that the process is alive, until ctx ends. What could not be told is told with the next
+// beat: the supervisor may be slow.
 func beat(ctx context.Context, every time.Duration, alive func(), tell func(string) error) error {
 	if every == 0 {
 		<-ctx.Done()

@@ -71,8 +71,8 @@ func TestSupervisor(t *testing.T) {
 	}
 }
 
-// TestSupervisorWantsNoBeat: without a watchdog, or with one that is another process's, only the beginning and the end are
-// told, and a hang-up ends nothing.
+// TestSupervisorWantsNoBeat: without a watchdog, or with one that is another process's, only the beginning and the end
+// are told, and a hang-up ends nothing.
 func TestSupervisorWantsNoBeat(t *testing.T) {
 	t.Parallel()
 	for name, env := range map[string]map[string]string{

@@ -127,7 +127,8 @@ func (v *Vault) Open(sealed []byte, place string) ([]byte, error) {
 	return raw, nil
 }
 
-// Hash is what a secret is looked up by: HMAC-SHA-256, in hexadecimal digits. Without the key nobody can try secrets against it.
+// Hash is what a secret is looked up by: HMAC-SHA-256, in hexadecimal digits. Without the key nobody can try secrets
+// against it.
 func (v *Vault) Hash(secret, use string) string {
 	mac := hmac.New(sha256.New, v.hash[:])
 	mac.Write([]byte(use + "\x00" + secret))

@@ -178,8 +178,8 @@ func below(name, path string) attack {
 	return attack{name: name, target: signedID + "/" + path + "/m1/v/7.m4s"}
 }
 
-// TestAttacks: what those may try who have no token, an old one or another's, by both ways that requests take. All fail with a reason that no
-// cache keeps.
+// TestAttacks: what those may try who have no token, an old one or another's, by both ways that requests take. All fail
+// with a reason that no cache keeps.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	f := newBattle(t)
@@ -295,7 +295,8 @@ func (b *battle) forgeries() []attack {
 	}
 }
 
-// neighbour is another character of base64url with the same first four bits: the last two are spare in the last one of 256 bytes.
+// neighbour is another character of base64url with the same first four bits: the last two are spare in the last one of
+// 256 bytes.
 func neighbour(c byte) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	return string(alphabet[strings.IndexByte(alphabet, c)^1])

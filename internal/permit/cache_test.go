@@ -14,8 +14,8 @@ import (
 	"millrace/internal/programtest"
 )
 
-// nginxConfig is a cache as operators set one up, and one whose key leaves the query out, as those do who do not want a token to split it. What has
-// no lifetime of its own is kept for ten minutes by both.
+// nginxConfig is a cache as operators set one up, and one whose key leaves the query out, as those do who do not want a
+// token to split it. What has no lifetime of its own is kept for ten minutes by both.
 const nginxConfig = `daemon off;
 %[5]s
 pid %[1]s/pid;
@@ -43,7 +43,8 @@ http {
 }
 `
 
-// nginx runs two caches in front of an address and gives theirs. It inherits its listeners, so that they are there at once.
+// nginx runs two caches in front of an address and gives theirs. It inherits its listeners, so that they are there at
+// once.
 func nginx(t *testing.T, behind string) (usual, careless string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -92,8 +93,8 @@ type step struct {
 	from                 string // X-Cache; empty: any
 }
 
-// TestCachePoisoning: behind a cache, no viewer gets what another one may have, whatever either asks for first, and none keeps another from
-// what is his.
+// TestCachePoisoning: behind a cache, no viewer gets what another one may have, whatever either asks for first, and
+// none keeps another from what is his.
 func TestCachePoisoning(t *testing.T) {
 	t.Parallel()
 	f := newBattle(t)

@@ -19,7 +19,8 @@ func (s source) Content(context.Context, id.Environment, drm.Resource, id.DRMCon
 	return drm.Content(s), nil
 }
 
-// TestContent: media has the key of its class and period, players are told beforehand of the last two periods, and keys have to be configured.
+// TestContent: media has the key of its class and period, players are told beforehand of the last two periods, and keys
+// have to be configured.
 func TestContent(t *testing.T) {
 	t.Parallel()
 	began := time.Unix(1e9, 0)

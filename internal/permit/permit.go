@@ -20,7 +20,8 @@ import (
 type Options struct {
 	Signing      *signing.Service
 	Restrictions *restriction.Service
-	// SessionMax is how long somebody may go on watching who began with a good token, also behind its expiry. 0: until that.
+	// SessionMax is how long somebody may go on watching who began with a good token, also behind its expiry. 0: until
+	// that.
 	SessionMax time.Duration
 }
 
@@ -49,7 +50,8 @@ func (g *Guard) Admit(ctx context.Context, o playbackid.Object, r playback.Reque
 	return playback.Permit{}, fault.New(fault.Internal, "a playback ID has the unknown policy %s", o.ID.Policy)
 }
 
-// public refuses what has no meaning for a public playback ID, so that anyone who believes to have signed something learns that it is open.
+// public refuses what has no meaning for a public playback ID, so that anyone who believes to have signed something
+// learns that it is open.
 func public(r playback.Request) error {
 	if len(r.Tokens) > 0 {
 		return fault.Coded(fault.Invalid, "token_unexpected",
@@ -61,7 +63,8 @@ func public(r playback.Request) error {
 	return nil
 }
 
-// Licence reports whether a request may have the licences of a playback ID, and gives its token. fault.Denied: it may not, and why.
+// Licence reports whether a request may have the licences of a playback ID, and gives its token. fault.Denied: it may
+// not, and why.
 func (g *Guard) Licence(ctx context.Context, o playbackid.Object, r playback.Request, now time.Time) (signing.Token, error) {
 	const licence = "d"
 	return g.token(ctx, o, r, licence, now)
@@ -111,7 +114,8 @@ func (g *Guard) byToken(ctx context.Context, o playbackid.Object, r playback.Req
 	return p, err
 }
 
-// byPath is for what is behind them. The key and the restriction of the token are looked at again: they may be gone, or changed.
+// byPath is for what is behind them. The key and the restriction of the token are looked at again: they may be gone, or
+// changed.
 func (g *Guard) byPath(ctx context.Context, o playbackid.Object, r playback.Request, now time.Time) (playback.Permit, error) {
 	path, err := g.opt.Signing.OpenPath(ctx, o.ID.ID, r.Path, now)
 	if err != nil {

@@ -112,7 +112,8 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestPathOfToken: what a token is exchanged for holds on every node, as long as the token, its key and its restriction do.
+// TestPathOfToken: what a token is exchanged for holds on every node, as long as the token, its key and its restriction
+// do.
 func TestPathOfToken(t *testing.T) {
 	t.Parallel()
 	a, b := nodes(t)
@@ -203,7 +204,8 @@ func TestRestricted(t *testing.T) {
 	check("deleted elsewhere", b, 3*time.Second, "https://evil.test/", "Mozilla/5.0", false)
 }
 
-// TestSessionMax: who began with a good token goes on behind its expiry, and not longer than is allowed; nobody begins then.
+// TestSessionMax: who began with a good token goes on behind its expiry, and not longer than is allowed; nobody begins
+// then.
 func TestSessionMax(t *testing.T) {
 	t.Parallel()
 	n, _ := nodes(t)

@@ -42,8 +42,9 @@ func (b broadcast) Chunk(_ context.Context, _ string, r hls.Resource) (playback.
 	return playback.Body{Data: data, Start: b.began.Add(time.Duration(2*r.MSN) * time.Second)}, nil
 }
 
-// TestBytesStay: where keys rotate, an init segment and a segment are the same bytes on whatever node and at whatever time of the broadcast they
-// are encrypted: before the second period is there, when it is, and when the first ones are forgotten.
+// TestBytesStay: where keys rotate, an init segment and a segment are the same bytes on whatever node and at whatever
+// time of the broadcast they are encrypted: before the second period is there, when it is, and when the first ones are
+// forgotten.
 func TestBytesStay(t *testing.T) {
 	t.Parallel()
 	store := dbtest.Open(t, dbtest.SQLite(t))
@@ -58,8 +59,8 @@ func TestBytesStay(t *testing.T) {
 		ID:   playbackid.ID{Policy: playbackid.DRM, DRMConfigurationID: string(c.ID)},
 		Kind: playbackid.OfLiveStream, ObjectID: "stream", Environment: "env",
 	}
-	// Of the two broadcasts the first begins with the first keys. While the second one goes on, the keys that there were when it began are the
-	// oldest ones, and then are not kept any more.
+	// Of the two broadcasts the first begins with the first keys. While the second one goes on, the keys that there
+	// were when it began are the oldest ones, and then are not kept any more.
 	unencrypted, sent := broadcast{began: first}, map[string][]byte{}
 	for now := first; now.Before(first.Add(26 * time.Hour)); now = now.Add(20 * time.Minute) {
 		if now.Sub(unencrypted.began) > 12*time.Hour {

@@ -20,8 +20,8 @@ const (
 	maxList   = 64 << 10            // bytes; a larger input is media and names no other file
 )
 
-// Media returns the path of a file called name that ffmpeg makes of args: a copy, for the test alone. It is made once for all runs:
-// the same ffmpeg with the same arguments and inputs is not run again.
+// Media returns the path of a file called name that ffmpeg makes of args: a copy, for the test alone. It is made once
+// for all runs: the same ffmpeg with the same arguments and inputs is not run again.
 func Media(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), name)
@@ -81,8 +81,8 @@ func mediaDir(t testing.TB) string {
 	return dir
 }
 
-// mediaKey says what decides the bytes: the program, the arguments and the content of files among them. It is not ok where an argument
-// or an input depends on a test's own folder in a way that can't be seen through.
+// mediaKey says what decides the bytes: the program, the arguments and the content of files among them. It is not ok
+// where an argument or an input depends on a test's own folder in a way that can't be seen through.
 func mediaKey(t testing.TB, name string, args []string) (key string, ok bool) {
 	t.Helper()
 	h := sha256.New()

@@ -1,5 +1,5 @@
-// Package programtest finds and runs the programs that tests need. It must never know what they are for; tests alone import it.
-// No goroutines.
+// Package programtest finds and runs the programs that tests need. It must never know what they are for; tests alone
+// import it. No goroutines.
 package programtest
 
 import (
@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// Path is where a program is. Without it the test is skipped, or fails where MILLRACE_TEST_REQUIRE is set: nothing may be skipped there.
+// Path is where a program is. Without it the test is skipped, or fails where MILLRACE_TEST_REQUIRE is set: nothing may
+// be skipped there.
 func Path(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)

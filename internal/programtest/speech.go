@@ -9,7 +9,8 @@ import (
 // SpeechModel is the folder of the model of the speech engine that comes with the system's packages.
 const SpeechModel = "/usr/share/pocketsphinx/model/en-us"
 
-// Speech has a test go on where speech can be recognised, and otherwise be skipped, or fail where MILLRACE_TEST_REQUIRE is set.
+// Speech has a test go on where speech can be recognised, and otherwise be skipped, or fail where MILLRACE_TEST_REQUIRE
+// is set.
 func Speech(t testing.TB) {
 	t.Helper()
 	Path(t, "ffmpeg") // it brings the library

@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// quiet is how long nothing may come from a writer before another one takes its place: its client may have lost the connection long ago.
+	// quiet is how long nothing may come from a writer before another one takes its place: its client may have lost the
+	// connection long ago.
 	quiet = time.Second
 	// patience is how long who wants to write waits for that; clearPatience how long the one who clears up does.
 	patience, clearPatience = 3 * time.Second, 30 * time.Second

@@ -86,9 +86,10 @@ func Over(u upload.Upload) error {
 	return fault.New(fault.Conflict, "the upload is %s: it takes nothing any more", u.Status)
 }
 
-// Open makes the caller the one writer of an upload. interrupt is called, from another goroutine, when the caller should hurry to Close, since
-// somebody else waits. While another one is writing it is fault.TooMany; an upload that is over without its file is fault.Conflict. One whose file
-// is there has a Writer with an Asset: its caller may have waited for who sent the last byte.
+// Open makes the caller the one writer of an upload. interrupt is called, from another goroutine, when the caller
+// should hurry to Close, since somebody else waits. While another one is writing it is fault.TooMany; an upload that is
+// over without its file is fault.Conflict. One whose file is there has a Writer with an Asset: its caller may have
+// waited for who sent the last byte.
 func (f *Files) Open(ctx context.Context, u id.Upload, interrupt func()) (*Writer, error) {
 	p, err := f.enter(ctx, u, interrupt, patience)
 	if err != nil {

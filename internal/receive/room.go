@@ -35,8 +35,8 @@ func (f *Files) checkSpace() error {
 	return nil
 }
 
-// reserve reports whether the disk has room for more bytes of an upload, beside what is left to live streams and what is
-// held for the others that are under way.
+// reserve reports whether the disk has room for more bytes of an upload, beside what is left to live streams and what
+// is held for the others that are under way.
 func (f *Files) reserve(ctx context.Context, u upload.Upload, more int64) error {
 	if f.opt.Space == nil {
 		return nil

@@ -29,7 +29,8 @@ type Writer struct {
 
 const (
 	copyBytes = 256 << 10
-	// step is by how much room is reserved for a file of unknown length, and how much is written between two looks at the disk.
+	// step is by how much room is reserved for a file of unknown length, and how much is written between two looks at
+	// the disk.
 	step = 64 << 20
 	// afterwards is how long it may take to keep what has come once the request is over.
 	afterwards = 30 * time.Second
@@ -44,8 +45,8 @@ func (w *Writer) Size() int64 { return w.size }
 // Asset is the asset that was made of the whole file; empty while bytes are missing.
 func (w *Writer) Asset() id.Asset { return w.made }
 
-// Declare says how long the file is, or may be so far, before it is sent: fault.TooLarge where that is too much, fault.Unavailable where there
-// is no room for it, fault.Invalid where it contradicts what was said before.
+// Declare says how long the file is, or may be so far, before it is sent: fault.TooLarge where that is too much,
+// fault.Unavailable where there is no room for it, fault.Invalid where it contradicts what was said before.
 func (w *Writer) Declare(ctx context.Context, length upload.Length) error {
 	was := w.upload.Length
 	if length.Metadata == "" {
@@ -93,8 +94,8 @@ func (w *Writer) Restart(ctx context.Context) (err error) {
 	return err
 }
 
-// Receive appends what r gives and keeps it, also when r ends with an error, which it returns, or ctx does. It takes no byte more than was
-// declared of a whole file.
+// Receive appends what r gives and keeps it, also when r ends with an error, which it returns, or ctx does. It takes no
+// byte more than was declared of a whole file.
 func (w *Writer) Receive(ctx context.Context, r io.Reader) (n int64, err error) {
 	if w.away {
 		if err = w.files.reserve(ctx, w.upload, w.upload.Size-w.size); err != nil {

@@ -137,7 +137,8 @@ func Count(nc net.Conn) (*Counted, bool) {
 	return nil, false
 }
 
-// enter counts a connection in. It returns nil when there is no place for it, and the connection whose place it takes, which is to be closed.
+// enter counts a connection in. It returns nil when there is no place for it, and the connection whose place it takes,
+// which is to be closed.
 func (b *Budget) enter(nc *net.TCPConn) (c, instead *Counted) {
 	c = &Counted{TCPConn: nc, budget: b, closer: nc, work: work{kind: none}}
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
@@ -266,7 +267,8 @@ func (c *Counted) Close() error {
 	return closer.Close()
 }
 
-// pass makes another connection the one that counts, which was made of this one's socket; false when this one was displaced meanwhile.
+// pass makes another connection the one that counts, which was made of this one's socket; false when this one was
+// displaced meanwhile.
 func (c *Counted) pass(to io.Closer) bool {
 	if c.budget == nil {
 		return true

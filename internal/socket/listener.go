@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Listener accepts connections until it is closed: whatever else goes wrong passes, such as descriptors that are used up. Its connections are
-// Counted.
+// Listener accepts connections until it is closed: whatever else goes wrong passes, such as descriptors that are used
+// up. Its connections are Counted.
 type Listener struct {
 	net.Listener
 	o      ListenOptions

@@ -14,16 +14,18 @@ import (
 )
 
 const (
-	// patience is how many rounds in a row find nothing before the poller stops looking by itself and lets the kernel wake it.
+	// patience is how many rounds in a row find nothing before the poller stops looking by itself and lets the kernel
+	// wake it.
 	patience = 16
 	atOnce   = 256 // sockets that one look tells of; the others come with the next round
 
 	readable = unix.EPOLLIN | unix.EPOLLRDHUP
 )
 
-// Poller waits for many TCP connections together. The runtime's own poller wakes the process for each message of each peer; with many
-// peers sending small ones the waking is more work than the reading. A Poller looks at its connections once per round, so that all that
-// came meanwhile is read in one go: up to a round later. While nobody sends it makes no rounds and costs nothing.
+// Poller waits for many TCP connections together. The runtime's own poller wakes the process for each message of each
+// peer; with many peers sending small ones the waking is more work than the reading. A Poller looks at its connections
+// once per round, so that all that came meanwhile is read in one go: up to a round later. While nobody sends it makes
+// no rounds and costs nothing.
 type Poller struct {
 	round time.Duration
 	epoll int
@@ -56,8 +58,8 @@ func NewPoller(round time.Duration) (*Poller, error) {
 	return p, nil
 }
 
-// Adopt makes nc one of the poller's connections. It takes nc over: whatever comes of it, nc itself is not to be used again. What is no
-// TCP connection is given back as it is.
+// Adopt makes nc one of the poller's connections. It takes nc over: whatever comes of it, nc itself is not to be used
+// again. What is no TCP connection is given back as it is.
 func (p *Poller) Adopt(nc net.Conn) (net.Conn, error) {
 	counted, ok := Count(nc)
 	if !ok {
@@ -106,7 +108,8 @@ func duplicate(tcp *net.TCPConn) (fd int, err error) {
 	return fd, errors.Join(err, os.NewSyscallError("fcntl", dup))
 }
 
-// control changes what is looked for at fd. The sockets stay ready as long as there is something to be read, so that no wake-up can be missed.
+// control changes what is looked for at fd. The sockets stay ready as long as there is something to be read, so that no
+// wake-up can be missed.
 func (p *Poller) control(op, fd int, events uint32, key uint64) error {
 	event := unix.EpollEvent{Events: events, Fd: int32(uint32(key)), Pad: int32(uint32(key >> 32))}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.epoll, op, fd, &event))

@@ -8,9 +8,10 @@ import (
 	"unsafe"
 )
 
-// quick reads from a TCP connection without telling the scheduler about each system call. A read of a socket that never blocks is over
-// within microseconds; announcing it wakes the runtime's watchdog thread each time the process was idle before, and with many peers
-// sending small messages that is more work than the reading: about a sixth of what a live stream costs.
+// quick reads from a TCP connection without telling the scheduler about each system call. A read of a socket that never
+// blocks is over within microseconds; announcing it wakes the runtime's watchdog thread each time the process was idle
+// before, and with many peers sending small messages that is more work than the reading: about a sixth of what a live
+// stream costs.
 type quick struct {
 	raw syscall.RawConn
 	try func(fd uintptr) bool // reads into p; false: nothing is there yet
@@ -20,8 +21,8 @@ type quick struct {
 	err error
 }
 
-// Reader gives the way to read from nc that costs least. Deadlines and Close of nc end its reads as they end nc's own. One goroutine at
-// a time may use it.
+// Reader gives the way to read from nc that costs least. Deadlines and Close of nc end its reads as they end nc's own.
+// One goroutine at a time may use it.
 func Reader(nc net.Conn) io.Reader {
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Writer writes to a TCP connection without telling the scheduler about each system call, as Reader reads. Deadlines and Close of the
-// connection end its writes as they end the connection's own. One goroutine at a time may use it.
+// Writer writes to a TCP connection without telling the scheduler about each system call, as Reader reads. Deadlines
+// and Close of the connection end its writes as they end the connection's own. One goroutine at a time may use it.
 type Writer struct {
 	nc  *net.TCPConn
 	raw syscall.RawConn
@@ -85,8 +85,8 @@ func (w *Writer) write(a, b []byte, flags int) error {
 	return err
 }
 
-// SendFile writes head and then n bytes of a file from off on, which go to the socket inside the kernel; sent is how many of these did.
-// f must not be closed meanwhile; others may read it, or send it, at the same time.
+// SendFile writes head and then n bytes of a file from off on, which go to the socket inside the kernel; sent is how
+// many of these did. f must not be closed meanwhile; others may read it, or send it, at the same time.
 func (w *Writer) SendFile(head []byte, f *os.File, off, n int64) (sent int64, err error) {
 	if len(head) > 0 {
 		if err = w.WriteMore(head); err != nil {

@@ -3,7 +3,8 @@ package spelling
 
 import "strings"
 
-// Nearest is the known name that differs least from name, and "" when none is near. Case, and whether words are joined by _ or -, do not count.
+// Nearest is the known name that differs least from name, and "" when none is near. Case, and whether words are joined
+// by _ or -, do not count.
 func Nearest(name string, known []string) string {
 	best, found := max(2, len(name)/3)+1, ""
 	for _, k := range known {
@@ -18,7 +19,8 @@ func fold(s string) string {
 	return strings.ReplaceAll(strings.ToLower(s), "_", "-")
 }
 
-// distance counts the letters to insert, delete, replace or swap with their neighbour to turn a into b. Long names are not compared.
+// distance counts the letters to insert, delete, replace or swap with their neighbour to turn a into b. Long names are
+// not compared.
 func distance(a, b string) int {
 	if len(a) > 100 || len(b) > 100 {
 		return len(a) + len(b)

@@ -13,9 +13,9 @@ import (
 	"millrace/internal/fault"
 )
 
-// Cache keeps at most so many values, each for a while. Errors of kind fault.NotFound are cached too, in a map of their own, so that made-up
-// keys evict nothing real. Of concurrent calls for one key only one asks the source. While the source fails or is slow, a value stays good
-// for ten minutes, or for as long as GoodFor says.
+// Cache keeps at most so many values, each for a while. Errors of kind fault.NotFound are cached too, in a map of their
+// own, so that made-up keys evict nothing real. Of concurrent calls for one key only one asks the source. While the
+// source fails or is slow, a value stays good for ten minutes, or for as long as GoodFor says.
 type Cache[K comparable, V any] struct {
 	limit int
 	ttl   time.Duration
@@ -36,8 +36,8 @@ type entry[V any] struct {
 const (
 	// stale is Cache.stale unless GoodFor says otherwise.
 	stale = 10 * time.Minute
-	// prompt is how long a caller who has a cached value waits for the source: live playlists, and each part, wait for this. What the source
-	// returns later is for the next caller.
+	// prompt is how long a caller who has a cached value waits for the source: live playlists, and each part, wait for
+	// this. What the source returns later is for the next caller.
 	prompt = 500 * time.Millisecond
 	// patience bounds one call of the source, so that one that hangs does not hold everything else up.
 	patience = 10 * time.Second
@@ -52,7 +52,8 @@ type call[V any] struct {
 	err   error
 }
 
-// New returns a cache of at most limit values that are each asked for again after ttl; 0: they are kept until they are evicted.
+// New returns a cache of at most limit values that are each asked for again after ttl; 0: they are kept until they are
+// evicted.
 func New[K comparable, V any](limit int, ttl time.Duration) *Cache[K, V] {
 	return &Cache[K, V]{
 		limit: limit, ttl: ttl, stale: stale, values: map[K]entry[V]{}, misses: map[K]entry[error]{}, calls: map[K]*call[V]{},

@@ -21,10 +21,12 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Tally is a lifecycle service. What it has not carried yet is lost when the process is killed: at most what was delivered within every.
+// Tally is a lifecycle service. What it has not carried yet is lost when the process is killed: at most what was
+// delivered within every.
 type Tally struct {
 	opt Options
-	// due is what the database has not taken yet, while it is away. It is bounded by the assets that are watched meanwhile.
+	// due is what the database has not taken yet, while it is away. It is bounded by the assets that are watched
+	// meanwhile.
 	due map[metering.Asset]metering.Lengths
 }
 

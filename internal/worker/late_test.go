@@ -25,7 +25,8 @@ func leave(w *workertest.World, keys ...string) {
 	}
 }
 
-// TestLateRunOfAFile comes when the file, or its asset, is not wanted any more, and after their purge: what the run before it has stored goes.
+// TestLateRunOfAFile comes when the file, or its asset, is not wanted any more, and after their purge: what the run
+// before it has stored goes.
 func TestLateRunOfAFile(t *testing.T) {
 	t.Parallel()
 	path := filmtest.Usual(t, "a.mp4")
@@ -72,7 +73,8 @@ func order(s *statictest.Shop, a asset.Asset, kind string) (job.Insert, id.Stati
 	return s.Jobs.Take()[0], got.Master.ID
 }
 
-// TestEndedFile: of one that is errored nothing is left, of one that is ready nothing else, whenever the run that ended it was killed.
+// TestEndedFile: of one that is errored nothing is left, of one that is ready nothing else, whenever the run that ended
+// it was killed.
 func TestEndedFile(t *testing.T) {
 	t.Parallel()
 	s := statictest.NewShop(t, time.Minute)

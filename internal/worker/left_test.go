@@ -27,8 +27,8 @@ func left(w *workertest.World) []job.Insert {
 	return out
 }
 
-// TestWhatCouldNotBeEnded: the last attempt finds no database to write its end into, and the job is over. What is left is asked for again
-// under the same key, and ends.
+// TestWhatCouldNotBeEnded: the last attempt finds no database to write its end into, and the job is over. What is left
+// is asked for again under the same key, and ends.
 func TestWhatCouldNotBeEnded(t *testing.T) {
 	t.Parallel()
 	path := filmtest.Usual(t, "a.mp4")
@@ -94,8 +94,8 @@ func TestWhatCouldNotBeEnded(t *testing.T) {
 	}
 }
 
-// TestRecordingThatCanNotBeCompleted has an end: one that was never to be seen is errored, one that plays goes on doing so without the files
-// that it was to have. No segment is lost, and what could not be is done when it can.
+// TestRecordingThatCanNotBeCompleted has an end: one that was never to be seen is errored, one that plays goes on doing
+// so without the files that it was to have. No segment is lost, and what could not be is done when it can.
 func TestRecordingThatCanNotBeCompleted(t *testing.T) {
 	t.Parallel()
 	w := workertest.New(t, workertest.Options{})

@@ -14,7 +14,8 @@ import (
 	"millrace/test/bench/viewer"
 )
 
-// cost measures what a rung costs that is watched from beginning to end, beside one plain ffmpeg with the same settings.
+// cost measures what a rung costs that is watched from beginning to end, beside one plain ffmpeg with the same
+// settings.
 func (b *bench) cost(ctx context.Context) error {
 	path, err := b.film(ctx, "H.264", 1)
 	if err != nil {
@@ -59,7 +60,8 @@ func (b *bench) plainCost(ctx context.Context, path string, r ladder.Rung) (floa
 	return (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds(), nil
 }
 
-// watchedCost is how much CPU time the service takes for one viewer of all segments, in seconds; what it takes for the file itself is not counted.
+// watchedCost is how much CPU time the service takes for one viewer of all segments, in seconds; what it takes for the
+// file itself is not counted.
 func (b *bench) watchedCost(ctx context.Context, path string, r ladder.Rung) (float64, error) {
 	o, s, stop, err := b.offering(ctx, path)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 // cuts is how many clips are made, one after the other.
 const cuts = 8
 
-// clips measures how soon a clip plays, from the request to its first segment, and to its last one: stretches of 60 minutes of 1080p30 from all over
-// the film that begin and end between key frames, so that both ends are made.
+// clips measures how soon a clip plays, from the request to its first segment, and to its last one: stretches of 60
+// minutes of 1080p30 from all over the film that begin and end between key frames, so that both ends are made.
 func (b *bench) clips(ctx context.Context) error {
 	path, err := b.film(ctx, "H.264", 60)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"millrace/test/bench/viewer"
 )
 
-// peerPart is the part length of the peer: what millrace chooses at 30 frames a second, so that both make as many parts.
+// peerPart is the part length of the peer: what millrace chooses at 30 frames a second, so that both make as many
+// parts.
 const peerPart = 300 * time.Millisecond
 
 // population is a number of encoders on one server, with viewers.
@@ -28,7 +29,8 @@ type population struct {
 	fails int
 }
 
-// publishing connects an encoder of a new stream: it gives the path of the stream's playlist, and what sends until its context ends.
+// publishing connects an encoder of a new stream: it gives the path of the stream's playlist, and what sends until its
+// context ends.
 type publishing func(ctx context.Context) (play string, send func(context.Context) error, err error)
 
 // sending publishes over RTMP.

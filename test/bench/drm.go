@@ -17,7 +17,8 @@ import (
 // drmTurns is how often clear and encrypted segments take turns of a second.
 const drmTurns = 9
 
-// drm compares the same live stream encrypted and clear: how late its parts are at a viewer, and what its segments cost over TLS.
+// drm compares the same live stream encrypted and clear: how late its parts are at a viewer, and what its segments cost
+// over TLS.
 func (b *bench) drm(ctx context.Context) (err error) {
 	client, err := exec.LookPath("h2load")
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// first measures how soon a file can be watched after it was asked for, by its length and by whether its pictures pass through.
+// first measures how soon a file can be watched after it was asked for, by its length and by whether its pictures pass
+// through.
 func (b *bench) first(ctx context.Context) error {
 	b.out.begin("From POST to the first segment: 1080p30 of 4 Mbit/s, fetched over loopback", "-")
 	for _, codec := range []string{"H.264", "HEVC"} {

@@ -9,11 +9,12 @@ import (
 	"millrace/test/bench/viewer"
 )
 
-// between is how long a viewer looks at a picture before asking for the next: what a program in reserve takes to start is not waited for.
+// between is how long a viewer looks at a picture before asking for the next: what a program in reserve takes to start
+// is not waited for.
 const between = 250 * time.Millisecond
 
-// images measures pictures of 60 minutes of 1080p30 that nobody has asked for before, from all over the film, and the same once more; and
-// the picture that stands for the whole of an asset, of many.
+// images measures pictures of 60 minutes of 1080p30 that nobody has asked for before, from all over the film, and the
+// same once more; and the picture that stands for the whole of an asset, of many.
 func (b *bench) images(ctx context.Context) error {
 	path, err := b.film(ctx, "H.264", 60)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"millrace/test/bench/viewer"
 )
 
-// waits is what a viewer that reads each part at once found, in milliseconds from the moment the part's last frame of video was
-// handed to the encoder's socket.
+// waits is what a viewer that reads each part at once found, in milliseconds from the moment the part's last frame of
+// video was handed to the encoder's socket.
 type waits struct {
 	listed  []float64 // until the playlist with it was read
 	arrived []float64 // until its last byte was read

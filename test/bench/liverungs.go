@@ -16,8 +16,8 @@ import (
 // broadcasts is how many streams a rung of which is started.
 const broadcasts = 5
 
-// liveRungs measures the 480p rung of a 720p30 stream in low latency: how soon it plays once somebody asks, how much later than the picture
-// as it comes each part is at a viewer, and what it costs.
+// liveRungs measures the 480p rung of a 720p30 stream in low latency: how soon it plays once somebody asks, how much
+// later than the picture as it comes each part is at a viewer, and what it costs.
 func (b *bench) liveRungs(ctx context.Context) error {
 	clip, err := b.clip(ctx)
 	if err != nil {
@@ -98,8 +98,8 @@ func (b *bench) rungOf(ctx context.Context, s *millrace, clip *encoder.Clip, do 
 	return do(streams[0].URL(), viewer.Resolve(at, lines[1]))
 }
 
-// begin asks for a rung that nobody watches yet: milliseconds until its playlist, its init and newest segment, and the first part of the
-// segment that is open are there.
+// begin asks for a rung that nobody watches yet: milliseconds until its playlist, its init and newest segment, and the
+// first part of the segment that is open are there.
 func (m *millrace) begin(rung string) (list, segment, part float64, err error) {
 	c := viewer.NewClient(m.http)
 	defer c.Close()
@@ -153,8 +153,8 @@ type lag struct {
 	with, without float64   // cores
 }
 
-// follow watches a picture as it comes and a rung of it for half a window, and the first alone for a while after the rung's encoder has
-// ended.
+// follow watches a picture as it comes and a rung of it for half a window, and the first alone for a while after the
+// rung's encoder has ended.
 func (b *bench) follow(ctx context.Context, s *millrace, top, rung string) (w lag, err error) {
 	var wg sync.WaitGroup
 	seen := [2]map[string]time.Time{{}, {}}

@@ -1,6 +1,6 @@
-// Command bench measures the real binary against the programs that it is to be compared with, side by side in one run: MediaMTX for
-// live streams, nginx for serving files. BENCHMARKS.md says what the figures mean. Everything runs on loopback, on the first two cores.
-// Goroutines: encoders and viewers, each ended by the measurement that started it.
+// Command bench measures the real binary against the programs that it is to be compared with, side by side in one run:
+// MediaMTX for live streams, nginx for serving files. BENCHMARKS.md says what the figures mean. Everything runs on
+// loopback, on the first two cores. Goroutines: encoders and viewers, each ended by the measurement that started it.
 package main
 
 import (

@@ -76,7 +76,8 @@ func (n *nginxRTMP) stream(string) (publish, play string, err error) {
 	return fmt.Sprintf("rtmp://%s/live/s%d", n.rtmp, n.n), fmt.Sprintf("/s%d.m3u8", n.n), nil
 }
 
-// watch opens a stream of a server for one look: the renditions, the video first. nginx's playlist is of media, with sound and picture in one.
+// watch opens a stream of a server for one look: the renditions, the video first. nginx's playlist is of media, with
+// sound and picture in one.
 func watch(ctx context.Context, s server, play string) ([]*viewer.Stream, error) {
 	if _, plain := s.(*nginxRTMP); plain {
 		x, err := viewer.Watch(s.addr(), play)

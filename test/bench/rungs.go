@@ -18,8 +18,8 @@ const starts = 12
 // warmUp is by when the segments that were made ahead for the asset before are there.
 const warmUp = 5 * time.Second
 
-// rungs measures how soon a rung plays that nobody has watched before: the 480p rung of 60 minutes of 1080p30, from all over the film, the
-// same segments once more, and from the beginning.
+// rungs measures how soon a rung plays that nobody has watched before: the 480p rung of 60 minutes of 1080p30, from all
+// over the film, the same segments once more, and from the beginning.
 func (b *bench) rungs(ctx context.Context) error {
 	path, err := b.film(ctx, "H.264", 60)
 	if err != nil {

@@ -75,8 +75,8 @@ type millrace struct {
 	auth, data      string
 }
 
-// millrace starts one on empty data and its embedded defaults. The data stays until the end of the run: for minutes after many files
-// were deleted, ext4 is slow to make new ones.
+// millrace starts one on empty data and its embedded defaults. The data stays until the end of the run: for minutes
+// after many files were deleted, ext4 is slow to make new ones.
 func (b *bench) millrace() (*millrace, error) {
 	data, err := b.folder()
 	if err != nil {

@@ -178,7 +178,8 @@ func (b *bench) vodOffers(ctx context.Context, s *millrace) ([]offer, error) {
 	}, nil
 }
 
-// contest lets both serve in turn. The turn with the median ratio counts: the newest part is larger in one turn than in another.
+// contest lets both serve in turn. The turn with the median ratio counts: the newest part is larger in one turn than in
+// another.
 func (b *bench) contest(ctx context.Context, s *millrace, peer *nginx, o offer, conns int) error {
 	var all []turn
 	for tries := 0; len(all) < turns; tries++ {

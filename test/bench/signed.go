@@ -21,7 +21,8 @@ const (
 	signedSlot  = 200 * time.Millisecond
 )
 
-// signed compares what requests below a signed path cost with the same ones of a public playback ID of the same live stream.
+// signed compares what requests below a signed path cost with the same ones of a public playback ID of the same live
+// stream.
 func (b *bench) signed(ctx context.Context) (err error) {
 	clip, err := b.clip(ctx)
 	if err != nil {
@@ -121,7 +122,8 @@ func (b *bench) token(ctx context.Context, c *viewer.Client, playbackID string) 
 	return strings.TrimSpace(string(out)), nil
 }
 
-// weigh asks for the first path and the second one in turns. All of them together count: the processor time of one turn is told coarsely.
+// weigh asks for the first path and the second one in turns. All of them together count: the processor time of one turn
+// is told coarsely.
 func (b *bench) weigh(ctx context.Context, s *millrace, path [2]string, t load.Target, name, goal string) error {
 	var spent, took [2]time.Duration
 	var requests [2]int64

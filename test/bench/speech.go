@@ -97,7 +97,8 @@ func audible(raw []byte) int {
 // long is how long so many bytes of samples last.
 func long(bytes int) time.Duration { return time.Duration(bytes/2) * time.Second / pcmRate }
 
-// speech measures how long after a sentence is spoken a live playlist lists the segment with its last word, in each latency mode, all at once.
+// speech measures how long after a sentence is spoken a live playlist lists the segment with its last word, in each
+// latency mode, all at once.
 func (b *bench) speech(ctx context.Context) error {
 	clip, ends, err := b.spoken(ctx)
 	if err != nil {

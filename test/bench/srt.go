@@ -17,7 +17,8 @@ type listener interface {
 	call(latency string) (addr, streamID, passphrase, play string, err error)
 }
 
-// transport makes the transport stream that every SRT encoder sends: the clip of the others, as long as a measurement takes.
+// transport makes the transport stream that every SRT encoder sends: the clip of the others, as long as a measurement
+// takes.
 func (b *bench) transport(ctx context.Context) (*encoder.Stream, error) {
 	if _, err := b.clip(ctx); err != nil {
 		return nil, err
@@ -62,7 +63,8 @@ func (b *bench) srt(ctx context.Context) error {
 	return b.compare(ctx, by, []rival{peer}, b.streams, 0, b.rounds)
 }
 
-// active measures how long it takes from the first datagram, or the TCP connection, until the API says that the stream is active.
+// active measures how long it takes from the first datagram, or the TCP connection, until the API says that the stream
+// is active.
 func (b *bench) active(ctx context.Context) error {
 	clip, err := b.clip(ctx)
 	if err != nil {

@@ -159,7 +159,8 @@ func (m *millrace) uploadMemory(ctx context.Context) (float64, error) {
 	return float64(max(most-before.RSS, 0)) / (1 << 20) / manyUploads, nil
 }
 
-// upload begins n uploads, each of which sends so many bytes every twentieth of a second, until ctx ends; each says then that it has ended.
+// upload begins n uploads, each of which sends so many bytes every twentieth of a second, until ctx ends; each says
+// then that it has ended.
 func (m *millrace) upload(ctx context.Context, n, bytes int, ended chan<- struct{}) error {
 	for range n {
 		url, err := m.newUpload()

@@ -13,8 +13,8 @@ import (
 	"millrace/test/bench/viewer"
 )
 
-// vod measures how soon a file of 60 minutes plays: the job fetches it from this process over loopback, so the moment when it is on
-// local disk is when its last byte has left here.
+// vod measures how soon a file of 60 minutes plays: the job fetches it from this process over loopback, so the moment
+// when it is on local disk is when its last byte has left here.
 func (b *bench) vod(ctx context.Context) error {
 	path, err := b.hour(ctx)
 	if err != nil {

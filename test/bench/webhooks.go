@@ -135,7 +135,8 @@ func (m *millrace) enable(hooks []string, on bool) error {
 	return nil
 }
 
-// events makes events at a steady pace and gives how long each delivery took, in milliseconds, and how many there were a second.
+// events makes events at a steady pace and gives how long each delivery took, in milliseconds, and how many there were
+// a second.
 func (m *millrace) events(ctx context.Context, a *arrivals) (took []float64, rate float64, err error) {
 	c := m.client()
 	defer c.Close()

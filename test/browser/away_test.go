@@ -14,8 +14,8 @@ import (
 
 // TestPlayersWithoutSound plays a stream without slate whose sound begins 5 s late, stays away from second 12 to 16 and
 // for good from second 24 on. Players that are there from the beginning, and those that come when the sound has gone,
-// play on, and hear silence, in low latency and without, and afterwards: two at a time, so that others that are followed
-// frame by frame have a processor.
+// play on, and hear silence, in low latency and without, and afterwards: two at a time, so that others that are
+// followed frame by frame have a processor.
 func TestPlayersWithoutSound(t *testing.T) {
 	rig.Paced(t, rig.Long)
 	c, err := clips()

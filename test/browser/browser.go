@@ -1,6 +1,6 @@
-// Package browser drives a headless Chromium, through a small node program with playwright-core (folder driver), and reads
-// what its video element and hls.js say. It is for tests; it must know no server's internals, only pages. The one goroutine it
-// starts, the reader of the driver's responses, ends with the driver, which ends with the test process.
+// Package browser drives a headless Chromium, through a small node program with playwright-core (folder driver), and
+// reads what its video element and hls.js say. It is for tests; it must know no server's internals, only pages. The one
+// goroutine it starts, the reader of the driver's responses, ends with the driver, which ends with the test process.
 package browser
 
 import (

@@ -164,8 +164,8 @@ func TestWatchLive(t *testing.T) {
 	p.StaysHome(t, base)
 }
 
-// TestWatchFallsBehind gives the player nothing for so long that it falls farther behind than hls.js catches up: it is brought back to the
-// edge. Who goes back by himself is left where he is.
+// TestWatchFallsBehind gives the player nothing for so long that it falls farther behind than hls.js catches up: it is
+// brought back to the edge. Who goes back by himself is left where he is.
 func TestWatchFallsBehind(t *testing.T) {
 	rig.Paced(t)
 	clip, err := generate(440, 8*origin.Seconds) // it must not end while a slow machine looks
@@ -197,8 +197,8 @@ func TestWatchFallsBehind(t *testing.T) {
 	}
 }
 
-// TestWatchReset gives the element a new media source, as hls.js does after an error of the browser's, before anything has played and
-// later: it plays, unless the viewer paused.
+// TestWatchReset gives the element a new media source, as hls.js does after an error of the browser's, before anything
+// has played and later: it plays, unless the viewer paused.
 func TestWatchReset(t *testing.T) {
 	rig.Paced(t)
 	b := browser.Start(t)

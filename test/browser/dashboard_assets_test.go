@@ -66,8 +66,8 @@ func codeFollows(t *testing.T, b *browser.Browser, p *browser.Page) {
 	looksRight(t, b, p, "asset-code")
 }
 
-// clipRefused sends the form of a clip with three mistakes: each is said below its field, where the fields of the line and
-// their button stay side by side, and the first has the focus and can be seen.
+// clipRefused sends the form of a clip with three mistakes: each is said below its field, where the fields of the line
+// and their button stay side by side, and the first has the focus and can be seen.
 func clipRefused(t *testing.T, b *browser.Browser, p *browser.Page) {
 	t.Helper()
 	const line = `(['start_time', 'end_time', 'clip_title', 'make-clip'].map((id) =>

@@ -8,8 +8,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestDashboardPages: each page is right for who sees, hears or moves otherwise, on a large screen and a small one, light
-// and dark, while a live stream with a hostile name is on air. On one in between it has room.
+// TestDashboardPages: each page is right for who sees, hears or moves otherwise, on a large screen and a small one,
+// light and dark, while a live stream with a hostile name is on air. On one in between it has room.
 func TestDashboardPages(t *testing.T) {
 	rig.Parallel(t)
 	b := browser.Start(t)

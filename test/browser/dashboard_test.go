@@ -14,8 +14,8 @@ import (
 // streamName is what somebody may call a live stream; it must stay text.
 const streamName = `Regatta <script>window.bad = 1</script>`
 
-// TestDashboard: the settings of a live stream with a hostile name are changed, its key is shown and copied, and what its
-// encoder sends is drawn, without a reload. The way of a new person is that of TestDashboardTour.
+// TestDashboard: the settings of a live stream with a hostile name are changed, its key is shown and copied, and what
+// its encoder sends is drawn, without a reload. The way of a new person is that of TestDashboardTour.
 func TestDashboard(t *testing.T) {
 	rig.Paced(t)
 	b := browser.Start(t)

@@ -21,8 +21,9 @@ XMLHttpRequest.prototype.send = function (body) {
   else send.call(this, body);
 }`
 
-// TestDashboardUploads sends a file from the dashboard: over a connection that breaks, paused, left behind by a page and
-// taken up by the next one, until it is an asset. Another one is dropped on the page, and what is no video fails there.
+// TestDashboardUploads sends a file from the dashboard: over a connection that breaks, paused, left behind by a page
+// and taken up by the next one, until it is an asset. Another one is dropped on the page, and what is no video fails
+// there.
 func TestDashboardUploads(t *testing.T) {
 	rig.Parallel(t)
 	b := browser.Start(t)

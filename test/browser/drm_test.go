@@ -128,7 +128,8 @@ func TestDRMPlayers(t *testing.T) {
 
 var clearKeySystem = [16]byte{0x10, 0x77, 0xef, 0xec, 0xc0, 0xb2, 0x4d, 0x02, 0xac, 0xe3, 0x3c, 0x1e, 0x52, 0xe2, 0xfb, 0x4b}
 
-// giveLicence is a ClearKey licence server, Encrypted Media Extensions section 9.1: it gives all keys to who has a token for that.
+// giveLicence is a ClearKey licence server, Encrypted Media Extensions section 9.1: it gives all keys to who has a
+// token for that.
 func giveLicence(t *testing.T, w http.ResponseWriter, r *http.Request, keys *signing.Service, content []cenc.Key) {
 	tok, err := keys.Verify(r.Context(), r.URL.Query().Get("token"), "env", time.Now())
 	if err != nil || tok.Subject != signedID || !tok.For("d") {

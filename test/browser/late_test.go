@@ -41,12 +41,12 @@ const lateUpdates = `{
 }
 `
 
-// TestPlayersWithLateWorkers plays where workers are slow: nothing is left out. With its default, a worker, hls.js 1.7.4
-// takes a segment for loaded of which it has not asked for the last part: the worker still has the part before it when
-// the playlist is reloaded, in which the segment is whole, and when that part is appended, the segment is one of this
-// playlist. Such a segment is the fragment before the next one (findFragmentByPTS), or in the buffer but for 0.2 s
-// (bufferPadding of the fragment tracker), and then nothing more is loaded until the player stalls. Without a worker, no
-// playlist comes between. mux-player 3.14.0 is made without.
+// TestPlayersWithLateWorkers plays where workers are slow: nothing is left out. With its default, a worker, hls.js
+// 1.7.4 takes a segment for loaded of which it has not asked for the last part: the worker still has the part before it
+// when the playlist is reloaded, in which the segment is whole, and when that part is appended, the segment is one of
+// this playlist. Such a segment is the fragment before the next one (findFragmentByPTS), or in the buffer but for 0.2 s
+// (bufferPadding of the fragment tracker), and then nothing more is loaded until the player stalls. Without a worker,
+// no playlist comes between. mux-player 3.14.0 is made without.
 func TestPlayersWithLateWorkers(t *testing.T) {
 	rig.Paced(t)
 	playLate(t, lateWorkers)
@@ -107,10 +107,10 @@ func TestPlayersBeginAtGap(t *testing.T) {
 	}
 }
 
-// TestShakaWithLatePlaylist: Shaka, set as docs/api.md says, plays on when the playlist of the picture falls back by more
-// than a segment, as that of a lower rendition does whose encoder has too much to do. Shaka 5.2.12 takes the live edge to
-// go on with the clock from where it was at first. What is listed counts to it for as long as the playlists are, from
-// that edge: with each update the first segment leaves, until there is none.
+// TestShakaWithLatePlaylist: Shaka, set as docs/api.md says, plays on when the playlist of the picture falls back by
+// more than a segment, as that of a lower rendition does whose encoder has too much to do. Shaka 5.2.12 takes the live
+// edge to go on with the clock from where it was at first. What is listed counts to it for as long as the playlists
+// are, from that edge: with each update the first segment leaves, until there is none.
 func TestShakaWithLatePlaylist(t *testing.T) {
 	rig.Paced(t)
 	c, err := clips()

@@ -9,8 +9,8 @@ import (
 	"millrace/test/origin"
 )
 
-// BenchmarkLatencyOfPlayers measures how far behind the encoder each player settles, alone on its page, by the number in the picture that it
-// shows: an iteration is one start. The figures stand in BENCHMARKS.md.
+// BenchmarkLatencyOfPlayers measures how far behind the encoder each player settles, alone on its page, by the number
+// in the picture that it shows: an iteration is one start. The figures stand in BENCHMARKS.md.
 func BenchmarkLatencyOfPlayers(b *testing.B) {
 	c, err := clips()
 	made(b, err)
@@ -52,7 +52,8 @@ func measureLatency(b *testing.B, s *stream, p *browser.Page) float64 {
 	return median
 }
 
-// behind is how many seconds ago the encoder sent the picture that a player shows, as if pictures were sent in the order of presentation.
+// behind is how many seconds ago the encoder sent the picture that a player shows, as if pictures were sent in the
+// order of presentation.
 func (s *stream) behind(x player) float64 {
 	at := time.UnixMilli(x.Now).Sub(s.zero) - time.Duration(x.Number+1)*time.Second/origin.FrameRate
 	at %= s.long

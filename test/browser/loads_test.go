@@ -9,9 +9,9 @@ import (
 	"millrace/test/rig"
 )
 
-// BenchmarkFirstLoads measures how long pages of the dashboard take when nothing of them is in the browser's cache: from
-// the start of the navigation to the first paint with content and to the end of the load event. An iteration is one
-// load in a tab of its own. The figures stand in BENCHMARKS.md.
+// BenchmarkFirstLoads measures how long pages of the dashboard take when nothing of them is in the browser's cache:
+// from the start of the navigation to the first paint with content and to the end of the load event. An iteration is
+// one load in a tab of its own. The figures stand in BENCHMARKS.md.
 func BenchmarkFirstLoads(b *testing.B) {
 	const rows = 50 // fill a page
 	chromium := browser.Start(b)

@@ -150,8 +150,8 @@ type player struct {
 	Began      float64      `json:"began"`  // the first time that it played
 }
 
-// players opens a page on which hls.js, Shaka and mux-player, each as it is delivered and set as docs/api.md says, play a
-// stream side by side, or those that are named, of which there is video.js (videojs) too, with whole segments alone.
+// players opens a page on which hls.js, Shaka and mux-player, each as it is delivered and set as docs/api.md says, play
+// a stream side by side, or those that are named, of which there is video.js (videojs) too, with whole segments alone.
 func players(t testing.TB, b *browser.Browser, s *stream, names ...string) *browser.Page {
 	t.Helper()
 	server := httptest.NewServer(playersSite(s))
@@ -199,8 +199,8 @@ func await(t testing.TB, p *browser.Page, what string, ok func(player) bool) []p
 }
 
 // TestPlayers plays low-latency streams of every age, from the first whole segment on. In the youngest fewer than three
-// segments are whole: Shaka 5.2.12 would look for closed captions in the one that is being written, which has no URI, if
-// the playlist did not say that there are none.
+// segments are whole: Shaka 5.2.12 would look for closed captions in the one that is being written, which has no URI,
+// if the playlist did not say that there are none.
 func TestPlayers(t *testing.T) {
 	rig.Paced(t)
 	c, err := clips()
@@ -265,9 +265,9 @@ func (x player) shows(at time.Time) bool {
 	return x.Behind >= 0 && time.UnixMilli(x.Now).Add(-time.Duration(x.Behind*float64(time.Second))).After(at)
 }
 
-// TestPlayersOverABreak has the encoder reconnect while the players watch: they go on, and have no hole in what they have
-// buffered, although pictures are presented later than they are decoded (B-frames). It is cut off behind a whole group
-// of pictures; TestPlayersOverCuts has the other places.
+// TestPlayersOverABreak has the encoder reconnect while the players watch: they go on, and have no hole in what they
+// have buffered, although pictures are presented later than they are decoded (B-frames). It is cut off behind a whole
+// group of pictures; TestPlayersOverCuts has the other places.
 func TestPlayersOverABreak(t *testing.T) {
 	rig.Paced(t)
 	c, err := clips()
@@ -283,8 +283,8 @@ func TestPlayersOverABreak(t *testing.T) {
 	}
 }
 
-// TestPlayersOverCuts has the encoder reconnect after pictures that lie everywhere in a group and in its B-frames, again
-// and again: nowhere is there a hole in what the players with hls.js have buffered, not even of one picture.
+// TestPlayersOverCuts has the encoder reconnect after pictures that lie everywhere in a group and in its B-frames,
+// again and again: nowhere is there a hole in what the players with hls.js have buffered, not even of one picture.
 func TestPlayersOverCuts(t *testing.T) {
 	rig.Paced(t, rig.Long)
 	c, err := clips()

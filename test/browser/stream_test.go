@@ -27,8 +27,8 @@ import (
 	"millrace/test/origin"
 )
 
-// stream is a live stream of the service's own slate writer, packager and live edge: a clip that is sent over and over. What was live before the test began
-// is sent at once, so that a stream is as old as wanted.
+// stream is a live stream of the service's own slate writer, packager and live edge: a clip that is sent over and over.
+// What was live before the test began is sent at once, so that a stream is as old as wanted.
 type stream struct {
 	t       testing.TB
 	edge    *window.Edge
@@ -57,8 +57,8 @@ type stream struct {
 	over chan struct{} // closed when nothing is sent any more
 }
 
-// newStream makes a low-latency stream that began some time ago and goes on until the test is over. breakAfter: the encoder reconnects once, so
-// much later than now. before: what is done to it before anything is sent.
+// newStream makes a low-latency stream that began some time ago and goes on until the test is over. breakAfter: the
+// encoder reconnects once, so much later than now. before: what is done to it before anything is sent.
 func newStream(t testing.TB, clip origin.Clip, age, breakAfter time.Duration, before ...func(*stream)) *stream {
 	t.Helper()
 	s := &stream{t: t, long: time.Duration(clip.Seconds) * time.Second, began: time.Now().Add(-age)}

@@ -16,8 +16,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestTextOverReconnect: what a live text rendition says is shown in the second that it is about: to one who has watched from the recording's
-// first second on, behind a reconnect of the encoder as well, and rewound to before it.
+// TestTextOverReconnect: what a live text rendition says is shown in the second that it is about: to one who has
+// watched from the recording's first second on, behind a reconnect of the encoder as well, and rewound to before it.
 func TestTextOverReconnect(t *testing.T) {
 	rig.Paced(t)
 	c, err := clips()
@@ -29,8 +29,8 @@ func TestTextOverReconnect(t *testing.T) {
 	first := p.Until(t, "plays", patience, func(v browser.Probe) bool { return v.Frames > 0 && v.Time > 0 && v.PlayingDate > 0 })
 	p.Until(t, "offers text", patience, func(p browser.Probe) bool { return slices.Equal(p.SubtitleTracks, []string{"Seconds"}) })
 	p.Select(t, "#subtitles", "Seconds")
-	// The player's time of the recording's first picture. It depends on when the player joined: the gaps in front of the
-	// recording leave the playlist one by one.
+	// The player's time of the recording's first picture. It depends on when the player joined: the gaps in front of
+	// the recording leave the playlist one by one.
 	zero := first.Time - float64(first.PlayingDate-s.began.UnixMilli())/1000
 	for _, from := range []float64{0, 22} { // before and behind the reconnect
 		p.Until(t, "says the second that is shown", patience, func(v browser.Probe) bool {
@@ -143,8 +143,8 @@ func showsText(t *testing.T, p *browser.Page, s *stream, name string, seconds in
 	}
 }
 
-// TestTextAheadOfMedia: text that a player has loaded further ahead than the media, over a stretch in which nobody speaks, is shown at its time, and
-// what comes behind it too.
+// TestTextAheadOfMedia: text that a player has loaded further ahead than the media, over a stretch in which nobody
+// speaks, is shown at its time, and what comes behind it too.
 func TestTextAheadOfMedia(t *testing.T) {
 	rig.Paced(t)
 	p, slow := silentStretch(t)
@@ -155,7 +155,8 @@ func TestTextAheadOfMedia(t *testing.T) {
 	}
 }
 
-// TestSeekWhileTextWaits: who seeks while text waits for media, to where media is known already, is shown the text there.
+// TestSeekWhileTextWaits: who seeks while text waits for media, to where media is known already, is shown the text
+// there.
 func TestSeekWhileTextWaits(t *testing.T) {
 	rig.Paced(t)
 	p, slow := silentStretch(t)
@@ -169,8 +170,8 @@ func TestSeekWhileTextWaits(t *testing.T) {
 	}
 }
 
-// silentStretch is a page that plays a recording from its beginning. Its encoder reconnected after 8 and 12 seconds, and nobody speaks between. The
-// media between comes only after slow.
+// silentStretch is a page that plays a recording from its beginning. Its encoder reconnected after 8 and 12 seconds,
+// and nobody speaks between. The media between comes only after slow.
 func silentStretch(t *testing.T) (p *browser.Page, slow func()) {
 	t.Helper()
 	c, err := clips()

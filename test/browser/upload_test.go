@@ -46,8 +46,8 @@ window.byTus = async (url, atOnce = false) => {
 }
 </script>`
 
-// front is a proxy in front of a server. Once, when so many bytes have gone to it, it breaks the connection off and has the server killed;
-// connections that come meanwhile wait until it is there again.
+// front is a proxy in front of a server. Once, when so many bytes have gone to it, it breaks the connection off and has
+// the server killed; connections that come meanwhile wait until it is there again.
 type front struct {
 	left atomic.Int64
 	kill func()
@@ -113,7 +113,8 @@ func (f *front) carry(ctx context.Context, from net.Conn) {
 	}
 }
 
-// TestUploaders has the uploaders that people use send a film, from a page of another origin, to a server that is killed in the middle.
+// TestUploaders has the uploaders that people use send a film, from a page of another origin, to a server that is
+// killed in the middle.
 func TestUploaders(t *testing.T) {
 	rig.Parallel(t)
 	b := browser.Start(t)

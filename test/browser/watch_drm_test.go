@@ -104,8 +104,8 @@ func (s *protectedSite) page(play, licence string) string {
 	return s.url + "/watch/" + signedID + "?" + query.Encode()
 }
 
-// TestWatchDRM: the watch page plays what is encrypted with the tokens of its address, live and over a change of the keys,
-// with licences of the built-in server; and says what is wrong where a token is missing, expired or another's.
+// TestWatchDRM: the watch page plays what is encrypted with the tokens of its address, live and over a change of the
+// keys, with licences of the built-in server; and says what is wrong where a token is missing, expired or another's.
 func TestWatchDRM(t *testing.T) {
 	rig.Paced(t)
 	c, err := clips()

@@ -21,9 +21,9 @@ import (
 // markup is what a page must not take for its own.
 const markup = "<img src=x onerror=hacked()>"
 
-// captionedClip is a film of so many seconds whose pictures carry a caption each two seconds, for a second, on CC1: their
-// number, and at second 5 markup. The captions are put into a video without B-frames, which ffmpeg encodes again with
-// B-frames: it takes them over, in its own way.
+// captionedClip is a film of so many seconds whose pictures carry a caption each two seconds, for a second, on CC1:
+// their number, and at second 5 markup. The captions are put into a video without B-frames, which ffmpeg encodes again
+// with B-frames: it takes them over, in its own way.
 func captionedClip(t *testing.T, seconds int) string {
 	t.Helper()
 	return captionedClipOf(t, "320x180", seconds)
@@ -57,8 +57,8 @@ func captionedClipOf(t *testing.T, size string, seconds int) string {
 		"-preset", "ultrafast", "-a53cc", "1", "-bf", "2", "-g", "30", "-sc_threshold", "0", "-pix_fmt", "yuv420p", "-c:a", "aac", "-shortest", "-f", "mpegts")
 }
 
-// TestCaptions: captions in the picture are shown in Chromium while the stream is live, to one who joins late, rewound, and in the recording, at their
-// seconds; what they say is never markup of the page.
+// TestCaptions: captions in the picture are shown in Chromium while the stream is live, to one who joins late, rewound,
+// and in the recording, at their seconds; what they say is never markup of the page.
 func TestCaptions(t *testing.T) {
 	rig.Parallel(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
@@ -94,8 +94,8 @@ func TestCaptions(t *testing.T) {
 	})
 }
 
-// TestCaptionsOfUpload: captions in the pictures of an uploaded file are a text track of its asset, also where the service is killed when the asset
-// has just become ready.
+// TestCaptionsOfUpload: captions in the pictures of an uploaded file are a text track of its asset, also where the
+// service is killed when the asset has just become ready.
 func TestCaptionsOfUpload(t *testing.T) {
 	rig.Parallel(t)
 	data, err := os.ReadFile(captionedClip(t, 20))
@@ -134,7 +134,8 @@ func TestCaptionsOfUpload(t *testing.T) {
 	})
 }
 
-// TestCaptionsOverSRT: captions that come in a transport stream are in the live rendition and in the recording's track, at their seconds.
+// TestCaptionsOverSRT: captions that come in a transport stream are in the live rendition and in the recording's track,
+// at their seconds.
 func TestCaptionsOverSRT(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
@@ -185,7 +186,8 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// renditionCues are the cues in the segments of an asset's only text rendition. Those that span segments are there more than once.
+// renditionCues are the cues in the segments of an asset's only text rendition. Those that span segments are there more
+// than once.
 func renditionCues(t *testing.T, s *rig.Server, asset rig.Object) (out []captions.Cue) {
 	t.Helper()
 	master := s.PlayURL(asset.Text("playback_ids.0.id"))
@@ -224,7 +226,8 @@ func trackCues(t *testing.T, s *rig.Server, asset, track rig.Object) []captions.
 	return d.Cues()
 }
 
-// captionedPage opens a page, asks for the text track of a name, its only one, and waits for a cue with one of the texts.
+// captionedPage opens a page, asks for the text track of a name, its only one, and waits for a cue with one of the
+// texts.
 func captionedPage(t *testing.T, b *browser.Browser, url, name string, texts ...string) *browser.Page {
 	t.Helper()
 	page := b.Open(t, url)
@@ -238,9 +241,9 @@ func captionedPage(t *testing.T, b *browser.Browser, url, name string, texts ...
 	return page
 }
 
-// seekToCue seeks a page, which it pauses, to the cue with a text that should begin at a second, and waits until that is
-// shown. The cue may be a quarter of a second beside its place, not more. What is not there yet is waited for: a browser
-// takes a seek behind the end of the stream for one to the end.
+// seekToCue seeks a page, which it pauses, to the cue with a text that should begin at a second, and waits until that
+// is shown. The cue may be a quarter of a second beside its place, not more. What is not there yet is waited for: a
+// browser takes a seek behind the end of the stream for one to the end.
 func seekToCue(t *testing.T, page *browser.Page, second float64, text string) {
 	t.Helper()
 	const apart = 0.25 // seconds

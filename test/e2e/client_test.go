@@ -10,8 +10,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestOfficialClient has the official client library upload a file, play it and read what was delivered. What needs no media is in
-// internal/web/api.
+// TestOfficialClient has the official client library upload a file, play it and read what was delivered. What needs no
+// media is in internal/web/api.
 func TestOfficialClient(t *testing.T) {
 	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {

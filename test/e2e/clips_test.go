@@ -34,8 +34,8 @@ func clipOf(t *testing.T, s *rig.Server, source string, from, to float64) rig.Ob
 	return a
 }
 
-// TestClips cuts clips of an upload, of a broadcast that goes on, and of a clip; each keeps every rule in all its renditions, rungs and
-// trick play included, and outlives its source.
+// TestClips cuts clips of an upload, of a broadcast that goes on, and of a clip; each keeps every rule in all its
+// renditions, rungs and trick play included, and outlives its source.
 func TestClips(t *testing.T) {
 	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
@@ -63,7 +63,8 @@ func TestClips(t *testing.T) {
 	})
 }
 
-// TestConversionIsTakenUpAgain kills the encoder of a file that is converted, then the whole server: the asset is whole in the end.
+// TestConversionIsTakenUpAgain kills the encoder of a file that is converted, then the whole server: the asset is whole
+// in the end.
 func TestConversionIsTakenUpAgain(t *testing.T) {
 	rig.Parallel(t)
 	ffmpeg, faster := slowly(t)
@@ -99,8 +100,8 @@ func TestConversionIsTakenUpAgain(t *testing.T) {
 	}
 }
 
-// slowly is a folder with an ffmpeg that converts no faster than a film plays, so that it is still at it when it is looked for; faster has
-// those that begin from then on not wait.
+// slowly is a folder with an ffmpeg that converts no faster than a film plays, so that it is still at it when it is
+// looked for; faster has those that begin from then on not wait.
 func slowly(t *testing.T) (dir string, faster func()) {
 	t.Helper()
 	dir = t.TempDir()

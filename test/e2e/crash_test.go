@@ -38,8 +38,9 @@ func dice(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// TestCrash kills the server at random moments of a broadcast whose encoder comes back, of one whose encoder does not, and of one that
-// has only just begun. Whatever a player was shown as a whole segment is there afterwards, with the same bytes; each asset ends.
+// TestCrash kills the server at random moments of a broadcast whose encoder comes back, of one whose encoder does not,
+// and of one that has only just begun. Whatever a player was shown as a whole segment is there afterwards, with the
+// same bytes; each asset ends.
 func TestCrash(t *testing.T) {
 	rig.Parallel(t)
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
@@ -78,7 +79,8 @@ func TestCrash(t *testing.T) {
 			rtmp.Store(s.RTMP)
 			seen.still(t, s, fmt.Sprintf("crash %d", round+1))
 		}
-		// A recording ends with what its encoder sent last: without the encoder, what is listed of the slate behind that would go.
+		// A recording ends with what its encoder sent last: without the encoder, what is listed of the slate behind
+		// that would go.
 		health(t, s, l, "the encoder is back", func(h rig.Object) bool { return h.Text("status") == "live" })
 		stop()
 		s.Complete(t, l.Text("id"))
@@ -144,7 +146,8 @@ type sightings struct {
 	kept map[string]sighting
 }
 
-// several reads the playlists of assets that are being recorded until there are enough segments for a crash to lose some.
+// several reads the playlists of assets that are being recorded until there are enough segments for a crash to lose
+// some.
 func (s *sightings) several(t *testing.T, server *rig.Server, assets ...rig.Object) {
 	t.Helper()
 	for end := time.Now().Add(patience); len(s.kept) < 2*crashes; rig.Pause(100 * time.Millisecond) {
@@ -216,7 +219,8 @@ func (s *sightings) read(ctx context.Context, playlist, text string) {
 	}
 }
 
-// still wants everything that was seen to be listed as it was and to have the same bytes. The server's ports may have changed.
+// still wants everything that was seen to be listed as it was and to have the same bytes. The server's ports may have
+// changed.
 func (s *sightings) still(t *testing.T, server *rig.Server, when string) {
 	t.Helper()
 	s.mu.Lock()

@@ -17,7 +17,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestDocsDRM runs every command of docs/drm.md, in order, in one shell that stops at the first that fails, and opens the page that they make.
+// TestDocsDRM runs every command of docs/drm.md, in order, in one shell that stops at the first that fails, and opens
+// the page that they make.
 func TestDocsDRM(t *testing.T) {
 	rig.Parallel(t)
 	for _, program := range []string{"curl", "jq", "bash"} {

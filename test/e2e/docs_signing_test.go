@@ -13,7 +13,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestDocsSigning runs every command and program of docs/signed-playback.md, in order, in one shell that stops at the first that fails.
+// TestDocsSigning runs every command and program of docs/signed-playback.md, in order, in one shell that stops at the
+// first that fails.
 func TestDocsSigning(t *testing.T) {
 	rig.Parallel(t)
 	programtest.NodePackages(t, "../sdk")

@@ -9,8 +9,9 @@ import (
 	"millrace/test/rig"
 )
 
-// TestDownloadsOfRecordings asks a live stream for files of its recordings, over a reconnect of an encoder that sends the same as before, and
-// of one that sends another size, rate and sample rate: when the broadcast is over, each file is of one piece, with every picture, in step.
+// TestDownloadsOfRecordings asks a live stream for files of its recordings, over a reconnect of an encoder that sends
+// the same as before, and of one that sends another size, rate and sample rate: when the broadcast is over, each file
+// is of one piece, with every picture, in step.
 func TestDownloadsOfRecordings(t *testing.T) {
 	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {

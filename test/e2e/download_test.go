@@ -19,8 +19,9 @@ import (
 	"millrace/test/rig"
 )
 
-// TestDownloads asks for every kind of file of an asset: each is one MP4 that a player begins before it has the rest, with the frames that
-// viewers get, in step; what would have to be scaled up is skipped; nothing stays in storage of what is deleted.
+// TestDownloads asks for every kind of file of an asset: each is one MP4 that a player begins before it has the rest,
+// with the frames that viewers get, in step; what would have to be scaled up is skipped; nothing stays in storage of
+// what is deleted.
 func TestDownloads(t *testing.T) {
 	rig.Parallel(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
@@ -114,7 +115,8 @@ func (d *downloads) closed(id string) {
 	}
 }
 
-// files checks all files by name: the lines of the picture, 0 for sound alone, -1 for one that is skipped. It gives their sums.
+// files checks all files by name: the lines of the picture, 0 for sound alone, -1 for one that is skipped. It gives
+// their sums.
 func (d *downloads) files(a rig.Object, want map[string]int) map[string]string {
 	t := d.t
 	t.Helper()

@@ -68,7 +68,8 @@ func (d *drmRig) plays(t *testing.T, what, id, playback, licence string) {
 	}
 }
 
-// refused has each player try to play without one of the tokens, with an expired one and with another playback ID's: nothing is shown.
+// refused has each player try to play without one of the tokens, with an expired one and with another playback ID's:
+// nothing is shown.
 func (d *drmRig) refused(t *testing.T, what, id string, good, expired, anothers [2]string) {
 	t.Helper()
 	pages := map[string]*browser.Page{}

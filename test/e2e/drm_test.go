@@ -22,7 +22,8 @@ import (
 	"millrace/test/rig"
 )
 
-// drmRig is a server with a DRM configuration that has the built-in licence server, and a page of another origin that plays.
+// drmRig is a server with a DRM configuration that has the built-in licence server, and a page of another origin that
+// plays.
 type drmRig struct {
 	s             *rig.Server
 	keys          signer
@@ -31,8 +32,9 @@ type drmRig struct {
 	b             *browser.Browser
 }
 
-// TestDRM: what has the policy drm plays in Chromium with licences of the built-in server, live and on demand, for who has a token for each. Its
-// segments, parts, rungs and clips decode to the clear pictures with the licence's keys, and to none of them without.
+// TestDRM: what has the policy drm plays in Chromium with licences of the built-in server, live and on demand, for who
+// has a token for each. Its segments, parts, rungs and clips decode to the clear pictures with the licence's keys, and
+// to none of them without.
 func TestDRM(t *testing.T) {
 	rig.Parallel(t, rig.Long)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
@@ -63,7 +65,8 @@ func (d *drmRig) policies() []rig.Object {
 	return []rig.Object{{"policy": "drm", "drm_configuration_id": d.configuration}, {"policy": "public"}}
 }
 
-// live plays a low-latency stream; parts are an init segment and parts of its pictures as they are sent, keys those of its licence.
+// live plays a low-latency stream; parts are an init segment and parts of its pictures as they are sent, keys those of
+// its licence.
 func (d *drmRig) live(t *testing.T) (stream rig.Object, parts drmMedia, keys map[string]string) {
 	t.Helper()
 	code, o := d.s.Do(t, http.MethodPost, "/video/v1/live-streams", rig.Object{
@@ -165,7 +168,8 @@ func (d *drmRig) asset(t *testing.T, input rig.Object) rig.Object {
 	return d.s.AwaitAsset(t, o.Text("data.id"), "ready", patience, rig.Ready)
 }
 
-// same compares every rendition of an asset, encrypted, with the same in the clear, and returns the sums of the clear pictures.
+// same compares every rendition of an asset, encrypted, with the same in the clear, and returns the sums of the clear
+// pictures.
 func (d *drmRig) same(t *testing.T, a rig.Object) (pictures []string) {
 	t.Helper()
 	id := a.Text("playback_ids.0.id")
@@ -279,7 +283,8 @@ func partURLs(t *testing.T, m mediaPlaylist) (all []string) {
 	return all
 }
 
-// frames are the sums of the frames that ffmpeg decodes. It reads a pipe: of a file it takes the wrong fragment's subsamples.
+// frames are the sums of the frames that ffmpeg decodes. It reads a pipe: of a file it takes the wrong fragment's
+// subsamples.
 func (m drmMedia) frames(t *testing.T, keys map[string]string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

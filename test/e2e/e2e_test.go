@@ -1,5 +1,6 @@
-// Package e2e holds the tests of the whole: the real binary with real encoders, players and browsers, on both pairs of database
-// and storage. It knows the service from outside, but for the events, which are read from the database until something tells them.
+// Package e2e holds the tests of the whole: the real binary with real encoders, players and browsers, on both pairs of
+// database and storage. It knows the service from outside, but for the events, which are read from the database until
+// something tells them.
 package e2e
 
 import (
@@ -23,7 +24,8 @@ import (
 	"millrace/test/rig"
 )
 
-// patience is for what takes a second or two on a machine that has nothing else to do. It is long, for the ones that have.
+// patience is for what takes a second or two on a machine that has nothing else to do. It is long, for the ones that
+// have.
 const patience = 3 * time.Minute
 
 // TestMain lets more tests run side by side than there are CPUs: most of their time is real time passing by. With three
@@ -43,7 +45,8 @@ func TestMain(m *testing.M) {
 // small is a clip that costs the machine little.
 func small() rig.Clip { return rig.Clip{Size: "320x180", Kbit: 300, GOP: 1} }
 
-// check watches a presentation and fails the test for every departure from the rules; those named must have been applied.
+// check watches a presentation and fails the test for every departure from the rules; those named must have been
+// applied.
 func check(t *testing.T, what string, o hlscheck.Options, must ...string) *hlscheck.Report {
 	t.Helper()
 	return checkBut(t, what, nil, o, must...)
@@ -161,7 +164,8 @@ func noSecrets(t *testing.T, s *rig.Server, more ...string) {
 	}
 }
 
-// alarms lists log lines of level WARN and ERROR. Warnings about what an encoder sends are none: a busy machine's encoder falls behind.
+// alarms lists log lines of level WARN and ERROR. Warnings about what an encoder sends are none: a busy machine's
+// encoder falls behind.
 func alarms(s *rig.Server) []string {
 	var out []string
 	for line := range strings.Lines(s.Log()) {

@@ -64,8 +64,9 @@ func (e *endpoint) counts() (seen, again int) {
 	return len(e.seen), e.again
 }
 
-// TestEventsOverKills kills the service while live streams are changed over the API. Every change that was acknowledged has its event, each event
-// reaches the endpoint in the order of its resource, and what comes twice is the same event. MILLRACE_TEST_KILLS says how often it is killed.
+// TestEventsOverKills kills the service while live streams are changed over the API. Every change that was acknowledged
+// has its event, each event reaches the endpoint in the order of its resource, and what comes twice is the same event.
+// MILLRACE_TEST_KILLS says how often it is killed.
 func TestEventsOverKills(t *testing.T) {
 	rig.Parallel(t)
 	kills := killsOr(t, 5)

@@ -143,8 +143,8 @@ func (s fleetStream) sameBytes(t *testing.T, policy string) {
 var below = regexp.MustCompile(`/signed-v\.[^/]+/`)
 
 // sameBounds: the bearer of a token for small pictures gets no other ones at any node, by no address: the source is not
-// offered, and its playlist, init segment, parts and segments are refused below the path of the token's playlist, whatever
-// node that is from. What is small enough plays.
+// offered, and its playlist, init segment, parts and segments are refused below the path of the token's playlist,
+// whatever node that is from. What is small enough plays.
 func (s fleetStream) sameBounds(t *testing.T) {
 	t.Helper()
 	id := s.id["signed"]

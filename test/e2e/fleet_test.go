@@ -27,7 +27,8 @@ func fleet(t *testing.T, more ...string) (a, b *stage) {
 
 var encodedSegments = regexp.MustCompile(`millrace_rung_segments_total\{outcome="(\w+)"\} (\d+)`)
 
-// encoded is how many segments of smaller renditions a node has encoded: those that are kept, and those that another one had stored before.
+// encoded is how many segments of smaller renditions a node has encoded: those that are kept, and those that another
+// one had stored before.
 func encoded(t *testing.T, s *stage) (kept, vain int) {
 	t.Helper()
 	for _, m := range encodedSegments.FindAllStringSubmatch(metrics(t, s.Server), -1) {
@@ -56,8 +57,8 @@ func smaller(t *testing.T, s *stage, playbackID string) mediaPlaylist {
 	return last
 }
 
-// TestFleetEncodesOnce has viewers ask two nodes for the same cold segments of a rung at the same time: all get the same bytes, and each
-// segment is encoded once, by whichever node.
+// TestFleetEncodesOnce has viewers ask two nodes for the same cold segments of a rung at the same time: all get the
+// same bytes, and each segment is encoded once, by whichever node.
 func TestFleetEncodesOnce(t *testing.T) {
 	rig.Parallel(t)
 	scaled(t)
@@ -114,7 +115,8 @@ func scaled(t *testing.T) {
 	}
 }
 
-// TestFleetLosesNode kills the node that encodes a segment while another node's viewer waits for it: that one makes it within seconds.
+// TestFleetLosesNode kills the node that encodes a segment while another node's viewer waits for it: that one makes it
+// within seconds.
 func TestFleetLosesNode(t *testing.T) {
 	rig.Parallel(t)
 	scaled(t)
@@ -192,8 +194,9 @@ func neverReady(t *testing.T) string {
 	return dir
 }
 
-// TestFleetRights changes at one node who may watch: the other one, which has just let the viewer in, refuses the token and the signed path, while
-// nobody asks it to forget anything. That it takes less than 5 s is shown by clocks of their own: TestRightsEndUntold.
+// TestFleetRights changes at one node who may watch: the other one, which has just let the viewer in, refuses the token
+// and the signed path, while nobody asks it to forget anything. That it takes less than 5 s is shown by clocks of their
+// own: TestRightsEndUntold.
 func TestFleetRights(t *testing.T) {
 	rig.Parallel(t)
 	scaled(t)

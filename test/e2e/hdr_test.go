@@ -14,8 +14,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestLiveHDR: a broadcast of high dynamic range is offered as it is, and said to be so; the renditions that are made of
-// it are for any screen. So is the recording.
+// TestLiveHDR: a broadcast of high dynamic range is offered as it is, and said to be so; the renditions that are made
+// of it are for any screen. So is the recording.
 func TestLiveHDR(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
@@ -42,8 +42,8 @@ func TestLiveHDR(t *testing.T) {
 	}
 }
 
-// TestLiveHDRIn4K: so is one of 3840x2160, whose renditions small screens get: so few pictures a second, again and again,
-// that a small machine makes them while they are live.
+// TestLiveHDRIn4K: so is one of 3840x2160, whose renditions small screens get: so few pictures a second, again and
+// again, that a small machine makes them while they are live.
 func TestLiveHDRIn4K(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})

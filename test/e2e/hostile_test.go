@@ -18,8 +18,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestHostileFiles gives a server all at once what nobody should: each asset ends with a reason, the server's memory stays within bounds,
-// and nothing is left over, neither files nor processes.
+// TestHostileFiles gives a server all at once what nobody should: each asset ends with a reason, the server's memory
+// stays within bounds, and nothing is left over, neither files nor processes.
 func TestHostileFiles(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
@@ -72,8 +72,9 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// TestHostileConnections opens more connections than the server may have descriptors, keeps them, and goes on with it: the live stream that
-// is there is recorded without a gap, viewers and publishers get in as before, and memory stays within bounds.
+// TestHostileConnections opens more connections than the server may have descriptors, keeps them, and goes on with it:
+// the live stream that is there is recorded without a gap, viewers and publishers get in as before, and memory stays
+// within bounds.
 func TestHostileConnections(t *testing.T) {
 	rig.Parallel(t)
 	const descriptors = 512

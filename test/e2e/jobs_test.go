@@ -25,8 +25,8 @@ func content(t *testing.T, name string, c rig.Clip) []byte {
 	return b
 }
 
-// TestCrashOfJobs kills the server in the middle of downloads and in the middle of what comes after them: the work is taken up again
-// and comes to its end.
+// TestCrashOfJobs kills the server in the middle of downloads and in the middle of what comes after them: the work is
+// taken up again and comes to its end.
 func TestCrashOfJobs(t *testing.T) {
 	rig.Parallel(t)
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
@@ -106,8 +106,8 @@ func asked(t *testing.T, f *slowFile, name string) {
 	}
 }
 
-// TestDrain stops the server in the middle of a broadcast as a deployment does: nothing that was shown is lost, and the encoder that
-// comes back within the window goes on with the same recording.
+// TestDrain stops the server in the middle of a broadcast as a deployment does: nothing that was shown is lost, and the
+// encoder that comes back within the window goes on with the same recording.
 func TestDrain(t *testing.T) {
 	rig.Parallel(t)
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {

@@ -12,8 +12,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestLadder plays an asset in every size it is offered in: each frame of each has the time of the file's, whichever run of the encoder
-// made it, and a player that is told to switch goes on without a break.
+// TestLadder plays an asset in every size it is offered in: each frame of each has the time of the file's, whichever
+// run of the encoder made it, and a player that is told to switch goes on without a break.
 func TestLadder(t *testing.T) {
 	rig.Parallel(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {

@@ -226,7 +226,8 @@ func secondEncoder(t *testing.T, s *stage) {
 	recorded(t, s, a.Text("id"))
 }
 
-// halfDead freezes an encoder: its connection stays, and nothing comes. Without a window the same recording goes on with the next one.
+// halfDead freezes an encoder: its connection stays, and nothing comes. Without a window the same recording goes on
+// with the next one.
 func halfDead(t *testing.T, s *stage) {
 	l := s.stream(t, "low", nil)
 	first := s.Publish(t, l.Text("stream_key"), small())

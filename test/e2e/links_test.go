@@ -11,7 +11,8 @@ import (
 	"millrace/test/rig"
 )
 
-// linked follows what other sites are told of a link to a video: its pictures are there and have the sizes that are named.
+// linked follows what other sites are told of a link to a video: its pictures are there and have the sizes that are
+// named.
 func linked(t *testing.T, s *rig.Server, playbackID string, width, height int) {
 	t.Helper()
 	page := string(get(t, s.WatchURL(playbackID)))

@@ -13,7 +13,8 @@ import (
 	"millrace/test/rig"
 )
 
-// broadcast is one way to stream: what the first encoder sends, and the second, which comes in its place within the window.
+// broadcast is one way to stream: what the first encoder sends, and the second, which comes in its place within the
+// window.
 type broadcast struct {
 	mode          string
 	first, second rig.Clip
@@ -21,7 +22,8 @@ type broadcast struct {
 	pairs         bool   // on both pairs of database and storage; the others on one
 }
 
-// broadcasts are the ways that are tested: each latency mode, each combination of tracks, frame rates and sample rates that differ.
+// broadcasts are the ways that are tested: each latency mode, each combination of tracks, frame rates and sample rates
+// that differ.
 func broadcasts() map[string]broadcast {
 	return map[string]broadcast{
 		"low with B-frames": {
@@ -64,7 +66,8 @@ var (
 // The lengths of what both encoders send, in seconds.
 const firstLength, secondLength = 20, 9
 
-// TestLive streams in every way, with a reconnect, and holds everything that a player sees on the way against RFC 8216bis.
+// TestLive streams in every way, with a reconnect, and holds everything that a player sees on the way against RFC
+// 8216bis.
 func TestLive(t *testing.T) {
 	rig.Parallel(t, rig.Long)
 	rig.Pairs(t, func(t *testing.T, p rig.Pair) {
@@ -136,7 +139,8 @@ func (b broadcast) publish(t *testing.T, s *rig.Server, l rig.Object, c rig.Clip
 	return rig.PublishTo(t, s.RTMP+prefix+l.Text("stream_key"), c)
 }
 
-// watch follows the live stream's presentation and the recording's side by side. The encoder may be away from the given time on.
+// watch follows the live stream's presentation and the recording's side by side. The encoder may be away from the given
+// time on.
 func (b broadcast) watch(t *testing.T, url, recording string, follow time.Duration, stalls time.Time) {
 	must := slices.Clone(liveRules)
 	if b.mode == "low" {
@@ -208,7 +212,8 @@ func (b broadcast) finished(t *testing.T, s *rig.Server, stream, asset string) {
 	awaitEvents(t, s, asset, "video.asset.created", "video.asset.ready", "video.asset.live_stream_completed")
 }
 
-// whole holds what was sent against what is there: every frame, no hole, the right length, in the media and in the asset's fields.
+// whole holds what was sent against what is there: every frame, no hole, the right length, in the media and in the
+// asset's fields.
 func (b broadcast) whole(t *testing.T, a rig.Object, have map[string]packets) {
 	t.Helper()
 	slate := 0.0 // what stands in for the moment between the encoders

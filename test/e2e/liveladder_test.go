@@ -17,8 +17,9 @@ import (
 	"millrace/test/rig"
 )
 
-// TestLiveLadder plays live streams in every size they are offered in: what players get keeps RFC 8216bis, also when the encoder of the lower
-// sizes is killed, a player that is told to switch goes on without a break, and the recording has the same pictures in every size.
+// TestLiveLadder plays live streams in every size they are offered in: what players get keeps RFC 8216bis, also when
+// the encoder of the lower sizes is killed, a player that is told to switch goes on without a break, and the recording
+// has the same pictures in every size.
 func TestLiveLadder(t *testing.T) {
 	rig.Paced(t)
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {

@@ -15,8 +15,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestTestStream records a stream whose picture gets the service's mark: encoded again, but with every frame at its time, in step with its
-// sound, and by all the rules of low latency while it runs.
+// TestTestStream records a stream whose picture gets the service's mark: encoded again, but with every frame at its
+// time, in step with its sound, and by all the rules of low latency while it runs.
 func TestTestStream(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})

@@ -25,8 +25,8 @@ type packets struct {
 	gap         float64 // longest hole between the end of a packet and the begin of the next, in order of presentation
 }
 
-// read has ffprobe read a presentation end to end. Of one whose parameters change on the way it complains without need: it does not
-// read the second init segment.
+// read has ffprobe read a presentation end to end. Of one whose parameters change on the way it complains without need:
+// it does not read the second init segment.
 func read(t *testing.T, url string, changes bool) map[string]packets {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -83,8 +83,8 @@ func read(t *testing.T, url string, changes bool) map[string]packets {
 	return sums
 }
 
-// flashes decodes a presentation made of clips with Flash, and gives the times at which the picture turns white and at which the
-// beep begins, in seconds of the presentation.
+// flashes decodes a presentation made of clips with Flash, and gives the times at which the picture turns white and at
+// which the beep begins, in seconds of the presentation.
 func flashes(t *testing.T, url string) (white, beep []float64) {
 	t.Helper()
 	return flashesOf(t, stretches(t, url))
@@ -115,8 +115,8 @@ func flashesOf(t *testing.T, all []stretch) (white, beep []float64) {
 	return white, beep
 }
 
-// stretch is what lies between two discontinuities of a rendition, as one file: ffmpeg's own HLS reader keeps the decoder's
-// parameters of the first init segment.
+// stretch is what lies between two discontinuities of a rendition, as one file: ffmpeg's own HLS reader keeps the
+// decoder's parameters of the first init segment.
 type stretch struct {
 	path  string
 	audio bool
@@ -194,7 +194,8 @@ func apart(t *testing.T, white, beep []float64, atLeast int, from float64, slate
 	}
 	worst := 0.0
 	for _, w := range white {
-		// An encoder that is stopped has sent less sound than picture; what is in front of second 10 is there to be decoded only.
+		// An encoder that is stopped has sent less sound than picture; what is in front of second 10 is there to be
+		// decoded only.
 		if w > beep[len(beep)-1]+0.5 || w < from {
 			continue
 		}

@@ -17,8 +17,8 @@ import (
 // muxDomain is one that mux-player asks for licences too: it ends in mux.com.
 const muxDomain = "drm-mux.com"
 
-// muxPage plays with mux-player. Attributes and hls.js's settings are in the page's query. Chromium has no Widevine: ClearKey stands in for it, so
-// that the player asks for a licence.
+// muxPage plays with mux-player. Attributes and hls.js's settings are in the page's query. Chromium has no Widevine:
+// ClearKey stands in for it, so that the player asks for a licence.
 const muxPage = `<!doctype html><title>mux-player</title><body><script src="/mux-player.js"></script><script>
 const q = new URLSearchParams(location.search), access = navigator.requestMediaKeySystemAccess.bind(navigator);
 navigator.requestMediaKeySystemAccess = (system, how) => access(system === 'com.widevine.alpha' ? 'org.w3.clearkey' : system, how);
@@ -58,8 +58,8 @@ func muxUntil(t *testing.T, p *browser.Page, what string, ok func(x muxLook, l b
 	}
 }
 
-// TestMuxPlayer: mux-player plays a signed asset and one under DRM by its own attributes, at a custom domain over HTTPS: it asks the hosts stream,
-// image and license of it, each with the token of its use.
+// TestMuxPlayer: mux-player plays a signed asset and one under DRM by its own attributes, at a custom domain over
+// HTTPS: it asks the hosts stream, image and license of it, each with the token of its use.
 func TestMuxPlayer(t *testing.T) {
 	rig.Parallel(t)
 	certFile, keyFile := ownCertificate(t, t.TempDir(), 1)

@@ -219,7 +219,8 @@ func watched(t *testing.T, b *browser.Browser, url, own, anothers, expired strin
 	notWatched(t, b, url, anothers, expired)
 }
 
-// rewound plays what there is of a broadcast by the playback ID of its asset, which has another token than the live stream.
+// rewound plays what there is of a broadcast by the playback ID of its asset, which has another token than the live
+// stream.
 func rewound(t *testing.T, s *rig.Server, b *browser.Browser, keys signer, asset, anothers string) {
 	t.Helper()
 	id := s.AwaitAsset(t, asset, "there", patience, func(o rig.Object) bool { return o.Text("playback_ids.0.id") != "" }).Text("playback_ids.0.id")

@@ -98,8 +98,8 @@ func shows(t *testing.T, s *rig.Server, stream string, want ...string) {
 	})
 }
 
-// TestSimulcast forwards from one service to another, over RTMP, RTMPS and SRT, beside a destination that is dead: what is recorded there
-// is frame for frame what is recorded here.
+// TestSimulcast forwards from one service to another, over RTMP, RTMPS and SRT, beside a destination that is dead: what
+// is recorded there is frame for frame what is recorded here.
 func TestSimulcast(t *testing.T) {
 	rig.Parallel(t)
 	certFile, keyFile := identity(t)
@@ -172,7 +172,8 @@ func TestSimulcast(t *testing.T) {
 				if want, got := sums(t, url, "v"), sums(t, copied, "v"); len(want) < 14*30 || !slices.Equal(got, want) {
 					t.Errorf("%s: %d pictures recorded there, %d here; equal: %v", tt.targets[i], len(got), len(want), slices.Equal(got, want))
 				}
-				// Which sound is the first beside the first picture, and which the last, is a matter of RTMP's milliseconds.
+				// Which sound is the first beside the first picture, and which the last, is a matter of RTMP's
+				// milliseconds.
 				want, got := sums(t, url, "a"), sums(t, copied, "a")
 				if n := len(want); n < 14*46 || !strings.Contains(strings.Join(got, " "), strings.Join(want[1:n-1], " ")) {
 					t.Errorf("%s: %d sounds recorded there, %d here, which are not the same", tt.targets[i], len(got), len(want))
@@ -198,7 +199,8 @@ func prefixed(types ...string) (all []string) {
 	return all
 }
 
-// TestSimulcastStaysOutside asks for destinations that a service must not reach: each is given up with a reason, and nothing is sent.
+// TestSimulcastStaysOutside asks for destinations that a service must not reach: each is given up with a reason, and
+// nothing is sent.
 func TestSimulcastStaysOutside(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{Closed: true})
@@ -276,7 +278,8 @@ func serve(t *testing.T, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// free is an address that nobody listens on, and that nobody else is given: this part of the loopback network is not used otherwise.
+// free is an address that nobody listens on, and that nobody else is given: this part of the loopback network is not
+// used otherwise.
 func free(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.77.1:0")
@@ -287,12 +290,14 @@ func free(t *testing.T) string {
 	return ln.Addr().String()
 }
 
-// bound waits until a program has opened its socket on an address, which it must be there for. table is the kernel's list of sockets.
+// bound waits until a program has opened its socket on an address, which it must be there for. table is the kernel's
+// list of sockets.
 func bound(t *testing.T, table, address string, by *exec.Cmd) {
 	t.Helper()
 	at := netip.MustParseAddrPort(address)
 	ip := at.Addr().As4()
-	// Column 2 is the address, in the machine's order of bytes, and 3 another one, of nobody while there is no connection.
+	// Column 2 is the address, in the machine's order of bytes, and 3 another one, of nobody while there is no
+	// connection.
 	local := fmt.Sprintf(": %08X:%04X 00000000:0000 ", binary.NativeEndian.Uint32(ip[:]), at.Port())
 	for end := time.Now().Add(patience); ; rig.Pause(50 * time.Millisecond) {
 		list, err := os.ReadFile(table)

@@ -61,8 +61,8 @@ type dropped struct {
 // How long, in seconds: each encoder sends, the encoder is away.
 const sentLength, awayLength = 12, 8
 
-// longestStand is how long a picture may stand: a player that has to begin another decoder on a busy machine, but not one that is given
-// nothing while the encoder is away.
+// longestStand is how long a picture may stand: a player that has to begin another decoder on a busy machine, but not
+// one that is given nothing while the encoder is away.
 const longestStand = 4 * time.Second
 
 func (d dropped) run(t *testing.T) {
@@ -168,7 +168,8 @@ func (d dropped) recorded(t *testing.T, id string) {
 	d.decodes(t, url, a.Number("duration"))
 }
 
-// decodes has ffmpeg read the whole asset as one stream: no picture is damaged, none is missing, and the owner's image is among them.
+// decodes has ffmpeg read the whole asset as one stream: no picture is damaged, none is missing, and the owner's image
+// is among them.
 func (d dropped) decodes(t *testing.T, url string, long float64) {
 	cmd := exec.CommandContext(t.Context(), rig.FFmpeg(t), "-nostdin", "-v", "error", "-i", url, "-map", "0:v:0", "-fps_mode", "passthrough",
 		"-enc_time_base", "1:90000", "-vf", "scale=1:1:flags=area,format=rgb24", "-f", "rawvideo", "-")

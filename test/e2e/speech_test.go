@@ -23,9 +23,10 @@ import (
 const spoken = "good morning everyone and welcome to the weekly news program. today we will talk about the weather in the north of the country. " +
 	"the minister of education visited a new school on monday. in the evening the orchestra will play music from the last century."
 
-// TestGeneratedSubtitles: what is said is shown in Chromium while the stream is live. The process that recognises it is killed, then the whole
-// service: no cue that was published is lost, others follow, and one who joins late sees both, rewound. When the stream has ended the final
-// track takes the live one's place in the playlist, and both remain as files.
+// TestGeneratedSubtitles: what is said is shown in Chromium while the stream is live. The process that recognises it is
+// killed, then the whole service: no cue that was published is lost, others follow, and one who joins late sees both,
+// rewound. When the stream has ended the final track takes the live one's place in the playlist, and both remain as
+// files.
 func TestGeneratedSubtitles(t *testing.T) {
 	rig.Paced(t, rig.Long)
 	programtest.Speech(t)

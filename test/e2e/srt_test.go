@@ -29,8 +29,8 @@ func srtClip(seconds float64) rig.Clip {
 	return rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Flash: true, Seconds: seconds}
 }
 
-// The latency of peers whose every packet has to arrive: a machine that is short of time makes them give none up. ffmpeg counts in
-// microseconds, srt-live-transmit in milliseconds.
+// The latency of peers whose every packet has to arrive: a machine that is short of time makes them give none up.
+// ffmpeg counts in microseconds, srt-live-transmit in milliseconds.
 const (
 	ffmpegUnhurried   = "&latency=2000000"
 	transmitUnhurried = "&latency=2000"
@@ -67,7 +67,8 @@ func TestSRT(t *testing.T) {
 			rig.Parallel(t)
 			l := s.CreateLive(t, "low", nil)
 			e := rig.PublishTo(t, s.SRTURL(l, ffmpegUnhurried+tt.query), tt.clip)
-			// It sends for a while only. What is asked for here stays so afterwards, or is so before anything is to be played.
+			// It sends for a while only. What is asked for here stays so afterwards, or is so before anything is to be
+			// played.
 			now := s.AwaitLive(t, l.Text("id"), "with encoder and asset", patience, func(o rig.Object) bool {
 				return !away(o) && o.Text("active_asset_id") != ""
 			})
@@ -99,7 +100,8 @@ func TestSRT(t *testing.T) {
 	})
 }
 
-// srtWhole holds a recording against what was sent: every frame but so many that were lost is there, without a hole, picture and sound in step.
+// srtWhole holds a recording against what was sent: every frame but so many that were lost is there, without a hole,
+// picture and sound in step.
 func srtWhole(t *testing.T, s *rig.Server, a rig.Object, c rig.Clip, lost int, torn ...string) {
 	t.Helper()
 	url := s.PlayURL(a.Text("playback_ids.0.id"))
@@ -122,7 +124,8 @@ func srtWhole(t *testing.T, s *rig.Server, a rig.Object, c rig.Clip, lost int, t
 	}
 }
 
-// TestSRTTransmit publishes with libsrt's own program: each length of key, a stream whose programs, tracks and parameters change, garbage at the port.
+// TestSRTTransmit publishes with libsrt's own program: each length of key, a stream whose programs, tracks and
+// parameters change, garbage at the port.
 func TestSRTTransmit(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
@@ -141,7 +144,8 @@ func TestSRTTransmit(t *testing.T) {
 	}
 	t.Run("program map changes", func(t *testing.T) {
 		rig.Parallel(t)
-		// The second part has other PIDs, another size and a clock of its own, as when an encoder's scene is set up again.
+		// The second part has other PIDs, another size and a clock of its own, as when an encoder's scene is set up
+		// again.
 		other := clip
 		other.Size, other.Offset = "426x240", 5000
 		other.More = []string{"-streamid", "0:0x200", "-streamid", "1:0x201", "-mpegts_pmt_start_pid", "0x300"}
@@ -226,7 +230,8 @@ func TestSRTRefusals(t *testing.T) {
 	})
 }
 
-// TestSRTInBadWeather: with 5 % loss, 50 ms of jitter and 120 ms of latency nothing is missing in the recording but what SRT itself gave up.
+// TestSRTInBadWeather: with 5 % loss, 50 ms of jitter and 120 ms of latency nothing is missing in the recording but
+// what SRT itself gave up.
 func TestSRTInBadWeather(t *testing.T) {
 	rig.Paced(t)
 	s := rig.Start(t, rig.Options{})
@@ -259,9 +264,9 @@ func TestSRTInBadWeather(t *testing.T) {
 	}
 }
 
-// TestSRTGivesUp: of every hundred packets one never comes. Of the recording only those pictures are missing that lost bytes of their own, also where
-// B-frames are references; no key frame is, so that the rules for whole streams hold; sound is missing for no longer than a packet's, and Chromium
-// plays it.
+// TestSRTGivesUp: of every hundred packets one never comes. Of the recording only those pictures are missing that lost
+// bytes of their own, also where B-frames are references; no key frame is, so that the rules for whole streams hold;
+// sound is missing for no longer than a packet's, and Chromium plays it.
 func TestSRTGivesUp(t *testing.T) {
 	rig.Parallel(t)
 	for name, pyramid := range map[string]bool{"without B-frames": false, "with a pyramid": true} {

@@ -34,10 +34,10 @@ func killsOr(t *testing.T, usual int) int {
 	return n
 }
 
-// TestStorm kills the server at random moments of two live streams whose encoders come back, often twice within a segment's length. A viewer
-// remembers everything that it was told and given: nothing of it may be gone or other than it was. Of each connection at most the open part is
-// lost, and 150 ms. Where the machine keeps an encoder waiting for half a second, slate comes in its place up to its
-// next key frame, and those pictures are rightly not recorded.
+// TestStorm kills the server at random moments of two live streams whose encoders come back, often twice within a
+// segment's length. A viewer remembers everything that it was told and given: nothing of it may be gone or other than
+// it was. Of each connection at most the open part is lost, and 150 ms. Where the machine keeps an encoder waiting for
+// half a second, slate comes in its place up to its next key frame, and those pictures are rightly not recorded.
 func TestStorm(t *testing.T) {
 	rig.Paced(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
@@ -228,7 +228,8 @@ func (x *stormStream) alike(t *testing.T, lists [][]string) {
 	}
 }
 
-// account counts which pictures are recorded. What the machine kept the encoder from sending in time, it may have kept the server from taking.
+// account counts which pictures are recorded. What the machine kept the encoder from sending in time, it may have kept
+// the server from taking.
 func (x *stormStream) account(t *testing.T, s *rig.Server, asset rig.Object) {
 	t.Helper()
 	recorded := map[int]bool{}

@@ -46,8 +46,8 @@ func (m *memory) fault(format string, args ...any) {
 	}
 }
 
-// follow watches a playlist as a low-latency player does, until ctx ends: it waits for the next part, and fetches what is new. sent is when
-// the encoder sent each of its pictures.
+// follow watches a playlist as a low-latency player does, until ctx ends: it waits for the next part, and fetches what
+// is new. sent is when the encoder sent each of its pictures.
 func (m *memory) follow(ctx context.Context, at *address, playlist string, sent func() []time.Time) {
 	query, grew := "", len(sent())
 	for ctx.Err() == nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // TestSupervised runs the service as systemd does with Type=notify and WatchdogSec=: it says that it is ready when its
-// listeners are open, that it is alive while it runs, and that it stops. A reload ends nothing, where there is nothing to
-// reload.
+// listeners are open, that it is alive while it runs, and that it stops. A reload ends nothing, where there is nothing
+// to reload.
 func TestSupervised(t *testing.T) {
 	rig.Parallel(t)
 	at := filepath.Join(t.TempDir(), "notify")

@@ -99,7 +99,8 @@ func ownCertificate(t *testing.T, dir string, serial int64) (certFile, keyFile s
 	return certFile, keyFile
 }
 
-// TestCertificateIsRenewed replaces the files under a running service: connections go on, new ones see the new certificate.
+// TestCertificateIsRenewed replaces the files under a running service: connections go on, new ones see the new
+// certificate.
 func TestCertificateIsRenewed(t *testing.T) {
 	rig.Parallel(t)
 	dir := t.TempDir()

@@ -68,7 +68,8 @@ for (const [name, url] of Object.entries(%s)) {
 }
 </script>`
 
-// TestPlayedToTheEnd plays files whose sound or picture has holes in hls.js, side by side: all of it, without a jump, to the end.
+// TestPlayedToTheEnd plays files whose sound or picture has holes in hls.js, side by side: all of it, without a jump,
+// to the end.
 func TestPlayedToTheEnd(t *testing.T) {
 	rig.Parallel(t, rig.Long)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
@@ -85,7 +86,8 @@ func TestPlayedToTheEnd(t *testing.T) {
 			if d := a.Number("duration"); math.Abs(d-files[name].seconds) > 0.2 {
 				t.Errorf("%s: lasts %.3f s, want %.0f", name, d, files[name].seconds)
 			}
-			// What stands while nothing comes slows the rate that is measured; a held picture has an init segment of its own without a break.
+			// What stands while nothing comes slows the rate that is measured; a held picture has an init segment of
+			// its own without a break.
 			checkBut(t, name, []string{"frame-rate", "discontinuity-map"}, hlscheck.Options{URL: urls[name], Decoder: rig.FFmpeg(t)})
 		}
 		list, err := json.Marshal(urls)

@@ -62,9 +62,9 @@ func (x *torturer) drop() {
 	x.wire.Drop()
 }
 
-// TestTorture has one broadcast endure everything at once: sound first, a clock that wraps, another size, a clock that jumps by 26 hours
-// and back, a reset, a flapping connection, other codecs on the same connection, another protocol. It makes one asset that can be read from
-// end to end, is as long as what was sent, and is in step throughout.
+// TestTorture has one broadcast endure everything at once: sound first, a clock that wraps, another size, a clock that
+// jumps by 26 hours and back, a reset, a flapping connection, other codecs on the same connection, another protocol. It
+// makes one asset that can be read from end to end, is as long as what was sent, and is in step throughout.
 func TestTorture(t *testing.T) {
 	rig.Parallel(t, rig.Long)
 	const second = time.Second
@@ -116,8 +116,8 @@ func TestTorture(t *testing.T) {
 	x.endured(a, took)
 }
 
-// TestPlaysThroughAnotherSize has Chromium watch while an encoder changes the size of its pictures on the same connection, and back: the
-// player goes on by itself.
+// TestPlaysThroughAnotherSize has Chromium watch while an encoder changes the size of its pictures on the same
+// connection, and back: the player goes on by itself.
 func TestPlaysThroughAnotherSize(t *testing.T) {
 	rig.Paced(t)
 	small, large := rig.Record(t, "libx264", "aac", "320x180", 6), rig.Record(t, "libx264", "aac", "640x360", 6)

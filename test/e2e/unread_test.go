@@ -107,8 +107,9 @@ func (u unread) end() {
 }
 
 // attack asks for a path 2000 times, over 20 connections from an address that take no byte of a body, and waits until
-// each request is responded to or refused. The first connection begins alone: a thousand streams by themselves use up what
-// an address may have, and where they all came before the first response was made, there was none to keep in memory.
+// each request is responded to or refused. The first connection begins alone: a thousand streams by themselves use up
+// what an address may have, and where they all came before the first response was made, there was none to keep in
+// memory.
 func attack(t *testing.T, address, base, path string) unread {
 	t.Helper()
 	out := unread{status: map[string]int{}}

@@ -186,9 +186,10 @@ func (b *broken) Read(p []byte) (int, error) {
 // killsPerUpload is how often the server is killed during one upload.
 const killsPerUpload = 20
 
-// TestUploadSurvivesKills kills the server at random bytes of an upload, in front of every acknowledgement and behind it, while it is sent in
-// chunks and by tus in turns. What was acknowledged is never asked for again, another node goes on where the dead one was, and the file is the one
-// that was sent. MILLRACE_TEST_KILLS says how often it is killed, in as many uploads as that takes (make storm-uploads).
+// TestUploadSurvivesKills kills the server at random bytes of an upload, in front of every acknowledgement and behind
+// it, while it is sent in chunks and by tus in turns. What was acknowledged is never asked for again, another node goes
+// on where the dead one was, and the file is the one that was sent. MILLRACE_TEST_KILLS says how often it is killed, in
+// as many uploads as that takes (make storm-uploads).
 func TestUploadSurvivesKills(t *testing.T) {
 	rig.Parallel(t, rig.Long)
 	film := rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds})

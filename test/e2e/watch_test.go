@@ -11,8 +11,8 @@ import (
 	"millrace/test/rig"
 )
 
-// TestWatch watches a stream of each latency mode in Chromium: from before it begins, over a reconnect of the encoder, rewound on the
-// recording's page, and afterwards as an asset with subtitles and another sound.
+// TestWatch watches a stream of each latency mode in Chromium: from before it begins, over a reconnect of the encoder,
+// rewound on the recording's page, and afterwards as an asset with subtitles and another sound.
 func TestWatch(t *testing.T) {
 	rig.Parallel(t, rig.Long)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {

@@ -17,8 +17,9 @@ import (
 	"millrace/test/rig"
 )
 
-// flashing gives a page a camera whose picture turns white for three frames of 30 a second each second, and a microphone that beeps then.
-// It keeps what it did: see made. While the page is noisy, a corner of the picture needs every bit that there is.
+// flashing gives a page a camera whose picture turns white for three frames of 30 a second each second, and a
+// microphone that beeps then. It keeps what it did: see made. While the page is noisy, a corner of the picture needs
+// every bit that there is.
 const flashing = `navigator.mediaDevices.getUserMedia = async () => {
   const canvas = new OffscreenCanvas(640, 360);
   const g = canvas.getContext('2d', { alpha: false });
@@ -100,8 +101,9 @@ window.sent = () => {
 };
 window.pause = () => stamps.reduce((most, s, i) => Math.max(most, i && s.stamp - stamps[i - 1].stamp), 0)`
 
-// TestPublishFromBrowser publishes from the service's own page in Chromium, over WHIP, and watches that in another tab while it runs and
-// as an asset. A second publisher is refused; Stop ends the stream at once, and sound and picture are in step.
+// TestPublishFromBrowser publishes from the service's own page in Chromium, over WHIP, and watches that in another tab
+// while it runs and as an asset. A second publisher is refused; Stop ends the stream at once, and sound and picture are
+// in step.
 func TestPublishFromBrowser(t *testing.T) {
 	rig.Paced(t)
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
@@ -235,8 +237,8 @@ func TestPublishCodecs(t *testing.T) {
 	}
 }
 
-// keyFrameOnDemand is how many seconds a browser may take for the key frame that it is asked for, each half second, on a
-// busy machine: the picture may be lost in its turn.
+// keyFrameOnDemand is how many seconds a browser may take for the key frame that it is asked for, each half second, on
+// a busy machine: the picture may be lost in its turn.
 const keyFrameOnDemand = 3
 
 // publishCodec publishes one codec, watches it, and has ffprobe read the recording, which is of another one.
@@ -286,8 +288,9 @@ func publishCodec(t *testing.T, codec, recorded string) {
 	}
 }
 
-// TestPublishThroughAnotherNetwork takes the network away from a publisher: what it sends from its old address vanishes, and so does what
-// is sent there. The page makes a new ICE session for the same publication, and the recording goes on.
+// TestPublishThroughAnotherNetwork takes the network away from a publisher: what it sends from its old address
+// vanishes, and so does what is sent there. The page makes a new ICE session for the same publication, and the
+// recording goes on.
 func TestPublishThroughAnotherNetwork(t *testing.T) {
 	rig.Paced(t)
 	s := rig.Start(t, rig.Options{})
@@ -351,7 +354,8 @@ RTCPeerConnection.prototype.setRemoteDescription = function (d) {
 	t.Logf("%.1f s with %+v", a.Number("duration"), sums)
 }
 
-// often wants a key frame about every two seconds, as the service asks for them. A busy machine's browser is late with one or the other.
+// often wants a key frame about every two seconds, as the service asks for them. A busy machine's browser is late with
+// one or the other.
 func often(t *testing.T, keys []float64) {
 	t.Helper()
 	if len(keys) < 4 {

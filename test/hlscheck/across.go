@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// frameSlack is how far starts of the same media sequence number may lie apart: a cut falls on the first sample at or after
-// its time, so one frame of the slower rendition.
+// frameSlack is how far starts of the same media sequence number may lie apart: a cut falls on the first sample at or
+// after its time, so one frame of the slower rendition.
 const frameSlack = 0.050
 
 // checkAcross holds renditions against each other after the watch.
@@ -115,7 +115,8 @@ func clock(f []string) float64 {
 	return total
 }
 
-// rates gives the peak bit rate over half to one and a half target durations (4.4.6.2), and the average, in bits per second.
+// rates gives the peak bit rate over half to one and a half target durations (4.4.6.2), and the average, in bits per
+// second.
 func (v *rendition) rates() (peak, average float64) {
 	list := v.sorted()
 	if v.latest == nil || len(list) == 0 {
@@ -151,7 +152,8 @@ func (c *checker) checkRates() {
 	}
 }
 
-// names reports whether a name of CODECS is that of a sample entry, of which only the family is known here but for H.264 and AAC.
+// names reports whether a name of CODECS is that of a sample entry, of which only the family is known here but for
+// H.264 and AAC.
 func names(stated, codec string) bool {
 	if family, _, more := strings.Cut(stated, "."); more && !strings.Contains(codec, ".") {
 		stated = family
@@ -159,7 +161,8 @@ func names(stated, codec string) bool {
 	return strings.EqualFold(stated, codec)
 }
 
-// estimated reports whether a variant is encoded when somebody asks for it: what it takes is bounded then, and not known.
+// estimated reports whether a variant is encoded when somebody asks for it: what it takes is bounded then, and not
+// known.
 func (x *variant) estimated() bool { return encoded.MatchString(x.uri) }
 
 // encoded are such variants by their URIs, as 480p-0a1b2c3d.m3u8.

@@ -56,7 +56,8 @@ func (v *rendition) decodeAll(ctx context.Context, list []*segmentSeen) error {
 }
 
 // ffmpeg decodes segments, each behind its init segment and nothing else. It returns what ffmpeg complains of, and the
-// number of frames of each. With more than one thread, the decoder of H.264 tells of a broken picture in some runs only.
+// number of frames of each. With more than one thread, the decoder of H.264 tells of a broken picture in some runs
+// only.
 func (v *rendition) ffmpeg(ctx context.Context, list []*segmentSeen) (said string, frames []int, err error) {
 	dir, err := os.MkdirTemp("", "hlscheck-")
 	if err != nil {

@@ -105,8 +105,8 @@ func (v *rendition) checkReport(ctx context.Context, other *rendition) error {
 		if err != nil || later == nil {
 			return err
 		}
-		// The other rendition may have ended a segment between its playlist and ours, so an upper bound holds against one that is
-		// younger than the report.
+		// The other rendition may have ended a segment between its playlist and ours, so an upper bound holds against
+		// one that is younger than the report.
 		lm, lp := later.lastPart()
 		c.check("report", msn <= lm+1, v.url, "report of %s says %d.%d, it was at %d.%d afterwards", other.url, msn, part, lm, lp)
 		// The report is as old as our own newest part, so it may be a part or two behind.

@@ -110,7 +110,8 @@ func maxAge(h http.Header) (time.Duration, bool) {
 	return 0, false
 }
 
-// fetchMedia gets a segment, part or init segment and checks how it was delivered. A body is nil when it could not be had.
+// fetchMedia gets a segment, part or init segment and checks how it was delivered. A body is nil when it could not be
+// had.
 func (c *checker) fetchMedia(ctx context.Context, u, byteRange, kind string) ([]byte, error) {
 	a, err := c.fetch(ctx, http.MethodGet, u, rangeHeader(byteRange))
 	if err != nil {

@@ -297,7 +297,8 @@ func (i *initInfo) sampleEntry(kind string, body []byte) error {
 	return nil
 }
 
-// unprotected is the format of a sample entry before it was encrypted, ISO/IEC 14496-12 section 8.12.2; of another it is its own.
+// unprotected is the format of a sample entry before it was encrypted, ISO/IEC 14496-12 section 8.12.2; of another it
+// is its own.
 func unprotected(kind string, body []byte) (format string) {
 	head := map[string]int{"encv": 78, "enca": 28}[kind]
 	if head == 0 || len(body) < head {

@@ -41,7 +41,8 @@ func (v *rendition) summary() Rendition {
 // extrasEvery is with which turns of follow the extras are looked at.
 const extrasEvery = 4
 
-// atOnce is how long a response may take that waits for nothing. What is refused by a server that blocks first takes target durations.
+// atOnce is how long a response may take that waits for nothing. What is refused by a server that blocks first takes
+// target durations.
 const atOnce = 5 * time.Second
 
 // follow watches the playlist until deadline or its end.
@@ -125,7 +126,8 @@ func (v *rendition) note(m *media) {
 	}
 }
 
-// reload gets the next state of the playlist: blocked for, when the server offers that, else polled for. nil: try again.
+// reload gets the next state of the playlist: blocked for, when the server offers that, else polled for. nil: try
+// again.
 func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error) {
 	if !m.control.yes("CAN-BLOCK-RELOAD") {
 		if err := sleep(ctx, max(time.Duration(m.target)*time.Second/2, time.Second/2)); err != nil {

@@ -1,6 +1,7 @@
-// Package hlscheck watches an HLS or Low-Latency HLS presentation over HTTP as a suspicious player would, and reports where it
-// departs from RFC 8216bis, from ISO 14496-12, or from what players are known to need. It must never know how the server under
-// test works: it shares no code with it. The goroutines it starts, one for each rendition and request, end before Check returns.
+// Package hlscheck watches an HLS or Low-Latency HLS presentation over HTTP as a suspicious player would, and reports
+// where it departs from RFC 8216bis, from ISO 14496-12, or from what players are known to need. It must never know how
+// the server under test works: it shares no code with it. The goroutines it starts, one for each rendition and request,
+// end before Check returns.
 package hlscheck
 
 import (
@@ -25,18 +26,20 @@ type Options struct {
 	Client *http.Client
 	// Follow is how long a playlist without EXT-X-ENDLIST is watched; 0 looks once.
 	Follow time.Duration
-	// Until are rules for which something has to happen first: the watch goes on after Follow until each of them has been applied.
+	// Until are rules for which something has to happen first: the watch goes on after Follow until each of them has
+	// been applied.
 	Until []string
 	// Decoder is the path of ffmpeg, which decodes the segments; "" leaves that out.
 	Decoder string
-	// MaxSegments bounds how many segments of each rendition are fetched when it is first seen, the newest ones; 0 is all.
+	// MaxSegments bounds how many segments of each rendition are fetched when it is first seen, the newest ones; 0 is
+	// all.
 	MaxSegments int
 	// MayStall says that the encoder is interrupted on purpose: a live playlist may stop growing for a while.
 	MayStall bool
 	// StallsFrom is when MayStall begins to be true of an encoder that stops later; zero: never.
 	StallsFrom time.Time
-	// OtherMedia says that other media begins now and then, as slate does: the playlist has to grow all the same, but a part that was
-	// hinted may not come where it does, or be the first one of that media, and there may be no hint.
+	// OtherMedia says that other media begins now and then, as slate does: the playlist has to grow all the same, but a
+	// part that was hinted may not come where it does, or be the first one of that media, and there may be no hint.
 	OtherMedia bool
 	// LowLatency demands what Appendix B asks of a Low-Latency server, in each live media playlist with audio or video.
 	LowLatency bool

@@ -29,7 +29,8 @@ type mediaTag struct {
 	isDefault, autoselect                      bool
 }
 
-// media is what is read of a media playlist. Segments that a delta update skips are not in it, but count for the numbers.
+// media is what is read of a media playlist. Segments that a delta update skips are not in it, but count for the
+// numbers.
 type media struct {
 	version         int
 	independent     bool
@@ -77,11 +78,13 @@ type partTag struct {
 // next is the media sequence number after the last listed segment.
 func (m *media) next() int { return m.open.msn }
 
-// maxStand is by how many seconds a segment may be longer in the playlist than its samples, where a stretch of media ends: the renditions
-// end together in the playlist, but their last samples do not. Where the service was killed they are up to a part apart.
+// maxStand is by how many seconds a segment may be longer in the playlist than its samples, where a stretch of media
+// ends: the renditions end together in the playlist, but their last samples do not. Where the service was killed they
+// are up to a part apart.
 const maxStand = 0.6
 
-// stands reports whether a segment may last so many seconds longer than its samples: nothing of the same stretch follows, as far as is known.
+// stands reports whether a segment may last so many seconds longer than its samples: nothing of the same stretch
+// follows, as far as is known.
 func (m *media) stands(msn int, longer float64) bool {
 	if longer < 0 || longer > maxStand {
 		return false

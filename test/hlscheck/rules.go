@@ -3,8 +3,8 @@ package hlscheck
 // Rule says what is demanded and where that stands.
 type Rule struct{ Section, Text string }
 
-// Rules is the table of all rules. Sections are of RFC 8216bis (draft-pantos-hls-rfc8216bis) unless another document is named;
-// "player" marks what no document demands but a known player needs.
+// Rules is the table of all rules. Sections are of RFC 8216bis (draft-pantos-hls-rfc8216bis) unless another document is
+// named; "player" marks what no document demands but a known player needs.
 //
 //nolint:gochecknoglobals // a table
 var Rules = map[string]Rule{

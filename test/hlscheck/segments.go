@@ -201,8 +201,9 @@ func (v *rendition) fragments(u string, b []byte, info *initInfo) []fragment {
 	return list
 }
 
-// startsLate reports whether a segment behind a discontinuity may last so many seconds longer than its samples: its first picture is decoded when it
-// is presented, and those behind it are decoded earlier than that, so that what is presented is longer than what is decoded.
+// startsLate reports whether a segment behind a discontinuity may last so many seconds longer than its samples: its
+// first picture is decoded when it is presented, and those behind it are decoded earlier than that, so that what is
+// presented is longer than what is decoded.
 func (v *rendition) startsLate(e entry, list []fragment, longer float64) bool {
 	return v.kind == "video" && e.discontinuity && longer > 0 && longer <= maxStand && list[0].minPTS == int64(list[0].time)
 }
@@ -289,8 +290,8 @@ func (v *rendition) takeSegment(ctx context.Context, e entry) error {
 	return nil
 }
 
-// checkPartBytes compares a segment with its parts, when all were fetched: with its first ones, where the playlist lists
-// no parts of it any more, as behind the end of a stream, whose last part is listed nowhere.
+// checkPartBytes compares a segment with its parts, when all were fetched: with its first ones, where the playlist
+// lists no parts of it any more, as behind the end of a stream, whose last part is listed nowhere.
 func (v *rendition) checkPartBytes(u string, e entry, b []byte) {
 	var joined []byte
 	n := 0

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestPartBytes: parts that were fetched are the segment. Behind the end of a stream, whose playlist lists no parts, the
-// last one was never listed.
+// TestPartBytes: parts that were fetched are the segment. Behind the end of a stream, whose playlist lists no parts,
+// the last one was never listed.
 func TestPartBytes(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

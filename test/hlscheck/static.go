@@ -74,11 +74,12 @@ func (v *rendition) checkDates(before, e entry, say report) {
 	say("pdt", off.Abs() <= slack, "segment %d is dated %v off the end of the one before", e.msn, off)
 }
 
-// reordering is by how much the decoding of the first segment behind a break may be shorter than its presentation: pictures that are
-// decoded earlier than shown, behind some that are not, have no time before the break.
+// reordering is by how much the decoding of the first segment behind a break may be shorter than its presentation:
+// pictures that are decoded earlier than shown, behind some that are not, have no time before the break.
 const reordering = 100 * time.Millisecond
 
-// dateSlack is a rounding: a date is that of its segment's own first sample, also where a sound's begins up to a frame from the picture's.
+// dateSlack is a rounding: a date is that of its segment's own first sample, also where a sound's begins up to a frame
+// from the picture's.
 func (v *rendition) dateSlack() time.Duration {
 	return 3 * time.Millisecond
 }
@@ -237,7 +238,8 @@ func describe(e entry) string {
 	return e.uri + " of " + strconv.FormatFloat(e.duration, 'f', -1, 64) + " s at " + e.pdt.UTC().Format("15:04:05.000") + " with map " + e.mapURI
 }
 
-// constants never change in a stream's life. An end may take what only a live playlist needs, and make a VOD of an EVENT.
+// constants never change in a stream's life. An end may take what only a live playlist needs, and make a VOD of an
+// EVENT.
 func (v *rendition) constants(old, m *media, say report) {
 	say("constants", m.target == old.target, "EXT-X-TARGETDURATION was %d, is %d", old.target, m.target)
 	say("constants", m.version == old.version, "EXT-X-VERSION was %d, is %d", old.version, m.version)

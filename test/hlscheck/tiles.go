@@ -15,7 +15,8 @@ type tileStream struct {
 	bandwidth       int
 }
 
-// checkTiles follows the image media playlists: every image is there, has the tiles that are announced, and takes no more than is said.
+// checkTiles follows the image media playlists: every image is there, has the tiles that are announced, and takes no
+// more than is said.
 func (c *checker) checkTiles(ctx context.Context) error {
 	for _, s := range c.master.tiles {
 		u := c.resolve(c.o.URL, s.uri)

@@ -34,8 +34,8 @@ func u64(v ...uint64) []byte {
 	return b
 }
 
-// swap is an MP4 with the first box at a path in place of another, or without it; all sizes around it are true. One that is not there is
-// put at the end of its parent.
+// swap is an MP4 with the first box at a path in place of another, or without it; all sizes around it are true. One
+// that is not there is put at the end of its parent.
 func swap(b []byte, with []byte, path ...string) []byte {
 	var out []byte
 	done := false

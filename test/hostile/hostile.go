@@ -1,5 +1,5 @@
-// Package hostile makes files that nobody means well with, for tests of what takes files from outside: they lie about what is in them,
-// ask for more than anybody has, or are something else. It starts no goroutine.
+// Package hostile makes files that nobody means well with, for tests of what takes files from outside: they lie about
+// what is in them, ask for more than anybody has, or are something else. It starts no goroutine.
 package hostile
 
 import (

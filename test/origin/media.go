@@ -1,6 +1,6 @@
-// Package origin is a made-up HLS and LL-HLS server over a clip that ffmpeg encodes, right in every rule its author knows.
-// It is what the conformance checker is tested against, and what the watch page plays before a real server is there. Its clock
-// is time.Now, so it runs in a testing/synctest bubble as well. It starts no goroutine.
+// Package origin is a made-up HLS and LL-HLS server over a clip that ffmpeg encodes, right in every rule its author
+// knows. It is what the conformance checker is tested against, and what the watch page plays before a real server is
+// there. Its clock is time.Now, so it runs in a testing/synctest bubble as well. It starts no goroutine.
 package origin
 
 import (
@@ -29,7 +29,8 @@ type Track struct {
 	Codec     string // RFC 6381
 }
 
-// Seconds is the length of a clip that is long enough for most, GOPSeconds the distance of its key frames, FrameRate its pictures per second.
+// Seconds is the length of a clip that is long enough for most, GOPSeconds the distance of its key frames, FrameRate
+// its pictures per second.
 const (
 	Seconds    = 30
 	GOPSeconds = 2
@@ -38,8 +39,8 @@ const (
 	Height     = 360
 )
 
-// Generate encodes a clip of so many seconds: moving test picture that shows its number, whose B-frames take a delay of two
-// pictures, a beeping tone of the given frequency in Hz.
+// Generate encodes a clip of so many seconds: moving test picture that shows its number, whose B-frames take a delay of
+// two pictures, a beeping tone of the given frequency in Hz.
 func Generate(ctx context.Context, ffmpeg string, frequency, seconds int) (Clip, error) {
 	dir, err := os.MkdirTemp("", "millrace-clip-")
 	if err != nil {
@@ -71,7 +72,8 @@ func Generate(ctx context.Context, ffmpeg string, frequency, seconds int) (Clip,
 	return c, nil
 }
 
-// numbered is a filter that writes a picture's number at the bottom, in twelve squares of 32 pixels, the lowest bit at the left: white is 1.
+// numbered is a filter that writes a picture's number at the bottom, in twelve squares of 32 pixels, the lowest bit at
+// the left: white is 1.
 func numbered() string {
 	const bits, size = 12, 32
 	var f strings.Builder
@@ -133,8 +135,9 @@ func (s segment) data() []byte {
 	return b
 }
 
-// cut makes segments of the given length in seconds, each of parts of the given length. A cut is at the first sample at or
-// after its time, so that audio is cut where video is, up to the clip's length. Samples from gapAt seconds on are later by gap seconds.
+// cut makes segments of the given length in seconds, each of parts of the given length. A cut is at the first sample at
+// or after its time, so that audio is cut where video is, up to the clip's length. Samples from gapAt seconds on are
+// later by gap seconds.
 func (t Track) cut(length int, segmentSeconds, partSeconds, gapAt, gap float64) ([]segment, error) {
 	var segments []segment
 	scale := float64(t.Timescale)

@@ -33,7 +33,8 @@ type Options struct {
 	Commentary *Clip
 	// Subtitles adds a text rendition.
 	Subtitles bool
-	// BreakAt puts a discontinuity with a new init segment before this media sequence number, 0 for none, and a gap of GapSeconds.
+	// BreakAt puts a discontinuity with a new init segment before this media sequence number, 0 for none, and a gap of
+	// GapSeconds.
 	BreakAt    int
 	GapSeconds float64
 
@@ -189,8 +190,8 @@ func (g *Origin) wait(ctx context.Context, ok func(now float64) bool) bool {
 	return true
 }
 
-// has reports whether the playlist at now lists the part, or the whole segment for part -1; a part past the segment's end is the
-// next segment's first.
+// has reports whether the playlist at now lists the part, or the whole segment for part -1; a part past the segment's
+// end is the next segment's first.
 func (v *rendition) has(now float64, msn, part int) bool {
 	if msn >= len(v.segments) {
 		return false

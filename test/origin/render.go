@@ -42,7 +42,8 @@ func (g *Origin) render(v *rendition, now float64, skip bool) string {
 	g.head(p, first, g.o.LowLatency)
 	skipped := 0
 	if skip && g.o.LowLatency {
-		// A segment may be skipped when the durations after it are more than the skip boundary (4.4.3.8); a gap counts nothing.
+		// A segment may be skipped when the durations after it are more than the skip boundary (4.4.3.8); a gap counts
+		// nothing.
 		after := 0.0
 		for _, p := range open.parts {
 			after += p.end - p.start
@@ -118,7 +119,8 @@ func (g *Origin) head(p func(string, ...any), first int, parts bool) {
 	p("#EXT-X-DISCONTINUITY-SEQUENCE:%d", gone)
 }
 
-// segmentHead writes what stands before a segment's first part: the break, with its map unless the head has it, and the date.
+// segmentHead writes what stands before a segment's first part: the break, with its map unless the head has it, and the
+// date.
 func (g *Origin) segmentHead(p func(string, ...any), v *rendition, msn int, start float64, withMap bool) {
 	if g.breaks(msn) {
 		p("#EXT-X-DISCONTINUITY")

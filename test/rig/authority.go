@@ -26,8 +26,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Authority is Pebble, Let's Encrypt's ACME server for tests. Every name leads to this machine for it, and its port 80 and 443 to where
-// Web and Secure say. It ends with the test.
+// Authority is Pebble, Let's Encrypt's ACME server for tests. Every name leads to this machine for it, and its port 80
+// and 443 to where Web and Secure say. It ends with the test.
 type Authority struct {
 	Directory string         // URL
 	TrustFile string         // PEM file that SSL_CERT_FILE has to name for its clients

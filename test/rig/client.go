@@ -16,7 +16,8 @@ import (
 // Object is a resource as the API writes it.
 type Object map[string]any
 
-// Text reads a string by its path ("playback_ids.0.id"); like the other readers it gives the zero value when there is none.
+// Text reads a string by its path ("playback_ids.0.id"); like the other readers it gives the zero value when there is
+// none.
 func (o Object) Text(path string) string { s, _ := o.at(path).(string); return s }
 
 // Number reads a number.

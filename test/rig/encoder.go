@@ -19,8 +19,8 @@ import (
 	"millrace/internal/programtest"
 )
 
-// Clip describes what an encoder sends. The zero value is 640x360 at 30 frames a second with a key frame each 2 s, B-frames,
-// and sound that comes and goes like speech.
+// Clip describes what an encoder sends. The zero value is 640x360 at 30 frames a second with a key frame each 2 s,
+// B-frames, and sound that comes and goes like speech.
 type Clip struct {
 	Rate    int     // frames a second
 	Drop    bool    // 1000/1001 of Rate, as in 29.97
@@ -109,8 +109,9 @@ func (c Clip) args() []string {
 // clipSeconds is how long a clip without an end is until it begins again: longer than most tests last.
 const clipSeconds = 120
 
-// publishArgs gives all of ffmpeg's options to publish the clip to an RTMP or SRT URL at its own speed. The clip is encoded once, before
-// it is published: a busy machine sends it as an idle one does, and many encoders cost next to nothing.
+// publishArgs gives all of ffmpeg's options to publish the clip to an RTMP or SRT URL at its own speed. The clip is
+// encoded once, before it is published: a busy machine sends it as an idle one does, and many encoders cost next to
+// nothing.
 func (c Clip) publishArgs(t testing.TB, url string) []string {
 	t.Helper()
 	container := []string{"-flvflags", "no_duration_filesize", "-f", "flv"}
@@ -207,8 +208,8 @@ func PublishTo(t testing.TB, url string, c Clip) *Encoder {
 	return e
 }
 
-// KeepPublishing starts an encoder that begins again whenever it fails, as those in the field do, until stop is called or the test
-// ends. url is asked before each attempt.
+// KeepPublishing starts an encoder that begins again whenever it fails, as those in the field do, until stop is called
+// or the test ends. url is asked before each attempt.
 func KeepPublishing(t testing.TB, url func() string, c Clip) (stop func()) {
 	t.Helper()
 	ffmpeg, args := FFmpeg(t), c.publishArgs(t, "")
@@ -303,8 +304,8 @@ func File(t testing.TB, name string, c Clip) string {
 	return programtest.Media(t, name, c.args()...)
 }
 
-// Files serves named texts and files from disk over HTTP for the server to fetch: the value is a path when it begins with a
-// slash, else the content. It gives the base URL.
+// Files serves named texts and files from disk over HTTP for the server to fetch: the value is a path when it begins
+// with a slash, else the content. It gives the base URL.
 func Files(t testing.TB, files map[string]string) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -26,9 +26,10 @@ import (
 	"github.com/bluenviron/mediacommon/v2/pkg/codecs/opus"
 )
 
-// Clips are a picture and its sound, encoded by ffmpeg, to be sent over RTMP by an encoder of the test's own: Debian's ffmpeg does not
-// speak Enhanced RTMP yet, and none tells lies about its clock. In the middle of each second the picture is white for three frames and
-// a beep is heard, so that a cut at a second, where the key frames are, cuts no flash.
+// Clips are a picture and its sound, encoded by ffmpeg, to be sent over RTMP by an encoder of the test's own: Debian's
+// ffmpeg does not speak Enhanced RTMP yet, and none tells lies about its clock. In the middle of each second the
+// picture is white for three frames and a beep is heard, so that a cut at a second, where the key frames are, cuts no
+// flash.
 type Clips struct {
 	video, audio []timed
 }
@@ -81,8 +82,8 @@ func Dial(ctx context.Context, server, key string) (*Wire, error) {
 	return w, nil
 }
 
-// Play sends what a clip has from one second on for some time, in real time, its parameters first. clock is what the encoder's clock says
-// at the beginning, lag is by how many seconds the picture begins later than the sound.
+// Play sends what a clip has from one second on for some time, in real time, its parameters first. clock is what the
+// encoder's clock says at the beginning, lag is by how many seconds the picture begins later than the sound.
 func (w *Wire) Play(clips *Clips, from, lag int, long, clock time.Duration) error {
 	var all []timed
 	begin := time.Duration(from) * time.Second

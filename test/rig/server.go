@@ -1,6 +1,6 @@
-// Package rig runs the real millrace binary for end-to-end tests: on either pair of database and storage, on ports of its own,
-// with encoders that publish to it and a client for its REST API. It knows the service from outside only: flags, environment,
-// log lines, HTTP and RTMP. The goroutines it starts read the children's output and end with them.
+// Package rig runs the real millrace binary for end-to-end tests: on either pair of database and storage, on ports of
+// its own, with encoders that publish to it and a client for its REST API. It knows the service from outside only:
+// flags, environment, log lines, HTTP and RTMP. The goroutines it starts read the children's output and end with them.
 package rig
 
 import (
@@ -35,7 +35,8 @@ const (
 	Scaled   Pair = "postgres+s3"
 )
 
-// Pairs runs test on both pairs; the scaled one is skipped where its servers are missing, unless MILLRACE_TEST_REQUIRE is set.
+// Pairs runs test on both pairs; the scaled one is skipped where its servers are missing, unless MILLRACE_TEST_REQUIRE
+// is set.
 func Pairs(t *testing.T, test func(t *testing.T, p Pair)) {
 	t.Helper()
 	for _, p := range []Pair{Embedded, Scaled} {
@@ -390,7 +391,8 @@ lines:
 	return false
 }
 
-// Command runs the binary with the server's data folder, database and token, as its operator does at a shell, and gives what it prints.
+// Command runs the binary with the server's data folder, database and token, as its operator does at a shell, and gives
+// what it prints.
 func (s *Server) Command(t testing.TB, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startWait)
@@ -406,8 +408,8 @@ func (s *Server) Command(t testing.TB, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Binary gives the path of the millrace binary, beside which millrace-speech lies: MILLRACE_TEST_BINARY, or one built now, once for the test
-// process.
+// Binary gives the path of the millrace binary, beside which millrace-speech lies: MILLRACE_TEST_BINARY, or one built
+// now, once for the test process.
 func Binary(t testing.TB) string {
 	t.Helper()
 	if p := os.Getenv("MILLRACE_TEST_BINARY"); p != "" {

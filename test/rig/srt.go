@@ -23,7 +23,8 @@ func (s *Server) SRTURL(l Object, more string) string {
 	return SRTURL(s.SRT, l.Text("stream_key"), l.Text("srt_passphrase"), more)
 }
 
-// SRTURL is the address of an SRT listener with what a caller says to it. A caller that ends waits until its last packets are there.
+// SRTURL is the address of an SRT listener with what a caller says to it. A caller that ends waits until its last
+// packets are there.
 func SRTURL(addr, streamID, passphrase, more string) string {
 	return "srt://" + addr + "?streamid=" + streamID + "&passphrase=" + passphrase + "&pkt_size=1316&linger=3" + more
 }

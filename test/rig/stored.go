@@ -14,7 +14,8 @@ import (
 	"millrace/internal/storage/blob"
 )
 
-// Stored reads the one object in the server's storage that has this file name. Nothing else of this name may be there, as parts of it.
+// Stored reads the one object in the server's storage that has this file name. Nothing else of this name may be there,
+// as parts of it.
 func (s *Server) Stored(t testing.TB, name string) []byte {
 	t.Helper()
 	found, _ := s.Kept(t, name)
@@ -98,7 +99,8 @@ func (s *Server) storage(t testing.TB) blob.Store {
 	return store
 }
 
-// Padded is an MP4 file that is larger by a box of n bytes, which no player reads: random ones, so that every byte is in its place only there.
+// Padded is an MP4 file that is larger by a box of n bytes, which no player reads: random ones, so that every byte is
+// in its place only there.
 func Padded(t testing.TB, path string, n int) []byte {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Transmit publishes a transport stream with libsrt's own program, in real time, and gives what it said and whether it was let in. The
-// query of url is as srt-live-transmit has it. All of the stream is sent: the program throws away what it reads before it is connected, and
-// what it has not read when it is ended.
+// Transmit publishes a transport stream with libsrt's own program, in real time, and gives what it said and whether it
+// was let in. The query of url is as srt-live-transmit has it. All of the stream is sent: the program throws away what
+// it reads before it is connected, and what it has not read when it is ended.
 func Transmit(t testing.TB, file, url string) (said string, connected bool) {
 	t.Helper()
 	bin, err := exec.LookPath("srt-live-transmit")
@@ -73,7 +73,8 @@ func Transmit(t testing.TB, file, url string) (said string, connected bool) {
 	return out.String(), letIn()
 }
 
-// pace writes a transport stream as fast as its clock runs: it reads the program clock references, ISO 13818-1 section 2.4.3.5.
+// pace writes a transport stream as fast as its clock runs: it reads the program clock references, ISO 13818-1 section
+// 2.4.3.5.
 func pace(ctx context.Context, w io.Writer, b []byte) {
 	const packet = 188
 	begin, last, clock := time.Now(), -1.0, 0.0

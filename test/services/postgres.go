@@ -79,7 +79,8 @@ func postgres(ctx context.Context, bin string) (s *Service, err error) {
 	})
 }
 
-// postgresBin finds the folder of initdb and postgres, the newest where several are installed: Debian keeps them off the PATH.
+// postgresBin finds the folder of initdb and postgres, the newest where several are installed: Debian keeps them off
+// the PATH.
 func postgresBin() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package services starts the servers that integration tests need: a private PostgreSQL and a private S3 server,
-// each in its own temporary folder, on a loopback port and with a password that this user's runs have kept. It must know
+// Package services starts the servers that integration tests need: a private PostgreSQL and a private S3 server, each
+// in its own temporary folder, on a loopback port and with a password that this user's runs have kept. It must know
 // nothing of the product. It writes no goroutine of its own but one per child to wait for its end; Stop ends both.
 package services
 

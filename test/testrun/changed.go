@@ -119,8 +119,8 @@ func forkPoint(ctx context.Context) (string, error) {
 	return git(ctx, "merge-base", "HEAD", "origin/HEAD")
 }
 
-// defaultBase is where this branch left the one it came from; on that branch itself, the newest commit that is a day older than the last.
-// It is empty where there is no history.
+// defaultBase is where this branch left the one it came from; on that branch itself, the newest commit that is a day
+// older than the last. It is empty where there is no history.
 func defaultBase(ctx context.Context) string {
 	head, err := git(ctx, "rev-parse", "HEAD")
 	if err != nil {

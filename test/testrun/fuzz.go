@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// facesNetwork are the folders whose fuzz targets -fuzz chooses from: what reads bytes that a stranger has sent, over a connection or in a
-// file. A package below one of them needs nothing more than a function FuzzXxx.
+// facesNetwork are the folders whose fuzz targets -fuzz chooses from: what reads bytes that a stranger has sent, over a
+// connection or in a file. A package below one of them needs nothing more than a function FuzzXxx.
 var facesNetwork = []string{ //nolint:gochecknoglobals // a table
 	"millrace/internal/media/ingest", "millrace/internal/media/rtmpwire", "millrace/internal/media/relay", "millrace/internal/media/images",
 	"millrace/internal/media/container", "millrace/internal/media/codec", "millrace/internal/media/captions", "millrace/internal/media/ondemand",
@@ -34,9 +34,11 @@ var facesNetwork = []string{ //nolint:gochecknoglobals // a table
 const (
 	fuzzers   = 2                // targets at a time, each with one worker
 	fuzzBuild = 10 * time.Minute // that a target may take beyond its time: building it, first of all
-	// minimize is how many attempts are made at a smaller input. Go's minute for each that reaches something new would be all of the time.
+	// minimize is how many attempts are made at a smaller input. Go's minute for each that reaches something new would
+	// be all of the time.
 	minimize = "10x"
-	// inAll is the processor time that all targets have together: a change that reaches every parser shortens the time of each.
+	// inAll is the processor time that all targets have together: a change that reaches every parser shortens the time
+	// of each.
 	inAll   = 6 * time.Minute
 	atLeast = 5 * time.Second
 )
@@ -166,8 +168,8 @@ func (t target) fuzz(ctx context.Context, long time.Duration) fuzzed {
 
 var written = regexp.MustCompile(`Failing input written to (\S+)`)
 
-// justEnded tells a fuzzer that was interrupted at the end of its time in the middle of an input, which Go takes for a failure
-// (golang.org/issue/75804), from one that has found something.
+// justEnded tells a fuzzer that was interrupted at the end of its time in the middle of an input, which Go takes for a
+// failure (golang.org/issue/75804), from one that has found something.
 func justEnded(output string) bool {
 	return strings.Contains(output, "context deadline exceeded") && !written.MatchString(output) && !strings.Contains(output, "panic:")
 }

@@ -151,8 +151,8 @@ func startServices(ctx context.Context, versitygw string) (started []*services.S
 	}, nil
 }
 
-// goTest runs the phase, reports each event, and returns the processor time that it took. A cancelled ctx ends the whole
-// process group.
+// goTest runs the phase, reports each event, and returns the processor time that it took. A cancelled ctx ends the
+// whole process group.
 //
 // It has a session of its own, to which Linux gives a share of the processors of its own (sched(7), autogroup). Without
 // it encodes that yield to all else (SCHED_IDLE) hardly go on beside a busy program of the same session.

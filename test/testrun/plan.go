@@ -126,9 +126,9 @@ func (o options) goTestArgs(race, slow bool) []string {
 	return args
 }
 
-// notRaced leaves SQLite, which is C in the form of Go, without the race detector's instructions: they make it seven times slower and look
-// at none of our memory. The locks around it are Go's own and stay visible. Only this package: one that instantiates generic types of the
-// standard library would leave them without the instructions everywhere.
+// notRaced leaves SQLite, which is C in the form of Go, without the race detector's instructions: they make it seven
+// times slower and look at none of our memory. The locks around it are Go's own and stay visible. Only this package:
+// one that instantiates generic types of the standard library would leave them without the instructions everywhere.
 const notRaced = "modernc.org/sqlite/lib=-race=false"
 
 // pack is a package of ours.
@@ -168,8 +168,8 @@ func packages(ctx context.Context) ([]pack, error) {
 	return list, nil
 }
 
-// isConcurrent reports whether a folder's Go files, tests included, have a go statement or import what goroutines are held together with.
-// That tests run side by side counts for nothing: each has its own.
+// isConcurrent reports whether a folder's Go files, tests included, have a go statement or import what goroutines are
+// held together with. That tests run side by side counts for nothing: each has its own.
 func isConcurrent(dir string) (bool, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {

@@ -326,7 +326,8 @@ func (r *report) times() {
 	}
 }
 
-// close prints the failures and the closing line, and returns the exit code. With strict, a skipped test is a failed run.
+// close prints the failures and the closing line, and returns the exit code. With strict, a skipped test is a failed
+// run.
 func (r *report) close(strict bool) int {
 	r.printFlaky()
 	for _, f := range r.failures {
@@ -380,7 +381,8 @@ func short(pkg string) string { return strings.TrimPrefix(pkg, "millrace/") }
 // sentence is a line that a test logs: "    file.go:12: text". What else it says on further lines is set in deeper.
 var sentence, further = regexp.MustCompile(`^ {4}\w+\.go:\d+: `), regexp.MustCompile(`^ {8}`)
 
-// said gives the end of what a test logs, a few lines of each sentence: why it failed, as soon as it has. The whole output comes in the end.
+// said gives the end of what a test logs, a few lines of each sentence: why it failed, as soon as it has. The whole
+// output comes in the end.
 func said(output string) []string {
 	const most, more, longest = 12, 2, 900
 	var list []string

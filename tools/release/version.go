@@ -26,7 +26,8 @@ var day = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`)
 
 // asked asks the repository and the changelog. A commit with the tag of a version is that version: the changelog must
 // begin with it and its day, and nothing may have changed since. Any other commit is one on the way to the version that
-// the changelog begins with, or, if there is that already, to the next: 1.2.3-dev.TIME+COMMIT, which sorts before 1.2.3.
+// the changelog begins with, or, if there is that already, to the next: 1.2.3-dev.TIME+COMMIT, which sorts before
+// 1.2.3.
 func asked(ctx context.Context, root string) (origin, error) {
 	text, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
 	if err != nil {

@@ -1,9 +1,9 @@
-// Calls every endpoint that the Go client library has and the server serves, and ends with status 1 at the first surprise.
-// Usage: go run . BASE_URL TOKEN_ID TOKEN_SECRET
+// Calls every endpoint that the Go client library has and the server serves, and ends with status 1 at the first
+// surprise. Usage: go run . BASE_URL TOKEN_ID TOKEN_SECRET
 //
-// The library is used as it is published. It has no setting for the base URL, only http.DefaultTransport, which it takes like every
-// program: there its host is replaced.
-// The server handles POST /test/… by doing what an encoder or a worker would do.
+// The library is used as it is published. It has no setting for the base URL, only http.DefaultTransport, which it
+// takes like every program: there its host is replaced. The server handles POST /test/… by doing what an encoder or a
+// worker would do.
 package main
 
 import (

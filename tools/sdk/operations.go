@@ -162,7 +162,8 @@ func (r run) uploads() error {
 	)
 }
 
-// trouble has the library see what a busy server or one that is down says: it has no retries of its own, but a class for each.
+// trouble has the library see what a busy server or one that is down says: it has no retries of its own, but a class
+// for each.
 func (r run) trouble() error {
 	next := http.DefaultTransport
 	defer func() { http.DefaultTransport = next }()

@@ -41,8 +41,8 @@ type Actions struct {
 	Access func(ctx context.Context, cfg config.Config) (tokens Tokens, closeDB func() error, err error)
 	// Events opens the events of the configured database; closeDB closes it.
 	Events func(ctx context.Context, cfg config.Config) (events Events, closeDB func() error, err error)
-	// Webhooks opens the webhooks of an environment of the configured database, the default one for an empty ID; closeDB
-	// closes it.
+	// Webhooks opens the webhooks of an environment of the configured database, the default one for an empty ID;
+	// closeDB closes it.
 	Webhooks func(ctx context.Context, cfg config.Config, e id.Environment) (hooks webhook.API, env id.Environment, closeDB func() error, err error)
 	// SigningKeys opens the signing keys of an environment likewise.
 	SigningKeys func(ctx context.Context, cfg config.Config, e id.Environment) (keys SigningKeys, closeDB func() error, err error)
@@ -64,10 +64,12 @@ type Actions struct {
 	UploadsLeft func(ctx context.Context, cfg config.Config) (doctor.UploadsLeft, error)
 }
 
-// oneWish is how long a signal counts as the same wish as the one before: timeout(1) and some supervisors send each twice.
+// oneWish is how long a signal counts as the same wish as the one before: timeout(1) and some supervisors send each
+// twice.
 const oneWish = 300 * time.Millisecond
 
-// Main runs one command line and returns the exit code. The first Ctrl-C or SIGTERM ends the context, a second one the process.
+// Main runs one command line and returns the exit code. The first Ctrl-C or SIGTERM ends the context, a second one the
+// process.
 func Main(args, environ []string, stdout, stderr io.Writer, a Actions) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

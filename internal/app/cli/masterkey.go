@@ -11,8 +11,8 @@ import (
 type MasterKey struct {
 	// Fingerprints gives that of the database and that of the key in the settings.
 	Fingerprints func(ctx context.Context, cfg config.Config) (database, own string, err error)
-	// Rotate has the database know another key, that of a file, or a new one if the file is not there; "" stands for the file of the old one.
-	// It returns where the key is.
+	// Rotate has the database know another key, that of a file, or a new one if the file is not there; "" stands for
+	// the file of the old one. It returns where the key is.
 	Rotate func(ctx context.Context, cfg config.Config, file string) (path, fingerprint string, err error)
 	// Keys are those of the settings.
 	backups.Keys

@@ -268,7 +268,8 @@ func TestHelpOfGroup(t *testing.T) {
 	}
 }
 
-// TestREADMECommands holds the README's table of commands against the commands: a row has a command or several of one word.
+// TestREADMECommands holds the README's table of commands against the commands: a row has a command or several of one
+// word.
 func TestREADMECommands(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../README.md")

@@ -14,7 +14,8 @@ import (
 	"millrace/internal/storage/db/dbtest"
 )
 
-// TestWebhookCommands: an endpoint is made, listed, tested, replayed to, disabled and deleted, and its secret is shown only where it is made.
+// TestWebhookCommands: an endpoint is made, listed, tested, replayed to, disabled and deleted, and its secret is shown
+// only where it is made.
 func TestWebhookCommands(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.SQLite(t))

@@ -45,7 +45,8 @@ type stage struct {
 	base    string // public URL of the service
 }
 
-// Run shows everything and serves until ctx ends, which is no error. Then nothing is left: neither process nor temporary folder.
+// Run shows everything and serves until ctx ends, which is no error. Then nothing is left: neither process nor
+// temporary folder.
 func Run(ctx context.Context, o Options) error {
 	err := run(ctx, o)
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {

@@ -54,7 +54,8 @@ func findFont(root string) (font string) {
 	return font
 }
 
-// picture is the filter graph of the moving picture. testsrc2 counts by itself; with a font there is the time of day too.
+// picture is the filter graph of the moving picture. testsrc2 counts by itself; with a font there is the time of day
+// too.
 func (t tool) picture() string {
 	graph := "testsrc2=size=1280x720:rate=30"
 	if t.font != "" && t.can("drawtext") {
@@ -75,7 +76,8 @@ func voiceGraph(text, voice string) string {
 	return "flite=text='" + text + "':voice=" + voice + ",aresample=48000"
 }
 
-// streamArgs is the command line of the encoder that streams to url. speech is a sound file to repeat; empty takes the murmur.
+// streamArgs is the command line of the encoder that streams to url. speech is a sound file to repeat; empty takes the
+// murmur.
 func (t tool) streamArgs(speech, url string, length time.Duration) []string {
 	args := []string{"-hide_banner", "-nostdin", "-loglevel", "error", "-re", "-f", "lavfi", "-i", t.picture()}
 	if speech != "" {

@@ -18,7 +18,8 @@ import (
 	"millrace/internal/leaktest"
 )
 
-// The test binary is its own stand-in: called with the arguments of serve it plays millrace, with those of ffmpeg it plays ffmpeg.
+// The test binary is its own stand-in: called with the arguments of serve it plays millrace, with those of ffmpeg it
+// plays ffmpeg.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
 		os.Exit(fakeServe(os.Args[2:]))

@@ -20,8 +20,8 @@ import (
 	"millrace/internal/config"
 )
 
-// SQLite checks that the database file can be opened, locked, written and read. All of it is rolled back. A file that is not
-// there yet stays so: the check uses another one beside it.
+// SQLite checks that the database file can be opened, locked, written and read. All of it is rolled back. A file that
+// is not there yet stays so: the check uses another one beside it.
 type SQLite struct{ Path string }
 
 // Name implements Check.
@@ -90,7 +90,8 @@ func tryRows(ctx context.Context, db *sql.DB, versionQuery string) (version stri
 	return version, nil
 }
 
-// PostgreSQL checks that the server can be reached, tables be made, rows be written and read, and that its clock agrees with ours.
+// PostgreSQL checks that the server can be reached, tables be made, rows be written and read, and that its clock agrees
+// with ours.
 type PostgreSQL struct {
 	URL config.Secret
 	Now func() time.Time

@@ -94,8 +94,8 @@ func Run(ctx context.Context, checks []Check, w io.Writer, asJSON bool) (healthy
 	return healthy, nil
 }
 
-// Examine runs the checks one after the other and tells of each as soon as it is done. The error is that of tell, or the
-// end of ctx.
+// Examine runs the checks one after the other and tells of each as soon as it is done. The error is that of tell, or
+// the end of ctx.
 func Examine(ctx context.Context, checks []Check, tell func(Finding) error) error {
 	for _, c := range checks {
 		f := run(ctx, c)

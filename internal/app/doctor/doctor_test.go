@@ -270,7 +270,8 @@ func hangUp(l net.Listener) {
 	}
 }
 
-// TestHolders finds this process behind sockets of its own, over either protocol, and nobody behind a port that is free.
+// TestHolders finds this process behind sockets of its own, over either protocol, and nobody behind a port that is
+// free.
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")

@@ -17,8 +17,8 @@ type Holder struct {
 	Millrace bool   // it is this very program
 }
 
-// holders finds who listens on a port, by the lists of sockets and of open files that Linux keeps; elsewhere it finds nobody. Which process a
-// socket is of, only its user and root may know.
+// holders finds who listens on a port, by the lists of sockets and of open files that Linux keeps; elsewhere it finds
+// nobody. Which process a socket is of, only its user and root may know.
 func holders(port string, udp bool) []Holder {
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
@@ -79,7 +79,8 @@ func withProcesses(fs procfs.FS, found map[string]Holder) (all []Holder) {
 	return all
 }
 
-// isMillrace reports whether a program's file has the name of this one's: it may be an older one that was replaced, which Linux marks.
+// isMillrace reports whether a program's file has the name of this one's: it may be an older one that was replaced,
+// which Linux marks.
 func isMillrace(exe string) bool {
 	self, err := os.Executable()
 	if err != nil || exe == "" {

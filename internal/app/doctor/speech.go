@@ -7,7 +7,8 @@ import (
 	"millrace/internal/media/speech"
 )
 
-// SpeechEngine checks that what makes subtitles of speech is there: a program with its library and model, or a server at its address.
+// SpeechEngine checks that what makes subtitles of speech is there: a program with its library and model, or a server
+// at its address.
 type SpeechEngine struct {
 	Engine     speech.Engine
 	Load       Load

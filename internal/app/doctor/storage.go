@@ -17,8 +17,8 @@ import (
 	"millrace/internal/storage/blob"
 )
 
-// Storage checks that an object can be put, read in part, listed and deleted, and how long that takes. A folder that is not there
-// yet stays so: the check uses another one beside it.
+// Storage checks that an object can be put, read in part, listed and deleted, and how long that takes. A folder that is
+// not there yet stays so: the check uses another one beside it.
 type Storage struct {
 	Where config.Storage
 	Open  func(ctx context.Context, url config.Secret) (blob.Store, error)

@@ -52,7 +52,8 @@ func summary(sentences []string) (text, mend string) {
 	return strings.Join(texts, "; "), strings.Join(mends, "; ")
 }
 
-// Confinement checks that the kernel can keep ffmpeg, which decodes what strangers send, from everything but its own files.
+// Confinement checks that the kernel can keep ffmpeg, which decodes what strangers send, from everything but its own
+// files.
 type Confinement struct{ Offered func() encode.Confinement }
 
 // Name implements Check.

@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// service is as much of one as a sender sees. It loses the connection when so many more bytes have come, as often as cuts says.
+// service is as much of one as a sender sees. It loses the connection when so many more bytes have come, as often as
+// cuts says.
 type service struct {
 	*httptest.Server
 

@@ -16,9 +16,11 @@ type Environment struct {
 	Name      string
 	Kind      string // production, development
 	CreatedAt time.Time
-	// VideoQuality is that of assets and live streams made without saying one: basic, plus or premium; empty: basic on demand, plus live.
+	// VideoQuality is that of assets and live streams made without saying one: basic, plus or premium; empty: basic on
+	// demand, plus live.
 	VideoQuality string
-	// LiveRungs says when lower renditions of its live streams are encoded: on_demand, always or off; empty: as the service is set.
+	// LiveRungs says when lower renditions of its live streams are encoded: on_demand, always or off; empty: as the
+	// service is set.
 	LiveRungs string
 	// Captions says which engine recognises which language, as language=engine,…; empty: as the service is set.
 	Captions string
@@ -76,13 +78,15 @@ type Store interface {
 	SetFrameAncestors(ctx context.Context, e id.Environment, sources string) error
 	// EnsureDefault returns the default environment, made from fresh on first use.
 	EnsureDefault(ctx context.Context, fresh Environment) (Environment, error)
-	// InsertToken refuses an existing ID, and the token that would be more than most that are valid in its environment: fault.Conflict.
+	// InsertToken refuses an existing ID, and the token that would be more than most that are valid in its environment:
+	// fault.Conflict.
 	InsertToken(ctx context.Context, t Token, most int) error
 	Token(ctx context.Context, t id.Token) (Token, error)
 	Tokens(ctx context.Context) ([]Token, error) // of all environments, oldest first, with those that are revoked
 	// TokensOf are those of an environment that are not revoked, newest first.
 	TokensOf(ctx context.Context, e id.Environment, page, limit int) ([]Token, error)
-	// RevokeToken keeps the time of the first revocation. A token of another environment is not there; an empty one stands for all.
+	// RevokeToken keeps the time of the first revocation. A token of another environment is not there; an empty one
+	// stands for all.
 	RevokeToken(ctx context.Context, e id.Environment, t id.Token, at time.Time) error
 	// TokensUsed notes when tokens were used; an earlier time than the one that is there changes nothing.
 	TokensUsed(ctx context.Context, used map[id.Token]time.Time) error
@@ -93,11 +97,11 @@ type Store interface {
 
 // API is what the REST side, playback and the command line call. An empty environment stands for the default one.
 type API interface {
-	// Authenticate checks HTTP Basic credentials in constant time; fault.Unauthorized for unknown, revoked, expired or wrong ones.
-	// An identity is cached for seconds. Secrets that were made here are compared at once, and those that a person may
-	// have chosen are hashed, in a line; one that was right is not hashed again while the token has the same hash, nor
-	// is that of the settings. When too many others want such a secret checked, or too many from that address were
-	// wrong, it is fault.TooMany with the time after which to ask again.
+	// Authenticate checks HTTP Basic credentials in constant time; fault.Unauthorized for unknown, revoked, expired or
+	// wrong ones. An identity is cached for seconds. Secrets that were made here are compared at once, and those that a
+	// person may have chosen are hashed, in a line; one that was right is not hashed again while the token has the same
+	// hash, nor is that of the settings. When too many others want such a secret checked, or too many from that address
+	// were wrong, it is fault.TooMany with the time after which to ask again.
 	Authenticate(ctx context.Context, c Credentials, now time.Time) (Identity, error)
 	// Lookup resolves a playback ID of env; others' are fault.NotFound.
 	Lookup(ctx context.Context, env id.Environment, p id.Playback) (playbackid.Object, error)
@@ -105,8 +109,8 @@ type API interface {
 	Resolve(ctx context.Context, p id.Playback) (playbackid.Object, error)
 	// CreateToken makes a token and returns its secret, which is not stored.
 	CreateToken(ctx context.Context, in TokenInput, now time.Time) (Token, string, error)
-	// SeedToken stores a token with a given ID and secret unless it is there with that secret already (then nothing changes). One that
-	// was revoked stays so.
+	// SeedToken stores a token with a given ID and secret unless it is there with that secret already (then nothing
+	// changes). One that was revoked stays so.
 	SeedToken(ctx context.Context, t id.Token, secret string, now time.Time) (revoked bool, err error)
 	// Tokens lists those of all environments, oldest first, with those that are revoked.
 	Tokens(ctx context.Context) ([]Token, error)
@@ -121,11 +125,11 @@ type API interface {
 	RenameEnvironment(ctx context.Context, e id.Environment, name string, now time.Time) (Environment, error)
 	Environments(ctx context.Context, page, limit int) ([]Environment, error)
 	Environment(ctx context.Context, e id.Environment) (Environment, error)
-	// SetQuality changes the default video_quality of an environment; "" gives it back to the service. It holds within seconds, for what is
-	// made from then on.
+	// SetQuality changes the default video_quality of an environment; "" gives it back to the service. It holds within
+	// seconds, for what is made from then on.
 	SetQuality(ctx context.Context, e id.Environment, quality string, now time.Time) error
-	// SetLiveRungs changes when lower renditions of the live streams of an environment are encoded; "" gives it back to the service. It holds for
-	// broadcasts that begin from then on.
+	// SetLiveRungs changes when lower renditions of the live streams of an environment are encoded; "" gives it back to
+	// the service. It holds for broadcasts that begin from then on.
 	SetLiveRungs(ctx context.Context, e id.Environment, policy string, now time.Time) error
 	// SetCaptions changes which engine recognises which language in an environment; "" gives it back to the service.
 	SetCaptions(ctx context.Context, e id.Environment, rules string, now time.Time) error

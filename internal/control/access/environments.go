@@ -150,8 +150,8 @@ func frameAncestors(origins []string) (string, error) {
 	return strings.Join(origins, " "), l.Err()
 }
 
-// isOrigin reports whether o is a scheme, a host, of which the first label may be *, and maybe a port, without anything that would end the
-// directive.
+// isOrigin reports whether o is a scheme, a host, of which the first label may be *, and maybe a port, without anything
+// that would end the directive.
 func isOrigin(o string) bool {
 	u, err := url.Parse(o)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || o != u.Scheme+"://"+u.Host {

@@ -8,7 +8,8 @@ import (
 )
 
 const (
-	// freeOfToken is how many wrong secrets of one token, freeOfAddress how many of any, an address may send before it has to wait.
+	// freeOfToken is how many wrong secrets of one token, freeOfAddress how many of any, an address may send before it
+	// has to wait.
 	freeOfToken, freeOfAddress = 5, 25
 	// firstWait doubles with each further one, up to longestWait.
 	firstWait, longestWait = time.Second, time.Minute
@@ -17,8 +18,9 @@ const (
 	maxFailures = 16384 // addresses and tokens
 )
 
-// failures makes those wait who send wrong secrets, by the address they come from: another address is not locked out by them, and neither is
-// one whose secret is known to be right. How many addresses can work together is bounded by the line that secrets are hashed in.
+// failures makes those wait who send wrong secrets, by the address they come from: another address is not locked out by
+// them, and neither is one whose secret is known to be right. How many addresses can work together is bounded by the
+// line that secrets are hashed in.
 type failures struct {
 	mu   sync.Mutex
 	seen map[source]failure

@@ -37,7 +37,8 @@ func inBubble(t *testing.T, test func(t *testing.T, s *access.Service, store acc
 	})
 }
 
-// TestKnownSecretsDoNotWait fills the line of secrets to be hashed, and anyone who waits in it stays: nobody leaves before the test ends.
+// TestKnownSecretsDoNotWait fills the line of secrets to be hashed, and anyone who waits in it stays: nobody leaves
+// before the test ends.
 func TestKnownSecretsDoNotWait(t *testing.T) {
 	t.Parallel()
 	s, store, _ := newService(t)
@@ -135,8 +136,8 @@ func TestGuessesKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestWrongSecretsAreBounded has many wrong secrets come at once: each is told so, or that there are too many, and a token that they are
-// not about is found right beside them.
+// TestWrongSecretsAreBounded has many wrong secrets come at once: each is told so, or that there are too many, and a
+// token that they are not about is found right beside them.
 func TestWrongSecretsAreBounded(t *testing.T) {
 	t.Parallel()
 	s, store, _ := newService(t)
@@ -221,8 +222,8 @@ func TestBurstOfOneSecret(t *testing.T) {
 }
 
 // TestGuessesOfOneAddress: a thousand guesses that come at once from one address have few places in the line, so that
-// 64 clients with the right secret wait for their turn and get in, and so does who comes from that address when the secret
-// is known to be right.
+// 64 clients with the right secret wait for their turn and get in, and so does who comes from that address when the
+// secret is known to be right.
 func TestGuessesOfOneAddress(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *access.Service, store access.Store) {

@@ -53,7 +53,8 @@ func derive(salt []byte, secret string) ([]byte, error) {
 	return append(salt[:saltLength:saltLength], key...), nil
 }
 
-// matches reports whether a secret is the right one, in time that does not depend on it. A hash of another length (none) never matches and takes as long.
+// matches reports whether a secret is the right one, in time that does not depend on it. A hash of another length
+// (none) never matches and takes as long.
 func matches(hash []byte, secret string) (bool, error) {
 	known := len(hash) == hashLength
 	if !known {

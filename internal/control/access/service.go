@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// cacheFor is how long an identity holds without a look at the store; a token revoked by another process works at most this long.
+	// cacheFor is how long an identity holds without a look at the store; a token revoked by another process works at
+	// most this long.
 	cacheFor = 5 * time.Second
 	maxCache = 4096
 
@@ -41,7 +42,8 @@ type Service struct {
 	found map[id.Token][]byte    // digests of tokens that have none, likewise
 }
 
-// remembered is a secret that was found right. It lasts as long as the token's row has the hash that it was compared with.
+// remembered is a secret that was found right. It lasts as long as the token's row has the hash that it was compared
+// with.
 type remembered struct {
 	digest   [sha256.Size]byte // of the secret, in memory only
 	identity Identity
@@ -198,7 +200,8 @@ func (s *Service) Resolve(ctx context.Context, p id.Playback) (playbackid.Object
 	return s.store.PlaybackID(ctx, p)
 }
 
-// SeedToken stores a token with a given ID and secret; see API. One that is there with another secret is fault.Conflict.
+// SeedToken stores a token with a given ID and secret; see API. One that is there with another secret is
+// fault.Conflict.
 func (s *Service) SeedToken(ctx context.Context, t id.Token, secret string, now time.Time) (revoked bool, err error) {
 	if err = checkSeed(string(t), secret); err != nil {
 		return false, err

@@ -9,7 +9,8 @@ import (
 	"millrace/internal/id"
 )
 
-// embeddedTracks makes the preparing tracks of the captions in a file's video, those with a chosen name or those without.
+// embeddedTracks makes the preparing tracks of the captions in a file's video, those with a chosen name or those
+// without.
 func embeddedTracks(a id.Asset, in []assetopt.EmbeddedSubtitle, others []Track, chosen bool, now time.Time) ([]Track, error) {
 	var out []Track
 	for i, e := range assetopt.NamedEmbedded(in) {

@@ -42,8 +42,8 @@ type UploadFailArgs struct {
 	Upload id.Upload `json:"upload_id"`
 }
 
-// IngestArgs are the arguments of JobIngest. Media, as in those of the others, tells a job that comes too late, when its asset is deleted,
-// where it has to look for what it has left.
+// IngestArgs are the arguments of JobIngest. Media, as in those of the others, tells a job that comes too late, when
+// its asset is deleted, where it has to look for what it has left.
 type IngestArgs struct {
 	Asset id.Asset `json:"asset_id"`
 	Media id.Media `json:"media_id"`
@@ -128,9 +128,10 @@ type ListQuery struct {
 	Cursor     string
 }
 
-// Change is one atomic step. The store compares-and-sets on From (asset status) and Asset.Revision as it was read, counts the
-// revision up, writes the row, its playback IDs and the given tracks (whole rows, insert or update), removes and appends entries,
-// and stores events and jobs, all or nothing. A row that has moved on is fault.Conflict; a deleted one fault.NotFound.
+// Change is one atomic step. The store compares-and-sets on From (asset status) and Asset.Revision as it was read,
+// counts the revision up, writes the row, its playback IDs and the given tracks (whole rows, insert or update), removes
+// and appends entries, and stores events and jobs, all or nothing. A row that has moved on is fault.Conflict; a deleted
+// one fault.NotFound.
 type Change struct {
 	From    Status
 	Asset   Asset           // Asset.Tracks is not written
@@ -148,12 +149,14 @@ type Change struct {
 // MaxSome is how many assets are read at once by their IDs.
 const MaxSome = 100
 
-// Store is implemented by storage/db; one call is one transaction. Absent or other environments' rows are fault.NotFound.
+// Store is implemented by storage/db; one call is one transaction. Absent or other environments' rows are
+// fault.NotFound.
 type Store interface {
 	Insert(ctx context.Context, c Change) error // an existing ID is fault.Conflict
 	Get(ctx context.Context, env id.Environment, a id.Asset) (Asset, error)
 	Find(ctx context.Context, a id.Asset) (Asset, error) // of any environment
-	// List gives a cursor when there are more; an asset added later never moves what a cursor gives. A bad cursor is fault.Invalid.
+	// List gives a cursor when there are more; an asset added later never moves what a cursor gives. A bad cursor is
+	// fault.Invalid.
 	List(ctx context.Context, env id.Environment, q ListQuery) (assets []Asset, nextCursor string, err error)
 	// Some reads those of up to MaxSome assets that are there, in any order.
 	Some(ctx context.Context, env id.Environment, of []id.Asset) ([]Asset, error)
@@ -177,7 +180,8 @@ type Options struct {
 	DRM playbackid.Configurations
 	// Recognition says which generated subtitles could not be made; nil is not asked.
 	Recognition assetopt.Recognition
-	// Changed is told after each committed change of an asset or its tracks, and after its deletion; it must not block. May be nil.
+	// Changed is told after each committed change of an asset or its tracks, and after its deletion; it must not block.
+	// May be nil.
 	Changed func(id.Asset)
 }
 
@@ -196,7 +200,8 @@ type API interface {
 	AddTrack(ctx context.Context, env id.Environment, a id.Asset, in TrackInput, now time.Time) (Track, error)
 	PatchTrack(ctx context.Context, env id.Environment, a id.Asset, t id.Track, in TrackPatch, now time.Time) (Track, error)
 	DeleteTrack(ctx context.Context, env id.Environment, a id.Asset, t id.Track, now time.Time) error
-	// GenerateTracks adds preparing text tracks that are made of an audio track by speech recognition. Events track.created; jobs JobSpeech.
+	// GenerateTracks adds preparing text tracks that are made of an audio track by speech recognition. Events
+	// track.created; jobs JobSpeech.
 	GenerateTracks(ctx context.Context, env id.Environment, a id.Asset, of id.Track, in []assetopt.GeneratedSubtitle, now time.Time) ([]Track, error)
 	AddStatic(ctx context.Context, env id.Environment, a id.Asset, in assetopt.StaticRendition, now time.Time) (StaticRendition, error)
 	DeleteStatic(ctx context.Context, env id.Environment, a id.Asset, f id.StaticRendition, now time.Time) error
@@ -216,8 +221,8 @@ type NewRecording struct {
 	Texts       []LiveText // text tracks that are made while it is recorded
 }
 
-// LiveText asks for a text track that is made while a broadcast is recorded. It is ready with its asset, and gets its file when the
-// broadcast has ended.
+// LiveText asks for a text track that is made while a broadcast is recorded. It is ready with its asset, and gets its
+// file when the broadcast has ended.
 type LiveText struct {
 	Name, LanguageCode, Passthrough string
 	Source                          string  // text_source
@@ -284,13 +289,14 @@ type Maker interface {
 type Recorder interface {
 	Maker
 
-	// Record makes the asset of a broadcast: preparing, is_live, progress live, event created, playback IDs from the options. Idempotent by ID.
+	// Record makes the asset of a broadcast: preparing, is_live, progress live, event created, playback IDs from the
+	// options. Idempotent by ID.
 	Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error)
 	// Append adds entries to a live asset's timeline, on the conditions of Grow and at a fraction of its cost: what the
 	// asset shows stays as the last Grow said.
 	Append(ctx context.Context, a id.Asset, by Writer, entries []TimelineEntry) error
-	// EndLive says that the broadcast is over: is_live false, job JobFinish, JobExpire of a test; with nothing recorded the asset is
-	// errored. Idempotent. fault.Conflict when somebody else than by leads the broadcast.
+	// EndLive says that the broadcast is over: is_live false, job JobFinish, JobExpire of a test; with nothing recorded
+	// the asset is errored. Idempotent. fault.Conflict when somebody else than by leads the broadcast.
 	EndLive(ctx context.Context, a id.Asset, by Writer, recordings []Recording, now time.Time) error
 }
 
@@ -298,8 +304,9 @@ type Recorder interface {
 type Ingester interface {
 	Maker
 
-	// Finish completes an asset whose timeline is whole: index key, facts, uses, progress completed; ready (event ready if it was preparing)
-	// and, for a live one, event live_stream_completed; of text tracks that are new, events track.created and track.ready. Its entries are dropped from the store.
+	// Finish completes an asset whose timeline is whole: index key, facts, uses, progress completed; ready (event ready
+	// if it was preparing) and, for a live one, event live_stream_completed; of text tracks that are new, events
+	// track.created and track.ready. Its entries are dropped from the store.
 	Finish(ctx context.Context, a id.Asset, f Finished, now time.Time) error
 	// FailFiles gives up the files and the master that wait for the asset to be whole. Events errored.
 	FailFiles(ctx context.Context, a id.Asset, e Errors, now time.Time) error
@@ -326,13 +333,14 @@ type TrackMaker interface {
 type FileMaker interface {
 	Reader
 
-	// StaticReady and StaticFailed end a preparing file. Events static_rendition.ready/errored; of mp4_support, with the last file,
-	// static_renditions.ready/errored.
+	// StaticReady and StaticFailed end a preparing file. Events static_rendition.ready/errored; of mp4_support, with
+	// the last file, static_renditions.ready/errored.
 	StaticReady(ctx context.Context, a id.Asset, f StaticRendition, now time.Time) error
 	StaticFailed(ctx context.Context, a id.Asset, f id.StaticRendition, e Errors, now time.Time) error
 	// StaticProgress says how much of a preparing file is encoded, in percent. No event.
 	StaticProgress(ctx context.Context, a id.Asset, f id.StaticRendition, percent float64, now time.Time) error
-	// MasterReady and MasterFailed end a preparing master. Events master.ready/errored; MasterReady has it taken away MasterLifetime later.
+	// MasterReady and MasterFailed end a preparing master. Events master.ready/errored; MasterReady has it taken away
+	// MasterLifetime later.
 	MasterReady(ctx context.Context, a id.Asset, f id.StaticRendition, now time.Time) error
 	MasterFailed(ctx context.Context, a id.Asset, f id.StaticRendition, now time.Time) error
 	// MasterOver takes a master away. Event master.deleted.

@@ -16,8 +16,8 @@ func (a *Asset) Unfinished() bool {
 		slices.ContainsFunc(a.Static.Files, func(f StaticRendition) bool { return f.Status == FilePreparing })
 }
 
-// Left are the jobs that bring to its end what is unfinished of a. Each of them was asked for when its time came; one that is not
-// finished yet is skipped by the queue, and one that ended and could not say so is done again.
+// Left are the jobs that bring to its end what is unfinished of a. Each of them was asked for when its time came; one
+// that is not finished yet is skipped by the queue, and one that ended and could not say so is done again.
 func (a *Asset) Left(now time.Time) []job.Insert {
 	var out []job.Insert
 	switch {

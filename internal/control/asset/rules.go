@@ -19,7 +19,8 @@ const (
 	Uploaded      = "uploaded"       // text_source: by a request
 	Embedded      = "embedded"       // text_source: from inside the media
 	GeneratedLive = "generated_live" // text_source: recognized while it was recorded
-	// GeneratedFinal is the text_source of what is recognised again when a broadcast has ended, and then stands in for GeneratedLive.
+	// GeneratedFinal is the text_source of what is recognised again when a broadcast has ended, and then stands in for
+	// GeneratedLive.
 	GeneratedFinal = "generated_live_final"
 	GeneratedVOD   = "generated_vod" // text_source: recognised in sound that was there as a whole
 	DefaultAudio   = "Default"       // name of the primary audio track that nobody named
@@ -114,8 +115,8 @@ func (ti TrackInput) preparing(a id.Asset, now time.Time) Track {
 	return t
 }
 
-// named gives t its default name, or checks the one it has: unique among the asset's tracks of its type. A default that is taken is
-// counted on ("English (2)"), since nobody chose it; a chosen name that is taken is refused.
+// named gives t its default name, or checks the one it has: unique among the asset's tracks of its type. A default that
+// is taken is counted on ("English (2)"), since nobody chose it; a chosen name that is taken is refused.
 func named(t Track, others []Track) (Track, error) {
 	chosen := t.Name != ""
 	if !chosen {
@@ -294,8 +295,8 @@ func checkClipName(l *fault.List, name string, source Asset) {
 	}
 }
 
-// growing reports whether the asset's timeline may still get entries: a recording until its broadcast is over, anything else until
-// it has an index.
+// growing reports whether the asset's timeline may still get entries: a recording until its broadcast is over, anything
+// else until it has an index.
 func (a Asset) growing() bool {
 	if a.Status == Errored {
 		return false
@@ -306,7 +307,8 @@ func (a Asset) growing() bool {
 	return a.Index == ""
 }
 
-// merge puts the media tracks found by a worker in: by rendition, new ones named, known ones measured again. It gives the tracks to write.
+// merge puts the media tracks found by a worker in: by rendition, new ones named, known ones measured again. It gives
+// the tracks to write.
 func (a *Asset) merge(found []Track, now time.Time) []Track {
 	written := make([]Track, 0, len(found))
 	for _, f := range found {

@@ -1,6 +1,7 @@
 package asset
 
-// WithoutSecrets is the asset as its events store it: inputs may carry the caller's credentials, and the signature opens the master.
+// WithoutSecrets is the asset as its events store it: inputs may carry the caller's credentials, and the signature
+// opens the master.
 func (a Asset) WithoutSecrets() Asset {
 	a.Options.Inputs = nil
 	if a.Master != nil {

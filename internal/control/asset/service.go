@@ -113,7 +113,8 @@ func (s *Service) checked(ctx context.Context, env id.Environment, in CreateInpu
 	return source, l.Err()
 }
 
-// Create makes a preparing asset from URLs or as a clip. Events created, track.created; job JobIngest, and JobExpire of a test.
+// Create makes a preparing asset from URLs or as a clip. Events created, track.created; job JobIngest, and JobExpire of
+// a test.
 func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput, now time.Time) (Asset, error) {
 	source, err := s.checked(ctx, env, in)
 	if err != nil {
@@ -153,7 +154,8 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	return c.Asset, nil
 }
 
-// begin is the change that makes an asset whose file is to be ingested. Events created, track.created; job JobIngest, and JobExpire of a test.
+// begin is the change that makes an asset whose file is to be ingested. Events created, track.created; job JobIngest,
+// and JobExpire of a test.
 func begin(a Asset) (Change, error) {
 	tracks, err := extraTracks(a.ID, a.Options.Inputs, a.CreatedAt)
 	if err != nil {
@@ -235,7 +237,8 @@ func (s *Service) Patch(ctx context.Context, env id.Environment, a id.Asset, in 
 	})
 }
 
-// Delete removes an asset with everything that only it refers to. Event deleted; jobs JobPurge. One that is being recorded is refused.
+// Delete removes an asset with everything that only it refers to. Event deleted; jobs JobPurge. One that is being
+// recorded is refused.
 func (s *Service) Delete(ctx context.Context, env id.Environment, a id.Asset, now time.Time) error {
 	return s.rows.remove(ctx, a, now, func() (Asset, error) { return s.rows.store.Get(ctx, env, a) })
 }

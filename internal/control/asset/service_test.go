@@ -100,7 +100,8 @@ func (w *world) wantKind(err error, want fault.Kind) {
 	}
 }
 
-// happened checks the events and jobs since the last call: "ready", "track.created", … and "job asset.ingest", sorted within a kind.
+// happened checks the events and jobs since the last call: "ready", "track.created", … and "job asset.ingest", sorted
+// within a kind.
 func (w *world) happened(want ...string) {
 	w.t.Helper()
 	all, err := w.db.Events(w.ctx(), env, time.Time{}, 10_000)

@@ -13,7 +13,8 @@ import (
 // noEngine is the type of error of a track whose language no engine takes.
 const noEngine = "no_speech_engine"
 
-// generatedTracks makes the preparing tracks that are recognised in an audio track, those with a chosen name or those without.
+// generatedTracks makes the preparing tracks that are recognised in an audio track, those with a chosen name or those
+// without.
 func generatedTracks(a id.Asset, of id.Track, in []assetopt.GeneratedSubtitle, others []Track, chosen bool, now time.Time) ([]Track, error) {
 	var out []Track
 	for _, g := range in {

@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// TestStateDiagrams writes both tables as diagrams, so a changed transition is seen in review, and finds what is never reached
-// and what does not come to an end.
+// TestStateDiagrams writes both tables as diagrams, so a changed transition is seen in review, and finds what is never
+// reached and what does not come to an end.
 func TestStateDiagrams(t *testing.T) {
 	t.Parallel()
 	facts := []Fact{BecamePlayable, WorkFailed}

@@ -76,7 +76,8 @@ var heights = map[string]int{
 // Short is the most pixels that the shorter side of the picture has; 0: as many as there are.
 func (s StaticRendition) Short() int { return heights[s.Name] }
 
-// reaches reports whether a picture has the height that f is named after, on its shorter side, or the width that goes with it on its longer one.
+// reaches reports whether a picture has the height that f is named after, on its shorter side, or the width that goes
+// with it on its longer one.
 func reaches(f Facts, short int) bool {
 	return min(f.Width, f.Height) >= short || max(f.Width, f.Height) >= short*16/9
 }
@@ -169,7 +170,8 @@ func (c *Change) wantFile(r assetopt.StaticRendition) StaticRendition {
 	return f
 }
 
-// makeFiles has the preparing files made, now that the asset is whole, and skips those that there is nothing to make of.
+// makeFiles has the preparing files made, now that the asset is whole, and skips those that there is nothing to make
+// of.
 func (c *Change) makeFiles() {
 	a := &c.Asset
 	c.makeMaster()
@@ -261,13 +263,14 @@ func (c *Change) tellFile(f StaticRendition, typ string) {
 	c.Events = append(c.Events, event.New(c.Asset.Environment, typ, EventFileObject, string(f.ID), c.Asset.UpdatedAt, f).Of(string(f.Asset)))
 }
 
-// sweepFiles has the storage of files that are gone freed. what tells this purge from others of the asset that wait; so that it isn't taken
-// for one that runs already, there is the revision.
+// sweepFiles has the storage of files that are gone freed. what tells this purge from others of the asset that wait; so
+// that it isn't taken for one that runs already, there is the revision.
 func (c *Change) sweepFiles(what string) {
 	c.ask(job.New(JobPurge, fmt.Sprintf("%s/%s/%d", c.Asset.Media, what, c.Asset.Revision), PurgeArgs{Media: c.Asset.Media}))
 }
 
-// AddStatic adds a file to download. Event static_rendition.created; job JobStatic once the asset is whole, or event skipped.
+// AddStatic adds a file to download. Event static_rendition.created; job JobStatic once the asset is whole, or event
+// skipped.
 func (s *Service) AddStatic(ctx context.Context, env id.Environment, a id.Asset, in assetopt.StaticRendition, now time.Time) (StaticRendition, error) {
 	var l fault.List
 	in.Check(&l, "")
@@ -327,7 +330,8 @@ func (s *Service) DeleteStatic(ctx context.Context, env id.Environment, a id.Ass
 	return err
 }
 
-// SetMP4Support changes which files there are as the deprecated mp4_support says. Events static_renditions.preparing, deleted.
+// SetMP4Support changes which files there are as the deprecated mp4_support says. Events static_renditions.preparing,
+// deleted.
 func (s *Service) SetMP4Support(ctx context.Context, env id.Environment, a id.Asset, v string, now time.Time) (Asset, error) {
 	var l fault.List
 	assetopt.CheckMP4(&l, "mp4_support", v)

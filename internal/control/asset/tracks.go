@@ -64,8 +64,8 @@ func liveTracks(a id.Asset, texts []LiveText, now time.Time) []Track {
 	return out
 }
 
-// OfBroadcast reports whether t is a text track that is made while its asset is recorded. One that can't be made, as there is no engine for its
-// language, is none.
+// OfBroadcast reports whether t is a text track that is made while its asset is recorded. One that can't be made, as
+// there is no engine for its language, is none.
 func (t Track) OfBroadcast() bool {
 	return t.Type == TextTrack && t.URL == "" && t.Status != TrackErrored && (t.TextSource == Embedded || t.TextSource == GeneratedLive)
 }
@@ -73,8 +73,9 @@ func (t Track) OfBroadcast() bool {
 // InPictures reports whether t is the closed captions of the asset's pictures.
 func (t Track) InPictures() bool { return t.TextSource == Embedded && t.Channel != "" }
 
-// StandsInFor reports whether t is what was said in a broadcast, recognised once more, and live is what was recognised while it ran. Their names and
-// languages may have been changed since: what they were asked for is what they have in common.
+// StandsInFor reports whether t is what was said in a broadcast, recognised once more, and live is what was recognised
+// while it ran. Their names and languages may have been changed since: what they were asked for is what they have in
+// common.
 func (t Track) StandsInFor(live Track) bool {
 	return t.TextSource == GeneratedFinal && t.Status == TrackReady && live.TextSource == GeneratedLive && t.Speech != nil && live.Speech != nil &&
 		t.Speech.Language == live.Speech.Language
@@ -118,7 +119,8 @@ func (s *Service) DeleteTrack(ctx context.Context, env id.Environment, a id.Asse
 	return err
 }
 
-// TrackReady ends a preparing track with what was made of it. Event track.ready; nothing happens when it is ready already.
+// TrackReady ends a preparing track with what was made of it. Event track.ready; nothing happens when it is ready
+// already.
 func (w *Work) TrackReady(ctx context.Context, a id.Asset, done Track, now time.Time) error {
 	return w.endTrack(ctx, a, done.ID, BecamePlayable, now, func(t *Track) {
 		t.Object, t.Duration, t.MaxChannels, t.Progress, t.Pace = done.Object, done.Duration, done.MaxChannels, 0, nil

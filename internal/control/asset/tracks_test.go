@@ -195,7 +195,8 @@ func TestListRefuses(t *testing.T) {
 	w.wantKind(err, fault.Invalid)
 }
 
-// TestFoundTextTracks: of text tracks that come with a finished asset there are the same events as of others; again changes nothing.
+// TestFoundTextTracks: of text tracks that come with a finished asset there are the same events as of others; again
+// changes nothing.
 func TestFoundTextTracks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -215,8 +216,8 @@ func TestFoundTextTracks(t *testing.T) {
 	w.happened()
 }
 
-// TestCaptionTracks: tracks of captions are there with the asset, and their one job comes when it is whole. A name that was chosen is unique, one that
-// nobody chose gives way.
+// TestCaptionTracks: tracks of captions are there with the asset, and their one job comes when it is whole. A name that
+// was chosen is unique, one that nobody chose gives way.
 func TestCaptionTracks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

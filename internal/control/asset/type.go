@@ -53,17 +53,20 @@ type Asset struct {
 	Recordings  []Recording      `json:"recordings,omitempty"` // live only: one per encoder connection (and per slate)
 	// Limit is how many seconds of its broadcast a recording has; 0: all of them.
 	Limit float64 `json:"-"`
-	// ThumbnailTime is where the picture is that stands for the asset when nobody says which, in seconds; nil: not chosen.
+	// ThumbnailTime is where the picture is that stands for the asset when nobody says which, in seconds; nil: not
+	// chosen.
 	ThumbnailTime *float64    `json:"thumbnail_time,omitempty"`
 	InputInfo     []InputInfo `json:"-"`
 	// NonStandard is why the first input could not be taken as it is; nil when it could.
 	NonStandard *NonStandard `json:"non_standard_input_reasons,omitempty"`
 	Static      Static       `json:"static_renditions,omitzero"`
 	Master      *Master      `json:"master,omitempty"` // nil: nobody may have it
-	// Media is where its own bytes are (prefix media/{Media}/); Uses lists the media of others that its timeline refers to (clips).
+	// Media is where its own bytes are (prefix media/{Media}/); Uses lists the media of others that its timeline refers
+	// to (clips).
 	Media id.Media   `json:"-"`
 	Uses  []id.Media `json:"-"`
-	// Index is the storage key of the finished timeline; empty while the timeline is still growing (its rows are in the store).
+	// Index is the storage key of the finished timeline; empty while the timeline is still growing (its rows are in the
+	// store).
 	Index     string    `json:"-"`
 	Entries   int64     `json:"-"` // how many entries its growing timeline has had
 	CreatedAt time.Time `json:"created_at"`
@@ -71,7 +74,8 @@ type Asset struct {
 	Revision  int64     `json:"-"` // counts writes; the store compares-and-sets on it
 }
 
-// Quality is the video quality that the asset is made in: what was asked for, else plus for a live stream's and basic for others.
+// Quality is the video quality that the asset is made in: what was asked for, else plus for a live stream's and basic
+// for others.
 func (a *Asset) Quality() string {
 	switch q := a.Options.Quality(); {
 	case q != "":
@@ -85,7 +89,8 @@ func (a *Asset) Quality() string {
 // Loudness is what an asset's sound is brought to where `normalize_audio` asks for it, in LUFS (EBU R 128).
 const Loudness = -24
 
-// Progress is how far the work is. State: ingesting, transcoding, completed, live, errored. Percent 0–100; -1 for live and errored.
+// Progress is how far the work is. State: ingesting, transcoding, completed, live, errored. Percent 0–100; -1 for live
+// and errored.
 type Progress struct {
 	State   string  `json:"state"`
 	Percent float64 `json:"progress"`
@@ -100,7 +105,8 @@ type Facts struct {
 	Channels  int     `json:"channels,omitempty"`
 	HasVideo  bool    `json:"has_video,omitempty"`
 	HasAudio  bool    `json:"has_audio,omitempty"`
-	// Offered is the largest picture that viewers get when that is smaller than what is stored, as max_resolution_tier may want.
+	// Offered is the largest picture that viewers get when that is smaller than what is stored, as max_resolution_tier
+	// may want.
 	Offered Size `json:"offered,omitzero"`
 }
 
@@ -153,7 +159,8 @@ type Track struct {
 	LanguageCode   string      `json:"language_code,omitempty"`
 	Name           string      `json:"name,omitempty"` // unique among the asset's tracks of its type
 	ClosedCaptions bool        `json:"closed_captions,omitempty"`
-	// Forced says of subtitles that they are for those who want none: of what is said in a language other than the film's.
+	// Forced says of subtitles that they are for those who want none: of what is said in a language other than the
+	// film's.
 	Forced      bool   `json:"forced,omitempty"`
 	Passthrough string `json:"passthrough,omitempty"`
 	URL         string `json:"-"` // what it is made from; not shown, it may carry the caller's credentials
@@ -162,8 +169,8 @@ type Track struct {
 	// Progress is how much of a preparing track is made, in percent, where that is known.
 	Progress float64 `json:"progress,omitempty"`
 	Pace     Pace    `json:"pace,omitempty"` // of that
-	// Confidence is how sure it is, from 0 to 1, that the language that was found is the right one; 0: nobody looked for it, or the
-	// engine does not say.
+	// Confidence is how sure it is, from 0 to 1, that the language that was found is the right one; 0: nobody looked
+	// for it, or the engine does not say.
 	Confidence float64 `json:"auto_language_confidence,omitempty"`
 	// Rendition is the timeline's rendition that carries it ("v", "a", or the track's own ID).
 	Rendition string `json:"-"`
@@ -187,7 +194,8 @@ type Speech struct {
 	Of       id.Track `json:"track_id,omitempty"` // the audio track; empty: the main one
 }
 
-// NonStandard is what of an input file had to be encoded again, or is unusual: fields that are empty are as they should be.
+// NonStandard is what of an input file had to be encoded again, or is unusual: fields that are empty are as they should
+// be.
 type NonStandard struct {
 	VideoCodec     string `json:"video_codec,omitempty"` // the codec there is, where that is not H.264
 	AudioCodec     string `json:"audio_codec,omitempty"` // likewise, AAC

@@ -199,8 +199,8 @@ func (w *Work) Finish(ctx context.Context, a id.Asset, f Finished, now time.Time
 	})
 }
 
-// found takes over the tracks of a finished timeline, and gives the text tracks that are new: those that were found in a file, or that a clip has
-// of its source.
+// found takes over the tracks of a finished timeline, and gives the text tracks that are new: those that were found in
+// a file, or that a clip has of its source.
 func (c *Change) found(tracks []Track) (texts []Track) {
 	before := c.Asset.Tracks
 	c.Tracks = c.Asset.merge(tracks, c.Asset.UpdatedAt)

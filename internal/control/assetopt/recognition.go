@@ -8,8 +8,8 @@ import (
 	"millrace/internal/id"
 )
 
-// Recognition finds what stands in the way of a generated subtitle in an environment as things are: a vocabulary that is
-// not there, a language that no engine takes. None: nothing does. nil is not asked.
+// Recognition finds what stands in the way of a generated subtitle in an environment as things are: a vocabulary that
+// is not there, a language that no engine takes. None: nothing does. nil is not asked.
 type Recognition func(ctx context.Context, env id.Environment, g GeneratedSubtitle) ([]Obstacle, error)
 
 // Obstacle is one of that: the field of the entry that asks for it, and a sentence that says what to do.

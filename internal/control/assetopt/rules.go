@@ -391,8 +391,8 @@ func percent(v string) bool {
 	return m != nil && (len(m[1]) < 3 || m[1] == "100" && strings.Trim(m[2], ".0") == "" || m[1][0] == '0')
 }
 
-// WithQuality fills in the quality that its environment makes things in when none was asked for: plus in the place of basic where that is
-// not to be had, live and for DRM. "" leaves it to WithDefaults.
+// WithQuality fills in the quality that its environment makes things in when none was asked for: plus in the place of
+// basic where that is not to be had, live and for DRM. "" leaves it to WithDefaults.
 func (o Options) WithQuality(use Use, quality string) Options {
 	if o.Quality() != "" || quality == "" {
 		return o
@@ -403,8 +403,8 @@ func (o Options) WithQuality(use Use, quality string) Options {
 	return o
 }
 
-// WithDefaults fills in what an asset is made with when it was not said. The default quality is basic on demand, and plus
-// where basic is not to be had: live and DRM.
+// WithDefaults fills in what an asset is made with when it was not said. The default quality is basic on demand, and
+// plus where basic is not to be had: live and DRM.
 func (o Options) WithDefaults(use Use) Options {
 	o.VideoQuality = o.Quality()
 	if o.VideoQuality == "" {

@@ -36,8 +36,8 @@ type Request struct {
 	UserAgents []string
 }
 
-// Verifier says what a request's token allows. Errors are faults: Denied where it is none, of no key of ours, its time is over, or its playback
-// restriction does not allow the request.
+// Verifier says what a request's token allows. Errors are faults: Denied where it is none, of no key of ours, its time
+// is over, or its playback restriction does not allow the request.
 type Verifier interface {
 	Verify(ctx context.Context, r Request, now time.Time) (Grant, error)
 }
@@ -61,11 +61,13 @@ type Local interface {
 type Store interface {
 	// Tell replaces the viewers that a node has reported.
 	Tell(ctx context.Context, node id.Node, v Views) error
-	// Reported is what nodes but one have told a short while ago about the playback IDs with these keys, each node's on its own.
+	// Reported is what nodes but one have told a short while ago about the playback IDs with these keys, each node's on
+	// its own.
 	Reported(ctx context.Context, but id.Node, keys []uint64) ([]Views, error)
 }
 
-// Counts is how many watch. A viewer, who is an address and a player, has one view for each playback ID that it watches.
+// Counts is how many watch. A viewer, who is an address and a player, has one view for each playback ID that it
+// watches.
 type Counts struct {
 	Views     int
 	Viewers   int

@@ -95,7 +95,8 @@ type Period struct {
 // System is a DRM system whose players are to be told how to get keys.
 type System struct {
 	ID SystemID
-	// Signals are what a key provider has said; without one there are none, and the usual ones are to be made from the key IDs.
+	// Signals are what a key provider has said; without one there are none, and the usual ones are to be made from the
+	// key IDs.
 	Signals []Signal
 }
 
@@ -108,8 +109,8 @@ type Signal struct {
 	Master string // the line EXT-X-SESSION-KEY of the multivariant playlist
 }
 
-// Content is how one asset or live stream is encrypted for one configuration. Its keys never change; new periods come in good time before
-// they begin.
+// Content is how one asset or live stream is encrypted for one configuration. Its keys never change; new periods come
+// in good time before they begin.
 type Content struct {
 	Scheme       Scheme
 	EncryptAudio bool
@@ -119,8 +120,8 @@ type Content struct {
 	Rotates      bool     // there are more periods to come, or were
 }
 
-// PeriodAt is the number of the period that a segment is in, by the wall-clock time of its first frame (EXT-X-PROGRAM-DATE-TIME). Where
-// keys do not rotate it is 0.
+// PeriodAt is the number of the period that a segment is in, by the wall-clock time of its first frame
+// (EXT-X-PROGRAM-DATE-TIME). Where keys do not rotate it is 0.
 func (c Content) PeriodAt(t time.Time) int {
 	n := c.Periods[0].Number
 	for _, p := range c.Periods[1:] {
@@ -132,8 +133,8 @@ func (c Content) PeriodAt(t time.Time) int {
 	return n
 }
 
-// Key is the key of a class in a period; false: such tracks are not encrypted. A class of pictures that has no key of its own has that of
-// all video.
+// Key is the key of a class in a period; false: such tracks are not encrypted. A class of pictures that has no key of
+// its own has that of all video.
 func (c Content) Key(class Class, period int) (Key, bool) {
 	if class == Audio && !c.EncryptAudio {
 		return Key{}, false
@@ -212,7 +213,8 @@ type Store interface {
 	DeleteConfiguration(ctx context.Context, env id.Environment, c id.DRMConfiguration) error
 	// Keys reads those of a resource. They go with the resource.
 	Keys(ctx context.Context, r Resource, c id.DRMConfiguration) (Stored, error)
-	// SaveKeys writes keys if the revision is still that of s, and returns what is there afterwards: those of the first writer.
+	// SaveKeys writes keys if the revision is still that of s, and returns what is there afterwards: those of the first
+	// writer.
 	SaveKeys(ctx context.Context, s Stored) (Stored, error)
 }
 

@@ -19,9 +19,11 @@ const (
 	// fresh is how late this node sees that another one has made a period.
 	fresh    = 2 * time.Second
 	maxCache = 4096
-	// lead is how long before its first segment a period is made, so that every node knows it by then and players can get its keys.
+	// lead is how long before its first segment a period is made, so that every node knows it by then and players can
+	// get its keys.
 	lead = 30 * time.Second
-	// kept is for how long a period is kept behind its end: longer than a broadcast may last, of which all can be watched.
+	// kept is for how long a period is kept behind its end: longer than a broadcast may last, of which all can be
+	// watched.
 	kept = 13 * time.Hour
 	// MinRotation is the shortest time that the keys of a live stream may be good for.
 	MinRotation = 5 * time.Minute
@@ -159,8 +161,9 @@ func (s *Service) Known(ctx context.Context, env id.Environment, c id.DRMConfigu
 	return found, err
 }
 
-// Content is how an asset or live stream is encrypted for a configuration of its environment. Its keys are made on first use; of
-// several nodes that make them at the same time, all get those of the first. It is cached, and cheap enough for every request.
+// Content is how an asset or live stream is encrypted for a configuration of its environment. Its keys are made on
+// first use; of several nodes that make them at the same time, all get those of the first. It is cached, and cheap
+// enough for every request.
 //
 // A live stream keeps its keys over all its broadcasts, unless they rotate.
 func (s *Service) Content(

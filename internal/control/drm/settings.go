@@ -19,8 +19,8 @@ type Settings struct {
 	EncryptedOnly bool `json:"encrypted_only,omitempty"`
 	// Rotation is for how long the keys of a live stream are good, in nanoseconds; 0: for ever.
 	Rotation time.Duration `json:"rotation,omitempty"`
-	// ClearKey has the built-in licence server give out keys (W3C Encrypted Media Extensions, section 9.1). It hides keys from nobody who may
-	// play.
+	// ClearKey has the built-in licence server give out keys (W3C Encrypted Media Extensions, section 9.1). It hides
+	// keys from nobody who may play.
 	ClearKey bool `json:"clear_key,omitempty"`
 	Vendors
 }
@@ -34,7 +34,8 @@ type Vendors struct {
 	KeyProvider *KeyProvider `json:"key_provider,omitempty" yaml:"key_provider"`
 }
 
-// The forms of a FairPlay licence request: what a player sends (SPC) as it is, or as the field spc of an HTML form, in base64.
+// The forms of a FairPlay licence request: what a player sends (SPC) as it is, or as the field spc of an HTML form, in
+// base64.
 const (
 	BodyRaw  = "raw"
 	BodyForm = "form"
@@ -44,7 +45,8 @@ const (
 type LicenceServer struct {
 	URL     string            `json:"url" yaml:"url"`                             // secret: it may hold a key
 	Headers map[string]string `json:"headers,omitempty" yaml:"headers,omitempty"` // sent with each request; secret
-	// Body is the form of the request to a FairPlay server; empty is BodyRaw. A response in the form of BodyForm is unwrapped.
+	// Body is the form of the request to a FairPlay server; empty is BodyRaw. A response in the form of BodyForm is
+	// unwrapped.
 	Body string `json:"body,omitempty" yaml:"body,omitempty"`
 	// Certificate is the application certificate of FairPlay, in DER.
 	Certificate []byte `json:"certificate,omitempty" yaml:"-"`

@@ -17,7 +17,8 @@ type Event struct {
 	Type        string // "video.live_stream.created"
 	ObjectKind  string // "live_stream", "asset", "track"
 	ObjectID    string
-	// Resource is what the event is ordered with: the asset of a track, the live stream of a simulcast target, else the object itself.
+	// Resource is what the event is ordered with: the asset of a track, the live stream of a simulcast target, else the
+	// object itself.
 	Resource string
 	At       time.Time
 	Data     json.RawMessage // the object at that time, as its noun stores it, without secrets
@@ -43,8 +44,8 @@ func (e Event) Of(resource string) Event {
 	return e
 }
 
-// Last reports whether the resource is gone: nothing happens to it any more. Deleting what is a part of it, such as the master of an asset, is not
-// its end.
+// Last reports whether the resource is gone: nothing happens to it any more. Deleting what is a part of it, such as the
+// master of an asset, is not its end.
 func (e Event) Last() bool {
 	return e.Resource == e.ObjectID && strings.HasSuffix(e.Type, "."+e.ObjectKind+".deleted")
 }

@@ -44,15 +44,17 @@ type Job struct {
 // MaxCrashes is how often a process may die of a job; each time everything else that it does ends too.
 const MaxCrashes = 3
 
-// Deadly reports whether the process has died of this job too often: it is handed to its worker once more, for the end of what it makes.
+// Deadly reports whether the process has died of this job too often: it is handed to its worker once more, for the end
+// of what it makes.
 func (j Job) Deadly() bool { return j.Crashes >= MaxCrashes }
 
 // Last reports whether a failure of this attempt is final.
 func (j Job) Last() bool { return j.Attempt >= j.MaxAttempts }
 
-// Handler does one kind. Work may run twice (a dead node's job is taken up again, which is no attempt), so outputs have names
-// that follow from the resource. nil ends the job; Snooze puts it off without using an attempt; any other error is retried with growing
-// delays until MaxAttempts, or at once final when fault.Permanent says so. ctx ends at shutdown, cancel, or Timeout.
+// Handler does one kind. Work may run twice (a dead node's job is taken up again, which is no attempt), so outputs have
+// names that follow from the resource. nil ends the job; Snooze puts it off without using an attempt; any other error
+// is retried with growing delays until MaxAttempts, or at once final when fault.Permanent says so. ctx ends at
+// shutdown, cancel, or Timeout.
 type Handler struct {
 	Kind        string
 	MaxAttempts int           // 0: 5

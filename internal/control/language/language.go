@@ -17,9 +17,9 @@ const maxLength = 64
 // Tag is a valid BCP 47 tag in canonical form. The zero value is "und", an undetermined language.
 type Tag struct{ tag language.Tag }
 
-// Parse reads a tag such as "en", "pt-BR" or "zh-Hant". It has to be well-formed, with a registered primary language and no
-// unknown subtag. The error goes on after the name of the field and doesn't repeat the value:
-// "must be a BCP 47 language tag such as en, pt-BR or zh-Hant: …".
+// Parse reads a tag such as "en", "pt-BR" or "zh-Hant". It has to be well-formed, with a registered primary language
+// and no unknown subtag. The error goes on after the name of the field and doesn't repeat the value: "must be a BCP 47
+// language tag such as en, pt-BR or zh-Hant: …".
 func Parse(code string) (Tag, error) {
 	switch {
 	case code == "":

@@ -203,7 +203,8 @@ func (b *broadcasts) Left(ctx context.Context, stream id.LiveStream, e id.Epoch,
 	return err
 }
 
-// Silence reports whether the connected encoder has been silent for long enough to lose its place to another; see Broadcasts.
+// Silence reports whether the connected encoder has been silent for long enough to lose its place to another; see
+// Broadcasts.
 func (b *broadcasts) Silence(ctx context.Context, stream id.LiveStream, w Writer, silent bool, now time.Time) (Stream, error) {
 	return b.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
 		if _, connected := Next(st.State, PublisherLost); !connected {

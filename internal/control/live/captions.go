@@ -9,7 +9,8 @@ import (
 	"millrace/internal/id"
 )
 
-// SetGeneratedSubtitles replaces what is recognised of a stream's sound; nothing clears it. Event updated; fault.Conflict while a broadcast runs.
+// SetGeneratedSubtitles replaces what is recognised of a stream's sound; nothing clears it. Event updated;
+// fault.Conflict while a broadcast runs.
 func (s *Service) SetGeneratedSubtitles(
 	ctx context.Context, env id.Environment, stream id.LiveStream, in []assetopt.GeneratedSubtitle, now time.Time,
 ) (Stream, error) {

@@ -9,7 +9,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// TestGeneratedSubtitles: they are replaced as a whole, checked together with the captions that there are, and never while the stream is active.
+// TestGeneratedSubtitles: they are replaced as a whole, checked together with the captions that there are, and never
+// while the stream is active.
 func TestGeneratedSubtitles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -81,10 +81,10 @@ type Numbers struct {
 	Of map[Status]int
 }
 
-// Change is one atomic step: the row, what it tells and what it asks for.
-// The store compares-and-sets on (From, FromEpoch) and Stream.Revision as it was read; a row that has moved on is fault.Conflict
-// and nothing is written. It counts the revision up, and replaces the row's playback IDs by the stream's.
-// Stream.Reserved is written with a new epoch only.
+// Change is one atomic step: the row, what it tells and what it asks for. The store compares-and-sets on (From,
+// FromEpoch) and Stream.Revision as it was read; a row that has moved on is fault.Conflict and nothing is written. It
+// counts the revision up, and replaces the row's playback IDs by the stream's. Stream.Reserved is written with a new
+// epoch only.
 type Change struct {
 	From      State
 	FromEpoch id.Epoch
@@ -98,9 +98,9 @@ type Change struct {
 	Jobs   []job.Insert
 }
 
-// Store is implemented by storage/db; one call is one transaction. Absent or other environments' rows are fault.NotFound.
-// A row with DeletedAt is absent for Get, ByKey and List, and there for Find, Hold, Held, Orphans, Broadcasting, Save
-// and Delete.
+// Store is implemented by storage/db; one call is one transaction. Absent or other environments' rows are
+// fault.NotFound. A row with DeletedAt is absent for Get, ByKey and List, and there for Find, Hold, Held, Orphans,
+// Broadcasting, Save and Delete.
 type Store interface {
 	Insert(ctx context.Context, c Change) error // an existing ID or stream key is fault.Conflict
 	Get(ctx context.Context, env id.Environment, s id.LiveStream) (Stream, error)
@@ -112,7 +112,8 @@ type Store interface {
 	Some(ctx context.Context, env id.Environment, of []id.LiveStream) ([]Stream, error)
 	// Count looks at no more than about 2 * MaxCounted rows.
 	Count(ctx context.Context, env id.Environment) (Numbers, error)
-	// Broadcasting lists the streams of every environment that have a broadcast (ActiveAsset set), for recovery and sweeping.
+	// Broadcasting lists the streams of every environment that have a broadcast (ActiveAsset set), for recovery and
+	// sweeping.
 	Broadcasting(ctx context.Context) ([]Stream, error)
 	Save(ctx context.Context, c Change) error
 	Delete(ctx context.Context, c Change) error
@@ -169,8 +170,8 @@ type API interface {
 	AddPlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, r playbackid.Request, now time.Time) (playbackid.ID, error)
 	GetPlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, p id.Playback) (playbackid.ID, error)
 	DeletePlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, p id.Playback, now time.Time) error
-	// AddSimulcastTarget takes URL, stream key and passthrough of in, whose errors name the fields url, stream_key and passthrough. It and
-	// DeleteSimulcastTarget are fault.Conflict while a broadcast goes on.
+	// AddSimulcastTarget takes URL, stream key and passthrough of in, whose errors name the fields url, stream_key and
+	// passthrough. It and DeleteSimulcastTarget are fault.Conflict while a broadcast goes on.
 	AddSimulcastTarget(ctx context.Context, env id.Environment, s id.LiveStream, in SimulcastTarget, now time.Time) (SimulcastTarget, error)
 	GetSimulcastTarget(ctx context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget) (SimulcastTarget, error)
 	DeleteSimulcastTarget(ctx context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget, now time.Time) error
@@ -180,14 +181,16 @@ type API interface {
 // the writer that the row names, or that mean nothing in the stream's state, are fault.Conflict and change nothing.
 type Broadcasts interface {
 	// Connect admits an encoder: fault.NotFound unknown key, fault.Denied disabled, fault.Conflict an encoder is live.
-	// From idle it begins a broadcast: epoch+1, ActiveAsset = newAsset, events connected. From reconnecting (or waiting), within the
-	// window, it continues the same one (resumed: the returned stream's ActiveAsset is not newAsset); so it does when
-	// the owner is dead that had the encoder, and, whatever the window, when that encoder is silent (events
-	// disconnected, connected). A broadcast that is about to be ended is fault.Conflict. Sets Owner, Generation (the
-	// same where the process leads the broadcast already), Protocol, StartedAt; clears DisconnectedAt. It is an
-	// ElsewhereError, and nothing has changed, when the broadcast is that of another living node which Asked does not name.
+	// From idle it begins a broadcast: epoch+1, ActiveAsset = newAsset, events connected. From reconnecting (or
+	// waiting), within the window, it continues the same one (resumed: the returned stream's ActiveAsset is not
+	// newAsset); so it does when the owner is dead that had the encoder, and, whatever the window, when that encoder is
+	// silent (events disconnected, connected). A broadcast that is about to be ended is fault.Conflict. Sets Owner,
+	// Generation (the same where the process leads the broadcast already), Protocol, StartedAt; clears DisconnectedAt.
+	// It is an ElsewhereError, and nothing has changed, when the broadcast is that of another living node which Asked
+	// does not name.
 	Connect(ctx context.Context, c Connection, now time.Time) (Stream, error)
-	// Passphrase is the SRT passphrase that goes with a stream key, whatever the stream's state: fault.NotFound unknown key.
+	// Passphrase is the SRT passphrase that goes with a stream key, whatever the stream's state: fault.NotFound unknown
+	// key.
 	Passphrase(ctx context.Context, streamKey string) (string, error)
 	// Adopt makes by the owner of a broadcast that from led and whose owner is gone: dead, an earlier run of by's node,
 	// or by itself, which has no such broadcast any more. An encoder that was connected is away since the owner was
@@ -199,8 +202,8 @@ type Broadcasts interface {
 	Recording(ctx context.Context, s id.LiveStream, w Writer, resumed bool, now time.Time) error
 	Active(ctx context.Context, s id.LiveStream, w Writer, now time.Time) error                 // playable
 	Disconnected(ctx context.Context, s id.LiveStream, w Writer, now time.Time) (Stream, error) // the window starts
-	// Target tells what became of the link to a simulcast target: LinkUp, LinkDown or LinkImpossible. What happens to the stream itself
-	// (connect, disconnect, adopt, end) moves its targets in the same change.
+	// Target tells what became of the link to a simulcast target: LinkUp, LinkDown or LinkImpossible. What happens to
+	// the stream itself (connect, disconnect, adopt, end) moves its targets in the same change.
 	Target(ctx context.Context, s id.LiveStream, w Writer, t id.SimulcastTarget, f TargetFact, now time.Time) error
 	// Silence reports whether the connected encoder is silent, so that another connection is let in; no event.
 	// fault.Conflict when no encoder is connected.
@@ -210,8 +213,8 @@ type Broadcasts interface {
 	// ending: the asset's EndLive comes before it, so that after a crash in between Broadcasting still lists the stream
 	// and both are done again.
 	End(ctx context.Context, s id.LiveStream, w Writer, why EndReason, now time.Time) (Stream, error)
-	// Left says that the encoder has gone whose connection outlived the broadcast, which has been ended. Event disconnected; nothing is told once
-	// another broadcast has begun, or the stream is deleted.
+	// Left says that the encoder has gone whose connection outlived the broadcast, which has been ended. Event
+	// disconnected; nothing is told once another broadcast has begun, or the stream is deleted.
 	Left(ctx context.Context, s id.LiveStream, e id.Epoch, now time.Time) error
 	// Hold reads the row of a broadcast that w leads, which says what the API wants of it, and for how long at least
 	// w's owner stays the owner (see Standing.Sure). fault.Conflict, or NotFound, when another leads it or it is over.

@@ -37,8 +37,8 @@ type Connection struct {
 	// Led is the writer that this process has of a stream's broadcast; zero: none. It may not block. nil: it has none
 	// of any stream.
 	Led func(id.LiveStream) Writer
-	// Asked is the living writer at another node that was asked to hand the broadcast over, whatever it said; zero: none
-	// was.
+	// Asked is the living writer at another node that was asked to hand the broadcast over, whatever it said; zero:
+	// none was.
 	Asked Writer
 	// Bound is for how long a broadcast of a dead owner is not to be taken, which was promised to that one; may be
 	// nil.

@@ -80,7 +80,8 @@ func (c CreateInput) settings() (Settings, error) {
 	return s.named(), nil
 }
 
-// Slate reports whether slate stands in for an encoder that is away: with a reconnect window, in standard latency only when it is asked for.
+// Slate reports whether slate stands in for an encoder that is away: with a reconnect window, in standard latency only
+// when it is asked for.
 func (s Settings) Slate() bool {
 	return s.ReconnectWindow > 0 && (s.LatencyMode != Standard || s.SlateForStandard)
 }

@@ -8,7 +8,8 @@ import (
 	"millrace/internal/control/field"
 )
 
-// WithoutSecrets is the stream as its events store it: anyone who may read events learns no key from them, nor the credentials in a URL.
+// WithoutSecrets is the stream as its events store it: anyone who may read events learns no key from them, nor the
+// credentials in a URL.
 func (s Stream) WithoutSecrets() Stream {
 	s = s.WithoutKeys()
 	s.Settings.ReconnectSlateURL = field.BareURL(s.Settings.ReconnectSlateURL)
@@ -31,8 +32,8 @@ func (s Stream) WithoutKeys() Stream {
 	return s
 }
 
-// WithoutSecrets is the target as its events store it. Passphrase and streamid of SRT are in the query of the URL, and so may be keys of RTMP,
-// or in the last part of the path where there is no stream_key.
+// WithoutSecrets is the target as its events store it. Passphrase and streamid of SRT are in the query of the URL, and
+// so may be keys of RTMP, or in the last part of the path where there is no stream_key.
 func (s SimulcastTarget) WithoutSecrets() SimulcastTarget {
 	u, err := url.Parse(s.URL)
 	if err != nil {
@@ -46,7 +47,8 @@ func (s SimulcastTarget) WithoutSecrets() SimulcastTarget {
 	return s
 }
 
-// WithSecrets is a stream of an event with the keys that it has now, and with URLs as they are now where they are still the same.
+// WithSecrets is a stream of an event with the keys that it has now, and with URLs as they are now where they are still
+// the same.
 func (s Stream) WithSecrets(now Stream) Stream {
 	if url := now.Settings.ReconnectSlateURL; field.BareURL(url) == s.Settings.ReconnectSlateURL {
 		s.Settings.ReconnectSlateURL = url

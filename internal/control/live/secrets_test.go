@@ -10,7 +10,8 @@ import (
 	"millrace/internal/control/live"
 )
 
-// TestEventsHoldNoSecrets: none of the places in which a stream has secrets is in what its events store, and all come back.
+// TestEventsHoldNoSecrets: none of the places in which a stream has secrets is in what its events store, and all come
+// back.
 func TestEventsHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := live.Stream{ID: "s", StreamKey: "SECRET1", SRTPassphrase: "SECRET2", Settings: live.Settings{

@@ -150,7 +150,8 @@ func (s *Service) Patch(ctx context.Context, env id.Environment, stream id.LiveS
 	})
 }
 
-// Delete removes a stream: for the API at once; while a broadcast runs the row stays until its owner has ended it. Event deleted.
+// Delete removes a stream: for the API at once; while a broadcast runs the row stays until its owner has ended it.
+// Event deleted.
 func (s *Service) Delete(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) error {
 	now = change.Stamp(now)
 	err := change.Retry(func() error {
@@ -186,8 +187,8 @@ func (s *Service) Enable(ctx context.Context, env id.Environment, stream id.Live
 	return err
 }
 
-// Disable refuses encoders from now on; the owner of a running broadcast drops the encoder and ends it. Event disabled; nothing
-// happens when it is disabled already.
+// Disable refuses encoders from now on; the owner of a running broadcast drops the encoder and ends it. Event disabled;
+// nothing happens when it is disabled already.
 func (s *Service) Disable(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) error {
 	_, err := s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		to, ok := Next(st.State, DisabledByOwner)
@@ -203,7 +204,8 @@ func (s *Service) Disable(ctx context.Context, env id.Environment, stream id.Liv
 	return err
 }
 
-// Complete asks the owner of a running broadcast to end it; nothing happens when none runs, or its end is wanted already.
+// Complete asks the owner of a running broadcast to end it; nothing happens when none runs, or its end is wanted
+// already.
 func (s *Service) Complete(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) error {
 	_, err := s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		if st.ActiveAsset == "" || st.EndWanted != EndNone {
@@ -215,8 +217,8 @@ func (s *Service) Complete(ctx context.Context, env id.Environment, stream id.Li
 	return err
 }
 
-// ResetStreamKey gives a stream a new key; the old one is unknown at once, and the owner of a running broadcast drops the encoder that
-// came with it. Event updated.
+// ResetStreamKey gives a stream a new key; the old one is unknown at once, and the owner of a running broadcast drops
+// the encoder that came with it. Event updated.
 func (s *Service) ResetStreamKey(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) (Stream, error) {
 	return s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		st.StreamKey = id.NewUUID()
@@ -275,8 +277,8 @@ func (s *Service) DeletePlaybackID(ctx context.Context, env id.Environment, stre
 	return err
 }
 
-// change makes one step on a stream of env and tells the owner of its broadcast. step changes st and names the events; with nil
-// nothing has changed and nothing is written, but the owner is still told.
+// change makes one step on a stream of env and tells the owner of its broadcast. step changes st and names the events;
+// with nil nothing has changed and nothing is written, but the owner is still told.
 func (s *Service) change(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time, step func(st *Stream) ([]string, error)) (Stream, error) {
 	after, err := s.rows.save(ctx, now, func() (Stream, error) { return s.rows.store.Get(ctx, env, stream) }, step)
 	if err == nil {

@@ -14,7 +14,8 @@ import (
 	"millrace/internal/id"
 )
 
-// The events of a simulcast target; their data is the target. There is none for a change of its settings, which can not be made.
+// The events of a simulcast target; their data is the target. There is none for a change of its settings, which can not
+// be made.
 const (
 	EventTargetCreated = "video.live_stream.simulcast_target.created"
 	EventTargetDeleted = "video.live_stream.simulcast_target.deleted"

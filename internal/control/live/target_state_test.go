@@ -14,8 +14,8 @@ func TestTargetStateDiagram(t *testing.T) {
 	diagram(t, "testdata/target_state.golden.mmd", targetStates, targetFacts, nextTarget)
 }
 
-// TestTargetStates says what holds in every state: the end of the broadcast leads back to idle, a target that failed for good does not
-// hear of encoders, and the API shows a severity for what is errored alone.
+// TestTargetStates says what holds in every state: the end of the broadcast leads back to idle, a target that failed
+// for good does not hear of encoders, and the API shows a severity for what is errored alone.
 func TestTargetStates(t *testing.T) {
 	t.Parallel()
 	for _, s := range targetStates {

@@ -161,7 +161,8 @@ func TestTargetsWithoutTheirOwner(t *testing.T) {
 	w.events()
 }
 
-// TestTargetEventData checks that an event carries the target as it is then, and the stream's own events the states of its targets.
+// TestTargetEventData checks that an event carries the target as it is then, and the stream's own events the states of
+// its targets.
 func TestTargetEventData(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

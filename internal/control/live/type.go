@@ -48,8 +48,8 @@ type Settings struct {
 	SimulcastTargets   []SimulcastTarget            `json:"simulcast_targets,omitempty"`
 }
 
-// SimulcastTarget is a destination the stream is forwarded to. It is stored with the stream, and its state moves together with the
-// stream's: no change of the one without the other's.
+// SimulcastTarget is a destination the stream is forwarded to. It is stored with the stream, and its state moves
+// together with the stream's: no change of the one without the other's.
 type SimulcastTarget struct {
 	ID          id.SimulcastTarget `json:"id"`
 	State       TargetState        `json:"state,omitempty"`

@@ -114,8 +114,8 @@ func ErrNoMaster() error {
 		"(encrypted-only)")
 }
 
-// CheckDelete refuses to delete the last playback ID that has what it plays leave the service encrypted only: without it
-// another could be added that gives it in clear.
+// CheckDelete refuses to delete the last playback ID that has what it plays leave the service encrypted only: without
+// it another could be added that gives it in clear.
 func (c Configurations) CheckDelete(ctx context.Context, env id.Environment, all []ID, p id.Playback) error {
 	i := Index(all, p)
 	if i < 0 {

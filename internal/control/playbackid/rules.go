@@ -20,8 +20,8 @@ func (r Request) Check(l *fault.List, path string) {
 	field.Text(l, at, r.DRMConfigurationID, field.MaxID)
 }
 
-// CheckAll adds what is wrong with the two ways of asking for playback IDs together with a resource; only one may be used,
-// and drm only in the advanced one.
+// CheckAll adds what is wrong with the two ways of asking for playback IDs together with a resource; only one may be
+// used, and drm only in the advanced one.
 func CheckAll(l *fault.List, path string, policies []Policy, advanced []Request) {
 	plain, adv := field.Join(path, "playback_policies"), field.Join(path, "advanced_playback_policies")
 	if len(policies) > 0 && len(advanced) > 0 {

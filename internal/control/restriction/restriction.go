@@ -21,7 +21,8 @@ type Restriction struct {
 
 // Referrer says on whose pages something may be watched.
 type Referrer struct {
-	// AllowedDomains are host names; * stands for all, and *.example.com for one level below example.com. Without any, none is allowed.
+	// AllowedDomains are host names; * stands for all, and *.example.com for one level below example.com. Without any,
+	// none is allowed.
 	AllowedDomains  []string `json:"allowed_domains"`
 	AllowNoReferrer bool     `json:"allow_no_referrer"` // as native players ask
 }

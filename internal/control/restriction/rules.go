@@ -60,7 +60,8 @@ func isHost(s string) bool {
 	return true
 }
 
-// Permits reports whether a request with these values of the fields Referer and User-Agent may be responded to; fault.Denied if not.
+// Permits reports whether a request with these values of the fields Referer and User-Agent may be responded to;
+// fault.Denied if not.
 func (r Restriction) Permits(referrers, agents []string) error {
 	if !r.Referrer.permits(referrers) {
 		return fault.Coded(fault.Denied, CodeReferrer, "the playback restriction does not allow this referrer")
@@ -113,8 +114,8 @@ func covers(domain, host string) bool {
 	return ok && label != "" && rest == parent
 }
 
-// highRisk are parts of the user agents, in lower case, of programs that people download with, and of programs that say nothing better of
-// themselves than the library they are made with.
+// highRisk are parts of the user agents, in lower case, of programs that people download with, and of programs that say
+// nothing better of themselves than the library they are made with.
 var highRisk = []string{ //nolint:gochecknoglobals // a table
 	"curl/", "wget", "python", "aiohttp", "scrapy", "go-http-client", "java/", "apache-httpclient", "libwww", "lwp::", "perl", "ruby", "php/", "guzzle",
 	"node-fetch", "axios", "undici", "httpie", "postman", "insomnia", "aria2", "axel", "youtube-dl", "yt-dlp", "streamlink", "ffmpeg", "lavf/", "vlc",

@@ -99,8 +99,8 @@ func (s *Service) Forget(r id.PlaybackRestriction) { s.known.Drop(r) }
 // ForgetAll is Forget for every restriction.
 func (s *Service) ForgetAll() { s.known.DropAll() }
 
-// Permits reports whether a request may be responded to under a restriction of an environment; fault.Denied if not, or if there is no such
-// restriction.
+// Permits reports whether a request may be responded to under a restriction of an environment; fault.Denied if not, or
+// if there is no such restriction.
 func (s *Service) Permits(
 	ctx context.Context, env id.Environment, r id.PlaybackRestriction, referrers, agents []string, now time.Time,
 ) error {

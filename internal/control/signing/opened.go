@@ -8,8 +8,9 @@ import (
 	"millrace/internal/id"
 )
 
-// opened keeps paths whose MAC was right, because a viewer asks for hundreds of things below one and all viewers of a recording may share it. A
-// path is found only if it is the same in every byte, for the same playback ID. The zero value is ready.
+// opened keeps paths whose MAC was right, because a viewer asks for hundreds of things below one and all viewers of a
+// recording may share it. A path is found only if it is the same in every byte, for the same playback ID. The zero
+// value is ready.
 type opened struct {
 	slots [1024]atomic.Pointer[openedPath]
 }
@@ -41,8 +42,8 @@ func (o *opened) find(playback id.Playback, text string, now time.Time) (Path, b
 // macLength is how many characters of a path, its last ones, are its MAC.
 const macLength = (macSize*8 + 5) / 6
 
-// samePath reports whether two paths are the same. How long that takes does not say how much of a MAC was guessed: who makes a path up can choose
-// which one it is compared with.
+// samePath reports whether two paths are the same. How long that takes does not say how much of a MAC was guessed: who
+// makes a path up can choose which one it is compared with.
 func samePath(a, b string) bool {
 	head := len(a) - macLength
 	if len(a) != len(b) || head < 0 || a[:head] != b[:head] {

@@ -14,13 +14,14 @@ import (
 	"millrace/internal/id"
 )
 
-// Path is what a token was exchanged for: what is behind a playback ID, without the token, for as long as the token would be good. The text
-// of one is a segment of the path of a URL:
+// Path is what a token was exchanged for: what is behind a playback ID, without the token, for as long as the token
+// would be good. The text of one is a segment of the path of a URL:
 //
 //	signed-{use}.{secret}.{expiry}.{key}.{restriction}.{modifiers}.{mac}
 //
-// with the number of the secret and the expiry (seconds since 1970) in decimal digits, the modifiers in base64url and the MAC, the first 16
-// bytes of HMAC-SHA-256 (RFC 2104) over the playback ID and everything in front of it, in base64url too.
+// with the number of the secret and the expiry (seconds since 1970) in decimal digits, the modifiers in base64url and
+// the MAC, the first 16 bytes of HMAC-SHA-256 (RFC 2104) over the playback ID and everything in front of it, in
+// base64url too.
 type Path struct {
 	Use         string // the audience of the token: v or s
 	Key         id.SigningKey

@@ -63,13 +63,15 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// next is another character of the alphabet whose first two bits are the same: the other four are spare in the last one of a MAC.
+// next is another character of the alphabet whose first two bits are the same: the other four are spare in the last one
+// of a MAC.
 func next(c byte) string {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	return string(alphabet[strings.IndexByte(alphabet, c)|1])
 }
 
-// TestPathSecrets: two are good at a time, a path ends with its secret, and what was never there is not asked for again and again.
+// TestPathSecrets: two are good at a time, a path ends with its secret, and what was never there is not asked for again
+// and again.
 func TestPathSecrets(t *testing.T) {
 	t.Parallel()
 	store := newMemory()

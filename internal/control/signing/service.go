@@ -108,8 +108,8 @@ func (s *Service) ForgetAll() { s.keys.DropAll() }
 
 func errNoKey() error { return fault.New(fault.NotFound, "the signing key does not exist") }
 
-// Known is a key by its ID, from the cache where it is there. One that is not there, was deleted or is another environment's is fault.Denied,
-// in the same words. An empty environment stands for any.
+// Known is a key by its ID, from the cache where it is there. One that is not there, was deleted or is another
+// environment's is fault.Denied, in the same words. An empty environment stands for any.
 func (s *Service) Known(ctx context.Context, env id.Environment, k id.SigningKey, now time.Time) (Key, error) {
 	if k == "" || len(k) > field.MaxID {
 		return Key{}, errUnknownKey()

@@ -37,7 +37,8 @@ type Store interface {
 
 // API is what the REST side and the command line call.
 type API interface {
-	// Create makes an RSA key of 2048 bits and returns the private half, the base64 of its PEM (RFC 8017 appendix A.1.2), this once.
+	// Create makes an RSA key of 2048 bits and returns the private half, the base64 of its PEM (RFC 8017 appendix
+	// A.1.2), this once.
 	Create(ctx context.Context, env id.Environment, now time.Time) (Key, string, error)
 	Get(ctx context.Context, env id.Environment, k id.SigningKey) (Key, error)
 	List(ctx context.Context, env id.Environment, page, limit int) ([]Key, error)

@@ -52,8 +52,8 @@ const (
 // For reports whether the token is for a use, such as v.
 func (t Token) For(use string) bool { return slices.Contains(t.Audience, use) }
 
-// Verify reads a token. An environment that is not empty is that which the key has to be of. What is wrong with a token is fault.Denied,
-// with a code.
+// Verify reads a token. An environment that is not empty is that which the key has to be of. What is wrong with a token
+// is fault.Denied, with a code.
 func (s *Service) Verify(ctx context.Context, text string, env id.Environment, now time.Time) (Token, error) {
 	if len(text) > MaxToken {
 		return Token{}, denied(CodeMalformed, "is longer than %d bytes", MaxToken)

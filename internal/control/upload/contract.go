@@ -71,8 +71,9 @@ func (o Overdue) Job() job.Insert {
 	return newJob(JobClear, o.ID)
 }
 
-// Change is one atomic step. The store compares-and-sets on From and Upload.Revision as it was read, counts the revision up, writes the row
-// and stores events and jobs, all or nothing. A row that has moved on is fault.Conflict; one that is not there fault.NotFound.
+// Change is one atomic step. The store compares-and-sets on From and Upload.Revision as it was read, counts the
+// revision up, writes the row and stores events and jobs, all or nothing. A row that has moved on is fault.Conflict;
+// one that is not there fault.NotFound.
 type Change struct {
 	From   Status
 	Upload Upload
@@ -80,7 +81,8 @@ type Change struct {
 	Jobs   []job.Insert
 }
 
-// Store is implemented by storage/db; one call is one transaction. Absent or other environments' rows are fault.NotFound.
+// Store is implemented by storage/db; one call is one transaction. Absent or other environments' rows are
+// fault.NotFound.
 type Store interface {
 	Insert(ctx context.Context, c Change) error
 	Get(ctx context.Context, env id.Environment, u id.Upload) (Upload, error)
@@ -88,8 +90,9 @@ type Store interface {
 	FindSecret(ctx context.Context, secret string) (Upload, error)
 	List(ctx context.Context, env id.Environment, q ListQuery) ([]Upload, error)
 	Save(ctx context.Context, c Change) error
-	// Declare writes the Length of a waiting upload. With a quota of more than 0, the sizes of the environment's waiting uploads may not be
-	// more than that together: fault.Unavailable with ErrQuota, or fault.TooLarge where one alone has more.
+	// Declare writes the Length of a waiting upload. With a quota of more than 0, the sizes of the environment's
+	// waiting uploads may not be more than that together: fault.Unavailable with ErrQuota, or fault.TooLarge where one
+	// alone has more.
 	Declare(ctx context.Context, u id.Upload, length Length, quota int64) error
 	// Expected are the waiting uploads of all environments of whose length something was declared.
 	Expected(ctx context.Context) ([]Expected, error)

@@ -40,8 +40,8 @@ func (c CreateInput) check() error {
 	return l.Err()
 }
 
-// Origin is the origin of a URL as browsers write it (RFC 6454 section 6.2): in lower case, without the port that its scheme implies; "" where
-// there is none.
+// Origin is the origin of a URL as browsers write it (RFC 6454 section 6.2): in lower case, without the port that its
+// scheme implies; "" where there is none.
 func Origin(raw string) string {
 	u, err := url.Parse(strings.ToLower(raw))
 	if err != nil || u.Host == "" || u.User != nil {

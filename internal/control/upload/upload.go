@@ -11,7 +11,8 @@ import (
 	"millrace/internal/id"
 )
 
-// Upload is one URL that takes one file. Its JSON is the data of its events: what the API shows of it, but for the URL, which is a secret.
+// Upload is one URL that takes one file. Its JSON is the data of its events: what the API shows of it, but for the URL,
+// which is a secret.
 type Upload struct {
 	ID          id.Upload        `json:"id"`
 	Environment id.Environment   `json:"environment_id"`
@@ -39,7 +40,8 @@ type Upload struct {
 
 // Length is what is known of the length of the file.
 type Length struct {
-	// Size is how many bytes the file has or, unless Whole, may have so far: they count against the environment's quota.
+	// Size is how many bytes the file has or, unless Whole, may have so far: they count against the environment's
+	// quota.
 	Size     int64
 	Whole    bool
 	Metadata string // what a tus client said of the file, in the form of Upload-Metadata
@@ -65,8 +67,8 @@ func (u Upload) WithoutSecrets() Upload {
 	return u
 }
 
-// WithSecrets is an upload of an event with the inputs that it has now, and with its secret as long as the URLs can be used. Earlier versions
-// stored no inputs.
+// WithSecrets is an upload of an event with the inputs that it has now, and with its secret as long as the URLs can be
+// used. Earlier versions stored no inputs.
 func (u Upload) WithSecrets(now Upload) Upload {
 	if u.Status == Waiting && now.Status == Waiting {
 		u.Secret = now.Secret

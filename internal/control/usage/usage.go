@@ -80,11 +80,11 @@ func (q Query) check() error {
 type Store interface {
 	// Add adds to an hour, which is the time that it begins.
 	Add(ctx context.Context, hour time.Time, all []Delivered) error
-	// Reports are a page of those that have anything, of the hours that begin in [q.From, q.To), the most delivered first; total is how many
-	// there are on all pages.
+	// Reports are a page of those that have anything, of the hours that begin in [q.From, q.To), the most delivered
+	// first; total is how many there are on all pages.
 	Reports(ctx context.Context, env id.Environment, q Query) (page []Report, total int, err error)
-	// Forget removes at most limit hours that begin before a time, and as many deleted assets that were deleted a day before it, and says
-	// whether there may be more.
+	// Forget removes at most limit hours that begin before a time, and as many deleted assets that were deleted a day
+	// before it, and says whether there may be more.
 	Forget(ctx context.Context, before time.Time, limit int) (more bool, err error)
 }
 

@@ -160,7 +160,8 @@ func (s *Service) Missing(ctx context.Context, env id.Environment, all []string)
 	return out, nil
 }
 
-// Phrases joins the phrases of vocabularies in their order, each once: the first MaxPhrases. One that is not there any more has none.
+// Phrases joins the phrases of vocabularies in their order, each once: the first MaxPhrases. One that is not there any
+// more has none.
 func (s *Service) Phrases(ctx context.Context, env id.Environment, all []string) ([]string, error) {
 	var out []string
 	seen := map[string]bool{}

@@ -11,7 +11,8 @@ import (
 // Outbox is the part of the store that senders of deliveries need; storage/db implements it. One call is one
 // transaction.
 type Outbox interface {
-	// Claim gives the endpoints that node sends to: those that it has a lease on, which is prolonged, and those that nobody else has one on.
+	// Claim gives the endpoints that node sends to: those that it has a lease on, which is prolonged, and those that
+	// nobody else has one on.
 	Claim(ctx context.Context, node id.Node, lease time.Duration) ([]Held, error)
 	// Release gives all of node's leases back.
 	Release(ctx context.Context, node id.Node) error
@@ -21,8 +22,9 @@ type Outbox interface {
 	Queue(ctx context.Context, node id.Node, steps []Step) (map[id.Webhook][]Pending, error)
 	// Pending gives the waiting deliveries of an endpoint in the order of their events, at most limit of them.
 	Pending(ctx context.Context, w id.Webhook, limit int) ([]Pending, error)
-	// Record writes what came of node's attempts, and since when endpoints fail. What comes too late, as a delivery does not wait any more or the
-	// endpoint is another node's, is noted as an attempt and changes nothing but what was given up and has succeeded after all.
+	// Record writes what came of node's attempts, and since when endpoints fail. What comes too late, as a delivery
+	// does not wait any more or the endpoint is another node's, is noted as an attempt and changes nothing but what was
+	// given up and has succeeded after all.
 	Record(ctx context.Context, node id.Node, results []Result, health map[id.Webhook]time.Time) error
 	// FailTried gives up waiting deliveries of an endpoint that is disabled, at most limit of them, and says how many
 	// there were. Those that were not tried since they were queued wait until it is enabled.

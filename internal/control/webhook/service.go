@@ -24,20 +24,21 @@ const (
 
 // Store is implemented by storage/db; one call is one transaction. What is not there is fault.NotFound.
 type Store interface {
-	// InsertWebhook stores a new one, which is sent what happens from now on. An address that its environment has already, and one more than
-	// most webhooks, are fault.Conflict.
+	// InsertWebhook stores a new one, which is sent what happens from now on. An address that its environment has
+	// already, and one more than most webhooks, are fault.Conflict.
 	InsertWebhook(ctx context.Context, w Webhook, most int) error
 	Webhook(ctx context.Context, env id.Environment, w id.Webhook) (Webhook, error)
 	Webhooks(ctx context.Context, env id.Environment, page, limit int) ([]Webhook, error) // newest first
-	// SaveWebhook writes what the owner may change, and events, if nobody else has since w was read (fault.Conflict). When it becomes enabled it is
-	// sent what happens from now on.
+	// SaveWebhook writes what the owner may change, and events, if nobody else has since w was read (fault.Conflict).
+	// When it becomes enabled it is sent what happens from now on.
 	SaveWebhook(ctx context.Context, w Webhook, events ...event.Event) error
 	DeleteWebhook(ctx context.Context, env id.Environment, w id.Webhook) error
 	// GetEvent reads one event of env, with its numbers.
 	GetEvent(ctx context.Context, env id.Environment, event string) (event.Event, error)
 
 	Deliveries(ctx context.Context, w id.Webhook, q DeliveryQuery) ([]Delivery, error) // newest event first
-	// ReplayEvent has one event delivered, again or for the first time, and ReplaySince all that w wants from a time on.
+	// ReplayEvent has one event delivered, again or for the first time, and ReplaySince all that w wants from a time
+	// on.
 	ReplayEvent(ctx context.Context, w Webhook, event string) (Delivery, error)
 	ReplaySince(ctx context.Context, w Webhook, since time.Time) error
 	// ReplayFailed has those delivered again that failed, of events from a time on.

@@ -44,7 +44,8 @@ const (
 
 // Bounds of deliveries.
 const (
-	// Patience is how long an event is tried to be delivered, and for how long an endpoint may fail until it is disabled.
+	// Patience is how long an event is tried to be delivered, and for how long an endpoint may fail until it is
+	// disabled.
 	Patience = 24 * time.Hour
 	// MaxAttempts is how often an event is sent at most.
 	MaxAttempts = 36
@@ -180,8 +181,8 @@ func (a Attempt) Succeeded() bool { return a.Status >= 200 && a.Status <= 299 }
 // Gone reports whether the endpoint wants no more events.
 func (a Attempt) Gone() bool { return a.Status == gone }
 
-// Delay is how long after a failed attempt the next one is made, counted from 1. random is from 0 to 1: the delay is up to a quarter shorter or
-// longer, so that those who failed together do not come again together.
+// Delay is how long after a failed attempt the next one is made, counted from 1. random is from 0 to 1: the delay is up
+// to a quarter shorter or longer, so that those who failed together do not come again together.
 func Delay(attempt int, random float64) time.Duration {
 	d := longestDelay
 	if attempt < 11 {

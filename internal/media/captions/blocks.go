@@ -33,7 +33,8 @@ func cleanStyle(body []string) string {
 	return "STYLE\n" + css
 }
 
-// cleanRegion returns the block "REGION\n…" with the valid settings of WebVTT 3.4, one to a line, or nothing without an identifier.
+// cleanRegion returns the block "REGION\n…" with the valid settings of WebVTT 3.4, one to a line, or nothing without an
+// identifier.
 func cleanRegion(body []string) string {
 	var b strings.Builder
 	b.WriteString("REGION")

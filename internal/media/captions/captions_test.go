@@ -157,9 +157,9 @@ func TestSlice(t *testing.T) {
 	}
 }
 
-// TestSliceWraps: where the clock of 33 bits has wrapped since the beginning, a segment maps a time behind the wrap, so that each cue is where the
-// media's clock, modulo 2^33, says; a cue on both sides has the same times in both segments. A player that counts wraps, as Shaka does, and one
-// that takes the nearest, as hls.js does, find the same time.
+// TestSliceWraps: where the clock of 33 bits has wrapped since the beginning, a segment maps a time behind the wrap, so
+// that each cue is where the media's clock, modulo 2^33, says; a cue on both sides has the same times in both segments.
+// A player that counts wraps, as Shaka does, and one that takes the nearest, as hls.js does, find the same time.
 func TestSliceWraps(t *testing.T) {
 	t.Parallel()
 	const zero, around = 900_000, 1 << 33

@@ -1,9 +1,9 @@
-// Package captions is the model of timed text: cues with their times and styling, read from SubRip (SRT) or WebVTT files
-// of any origin and written as WebVTT, whole or in segments for HLS.
+// Package captions is the model of timed text: cues with their times and styling, read from SubRip (SRT) or WebVTT
+// files of any origin and written as WebVTT, whole or in segments for HLS.
 //
-// It is pure: bytes in, values and bytes out. It must never know files, sockets, the time of day, HTTP or who asks, and it
-// starts no goroutine. Input is hostile: every size is bounded, nothing panics, and what is written is plain WebVTT in
-// which text can never turn into markup of a page.
+// It is pure: bytes in, values and bytes out. It must never know files, sockets, the time of day, HTTP or who asks, and
+// it starts no goroutine. Input is hostile: every size is bounded, nothing panics, and what is written is plain WebVTT
+// in which text can never turn into markup of a page.
 package captions
 
 import (
@@ -56,8 +56,8 @@ type Document struct {
 	drops  Drops
 }
 
-// New makes a document of cues made by a program, such as a caption decoder. Texts and settings are sanitised as if they
-// came from a WebVTT file, times are cut to milliseconds, and cues that can't be shown are left out and counted.
+// New makes a document of cues made by a program, such as a caption decoder. Texts and settings are sanitised as if
+// they came from a WebVTT file, times are cut to milliseconds, and cues that can't be shown are left out and counted.
 func New(cues []Cue) Document {
 	b := builder{}
 	for _, c := range cues {
@@ -250,7 +250,8 @@ func (b *builder) document(blocks ...string) Document {
 	return d
 }
 
-// cleanID returns id when it is safe to stand alone on a line before a timing line, else nothing: a cue needs no identifier.
+// cleanID returns id when it is safe to stand alone on a line before a timing line, else nothing: a cue needs no
+// identifier.
 func cleanID(id string) string {
 	id = strings.Trim(stripControls(id), " \t")
 	if len(id) > 256 || strings.ContainsAny(id, "<>&\n") {

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// decode turns the bytes of a file into valid UTF-8 without byte order mark or NUL. The encoding is read from the byte order
-// mark, else guessed: UTF-16 by where its zero bytes stand, UTF-8 by being valid, Windows-1252 (a superset of Latin-1) else.
+// decode turns the bytes of a file into valid UTF-8 without byte order mark or NUL. The encoding is read from the byte
+// order mark, else guessed: UTF-16 by where its zero bytes stand, UTF-8 by being valid, Windows-1252 (a superset of
+// Latin-1) else.
 func decode(data []byte) (string, error) {
 	enc := guess(data)
 	if enc == nil {
@@ -47,8 +48,8 @@ func guess(data []byte) encoding.Encoding {
 	return charmap.Windows1252
 }
 
-// zerosAt reports whether zero bytes stand at odd (1) or even (0) places only, and often: every timing line of a UTF-16 file
-// is ASCII, whatever its language.
+// zerosAt reports whether zero bytes stand at odd (1) or even (0) places only, and often: every timing line of a UTF-16
+// file is ASCII, whatever its language.
 func zerosAt(data []byte, parity int) bool {
 	data = data[:min(len(data), 8<<10)]
 	var zeros [2]int

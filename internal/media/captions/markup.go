@@ -16,9 +16,9 @@ const (
 	maxClasses    = 128 // bytes of a tag's classes
 )
 
-// convert turns the text of an SRT or WebVTT cue into canonical WebVTT cue text: known tags kept and balanced, character
-// references normalised, anything else escaped, blank lines left out. Converting the result as WebVTT changes nothing.
-// visible reports whether there is anything to read.
+// convert turns the text of an SRT or WebVTT cue into canonical WebVTT cue text: known tags kept and balanced,
+// character references normalised, anything else escaped, blank lines left out. Converting the result as WebVTT changes
+// nothing. visible reports whether there is anything to read.
 func convert(raw string, vtt bool, set *settings) (text string, visible bool) {
 	m := markup{vtt: vtt, set: set, out: make([]byte, 0, len(raw)+16)}
 	for s := stripControls(strings.ReplaceAll(strings.ReplaceAll(raw, "\r\n", "\n"), "\r", "\n")); s != ""; {

@@ -12,8 +12,9 @@ func (e *InputError) Error() string { return e.Text }
 
 func noCue(why string) error { return &InputError{Text: "the file holds no cue: " + why} }
 
-// Parse reads an SRT, WebVTT or TTML file in any of the usual encodings. It is lenient as files in the wild need it: a cue that
-// can't be used is left out and counted, and only a file without a single usable cue is refused. Every error is an *InputError.
+// Parse reads an SRT, WebVTT or TTML file in any of the usual encodings. It is lenient as files in the wild need it: a
+// cue that can't be used is left out and counted, and only a file without a single usable cue is refused. Every error
+// is an *InputError.
 func Parse(data []byte) (Document, error) {
 	if len(data) > MaxInput {
 		return Document{}, &InputError{Text: fmt.Sprintf("the file is larger than %d MiB", MaxInput>>20)}
@@ -41,7 +42,8 @@ func Parse(data []byte) (Document, error) {
 	return Document{}, noCue(describe(text, p.vtt))
 }
 
-// Stored reads a text track as AppendVTT writes it: unlike a file that somebody sends, it may hold no cue, as where nothing was said.
+// Stored reads a text track as AppendVTT writes it: unlike a file that somebody sends, it may hold no cue, as where
+// nothing was said.
 func Stored(data []byte) (Document, error) {
 	if string(data) == header {
 		return Document{}, nil
@@ -111,7 +113,8 @@ func isNumber(line string) bool {
 	return line != "" && len(line) <= 9 && strings.Trim(line, "0123456789") == ""
 }
 
-// parser follows the block structure of WebVTT 6.1, which SRT shares but for its header, and mends what writers get wrong.
+// parser follows the block structure of WebVTT 6.1, which SRT shares but for its header, and mends what writers get
+// wrong.
 type parser struct {
 	lines
 
@@ -260,8 +263,8 @@ func (p *parser) body() string {
 	return strings.Join(text, "\n")
 }
 
-// endsAtBlank reports whether a cue ends at the blank lines that begin here: many writers put blank lines into a text, so what
-// follows decides. It passes the blank lines.
+// endsAtBlank reports whether a cue ends at the blank lines that begin here: many writers put blank lines into a text,
+// so what follows decides. It passes the blank lines.
 func (p *parser) endsAtBlank() bool {
 	line, ok := p.skipBlank()
 	if !ok || looksLikeTiming(line) {

@@ -66,7 +66,8 @@ func (s settings) String() string {
 	return b.String()
 }
 
-// place puts the cue where an SSA alignment says (numeric keypad: 1 to 3 bottom, 4 to 6 middle, 7 to 9 top), unless the cue says itself.
+// place puts the cue where an SSA alignment says (numeric keypad: 1 to 3 bottom, 4 to 6 middle, 7 to 9 top), unless the
+// cue says itself.
 func (s *settings) place(keypad int) {
 	if s.line == "" {
 		s.line = [...]string{"", "50%,center", "0"}[(keypad-1)/3]

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TTML is read as far as WebVTT has a place for it: the text of TTML 2 and its profiles (IMSC 1 Text, EBU-TT-D, SMPTE-TT), times in every form, italics,
-// bold, underline, and whether a region is at the top. Images are passed over.
+// TTML is read as far as WebVTT has a place for it: the text of TTML 2 and its profiles (IMSC 1 Text, EBU-TT-D,
+// SMPTE-TT), times in every form, italics, bold, underline, and whether a region is at the top. Images are passed over.
 
 const (
 	maxTTMLDepth  = 64

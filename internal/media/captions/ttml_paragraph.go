@@ -31,8 +31,8 @@ func (g *paragraph) add(e element, text string) {
 	g.pieces = append(g.pieces, piece{e.begin, e.end, text})
 }
 
-// cues are the paragraph as it is shown, a cue for each stretch of time in which the same is, without settings. A paragraph that can't be shown is
-// one cue, from which the builder sees why.
+// cues are the paragraph as it is shown, a cue for each stretch of time in which the same is, without settings. A
+// paragraph that can't be shown is one cue, from which the builder sees why.
 func (g *paragraph) cues(e element) (out []rawCue) {
 	if !slices.ContainsFunc(g.pieces, func(x piece) bool { return x.begin != e.begin || x.end != e.end }) {
 		return []rawCue{{start: e.begin, end: e.end, text: trimmed(g.pieces, func(piece) bool { return true })}}
@@ -74,7 +74,8 @@ func (g *paragraph) edges() (out []time.Duration) {
 	return slices.Compact(out)
 }
 
-// trimmed is the text of the pieces that are shown, without white space around its lines and without lines of which no piece is shown.
+// trimmed is the text of the pieces that are shown, without white space around its lines and without lines of which no
+// piece is shown.
 func trimmed(pieces []piece, shown func(piece) bool) string {
 	var b strings.Builder
 	for _, x := range pieces {

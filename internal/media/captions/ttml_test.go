@@ -64,7 +64,8 @@ by frames
 	}
 }
 
-// TestTTMLSpans: spans have times of their own, as in files that were made from captions that are painted or sung word by word.
+// TestTTMLSpans: spans have times of their own, as in files that were made from captions that are painted or sung word
+// by word.
 func TestTTMLSpans(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ in, want string }{

@@ -24,12 +24,12 @@ func (d Document) AppendVTT(dst []byte) []byte {
 	return dst
 }
 
-// Slice returns the WebVTT segment of the cues shown within [from, to), each whole and with its own times: a player knows a
-// cue again that it got from the segment before (RFC 8216 3.5). mpegts is the media time, in 90 kHz, at which the document's
-// time zero is presented. A segment without cues is a valid file too.
+// Slice returns the WebVTT segment of the cues shown within [from, to), each whole and with its own times: a player
+// knows a cue again that it got from the segment before (RFC 8216 3.5). mpegts is the media time, in 90 kHz, at which
+// the document's time zero is presented. A segment without cues is a valid file too.
 //
-// The map is exact and never maps zero, see mapped. The clock of MPEG-2 has 33 bits and wraps after 26.5 hours; times of cues
-// do not. Segments that begin behind a wrap map the first millisecond behind it.
+// The map is exact and never maps zero, see mapped. The clock of MPEG-2 has 33 bits and wraps after 26.5 hours; times
+// of cues do not. Segments that begin behind a wrap map the first millisecond behind it.
 func (d Document) Slice(from, to time.Duration, mpegts int64) []byte {
 	local := int64(mapped)
 	if past := (mpegts + int64(from)*ticksPerMs/int64(time.Millisecond)) &^ (wrap - 1); past > mpegts {
@@ -51,9 +51,10 @@ func (d Document) Slice(from, to time.Duration, mpegts int64) []byte {
 const (
 	ticksPerMs = 90      // of MPEG-2's clock
 	wrap       = 1 << 33 // its ticks
-	// mapped is the cue time, in milliseconds, that X-TIMESTAMP-MAP maps. Where the MPEG-2 time of the map is that at which a
-	// player's own time is zero, hls.js 1.7 takes the map for none, and shows cues late by the time of the discontinuity in front
-	// of them. A player's time is zero where a segment begins, and none begins 7 ms after the document's time zero.
+	// mapped is the cue time, in milliseconds, that X-TIMESTAMP-MAP maps. Where the MPEG-2 time of the map is that at
+	// which a player's own time is zero, hls.js 1.7 takes the map for none, and shows cues late by the time of the
+	// discontinuity in front of them. A player's time is zero where a segment begins, and none begins 7 ms after the
+	// document's time zero.
 	mapped = 7
 )
 

@@ -50,11 +50,12 @@ var (
 // none is a place or an index that is not there.
 const none = -1
 
-// snap is by how much a time may miss a picture's own and still mean it, in seconds: times are often given in milliseconds.
+// snap is by how much a time may miss a picture's own and still mean it, in seconds: times are often given in
+// milliseconds.
 const snap = 0.002
 
-// Cut makes the clip of t that shows what t shows from second `from` up to `to`; its own objects have keys that begin with prefix. The
-// result shares no memory that t changes later.
+// Cut makes the clip of t that shows what t shows from second `from` up to `to`; its own objects have keys that begin
+// with prefix. The result shares no memory that t changes later.
 func (c *Cutter) Cut(ctx context.Context, t *timeline.Timeline, from, to float64, prefix string) (*timeline.Timeline, error) {
 	x := &cut{Cutter: c, t: t, prefix: prefix, spans: t.Spans(), whole: from <= 0}
 	if !x.find(from, to) {
@@ -178,8 +179,8 @@ func (y *renditionCut) make(ctx context.Context) error {
 	return nil
 }
 
-// apart is by how many milliseconds the first frame of what stands for chunk i is later than the clip's segment: both may begin later than
-// in the recording.
+// apart is by how many milliseconds the first frame of what stands for chunk i is later than the clip's segment: both
+// may begin later than in the recording.
 func (y *renditionCut) apart(i int, c timeline.Chunk) int64 {
 	was := y.src.Chunks[i]
 	later := float64(c.Time-was.Time) / float64(y.src.Timescale)

@@ -26,7 +26,8 @@ import (
 	"millrace/internal/programtest"
 )
 
-// material is a video of six seconds of which every picture says its number, in ten stripes, and a tune that never is the same twice.
+// material is a video of six seconds of which every picture says its number, in ten stripes, and a tune that never is
+// the same twice.
 var material = struct {
 	once           sync.Once
 	samples, sound string
@@ -314,8 +315,9 @@ func film(encoder string, more ...string) []string {
 	return append([]string{"-c:v", encoder, "-pix_fmt", "yuv420p", "-g", "30"}, more...)
 }
 
-// TestEveryCodec: whatever the picture's codec is, the clip shows exactly the pictures of the stretch, each at its time. Parameter sets of
-// H.264 go together, so that no decoder is set up again; other codecs' ends have init segments of their own behind a discontinuity.
+// TestEveryCodec: whatever the picture's codec is, the clip shows exactly the pictures of the stretch, each at its
+// time. Parameter sets of H.264 go together, so that no decoder is set up again; other codecs' ends have init segments
+// of their own behind a discontinuity.
 func TestEveryCodec(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -367,8 +369,8 @@ func TestEveryCodec(t *testing.T) {
 	}
 }
 
-// TestWhatStays: of a segment with several key frames only what lost its own is made, and at the end what was decoded from a picture that is
-// left out.
+// TestWhatStays: of a segment with several key frames only what lost its own is made, and at the end what was decoded
+// from a picture that is left out.
 func TestWhatStays(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -486,9 +488,9 @@ func TestSoundOfEveryCodec(t *testing.T) {
 	}
 }
 
-// TestEmpty refuses what nothing is shown in.
-// TestLengths: a clip lasts as long as was asked for, to half a tick, also where it begins in the middle of a picture and where a tick is as
-// long as a picture; and it begins with the picture that is on screen then.
+// TestEmpty refuses what nothing is shown in. TestLengths: a clip lasts as long as was asked for, to half a tick, also
+// where it begins in the middle of a picture and where a tick is as long as a picture; and it begins with the picture
+// that is on screen then.
 func TestLengths(t *testing.T) {
 	t.Parallel()
 	for _, scale := range []int{30, 15360} {
@@ -560,8 +562,8 @@ func TestGapsAndBreaks(t *testing.T) {
 	part.runs(t, timeline.MainAudio)
 }
 
-// TestDates: the sound of a clip is dated by its own first sample, as that of the recording is, so that each segment begins when the one
-// before ended.
+// TestDates: the sound of a clip is dated by its own first sample, as that of the recording is, so that each segment
+// begins when the one before ended.
 func TestDates(t *testing.T) {
 	t.Parallel()
 	m := record(t, x264("-bf", "2"), []string{"-c:a", "aac"})

@@ -14,9 +14,9 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// pictures makes the segments of the video that differ from the recording's. Their first picture is a key frame: what was decoded from a picture
-// that is left out is encoded again, up to the next key frame; so are, at the end, those that were decoded from a later picture. All
-// between stays as it is.
+// pictures makes the segments of the video that differ from the recording's. Their first picture is a key frame: what
+// was decoded from a picture that is left out is encoded again, up to the next key frame; so are, at the end, those
+// that were decoded from a later picture. All between stays as it is.
 func (y *renditionCut) pictures(ctx context.Context) error {
 	var work []*segment
 	for _, r := range y.cutEnds {
@@ -37,7 +37,8 @@ func (y *renditionCut) pictures(ctx context.Context) error {
 		}
 		work = append(work, r)
 	}
-	// One encoder makes both ends where it can be told to begin with a key frame twice, and both have the same parameter sets.
+	// One encoder makes both ends where it can be told to begin with a key frame twice, and both have the same
+	// parameter sets.
 	if len(work) == 2 && y.format.codec == frame.H264 && y.src.Chunks[work[0].chunk].Init == y.src.Chunks[work[1].chunk].Init {
 		return y.encode(ctx, work)
 	}
@@ -93,7 +94,8 @@ func (y *renditionCut) open(ctx context.Context, n int) error {
 	return nil
 }
 
-// fresh reports whether nothing that is decoded from this picture on needs one in front of it, if none that is shown earlier follows.
+// fresh reports whether nothing that is decoded from this picture on needs one in front of it, if none that is shown
+// earlier follows.
 func (s *format) fresh(x *sample) bool {
 	if s.codec != frame.H264 || !x.Sync {
 		return x.Sync
@@ -102,8 +104,8 @@ func (s *format) fresh(x *sample) bool {
 	return idr && known
 }
 
-// split finds what can stay as it is: whatever is decoded from the first sample that is kept up to the last is shown from the first
-// picture that is kept up to the last.
+// split finds what can stay as it is: whatever is decoded from the first sample that is kept up to the last is shown
+// from the first picture that is kept up to the last.
 func (r *segment) split(s *format) {
 	r.keep, r.kept = r.until, r.until
 	keep, whole := none, 0
@@ -140,8 +142,8 @@ func (r *segment) spans() [][2]int {
 // furthestBack is how many segments are decoded in front of one that can't be decoded by itself.
 const furthestBack = 10
 
-// needed is what has to be decoded for the pictures [from, until) of a segment, in that order: samples of its segment, and segments in front of
-// it where it depends on them.
+// needed is what has to be decoded for the pictures [from, until) of a segment, in that order: samples of its segment,
+// and segments in front of it where it depends on them.
 func (y *renditionCut) needed(ctx context.Context, r *segment, from, until int) ([]sample, error) {
 	start, end := none, 0
 	latest := int64(math.MinInt64)
@@ -224,8 +226,8 @@ func (o *order) add(r *segment, pictures []sample, from, until int, at int64) (n
 	return latest + shift
 }
 
-// encode makes the pictures of segments that can't stay as they are. They are decoded in the order in which they are shown, as far ahead
-// as in the recording.
+// encode makes the pictures of segments that can't stay as they are. They are decoded in the order in which they are
+// shown, as far ahead as in the recording.
 func (y *renditionCut) encode(ctx context.Context, segments []*segment) error {
 	o := order{args: encode.PictureCut{Codec: y.format.codec, Timescale: y.src.Timescale, Bitrate: max(int(2*y.src.Peak), 2_000_000)}}
 	if err := y.describe(&o.args); err != nil {

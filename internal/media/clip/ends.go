@@ -6,9 +6,10 @@ import (
 	"slices"
 )
 
-// ends finds the first and the last picture, which says where exactly everything is cut. What is shown at an instant of the clip is what the
-// recording shows then: the first picture is the one that is on screen where the clip begins, the last one the one that is right in front
-// of its end. Times that lie within two milliseconds of a picture's are that picture's.
+// ends finds the first and the last picture, which says where exactly everything is cut. What is shown at an instant of
+// the clip is what the recording shows then: the first picture is the one that is on screen where the clip begins, the
+// last one the one that is right in front of its end. Times that lie within two milliseconds of a picture's are that
+// picture's.
 func (y *renditionCut) ends(ctx context.Context) error {
 	first, err := y.begin(ctx)
 	if err != nil {
@@ -39,7 +40,8 @@ type segment struct {
 	later       bool  // something in front is left out
 	shorter     bool  // something at the end is
 
-	// The samples that stay as they are, in the order of decoding. What is shown in front of them and behind them is made.
+	// The samples that stay as they are, in the order of decoding. What is shown in front of them and behind them is
+	// made.
 	keep, kept int
 }
 

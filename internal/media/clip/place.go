@@ -10,8 +10,8 @@ import (
 	"millrace/internal/media/container/cmaf"
 )
 
-// place stores a segment of pictures that were made and of those that stay as they are, each at its time in the recording; what is made is
-// decoded as long before it is shown as the recording's.
+// place stores a segment of pictures that were made and of those that stay as they are, each at its time in the
+// recording; what is made is decoded as long before it is shown as the recording's.
 func (y *renditionCut) place(ctx context.Context, r *segment, init int, made []picture) error {
 	front, back, err := r.parts(made)
 	if err != nil {
@@ -65,8 +65,8 @@ func (y *renditionCut) place(ctx context.Context, r *segment, init int, made []p
 	return y.store(ctx, r.chunk, c, samples)
 }
 
-// parts are what was made for in front of the pictures that stay and for behind them. The first of each stands for those in front of it
-// that could not be decoded.
+// parts are what was made for in front of the pictures that stay and for behind them. The first of each stands for
+// those in front of it that could not be decoded.
 func (r *segment) parts(made []picture) (front, back []picture, err error) {
 	for _, p := range made {
 		if p.i < r.keep {
@@ -87,5 +87,6 @@ func (r *segment) parts(made []picture) (front, back []picture, err error) {
 	return front, back, nil
 }
 
-// delay is how long before a picture is shown it is decoded. Of the first one behind a discontinuity the segment's time says it, see cmaf.Start.
+// delay is how long before a picture is shown it is decoded. Of the first one behind a discontinuity the segment's time
+// says it, see cmaf.Start.
 func (r *segment) delay() int64 { return max(r.samples[0].pts-min(r.samples[0].dts, r.time), 0) }

@@ -16,8 +16,8 @@ import (
 // sets are the parameter sets of H.264 by the recording's init segments.
 type sets struct{ byInit map[int]*mixed }
 
-// mixed are a recording's parameter sets with those of what is encoded beside it: both have IDs of their own, so one init segment serves
-// both and no decoder is set up again.
+// mixed are a recording's parameter sets with those of what is encoded beside it: both have IDs of their own, so one
+// init segment serves both and no decoder is set up again.
 type mixed struct {
 	entry    []byte // the recording's sample entry
 	sps, pps [][]byte
@@ -62,8 +62,8 @@ func avcC(entry []byte) []byte {
 	return bmff.Find(entry[head:], "avcC")
 }
 
-// adapt gives the index of the init segment that encoded pictures play with and merged where that is the recording's, which then has their
-// parameter sets as well; none: they need one of their own.
+// adapt gives the index of the init segment that encoded pictures play with and merged where that is the recording's,
+// which then has their parameter sets as well; none: they need one of their own.
 func (y *renditionCut) adapt(ctx context.Context, entry []byte) (n int, merged bool, err error) {
 	if y.format.codec != frame.H264 {
 		return none, false, nil

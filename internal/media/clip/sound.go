@@ -23,8 +23,9 @@ const (
 	warm = 4
 )
 
-// sound cuts a rendition of sound. AAC-LC keeps its packets' grid: of the packet in which the clip begins only what belongs to the clip is
-// heard, and a silent one stands in front of it, as decoding needs the one before; the end alike. Other codecs are cut between packets.
+// sound cuts a rendition of sound. AAC-LC keeps its packets' grid: of the packet in which the clip begins only what
+// belongs to the clip is heard, and a silent one stands in front of it, as decoding needs the one before; the end
+// alike. Other codecs are cut between packets.
 func (y *renditionCut) sound(ctx context.Context) error {
 	all, err := y.packets(ctx)
 	if err != nil {
@@ -257,15 +258,16 @@ func (x *audioCut) replace(first, last int, ours [][]byte) {
 	}
 }
 
-// alike reports whether packet i and the one that was made of it fade out in the same way: either can be followed by the next of the other.
+// alike reports whether packet i and the one that was made of it fade out in the same way: either can be followed by
+// the next of the other.
 func (x *audioCut) alike(i int, ours []byte) bool {
 	a, ok := aac.WindowOf(x.all[i].Data)
 	b, ok2 := aac.WindowOf(ours)
 	return ok && ok2 && a == b && a.Long
 }
 
-// encode makes the packets [first, last] again, with one in front of them. What is heard is cut at sample `mute` and at sample `end`, which
-// count from packet `first`; none: it is not cut there.
+// encode makes the packets [first, last] again, with one in front of them. What is heard is cut at sample `mute` and at
+// sample `end`, which count from packet `first`; none: it is not cut there.
 func (x *audioCut) encode(ctx context.Context, first, last, mute, end int) ([][]byte, error) {
 	lead := 0 // decoded in front: a packet's sound needs the one before
 	for lead < 2 && first-lead > 0 && x.unbroken(first-lead-1, first-lead) {

@@ -42,8 +42,9 @@ type Texts interface {
 	Publish(rendition string, c captions.Cue) bool
 }
 
-// New returns a Reader that publishes each cue as soon as its end is known, in times from zero on, in the text rendition of its channel: cc1 to
-// cc4. It calls refused, if there is one, with a rendition that did not take a cue. nil: no channel is wanted.
+// New returns a Reader that publishes each cue as soon as its end is known, in times from zero on, in the text
+// rendition of its channel: cc1 to cc4. It calls refused, if there is one, with a rendition that did not take a cue.
+// nil: no channel is wanted.
 func New(zero time.Duration, to Texts, renditions map[string]string, refused func(rendition string)) *Reader {
 	wanted := map[cea608.Channel]string{}
 	for name, rendition := range renditions {
@@ -108,7 +109,8 @@ func (r *Reader) release(n int) {
 	r.waiting = slices.Delete(r.waiting, 0, n)
 }
 
-// Cut says that a segment ends where a picture that comes next is presented: what is shown there is published as far as that.
+// Cut says that a segment ends where a picture that comes next is presented: what is shown there is published as far as
+// that.
 func (r *Reader) Cut(at time.Duration) {
 	r.releaseBefore(at)
 	r.last = max(r.last, at)

@@ -85,7 +85,8 @@ func script() *cea608test.Encoder {
 	return e
 }
 
-// TestPicturesAreReordered: captions are read in the order of presentation, whatever the codec and however many pictures are decoded before.
+// TestPicturesAreReordered: captions are read in the order of presentation, whatever the codec and however many
+// pictures are decoded before.
 func TestPicturesAreReordered(t *testing.T) {
 	t.Parallel()
 	want := strings.Join(read(frame.H264, film(frame.H264, script(), 6*rate, 0), 6*rate), "\n")

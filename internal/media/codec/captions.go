@@ -22,7 +22,8 @@ const (
 	CaptionsText             // commands or text
 )
 
-// registered is payloadType user_data_registered_itu_t_t35 of an SEI message, ITU-T H.264 section D.1.6 and H.265 section D.2.6.
+// registered is payloadType user_data_registered_itu_t_t35 of an SEI message, ITU-T H.264 section D.1.6 and H.265
+// section D.2.6.
 const registered = 4
 
 // CaptionsOf looks for closed captions in a picture, an access unit in the form of a sample with lengths of 4 bytes: of
@@ -35,8 +36,8 @@ func CaptionsOf(c frame.Codec, au []byte) Captions {
 	return found
 }
 
-// CaptionData calls yield with each valid construct of cc_data in a picture, as CaptionsOf takes it, in their order: cc_type (0 and 1 are the
-// fields of CEA-608, 2 and 3 a packet of CEA-708 and its beginning) and the two bytes.
+// CaptionData calls yield with each valid construct of cc_data in a picture, as CaptionsOf takes it, in their order:
+// cc_type (0 and 1 are the fields of CEA-608, 2 and 3 a packet of CEA-708 and its beginning) and the two bytes.
 func CaptionData(c frame.Codec, au []byte, yield func(kind, first, second byte)) {
 	for message := range registeredOf(c, au) {
 		for b := ccData(message); len(b) >= 3; b = b[3:] {
@@ -88,7 +89,8 @@ func registeredOfSEI(payload []byte, yield func([]byte) bool) bool {
 // valid is cc_valid of a construct.
 const valid = 4
 
-// ccData is cc_data of ATSC A/53 Part 4 section 6.2.3 in a message of ITU-T T.35, whole constructs of three bytes; nil: there is none.
+// ccData is cc_data of ATSC A/53 Part 4 section 6.2.3 in a message of ITU-T T.35, whole constructs of three bytes; nil:
+// there is none.
 func ccData(message []byte) []byte {
 	const process = 0x40
 	b, ok := bytes.CutPrefix(message, []byte("\xb5\x00\x31GA94\x03")) // country, provider, user_identifier, user_data_type_code
@@ -114,8 +116,9 @@ func captionsOfT35(message []byte) Captions {
 	return found
 }
 
-// shows reports whether a pair of bytes tells a decoder of captions that there are some: a control code of CEA-608 section 8.4, whose bytes have
-// odd parity, or the head of a CEA-708 packet with a block of a service, CTA-708 sections 5 and 6.
+// shows reports whether a pair of bytes tells a decoder of captions that there are some: a control code of CEA-608
+// section 8.4, whose bytes have odd parity, or the head of a CEA-708 packet with a block of a service, CTA-708 sections
+// 5 and 6.
 func shows(kind, first, second byte) bool {
 	const field1, field2, packetStart = 0, 1, 3
 	switch kind {

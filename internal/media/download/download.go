@@ -39,7 +39,8 @@ type File struct {
 	size       int64
 
 	Seconds float64 // it is shown for so long
-	// Entries is how many different sample entries its tracks have, at most: with more than one not every player follows.
+	// Entries is how many different sample entries its tracks have, at most: with more than one not every player
+	// follows.
 	Entries int
 }
 
@@ -53,8 +54,8 @@ type piece struct {
 // Size is in bytes.
 func (f *File) Size() int64 { return f.size }
 
-// Plan reads what there is. zero is the media time, in seconds, at which the presentation begins. The renditions have the same media sequence
-// numbers.
+// Plan reads what there is. zero is the media time, in seconds, at which the presentation begins. The renditions have
+// the same media sequence numbers.
 func Plan(ctx context.Context, zero float64, renditions []Rendition) (*File, error) {
 	p := planner{movie: &movie.Movie{}, file: &File{renditions: renditions}}
 	first, last := int64(math.MaxInt64), int64(0)

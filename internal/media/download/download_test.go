@@ -68,7 +68,8 @@ func start(kind frame.Kind, mark byte) []byte {
 	return cmaf.InitFromEntry(o)
 }
 
-// rendition makes segments of a second each from second 10 on, of `per` samples in two fragments, whose bytes say which they are.
+// rendition makes segments of a second each from second 10 on, of `per` samples in two fragments, whose bytes say which
+// they are.
 func rendition(kind frame.Kind, per int, gaps ...int64) (Rendition, *memory) {
 	s := &memory{inits: [][]byte{start(kind, 1), start(kind, 2)}, segments: map[int64][]byte{}}
 	l := Rendition{Kind: kind, Timescale: scale, First: 3, Source: s}
@@ -186,7 +187,8 @@ func TestMiddle(t *testing.T) {
 	}
 }
 
-// TestEntries keeps apart what needs another decoder, and does not where only the number of the init segment is another.
+// TestEntries keeps apart what needs another decoder, and does not where only the number of the init segment is
+// another.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	video, s := rendition(frame.Video, 5)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Format names one of ffmpeg's demuxers. Only these are ever used, and always by name: ffmpeg left to guess would take a
-// playlist in disguise and read what it names.
+// Format names one of ffmpeg's demuxers. Only these are ever used, and always by name: ffmpeg left to guess would take
+// a playlist in disguise and read what it names.
 type Format string
 
 // The formats that are read.
@@ -42,8 +42,8 @@ func Formats() []Format {
 	}
 }
 
-// Timed reports whether every picture in a file of this format has a presentation time of its own. Where none has, or only when the picture is
-// decoded, the decoder has to put them in order.
+// Timed reports whether every picture in a file of this format has a presentation time of its own. Where none has, or
+// only when the picture is decoded, the decoder has to put them in order.
 func (f Format) Timed() bool {
 	switch f { //nolint:exhaustive // the others have them
 	case MPEGPS, ASF, RawH264, RawHEVC:
@@ -106,7 +106,8 @@ func ProbeArgs(path string, format Format) []string {
 
 func common() []string { return []string{"-hide_banner", "-nostdin", "-nostats", "-loglevel", "error"} }
 
-// input opens a file with our demuxer and nothing else: neither the network nor another format can be reached from within it.
+// input opens a file with our demuxer and nothing else: neither the network nor another format can be reached from
+// within it.
 func input(format Format, path string) []string {
 	return []string{"-protocol_whitelist", "file,pipe", "-format_whitelist", string(format), "-f", string(format), "-i", "file:" + path}
 }

@@ -10,11 +10,11 @@ import (
 	"millrace/internal/fault"
 )
 
-// Budget keeps children from taking more of the processor than there is: who does not fit waits, in the order of priority and then of
-// arrival. What nobody waits for (Ahead, Background) has shares of its own, so that it is never in the way of what somebody does: the
-// system gives it what the rest leaves: half the cores for the one and all for the other, so that a short file does not wait for a long
-// one. So has what a file is encoded for before it is an asset (Ingest): it takes hours, and viewers go first. What is live
-// can't wait: it is let in or not, by a share of its own.
+// Budget keeps children from taking more of the processor than there is: who does not fit waits, in the order of
+// priority and then of arrival. What nobody waits for (Ahead, Background) has shares of its own, so that it is never in
+// the way of what somebody does: the system gives it what the rest leaves: half the cores for the one and all for the
+// other, so that a short file does not wait for a long one. So has what a file is encoded for before it is an asset
+// (Ingest): it takes hours, and viewers go first. What is live can't wait: it is let in or not, by a share of its own.
 type Budget struct{ foreground, ahead, ingest, background, live *share }
 
 // BudgetOptions are sizes in cores.
@@ -23,8 +23,8 @@ type BudgetOptions struct {
 	Background int // zero means Cores
 }
 
-// liveShare is how many rungs of live streams are encoded at once for each core: one of 480p takes a third of one or so, and another encoder
-// takes over from the last one before that has ended.
+// liveShare is how many rungs of live streams are encoded at once for each core: one of 480p takes a third of one or
+// so, and another encoder takes over from the last one before that has ended.
 const liveShare = 4
 
 // maxWaiting is how many may wait for a share: the next one would wait for minutes.
@@ -45,8 +45,8 @@ func NewBudget(opts BudgetOptions) *Budget {
 // Cores is how many children may run that somebody waits for.
 func (b *Budget) Cores() int { return b.foreground.size }
 
-// Acquire waits for weight cores of the share that p takes from; more than the whole share counts as the whole. release is called once,
-// when the child has ended. fault.Unavailable says that too many wait already.
+// Acquire waits for weight cores of the share that p takes from; more than the whole share counts as the whole. release
+// is called once, when the child has ended. fault.Unavailable says that too many wait already.
 func (b *Budget) Acquire(ctx context.Context, p Priority, weight int) (release func(), err error) {
 	return b.AcquirePart(ctx, p, weight, 0)
 }
@@ -176,7 +176,8 @@ func (s *share) giveBack(weight int) {
 	s.admit()
 }
 
-// admit lets in the first one, while there is room: a heavy one is not passed by lighter ones, or it might wait for ever.
+// admit lets in the first one, while there is room: a heavy one is not passed by lighter ones, or it might wait for
+// ever.
 func (s *share) admit() {
 	for len(s.waiting) > 0 && s.waiting[0].weight <= s.free {
 		s.free -= s.waiting[0].weight

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusedCalls are those that a decoder has no use for and that lead out of its confinement: to a network, to other processes, to the system.
-// io_uring does what a filter would not let through.
+// refusedCalls are those that a decoder has no use for and that lead out of its confinement: to a network, to other
+// processes, to the system. io_uring does what a filter would not let through.
 //
 //nolint:gochecknoglobals // a table
 var refusedCalls = []uint32{
@@ -38,7 +38,8 @@ var sharedCalls = []struct {
 	refused  bpf.JumpTest // of the argument with value
 	value    uint32
 }{
-	// Go's runtime interrupts its own threads by SIGURG, which nobody dies of. abort() ends a process without a signal too.
+	// Go's runtime interrupts its own threads by SIGURG, which nobody dies of. abort() ends a process without a signal
+	// too.
 	{unix.SYS_TGKILL, 2, bpf.JumpNotEqual, uint32(unix.SIGURG)},
 	// The process that is told when a file is ready, and by which signal: any of our user's, by SIGKILL.
 	{unix.SYS_FCNTL, 1, bpf.JumpEqual, unix.F_SETOWN},

@@ -41,8 +41,8 @@ const (
 	checkTime = 20 * time.Second
 )
 
-// Check looks for ffmpeg and ffprobe at the given paths, or in the search path where a path is empty, and for every encoder,
-// muxer and demuxer that the service uses.
+// Check looks for ffmpeg and ffprobe at the given paths, or in the search path where a path is empty, and for every
+// encoder, muxer and demuxer that the service uses.
 func Check(ctx context.Context, ffmpeg, ffprobe string) Report {
 	var r Report
 	r.FFmpeg = r.find("ffmpeg", ffmpeg)
@@ -110,8 +110,8 @@ func (r *Report) find(name, path string) string {
 	return found
 }
 
-// lookForEncoders looks for those without which nothing goes, and for those of codecs that are played as they come: where something has to
-// be put into such a stream, it must be encoded as the rest is.
+// lookForEncoders looks for those without which nothing goes, and for those of codecs that are played as they come:
+// where something has to be put into such a stream, it must be encoded as the rest is.
 func (r *Report) lookForEncoders(ctx context.Context) {
 	have, ok := r.list(ctx, "encoder", "-encoders")
 	if !ok {

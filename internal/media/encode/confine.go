@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Confinement is what a child can't do on this system. What is false it could, because the kernel does not offer to prevent it.
+// Confinement is what a child can't do on this system. What is false it could, because the kernel does not offer to
+// prevent it.
 type Confinement struct {
 	Files    bool // sees no files but those of its program and those it is given (Landlock)
 	Calls    bool // has no network, and ends, slows and reads no other process (seccomp)
@@ -45,7 +46,8 @@ const (
 	toUse         // a device
 )
 
-// rulesFor are those that a child needs: for its program with its libraries, for what these ask about the machine, for its files.
+// rulesFor are those that a child needs: for its program with its libraries, for what these ask about the machine, for
+// its files.
 func rulesFor(o *ProcessOptions) []rule {
 	program := o.Program
 	if target, err := filepath.EvalSymlinks(program); err == nil {

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A thread gives up rights and starts the child, which inherits what is left. The thread ends with f: nothing else ever runs on it. A
-// program of our own between the two would do the same and take as long to start as a fifth of ffmpeg does (decision 30).
+// A thread gives up rights and starts the child, which inherits what is left. The thread ends with f: nothing else ever
+// runs on it. A program of our own between the two would do the same and take as long to start as a fifth of ffmpeg
+// does (decision 30).
 func onOwnThread(f func()) {
 	runtime.LockOSThread() // and never unlock it
 	f()
@@ -87,8 +88,8 @@ const (
 	firstRights = 1<<13 - 1 // those of the first version
 )
 
-// restrictFiles lets the calling thread, and what it starts, do with files what the rules say and nothing else; with Landlock of later
-// versions nor anything with TCP, abstract sockets and processes outside.
+// restrictFiles lets the calling thread, and what it starts, do with files what the rules say and nothing else; with
+// Landlock of later versions nor anything with TCP, abstract sockets and processes outside.
 func restrictFiles(rules []rule) error {
 	abi := landlockABI()
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: firstRights}

@@ -9,8 +9,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// TestCrawl has somebody ask for thousands of thumbnails and renditions: as many wait as may, the rest is refused, and live streams get all
-// places that they have at any time.
+// TestCrawl has somebody ask for thousands of thumbnails and renditions: as many wait as may, the rest is refused, and
+// live streams get all places that they have at any time.
 func TestCrawl(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,16 +11,18 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// PictureCut describes pictures that are encoded again in their own codec, size and colours because what they depend on is cut off in front
-// of them: fragmented MP4 comes on standard input and goes to standard output, a fragment a picture, in the order in which they are shown.
+// PictureCut describes pictures that are encoded again in their own codec, size and colours because what they depend on
+// is cut off in front of them: fragmented MP4 comes on standard input and goes to standard output, a fragment a
+// picture, in the order in which they are shown.
 type PictureCut struct {
 	Codec frame.Codec
-	// Spans are the times of the first and the last picture of each stretch, in ticks, ascending: what is shown in none is left out, and each
-	// begins with a key frame. More than one only of H.264.
+	// Spans are the times of the first and the last picture of each stretch, in ticks, ascending: what is shown in none
+	// is left out, and each begins with a key frame. More than one only of H.264.
 	Spans     [][2]int64
 	Timescale uint32
 	Bitrate   int // the most over a second, bits per second
-	// Of H.264: the ID of its parameter sets, profile_idc and level_idc of the stream that it goes into, and whether its pictures are fields.
+	// Of H.264: the ID of its parameter sets, profile_idc and level_idc of the stream that it goes into, and whether
+	// its pictures are fields.
 	Set            int
 	Profile, Level uint8
 	Interlaced     bool
@@ -32,8 +34,8 @@ const baseline, main, high = 66, 77, 100
 // h264Profiles are x264's names of profiles by profile_idc.
 var h264Profiles = map[uint8]string{baseline: "baseline", main: "main", high: "high"} //nolint:gochecknoglobals // a table
 
-// Build returns the arguments for ffmpeg. Nothing is reordered: each picture can be given any time that is later than the one before. The
-// picture is not turned, as the init segment says how it is to be turned.
+// Build returns the arguments for ffmpeg. Nothing is reordered: each picture can be given any time that is later than
+// the one before. The picture is not turned, as the init segment says how it is to be turned.
 func (a PictureCut) Build() []string {
 	var shown []string
 	var keys []float64
@@ -88,8 +90,9 @@ func (a PictureCut) encoder() []string {
 	return append(args, "-x264-params", params)
 }
 
-// SoundCut describes a stretch of AAC that is encoded again because part of it is silenced: fragmented MP4 comes on standard input, ADTS
-// goes to standard output. The first packet that comes out is the encoder's priming; behind it each packet that went in has its own.
+// SoundCut describes a stretch of AAC that is encoded again because part of it is silenced: fragmented MP4 comes on
+// standard input, ADTS goes to standard output. The first packet that comes out is the encoder's priming; behind it
+// each packet that went in has its own.
 type SoundCut struct {
 	Channels int
 	Mute     int // samples at the beginning that are silenced
@@ -117,7 +120,8 @@ func (a SoundCut) Build() []string {
 // cutTime bounds the processor time of a cut, which is of one segment.
 const cutTime = 10 * time.Minute
 
-// CutPicture runs a cut as soon as the budget has room: somebody waits for it. One core is left for the sound, which is cut beside it.
+// CutPicture runs a cut as soon as the budget has room: somebody waits for it. One core is left for the sound, which is
+// cut beside it.
 func (e *Engine) CutPicture(ctx context.Context, a PictureCut, input func(io.Writer) error, output func(io.Reader) error) error {
 	return e.cut(ctx, a.Build(), e.opts.Budget.foreground.size-1, "the picture can't be decoded", input, output)
 }

@@ -23,7 +23,8 @@ const (
 // maxImagePixels bounds an image that is decoded: 64 MiB of RGBA.
 const maxImagePixels = 4096 * 4096
 
-// DecodeArgs returns the arguments that turn one image, as it lies in its file, into raw RGBA. What is damaged gives nothing.
+// DecodeArgs returns the arguments that turn one image, as it lies in its file, into raw RGBA. What is damaged gives
+// nothing.
 func DecodeArgs(format Format) []string {
 	return append(common(),
 		"-probesize", "32", "-analyzeduration", "0", "-threads", "1", "-max_pixels", strconv.Itoa(maxImagePixels),

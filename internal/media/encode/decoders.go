@@ -28,7 +28,7 @@ func (d *decoders) of(ctx context.Context, ffmpeg string) (map[string]bool, erro
 	return d.known, nil
 }
 
-// decodable reads the list that ffmpeg -codecs prints: "DEV.LS h264   H.264 …" is decoded, "..V.L. vvc   H.266 …" is not.
+// decodable reads the list that ffmpeg -codecs prints: "DEV.LS h264 H.264 …" is decoded, "..V.L. vvc H.266 …" is not.
 func decodable(listed string) map[string]bool {
 	known := map[string]bool{}
 	for line := range strings.Lines(listed) {

@@ -11,8 +11,9 @@ import (
 )
 
 // DecodesArgs returns the arguments that decode a file's nth stream of a kind, from 0, up to its first frame, and list
-// what came out. quick: the decoder is opened by what the container says and is given key frames only. Otherwise ffmpeg decodes some of each stream to look at it, and
-// then what a reordering decoder wants before it gives the first frame, which costs several times as much as that frame.
+// what came out. quick: the decoder is opened by what the container says and is given key frames only. Otherwise ffmpeg
+// decodes some of each stream to look at it, and then what a reordering decoder wants before it gives the first frame,
+// which costs several times as much as that frame.
 func DecodesArgs(path string, format Format, kind Kind, n int, quick bool) []string {
 	stream := "0:a:"
 	if kind == Video {
@@ -26,8 +27,8 @@ func DecodesArgs(path string, format Format, kind Kind, n int, quick bool) []str
 	return append(args, "-map", stream+strconv.Itoa(n), "-frames", "1", "-f", "framecrc", "pipe:1")
 }
 
-// Decodes reports whether anything of a file's nth video or audio, from 0, can be decoded. fault.Invalid: that takes too
-// much of the processor to be found out.
+// Decodes reports whether anything of a file's nth video or audio, from 0, can be decoded. fault.Invalid: that takes
+// too much of the processor to be found out.
 func (e *Engine) Decodes(ctx context.Context, path string, format Format, kind Kind, n int) (bool, error) {
 	release, err := e.opts.Budget.Acquire(ctx, OnDemand, 1)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 	"millrace/internal/leaktest"
 )
 
-// TestMain is also every fake program: called as "fake <what> <mark>", this binary misbehaves as told. The mark makes what
-// it leaves behind findable.
+// TestMain is also every fake program: called as "fake <what> <mark>", this binary misbehaves as told. The mark makes
+// what it leaves behind findable.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "fake" {
 		fake(os.Args[2])

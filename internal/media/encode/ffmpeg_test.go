@@ -164,7 +164,8 @@ func TestRewriteLeavesOutPriming(t *testing.T) {
 	}
 }
 
-// TestConvertKeepsUnevenTimes: pictures that are encoded again, with and without an overlay, keep times that are on no grid.
+// TestConvertKeepsUnevenTimes: pictures that are encoded again, with and without an overlay, keep times that are on no
+// grid.
 func TestConvertKeepsUnevenTimes(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
@@ -356,7 +357,8 @@ func TestEncodeAudio(t *testing.T) {
 	}
 }
 
-// A delay in an edit list of an MP4 is part of the presentation; it becomes silence, or stays a delay when packets are copied.
+// A delay in an edit list of an MP4 is part of the presentation; it becomes silence, or stays a delay when packets are
+// copied.
 func TestEncodeAudioKeepsDelay(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
@@ -374,7 +376,8 @@ func TestEncodeAudioKeepsDelay(t *testing.T) {
 	}
 }
 
-// TestProbeBreaksOff has ffprobe say "Input/output error" of files that are cut off: they are at fault, and not the disk.
+// TestProbeBreaksOff has ffprobe say "Input/output error" of files that are cut off: they are at fault, and not the
+// disk.
 func TestProbeBreaksOff(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
@@ -581,7 +584,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestDecodesQuickly: of what is usual in MP4 the first frame is decoded without looking at the streams before, and of noise none is.
+// TestDecodesQuickly: of what is usual in MP4 the first frame is decoded without looking at the streams before, and of
+// noise none is.
 func TestDecodesQuickly(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)

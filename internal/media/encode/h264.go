@@ -69,7 +69,8 @@ func (h H264) upload() string {
 	return ""
 }
 
-// coding is what is asked of an encoder, whichever it is: High profile, key frames where they are forced and nowhere else.
+// coding is what is asked of an encoder, whichever it is: High profile, key frames where they are forced and nowhere
+// else.
 type coding struct {
 	preset  string // of x264: hardware has one speed
 	crf     int    // 0: the bit rate is held all the time
@@ -80,7 +81,8 @@ type coding struct {
 	threads string // of x264; empty: as it finds
 }
 
-// args encode. Hardware knows no constant quality under a bound that all of it shares: it aims at four fifths of the bound.
+// args encode. Hardware knows no constant quality under a bound that all of it shares: it aims at four fifths of the
+// bound.
 func (h H264) args(c coding) []string {
 	rate := strconv.Itoa(c.bitrate)
 	args := []string{"-c:v", h.name()}
@@ -152,8 +154,8 @@ func (h H264) trial() []string {
 	return append(args, "-force_key_frames", "expr:eq(n,6)", "-f", "mp4", "-movflags", "+frag_every_frame+empty_moov+default_base_moof", "pipe:1")
 }
 
-// Try has an encoder encode some pictures and looks at what comes out: that it is in ffmpeg does not say that it works. The error says
-// what is wrong with it.
+// Try has an encoder encode some pictures and looks at what comes out: that it is in ffmpeg does not say that it works.
+// The error says what is wrong with it.
 func Try(ctx context.Context, ffmpeg string, h H264) error {
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTry has every encoder show itself. x264 is there; of the hardware it depends on the machine, but what is said to work has encoded,
-// and what does not says why.
+// TestTry has every encoder show itself. x264 is there; of the hardware it depends on the machine, but what is said to
+// work has encoded, and what does not says why.
 func TestTry(t *testing.T) {
 	t.Parallel()
 	ffmpeg := newEngine(t).opts.FFmpeg

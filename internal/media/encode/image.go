@@ -10,14 +10,15 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// PAM is Netpbm's format of one raw picture, in which pictures go to ffmpeg that are to be written as WebP; nothing is ever stored in it.
+// PAM is Netpbm's format of one raw picture, in which pictures go to ffmpeg that are to be written as WebP; nothing is
+// ever stored in it.
 const PAM Format = "pam_pipe"
 
 // MaxSide bounds a decoded picture, in pixels of its longer side: a larger one is scaled down while it is decoded.
 const MaxSide = 3840
 
-// ShownFrom is the time, in seconds, from which on pictures that are fed to PictureArgs and AnimationArgs are shown; those before it are
-// only there to be decoded from.
+// ShownFrom is the time, in seconds, from which on pictures that are fed to PictureArgs and AnimationArgs are shown;
+// those before it are only there to be decoded from.
 const ShownFrom = 1000
 
 // imageInput are the arguments that read fragmented MP4 from standard input; decoding stand in front of it.
@@ -38,8 +39,8 @@ func upright() string {
 	return "scale=w=max(1\\,trunc(iw*sar*" + small + "+0.5)):h=max(1\\,trunc(ih*" + small + "+0.5)):flags=bilinear,setsar=1"
 }
 
-// PictureArgs returns the arguments that turn fragmented MP4 into its first picture from ShownFrom on, as PAM with four channels of 8
-// bits. They depend on the range of the picture alone, so that a child can be there before it is known.
+// PictureArgs returns the arguments that turn fragmented MP4 into its first picture from ShownFrom on, as PAM with four
+// channels of 8 bits. They depend on the range of the picture alone, so that a child can be there before it is known.
 func PictureArgs(r frame.VideoRange) []string {
 	return append(imageInput(anything...), "-vf", fmt.Sprintf("select=gte(t\\,%d),", ShownFrom)+upright()+shown(r)+",format=rgba",
 		"-frames:v", "1", "-fps_mode", "passthrough", "-c:v", "pam", "-f", "image2pipe", "pipe:1")
@@ -53,8 +54,9 @@ func WebPArgs() []string {
 		"-frames:v", "1", "-c:v", "libwebp", "-q:v", "80", "-compression_level", "2", "-f", "image2pipe", "pipe:1")
 }
 
-// TilesArgs describe pictures of one size from key frames: fragmented MP4 on standard input, of which picture n has the time n seconds;
-// raw RGBA on standard output, one after the other. One that can't be decoded is replaced by its neighbour.
+// TilesArgs describe pictures of one size from key frames: fragmented MP4 on standard input, of which picture n has the
+// time n seconds; raw RGBA on standard output, one after the other. One that can't be decoded is replaced by its
+// neighbour.
 type TilesArgs struct {
 	Width, Height int              // pixels, of each
 	Range         frame.VideoRange // of what goes in: PQ and HLG are tone-mapped
@@ -68,7 +70,8 @@ func (a TilesArgs) Build() []string {
 		"-frames:v", strconv.Itoa(a.Count), "-fps_mode", "passthrough", "-c:v", "rawvideo", "-f", "rawvideo", "pipe:1")
 }
 
-// AnimationArgs describe a short moving picture: fragmented MP4 on standard input, of which what is shown from ShownFrom on counts.
+// AnimationArgs describe a short moving picture: fragmented MP4 on standard input, of which what is shown from
+// ShownFrom on counts.
 type AnimationArgs struct {
 	WebP          bool             // otherwise GIF
 	Width, Height int              // pixels

@@ -10,16 +10,17 @@ import (
 	"millrace/internal/fault"
 )
 
-// LadderArgs describe a picture that is encoded in several sizes at once while it streams: fragmented MP4 comes on standard input, a fragment
-// a frame; each rung goes out as FLV, the first one on standard output, the others on descriptors 3, 4 and so on. There is one decoder.
-// What is made of a frame is said by the remainder of its presentation time, in ticks of the input's time scale, by
-// four: at 0 it comes out, at 1 it comes out as a key frame, and at 2 it is decoded only, for others that refer to it.
-// Of those that come out, with their times in whole milliseconds, the first one has 0 and is a key frame all the same.
+// LadderArgs describe a picture that is encoded in several sizes at once while it streams: fragmented MP4 comes on
+// standard input, a fragment a frame; each rung goes out as FLV, the first one on standard output, the others on
+// descriptors 3, 4 and so on. There is one decoder. What is made of a frame is said by the remainder of its
+// presentation time, in ticks of the input's time scale, by four: at 0 it comes out, at 1 it comes out as a key frame,
+// and at 2 it is decoded only, for others that refer to it. Of those that come out, with their times in whole
+// milliseconds, the first one has 0 and is a key frame all the same.
 type LadderArgs struct {
 	Rungs     []RungArgs // without reordering; Keys and Threads do not count
 	Timescale uint32
-	// Whole: all of the picture is at hand, and somebody waits for the last of it. It takes a fifth less time, and the parameter sets are the
-	// same.
+	// Whole: all of the picture is at hand, and somebody waits for the last of it. It takes a fifth less time, and the
+	// parameter sets are the same.
 	Whole   bool
 	Encoder H264
 }
@@ -27,8 +28,8 @@ type LadderArgs struct {
 // small is a picture that one thread encodes in time, in pixels.
 const small = 640 * 360
 
-// Build returns the arguments for ffmpeg. As with LiveArgs nothing is held back on the way. Parameter sets are those that Rung writes for
-// the same sizes and settings: what is faster here leaves no trace in them.
+// Build returns the arguments for ffmpeg. As with LiveArgs nothing is held back on the way. Parameter sets are those
+// that Rung writes for the same sizes and settings: what is faster here leaves no trace in them.
 func (a LadderArgs) Build() []string {
 	preset, scaler, more := "superfast", "bicubic", ""
 	if a.Whole {
@@ -61,9 +62,9 @@ func (a LadderArgs) Build() []string {
 	return args
 }
 
-// Ladder encodes a picture in several sizes while it streams, until input returns and what it has written is encoded; outputs are the
-// rungs', in their order. It does not wait for a free processor: fault.Unavailable says that as many rungs are encoded as there may be. What
-// publishers send goes first: it is less urgent than the service itself.
+// Ladder encodes a picture in several sizes while it streams, until input returns and what it has written is encoded;
+// outputs are the rungs', in their order. It does not wait for a free processor: fault.Unavailable says that as many
+// rungs are encoded as there may be. What publishers send goes first: it is less urgent than the service itself.
 func (e *Engine) Ladder(ctx context.Context, job LadderArgs, input func(context.Context, io.Writer) error, outputs []func(context.Context, io.Reader) error) error {
 	if len(outputs) == 0 || len(outputs) != len(job.Rungs) {
 		return errors.New("encode ladder: every rung needs its output")

@@ -13,8 +13,8 @@ import (
 	"millrace/internal/media/container/flv"
 )
 
-// TestStraight checks that what is encoded live and what is encoded later have the same parameter sets, bit for bit: they share an init
-// segment.
+// TestStraight checks that what is encoded live and what is encoded later have the same parameter sets, bit for bit:
+// they share an init segment.
 func TestNoReorder(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
@@ -158,7 +158,8 @@ func TestLadderTimes(t *testing.T) {
 	}
 }
 
-// TestFastPreset checks that what is encoded with the fast preset has the parameter sets of what is not, bit for bit, and as many pictures.
+// TestFastPreset checks that what is encoded with the fast preset has the parameter sets of what is not, bit for bit,
+// and as many pictures.
 func TestFastPreset(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)

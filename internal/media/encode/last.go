@@ -10,8 +10,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// LastArgs describe the last picture of some that are decoded, encoded again as a single key frame: in come access units as fragmented MP4 on
-// standard input, out goes fragmented MP4 on standard output.
+// LastArgs describe the last picture of some that are decoded, encoded again as a single key frame: in come access
+// units as fragmented MP4 on standard input, out goes fragmented MP4 on standard output.
 type LastArgs struct {
 	Codec frame.Codec
 	At    time.Duration // the picture that is presented then, or the next one

@@ -106,8 +106,8 @@ func TestYieldingGetsOn(t *testing.T) {
 	<-ended
 }
 
-// TestMayRaise: whether a thread comes back from the lowest priority is tried; without the right it does not. The thread
-// that tries it is never SCHED_IDLE, or it would hold up all others where the machine is busy.
+// TestMayRaise: whether a thread comes back from the lowest priority is tried; without the right it does not. The
+// thread that tries it is never SCHED_IDLE, or it would hold up all others where the machine is busy.
 func TestMayRaise(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

@@ -12,8 +12,9 @@ import (
 // IVF is the format in which VP8 goes to ffmpeg's standard input; nothing is ever stored in it.
 const IVF Format = "ivf"
 
-// LiveArgs describe a picture that is encoded again while it streams: in come access units as fragmented MP4, or as IVF for VP8, on
-// standard input; out goes H.264 as FLV on standard output, a frame for each frame with its time, key frames where the input has them.
+// LiveArgs describe a picture that is encoded again while it streams: in come access units as fragmented MP4, or as IVF
+// for VP8, on standard input; out goes H.264 as FLV on standard output, a frame for each frame with its time, key
+// frames where the input has them.
 type LiveArgs struct {
 	Format        Format           // MOV or IVF
 	Width, Height int              // of the picture, in pixels
@@ -23,8 +24,8 @@ type LiveArgs struct {
 	Encoder       H264
 }
 
-// Build returns the arguments for ffmpeg. Nothing is held back on the way: the decoder works in slices, the encoder looks at no frame
-// ahead, and FLV needs to know nothing of the next frame.
+// Build returns the arguments for ffmpeg. Nothing is held back on the way: the decoder works in slices, the encoder
+// looks at no frame ahead, and FLV needs to know nothing of the next frame.
 func (a LiveArgs) Build() []string {
 	args := append(append(common(), a.Encoder.device()...),
 		"-probesize", "32", "-analyzeduration", "0", "-thread_type", "slice", "-copyts",
@@ -54,8 +55,8 @@ func (a LiveArgs) bitrate() int {
 // liveTime is how much processor time a live encode may take: more than the longest broadcast needs on four cores.
 const liveTime = 48 * time.Hour
 
-// Live encodes a picture while it streams, until input returns and what it has written is encoded. It does not wait for a free
-// processor: a broadcast can't.
+// Live encodes a picture while it streams, until input returns and what it has written is encoded. It does not wait for
+// a free processor: a broadcast can't.
 func (e *Engine) Live(ctx context.Context, job LiveArgs, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
 	var files []*os.File
 	if job.Overlay != nil {

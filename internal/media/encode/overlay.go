@@ -8,16 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Overlay is an image that is laid over every picture: drawn for its size already, so that ffmpeg has nothing to read, place or scale.
+// Overlay is an image that is laid over every picture: drawn for its size already, so that ffmpeg has nothing to read,
+// place or scale.
 type Overlay struct {
 	Image *image.NRGBA // its upper left corner is at 0,0
 	X, Y  int          // where that goes; even, as are the image's sides
 	HD    bool         // the picture's colours are those of BT.709, else BT.601
 }
 
-// over returns the arguments that have the pictures of an input go through filters, lay the overlay over what comes out, and apply the
-// last filters behind that; without an overlay there are only the filters. The graph has one input and one output: of any other, ffmpeg
-// does not know from which stream -enc_time_base has to take the time base, and rounds times to a frame rate.
+// over returns the arguments that have the pictures of an input go through filters, lay the overlay over what comes
+// out, and apply the last filters behind that; without an overlay there are only the filters. The graph has one input
+// and one output: of any other, ffmpeg does not know from which stream -enc_time_base has to take the time base, and
+// rounds times to a frame rate.
 func (o *Overlay) over(input, filters, last string) []string {
 	if o == nil {
 		return []string{"-map", input, "-vf", filters + last}

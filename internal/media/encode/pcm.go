@@ -9,9 +9,9 @@ import (
 // PCMRate is the rate of what PCM gives, in Hz.
 const PCMRate = 16000
 
-// PCMArgs returns the arguments that turn the sound of an MP4 into samples: signed 16 bits, least significant byte first, one channel. Sample n
-// is that of n/16000 s; gaps are filled with silence. input is pipe:0 or file: with a path. fromStart has times count
-// from where the sound begins, not from its clock's 0.
+// PCMArgs returns the arguments that turn the sound of an MP4 into samples: signed 16 bits, least significant byte
+// first, one channel. Sample n is that of n/16000 s; gaps are filled with silence. input is pipe:0 or file: with a
+// path. fromStart has times count from where the sound begins, not from its clock's 0.
 func PCMArgs(input string, live, fromStart bool) []string {
 	args := append(common(), "-threads", "1")
 	fill := "aresample=16000:async=1:first_pts=0"
@@ -26,8 +26,8 @@ func PCMArgs(input string, live, fromStart bool) []string {
 		"-f", "s16le", "-flush_packets", "1", "pipe:1")
 }
 
-// PCM decodes the sound of an MP4, whose index comes first, in the background. It takes hardly any of a processor and waits for none: what reads
-// it decides its pace.
+// PCM decodes the sound of an MP4, whose index comes first, in the background. It takes hardly any of a processor and
+// waits for none: what reads it decides its pace.
 func (e *Engine) PCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
 	err := NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", false, false), Limits: e.opts.Limits, Priority: Background,

@@ -93,9 +93,9 @@ var mayRaise = sync.OnceValue(func() bool {
 	return <-may
 })
 
-// comesBack tries it with the calling thread, which is of no use any more where it doesn't: the system asks for the same
-// right for niceness as for SCHED_IDLE. The thread never is SCHED_IDLE itself: on a busy machine it would stay away for
-// seconds, perhaps with a lock of Go's runtime, and the whole service would wait for it.
+// comesBack tries it with the calling thread, which is of no use any more where it doesn't: the system asks for the
+// same right for niceness as for SCHED_IDLE. The thread never is SCHED_IDLE itself: on a busy machine it would stay
+// away for seconds, perhaps with a lock of Go's runtime, and the whole service would wait for it.
 func comesBack() bool {
 	tid := unix.Gettid()
 	own, err := unix.SchedGetAttr(tid, 0)

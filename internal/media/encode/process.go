@@ -31,7 +31,8 @@ import (
 var (
 	// ErrStalled says that it gave nothing and has run all the while.
 	ErrStalled = errors.New("gave no output in time")
-	// ErrIdle says that it gave nothing and has hardly run: it waited for a disk, its input, a processor, or was stopped.
+	// ErrIdle says that it gave nothing and has hardly run: it waited for a disk, its input, a processor, or was
+	// stopped.
 	ErrIdle = errors.New("gave no output in time, and has hardly run")
 	// ErrLate says that it has not ended in time: Limits.Wall.
 	ErrLate = errors.New("has not ended in time")
@@ -50,8 +51,8 @@ type ProcessOptions struct {
 	// InputAhead is how many bytes of input are written before the child reads them, rounded up to whole pages; zero
 	// is what the system has, 64 KiB.
 	InputAhead int
-	// Output reads the child's standard output; nil discards it. Its context ends when the child is killed. What it leaves
-	// is drained; an error kills the child and comes back from Run.
+	// Output reads the child's standard output; nil discards it. Its context ends when the child is killed. What it
+	// leaves is drained; an error kills the child and comes back from Run.
 	Output func(ctx context.Context, r io.Reader) error
 	// Further read what the child writes to descriptors 3, 4 and so on, as Output; there is no Progress then.
 	Further []func(ctx context.Context, r io.Reader) error
@@ -63,13 +64,14 @@ type ProcessOptions struct {
 	// among Args (-i file:…).
 	Writes []string
 	Reads  []string
-	// Files are the child's too, from descriptor 3 on; a child that tells of its progress has none. They stay the caller's to close.
+	// Files are the child's too, from descriptor 3 on; a child that tells of its progress has none. They stay the
+	// caller's to close.
 	Files []*os.File
 	// Hurry, once closed, says that somebody waits for the child now: it goes on as OnDemand. nil: nobody will.
 	Hurry <-chan struct{}
-	// Stall is how long the child may give neither output nor, without Output, progress; zero is for ever. While it waits for a processor
-	// that others have, which with Background and Ahead may take long, it is not the child that stalls. The error is
-	// ErrStalled where it has run meanwhile, else ErrIdle.
+	// Stall is how long the child may give neither output nor, without Output, progress; zero is for ever. While it
+	// waits for a processor that others have, which with Background and Ahead may take long, it is not the child that
+	// stalls. The error is ErrStalled where it has run meanwhile, else ErrIdle.
 	Stall time.Duration
 }
 
@@ -149,8 +151,8 @@ type run struct {
 	lastCall *time.Timer
 }
 
-// Run starts the child and returns when it has ended, has been reaped and its pipes are drained. When ctx ends, the child's
-// process group is killed at once and the cause of ctx is the error.
+// Run starts the child and returns when it has ended, has been reaped and its pipes are drained. When ctx ends, the
+// child's process group is killed at once and the cause of ctx is the error.
 func (p *Process) Run(ctx context.Context) error {
 	if ctx.Err() != nil {
 		p.happened(Cut)
@@ -279,7 +281,8 @@ func (r *run) kill() error {
 	return syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // read by os/exec
 }
 
-// abandon closes our ends of the pipes, which wakes readers even if something escaped from the group and holds the others.
+// abandon closes our ends of the pipes, which wakes readers even if something escaped from the group and holds the
+// others.
 func (r *run) abandon() {
 	if r.output != nil {
 		_ = r.output.Close()
@@ -329,8 +332,8 @@ func (r *run) serveOutput(ctx context.Context, file *os.File, read func(context.
 // untilEnd is how long a child may take to end once it has closed its output.
 const untilEnd = time.Minute
 
-// outputBroke ends a child whose output is of no use. One that has closed its output is about to end by itself and may have a
-// better reason: it gets time for that. Where it does not end, nobody knows whether the output was all of it.
+// outputBroke ends a child whose output is of no use. One that has closed its output is about to end by itself and may
+// have a better reason: it gets time for that. Where it does not end, nobody knows whether the output was all of it.
 func (r *run) outputBroke(err error, ended bool) {
 	if !ended {
 		r.cancel(err)
@@ -360,8 +363,8 @@ func (r *run) feed(ctx context.Context) {
 	})
 }
 
-// reap waits for the child. While it is dead but not yet reaped its number can't be given to another group, which makes it
-// safe to end what it may have left behind.
+// reap waits for the child. While it is dead but not yet reaped its number can't be given to another group, which makes
+// it safe to end what it may have left behind.
 func (r *run) reap() {
 	pid := r.cmd.Process.Pid
 	for {

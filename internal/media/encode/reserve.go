@@ -13,8 +13,9 @@ import (
 	"millrace/internal/fault"
 )
 
-// Reserve holds children that were started ahead: loading ffmpeg takes longer than decoding a picture. Children that are kept ready block on
-// their standard input; each does one job and ends. None is there before the first job, and none once nobody has had a job for a while.
+// Reserve holds children that were started ahead: loading ffmpeg takes longer than decoding a picture. Children that
+// are kept ready block on their standard input; each does one job and ends. None is there before the first job, and
+// none once nobody has had a job for a while.
 type Reserve struct {
 	most int // children that are ready at once
 
@@ -61,8 +62,8 @@ func (v *Reserve) Run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// do has a child do a job, and sees to it that so many more with the same arguments are ready. When Output returns before the child's output has
-// ended, nobody waits for the child's end; otherwise how it ended counts.
+// do has a child do a job, and sees to it that so many more with the same arguments are ready. When Output returns
+// before the child's output has ended, nobody waits for the child's end; otherwise how it ended counts.
 func (v *Reserve) do(ctx context.Context, child ProcessOptions, keep int, job ImageJob) error {
 	for {
 		s, fresh, ok := v.take(child, keep)
@@ -86,8 +87,8 @@ func (v *Reserve) give(ctx context.Context, s *spare, job ImageJob) error {
 	return <-s.done
 }
 
-// take gives a child and sees to it that others are ready, in the place of those that have waited longest. fresh is one that was started just
-// now.
+// take gives a child and sees to it that others are ready, in the place of those that have waited longest. fresh is one
+// that was started just now.
 func (v *Reserve) take(child ProcessOptions, keep int) (s *spare, fresh, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// RewriteArgs describe a file whose first video stream and one audio stream are written as fragmented MP4 to standard output: packet by
-// packet as they are, or encoded again.
+// RewriteArgs describe a file whose first video stream and one audio stream are written as fragmented MP4 to standard
+// output: packet by packet as they are, or encoded again.
 type RewriteArgs struct {
 	Input   string // path
 	Format  Format
@@ -22,7 +22,8 @@ type RewriteArgs struct {
 	Length  time.Duration // how much of it; 0: all
 }
 
-// Picture is H.264 that is made of any video, key frames KeyInterval apart, but one at 1 second for viewers who wait for the first segment.
+// Picture is H.264 that is made of any video, key frames KeyInterval apart, but one at 1 second for viewers who wait
+// for the first segment.
 type Picture struct {
 	Width, Height int // pixels, even
 	Preset        string
@@ -46,8 +47,9 @@ const maxPixels = 8192 * 6480
 // Beyond that a file is refused, if there are 4096 of them.
 const maxHeldBack = 256 << 20
 
-// Build returns the arguments for ffmpeg. Every time of every stream is the input's plus one constant, such that none is
-// negative; composition offsets are not negative and there is no edit list. A jump of more than ten seconds in MPEG-TS is closed.
+// Build returns the arguments for ffmpeg. Every time of every stream is the input's plus one constant, such that none
+// is negative; composition offsets are not negative and there is no edit list. A jump of more than ten seconds in
+// MPEG-TS is closed.
 func (a RewriteArgs) Build() []string {
 	flags := "+frag_keyframe+empty_moov+default_base_moof"
 	// frag_discont writes decoding times as they are, where the muxer would let every track begin at zero.
@@ -68,10 +70,12 @@ func (a RewriteArgs) Build() []string {
 	switch {
 	case a.Sound != nil:
 		args = append(args, a.Sound.encoder()...)
-		// What the encoder primes itself with comes before everything, and is not heard: without it sound and picture begin together.
+		// What the encoder primes itself with comes before everything, and is not heard: without it sound and picture
+		// begin together.
 		args = append(args, "-bsf:a", "noise=amount=0:drop=lt(pts\\,0)")
 	case a.Format == MOV:
-		// An edit list leaves out an encoder's priming: as a packet in front it would show the first picture that much later.
+		// An edit list leaves out an encoder's priming: as a packet in front it would show the first picture that much
+		// later.
 		args = append(args, "-c:a", "copy", "-bsf:a", "noise=amount=0:drop=lte(pts+d\\,0)")
 	default:
 		args = append(args, "-c:a", "copy")
@@ -98,8 +102,8 @@ func (a RewriteArgs) Build() []string {
 func (a RewriteArgs) reading() string {
 	switch {
 	case a.Format == AVI && a.Picture == nil:
-		// AVI has no times of presentation. What stays as it is has no B-frames and gets those of decoding; a decoder that was given such would
-		// take them for the pictures' own, and bring those into the order of decoding.
+		// AVI has no times of presentation. What stays as it is has no B-frames and gets those of decoding; a decoder
+		// that was given such would take them for the pictures' own, and bring those into the order of decoding.
 		return "+genpts+discardcorrupt"
 	case a.Format == AVI, a.Format == MOV, a.Format == FLV:
 		// Corrupt is the last packet of a recording that was cut off: half a picture, at which players stop.
@@ -116,7 +120,8 @@ func (a RewriteArgs) video() []string {
 	}
 	args := append(p.Overlay.over("0:V:0", p.filters(), p.Encoder.upload()), p.Encoder.args(coding{
 		preset: p.Preset, crf: p.CRF, bitrate: p.Bitrate, level: p.Level, params: "keyint=infinite:open-gop=0:scenecut=0",
-		// With a number of threads of its own an encode gives the same bytes on any machine: a second run goes on where the first ended.
+		// With a number of threads of its own an encode gives the same bytes on any machine: a second run goes on where
+		// the first ended.
 		threads: "4",
 	})...)
 	return append(args, "-force_key_frames", fmt.Sprintf("expr:gte(t,if(lt(n_forced,2),n_forced,(n_forced-1)*%d))", KeyInterval), "-fps_mode", "vfr", "-enc_time_base", "-1")
@@ -140,9 +145,9 @@ func (p *Picture) filters() string {
 // convertTime is how much processor time an encode may take: of the longest asset, the largest picture, on many cores.
 const convertTime = 10 * 24 * time.Hour
 
-// Rewrite gives output a file's first video track and one audio track as fragmented MP4, from the first fragment on as they come. When
-// output returns an error, that is the error. Where something is encoded again it waits for a share of the processor of its own, and goes
-// behind whatever a viewer waits for.
+// Rewrite gives output a file's first video track and one audio track as fragmented MP4, from the first fragment on as
+// they come. When output returns an error, that is the error. Where something is encoded again it waits for a share of
+// the processor of its own, and goes behind whatever a viewer waits for.
 func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx context.Context, mp4 io.Reader) error) error {
 	priority, limits := OnDemand, e.opts.Limits
 	if job.Picture != nil || job.Sound != nil {

@@ -13,9 +13,10 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// RungArgs describe a stretch of a picture that is encoded again in another size: fragmented MP4 comes on standard input and goes to
-// standard output, a fragment a frame. Every frame that goes in comes out with its time of presentation, in ticks of the input's time scale.
-// Decoding begins some frames before the first of them: media time begins late enough for that not to be negative.
+// RungArgs describe a stretch of a picture that is encoded again in another size: fragmented MP4 comes on standard
+// input and goes to standard output, a fragment a frame. Every frame that goes in comes out with its time of
+// presentation, in ticks of the input's time scale. Decoding begins some frames before the first of them: media time
+// begins late enough for that not to be negative.
 type RungArgs struct {
 	Width, Height int              // pixels, even
 	Range         frame.VideoRange // of the input: PQ and HLG are tone-mapped to BT.709
@@ -24,13 +25,15 @@ type RungArgs struct {
 	Bitrate       int // the most over a second, bits per second
 	Level         int // level_idc
 	Timescale     uint32
-	// NoReorder: pictures refer to none that comes later, and come out as they went in. Such a rung's parameter sets are those of Ladder's.
+	// NoReorder: pictures refer to none that comes later, and come out as they went in. Such a rung's parameter sets
+	// are those of Ladder's.
 	NoReorder bool
 	FrameRate float64 // of a rung without reordering, frames per second; 0: unknown
-	// Keys are where segments begin, in seconds of the input's presentation time: key frames stand there and nowhere else. nil: the first picture
-	// is the only one.
+	// Keys are where segments begin, in seconds of the input's presentation time: key frames stand there and nowhere
+	// else. nil: the first picture is the only one.
 	Keys []float64
-	// FastPreset is for what a viewer waits for: it takes two thirds of the time, and a tenth more bits. Parameter sets are the same.
+	// FastPreset is for what a viewer waits for: it takes two thirds of the time, and a tenth more bits. Parameter sets
+	// are the same.
 	FastPreset bool
 	// Part is for one of up to three runs that make a segment together.
 	Part    bool
@@ -38,10 +41,10 @@ type RungArgs struct {
 	Encoder H264
 }
 
-// Build returns the arguments for ffmpeg. A run that ends is a full run: the encoder looks ahead, nothing is cut off. The parameter sets
-// follow from the arguments alone, not from where the run begins: x264's stitchable leaves out what the content would say, and no frame
-// rate is guessed from the input. The model of the player's buffer begins half full, as runs follow one another; a part's begins with
-// less, as there is more than one in a segment.
+// Build returns the arguments for ffmpeg. A run that ends is a full run: the encoder looks ahead, nothing is cut off.
+// The parameter sets follow from the arguments alone, not from where the run begins: x264's stitchable leaves out what
+// the content would say, and no frame rate is guessed from the input. The model of the player's buffer begins half
+// full, as runs follow one another; a part's begins with less, as there is more than one in a segment.
 func (a RungArgs) Build() []string {
 	threads := strconv.Itoa(a.Threads)
 	preset, scaler := a.Preset, "bicubic"
@@ -68,7 +71,8 @@ func (a RungArgs) Build() []string {
 		"-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer+frag_discont", "-flush_packets", "1", "pipe:1")
 }
 
-// x264 gives the encoder's own parameters. One that is told the frame rate does not wait for the next frame to know how long one lasts.
+// x264 gives the encoder's own parameters. One that is told the frame rate does not wait for the next frame to know how
+// long one lasts.
 func (a RungArgs) x264() string {
 	full := "0.5"
 	if a.Part {
@@ -110,15 +114,16 @@ type RungJob struct {
 	Threads int // as in the arguments; 0 with several parts: those have the cores together
 	// Hurry, once closed, says that somebody waits for what was begun ahead.
 	Hurry <-chan struct{}
-	// Prepare is called once the budget has room: what a run needs in memory is not held while it waits. It gives the arguments of each part;
-	// cores is how many the run has.
+	// Prepare is called once the budget has room: what a run needs in memory is not held while it waits. It gives the
+	// arguments of each part; cores is how many the run has.
 	Prepare func(ctx context.Context, cores int) ([]RungArgs, error)
 	// Input and Output are of a part; those of several parts are called at the same time.
 	Input  func(ctx context.Context, part int, w io.Writer) error
 	Output func(ctx context.Context, part int, r io.Reader) error
 }
 
-// Rung encodes a stretch of a picture in another size, once the budget has room. When one part fails, the others are ended.
+// Rung encodes a stretch of a picture in another size, once the budget has room. When one part fails, the others are
+// ended.
 func (e *Engine) Rung(ctx context.Context, p Priority, job RungJob) error {
 	cores := job.Threads
 	if cores == 0 {

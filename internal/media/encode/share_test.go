@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestIngestWaitsForNoBackground has downloads and speech hold all of their share of the processor, and as many more wait
-// for it as may: what a file is encoded for before it is an asset or a track goes on.
+// TestIngestWaitsForNoBackground has downloads and speech hold all of their share of the processor, and as many more
+// wait for it as may: what a file is encoded for before it is an asset or a track goes on.
 func TestIngestWaitsForNoBackground(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)

@@ -21,8 +21,8 @@ type Sound struct {
 // steady fills gaps and a late start with silence: packet n then stands for the samples from 1024n on.
 const steady = "aresample=async=1:first_pts=0"
 
-// downmix brings any number of channels down to two with the coefficients of ITU-R BS.775 (centre and surrounds at -3 dB, no LFE), and
-// everything by as much that the sum of all channels at their loudest does not clip.
+// downmix brings any number of channels down to two with the coefficients of ITU-R BS.775 (centre and surrounds at -3
+// dB, no LFE), and everything by as much that the sum of all channels at their loudest does not clip.
 const downmix = ":center_mix_level=0.7071:surround_mix_level=0.7071:lfe_mix_level=0:rematrix_maxval=1"
 
 // ceiling is what no peak may exceed between the samples either, in dBTP: AAC adds a little to it.
@@ -42,7 +42,8 @@ func (s Sound) layout() string {
 	return "stereo"
 }
 
-// filters give what is encoded. The limiter sees four samples for each, and so what is between them; it takes none and adds none.
+// filters give what is encoded. The limiter sees four samples for each, and so what is between them; it takes none and
+// adds none.
 func (s Sound) filters() string {
 	chain := steady
 	if s.Channels > 2 {
@@ -113,8 +114,8 @@ const (
 	mostGain = 50
 )
 
-// Level finds what brings a sound to a loudness in LUFS: a gain, and a limiter where the gain alone would bring its peaks above the
-// ceiling. It is the sound as it was given when it is as loud as that already, or silent.
+// Level finds what brings a sound to a loudness in LUFS: a gain, and a limiter where the gain alone would bring its
+// peaks above the ceiling. It is the sound as it was given when it is as loud as that already, or silent.
 func (e *Engine) Level(ctx context.Context, job LoudnessArgs, target float64) (Sound, error) {
 	now, err := e.loudness(ctx, job)
 	if err != nil {

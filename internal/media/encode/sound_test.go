@@ -59,8 +59,8 @@ func lasting(t *testing.T, name, graph string, more ...string) string {
 	return makeFile(t, name, append([]string{"-f", "lavfi", "-i", graph}, more...)...)
 }
 
-// TestLevel brings sounds to a loudness: by a gain where that is enough, with a limiter where peaks are in the way, and not at all where
-// nothing is to be done. Nothing of it moves the sound, or makes it longer or shorter.
+// TestLevel brings sounds to a loudness: by a gain where that is enough, with a limiter where peaks are in the way, and
+// not at all where nothing is to be done. Nothing of it moves the sound, or makes it longer or shorter.
 func TestLevel(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -23,7 +23,8 @@ type StillArgs struct {
 // ErrNoEncoder says that ffmpeg has no encoder for a codec, or that none is used here.
 var ErrNoEncoder = errors.New("no encoder for this codec")
 
-// encoders are how a still is encoded: quickly, without B-frames, one key frame. Nothing of it moves, so that any speed looks the same.
+// encoders are how a still is encoded: quickly, without B-frames, one key frame. Nothing of it moves, so that any speed
+// looks the same.
 var stillEncoders = map[frame.Codec][]string{ //nolint:gochecknoglobals // a table
 	frame.H264: {"libx264", "-preset", "veryfast", "-tune", "stillimage", "-profile:v", "main", "-crf", "22", "-bf", "0", "-refs", "1", "-sc_threshold", "0"},
 	frame.HEVC: {"libx265", "-preset", "ultrafast", "-crf", "24", "-tag:v", "hvc1", "-x265-params", "log-level=error:bframes=0:scenecut=0:open-gop=0:pools=none:frame-threads=1"},

@@ -15,12 +15,14 @@ func Readable(codec string) bool {
 	return slices.Contains([]string{"mov_text", "subrip", "srt", "webvtt", "text", "ass", "ssa", "ttml"}, codec)
 }
 
-// SubtitlesArgs returns the arguments that write one of a file's streams of subtitles, from 0, as WebVTT to standard output.
+// SubtitlesArgs returns the arguments that write one of a file's streams of subtitles, from 0, as WebVTT to standard
+// output.
 func SubtitlesArgs(path string, format Format, n int) []string {
 	return append(append(common(), input(format, path)...), "-map", "0:s:"+strconv.Itoa(n), "-f", "webvtt", "pipe:1")
 }
 
-// Subtitles are one of a file's streams of subtitles as WebVTT, at most so many bytes. fault.Invalid: they can't be read, or there are more.
+// Subtitles are one of a file's streams of subtitles as WebVTT, at most so many bytes. fault.Invalid: they can't be
+// read, or there are more.
 func (e *Engine) Subtitles(ctx context.Context, path string, format Format, n int, most int64) ([]byte, error) {
 	release, err := e.opts.Budget.Acquire(ctx, OnDemand, 1)
 	if err != nil {

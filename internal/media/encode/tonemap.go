@@ -7,8 +7,8 @@ import (
 )
 
 // toneMapped is the chain of filters that maps the light of a picture of high dynamic range to what any screen shows:
-// BT.709, 8 bits, 4:2:0. size, as "w=640:h=360:", scales it on the way; empty: it stays as large as it is. What a stream
-// doesn't say of its colours is BT.2100's: without it there is no conversion.
+// BT.709, 8 bits, 4:2:0. size, as "w=640:h=360:", scales it on the way; empty: it stays as large as it is. What a
+// stream doesn't say of its colours is BT.2100's: without it there is no conversion.
 func toneMapped(r frame.VideoRange, size string) string {
 	transfer := "smpte2084"
 	if r == frame.HLG {

@@ -15,8 +15,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// greys encodes a picture of 10 bits in HEVC, all of one luma code value, with a colour description as given; fragmented
-// as rungs get it.
+// greys encodes a picture of 10 bits in HEVC, all of one luma code value, with a colour description as given;
+// fragmented as rungs get it.
 func greys(t *testing.T, value int, colours string) string {
 	t.Helper()
 	return makeFile(t, "hdr.mp4", "-f", "lavfi", "-i",
@@ -41,8 +41,8 @@ func luma(t *testing.T, path string) float64 {
 	return float64(sum) / float64(len(picture))
 }
 
-// TestToneMapped: H.264 that is made of high dynamic range is BT.709 and says so, live, just in time and of a file alike,
-// whatever else the stream says of its colours.
+// TestToneMapped: H.264 that is made of high dynamic range is BT.709 and says so, live, just in time and of a file
+// alike, whatever else the stream says of its colours.
 func TestToneMapped(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)

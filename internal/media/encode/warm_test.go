@@ -71,7 +71,8 @@ func (w *Warm) spares() int {
 	return len(w.ready)
 }
 
-// Each job has a child of its own; as many as are wanted wait for the next ones, and none before the first nor after the end.
+// Each job has a child of its own; as many as are wanted wait for the next ones, and none before the first nor after
+// the end.
 func TestWarm(t *testing.T) {
 	t.Parallel()
 	w, end := shells(t, "cat", 2)

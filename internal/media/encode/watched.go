@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watched is a pipe whose writer has to say something now and then. Time that the reader takes does not count, nor does what the writer
-// waits for a processor.
+// watched is a pipe whose writer has to say something now and then. Time that the reader takes does not count, nor does
+// what the writer waits for a processor.
 type watched struct {
 	file    *os.File
 	stall   time.Duration
@@ -63,7 +63,8 @@ func (w *watched) reason() error {
 	return ErrIdle
 }
 
-// look adds half of stall to the silence, or the part of it for which the writer was let run if it was ready to for most of it.
+// look adds half of stall to the silence, or the part of it for which the writer was let run if it was ready to for
+// most of it.
 func (w *watched) look() {
 	half, now := w.stall/2, w.effort()
 	ran, waited := now.ran-w.before.ran, now.waited-w.before.waited
@@ -76,7 +77,8 @@ func (w *watched) look() {
 	w.silent, w.before = w.silent+half, now
 }
 
-// effort is how long all threads of a process together have run, and have waited for a processor while they were ready to.
+// effort is how long all threads of a process together have run, and have waited for a processor while they were ready
+// to.
 type effort struct{ ran, waited time.Duration }
 
 // effortOf reads what the system says of pid and its threads; nothing where it does not.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestSilence: who has no processor can say nothing, and is not ended for it. Who is ended is at fault only where it has
-// run.
+// TestSilence: who has no processor can say nothing, and is not ended for it. Who is ended is at fault only where it
+// has run.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	const stall = 2 * time.Millisecond

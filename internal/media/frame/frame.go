@@ -68,8 +68,8 @@ type Config struct {
 	// AAC: AudioSpecificConfig, ISO 14496-3 section 1.6.2.1.
 	ASC []byte
 	// Header is what the other codecs' sample entries carry: the sequence header OBU with its size field (AV1), the
-	// VPCodecConfigurationRecord without the box's version and flags (VP9), OpusSpecificBox (Opus), STREAMINFO of 34 bytes (FLAC),
-	// AC3SpecificBox (AC-3). Nothing for VP8 and MP3.
+	// VPCodecConfigurationRecord without the box's version and flags (VP9), OpusSpecificBox (Opus), STREAMINFO of 34
+	// bytes (FLAC), AC3SpecificBox (AC-3). Nothing for VP8 and MP3.
 	Header []byte
 
 	Width, Height int     // video, in pixels, after cropping
@@ -81,15 +81,15 @@ type Config struct {
 // Frame is one access unit. It is immutable once it is handed on; every reader shares Data.
 type Frame struct {
 	Kind Kind
-	// DTS is the decoding time. PTS-DTS may be negative only if the encoder is broken.
-	// Before the session: the encoder's clock, unwrapped, any origin. After it: the asset's clock, from 0, only growing.
+	// DTS is the decoding time. PTS-DTS may be negative only if the encoder is broken. Before the session: the
+	// encoder's clock, unwrapped, any origin. After it: the asset's clock, from 0, only growing.
 	DTS, PTS time.Duration
 	// Duration is filled by the session; 0 before it. A picture at a variable rate lasts longer.
 	Duration time.Duration
 	Key      bool // video: an IDR; audio: always true
-	// Data is one access unit in the form that ISO BMFF samples have: length-prefixed NAL units (4 bytes) for H.264 and HEVC, OBUs with
-	// size fields and without temporal delimiters for AV1, a frame or superframe for VP8 and VP9, one raw_data_block for AAC, one packet
-	// or frame for every other audio codec.
+	// Data is one access unit in the form that ISO BMFF samples have: length-prefixed NAL units (4 bytes) for H.264 and
+	// HEVC, OBUs with size fields and without temporal delimiters for AV1, a frame or superframe for VP8 and VP9, one
+	// raw_data_block for AAC, one packet or frame for every other audio codec.
 	Data []byte
 	// Received is when its last byte came off the socket.
 	Received time.Time

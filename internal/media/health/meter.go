@@ -27,8 +27,8 @@ type Counts struct {
 	Holes           int64 // places where sound is missing
 	Missing         int64 // pictures that the frame rate asks for and that never came
 	Variable        bool  // the frame rate is not constant; a state, no count
-	// AudioSkew is by how much more samples of sound come than their timestamps have time for, as a part of it; AudioByCount, that the samples
-	// are followed. States, no counts.
+	// AudioSkew is by how much more samples of sound come than their timestamps have time for, as a part of it;
+	// AudioByCount, that the samples are followed. States, no counts.
 	AudioSkew    float64
 	AudioByCount bool
 	// Unheard is how much of what was said has no subtitles live, as recognition was behind.
@@ -60,7 +60,8 @@ type Flow struct {
 	Rate    float64 // frames a second
 	// Jitter is how unevenly frames arrive compared with their timestamps, smoothed as in RFC 3550 section 6.4.1.
 	Jitter time.Duration
-	// Drift is how far the encoder's clock has run ahead of this machine's since it connected, smoothed; negative: behind.
+	// Drift is how far the encoder's clock has run ahead of this machine's since it connected, smoothed; negative:
+	// behind.
 	Drift time.Duration
 }
 

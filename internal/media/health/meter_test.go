@@ -10,8 +10,8 @@ import (
 
 var zero = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// send gives the meter 30 pictures and 50 frames of sound a second, with a key frame every gop pictures, from second from to second to.
-// late says how much later than its timestamp a frame arrives.
+// send gives the meter 30 pictures and 50 frames of sound a second, with a key frame every gop pictures, from second
+// from to second to. late says how much later than its timestamp a frame arrives.
 func send(m *Meter, from, to, gop int, late func(i int) time.Duration) {
 	for i := from * 30; i < to*30; i++ {
 		at := time.Duration(i) * time.Second / 30

@@ -52,7 +52,8 @@ type view struct {
 
 func (v view) total() float64 { return v.Video.Bitrate + v.Audio.Bitrate }
 
-// rule is one kind of trouble. It is raised after so many samples in a row that are bad, and over after so many that are not.
+// rule is one kind of trouble. It is raised after so many samples in a row that are bad, and over after so many that
+// are not.
 type rule struct {
 	kind         string
 	after, until int

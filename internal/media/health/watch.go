@@ -41,7 +41,8 @@ type standing struct {
 	warned    time.Time
 }
 
-// Begin starts with a new publication: what was usual of the last one does not count. Troubles stay until samples show that they are over.
+// Begin starts with a new publication: what was usual of the last one does not count. Troubles stay until samples show
+// that they are over.
 func (w *Watch) Begin(audioOnly bool) {
 	w.audioOnly, w.bitrate, w.rate, w.seen, w.trouble = audioOnly, 0, 0, 0, 0
 	for _, s := range w.states {
@@ -76,8 +77,8 @@ func (w *Watch) Look(s Sample, video, audio bool) []Change {
 	return changes
 }
 
-// learn lets the usual follow what came: not while something is wrong, and slowly when it stays so. The first sample is not looked at:
-// many encoders begin with what they have in store.
+// learn lets the usual follow what came: not while something is wrong, and slowly when it stays so. The first sample is
+// not looked at: many encoders begin with what they have in store.
 func (w *Watch) learn(v view, troubled bool) {
 	w.seen++
 	if !troubled || w.seen <= usualAfter {

@@ -26,9 +26,9 @@ type Media struct {
 	SkipUntil             time.Duration // CAN-SKIP-UNTIL; 0: no delta updates
 	MediaSequence         int64         // of Segments[0], or of the first skipped one
 	DiscontinuitySequence int64
-	// Continuous: no segment that is listed or left out is behind a discontinuity, and no earlier one is. Then there is no
-	// EXT-X-DISCONTINUITY-SEQUENCE. Shaka 5.2.12 gives parts none, and shows text of segments that have one only once a
-	// whole segment of the picture has come: it is for text beside parts.
+	// Continuous: no segment that is listed or left out is behind a discontinuity, and no earlier one is. Then there is
+	// no EXT-X-DISCONTINUITY-SEQUENCE. Shaka 5.2.12 gives parts none, and shows text of segments that have one only
+	// once a whole segment of the picture has come: it is for text beside parts.
 	Continuous  bool
 	Independent bool   // EXT-X-INDEPENDENT-SEGMENTS
 	Skipped     int    // EXT-X-SKIP: how many segments from the front this delta update leaves out

@@ -29,8 +29,8 @@ var (
 	ErrKeyReset     = errors.New("stream key was reset")
 )
 
-// Unsupported is why a publication ended that sends what can not be recorded, from a protocol or from its sink. Its text is for people: the
-// encoder, the log and the asset show it.
+// Unsupported is why a publication ended that sends what can not be recorded, from a protocol or from its sink. Its
+// text is for people: the encoder, the log and the asset show it.
 type Unsupported string
 
 func (u Unsupported) Error() string { return string(u) }
@@ -41,12 +41,13 @@ type Publication struct {
 	Key      string
 	Remote   netip.AddrPort
 	Encoder  string // what the encoder calls itself, if it says
-	// Link tells how the connection does; nil where the protocol has nothing to tell. It is called from other goroutines than the
-	// connection's, every few seconds, until the sink is closed and perhaps once after.
+	// Link tells how the connection does; nil where the protocol has nothing to tell. It is called from other
+	// goroutines than the connection's, every few seconds, until the sink is closed and perhaps once after.
 	Link func() LinkStats
 }
 
-// LinkStats is what a protocol knows of its connection. Counts are since its start; what a protocol does not have is zero.
+// LinkStats is what a protocol knows of its connection. Counts are since its start; what a protocol does not have is
+// zero.
 type LinkStats struct {
 	Encoder       string        // what the encoder has called itself since it was admitted
 	Packets       int64         // that came, repeated ones too
@@ -56,9 +57,9 @@ type LinkStats struct {
 	RTT           time.Duration // round trip, smoothed
 }
 
-// Gate decides whether a key may publish. Admit returns one of the errors above, or an internal one.
-// The returned context ends, with the cause, when the publication must stop (disabled, ended, key reset, silent, replaced, lease lost, shutdown):
-// the protocol then closes the connection.
+// Gate decides whether a key may publish. Admit returns one of the errors above, or an internal one. The returned
+// context ends, with the cause, when the publication must stop (disabled, ended, key reset, silent, replaced, lease
+// lost, shutdown): the protocol then closes the connection.
 type Gate interface {
 	Admit(ctx context.Context, p Publication) (context.Context, Sink, error)
 }
@@ -76,9 +77,9 @@ func Logger(l *slog.Logger, s Sink) *slog.Logger {
 	return l
 }
 
-// Sink takes one publication's frames. It is used by one goroutine, never blocks on a reader, and is closed exactly once.
-// Frames of a track are written after a Config of its kind; a Config that equals the last one is ignored.
-// An error means that the publication can not go on: the protocol closes the connection and passes it to Close.
+// Sink takes one publication's frames. It is used by one goroutine, never blocks on a reader, and is closed exactly
+// once. Frames of a track are written after a Config of its kind; a Config that equals the last one is ignored. An
+// error means that the publication can not go on: the protocol closes the connection and passes it to Close.
 type Sink interface {
 	Configure(c frame.Config) error
 	Write(f frame.Frame) error

@@ -7,7 +7,8 @@ import (
 	"millrace/internal/socket"
 )
 
-// Limiter bounds how many connections there are at a time, all of them and those from one origin. The zero value allows none.
+// Limiter bounds how many connections there are at a time, all of them and those from one origin. The zero value allows
+// none.
 type Limiter struct {
 	Max       int // of all
 	PerOrigin int // of one IPv4 address or IPv6 /64

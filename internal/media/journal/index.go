@@ -13,10 +13,11 @@ import (
 	"slices"
 )
 
-// A stored record is its length and the CRC-32C of the rest, 4 bytes each, big-endian; its kind, one byte; the media sequence number, as
-// are all numbers behind it an unsigned varint. Then, of a note: the length of a Record as JSON, that, the bytes of an init segment. Of a
-// part: its ticks times two, one more if it is independent; its bytes; their CRC-32C; the rendition's ID. Nothing follows in the other two:
-// the segment's media is stored, so that only the lengths of its parts count; what was said of the number before is void.
+// A stored record is its length and the CRC-32C of the rest, 4 bytes each, big-endian; its kind, one byte; the media
+// sequence number, as are all numbers behind it an unsigned varint. Then, of a note: the length of a Record as JSON,
+// that, the bytes of an init segment. Of a part: its ticks times two, one more if it is independent; its bytes; their
+// CRC-32C; the rendition's ID. Nothing follows in the other two: the segment's media is stored, so that only the
+// lengths of its parts count; what was said of the number before is void.
 const (
 	prefixSize = 8
 	maxRecord  = 16 << 20
@@ -199,8 +200,8 @@ func (x *index) stored(msn int64) error {
 	return x.append(msn, appendWord(nil, kindStored, msn), false)
 }
 
-// forget notes that a segment's records are of no use any more, also for a reader after a crash, and leaves them out of a new file
-// when there are many such.
+// forget notes that a segment's records are of no use any more, also for a reader after a crash, and leaves them out of
+// a new file when there are many such.
 func (x *index) forget(msn int64) error {
 	if _, known := x.live[msn]; !known {
 		return nil

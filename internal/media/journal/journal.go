@@ -93,19 +93,20 @@ func New(o Options) *Journal {
 	}
 }
 
-// Published notes that players are told of a segment from now on, whether the disk has it or not. It waits for no disk, and is for the one
-// goroutine that appends.
+// Published notes that players are told of a segment from now on, whether the disk has it or not. It waits for no disk,
+// and is for the one goroutine that appends.
 func (j *Journal) Published(msn int64) {
 	if err := j.mark.set(msn); err != nil {
 		j.opt.Logger.Warn("after a crash media sequence numbers are left out", "error", err)
 	}
 }
 
-// Marked is the first media sequence number that no player was told of in an earlier process; false when that is not known.
+// Marked is the first media sequence number that no player was told of in an earlier process; false when that is not
+// known.
 func (j *Journal) Marked() (next int64, ok bool) { return j.mark.read() }
 
-// Left yields what an earlier process left, in order of media sequence numbers, without the bytes (Segment.Load). It is called before
-// anything is appended.
+// Left yields what an earlier process left, in order of media sequence numbers, without the bytes (Segment.Load). It is
+// called before anything is appended.
 func (j *Journal) Left(yield func(*Segment) bool) {
 	all, err := j.files.index.read()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -114,7 +114,8 @@ func TestWhatIsWrittenIsLeft(t *testing.T) {
 	}
 }
 
-// TestSecondLife: what the first life gave up or stored is marked so in the index, and its numbers do not stand in the second one's way.
+// TestSecondLife: what the first life gave up or stored is marked so in the index, and its numbers do not stand in the
+// second one's way.
 func TestSecondLife(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "m")
@@ -153,7 +154,8 @@ func TestSecondLife(t *testing.T) {
 	}
 }
 
-// TestLaterGenerationCounts: where a life could not say that it has given a number up, the generation of the next one does.
+// TestLaterGenerationCounts: where a life could not say that it has given a number up, the generation of the next one
+// does.
 func TestLaterGenerationCounts(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "m")
@@ -316,7 +318,8 @@ func TestTornAnywhere(t *testing.T) {
 	}
 }
 
-// TestDiskThatHangs: the one who appends waits once and shortly; what does not fit is counted, and nothing is written behind a hole.
+// TestDiskThatHangs: the one who appends waits once and shortly; what does not fit is counted, and nothing is written
+// behind a hole.
 func TestDiskThatHangs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -360,7 +363,8 @@ func TestDiskThatHangs(t *testing.T) {
 	})
 }
 
-// TestFileIsTheSegment: what is written is read at once, by as many as like to, also after the file was put down, until it is forgotten.
+// TestFileIsTheSegment: what is written is read at once, by as many as like to, also after the file was put down, until
+// it is forgotten.
 func TestFileIsTheSegment(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "m")

@@ -10,9 +10,10 @@ import (
 	"syscall"
 )
 
-// mark is the media sequence number up to which players were told of a broadcast's segments. It stands in a file in the machine's memory
-// (tmpfs): a disk that is full or hangs, so that the journal has not all that was published, does not hold it up, and it outlives the process.
-// Behind it stand, while the disk is late, the operations that it has not done (late.go).
+// mark is the media sequence number up to which players were told of a broadcast's segments. It stands in a file in the
+// machine's memory (tmpfs): a disk that is full or hangs, so that the journal has not all that was published, does not
+// hold it up, and it outlives the process. Behind it stand, while the disk is late, the operations that it has not done
+// (late.go).
 type mark struct {
 	name string // empty: there is none
 

@@ -40,7 +40,8 @@ func mediaName(msn int64, rendition string) string {
 // Written reports whether the first n bytes of the segment are in the file.
 func (m *Media) Written(n int64) bool { return m.written.Load() >= n }
 
-// Section reads n bytes from off on, which must be Written. It fails once the segment is forgotten and the file was put down.
+// Section reads n bytes from off on, which must be Written. It fails once the segment is forgotten and the file was put
+// down.
 func (m *Media) Section(off, n int64) (*openfile.Section, error) {
 	f, err := m.Hold()
 	if err != nil {
@@ -117,7 +118,8 @@ func (m *Media) forWriting() (*openfile.File, error) {
 	return f, nil
 }
 
-// create makes a file that was not there: what a dead process left under its name may be what storage has, by a second name.
+// create makes a file that was not there: what a dead process left under its name may be what storage has, by a second
+// name.
 func (m *Media) create() (*os.File, error) {
 	const flags = os.O_CREATE | os.O_EXCL | os.O_RDWR
 	f, err := os.OpenFile(m.path, flags, 0o600)

@@ -14,9 +14,10 @@ import (
 	"time"
 )
 
-// Memory is a folder in this machine's memory (tmpfs) for the marks of the journals below one folder. It lies in a folder of our user, which
-// stays for ever: every user may make files in /dev/shm, so that a folder there that was removed could be made by another one. This process
-// holds its own by a lock (flock), and the next start removes those that no process holds and that have no marks of the last day.
+// Memory is a folder in this machine's memory (tmpfs) for the marks of the journals below one folder. It lies in a
+// folder of our user, which stays for ever: every user may make files in /dev/shm, so that a folder there that was
+// removed could be made by another one. This process holds its own by a lock (flock), and the next start removes those
+// that no process holds and that have no marks of the last day.
 type Memory struct {
 	Dir  string // empty: this machine has none that only we may write to
 	held *os.File
@@ -62,8 +63,8 @@ func makePrivate(dir string) error {
 	return nil
 }
 
-// hold makes a folder, which another start may remove until it is locked, and locks it. Several processes may hold one; a start that looks
-// whether it is held has the lock for an instant.
+// hold makes a folder, which another start may remove until it is locked, and locks it. Several processes may hold one;
+// a start that looks whether it is held has the lock for an instant.
 func hold(dir string) (*Memory, error) {
 	const tries = 10
 	for range tries {
@@ -92,8 +93,8 @@ func is(f *os.File, name string) bool {
 	return err == nil && os.SameFile(open, named)
 }
 
-// removeLeft removes the folders in dir that no process holds, unless they have marks for the process that goes on with their journals. The
-// broadcasts of a process that has been away for longer than marksKept are over.
+// removeLeft removes the folders in dir that no process holds, unless they have marks for the process that goes on with
+// their journals. The broadcasts of a process that has been away for longer than marksKept are over.
 func removeLeft(dir string, now time.Time) {
 	recent := func(mark fs.DirEntry) bool {
 		info, err := mark.Info()
@@ -123,7 +124,8 @@ func (m *Memory) Close() error {
 	if m.held == nil {
 		return nil
 	}
-	// For an instant between the two locks nobody has one: a start may remove the folder then, and another one make it again.
+	// For an instant between the two locks nobody has one: a start may remove the folder then, and another one make it
+	// again.
 	if syscall.Flock(int(m.held.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && is(m.held, m.Dir) {
 		_ = os.Remove(m.Dir) // it may have marks
 	}

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestMemory: the folder of the marks is ours alone, another one for each folder of journals, and stays while somebody holds it.
+// TestMemory: the folder of the marks is ours alone, another one for each folder of journals, and stays while somebody
+// holds it.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	tmpfs := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// Centre writes a line into the middle of a picture's width with the letters of a TrueType font: size is their height in pixels, y where
-// they stand.
+// Centre writes a line into the middle of a picture's width with the letters of a TrueType font: size is their height
+// in pixels, y where they stand.
 func Centre(out *image.RGBA, ttf []byte, line string, size, y float64, c color.Color) error {
 	parsed, err := opentype.Parse(ttf)
 	if err != nil {

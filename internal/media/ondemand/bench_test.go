@@ -11,7 +11,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// hour is a file of 60 minutes with 30 pictures a second and a key frame every two seconds; small pictures, as many samples as any.
+// hour is a file of 60 minutes with 30 pictures a second and a key frame every two seconds; small pictures, as many
+// samples as any.
 func hour(b *testing.B) string {
 	b.Helper()
 	minute := ffmpeg(b, "minute.mp4", args(picture("60", "30"), sound("60"), h264("60"))...)

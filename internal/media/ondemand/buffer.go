@@ -174,8 +174,8 @@ func (t *trackBuffer) rate() float64 {
 	return math.Round(float64(n-1)*t.scale()/float64(t.samples[n-1].dts-t.samples[0].dts)*1000) / 1000
 }
 
-// shown is how many samples of those taken off come in a second. The first one may stand for a wait, and does not count, nor does what the
-// last one stands for.
+// shown is how many samples of those taken off come in a second. The first one may stand for a wait, and does not
+// count, nor does what the last one stands for.
 func (t *trackBuffer) shown() float64 {
 	n, long := t.gone, t.ticks-t.stands
 	if n > 2 && long > t.head {

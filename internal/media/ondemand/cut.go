@@ -9,12 +9,12 @@ type place struct {
 
 func (p place) known() bool { return p.sample > 0 }
 
-// cutter decides in front of which video samples segments begin. It is told of one sample after the other, so that it serves a file as
-// well as a stream; the same samples always give the same cuts.
+// cutter decides in front of which video samples segments begin. It is told of one sample after the other, so that it
+// serves a file as well as a stream; the same samples always give the same cuts.
 //
-// A segment begins at an IDR, `wanted` after the one before or as near as key frames allow. Where there is no IDR within `limit` ticks or
-// maxBytes bytes it begins at another sync sample (an open GOP) or, failing that, at any sample: nothing is lost that way, but such a
-// segment can't be decoded by itself.
+// A segment begins at an IDR, `wanted` after the one before or as near as key frames allow. Where there is no IDR
+// within `limit` ticks or maxBytes bytes it begins at another sync sample (an open GOP) or, failing that, at any
+// sample: nothing is lost that way, but such a segment can't be decoded by itself.
 type cutter struct {
 	wanted, limit, maxBytes int64
 	first                   int64 // wanted of the first segment; each further one may last as long as all before it. 0: no less than wanted
@@ -30,8 +30,8 @@ type cutter struct {
 	anything bool
 }
 
-// next is told of sample i and gives the samples, up to two, in front of which a segment begins, in order. alone says of an IDR, and of
-// the first sample, that it is known to have no other IDR within the limit.
+// next is told of sample i and gives the samples, up to two, in front of which a segment begins, in order. alone says
+// of an IDR, and of the first sample, that it is known to have no other IDR within the limit.
 func (c *cutter) next(i int, at, size int64, sync, idr, alone bool) (cuts []int) {
 	here := place{sample: i, at: at, bytes: c.bytes}
 	if idr || !c.anything {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// cutAll cuts a row of samples of ten ticks each: I an IDR, i another sync sample, anything else one that depends on others. A segment is
-// wanted to last 40 ticks.
+// cutAll cuts a row of samples of ten ticks each: I an IDR, i another sync sample, anything else one that depends on
+// others. A segment is wanted to last 40 ticks.
 func cutAll(frames string, size int64, lookAhead bool) []int {
 	c := cutter{wanted: 40, limit: 120, maxBytes: 1000}
 	cuts := []int{0}

@@ -11,7 +11,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// Samples without bytes, which some writers leave where nothing new is shown, are in no segment, and all else keeps its time.
+// Samples without bytes, which some writers leave where nothing new is shown, are in no segment, and all else keeps its
+// time.
 func TestEmptySamplesAreLeftOut(t *testing.T) {
 	t.Parallel()
 	path := ffmpeg(t, "a.mp4", args(picture("3", "30"), sound("3"), h264("30"))...)

@@ -97,7 +97,8 @@ func plan(t testing.TB, path string) media {
 	return m
 }
 
-// join writes the init segment and all segments of a rendition one after the other, and checks each by itself and against the one before.
+// join writes the init segment and all segments of a rendition one after the other, and checks each by itself and
+// against the one before.
 func (m media) join(t *testing.T, id string) string {
 	t.Helper()
 	l := m.timeline.Rendition(id)
@@ -238,7 +239,8 @@ func compareFrames(t *testing.T, want, got []shown, hidden int) {
 	}
 }
 
-// withoutSilence leaves out what fills the holes of a track of AAC, which is to be there wherever a packet would be missing.
+// withoutSilence leaves out what fills the holes of a track of AAC, which is to be there wherever a packet would be
+// missing.
 func withoutSilence(t *testing.T, asc []byte, got []packet) []packet {
 	t.Helper()
 	silence := fmt.Sprintf("MD5:%x", md5.Sum(aac.Silence(asc)))
@@ -267,8 +269,8 @@ func comparePackets(t *testing.T, want, got []packet) {
 // pauses leaves out the pictures of three seconds and of two, as where a screen is still.
 const pauses = "select='not(between(t,1.9,4.9)+between(t,6.8,8.8))'"
 
-// fixtures are files as they come, by what is special about them. Where ffmpeg itself cuts off what is in front of an edit, hidden says how
-// many frames that are.
+// fixtures are files as they come, by what is special about them. Where ffmpeg itself cuts off what is in front of an
+// edit, hidden says how many frames that are.
 var fixtures = map[string]struct {
 	name     string
 	args     func(t *testing.T) []string
@@ -365,7 +367,8 @@ func (m media) gaps() string {
 	return strings.Join(out, " ")
 }
 
-// checkBorders wants a segment of sound to begin within one of its frames of the pictures, and playlists that last as long as the media.
+// checkBorders wants a segment of sound to begin within one of its frames of the pictures, and playlists that last as
+// long as the media.
 func (m media) checkBorders(t *testing.T) {
 	t.Helper()
 	if m.video == nil {

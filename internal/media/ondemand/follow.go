@@ -9,9 +9,9 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// Follow cuts an audio track where another rendition is cut: borders in seconds of the asset, one more than there are segments, where
-// zero is the media time of the asset's second 0. What would be heard behind the last border is left out. Where the track has no sound the
-// rendition has silence.
+// Follow cuts an audio track where another rendition is cut: borders in seconds of the asset, one more than there are
+// segments, where zero is the media time of the asset's second 0. What would be heard behind the last border is left
+// out. Where the track has no sound the rendition has silence.
 func Follow(a *mp4.Track, object, id string, borders []float64, zero float64) *timeline.Rendition {
 	l := &timeline.Rendition{
 		RenditionInfo: timeline.RenditionInfo{
@@ -125,8 +125,8 @@ func (f *follower) hush(border float64) (n int64) {
 	return n
 }
 
-// sound gives the samples [from, to) of an audio track that are heard: not those that end before the edit begins (priming), nor those
-// from its end on.
+// sound gives the samples [from, to) of an audio track that are heard: not those that end before the edit begins
+// (priming), nor those from its end on.
 func sound(a *mp4.Track) (from, to int) {
 	n := a.Len()
 	for to = n; to > 0 && a.PTS(to-1) >= a.EditEnd(); {

@@ -1,7 +1,7 @@
 package ondemand
 
-// hush puts silence into the holes of an audio buffer up to a border: the packets that begin in front of it. A hole is filled no sooner than
-// it is cut, so that one of hours costs no memory.
+// hush puts silence into the holes of an audio buffer up to a border: the packets that begin in front of it. A hole is
+// filled no sooner than it is cut, so that one of hours costs no memory.
 func (t *trackBuffer) hush(border int64) {
 	if !t.fills || border-t.due > t.at(longestFill) {
 		return

@@ -8,14 +8,16 @@ import (
 )
 
 const (
-	// jump is by how many seconds all tracks have to go on later than they ended for their clock to have jumped, as where recordings were put
-	// together: what lies between is no time that anybody has seen. ffmpeg has the same in MPEG-TS.
+	// jump is by how many seconds all tracks have to go on later than they ended for their clock to have jumped, as
+	// where recordings were put together: what lies between is no time that anybody has seen. ffmpeg has the same in
+	// MPEG-TS.
 	jump = 10
 	// jumpAlone is the same where there is one track only: a screen may well be still for minutes.
 	jumpAlone = 600
 	// mostJumps is how often that may be: a file in which it is oftener is as long as it says.
 	mostJumps = 1000
-	// longSample is the most, in seconds, that the last sample before a jump is taken to last: its duration is up to the next one.
+	// longSample is the most, in seconds, that the last sample before a jump is taken to last: its duration is up to
+	// the next one.
 	longSample = 0.04
 )
 
@@ -41,8 +43,8 @@ func (c *clock) see(at, long float64) {
 	c.begun, c.newest = true, max(c.newest, at+min(long, longSample))
 }
 
-// by is how much earlier something is than the file says, in seconds. What is decoded before a jump may be shown behind it: decoding and
-// showing each have their own.
+// by is how much earlier something is than the file says, in seconds. What is decoded before a jump may be shown behind
+// it: decoding and showing each have their own.
 func (c *clock) by(at float64) float64 {
 	total := 0.0
 	for _, j := range c.jumps {

@@ -163,8 +163,8 @@ func (l *Library) Init(ctx context.Context, src timeline.Source) ([]byte, error)
 	return mp4.InitSegment(t), nil
 }
 
-// Chunk is a segment: one fragment of the chunk's samples, its first decoding time being the chunk's. It costs twice the segment's bytes
-// of memory, one half of which is given back.
+// Chunk is a segment: one fragment of the chunk's samples, its first decoding time being the chunk's. It costs twice
+// the segment's bytes of memory, one half of which is given back.
 func (l *Library) Chunk(ctx context.Context, src timeline.Source, msn int64, c timeline.Chunk) ([]byte, error) {
 	k, t, err := l.samples(ctx, src, c)
 	if err != nil {
@@ -213,8 +213,9 @@ func (k *cachedIndex) fit(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample)
 	return withBytes(samples), nil
 }
 
-// withBytes leaves out samples without bytes, by which some writers say that nothing new is shown: there are players that take no fragment
-// with one. The sample before lasts so much longer, and in front of all others the one behind begins so much sooner.
+// withBytes leaves out samples without bytes, by which some writers say that nothing new is shown: there are players
+// that take no fragment with one. The sample before lasts so much longer, and in front of all others the one behind
+// begins so much sooner.
 func withBytes(samples []cmaf.Sample) []cmaf.Sample {
 	out, early := samples[:0], uint32(0)
 	for _, s := range samples {

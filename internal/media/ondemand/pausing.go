@@ -9,8 +9,8 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// remember keeps the pictures from the last key frame on, of which the last one may have to be held: the first n of what waits follow those
-// before.
+// remember keeps the pictures from the last key frame on, of which the last one may have to be held: the first n of
+// what waits follow those before.
 func (s *streamer) remember(samples []cmaf.Sample) {
 	for k, x := range slices.Backward(s.video.samples[:len(samples)]) {
 		if x.idr {
@@ -31,8 +31,8 @@ func (s *streamer) remember(samples []cmaf.Sample) {
 	}
 }
 
-// pausesAt is where a segment of the first n pictures ends, the next one being decoded at `until`: before that where a pause would make it
-// too long, so that the last picture is held.
+// pausesAt is where a segment of the first n pictures ends, the next one being decoded at `until`: before that where a
+// pause would make it too long, so that the last picture is held.
 func (s *streamer) pausesAt(n int, until int64) int64 {
 	v := s.video
 	first, last := v.samples[0], v.samples[n-1]
@@ -53,8 +53,8 @@ func (s *streamer) pausesAt(n int, until int64) int64 {
 	return stop
 }
 
-// holdUpTo has the last picture stand from one decoding time to another, in segments of equal length. The last of them ends at border, in
-// seconds.
+// holdUpTo has the last picture stand from one decoding time to another, in segments of equal length. The last of them
+// ends at border, in seconds.
 func (s *streamer) holdUpTo(from, until int64, border float64) error {
 	v := s.video
 	held, err := s.hold.last(v.entry, v.init, s.group, s.delay)

@@ -28,15 +28,18 @@ var (
 const MaxDuration = 12 * time.Hour
 
 const (
-	// wanted is how long a segment is where key frames allow. One of a smaller size is encoded as a whole before its viewer has any of it.
+	// wanted is how long a segment is where key frames allow. One of a smaller size is encoded as a whole before its
+	// viewer has any of it.
 	wanted = 2 * time.Second
-	// soonest is how long the first segment is at least; those behind it may be as long as all before them, up to `wanted`.
+	// soonest is how long the first segment is at least; those behind it may be as long as all before them, up to
+	// `wanted`.
 	soonest = time.Second
 	// longest is a segment that waits for the next IDR of a stored file.
 	longest = 20 * time.Second
 	// maxVideoBytes bounds the bytes of a segment of video, and with it the memory of a request.
 	maxVideoBytes = 48 << 20
-	// standing is for how long the last picture is shown when the sound goes on. Behind that there are segments in which it is held.
+	// standing is for how long the last picture is shown when the sound goes on. Behind that there are segments in
+	// which it is held.
 	standing = wanted
 	// together is by how much sound and picture may end apart without anything being done about it.
 	together = time.Second
@@ -48,10 +51,10 @@ const (
 	overhead, perSample = 112, 16
 )
 
-// Plan cuts a file into segments: the given video and audio tracks (either may be nil), at the video's IDRs, which are given in order.
-// Presentation times of the output are those of the file after its edit list, counted from the tracks' Start, plus
-// timeline.Origin. Every video sample is kept that is shown or needed to decode one that is, and all sound from the
-// start to the end of its edit.
+// Plan cuts a file into segments: the given video and audio tracks (either may be nil), at the video's IDRs, which are
+// given in order. Presentation times of the output are those of the file after its edit list, counted from the tracks'
+// Start, plus timeline.Origin. Every video sample is kept that is shown or needed to decode one that is, and all sound
+// from the start to the end of its edit.
 func Plan(video, audio *mp4.Track, idrs []int, object string) (*timeline.Timeline, error) {
 	var renditions []*timeline.Rendition
 	borders := []float64{0}
@@ -114,7 +117,8 @@ func target(renditions []*timeline.Rendition) int {
 	return int(math.Round(long))
 }
 
-// planVideo plans the video, and where all renditions are cut: in seconds of presentation, one more than there are segments.
+// planVideo plans the video, and where all renditions are cut: in seconds of presentation, one more than there are
+// segments.
 func planVideo(r *videoTrack, audio *mp4.Track, idrs []int, object string) (*timeline.Rendition, []float64, error) {
 	in, err := r.describe()
 	if err != nil {

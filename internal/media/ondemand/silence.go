@@ -10,7 +10,8 @@ import (
 )
 
 const (
-	// fastestSound is the highest sample rate, in Hz, whose holes are filled: what a hostile file makes of each second is bounded.
+	// fastestSound is the highest sample rate, in Hz, whose holes are filled: what a hostile file makes of each second
+	// is bounded.
 	fastestSound = 96_000
 	// longestFill is the longest segment, in seconds, that is filled.
 	longestFill = 120
@@ -32,8 +33,8 @@ func silenceOf(asc []byte, timescale uint32) (silence, bool) {
 	return s, s.packet != nil && s.step >= 1
 }
 
-// silenceFor gives the silence of a stored track; false also where its packets last longer than its parameters say, so that what looks like
-// a hole is none.
+// silenceFor gives the silence of a stored track; false also where its packets last longer than its parameters say, so
+// that what looks like a hole is none.
 func silenceFor(a *mp4.Track) (silence, bool) {
 	s, ok := silenceOf(a.Config.ASC, a.Timescale)
 	const looked = 64
@@ -48,7 +49,8 @@ func silenceFor(a *mp4.Track) (silence, bool) {
 // at is how many ticks n packets last.
 func (s silence) at(n int64) int64 { return int64(math.Round(float64(n) * s.step)) }
 
-// within is how many packets there is room for: one may lack an eighth, which is how much the times of sound may be off.
+// within is how many packets there is room for: one may lack an eighth, which is how much the times of sound may be
+// off.
 func (s silence) within(ticks int64) int64 { return int64(max(float64(ticks)/s.step+1.0/8, 0)) }
 
 // missing is how many packets belong behind one that begins so many ticks before the next.

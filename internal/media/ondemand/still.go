@@ -14,12 +14,13 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// Where the sound goes on behind the picture, or there is none for longer than a segment, the last picture is held: encoded again as a key
-// frame, which every segment of the hold consists of. It is stored once. It has an init segment of its own, and no discontinuity: times go on,
-// and hls.js would place what is behind one by decoding times, which leaves a hole as long as reordering takes.
+// Where the sound goes on behind the picture, or there is none for longer than a segment, the last picture is held:
+// encoded again as a key frame, which every segment of the hold consists of. It is stored once. It has an init segment
+// of its own, and no discontinuity: times go on, and hls.js would place what is behind one by decoding times, which
+// leaves a hole as long as reordering takes.
 
-// Hold decodes pictures, which are a fragmented MP4 that begins with a key frame, and gives the one that is presented at a time, or the next
-// one, encoded again as a key frame, as fragmented MP4.
+// Hold decodes pictures, which are a fragmented MP4 that begins with a key frame, and gives the one that is presented
+// at a time, or the next one, encoded again as a key frame, as fragmented MP4.
 type Hold func(pictures []byte, at time.Duration) ([]byte, error)
 
 // maxStill bounds a held picture, in bytes.
@@ -32,7 +33,8 @@ type still struct {
 	delay            int64 // between decoding and showing it, in ticks
 }
 
-// last encodes the last of some pictures, of a track that is described by o and in. delay is what lies between decoding and showing it, in ticks.
+// last encodes the last of some pictures, of a track that is described by o and in. delay is what lies between decoding
+// and showing it, in ticks.
 func (h Hold) last(o cmaf.InitOptions, in timeline.Init, pictures []cmaf.Sample, delay int64) (*still, error) {
 	upright := o
 	upright.Matrix = [9]uint32{} // or ffmpeg would turn it
@@ -97,8 +99,8 @@ func (x *still) chunk(id string, n int, object string, from, until int64) timeli
 	}
 }
 
-// HoldLast has the last picture of a planned file stand where the plan has no picture at its end; r is the file. It gives what is to be
-// stored, with keys that begin with prefix: nothing where there is a picture everywhere.
+// HoldLast has the last picture of a planned file stand where the plan has no picture at its end; r is the file. It
+// gives what is to be stored, with keys that begin with prefix: nothing where there is a picture everywhere.
 func HoldLast(t *timeline.Timeline, r io.ReaderAt, video *mp4.Track, prefix string, hold Hold) ([]Object, error) {
 	l := t.Rendition(timeline.MainVideo)
 	if l == nil || !l.Chunks[len(l.Chunks)-1].Gap {

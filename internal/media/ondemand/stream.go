@@ -31,8 +31,8 @@ type Object struct {
 	Data []byte
 }
 
-// Sealed is one media sequence number that is whole: its files, and the entries of the timeline that tell of it once they are stored. The
-// first one declares the renditions.
+// Sealed is one media sequence number that is whole: its files, and the entries of the timeline that tell of it once
+// they are stored. The first one declares the renditions.
 type Sealed struct {
 	Objects []Object
 	Entries []timeline.Entry
@@ -49,10 +49,10 @@ type StreamOptions struct {
 	LeftOut func(pictures int)
 }
 
-// Stream cuts a fragmented MP4, as it comes, into segments, hands each to emit as soon as it is whole, and gives the timeline of all. It
-// takes the first H.264 and the first AAC track. What is shown first is at timeline.Origin; all else keeps its distance to it, but where the
-// clock of the file jumps. The same stream gives the same segments. It holds about a segment in memory; where nobody knows how far apart
-// key frames are, half a minute in the beginning.
+// Stream cuts a fragmented MP4, as it comes, into segments, hands each to emit as soon as it is whole, and gives the
+// timeline of all. It takes the first H.264 and the first AAC track. What is shown first is at timeline.Origin; all
+// else keeps its distance to it, but where the clock of the file jumps. The same stream gives the same segments. It
+// holds about a segment in memory; where nobody knows how far apart key frames are, half a minute in the beginning.
 //
 // Errors are of the reader, of emit, ErrNothing, ErrTooLong or ErrApart.
 func Stream(r *cmaf.Reader, o StreamOptions, emit func(Sealed) error) (*timeline.Timeline, error) {
@@ -193,7 +193,8 @@ func (s *streamer) begin(ended bool) bool {
 		s.delay = max(v.first()-v.samples[0].dts, 0)
 		v.soon = usual(s.delay, v.rendition.Timescale)
 		s.delay = v.soon
-		// Decoded and shown at the beginning even if it is shown later in the file, so that all playlists begin together.
+		// Decoded and shown at the beginning even if it is shown later in the file, so that all playlists begin
+		// together.
 		if zero := v.at(timeline.Origin); v.samples[0].pts == v.first() && v.samples[0].pts > zero+v.at(late) {
 			v.samples[0].pts = zero
 		}
@@ -308,7 +309,8 @@ func (s *streamer) finish() error {
 	return nil
 }
 
-// whole is the timeline when nothing is added any more: without renditions that nothing came of, and with what is known only now.
+// whole is the timeline when nothing is added any more: without renditions that nothing came of, and with what is known
+// only now.
 func (s *streamer) whole() *timeline.Timeline {
 	t := s.timeline
 	t.Renditions = slices.DeleteFunc(t.Renditions, func(l *timeline.Rendition) bool {

@@ -101,7 +101,8 @@ func (s streamed) join(t *testing.T, l *timeline.Rendition) string {
 	return path
 }
 
-// What is joined of the segments of a rewritten file is the source: every frame with its time, and sound in step with pictures.
+// What is joined of the segments of a rewritten file is the source: every frame with its time, and sound in step with
+// pictures.
 func TestStreamedSegmentsAreTheSource(t *testing.T) {
 	t.Parallel()
 	cfr := ffmpeg(t, "cfr.mp4", args(picture("13", "30"), sound("13"), h264("60"))...)

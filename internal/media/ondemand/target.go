@@ -3,14 +3,16 @@ package ondemand
 import "math"
 
 const (
-	// streamTarget is EXT-X-TARGETDURATION of what is cut from a stream of which nobody knows how long the next GOP is: more than x264's usual
-	// 250 pictures at 24 a second. Only a picture that stands for longer makes a segment longer.
+	// streamTarget is EXT-X-TARGETDURATION of what is cut from a stream of which nobody knows how long the next GOP is:
+	// more than x264's usual 250 pictures at 24 a second. Only a picture that stands for longer makes a segment longer.
 	streamTarget = 12
 	// soundTarget is that of sound alone, whose last segment may be half as long again.
 	soundTarget = 3
-	// foresight is how many seconds are looked at to find that key frames come regularly, and several how many groups of pictures.
+	// foresight is how many seconds are looked at to find that key frames come regularly, and several how many groups
+	// of pictures.
 	foresight, several = 30, 4
-	// rounding is by how many seconds a segment may be longer than the target, which is compared with the nearest integer.
+	// rounding is by how many seconds a segment may be longer than the target, which is compared with the nearest
+	// integer.
 	rounding = 0.45
 )
 
@@ -19,8 +21,8 @@ func (s *streamer) foresees(ended bool) bool {
 	return ended || s.keys > 0 || s.video == nil || s.video.span() > foresight || s.video.bytes > held/4
 }
 
-// chooseTarget says how long segments will be at most: as long as key frames are apart if that is known, or if all of the file is at hand or
-// they come regularly as far as it is. From then on they are not longer.
+// chooseTarget says how long segments will be at most: as long as key frames are apart if that is known, or if all of
+// the file is at hand or they come regularly as far as it is. From then on they are not longer.
 func (s *streamer) chooseTarget(ended bool) int {
 	v := s.video
 	switch {
@@ -42,8 +44,8 @@ func (s *streamer) chooseTarget(ended bool) int {
 	return target
 }
 
-// foreseen cuts what has come, without taking any of it: how many seconds the longest segment lasts, and whether key frames are equally far
-// apart.
+// foreseen cuts what has come, without taking any of it: how many seconds the longest segment lasts, and whether key
+// frames are equally far apart.
 func (t *trackBuffer) foreseen(ended bool) (longest float64, regular bool) {
 	t.decide(ended)
 	last := t.samples[0].dts

@@ -11,13 +11,15 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// videoTrack is a video track as it is played: what of it is kept, and when each sample is decoded and shown, in ticks of the track counted
-// from the asset's second 0. It follows from the track alone, so that a plan and the chunks made of it later agree.
+// videoTrack is a video track as it is played: what of it is kept, and when each sample is decoded and shown, in ticks
+// of the track counted from the asset's second 0. It follows from the track alone, so that a plan and the chunks made
+// of it later agree.
 //
-// Pictures are shown when the file says, but the first one from the beginning on, so that the playlists of all renditions begin together and
-// no player waits for it. Three things are done to decoding times, which nobody sees: they come earlier where offsets to presentation would
-// be negative; behind a pause they come later; and pictures in front of the edit, which are there only to decode others, are squeezed into
-// the ticks before the first one that is shown, since a fragment can't say that a picture is not to be shown.
+// Pictures are shown when the file says, but the first one from the beginning on, so that the playlists of all
+// renditions begin together and no player waits for it. Three things are done to decoding times, which nobody sees:
+// they come earlier where offsets to presentation would be negative; behind a pause they come later; and pictures in
+// front of the edit, which are there only to decode others, are squeezed into the ticks before the first one that is
+// shown, since a fragment can't say that a picture is not to be shown.
 type videoTrack struct {
 	t    *mp4.Track
 	to   int   // samples [0, to) are kept: the others would be shown behind the end of the edit
@@ -145,7 +147,8 @@ func (r *videoTrack) planned(i int) int64 {
 	return r.nominal(i)
 }
 
-// dts is not before media time 0: pictures that wait for longer than timeline.Origin, as in a slide show with reordering, are decoded later.
+// dts is not before media time 0: pictures that wait for longer than timeline.Origin, as in a slide show with
+// reordering, are decoded later.
 func (r *videoTrack) dts(i int) int64 {
 	at := r.planned(i)
 	if i < r.pre {
@@ -226,8 +229,8 @@ func (r *videoTrack) describe() (timeline.Init, error) {
 	return in, nil
 }
 
-// rate is how many pictures are shown in a second. The first one may stand longer than the others, where a muxer without edit list
-// puts the wait for the sound, and does not count.
+// rate is how many pictures are shown in a second. The first one may stand longer than the others, where a muxer
+// without edit list puts the wait for the sound, and does not count.
 func (r *videoTrack) rate() float64 {
 	from := min(r.hidden, r.to-1)
 	if r.to-from > 2 {

@@ -22,11 +22,12 @@ const (
 	MaxSide = 4096
 )
 
-// ErrImage says that bytes are no image that can be laid over a picture; the rest of its text says why, for the person who gave it.
+// ErrImage says that bytes are no image that can be laid over a picture; the rest of its text says why, for the person
+// who gave it.
 var ErrImage = errors.New("the overlay image can't be used")
 
-// memory has room for one: it is held for as long as there is an image, which takes a hundred megabytes at most, and so do all there are
-// together.
+// memory has room for one: it is held for as long as there is an image, which takes a hundred megabytes at most, and so
+// do all there are together.
 //
 //nolint:gochecknoglobals // so is the process's memory
 var memory = make(chan struct{}, 1)
@@ -88,19 +89,20 @@ func (d Decoder) Try(ctx context.Context, data []byte) error {
 // Layer is an image and how it is to lie over the picture.
 type Layer struct {
 	Settings Settings
-	// Load gives the image when it is to be drawn: only one at a time is in memory, of all that are drawn in the process.
+	// Load gives the image when it is to be drawn: only one at a time is in memory, of all that are drawn in the
+	// process.
 	Load func(ctx context.Context) (image.Image, error)
 }
 
-// Sheet is all there is to lie over a picture: pixels, with their transparency, and where the upper left one goes. Its edges are at even
-// numbers, as 4:2:0 sampling wants.
+// Sheet is all there is to lie over a picture: pixels, with their transparency, and where the upper left one goes. Its
+// edges are at even numbers, as 4:2:0 sampling wants.
 type Sheet struct {
 	Image *image.NRGBA
 	At    image.Point
 }
 
-// Draw lays the layers over one another, the first at the bottom, as they are to be seen over a picture of w x h pixels; nil when nothing
-// of them is.
+// Draw lays the layers over one another, the first at the bottom, as they are to be seen over a picture of w x h
+// pixels; nil when nothing of them is.
 func Draw(ctx context.Context, layers []Layer, w, h int) (*Sheet, error) {
 	picture := image.Pt(w, h)
 	var sheet *Sheet
@@ -231,8 +233,8 @@ type tap struct {
 	weights []float32
 }
 
-// taps are those of the pixels [first, last) when a line of n pixels is scaled to lie from begin to end: each is the mean of those it
-// covers, and between two of them where it is smaller than one.
+// taps are those of the pixels [first, last) when a line of n pixels is scaled to lie from begin to end: each is the
+// mean of those it covers, and between two of them where it is smaller than one.
 func taps(n, begin, end, first, last int) []tap {
 	scale := float64(n) / float64(end-begin)
 	reach := max(scale, 1)
@@ -263,8 +265,8 @@ func taps(n, begin, end, first, last int) []tap {
 	return out
 }
 
-// bleed gives pixels that are not seen the colour of those beside them: in 4:2:0 four have one colour, and what is not seen would darken
-// the edge of what is.
+// bleed gives pixels that are not seen the colour of those beside them: in 4:2:0 four have one colour, and what is not
+// seen would darken the edge of what is.
 func (s *Sheet) bleed() {
 	for y := 0; y < s.Image.Rect.Dy(); y += 2 {
 		for x := 0; x < s.Image.Rect.Dx(); x += 2 {

@@ -213,7 +213,8 @@ func scans(data []byte, n int) []byte {
 	return append(bytes.Clone(data), bytes.Repeat([]byte("\xff\xda\x00\x08\x01\x01\x00\x01\x3f\x00\x00"), n)...)
 }
 
-// TestDecoderGivesUp: one image that takes for ever keeps nobody waiting for ever, and what can't be decoded is the owner's fault.
+// TestDecoderGivesUp: one image that takes for ever keeps nobody waiting for ever, and what can't be decoded is the
+// owner's fault.
 func TestDecoderGivesUp(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

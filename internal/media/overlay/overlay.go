@@ -36,7 +36,8 @@ func fit(picture image.Point) float64 {
 	return min(fitShort/w, fitLong/h)
 }
 
-// Place is where an image of the given size lies over a picture, in the picture's pixels; some or all of it may be outside.
+// Place is where an image of the given size lies over a picture, in the picture's pixels; some or all of it may be
+// outside.
 func (s Settings) Place(img, picture image.Point) (image.Rectangle, error) {
 	var bad error
 	read := func(v string, whole int) float64 {
@@ -68,8 +69,8 @@ func (s Settings) Place(img, picture image.Point) (image.Rectangle, error) {
 	return image.Rect(x0, y0, x1, y1), nil
 }
 
-// start is where on an axis of the picture something begins that is aligned to its begin, its middle or its end: a margin goes away
-// from there, and from the middle towards the end.
+// start is where on an axis of the picture something begins that is aligned to its begin, its middle or its end: a
+// margin goes away from there, and from the middle towards the end.
 func start(align, begin, middle, end string, size, whole, margin float64) (float64, error) {
 	switch align {
 	case "", begin:

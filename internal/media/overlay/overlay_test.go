@@ -67,8 +67,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// Whatever is asked for: the other side gives the mirror image, percent and pixels of the same length the same place, a picture of twice
-// the size twice of everything, and one size keeps the shape. All but for rounding.
+// Whatever is asked for: the other side gives the mirror image, percent and pixels of the same length the same place, a
+// picture of twice the size twice of everything, and one size keeps the shape. All but for rounding.
 func TestPlaceHolds(t *testing.T) {
 	t.Parallel()
 	near := func(a, b float64) bool { return math.Abs(a-b) <= 1.001 }

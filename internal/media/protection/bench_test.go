@@ -84,8 +84,9 @@ func (l longVideo) Chunk(ctx context.Context, rendition string, r hls.Resource) 
 	return playback.Body{Reader: file, Size: info.Size()}, nil
 }
 
-// BenchmarkServe sends a segment of a file over TLS, as it is and encrypted for this one viewer: others get what was encrypted for the first. What counts
-// is the sender's processor time, cpu-ns/op: the time that passes is as much that of what else runs on the machine.
+// BenchmarkServe sends a segment of a file over TLS, as it is and encrypted for this one viewer: others get what was
+// encrypted for the first. What counts is the sender's processor time, cpu-ns/op: the time that passes is as much that
+// of what else runs on the machine.
 func BenchmarkServe(b *testing.B) {
 	segment, _ := largeSegment()
 	film := longVideo{&plain{}, filepath.Join(b.TempDir(), "segment.m4s")}

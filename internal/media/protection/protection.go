@@ -28,7 +28,8 @@ type Content struct {
 	// KeyOf is the key of media in a period; false: such media is not encrypted.
 	KeyOf func(m cenc.Media, period int) (cenc.Key, bool)
 	First int // number of the only period, where keys do not change
-	// PeriodAt is the number of the period that a segment is in, by the wall-clock time of its first frame; nil: keys do not change.
+	// PeriodAt is the number of the period that a segment is in, by the wall-clock time of its first frame; nil: keys
+	// do not change.
 	PeriodAt func(time.Time) int
 }
 
@@ -78,7 +79,8 @@ type listKey struct {
 // playlist is one of one version.
 type playlist struct{ clear, text, packed []byte }
 
-// maxTracks is how many tracks are kept: a new one comes with each change of an encoder's parameters, and with each period.
+// maxTracks is how many tracks are kept: a new one comes with each change of an encoder's parameters, and with each
+// period.
 const maxTracks = 1000
 
 // Multivariant implements playback.Renditions. Variants that can't be encrypted are not offered.

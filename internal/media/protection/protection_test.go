@@ -130,7 +130,8 @@ func chunk(t *testing.T, v protection.View, rendition, name string) []byte {
 	return data
 }
 
-// TestChunks: the picture is encrypted, once for all who ask, a segment as its parts; sound stays clear where it has no key.
+// TestChunks: the picture is encrypted, once for all who ask, a segment as its parts; sound stays clear where it has no
+// key.
 func TestChunks(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []cenc.Scheme{cenc.CBCS, cenc.CTR} {
@@ -302,7 +303,8 @@ v/3.m4s
 #EXT-X-PRELOAD-HINT:TYPE=PART,URI="v/4.1.m4s"
 `
 
-// TestPlaylists: players are told how to get keys, in front of what is encrypted with them, and of nothing that they would take for another key.
+// TestPlaylists: players are told how to get keys, in front of what is encrypted with them, and of nothing that they
+// would take for another key.
 func TestPlaylists(t *testing.T) {
 	t.Parallel()
 	for scheme, method := range map[cenc.Scheme]string{cenc.CBCS: "SAMPLE-AES", cenc.CTR: "SAMPLE-AES-CTR"} {

@@ -36,7 +36,8 @@ var (
 	fairPlay  = [16]byte{0x94, 0xce, 0x86, 0xfb, 0x07, 0xff, 0x4f, 0x43, 0xad, 0xb8, 0x93, 0xd2, 0xfa, 0x96, 0x8c, 0xa2}
 )
 
-// headers are the pssh boxes of an init segment. The W3C's is always there: browsers take key IDs from no other for ClearKey, and pass the rest over.
+// headers are the pssh boxes of an init segment. The W3C's is always there: browsers take key IDs from no other for
+// ClearKey, and pass the rest over.
 func (v View) headers(k cenc.Key) [][]byte {
 	all := [][]byte{cenc.Header(clearKey, [][16]byte{k.ID}, nil)}
 	for _, s := range v.Content.Systems {
@@ -56,7 +57,8 @@ func (v View) headers(k cenc.Key) [][]byte {
 	return all
 }
 
-// appendKeys appends the lines of one key, one for each system. There is never one of KEYFORMAT identity: hls.js takes that first, and stands still.
+// appendKeys appends the lines of one key, one for each system. There is never one of KEYFORMAT identity: hls.js takes
+// that first, and stands still.
 func (v View) appendKeys(b []byte, tag string, k cenc.Key) []byte {
 	for _, s := range v.Content.Systems {
 		if i := slices.IndexFunc(s.Signals, func(x Signal) bool { return x.KeyID == k.ID }); i >= 0 {
@@ -98,7 +100,8 @@ func (v View) usual(system [16]byte, k cenc.Key) []hls.Key {
 	}
 	switch system {
 	case clearKey:
-		// Shaka knows no KEYFORMAT for ClearKey; it is told to use ClearKey where a playlist says Widevine, and finds the W3C's header there.
+		// Shaka knows no KEYFORMAT for ClearKey; it is told to use ClearKey where a playlist says Widevine, and finds
+		// the W3C's header there.
 		all := []hls.Key{line("org.w3.clearkey", data("text/plain", k.ID[:]))}
 		if !slices.ContainsFunc(v.Content.Systems, func(s System) bool { return s.ID == widevine }) {
 			all = append(all, forWidevine(common, wide))
@@ -120,13 +123,15 @@ func (v View) usual(system [16]byte, k cenc.Key) []hls.Key {
 	return nil
 }
 
-// widevineData is a WidevinePsshData message of Protocol Buffers: key_ids (2) and protection_scheme (9), the scheme's four characters.
+// widevineData is a WidevinePsshData message of Protocol Buffers: key_ids (2) and protection_scheme (9), the scheme's
+// four characters.
 func widevineData(s cenc.Scheme, id [16]byte) []byte {
 	b := append([]byte{2<<3 | 2, 16}, id[:]...)
 	return binary.AppendUvarint(append(b, 9<<3), uint64(binary.BigEndian.Uint32([]byte(s))))
 }
 
-// playReadyObject is a PlayReady Object with one record, a header of version 4.3. Key IDs are GUIDs there: their first three fields are little-endian.
+// playReadyObject is a PlayReady Object with one record, a header of version 4.3. Key IDs are GUIDs there: their first
+// three fields are little-endian.
 func playReadyObject(s cenc.Scheme, id [16]byte) []byte {
 	algorithm := "AESCBC"
 	if s == cenc.CTR {

@@ -43,8 +43,8 @@ func parseAddress(t Target) (address, error) {
 	return address{}, impossible("a target's URL begins with rtmp, rtmps or srt")
 }
 
-// rtmp finds application and stream name. Without a key of its own the last part of the path is the name. A query belongs to the
-// application, as encoders have it: rtmp://host/live2?backup=1 and a key.
+// rtmp finds application and stream name. Without a key of its own the last part of the path is the name. A query
+// belongs to the application, as encoders have it: rtmp://host/live2?backup=1 and a key.
 func (a address) rtmp(u *url.URL, key string) (address, error) {
 	if a.port == "" {
 		a.port = map[string]string{"rtmp": "1935", "rtmps": "443"}[a.scheme]

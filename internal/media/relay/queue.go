@@ -28,9 +28,9 @@ func (i item) size() int {
 	return len(i.frame.Data)
 }
 
-// queue holds what one target has not taken yet. push never waits: when the queue is full what is oldest is dropped up to the next frame
-// that a receiver can begin with, and when there is none, everything until one comes. Parameters are never dropped, but replaced.
-// Many may push, one may pop.
+// queue holds what one target has not taken yet. push never waits: when the queue is full what is oldest is dropped up
+// to the next frame that a receiver can begin with, and when there is none, everything until one comes. Parameters are
+// never dropped, but replaced. Many may push, one may pop.
 type queue struct {
 	wake chan struct{} // one token: something changed
 

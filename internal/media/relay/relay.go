@@ -105,8 +105,8 @@ func (g *Group) Run(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the broadcast: what is queued is sent, and then each destination is told goodbye. It does not wait for that, which takes a
-// few seconds at most.
+// Close ends the broadcast: what is queued is sent, and then each destination is told goodbye. It does not wait for
+// that, which takes a few seconds at most.
 func (g *Group) Close() {
 	g.shut.Do(func() {
 		close(g.closing)
@@ -125,8 +125,8 @@ func (g *Group) Join(protocol string) *Tap {
 	return &Tap{group: g, number: g.publication}
 }
 
-// Tap takes the frames of one publication. It never blocks and never fails; it is used by one goroutine. After Close, or once another
-// publication has begun, it does nothing.
+// Tap takes the frames of one publication. It never blocks and never fails; it is used by one goroutine. After Close,
+// or once another publication has begun, it does nothing.
 type Tap struct {
 	group   *Group
 	number  int
@@ -154,8 +154,8 @@ func (p *Tap) Configure(c frame.Config) {
 	}
 }
 
-// Write hands on a frame whose clock starts at 0 with the publication. On the relay's clock a publication goes on as long after the last
-// one as the encoder was away.
+// Write hands on a frame whose clock starts at 0 with the publication. On the relay's clock a publication goes on as
+// long after the last one as the encoder was away.
 func (p *Tap) Write(f frame.Frame) {
 	g := p.group
 	g.mu.Lock()

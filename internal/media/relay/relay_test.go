@@ -18,8 +18,8 @@ import (
 	"millrace/internal/media/rtmpwire"
 )
 
-// play publishes pictures and sound from frame `from` up to `to`, in their time when pace is true; the last frame is followed by its
-// duration. Frame 0 of a publication is a key frame, as a session gives it.
+// play publishes pictures and sound from frame `from` up to `to`, in their time when pace is true; the last frame is
+// followed by its duration. Frame 0 of a publication is a key frame, as a session gives it.
 func play(p *Tap, from, to int, pace bool) {
 	p.Configure(h264Config)
 	p.Configure(aacConfig)
@@ -115,8 +115,8 @@ func frozen(t *testing.T) func(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-// TestBadTargetsHarmNobody forwards to a platform that works beside ones that do not: it gets every frame at its time, and the source
-// is never held up, while the others are tried again and again.
+// TestBadTargetsHarmNobody forwards to a platform that works beside ones that do not: it gets every frame at its time,
+// and the source is never held up, while the others are tried again and again.
 func TestBadTargetsHarmNobody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -293,8 +293,8 @@ func TestParametersChange(t *testing.T) {
 	}
 }
 
-// TestImpossible are targets that are given up at once, and nothing is dialled for most of them. From then on nothing is kept for them,
-// not even while it is being reported.
+// TestImpossible are targets that are given up at once, and nothing is dialled for most of them. From then on nothing
+// is kept for them, not even while it is being reported.
 func TestImpossible(t *testing.T) {
 	t.Parallel()
 	vp8 := frame.Config{Kind: frame.Video, Codec: frame.VP8}

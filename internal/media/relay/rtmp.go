@@ -216,7 +216,8 @@ func (l *rtmpLink) next() (rtmpwire.Command, error) {
 	}
 }
 
-// listen reads what the destination says until it hangs up or says no. Its acknowledgements are not needed: TCP has them.
+// listen reads what the destination says until it hangs up or says no. Its acknowledgements are not needed: TCP has
+// them.
 func (l *rtmpLink) listen() {
 	defer close(l.ended)
 	for {
@@ -301,8 +302,8 @@ func (l *rtmpLink) headers(at uint32) error {
 	return nil
 }
 
-// close says goodbye, if it is clean, and waits for a moment until the destination has read it and hung up by itself: closing a
-// connection at once would cut off what is on its way.
+// close says goodbye, if it is clean, and waits for a moment until the destination has read it and hung up by itself:
+// closing a connection at once would cut off what is on its way.
 func (l *rtmpLink) close(clean bool) {
 	l.once.Do(func() {
 		if clean {

@@ -89,7 +89,8 @@ func (l *srtLink) write(f frame.Frame) error {
 	return nil
 }
 
-// Write sends one SRT packet. The library has no back-pressure: it ends the connection when its queue is full, so a long burst is spread.
+// Write sends one SRT packet. The library has no back-pressure: it ends the connection when its queue is full, so a
+// long burst is spread.
 func (l *srtLink) Write(b []byte) (int, error) {
 	if l.burst++; l.burst >= srtBurst {
 		l.burst = 0
@@ -118,8 +119,8 @@ func (l *srtLink) close(clean bool) {
 	<-l.ended
 }
 
-// drain waits until the other side has everything, and then for as long as it holds it: what is not presented when it hears of the end it
-// throws away.
+// drain waits until the other side has everything, and then for as long as it holds it: what is not presented when it
+// hears of the end it throws away.
 func (l *srtLink) drain() {
 	limit := time.NewTimer(farewell)
 	defer limit.Stop()

@@ -126,7 +126,8 @@ func (t *target) run(ctx context.Context) {
 	}
 }
 
-// sleep is a pause between attempts, which an encoder that comes back cuts short. It is false when there is nothing more to do after it.
+// sleep is a pause between attempts, which an encoder that comes back cuts short. It is false when there is nothing
+// more to do after it.
 func (t *target) sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,7 +17,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// tsStart is where the transport stream's clock begins, so that the program's clock, which runs ahead of it, is never negative.
+// tsStart is where the transport stream's clock begins, so that the program's clock, which runs ahead of it, is never
+// negative.
 const tsStart = time.Second
 
 // errTracks ends a link whose tracks have changed: a receiver takes a transport stream's tracks from its first tables.
@@ -87,8 +88,8 @@ func tsCodec(c frame.Config) (codecs.Codec, error) {
 	return nil, tsCarries(c)
 }
 
-// configure takes a track's parameters. New parameter sets of a picture go in front of its next key frame; whatever else changes is
-// another stream.
+// configure takes a track's parameters. New parameter sets of a picture go in front of its next key frame; whatever
+// else changes is another stream.
 func (w *tsWriter) configure(c frame.Config) error {
 	if err := tsCarries(c); err != nil {
 		return err

@@ -129,8 +129,9 @@ func TestTransportStreamCarries(t *testing.T) {
 // srtHeld is how long the server's library holds what comes: more than the caller asks for.
 const srtHeld = 500 * time.Millisecond
 
-// patient is a server's library whose callers may leave: it throws away what is not due yet when it hears of a caller's end, and on a busy
-// machine all of it is due late. It implements srt.Logger, which is told of packets before anything is done about them.
+// patient is a server's library whose callers may leave: it throws away what is not due yet when it hears of a caller's
+// end, and on a busy machine all of it is due late. It implements srt.Logger, which is told of packets before anything
+// is done about them.
 type patient struct {
 	conn  atomic.Pointer[srt.Conn]
 	taken atomic.Uint64 // packets
@@ -156,7 +157,8 @@ func (p *patient) Print(topic string, _ uint32, _ int, _ func() string) {
 	}
 }
 
-// srtServer takes one caller at a time with a stream ID and a passphrase and gives the bytes that it sends until it hangs up.
+// srtServer takes one caller at a time with a stream ID and a passphrase and gives the bytes that it sends until it
+// hangs up.
 func srtServer(t *testing.T, streamID, passphrase string) (addr string, taken <-chan []byte) {
 	t.Helper()
 	library := &patient{}

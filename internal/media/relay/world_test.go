@@ -153,7 +153,8 @@ func (w *world) await(target string, s State, n int) {
 	}
 }
 
-// receiver is a platform that takes what is sent on streamKey: this service's own RTMP server with a sink for each publication.
+// receiver is a platform that takes what is sent on streamKey: this service's own RTMP server with a sink for each
+// publication.
 type receiver struct {
 	t  *testing.T
 	mu sync.Mutex

@@ -50,9 +50,9 @@ func TestRungsOfARecordingTakeLess(t *testing.T) {
 	}
 }
 
-// TestShortSegmentsTakeMore: every segment may begin with a run of the encoder, which has something to spare. So one row
-// of short segments makes the most that rungs are listed with more, among however many long ones; and the same while
-// they are live as when they are a recording, as who asks when a broadcast ends may get either playlist.
+// TestShortSegmentsTakeMore: every segment may begin with a run of the encoder, which has something to spare. So one
+// row of short segments makes the most that rungs are listed with more, among however many long ones; and the same
+// while they are live as when they are a recording, as who asks when a broadcast ends may get either playlist.
 func TestShortSegmentsTakeMore(t *testing.T) {
 	t.Parallel()
 	long := slices.Repeat([]int64{180000}, 100)

@@ -70,8 +70,8 @@ type amfReader struct {
 }
 
 // DecodeAMF0 returns the values up to the end or up to the first that can not be read: what a server has to know of a
-// command comes first, and encoders put all kinds of things behind it.
-// Numbers are float64, booleans bool, strings string, objects and ECMA arrays Object; strict arrays []any; the rest is nil.
+// command comes first, and encoders put all kinds of things behind it. Numbers are float64, booleans bool, strings
+// string, objects and ECMA arrays Object; strict arrays []any; the rest is nil.
 func DecodeAMF0(b []byte) []any {
 	r := amfReader{b: b}
 	var out []any

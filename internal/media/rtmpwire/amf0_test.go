@@ -10,7 +10,8 @@ import (
 	"github.com/bluenviron/gortmplib/pkg/amf0"
 )
 
-// TestAppendAMF0 reads what is written with the reader of this package, and compares it with what an independent library writes.
+// TestAppendAMF0 reads what is written with the reader of this package, and compares it with what an independent
+// library writes.
 func TestAppendAMF0(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long", 1<<14)

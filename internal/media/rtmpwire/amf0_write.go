@@ -9,8 +9,8 @@ import (
 // ECMAArray is written as an ECMA array; one that is read is an Object.
 type ECMAArray Object
 
-// AppendAMF0 appends values to b: float64, bool, string, nil, Object, ECMAArray, and []any as a strict array. Another type is a mistake of the
-// caller, and panics.
+// AppendAMF0 appends values to b: float64, bool, string, nil, Object, ECMAArray, and []any as a strict array. Another
+// type is a mistake of the caller, and panics.
 func AppendAMF0(b []byte, values ...any) []byte {
 	for _, v := range values {
 		b = appendValue(b, v)

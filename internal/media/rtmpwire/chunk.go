@@ -50,7 +50,8 @@ type Packet struct {
 // it never holds more than budget bytes of unfinished messages, whatever the peer announces.
 type Reader struct {
 	br *bufio.Reader
-	// ChunkSize is the size of the peer's chunks, as its last Set Chunk Size says. It bounds no allocation: a message is at most as long as it may be.
+	// ChunkSize is the size of the peer's chunks, as its last Set Chunk Size says. It bounds no allocation: a message
+	// is at most as long as it may be.
 	ChunkSize uint32
 	low       [64]*chunkStream // by chunk stream id
 	high      map[uint32]*chunkStream
@@ -201,8 +202,8 @@ func (r *Reader) messageHeader(s *chunkStream, format byte) error {
 	return r.start(s, nil)
 }
 
-// repeatedTimestamp reads past the extended timestamp that follows a format 3 header, section 5.3.1.3. Some encoders leave it
-// out and some write 0, so it counts as there when it says one of the two values that it may have.
+// repeatedTimestamp reads past the extended timestamp that follows a format 3 header, section 5.3.1.3. Some encoders
+// leave it out and some write 0, so it counts as there when it says one of the two values that it may have.
 func (r *Reader) repeatedTimestamp(s *chunkStream) error {
 	if !s.hasExtended {
 		return nil

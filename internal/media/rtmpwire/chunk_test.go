@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// FuzzChunks reads arbitrary chunks, with media or without: it ends, gives no message that is larger than it may be or that was not sent,
-// and holds no more than its budget.
+// FuzzChunks reads arbitrary chunks, with media or without: it ends, gives no message that is larger than it may be or
+// that was not sent, and holds no more than its budget.
 func FuzzChunks(f *testing.F) {
 	f.Add(false, uint16(128), []byte{3, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 16, 0, 0x43, 0, 0, 1, 0, 0, 2, 20, 1, 2})
 	f.Add(true, uint16(2), []byte{4, 0xff, 0xff, 0xff, 0, 0, 5, 9, 1, 0, 0, 0, 1, 2, 3, 4, 7, 8, 0xc4, 1, 2, 3, 4, 9, 9, 0xc4, 0, 0, 0, 0, 1})

@@ -21,7 +21,8 @@ func (c Command) Message(chunkStream byte, stream uint32) Out {
 	return Out{ChunkStream: chunkStream, Stream: stream, Kind: TypeCommandAMF0, Body: AppendAMF0(body, c.Args...)}
 }
 
-// Status returns the information object of onStatus and of the response to connect, section 7.2.2; more are further members.
+// Status returns the information object of onStatus and of the response to connect, section 7.2.2; more are further
+// members.
 func Status(level, code, description string, more ...Property) Object {
 	return append(Object{{Name: "level", Value: level}, {Name: "code", Value: code}, {Name: "description", Value: description}}, more...)
 }
@@ -46,8 +47,8 @@ func ParseCommand(p Packet) (Command, bool) {
 	return c, ok
 }
 
-// Values returns what a command or data message says. An AMF3 message has a leading byte, behind which there is AMF0 in every encoder that sends
-// these.
+// Values returns what a command or data message says. An AMF3 message has a leading byte, behind which there is AMF0 in
+// every encoder that sends these.
 func (p Packet) Values() []any {
 	b := p.Body
 	if (p.Kind == TypeCommandAMF3 || p.Kind == TypeDataAMF3) && len(b) > 0 && b[0] == 0 {

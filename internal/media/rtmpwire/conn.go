@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Chunk streams that messages are written to. Which one is the writer's choice, but for that of the protocol control messages, section 5.4.
+// Chunk streams that messages are written to. Which one is the writer's choice, but for that of the protocol control
+// messages, section 5.4.
 const (
 	ChunkControl = 2
 	ChunkCommand = 3
@@ -36,13 +37,14 @@ type Conn struct {
 	buf       []byte
 }
 
-// NewConn returns a Conn that reads commands and protocol control messages alone, until AllowMedia. received tells how many bytes the peer has
-// sent; nil when acknowledgements are of no use.
+// NewConn returns a Conn that reads commands and protocol control messages alone, until AllowMedia. received tells how
+// many bytes the peer has sent; nil when acknowledgements are of no use.
 func NewConn(br *bufio.Reader, out io.Writer, received func() uint64) *Conn {
 	return &Conn{in: NewReader(br), out: out, received: received, chunkSize: defaultChunkSize}
 }
 
-// AllowMedia lets audio and video of at most maxMessage bytes through, once the peer may publish, and goes on reading from br.
+// AllowMedia lets audio and video of at most maxMessage bytes through, once the peer may publish, and goes on reading
+// from br.
 func (c *Conn) AllowMedia(br *bufio.Reader, maxMessage int) {
 	c.in.Reset(br)
 	c.in.AllowMedia(maxMessage)
@@ -146,7 +148,8 @@ type timed struct {
 	timeout time.Duration
 }
 
-// Timed returns a writer whose writes end after timeout each: a peer that does not read is not waited for. A net.Conn fits.
+// Timed returns a writer whose writes end after timeout each: a peer that does not read is not waited for. A net.Conn
+// fits.
 func Timed(w interface {
 	io.Writer
 	SetWriteDeadline(t time.Time) error

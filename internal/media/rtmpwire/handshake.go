@@ -20,7 +20,8 @@ const (
 // ErrNotRTMP means that the peer speaks something else.
 var ErrNotRTMP = errors.New("peer does not speak RTMP")
 
-// ServerHandshake does the server's side of the plain handshake, section 5.2; every encoder has it. RTMPE is not offered: RTMPS is.
+// ServerHandshake does the server's side of the plain handshake, section 5.2; every encoder has it. RTMPE is not
+// offered: RTMPS is.
 func ServerHandshake(br *bufio.Reader, w io.Writer) error {
 	version, err := br.ReadByte()
 	if err != nil {

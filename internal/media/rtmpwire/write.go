@@ -11,8 +11,8 @@ type Out struct {
 	Head, Body  []byte // the message is both
 }
 
-// AppendMessage appends a message as chunks of at most chunkSize bytes, section 5.3. Its header is always a full one: it costs a frame
-// a few bytes and makes each message readable by itself.
+// AppendMessage appends a message as chunks of at most chunkSize bytes, section 5.3. Its header is always a full one:
+// it costs a frame a few bytes and makes each message readable by itself.
 func AppendMessage(b []byte, m Out, chunkSize int) []byte {
 	size := len(m.Head) + len(m.Body)
 	stamp := min(m.Timestamp, extendedMark)

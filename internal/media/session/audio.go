@@ -150,8 +150,8 @@ func (a *audioTrack) flush() error {
 	return nil
 }
 
-// placeStrays decides about the strays: when all are off to the same side they are placed where they say, with a hole before or
-// without the frames that come too late for it.
+// placeStrays decides about the strays: when all are off to the same side they are placed where they say, with a hole
+// before or without the frames that come too late for it.
 func (a *audioTrack) placeStrays() error {
 	late, early := 0, 0
 	due := a.pos

@@ -13,9 +13,10 @@ const (
 	clockBreak  = 500 * time.Millisecond // a step larger than this is none of the clock
 )
 
-// soundClock compares how much sound came with the time that its timestamps and its arrival say. Some encoders stamp with a step that is
-// rounded, or for another sample rate: then there are as many samples as time has passed, and the timestamps are wrong. Others have an audio
-// device that does not keep its rate: then the samples are too many or too few.
+// soundClock compares how much sound came with the time that its timestamps and its arrival say. Some encoders stamp
+// with a step that is rounded, or for another sample rate: then there are as many samples as time has passed, and the
+// timestamps are wrong. Others have an audio device that does not keep its rate: then the samples are too many or too
+// few.
 type soundClock struct {
 	last     time.Duration // timestamp of the last frame
 	received time.Time     // and its arrival
@@ -46,7 +47,8 @@ func (c *soundClock) frame(at, length time.Duration, received time.Time) {
 	}
 	frame := step.counted
 	c.window.add(step)
-	// Frames that did not come are no fault of the clock. A long step behind short ones is none of them: some stamp several frames alike.
+	// Frames that did not come are no fault of the clock. A long step behind short ones is none of them: some stamp
+	// several frames alike.
 	late := min(step.stamped-frame, c.window.stamped-c.window.counted)
 	if lost := int64((late + frame/4) / frame); lost > 0 {
 		c.window.counted += time.Duration(lost * int64(frame))

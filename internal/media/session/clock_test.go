@@ -8,7 +8,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// TestSoundClock sends a minute of sound whose samples and timestamps are apart, beside a picture, over a network with some jitter.
+// TestSoundClock sends a minute of sound whose samples and timestamps are apart, beside a picture, over a network with
+// some jitter.
 func TestSoundClock(t *testing.T) {
 	t.Parallel()
 	const seconds = 120

@@ -32,10 +32,11 @@ type item struct {
 
 func (i item) offset() time.Duration { return i.PTS - i.DTS }
 
-// continuity maps the encoder's clock to one without jumps. Both tracks share one offset, so that a jump that both make keeps them
-// in step; a jump that only one makes is told from a hole by where the other one is.
+// continuity maps the encoder's clock to one without jumps. Both tracks share one offset, so that a jump that both make
+// keeps them in step; a jump that only one makes is told from a hole by where the other one is.
 //
-// A frame that does not fit waits until others show what it is: a glitch of its own, a jump of its track, or a jump of all.
+// A frame that does not fit waits until others show what it is: a glitch of its own, a jump of its track, or a jump of
+// all.
 type continuity struct {
 	offset time.Duration
 	tracks [2]track
@@ -150,8 +151,8 @@ func (c *continuity) write(f frame.Frame) error {
 	return c.write(f)
 }
 
-// first holds a track's first frame until the second: some encoders stamp the very first one with 0 or with anything, and
-// what a whole publication is placed by must not be that.
+// first holds a track's first frame until the second: some encoders stamp the very first one with 0 or with anything,
+// and what a whole publication is placed by must not be that.
 func (c *continuity) first(f frame.Frame) error {
 	t := &c.tracks[f.Kind]
 	follows := func(head frame.Frame) bool {
@@ -253,7 +254,8 @@ func (c *continuity) consider(k frame.Kind) error {
 	return nil
 }
 
-// shift moves the clock so that what waits of kind k continues where the written ends: for all tracks, or for this one alone.
+// shift moves the clock so that what waits of kind k continues where the written ends: for all tracks, or for this one
+// alone.
 func (c *continuity) shift(k frame.Kind, all bool) error {
 	t, u := &c.tracks[k], c.other(k)
 	if t.why == gap || t.why == smallStep && !all {
@@ -298,7 +300,8 @@ func (c *continuity) shift(k frame.Kind, all bool) error {
 	return c.release(1-k, "")
 }
 
-// affords reports whether the clock may be moved on by d because of a small step back, at the time of a frame's arrival.
+// affords reports whether the clock may be moved on by d because of a small step back, at the time of a frame's
+// arrival.
 func (c *continuity) affords(d time.Duration, now time.Time) bool {
 	if !c.shiftedAt.IsZero() {
 		c.shifted = max(0, c.shifted-now.Sub(c.shiftedAt)/shiftLeak)

@@ -7,7 +7,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// TestDisorderedTimesDoNotStretchMedia: an encoder whose times go back again and again, by little, has no longer recording for it.
+// TestDisorderedTimesDoNotStretchMedia: an encoder whose times go back again and again, by little, has no longer
+// recording for it.
 func TestDisorderedTimesDoNotStretchMedia(t *testing.T) {
 	t.Parallel()
 	const seconds = 60

@@ -11,8 +11,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// whatever an encoder does, the contract of Output holds (the checker sees to it), nothing gets longer than it was, and sound
-// and picture come back together.
+// whatever an encoder does, the contract of Output holds (the checker sees to it), nothing gets longer than it was, and
+// sound and picture come back together.
 func TestRandomStreams(t *testing.T) {
 	t.Parallel()
 	rates := []interval{{1, 60}, {1001, 60000}, {1, 50}, {1, 30}, {1001, 30000}, {1, 25}, {1001, 24000}, {1, 15}, {1, 5}}

@@ -91,8 +91,8 @@ const (
 	maxGridTolerance = 10 * time.Millisecond
 )
 
-// classify decides whether times (growing) stand on a grid, and on which. announced is the rate of the parameter sets, 0 if there is none.
-// Frames may be missing in between.
+// classify decides whether times (growing) stand on a grid, and on which. announced is the rate of the parameter sets,
+// 0 if there is none. Frames may be missing in between.
 func classify(times []time.Duration, announced float64) rate {
 	said, haveSaid := rational(announced)
 	if len(times) < 2 {

@@ -240,7 +240,8 @@ func TestSmallStepBack(t *testing.T) {
 	}
 }
 
-// checkEndsInStep compares how far the last frames of both kinds are from where the encoder stamped them relative to each other.
+// checkEndsInStep compares how far the last frames of both kinds are from where the encoder stamped them relative to
+// each other.
 func checkEndsInStep(t *testing.T, x *source, out *checker, limit time.Duration) {
 	t.Helper()
 	off := func(k frame.Kind) time.Duration {

@@ -7,8 +7,9 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// TestPicturesSentTwice: what comes with the time of the picture before it makes a recording no longer. The same picture
-// once more is left out; another one, as the second field of a picture or a slice that comes by itself, is kept.
+// TestPicturesSentTwice: what comes with the time of the picture before it makes a recording no longer. The same
+// picture once more is left out; another one, as the second field of a picture or a slice that comes by itself, is
+// kept.
 func TestPicturesSentTwice(t *testing.T) {
 	t.Parallel()
 	each := func(int) bool { return true }

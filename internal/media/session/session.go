@@ -91,7 +91,8 @@ func New(o Options) *Session {
 	return s
 }
 
-// Configure takes a track's parameters. What equals the last ones is ignored; new ones take effect with the next key frame.
+// Configure takes a track's parameters. What equals the last ones is ignored; new ones take effect with the next key
+// frame.
 func (s *Session) Configure(c frame.Config) error {
 	if s.closed {
 		return ErrClosed

@@ -7,7 +7,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// TestFramesOfTheirOwnLength has sound whose frames do not all last the same: each gets its place by what it says, with no hole between.
+// TestFramesOfTheirOwnLength has sound whose frames do not all last the same: each gets its place by what it says, with
+// no hole between.
 func TestFramesOfTheirOwnLength(t *testing.T) {
 	t.Parallel()
 	info := make([]byte, 34)
@@ -61,7 +62,8 @@ func TestFramesOfTheirOwnLength(t *testing.T) {
 	}
 }
 
-// TestCodecChanges has an encoder change the codec of its sound and of its picture in mid-stream: one discontinuity, and no time is lost.
+// TestCodecChanges has an encoder change the codec of its sound and of its picture in mid-stream: one discontinuity,
+// and no time is lost.
 func TestCodecChanges(t *testing.T) {
 	t.Parallel()
 	s, out, x := standard(t)

@@ -14,8 +14,8 @@ type Stats struct {
 	Jumps                    int64 // of the encoder's clock; discontinuities that are no change of parameters
 	// VideoDrift and AudioDrift are how far the written clock is behind the encoder's (smoothed; negative: ahead).
 	VideoDrift, AudioDrift time.Duration
-	// AudioSkew is by how much more samples of sound come than their timestamps have time for, as a part of it: 0.01 is 1 %; 0: as many.
-	// AudioByCount: they come as fast as they are to be played, so the timestamps are not followed.
+	// AudioSkew is by how much more samples of sound come than their timestamps have time for, as a part of it: 0.01 is
+	// 1 %; 0: as many. AudioByCount: they come as fast as they are to be played, so the timestamps are not followed.
 	AudioSkew    float64
 	AudioByCount bool
 	FPS          float64 // as last told to the output

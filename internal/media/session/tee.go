@@ -2,8 +2,8 @@ package session
 
 import "millrace/internal/media/frame"
 
-// Tap takes a copy of what a session writes. It must not block and can not fail: one that forwards frames elsewhere queues them.
-// A tap is not told of discontinuities and rates: the clock goes on over both.
+// Tap takes a copy of what a session writes. It must not block and can not fail: one that forwards frames elsewhere
+// queues them. A tap is not told of discontinuities and rates: the clock goes on over both.
 type Tap interface {
 	Configure(c frame.Config)
 	Write(f frame.Frame)

@@ -169,8 +169,8 @@ func (v *videoTrack) onGrid(i item) error {
 	return v.s.out.Write(f)
 }
 
-// follow changes the grid by a little when the encoder's clock runs differently. It is done before the frame goes out, so that
-// its duration says it.
+// follow changes the grid by a little when the encoder's clock runs differently. It is done before the frame goes out,
+// so that its duration says it.
 func (v *videoTrack) follow(now time.Duration) {
 	if abs(v.drift) <= gridSlack || now-v.followed < time.Second {
 		return
@@ -181,8 +181,8 @@ func (v *videoTrack) follow(now time.Duration) {
 	v.followed = now
 }
 
-// countStray gives the grid up when frames keep missing it. A clock that went back by a constant amount is not that: all tracks
-// go on from where the picture is.
+// countStray gives the grid up when frames keep missing it. A clock that went back by a constant amount is not that:
+// all tracks go on from where the picture is.
 func (v *videoTrack) countStray(i item, stray bool, off time.Duration) error {
 	if off < -gridStray && abs(off-v.early) < gridStray/2 {
 		if v.tooEarly++; v.tooEarly >= 2 {

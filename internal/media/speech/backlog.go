@@ -17,8 +17,8 @@ type Block struct {
 // End is the sample behind it.
 func (b Block) End() int64 { return b.First + int64(len(b.Samples)) }
 
-// Backlog is the sound of a stream that is not done with: what a process or a server has been given stays until its words are known, so that another
-// one can be given it again. It may be used from many goroutines.
+// Backlog is the sound of a stream that is not done with: what a process or a server has been given stays until its
+// words are known, so that another one can be given it again. It may be used from many goroutines.
 type Backlog struct {
 	most  time.Duration // that is held; zero: any
 	ahead time.Duration // that waits to be given; zero: any

@@ -46,7 +46,8 @@ func (l loud) Transcribe(_ context.Context, pcm io.Reader, _ Config, emit func(R
 	return nil
 }
 
-// TestBatch: long sound is cut where it is silent, so that no word is in two pieces, and words have the times of the whole.
+// TestBatch: long sound is cut where it is silent, so that no word is in two pieces, and words have the times of the
+// whole.
 func TestBatch(t *testing.T) {
 	t.Parallel()
 	var pcm []byte
@@ -240,7 +241,8 @@ func TestNoStub(t *testing.T) {
 	}
 }
 
-// TestLanguageOfMost: the language is that in which most words are, and it is as sure as the engine is of those; silence has none.
+// TestLanguageOfMost: the language is that in which most words are, and it is as sure as the engine is of those;
+// silence has none.
 func TestLanguageOfMost(t *testing.T) {
 	t.Parallel()
 	words := func(n int) []Word { return make([]Word, n) }

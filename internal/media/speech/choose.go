@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Rules say which engine recognises which language: pairs of a base language, or *, and an engine's name. The zero value leaves it to the
-// engines: the first one that takes a language.
+// Rules say which engine recognises which language: pairs of a base language, or *, and an engine's name. The zero
+// value leaves it to the engines: the first one that takes a language.
 type Rules []Rule
 
 // Rule is one of them.
@@ -46,7 +46,8 @@ type Engines struct {
 	probed map[string]*probe
 }
 
-// probe is the newest one of an engine. Whoever wants to look at it, or to make another, holds turn: an engine is probed once at a time.
+// probe is the newest one of an engine. Whoever wants to look at it, or to make another, holds turn: an engine is
+// probed once at a time.
 type probe struct {
 	turn chan struct{}
 	at   time.Time
@@ -95,8 +96,9 @@ type NoEngineError struct {
 
 func (e *NoEngineError) Error() string { return e.Message }
 
-// Takes reports whether an engine takes a language, whether it runs at the moment or not; it waits for nothing. rules, where there are any,
-// go before the default ones. The error is a NoEngineError, with a sentence for the person who asked.
+// Takes reports whether an engine takes a language, whether it runs at the moment or not; it waits for nothing. rules,
+// where there are any, go before the default ones. The error is a NoEngineError, with a sentence for the person who
+// asked.
 func (e *Engines) Takes(language string, rules Rules) error {
 	_, err := e.candidates(language, rules)
 	return err

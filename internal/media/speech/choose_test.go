@@ -108,7 +108,8 @@ func (h *hung) Probe(ctx context.Context) error {
 	}
 }
 
-// TestProbesTakeTurns: an engine is probed once at a time, who waits for that may give up, and a probe that was given up says nothing of the engine.
+// TestProbesTakeTurns: an engine is probed once at a time, who waits for that may give up, and a probe that was given
+// up says nothing of the engine.
 func TestProbesTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

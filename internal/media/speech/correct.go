@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Corrector puts the phrases of a vocabulary in the place of words that sound alike. It is for engines that take no phrases: they hear "for vex"
-// where somebody says Zorvex.
+// Corrector puts the phrases of a vocabulary in the place of words that sound alike. It is for engines that take no
+// phrases: they hear "for vex" where somebody says Zorvex.
 type Corrector struct {
 	phrases map[int][]phrase // by the length of their sounds
 	longest int              // words that are looked at together
@@ -18,10 +18,12 @@ type phrase struct {
 	sounds string
 }
 
-// leastSounds is how long a phrase's sounds must be so that others than itself are taken for it, and oneIn is of how many sounds one may differ.
+// leastSounds is how long a phrase's sounds must be so that others than itself are taken for it, and oneIn is of how
+// many sounds one may differ.
 const leastSounds, oneIn = 5, 5
 
-// NewCorrector returns the one of an engine that has phrases; nil, which changes nothing, where the engine is told of them itself.
+// NewCorrector returns the one of an engine that has phrases; nil, which changes nothing, where the engine is told of
+// them itself.
 func NewCorrector(e Engine, phrases []string) *Corrector {
 	if can, err := e.Abilities(); err != nil || can.Bias != NoBias || len(phrases) == 0 {
 		return nil

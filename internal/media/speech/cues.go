@@ -25,7 +25,8 @@ type Cue struct {
 	Text       string
 }
 
-// Cues makes cues of words. Words come by Add, in order; a cue comes out once no later word can change it. The zero value is ready.
+// Cues makes cues of words. Words come by Add, in order; a cue comes out once no later word can change it. The zero
+// value is ready.
 type Cues struct {
 	// Live has cues come out once they are whole, and not wait for the time at which the next words are said. A cue may
 	// then end up to a second later than the next one begins. The words that are in none yet are in the Draft.
@@ -142,7 +143,8 @@ func fit(words []Word) int {
 	return best
 }
 
-// score says how good it is to end a cue behind n words: a full one is good, and so is one that ends with what was said.
+// score says how good it is to end a cue behind n words: a full one is good, and so is one that ends with what was
+// said.
 func score(words []Word, n int) float64 {
 	s := float64(len(text(words[:n]))) / (lines * lineLength)
 	switch gap := words[n].Start - words[n-1].End; {

@@ -47,7 +47,8 @@ func TestCues(t *testing.T) {
 	}
 }
 
-// TestCueRules: whatever is said, cues keep to their form, overlap nowhere and lose no word, and come out alike when words come one by one.
+// TestCueRules: whatever is said, cues keep to their form, overlap nowhere and lose no word, and come out alike when
+// words come one by one.
 func TestCueRules(t *testing.T) {
 	t.Parallel()
 	vocabulary := strings.Fields("a the of to in and we programme internationalisation streaming, yes. no! player I captions viewers naturally")
@@ -197,8 +198,8 @@ func checkCues(t *testing.T, words []Word, cues []Cue) {
 	}
 }
 
-// checkLength: the first cue is shown for 1 s to 7 s, and not for less than it takes to read it, 20 characters a second, unless the next one begins
-// sooner. One word may be longer than 7 s.
+// checkLength: the first cue is shown for 1 s to 7 s, and not for less than it takes to read it, 20 characters a
+// second, unless the next one begins sooner. One word may be longer than 7 s.
 func checkLength(t *testing.T, cues []Cue) {
 	t.Helper()
 	c := cues[0]

@@ -18,7 +18,8 @@ const (
 )
 
 // Sentences gives English words capitals and full stops where pauses and words tell that a sentence begins or ends. It
-// is for engines that give none. It never changes when a word is said, nor one that is written with a capital somewhere.
+// is for engines that give none. It never changes when a word is said, nor one that is written with a capital
+// somewhere.
 type Sentences struct {
 	begun  bool
 	before Word // the last one that was given

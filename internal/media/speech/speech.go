@@ -50,7 +50,8 @@ type Abilities struct {
 	Detects     bool // finds out the language
 	Bias        Bias
 	Languages   []string // BCP 47, base languages; AnyLanguage
-	// LongestPiece is how long a piece of sound that has ended may be at most, so that nothing that is live waits for it for long; 0: any.
+	// LongestPiece is how long a piece of sound that has ended may be at most, so that nothing that is live waits for
+	// it for long; 0: any.
 	LongestPiece time.Duration
 }
 
@@ -111,7 +112,8 @@ type Word struct {
 // Result is a stretch of words that will not change.
 type Result struct {
 	Words []Word
-	// Until is the time up to which all is known: no later result has words that begin before. It moves on in silence, too.
+	// Until is the time up to which all is known: no later result has words that begin before. It moves on in silence,
+	// too.
 	Until time.Duration
 	// Language that was found, and how sure that is from 0 to 1; empty and 0 where the engine does not say.
 	Language   string
@@ -122,8 +124,8 @@ type Result struct {
 type Engine interface {
 	// Name is what configuration calls it.
 	Name() string
-	// Abilities are what the engine can do while it runs. The error says to an operator what has to be installed or set first. It waits for
-	// nothing: neither a server nor a process is asked.
+	// Abilities are what the engine can do while it runs. The error says to an operator what has to be installed or set
+	// first. It waits for nothing: neither a server nor a process is asked.
 	Abilities() (Abilities, error)
 	// Probe tries whether the engine runs at the moment; the error says to an operator what is wrong.
 	Probe(ctx context.Context) error
@@ -135,8 +137,9 @@ type Engine interface {
 
 // Stream is sound that is recognised while it streams. Write and Close are for one goroutine, Results for another.
 type Stream interface {
-	// Write takes samples that begin at a time of the stream. It keeps none of them and does not wait: what the engine can't take in time is
-	// left out, as Status says. Where a time is not the end of the samples before, what was said ends there.
+	// Write takes samples that begin at a time of the stream. It keeps none of them and does not wait: what the engine
+	// can't take in time is left out, as Status says. Where a time is not the end of the samples before, what was said
+	// ends there.
 	Write(at time.Duration, samples []int16)
 	// Results has what was recognised, in order. It is closed behind the last one, when the stream has ended.
 	Results() <-chan Result

@@ -22,7 +22,8 @@ func Spread(text string, from, to time.Duration) []Word {
 	return out
 }
 
-// Within moves the times of words so that all lie in sound of a length, in order. It changes the words that it is given.
+// Within moves the times of words so that all lie in sound of a length, in order. It changes the words that it is
+// given.
 func Within(words []Word, length time.Duration) []Word {
 	last := time.Duration(0)
 	for i := range words {

@@ -21,8 +21,8 @@ const (
 	frame = SampleRate / 50
 )
 
-// Windowed has an engine that recognises only what has ended recognise sound while it streams: in windows that end where it is silent, or, where
-// it is not for Config.MaxLatency, where it is quietest.
+// Windowed has an engine that recognises only what has ended recognise sound while it streams: in windows that end
+// where it is silent, or, where it is not for Config.MaxLatency, where it is quietest.
 func Windowed(ctx context.Context, e Engine, c Config) Stream {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &windowed{

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// shutter is an engine that hears one word in each window, as long as it. It waits for open, if there is one, and fails where fail is set.
+// shutter is an engine that hears one word in each window, as long as it. It waits for open, if there is one, and fails
+// where fail is set.
 type shutter struct {
 	loud
 	open chan struct{}

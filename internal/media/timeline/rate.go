@@ -73,8 +73,8 @@ func (r *Rate) Ticks() int64 { return r.all.ticks }
 func (r *Rate) Peak(timescale uint32) float64 { return max(r.peak, r.Average(timescale)) }
 
 // Segment is how long segments are in the set with the shortest ones, in seconds, in the mean; a segment of less than a
-// second counts as so much of one, so that it is at least 1. It is that of all segments while everything is shorter than
-// a set, and 0 before the first one.
+// second counts as so much of one, so that it is at least 1. It is that of all segments while everything is shorter
+// than a set, and 0 before the first one.
 func (r *Rate) Segment() float64 {
 	if r.all.ticks == 0 {
 		return 0

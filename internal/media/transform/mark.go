@@ -32,7 +32,8 @@ func Mark() (overlay.Layer, error) {
 	}, nil
 }
 
-// overlay draws what lies over the pictures to come; nil when nothing does. A stream goes on without what can't be drawn.
+// overlay draws what lies over the pictures to come; nil when nothing does. A stream goes on without what can't be
+// drawn.
 func (w *worker) overlay(ctx context.Context) *encode.Overlay {
 	if w.t.opt.Layers == nil || w.source.Width < 2 || w.source.Height < 2 {
 		return nil
@@ -59,7 +60,8 @@ func (w *worker) overlay(ctx context.Context) *encode.Overlay {
 	return &o
 }
 
-// highDefinition reports whether a picture's colours are those of BT.709: as it says itself, or by its size, as players take it then.
+// highDefinition reports whether a picture's colours are those of BT.709: as it says itself, or by its size, as players
+// take it then.
 func highDefinition(c frame.Config) bool {
 	const unspecified, bt709 = 2, 1 // matrix_coefficients, ITU-T H.273
 	if c.Codec == frame.H264 {

@@ -9,7 +9,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// TestMatch: what comes out of the encoder belongs to the picture nearest in time, and a picture too many is dropped alone.
+// TestMatch: what comes out of the encoder belongs to the picture nearest in time, and a picture too many is dropped
+// alone.
 func TestMatch(t *testing.T) {
 	t.Parallel()
 	const ms, none = time.Millisecond, time.Duration(-1)

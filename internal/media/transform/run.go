@@ -121,8 +121,8 @@ func (r *run) expect(f *frame.Frame) (stuck bool) {
 	return f.Received.Sub(r.sent[0].received) > patience
 }
 
-// match finds the picture that went in for one that came out: the one nearest in time. Pictures come out in order, so those before it are
-// lost. It returns false when every picture that went in has come out already.
+// match finds the picture that went in for one that came out: the one nearest in time. Pictures come out in order, so
+// those before it are lost. It returns false when every picture that went in has come out already.
 func (r *run) match(tag flv.Tag) (sent, bool) {
 	if len(r.sent) == 0 {
 		return sent{}, false

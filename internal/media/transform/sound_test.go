@@ -27,7 +27,8 @@ func (w *written) Write(f frame.Frame) error {
 	return nil
 }
 
-// TestSoundWaitsForASlowEncoder: sound is at most half a second ahead of the pictures in the encoder, and waits for three seconds at most.
+// TestSoundWaitsForASlowEncoder: sound is at most half a second ahead of the pictures in the encoder, and waits for
+// three seconds at most.
 func TestSoundWaitsForASlowEncoder(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

@@ -39,8 +39,8 @@ type Encoder interface {
 type Options struct {
 	Output  Output
 	Encoder Encoder
-	// Layers gives what lies over every picture, when the first has come; it may wait for it. nil: only what players can't play is encoded
-	// again.
+	// Layers gives what lies over every picture, when the first has come; it may wait for it. nil: only what players
+	// can't play is encoded again.
 	Layers func(context.Context) []overlay.Layer
 	Logger *slog.Logger
 }

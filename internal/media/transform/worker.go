@@ -173,7 +173,8 @@ func (w *worker) picture(ctx context.Context, f frame.Frame) error {
 
 var errStuck = errors.New("the encoder keeps pictures to itself")
 
-// broke deals with an encoder that ended by itself: another one takes over at the next key frame, unless that happens again and again.
+// broke deals with an encoder that ended by itself: another one takes over at the next key frame, unless that happens
+// again and again.
 func (w *worker) broke(at time.Time) error {
 	err := w.run.wait()
 	if !w.failedAt.IsZero() && at.Sub(w.failedAt) > calm {

@@ -13,8 +13,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// Line is a number of places, and memory, that all share, and who waits for them. The next one in is of the address that has fewest inside; of
-// those, of the one that was let in longest ago.
+// Line is a number of places, and memory, that all share, and who waits for them. The next one in is of the address
+// that has fewest inside; of those, of the one that was let in longest ago.
 type Line struct {
 	what string
 	most int // who may wait
@@ -60,9 +60,9 @@ func (l *Line) full() error {
 	return fault.Wrap(fault.Unavailable, ErrFull, "the service is busy making %s: ask again in a moment", l.what)
 }
 
-// Enter waits until there is a place, and memory for so many bytes. Of one address, or of several that have the same claim, the higher rank goes
-// first. One that was let in calls Leave once. fault.Unavailable with ErrFull: too many wait already, and this address has as many of them as any
-// other.
+// Enter waits until there is a place, and memory for so many bytes. Of one address, or of several that have the same
+// claim, the higher rank goes first. One that was let in calls Leave once. fault.Unavailable with ErrFull: too many
+// wait already, and this address has as many of them as any other.
 func (l *Line) Enter(ctx context.Context, from string, rank int, bytes int64) (*Turn, error) {
 	t := &Turn{line: l, from: from, rank: rank, bytes: min(max(bytes, 0), l.size), let: make(chan error, 1)}
 	l.mu.Lock()
@@ -87,7 +87,8 @@ func (l *Line) Enter(ctx context.Context, from string, rank int, bytes int64) (*
 	}
 }
 
-// displace makes a place for an address that has fewer waiting than another: the last one of the address with the most goes.
+// displace makes a place for an address that has fewer waiting than another: the last one of the address with the most
+// goes.
 func (l *Line) displace(from string) bool {
 	count := map[string]int{}
 	for _, t := range l.waiting {
@@ -118,7 +119,8 @@ func (l *Line) before(a, b *Turn) bool {
 	return a.rank > b.rank
 }
 
-// admit lets in the next ones, while there is memory: one that needs much is not passed by others, or it might wait for ever.
+// admit lets in the next ones, while there is memory: one that needs much is not passed by others, or it might wait for
+// ever.
 func (l *Line) admit() {
 	for l.places > 0 && len(l.waiting) > 0 {
 		next := 0

@@ -94,7 +94,8 @@ func TestLine(t *testing.T) {
 	})
 }
 
-// TestOnePlace: with a single place, too, an address that has much waiting takes turns with others, and the higher rank of an address goes first.
+// TestOnePlace: with a single place, too, an address that has much waiting takes turns with others, and the higher rank
+// of an address goes first.
 func TestOnePlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

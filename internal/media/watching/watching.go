@@ -54,11 +54,13 @@ func spread(h uint64) uint64 {
 }
 
 const (
-	// still is how long somebody watches at least who was sent media: players ask for the next before they have shown the last.
+	// still is how long somebody watches at least who was sent media: players ask for the next before they have shown
+	// the last.
 	still = 15 * time.Second
 	// swept is how often those who have gone are removed.
 	swept = 10 * time.Second
-	// shards are apart so that few requests wait for one another; most is how many views each has: 262,144 in all, of about 50 bytes.
+	// shards are apart so that few requests wait for one another; most is how many views each has: 262,144 in all, of
+	// about 50 bytes.
 	shards, most = 64, 4096
 )
 
@@ -78,8 +80,8 @@ type view struct {
 	viewer Viewer
 }
 
-// Saw notes that a viewer was sent media of a length through a playback ID. A nil Register ignores it. When too many watch, others are
-// not counted.
+// Saw notes that a viewer was sent media of a length through a playback ID. A nil Register ignores it. When too many
+// watch, others are not counted.
 func (r *Register) Saw(playbackID string, v Viewer, length time.Duration, now time.Time) {
 	if r == nil {
 		return

@@ -181,8 +181,8 @@ func (r *Derived) Stored(id string, msn int64, same bool) {
 	e.signal()
 }
 
-// Lost says that a derived rendition's segment can never be stored. Like a lost segment
-// of the source, it is played while it is in memory and becomes a gap afterwards. Nobody makes another one in its place.
+// Lost says that a derived rendition's segment can never be stored. Like a lost segment of the source, it is played
+// while it is in memory and becomes a gap afterwards. Nobody makes another one in its place.
 func (r *Derived) Lost(id string, msn int64) {
 	e := r.e
 	e.mu.Lock()

@@ -365,8 +365,8 @@ func (m *makers) liveOn(w *witness, r *rig, random *rand.Rand) {
 	}
 }
 
-// TestUnkeptPartsAreNotPublished: of a part that the journal does not take nobody is told; what is asked for is made as a
-// whole.
+// TestUnkeptPartsAreNotPublished: of a part that the journal does not take nobody is told; what is asked for is made as
+// a whole.
 func TestUnkeptPartsAreNotPublished(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "m")
@@ -389,8 +389,8 @@ func TestUnkeptPartsAreNotPublished(t *testing.T) {
 	}
 }
 
-// TestPartsThatCameTooLate: a part that was not published although it is in the journal is not given by the next process
-// either: what was made in its place is.
+// TestPartsThatCameTooLate: a part that was not published although it is in the journal is not given by the next
+// process either: what was made in its place is.
 func TestPartsThatCameTooLate(t *testing.T) {
 	t.Parallel()
 	dir, store, m, w := filepath.Join(t.TempDir(), "m"), newStorage(), newMakers(), newWitness(t)
@@ -434,8 +434,8 @@ func TestPartsThatCameTooLate(t *testing.T) {
 	}
 }
 
-// TestSourceThatIsLost: a segment of a derived rendition whose source storage never got can't be stored either. It stays
-// as long as that one, and is a gap then as that is.
+// TestSourceThatIsLost: a segment of a derived rendition whose source storage never got can't be stored either. It
+// stays as long as that one, and is a gap then as that is.
 func TestSourceThatIsLost(t *testing.T) {
 	t.Parallel()
 	r := derivedRig(t, Options{MaxHeld: 1})

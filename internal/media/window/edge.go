@@ -151,8 +151,8 @@ type segment struct {
 	done        bool
 	stored      bool
 	lost        bool // storage was away for too long: a gap as soon as it is dropped from memory
-	// Of a derived one: it is not made live (any more). Somebody was told to make all of it, or its beginning is stored,
-	// or an earlier process has published it, or has given what others had made.
+	// Of a derived one: it is not made live (any more). Somebody was told to make all of it, or its beginning is
+	// stored, or an earlier process has published it, or has given what others had made.
 	taken bool
 }
 

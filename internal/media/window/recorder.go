@@ -161,9 +161,9 @@ func (b *backlog) signal() {
 	}
 }
 
-// Run stores what is sealed, in order, until the edge is closed and everything is stored, or ctx ends; what was published
-// of derived renditions is stored by those who make them, and waited for. Storage that fails is tried again with growing
-// pauses for as long as the edge lives.
+// Run stores what is sealed, in order, until the edge is closed and everything is stored, or ctx ends; what was
+// published of derived renditions is stored by those who make them, and waited for. Storage that fails is tried again
+// with growing pauses for as long as the edge lives.
 func (e *Edge) Run(ctx context.Context) error {
 	journals := slices.DeleteFunc([]*journal.Journal{e.opt.Journal, e.opt.DerivedJournal},
 		func(j *journal.Journal) bool { return j == nil })

@@ -334,7 +334,8 @@ func TestHintIsFulfilledBehindADiscontinuity(t *testing.T) {
 	})
 }
 
-// TestHintIsOmitted asks for the whole playlist and for a delta by turns where one of them may have been rendered before.
+// TestHintIsOmitted asks for the whole playlist and for a delta by turns where one of them may have been rendered
+// before.
 func TestHintIsOmitted(t *testing.T) {
 	t.Parallel()
 	r := newRig(Options{Mode: low})

@@ -23,21 +23,22 @@ var (
 )
 
 // Store keeps immutable objects under slash-separated keys (see CheckKey for what a key may look like; every method
-// refuses a bad one with fault.Invalid). No key may be the folder of another: with "a/b" stored, "a" is not a key.
-// All methods may be called at the same time, also for the same key. A storage that can't be reached, or says that
-// it is overloaded, or refuses the credentials (ErrRefused), or has no such bucket (ErrNoBucket), or that there are no
-// credentials for (ErrNoCredentials), is fault.Unavailable; the end of ctx is ctx's own error. No error but that about a bad
-// key is fault.Permanent: whose file can't be stored is not to blame for it.
+// refuses a bad one with fault.Invalid). No key may be the folder of another: with "a/b" stored, "a" is not a key. All
+// methods may be called at the same time, also for the same key. A storage that can't be reached, or says that it is
+// overloaded, or refuses the credentials (ErrRefused), or has no such bucket (ErrNoBucket), or that there are no
+// credentials for (ErrNoCredentials), is fault.Unavailable; the end of ctx is ctx's own error. No error but that about
+// a bad key is fault.Permanent: whose file can't be stored is not to blame for it.
 type Store interface {
 	// Put stores what r gives under key, replacing what was there. It is atomic: a reader sees the old object or the
 	// whole new one. When r fails, ctx ends or the write fails, the old object stays, or nothing does. When Put has
 	// returned nil the object survives the end of the process, and for a folder (see Options.NoSync) a loss of power.
 	Put(ctx context.Context, key string, r io.Reader) error
 
-	// PutNew stores data under key unless there is an object already: of several that do so at once, in this process or any other, one
-	// does. created says that it was this one; false, that there is an object, which stays (and may even be this one's own, where a
-	// connection was lost between the storage and its response). Else it is like Put. An S3 storage that does not know If-None-Match is
-	// asked before: there two within the same milliseconds may both be told that they created it, and the later one's stays.
+	// PutNew stores data under key unless there is an object already: of several that do so at once, in this process or
+	// any other, one does. created says that it was this one; false, that there is an object, which stays (and may even
+	// be this one's own, where a connection was lost between the storage and its response). Else it is like Put. An S3
+	// storage that does not know If-None-Match is asked before: there two within the same milliseconds may both be told
+	// that they created it, and the later one's stays.
 	PutNew(ctx context.Context, key string, data []byte) (created bool, err error)
 
 	// Get reads n bytes from offset off, and to the end when n < 0; an n past the end is cut short. An off that is
@@ -57,20 +58,23 @@ type Store interface {
 	Delete(ctx context.Context, keys ...string) error
 
 	// Adopt takes over the local file at path as the object at key, replacing what was there, as atomically as Put.
-	// Afterwards path is gone; when Adopt fails the file is still there. Within one filesystem a folder only renames it.
+	// Afterwards path is gone; when Adopt fails the file is still there. Within one filesystem a folder only renames
+	// it.
 	Adopt(ctx context.Context, key, path string) error
 
-	// Link stores the file f, all of it, as the object at key, replacing what was there, as atomically as Put. The file stays where it
-	// is, under its own name, and must not be written to any more. Within one filesystem a folder only gives it a second name.
+	// Link stores the file f, all of it, as the object at key, replacing what was there, as atomically as Put. The file
+	// stays where it is, under its own name, and must not be written to any more. Within one filesystem a folder only
+	// gives it a second name.
 	Link(ctx context.Context, key string, f *os.File) error
 
 	// Grow goes on with the object at key, which comes bit by bit, behind what earlier calls have kept of it, those of
-	// other processes too. There is no object before Finish. One at a time may grow a key: a folder refuses a second one
-	// with fault.Conflict, in a bucket it is the callers' business.
+	// other processes too. There is no object before Finish. One at a time may grow a key: a folder refuses a second
+	// one with fault.Conflict, in a bucket it is the callers' business.
 	Grow(ctx context.Context, key string) (Growing, error)
 
 	// Kept tells how much Grow would go on behind, and when the last of it came, zero where the storage does not tell;
-	// fault.NotFound where there is nothing. It may be asked while the object grows: a bucket knows of whole pieces then.
+	// fault.NotFound where there is nothing. It may be asked while the object grows: a bucket knows of whole pieces
+	// then.
 	Kept(ctx context.Context, key string) (Info, error)
 
 	// Drop removes what Grow has kept of an object that will not be finished. Where there is nothing, it is no error.
@@ -91,7 +95,8 @@ type Growing interface {
 	Size() int64
 	// Append adds p. After an error, what there is has to be asked of another Grow.
 	Append(ctx context.Context, p []byte) error
-	// Sync keeps what was appended: it survives what an object that was Put survives, and any process that shares the storage goes on behind it.
+	// Sync keeps what was appended: it survives what an object that was Put survives, and any process that shares the
+	// storage goes on behind it.
 	Sync(ctx context.Context) error
 	// Finish makes it the object at its key, as atomically as Put, and closes it.
 	Finish(ctx context.Context) error

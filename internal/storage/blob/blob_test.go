@@ -269,7 +269,8 @@ func TestAdoptAcrossFilesystems(t *testing.T) {
 	}
 }
 
-// TestLink gives a file a second name where that can be, and copies it where it can not; neither leaves anything else behind.
+// TestLink gives a file a second name where that can be, and copies it where it can not; neither leaves anything else
+// behind.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	other, err := os.MkdirTemp("/dev/shm", "millrace-blob-*") //nolint:usetesting // the point is another filesystem

@@ -60,7 +60,8 @@ func (b *bucket) requests() []string {
 	return seen
 }
 
-// What is there stays in a storage of every kind, and what the storage can do is found out with the first object, without harm to it.
+// What is there stays in a storage of every kind, and what the storage can do is found out with the first object,
+// without harm to it.
 func TestS3Conditions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

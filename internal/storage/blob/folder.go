@@ -109,8 +109,8 @@ func namesOnce(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EMLINK)
 }
 
-// enter gives a complete file the name of its key, by os.Rename or os.Link. The folder may vanish between making it and that, since Delete
-// removes empty ones; then it is made again.
+// enter gives a complete file the name of its key, by os.Rename or os.Link. The folder may vanish between making it and
+// that, since Delete removes empty ones; then it is made again.
 func (f *folder) enter(from, key string, name func(from, to string) error) error {
 	to := f.file(key)
 	dir := filepath.Dir(to)

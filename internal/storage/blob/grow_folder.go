@@ -35,8 +35,8 @@ func (f *folder) Kept(_ context.Context, key string) (Info, error) {
 	return Info{Size: i.Size(), ModTime: i.ModTime()}, nil
 }
 
-// grown is an object of a folder that comes bit by bit: a file that is renamed when it is whole. Its size on the disk is what is kept: no file
-// system that journals shows a length before the bytes are there.
+// grown is an object of a folder that comes bit by bit: a file that is renamed when it is whole. Its size on the disk
+// is what is kept: no file system that journals shows a length before the bytes are there.
 type grown struct {
 	folder *folder
 	key    string

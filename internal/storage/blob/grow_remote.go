@@ -19,8 +19,9 @@ import (
 	"millrace/internal/storage/blob/s3"
 )
 
-// assembled is an object of a bucket that comes bit by bit: a multipart upload of pieces of s3.PieceBytes, and, behind the last of them, tails:
-// objects with what was kept of the next piece. The piece itself gathers in a local file without a name.
+// assembled is an object of a bucket that comes bit by bit: a multipart upload of pieces of s3.PieceBytes, and, behind
+// the last of them, tails: objects with what was kept of the next piece. The piece itself gathers in a local file
+// without a name.
 type assembled struct {
 	store *remote
 	key   string
@@ -202,8 +203,8 @@ func (a *assembled) Sync(ctx context.Context) error {
 	return nil
 }
 
-// Finish makes the object of the pieces, or of what there is where there is none. Tails stay until then: a last piece that is short is not
-// found again.
+// Finish makes the object of the pieces, or of what there is where there is none. Tails stay until then: a last piece
+// that is short is not found again.
 func (a *assembled) Finish(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, a.Close()) }()
 	if a.multi == nil {

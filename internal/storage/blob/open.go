@@ -20,7 +20,8 @@ type Options struct {
 	NoSync bool
 	// S3 is a bucket. Credentials are plain values here, wherever the caller has them from.
 	S3 s3.Options
-	// Scratch is where a bucket's pieces of 8 MiB gather, one for each object that comes bit by bit; empty: the system's folder for such files.
+	// Scratch is where a bucket's pieces of 8 MiB gather, one for each object that comes bit by bit; empty: the
+	// system's folder for such files.
 	Scratch string
 }
 

@@ -16,8 +16,9 @@ const (
 	openedSure  = time.Second
 )
 
-// opened keeps files of objects open that were asked for lately, because to open one costs more than to send it. What this process puts
-// or deletes is forgotten before Put or Delete returns; what others do in the same folder is seen within openedSure.
+// opened keeps files of objects open that were asked for lately, because to open one costs more than to send it. What
+// this process puts or deletes is forgotten before Put or Delete returns; what others do in the same folder is seen
+// within openedSure.
 type opened struct {
 	mu      sync.Mutex
 	items   map[string]*list.Element // by key, of *openedFile
@@ -49,7 +50,8 @@ func (o *opened) get(key, path string) (_ *openfile.File, info fs.FileInfo, tick
 	return f.file, f.info, o.changes
 }
 
-// confirm looks whether the key still leads to the file. It is called with the lock, which it gives up for as long as the disk takes.
+// confirm looks whether the key still leads to the file. It is called with the lock, which it gives up for as long as
+// the disk takes.
 func (o *opened) confirm(f *openedFile, path string) bool {
 	f.seen = time.Now() // the others do not ask at the same time
 	o.mu.Unlock()
@@ -66,7 +68,8 @@ func (o *opened) confirm(f *openedFile, path string) bool {
 	return same
 }
 
-// put keeps a file open that was just opened, unless something was forgotten since get gave the ticket: it may have been this one.
+// put keeps a file open that was just opened, unless something was forgotten since get gave the ticket: it may have
+// been this one.
 func (o *opened) put(key string, file *openfile.File, info fs.FileInfo, ticket uint64) {
 	if info.Size() > openedBytes {
 		return

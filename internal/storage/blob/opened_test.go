@@ -106,7 +106,8 @@ func TestDeletedIsGoneAtOnce(t *testing.T) {
 	}
 }
 
-// TestNobodyReadsWhatIsDeleted: a caller that asks after Delete has returned gets nothing, also when many were opening it in that moment.
+// TestNobodyReadsWhatIsDeleted: a caller that asks after Delete has returned gets nothing, also when many were opening
+// it in that moment.
 func TestNobodyReadsWhatIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := openFolder(t, t.TempDir(), true)

@@ -6,13 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writeback has a file that grows written to the disk while it does, so that little is left when it is to be synced, and no more than two
-// windows of it wait in memory in front of what others write.
+// writeback has a file that grows written to the disk while it does, so that little is left when it is to be synced,
+// and no more than two windows of it wait in memory in front of what others write.
 type writeback struct{ from int64 } // what is in front of it is on its way to the disk
 
 const window = 8 << 20
 
-// upTo begins to write each whole window in front of size, and waits for the one before. It is only advice: what goes wrong, Sync tells.
+// upTo begins to write each whole window in front of size, and waits for the one before. It is only advice: what goes
+// wrong, Sync tells.
 func (w *writeback) upTo(f *os.File, size int64) {
 	for ; size-w.from >= window; w.from += window {
 		fd := int(f.Fd())

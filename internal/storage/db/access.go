@@ -166,7 +166,8 @@ func environmentRowOf(e access.Environment) environmentRow {
 	}
 }
 
-// InsertEnvironment implements access.Store. Of two that come at the same moment on PostgreSQL both may find room for one.
+// InsertEnvironment implements access.Store. Of two that come at the same moment on PostgreSQL both may find room for
+// one.
 func (d accessStore) InsertEnvironment(ctx context.Context, e access.Environment, most int) error {
 	row := environmentRowOf(e)
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {

@@ -75,7 +75,8 @@ func (t tx) about(env id.Environment, noun, key string) {
 	}
 }
 
-// writeAudit stores an entry. What the request named is more exact than what the transaction says; what was made has no name in a request.
+// writeAudit stores an entry. What the request named is more exact than what the transaction says; what was made has no
+// name in a request.
 func (t tx) writeAudit(ctx context.Context, e audit.Entry, c changes) error {
 	if e.Resource.ID == "" {
 		e.Resource = c.resource

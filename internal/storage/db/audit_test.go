@@ -12,7 +12,8 @@ import (
 	"millrace/internal/storage/db/dbtest"
 )
 
-// TestAuditLog writes entries with changes, reads them by every filter and page by page, and removes old ones a few at a time.
+// TestAuditLog writes entries with changes, reads them by every filter and page by page, and removes old ones a few at
+// a time.
 func TestAuditLog(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {

@@ -17,8 +17,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// away marks err as fault.Unavailable, which callers may wait out, when the PostgreSQL server is away or went away meanwhile. What was
-// asked for may have been done nevertheless, if the response to a commit was lost.
+// away marks err as fault.Unavailable, which callers may wait out, when the PostgreSQL server is away or went away
+// meanwhile. What was asked for may have been done nevertheless, if the response to a commit was lost.
 func away(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, driver.ErrBadConn) {
 		return context.Cause(ctx) //nolint:wrapcheck // database/sql takes a bad connection away, even from a transaction
@@ -56,7 +56,8 @@ func gone(err error) error {
 	return fault.Wrap(fault.Unavailable, err, "the database can't be reached")
 }
 
-// ended reports whether err is the end of a connection, or of what the server can do for now, and not a response to a query.
+// ended reports whether err is the end of a connection, or of what the server can do for now, and not a response to a
+// query.
 func ended(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch e.Code {

@@ -66,7 +66,8 @@ func (c Claims) Held(ctx context.Context, key string) (bool, error) {
 	return n > 0, nil
 }
 
-// Renew prolongs all leases that the holders still have, and gives those of them who have one that somebody else waits for.
+// Renew prolongs all leases that the holders still have, and gives those of them who have one that somebody else waits
+// for.
 func (c Claims) Renew(ctx context.Context, holders []string, lease time.Duration) (wanted []string, err error) {
 	var rows []struct {
 		Holder string `bun:"holder"`
@@ -85,7 +86,8 @@ func (c Claims) Renew(ctx context.Context, holders []string, lease time.Duration
 	return wanted, nil
 }
 
-// Give takes back a holder's leases on keys, or all that the holder has where none is named, and what others have left behind.
+// Give takes back a holder's leases on keys, or all that the holder has where none is named, and what others have left
+// behind.
 func (c Claims) Give(ctx context.Context, holder string, keys ...string) error {
 	q := c.db.write.NewDelete().Table("claims").Where("lease_until < ? - ?", bun.Safe(c.db.engine.now()), forgotten.Milliseconds())
 	q = q.WhereGroup(" OR ", func(q *bun.DeleteQuery) *bun.DeleteQuery {

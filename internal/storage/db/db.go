@@ -30,8 +30,8 @@ type Options struct {
 	// URL is a path of an SQLite file, sqlite:///absolute/path, sqlite:relative/path, or postgres://….
 	URL    string
 	Logger *slog.Logger
-	// MasterKey gives the key that secrets are encrypted under. It is called once, with the fingerprint of the key that the database knows; empty:
-	// it knows none yet, and the key that is given becomes its key.
+	// MasterKey gives the key that secrets are encrypted under. It is called once, with the fingerprint of the key that
+	// the database knows; empty: it knows none yet, and the key that is given becomes its key.
 	MasterKey func(known string) (masterkey.Key, error)
 }
 
@@ -60,15 +60,16 @@ type engine interface {
 	lastAttempt() string
 	cancelled() string
 	jobKey() string
-	// count is the SQL expression for a number in a job's metadata, countUp for the metadata with one more, later for River's time a given
-	// number of milliseconds from now.
+	// count is the SQL expression for a number in a job's metadata, countUp for the metadata with one more, later for
+	// River's time a given number of milliseconds from now.
 	count(name string) string
 	countUp(name string) string
 	later() string
 	// occupy and keepNode are DB's Occupy and KeepNode.
 	occupy(ctx context.Context, node id.Node) error
 	keepNode(ctx context.Context) error
-	// numberEvents numbers the events that are committed and have no sequence yet; those that others have committed too.
+	// numberEvents numbers the events that are committed and have no sequence yet; those that others have committed
+	// too.
 	numberEvents(ctx context.Context) error
 	// tellRights tells every process, when the transaction is committed, that something which caches hold of viewers'
 	// rights is changed.
@@ -83,12 +84,13 @@ type engine interface {
 
 // numberer gives the events of a transaction their place among all events.
 type numberer interface {
-	// begin is called before n events are inserted; it gives the first one's sequence, or 0 when they are numbered after the commit.
+	// begin is called before n events are inserted; it gives the first one's sequence, or 0 when they are numbered
+	// after the commit.
 	begin(ctx context.Context, t tx, n int) (first int64, err error)
 }
 
-// Open opens the database and migrates its schema. Several processes may do so at the same time. A PostgreSQL server that is away is
-// fault.Unavailable; one that refuses is not.
+// Open opens the database and migrates its schema. Several processes may do so at the same time. A PostgreSQL server
+// that is away is fault.Unavailable; one that refuses is not.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -208,7 +210,8 @@ var (
 	_ JobClient = (*river.Client[*sql.Tx])(nil)
 )
 
-// JobClient makes a River client that works jobs; package queue is its only caller. River's news are details to cfg's logger.
+// JobClient makes a River client that works jobs; package queue is its only caller. River's news are details to cfg's
+// logger.
 func (d *DB) JobClient(cfg *river.Config) (JobClient, error) {
 	own := *cfg
 	if own.Logger != nil {

@@ -35,8 +35,9 @@ func (d *DB) BlameJob(ctx context.Context, job int64) error {
 	return nil
 }
 
-// restAfter is how many deaths of its process a job takes part in before it rests ahead of the next attempt. Anyone who kills processes is no
-// fault of the job's; what can't be told from that is the kernel that ends a process for its memory, which then happens less and less often.
+// restAfter is how many deaths of its process a job takes part in before it rests ahead of the next attempt. Anyone who
+// kills processes is no fault of the job's; what can't be told from that is the kernel that ends a process for its
+// memory, which then happens less and less often.
 const (
 	restAfter   = 10
 	firstRest   = 2 * time.Second

@@ -56,7 +56,8 @@ func (t tx) queue(ctx context.Context, rows []deliveryRow) error {
 	return nil
 }
 
-// Claim gives the endpoints that node sends to; see webhook.Outbox. It writes only when a lease is to be taken or is half over.
+// Claim gives the endpoints that node sends to; see webhook.Outbox. It writes only when a lease is to be taken or is
+// half over.
 func (d *DB) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]webhook.Held, error) {
 	now, free := bun.Safe(d.engine.now()), bun.Safe("lease_until < "+d.engine.now())
 	if d.engine.alone() { // whoever else has a lease has died
@@ -98,7 +99,8 @@ func (d *DB) Release(ctx context.Context, node id.Node) error {
 	return nil
 }
 
-// Queue makes deliveries; see webhook.Outbox. Steps between the same positions, which is what most of them are, are written together.
+// Queue makes deliveries; see webhook.Outbox. Steps between the same positions, which is what most of them are, are
+// written together.
 func (d *DB) Queue(
 	ctx context.Context, node id.Node, steps []webhook.Step,
 ) (queued map[id.Webhook][]webhook.Pending, err error) {
@@ -269,7 +271,8 @@ func (d *DB) Attempts(ctx context.Context, w id.Webhook, sequence int64) ([]webh
 	return attempts(w, logs[0])
 }
 
-// AttemptsOf are those that were made to deliver each of these events, to any endpoint, oldest first; at most `most` of an event, the newest.
+// AttemptsOf are those that were made to deliver each of these events, to any endpoint, oldest first; at most `most` of
+// an event, the newest.
 func (d *DB) AttemptsOf(ctx context.Context, sequences []int64, most int) (map[int64][]webhook.Attempt, error) {
 	out := map[int64][]webhook.Attempt{}
 	if len(sequences) == 0 {

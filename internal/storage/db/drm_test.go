@@ -16,7 +16,8 @@ import (
 	"millrace/internal/storage/db/dbtest"
 )
 
-// TestContentKeys: two nodes at once agree on the keys, others' configurations are nobody's, and what is stored can't be read in the database.
+// TestContentKeys: two nodes at once agree on the keys, others' configurations are nobody's, and what is stored can't
+// be read in the database.
 func TestContentKeys(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, url string) {

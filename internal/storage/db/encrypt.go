@@ -21,7 +21,8 @@ const encryptFrom = 20
 // batch is how many rows of a table are in memory at a time.
 const batch = 500
 
-// encryption is that migration. It does not go back: what it would write then is what the installation was to be freed of.
+// encryption is that migration. It does not go back: what it would write then is what the installation was to be freed
+// of.
 func encryption(vault **masterkey.Vault) *goose.Migration {
 	up := func(ctx context.Context, t *sql.Tx) error {
 		e := encrypter{t, *vault}

@@ -11,7 +11,8 @@ import (
 	"millrace/internal/masterkey"
 )
 
-// encryptUploadsFrom is the migration that encrypts the secrets of uploads, and takes the credentials in URLs out of the events of live streams.
+// encryptUploadsFrom is the migration that encrypts the secrets of uploads, and takes the credentials in URLs out of
+// the events of live streams.
 const encryptUploadsFrom = 32
 
 // uploadEncryption is that migration. It does not go back, as encryption does not.

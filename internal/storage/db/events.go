@@ -54,8 +54,8 @@ func (t tx) tell(ctx context.Context, events []event.Event, jobs []job.Insert) e
 	return t.enqueue(ctx, jobs)
 }
 
-// append stores events with the numbers that follow their resources' last ones. The rows of the counters are locked until the commit, so that
-// changes of one resource become visible in the order of their numbers.
+// append stores events with the numbers that follow their resources' last ones. The rows of the counters are locked
+// until the commit, so that changes of one resource become visible in the order of their numbers.
 func (t tx) append(ctx context.Context, events []event.Event) error {
 	if len(events) == 0 {
 		return nil
@@ -165,7 +165,8 @@ func (n *news) tell() {
 // skew is by how much the clocks of nodes may differ: the times of events follow their sequence but for so much.
 const skew = time.Hour
 
-// ListEvents reads events in the order of their sequence. Those whose transaction was committed before the call are among them.
+// ListEvents reads events in the order of their sequence. Those whose transaction was committed before the call are
+// among them.
 func (d *DB) ListEvents(ctx context.Context, q event.Query) ([]event.Event, error) {
 	if err := d.engine.numberEvents(ctx); err != nil {
 		return nil, err
@@ -252,7 +253,8 @@ func (d *DB) events(ctx context.Context, q event.Query, one selection) ([]eventR
 	return rows, nil
 }
 
-// narrow turns bounds of time into bounds of sequence, so that reading begins near the first event and ends near the last.
+// narrow turns bounds of time into bounds of sequence, so that reading begins near the first event and ends near the
+// last.
 func (d *DB) narrow(ctx context.Context, q *event.Query) error {
 	if !q.Since.IsZero() {
 		first, err := d.sequenceAt(ctx, "at >= ?", q.Since.Add(-skew), "at")
@@ -333,7 +335,8 @@ func (d *DB) Events(ctx context.Context, env id.Environment, since time.Time, li
 	return d.ListEvents(ctx, event.Query{Environment: env, Since: since, Limit: limit})
 }
 
-// PruneEvents removes the oldest events whose time is before a time, at most limit of them, and gives how many there were.
+// PruneEvents removes the oldest events whose time is before a time, at most limit of them, and gives how many there
+// were.
 func (d *DB) PruneEvents(ctx context.Context, before time.Time, limit int) (n int, _ error) {
 	var rows []eventRow
 	err := d.read.NewSelect().Model(&rows).Column("sequence", "at", "resource_id").Where("sequence > 0").Order("sequence").Limit(int64(limit)).Scan(ctx)

@@ -15,7 +15,8 @@ import (
 	"millrace/internal/storage/db"
 )
 
-// BenchmarkLists reads pages of 100 with a million events and ten thousand assets stored, and removes old events, on SQLite: p95 in milliseconds.
+// BenchmarkLists reads pages of 100 with a million events and ten thousand assets stored, and removes old events, on
+// SQLite: p95 in milliseconds.
 func BenchmarkLists(b *testing.B) {
 	d, err := db.Open(b.Context(), db.Options{URL: "sqlite://" + b.TempDir() + "/x.db", MasterKey: masterkey.Of(masterkey.Key{})})
 	if err != nil {
@@ -77,8 +78,8 @@ func BenchmarkLists(b *testing.B) {
 	}
 }
 
-// BenchmarkSegmentsBesidePruning commits a segment of a live stream every 20 ms, alone and while a million old events with their deliveries are
-// removed as the service removes them: p50, p95 and the longest commit in milliseconds.
+// BenchmarkSegmentsBesidePruning commits a segment of a live stream every 20 ms, alone and while a million old events
+// with their deliveries are removed as the service removes them: p50, p95 and the longest commit in milliseconds.
 func BenchmarkSegmentsBesidePruning(b *testing.B) {
 	d, err := db.Open(b.Context(), db.Options{URL: "sqlite://" + b.TempDir() + "/x.db", MasterKey: masterkey.Of(masterkey.Key{})})
 	if err != nil {

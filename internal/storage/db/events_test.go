@@ -43,7 +43,8 @@ func (r *reader) read(t *testing.T) {
 	}
 }
 
-// TestLateCommit: an event whose transaction began first and is committed last comes behind those that have been read meanwhile.
+// TestLateCommit: an event whose transaction began first and is committed last comes behind those that have been read
+// meanwhile.
 func TestLateCommit(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range dbtest.Engines() {
@@ -78,7 +79,8 @@ func TestLateCommit(t *testing.T) {
 	}
 }
 
-// TestInterleavedCommits: a reader that goes on while many write misses nothing, sees nothing twice, and each resource in order.
+// TestInterleavedCommits: a reader that goes on while many write misses nothing, sees nothing twice, and each resource
+// in order.
 func TestInterleavedCommits(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
@@ -102,7 +104,8 @@ func TestInterleavedCommits(t *testing.T) {
 		for w := range writers {
 			wg.Go(func() {
 				for i := range each {
-					// Times go back and forth, as those of several nodes do, and changes of one resource come from all writers.
+					// Times go back and forth, as those of several nodes do, and changes of one resource come from all
+					// writers.
 					one, two := about(fmt.Sprintf("r%d", (w+i)%resources), (i*7+w*13)%50), about(fmt.Sprintf("r%d", (w+i)%resources), 60-i)
 					if err := d.Tell(t.Context(), func() {}, one, two); err != nil {
 						t.Error(err)
@@ -237,8 +240,8 @@ func TestListEvents(t *testing.T) {
 	})
 }
 
-// TestPruneEvents removes the oldest first and a few at a time; resources that go on keep counting, also behind the end of a part of them, and so does
-// the sequence.
+// TestPruneEvents removes the oldest first and a few at a time; resources that go on keep counting, also behind the end
+// of a part of them, and so does the sequence.
 func TestPruneEvents(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {

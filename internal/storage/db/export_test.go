@@ -34,7 +34,8 @@ func (d *DB) InTransaction(ctx context.Context, fn func(exec func(context.Contex
 	})
 }
 
-// FillEvents stores many events of an SQLite database at once: a second apart, of 10 types and a rare one, about 10,000 objects.
+// FillEvents stores many events of an SQLite database at once: a second apart, of 10 types and a rare one, about 10,000
+// objects.
 func (d *DB) FillEvents(ctx context.Context, n int) error {
 	_, err := d.write.ExecContext(ctx, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
 		INSERT INTO events (id, environment_id, type, object_kind, object_id, resource_id, at, position, number, sequence, request_id, data)
@@ -147,7 +148,8 @@ func (d *DB) HoldTurn() (free func()) {
 	return func() { <-e.turn }
 }
 
-// AwaitWaiting waits until n changes wait to be written. It gives what counts those of them that were told how that went.
+// AwaitWaiting waits until n changes wait to be written. It gives what counts those of them that were told how that
+// went.
 func (d *DB) AwaitWaiting(n int) (told func() int) {
 	e := d.sqlite()
 	var all []*waiting

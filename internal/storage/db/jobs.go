@@ -29,7 +29,8 @@ func (a JobArgs) Kind() string { return a.kind }
 // ArgsOf names a kind to River.
 func ArgsOf(kind string) JobArgs { return JobArgs{kind: kind} }
 
-// maxAttempts is beyond what any handler allows: the handlers' own limits, which only the worker knows, are kept in package queue.
+// maxAttempts is beyond what any handler allows: the handlers' own limits, which only the worker knows, are kept in
+// package queue.
 const maxAttempts = 1000
 
 // unfinished are the states in which a job still has its key.
@@ -73,8 +74,8 @@ func (d *DB) unfinished(ctx context.Context, q bun.IDB, kind, key string) ([]int
 	return ids, nil
 }
 
-// CancelJobs ends the unfinished jobs of a kind and key: waiting ones at once, a running one within seconds by its context.
-// It gives how many there were.
+// CancelJobs ends the unfinished jobs of a kind and key: waiting ones at once, a running one within seconds by its
+// context. It gives how many there were.
 func (d *DB) CancelJobs(ctx context.Context, kind, key string) (int, error) {
 	n := 0
 	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
@@ -108,8 +109,8 @@ func (d *DB) MoveJobs(ctx context.Context, kind string, running int64, from, to 
 	return nil
 }
 
-// CancelWanted gives those of the running jobs that somebody has cancelled: on SQLite, and when a notification was lost,
-// River does not hear of it.
+// CancelWanted gives those of the running jobs that somebody has cancelled: on SQLite, and when a notification was
+// lost, River does not hear of it.
 func (d *DB) CancelWanted(ctx context.Context, running []int64) ([]int64, error) {
 	var ids []int64
 	err := d.read.NewSelect().Table("river_job").Column("id").Where("id IN ?", bun.Tuple(running)).

@@ -16,9 +16,9 @@ import (
 
 // quietDriver is River's driver for SQLite, but for two things that River does for as long as the process lives, on the
 // one connection that writes, so that every writer has to wait for them: its listener is told of new jobs, and asks for
-// other notifications once a second, River's own twenty times; and jobs are claimed where there are some, River's own asks for those
-// of each queue once a second by a statement that writes, and has to be parsed each time. Either was a twentieth of what
-// thirty live streams cost.
+// other notifications once a second, River's own twenty times; and jobs are claimed where there are some, River's own
+// asks for those of each queue once a second by a statement that writes, and has to be parsed each time. Either was a
+// twentieth of what thirty live streams cost.
 type quietDriver struct {
 	*riversqlite.Driver
 	jobs *newJobs // of this process, which is the only one on an SQLite file that inserts any
@@ -52,8 +52,8 @@ func (e quietExecutor) JobGetAvailable(
 	return e.Executor.JobGetAvailable(ctx, params) //nolint:wrapcheck // River's own
 }
 
-// newJobs is which queues have new jobs, until River's listener has told of them. River's own notes in the database leave
-// out most of those that follow one another, and are read by asking again and again.
+// newJobs is which queues have new jobs, until River's listener has told of them. River's own notes in the database
+// leave out most of those that follow one another, and are read by asking again and again.
 type newJobs struct {
 	some chan struct{} // one token: there may be some
 

@@ -23,7 +23,8 @@ func (r *runner) Work(_ context.Context, j *river.Job[db.JobArgs]) error {
 	return nil
 }
 
-// TestInsertedJobsAreHeardOf has no poll to fall back on: what starts a job is the news that it was inserted, of each one.
+// TestInsertedJobsAreHeardOf has no poll to fall back on: what starts a job is the news that it was inserted, of each
+// one.
 func TestInsertedJobsAreHeardOf(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {

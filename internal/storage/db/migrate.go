@@ -19,8 +19,8 @@ var migrations embed.FS
 // masterKeyFrom is the migration that has the table of the master key.
 const masterKeyFrom = 18
 
-// migrate brings our own tables up to date and opens the vault of their secrets; River's are River's own business. No other process does so
-// at the same time.
+// migrate brings our own tables up to date and opens the vault of their secrets; River's are River's own business. No
+// other process does so at the same time.
 func migrate(
 	ctx context.Context, d goose.Dialect, db *sql.DB, key func(known string) (masterkey.Key, error),
 ) (*masterkey.Vault, string, error) {

@@ -103,7 +103,8 @@ func TestMigrateEvents(t *testing.T) {
 	}
 }
 
-// TestMigrateEndOfMaster: an asset whose master has ended goes on counting its events once they are removed; one that was deleted does not.
+// TestMigrateEndOfMaster: an asset whose master has ended goes on counting its events once they are removed; one that
+// was deleted does not.
 func TestMigrateEndOfMaster(t *testing.T) {
 	t.Parallel()
 	d, err := Open(t.Context(), Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})

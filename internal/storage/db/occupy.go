@@ -15,14 +15,15 @@ import (
 	"millrace/internal/id"
 )
 
-// ErrOccupied says that another process runs on this database: on SQLite any, on PostgreSQL one with the same node's name.
+// ErrOccupied says that another process runs on this database: on SQLite any, on PostgreSQL one with the same node's
+// name.
 var ErrOccupied = errors.New("another millrace runs on this database")
 
 const occupyEvery = 200 * time.Millisecond
 
-// Occupy lets no other process in that would disturb this one, until Close: on SQLite none at all, on PostgreSQL none with the same node's
-// name, as it would take up the jobs and end the broadcasts of this one. One that is just going is waited for, for as long as patience;
-// then the error is ErrOccupied. Tokens may be made and listed meanwhile.
+// Occupy lets no other process in that would disturb this one, until Close: on SQLite none at all, on PostgreSQL none
+// with the same node's name, as it would take up the jobs and end the broadcasts of this one. One that is just going is
+// waited for, for as long as patience; then the error is ErrOccupied. Tokens may be made and listed meanwhile.
 func (d *DB) Occupy(ctx context.Context, node id.Node, patience time.Duration) error {
 	began := time.Now()
 	retry := time.NewTicker(occupyEvery)
@@ -43,11 +44,12 @@ func (d *DB) Occupy(ctx context.Context, node id.Node, patience time.Duration) e
 	}
 }
 
-// KeepNode looks that what Occupy took is still this process's, and takes it again when the connection to PostgreSQL was lost. It is
-// ErrOccupied when another process was faster.
+// KeepNode looks that what Occupy took is still this process's, and takes it again when the connection to PostgreSQL
+// was lost. It is ErrOccupied when another process was faster.
 func (d *DB) KeepNode(ctx context.Context) error { return d.engine.keepNode(ctx) }
 
-// occupy locks a file beside the database: SQLite's own locks are on the database, and last no longer than a transaction.
+// occupy locks a file beside the database: SQLite's own locks are on the database, and last no longer than a
+// transaction.
 func (e *sqliteEngine) occupy(context.Context, id.Node) error {
 	if e.lock != nil {
 		return nil

@@ -55,7 +55,8 @@ func TestNodeIsFreeOnceClosed(t *testing.T) {
 	must(t, dbtest.Open(t, url).Occupy(t.Context(), "a", 0))
 }
 
-// TestNodeIsTakenMeanwhile by another process while the connection to PostgreSQL was lost; if by none, it stays this one's.
+// TestNodeIsTakenMeanwhile by another process while the connection to PostgreSQL was lost; if by none, it stays this
+// one's.
 func TestNodeIsTakenMeanwhile(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Postgres(t)

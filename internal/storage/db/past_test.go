@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestWritesPastTheAuditLog: what writes without engine.begin is in no audit log. Only what nobody has asked for may do so.
+// TestWritesPastTheAuditLog: what writes without engine.begin is in no audit log. Only what nobody has asked for may do
+// so.
 func TestWritesPastTheAuditLog(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]string{

@@ -84,7 +84,8 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 	}, nil
 }
 
-// migrate lets one process at a time migrate: several that boot together on an empty database would trip over each other.
+// migrate lets one process at a time migrate: several that boot together on an empty database would trip over each
+// other.
 func (e *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver, o Options) (*masterkey.Vault, string, error) {
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
@@ -109,7 +110,8 @@ func (e *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver,
 	return migrate(ctx, goose.DialectPostgres, e.std, o.MasterKey)
 }
 
-// begin opens a pgx transaction on the connection under a bun connection, so that bun's queries and River's inserts are one transaction.
+// begin opens a pgx transaction on the connection under a bun connection, so that bun's queries and River's inserts are
+// one transaction.
 func (e *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx) error) error {
 	conn, err := e.db.Conn(ctx)
 	if err != nil {

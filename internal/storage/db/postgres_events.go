@@ -15,9 +15,9 @@ const (
 	rightsSeparator = ":"
 )
 
-// afterCommit leaves events without a sequence. Transactions end in another order than they begin in: one that took its numbers early and
-// commits late would put events in front of others that have been read already.
-// It only notes that there are some: see notices.
+// afterCommit leaves events without a sequence. Transactions end in another order than they begin in: one that took its
+// numbers early and commits late would put events in front of others that have been read already. It only notes that
+// there are some: see notices.
 type afterCommit struct{ some bool }
 
 func (a *afterCommit) begin(context.Context, tx, int) (int64, error) {
@@ -25,7 +25,8 @@ func (a *afterCommit) begin(context.Context, tx, int) (int64, error) {
 	return 0, nil
 }
 
-// numberCommitted numbers what is committed and has no sequence: by time and by place in its change, but in the order of each resource's own numbers.
+// numberCommitted numbers what is committed and has no sequence: by time and by place in its change, but in the order
+// of each resource's own numbers.
 const numberCommitted = `WITH fresh AS (
     SELECT id, at, MAX(position) OVER (PARTITION BY resource_id, at ORDER BY number) AS position, resource_id, number FROM (
         SELECT id, MAX(at) OVER (PARTITION BY resource_id ORDER BY number) AS at, position, resource_id, number FROM events WHERE sequence = 0

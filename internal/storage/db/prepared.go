@@ -16,8 +16,8 @@ import (
 	"millrace/internal/control/asset"
 )
 
-// Statements of the hot paths: each segment, each new live stream. bun writes the values into the text of a
-// statement, which SQLite then has to parse each time; that was half of what a statement cost. There these are prepared once.
+// Statements of the hot paths: each segment, each new live stream. bun writes the values into the text of a statement,
+// which SQLite then has to parse each time; that was half of what a statement cost. There these are prepared once.
 const (
 	appendLed = "INSERT INTO timeline_entries (asset_id, sequence, data) SELECT a.id, ?, ? FROM assets AS a, " +
 		"live_streams AS s WHERE a.id = ? AND a.is_live AND a.status <> 'errored' AND " + ledBy

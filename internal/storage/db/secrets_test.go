@@ -153,7 +153,8 @@ func insertUpload(t *testing.T, d *db.DB) {
 	}
 }
 
-// TestMigrateUploadSecrets: the URLs of uploads of before go on to work, and events of live streams have no credentials in URLs any more.
+// TestMigrateUploadSecrets: the URLs of uploads of before go on to work, and events of live streams have no credentials
+// in URLs any more.
 func TestMigrateUploadSecrets(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, url string) {

@@ -176,7 +176,8 @@ func (d signingStore) pathSecret(ctx context.Context, q bun.IDB, n int64) (signi
 	return signing.PathSecret{Number: row.Number, Secret: secret}, err
 }
 
-// EnsurePathSecret implements signing.Store. Of several nodes that come at the same time all get what the first one has written.
+// EnsurePathSecret implements signing.Store. Of several nodes that come at the same time all get what the first one has
+// written.
 func (d signingStore) EnsurePathSecret(ctx context.Context, fresh signing.PathSecret) (found signing.PathSecret, err error) {
 	row := pathSecretRow{Number: fresh.Number, Secret: d.vault.Seal(fresh.Secret, pathSecretPlace(fresh.Number))}
 	err = d.engine.begin(audit.Without(ctx), func(ctx context.Context, t tx) error {

@@ -24,9 +24,10 @@ import (
 )
 
 const (
-	// WAL lets readers go on while one writes. NORMAL loses no committed transaction when the process dies, only when the power does.
-	// A checkpoint waits for the disk (tens of milliseconds), so run does it beside the writer; the writer's own comes only
-	// when the log has grown to 256 MiB, should nobody run. When a log begins again its file is cut to longLog, 64 MiB.
+	// WAL lets readers go on while one writes. NORMAL loses no committed transaction when the process dies, only when
+	// the power does. A checkpoint waits for the disk (tens of milliseconds), so run does it beside the writer; the
+	// writer's own comes only when the log has grown to 256 MiB, should nobody run. When a log begins again its file is
+	// cut to longLog, 64 MiB.
 	pragmas      = "&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)&_pragma=foreign_keys(1)"
 	writePragmas = "_pragma=busy_timeout(5000)" + pragmas +
 		"&_txlock=immediate&_pragma=wal_autocheckpoint(65536)&_pragma=journal_size_limit(67108864)"
@@ -137,8 +138,9 @@ func makeFile(path string) (found string, err error) {
 	return found, nil
 }
 
-// openAlone waits until no other process opens a database in this folder: a change to WAL does not wait for one that is under way, and
-// neither of the two migrations holds a lock over more than one of its steps. The lock is on the folder, which SQLite's own never are.
+// openAlone waits until no other process opens a database in this folder: a change to WAL does not wait for one that is
+// under way, and neither of the two migrations holds a lock over more than one of its steps. The lock is on the folder,
+// which SQLite's own never are.
 func openAlone(ctx context.Context, path string) (release func(), err error) {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -213,7 +215,8 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 	return w.outcome()
 }
 
-// inCommitOrder numbers events in the transaction itself: there is one at a time, so theirs is the order of the commits.
+// inCommitOrder numbers events in the transaction itself: there is one at a time, so theirs is the order of the
+// commits.
 type inCommitOrder struct{ some bool }
 
 func (o *inCommitOrder) begin(ctx context.Context, t tx, n int) (int64, error) {
@@ -235,7 +238,8 @@ func (e *sqliteEngine) numberEvents(context.Context) error { return nil }
 
 func (e *sqliteEngine) client(cfg *river.Config) (JobClient, error) {
 	own := *cfg
-	// River rebuilds indexes at midnight, which PostgreSQL needs and SQLite does not. Those it looks for are PostgreSQL's.
+	// River rebuilds indexes at midnight, which PostgreSQL needs and SQLite does not. Those it looks for are
+	// PostgreSQL's.
 	own.ReindexerIndexNames = []string{}
 	return river.NewClient(quietDriver{riversqlite.New(e.write), e.newJobs, e.read}, &own)
 }

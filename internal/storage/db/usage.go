@@ -67,8 +67,8 @@ type usageStore struct{ *DB }
 // Usage is the store of what was delivered.
 func (d *DB) Usage() usage.Store { return usageStore{d} }
 
-// Add implements usage.Store. Several nodes add to the same rows; they do so in the same order, since PostgreSQL would end one of two that
-// wait for each other.
+// Add implements usage.Store. Several nodes add to the same rows; they do so in the same order, since PostgreSQL would
+// end one of two that wait for each other.
 func (d usageStore) Add(ctx context.Context, hour time.Time, all []usage.Delivered) error {
 	if len(all) == 0 {
 		return nil

@@ -225,7 +225,8 @@ func TestUsageOfNodes(t *testing.T) {
 	})
 }
 
-// TestUsageOfDeletedAssets: reports go on to say what they said of an asset, without what its owner wrote into its inputs.
+// TestUsageOfDeletedAssets: reports go on to say what they said of an asset, without what its owner wrote into its
+// inputs.
 func TestUsageOfDeletedAssets(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {

@@ -61,7 +61,8 @@ func (d *DB) webhookOf(r webhookRow) (webhook.Webhook, error) {
 	return w, nil
 }
 
-// webhookRow is the row of a webhook whose position may be set to the last event: what has happened before has its place among all events.
+// webhookRow is the row of a webhook whose position may be set to the last event: what has happened before has its
+// place among all events.
 func (d *DB) webhookRow(ctx context.Context, w webhook.Webhook) (webhookRow, error) {
 	if err := d.engine.numberEvents(ctx); err != nil {
 		return webhookRow{}, err

@@ -15,7 +15,8 @@ import (
 	"millrace/internal/storage/db/dbtest"
 )
 
-// TestLeaseOfWebhook: on PostgreSQL an endpoint is one node's until it gives it back or its lease is over. On SQLite there are no others.
+// TestLeaseOfWebhook: on PostgreSQL an endpoint is one node's until it gives it back or its lease is over. On SQLite
+// there are no others.
 func TestLeaseOfWebhook(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.Postgres(t))
@@ -109,7 +110,8 @@ func TestPruneDeliveries(t *testing.T) {
 	})
 }
 
-// TestLateRecord: what a node records of an endpoint that is another one's by now, or of a delivery that was given up, is noted and has no say.
+// TestLateRecord: what a node records of an endpoint that is another one's by now, or of a delivery that was given up,
+// is noted and has no say.
 func TestLateRecord(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
@@ -166,7 +168,8 @@ func TestLateRecord(t *testing.T) {
 	})
 }
 
-// TestAttemptsOf: what was tried to deliver events to any endpoint, in the order of time, the newest alone where there is much.
+// TestAttemptsOf: what was tried to deliver events to any endpoint, in the order of time, the newest alone where there
+// is much.
 func TestAttemptsOf(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
@@ -201,7 +204,8 @@ func TestAttemptsOf(t *testing.T) {
 	})
 }
 
-// TestDeliveriesByState: those that wait or failed are found by an index of their own, however many were delivered before them.
+// TestDeliveriesByState: those that wait or failed are found by an index of their own, however many were delivered
+// before them.
 func TestDeliveriesByState(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.SQLite(t))

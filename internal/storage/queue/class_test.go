@@ -122,8 +122,8 @@ func TestAwaitedWaitForNone(t *testing.T) {
 	})
 }
 
-// TestFetchingHoldsUpNothing has as many jobs as may fetch from hosts that never come to an end: recordings end, and clips
-// are made.
+// TestFetchingHoldsUpNothing has as many jobs as may fetch from hosts that never come to an end: recordings end, and
+// clips are made.
 func TestFetchingHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, url string) {
@@ -145,7 +145,8 @@ func TestFetchingHoldsUpNothing(t *testing.T) {
 	})
 }
 
-// TestOlderNodes has a node of an older version insert all jobs as those did, and work on some, beside one of this version.
+// TestOlderNodes has a node of an older version insert all jobs as those did, and work on some, beside one of this
+// version.
 func TestOlderNodes(t *testing.T) {
 	t.Parallel()
 	older := job.Classes{

@@ -115,7 +115,8 @@ func TestDeaths(t *testing.T) {
 	})
 }
 
-// TestCrashes of its process that a job caused: it is handed over once more for its end, and if that fails too, not again.
+// TestCrashes of its process that a job caused: it is handed over once more for its end, and if that fails too, not
+// again.
 func TestCrashes(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {

@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// An owner's jobs that get no place are put off, the first by firstTurn, and each further one by nextTurn more: they come back one after
-	// the other, no matter who has asked for how many.
+	// An owner's jobs that get no place are put off, the first by firstTurn, and each further one by nextTurn more:
+	// they come back one after the other, no matter who has asked for how many.
 	firstTurn, nextTurn = 2 * time.Second, 100 * time.Millisecond
 )
 
-// places are those of a queue. An owner gets one only while it holds fewer than are free: alone it has half of them, and the next one
-// finds some however many jobs others have.
+// places are those of a queue. An owner gets one only while it holds fewer than are free: alone it has half of them,
+// and the next one finds some however many jobs others have.
 type places struct {
 	mu   sync.Mutex
 	free int

@@ -48,8 +48,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestOwnersShareAQueue has one owner ask for many times what there are places for, from hosts that never come to an end. Another's are
-// fetched at once.
+// TestOwnersShareAQueue has one owner ask for many times what there are places for, from hosts that never come to an
+// end. Another's are fetched at once.
 func TestOwnersShareAQueue(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {

@@ -38,7 +38,8 @@ const (
 // Options is what New needs.
 type Options struct {
 	DB *db.DB
-	// Node is this process; stable across restarts, so that it finds the jobs it died on, and never shared with a living one.
+	// Node is this process; stable across restarts, so that it finds the jobs it died on, and never shared with a
+	// living one.
 	Node     id.Node
 	Handlers []job.Handler // one per kind
 	Workers  int           // the queues' places follow from it; 0: 4
@@ -135,8 +136,8 @@ func (q *Queue) Cancel(ctx context.Context, kind, key string) error {
 	return err
 }
 
-// Run works jobs until ctx ends: first those this node died on. When it ends, the running jobs' contexts do too, and they are
-// given back without an attempt being counted.
+// Run works jobs until ctx ends: first those this node died on. When it ends, the running jobs' contexts do too, and
+// they are given back without an attempt being counted.
 func (q *Queue) Run(ctx context.Context) error {
 	if err := q.start(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -175,7 +176,8 @@ func (q *Queue) start(ctx context.Context) error {
 	return q.client.Start(context.WithoutCancel(ctx))
 }
 
-// tellOthers says once of each other process on this database that it is there: what it does is seen here, and it may be there by mistake.
+// tellOthers says once of each other process on this database that it is there: what it does is seen here, and it may
+// be there by mistake.
 func (q *Queue) tellOthers(ctx context.Context) error {
 	living, err := q.db.LivingNodes(ctx, q.lostAfter)
 	if err != nil {

@@ -49,8 +49,8 @@ func got[T any](t *testing.T, from <-chan T, what string) T {
 	}
 }
 
-// testClasses are those of the service, with kinds of the tests' own in them: test.kind, test.slow and test.fetch, and of
-// each queue test. and its name.
+// testClasses are those of the service, with kinds of the tests' own in them: test.kind, test.slow and test.fetch, and
+// of each queue test. and its name.
 func testClasses() job.Classes {
 	all := job.AllClasses()
 	for i := range all {
@@ -322,7 +322,8 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestLaterOverARestart keeps a job that is to be done later over the end of the process and of the database's connection.
+// TestLaterOverARestart keeps a job that is to be done later over the end of the process and of the database's
+// connection.
 func TestLaterOverARestart(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, url string) {

@@ -43,8 +43,8 @@ func (w *worker) NextRetry(j *river.Job[db.JobArgs]) time.Time {
 	return time.Now().Add(delay(j.Attempt, rand.Float64())) //nolint:gosec // spreads load, guards nothing
 }
 
-// delay before the attempt after this one: 2 s, 10 s, 30 s, 2 min, 10 min, 30 min, then an hour; spread by up to a fifth, so that
-// what failed together does not come back together. spread is from 0 to 1.
+// delay before the attempt after this one: 2 s, 10 s, 30 s, 2 min, 10 min, 30 min, then an hour; spread by up to a
+// fifth, so that what failed together does not come back together. spread is from 0 to 1.
 func delay(attempt int, spread float64) time.Duration {
 	steps := [...]time.Duration{2 * time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, longestDelay}
 	step := steps[min(max(attempt, 1), len(steps))-1]
@@ -94,8 +94,8 @@ func (w *worker) Work(outer context.Context, r *river.Job[db.JobArgs]) error {
 // moveAgain is how long a job waits that could not be put where it belongs.
 const moveAgain = time.Second
 
-// move puts a job that an older version has inserted, and all others of its kind that wait where it does, into the queue
-// where they belong: here they would hold up what somebody waits for.
+// move puts a job that an older version has inserted, and all others of its kind that wait where it does, into the
+// queue where they belong: here they would hold up what somebody waits for.
 func (w *worker) move(ctx context.Context, running int64, from, to job.Queue) error {
 	if err := w.queue.db.MoveJobs(ctx, w.handler.Kind, running, from, to); err != nil {
 		w.queue.logger.WarnContext(ctx, "job stands in another queue than it should", slog.Int64("job_id", running),

@@ -17,7 +17,8 @@ const (
 	tokenItem = tokenPath + "/{access_token_id}"
 )
 
-// AccessTokenRef names an access token in a path; exported for huma, which reads embedded fields of exported types only.
+// AccessTokenRef names an access token in a path; exported for huma, which reads embedded fields of exported types
+// only.
 type AccessTokenRef struct {
 	ID string `path:"access_token_id" maxLength:"255"`
 }

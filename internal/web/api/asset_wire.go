@@ -209,8 +209,8 @@ func aspectRatio(f asset.Facts) string {
 	return fmt.Sprintf("%d:%d", f.Width/a, f.Height/a)
 }
 
-// resolutionTier is that of what viewers get. It goes by pixels, so that portrait and wide-screen pictures count like others, and is none
-// above the tier that the asset was made in.
+// resolutionTier is that of what viewers get. It goes by pixels, so that portrait and wide-screen pictures count like
+// others, and is none above the tier that the asset was made in.
 func resolutionTier(o assetopt.Options, f asset.Facts) string {
 	top, tiers := pixelTier(f), []string{"1080p", "1440p", "2160p"}
 	if most := slices.Index(tiers, or(o.MaxResolution, "1080p")); most >= 0 && slices.Index(tiers, top) > most {
@@ -327,7 +327,8 @@ func (f assetForm) track(t asset.Track) Track {
 // timeLeft is how long work still takes, in whole seconds; 0: nobody knows.
 func (f assetForm) timeLeft(p asset.Pace) float64 { return math.Ceil(p.Left(f.now()).Seconds()) }
 
-// assetAt is an asset of the service at a URL. The master has an address only together with the signature that opens it.
+// assetAt is an asset of the service at a URL. The master has an address only together with the signature that opens
+// it.
 func assetAt(public string, a asset.Asset) Asset {
 	out := wireAsset(a)
 	if m := a.Master; m != nil {

@@ -99,8 +99,8 @@ func wireAudit(e audit.Entry) AuditEntry {
 	}
 }
 
-// auditEntry is what the audit log says of a request, should it change something. The resource is the last one that the path names; what is
-// made is named by the store.
+// auditEntry is what the audit log says of a request, should it change something. The resource is the last one that the
+// path names; what is made is named by the store.
 func auditEntry(ctx huma.Context, who access.Identity, now time.Time, from netip.Addr) audit.Entry {
 	op := ctx.Operation()
 	e := audit.Entry{

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// BenchmarkCreate is what the API itself costs per request: authentication, decoding, checking, encoding; the services do nothing.
+// BenchmarkCreate is what the API itself costs per request: authentication, decoding, checking, encoding; the services
+// do nothing.
 func BenchmarkCreate(b *testing.B) {
 	notes := &notebook{}
 	h := New(notes.options())

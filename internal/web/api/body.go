@@ -23,7 +23,8 @@ const (
 	jsonType    = "application/json"
 )
 
-// readBody is the middleware in front of every operation that takes a body. It leaves huma a document that is known to fit.
+// readBody is the middleware in front of every operation that takes a body. It leaves huma a document that is known to
+// fit.
 func (s *server) readBody(ctx huma.Context, next func(huma.Context)) {
 	op := ctx.Operation()
 	if op.RequestBody == nil {

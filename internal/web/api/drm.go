@@ -18,7 +18,8 @@ type DRMConfiguration struct {
 	ID string `json:"id" doc:"Playback IDs with the policy drm refer to it as drm_configuration_id."`
 }
 
-// DRMConfigurationRef names a DRM configuration in a path; exported for huma, which reads embedded fields of exported types only.
+// DRMConfigurationRef names a DRM configuration in a path; exported for huma, which reads embedded fields of exported
+// types only.
 type DRMConfigurationRef struct {
 	ID string `path:"drm_configuration_id" maxLength:"255"`
 }

@@ -76,7 +76,8 @@ func invalid(messages ...string) *Error {
 	return newError(http.StatusBadRequest, typeInvalid, messages...)
 }
 
-// fail turns any error of a service into a response. What is ours to mend is logged here, with the request's ID, and not shown.
+// fail turns any error of a service into a response. What is ours to mend is logged here, with the request's ID, and
+// not shown.
 func (s *server) fail(ctx context.Context, err error) *Error {
 	if cause := context.Cause(ctx); fault.Is(err, fault.Internal) && errors.Is(cause, errLate) {
 		err = fault.Wrap(fault.Unavailable, err, "%v", cause)
@@ -118,8 +119,8 @@ func internalError(ctx context.Context) *Error {
 // hookOnce guards huma's own settings, which are variables of its package.
 var hookOnce sync.Once //nolint:gochecknoglobals // huma's hooks are global, so what sets them once has to be
 
-// setHumaHooks gives huma our error body and arrays that are never null. Our own middleware refuses bad requests before huma looks at
-// them, so this body is met in the document only.
+// setHumaHooks gives huma our error body and arrays that are never null. Our own middleware refuses bad requests before
+// huma looks at them, so this body is met in the document only.
 func setHumaHooks() {
 	hookOnce.Do(func() {
 		huma.DefaultArrayNullable = false

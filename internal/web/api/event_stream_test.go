@@ -16,7 +16,8 @@ import (
 	"millrace/internal/storage/db/dbtest"
 )
 
-// TestStreamEndsWithItsToken: who follows events is sent none any more soon after the token was revoked or has expired, whether events come or not.
+// TestStreamEndsWithItsToken: who follows events is sent none any more soon after the token was revoked or has expired,
+// whether events come or not.
 func TestStreamEndsWithItsToken(t *testing.T) {
 	t.Parallel()
 	url := dbtest.SQLite(t)

@@ -95,7 +95,8 @@ func (p plot) must(err error) {
 	}
 }
 
-// TestEventTypes: every event that can happen does, in the scenario that the table names, and each can be shown in the form of the API.
+// TestEventTypes: every event that can happen does, in the scenario that the table names, and each can be shown in the
+// form of the API.
 func TestEventTypes(t *testing.T) {
 	t.Parallel()
 	scenarios := map[string]func(plot){

@@ -22,7 +22,8 @@ const (
 // EventLog reads what happened.
 type EventLog interface {
 	ListEvents(ctx context.Context, q event.Query) ([]event.Event, error)
-	// AttemptsOf are those to deliver events, by their sequences, to any webhook, oldest first; at most `most` of an event, the newest.
+	// AttemptsOf are those to deliver events, by their sequences, to any webhook, oldest first; at most `most` of an
+	// event, the newest.
 	AttemptsOf(ctx context.Context, sequences []int64, most int) (map[int64][]webhook.Attempt, error)
 	// LastEvent is the sequence of the newest event.
 	LastEvent(ctx context.Context) (int64, error)

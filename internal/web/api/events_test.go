@@ -87,7 +87,8 @@ func secretsOf() []string {
 	return []string{stream.StreamKey, stream.SRTPassphrase, stream.Settings.SimulcastTargets[0].StreamKey, film.Master.Signature, "opens"}
 }
 
-// TestEventForm: all objects in the form of the API, shown without secrets although the rows have some, and sent with them.
+// TestEventForm: all objects in the form of the API, shown without secrets although the rows have some, and sent with
+// them.
 func TestEventForm(t *testing.T) {
 	t.Parallel()
 	shown, sent := "", ""

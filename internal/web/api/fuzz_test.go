@@ -10,8 +10,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// FuzzBody sends any bytes through the decoding of every operation that takes a body: it ends in a body that its type takes, or in
-// messages that are short, few and for the client.
+// FuzzBody sends any bytes through the decoding of every operation that takes a body: it ends in a body that its type
+// takes, or in messages that are short, few and for the client.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `null`, `[]`, `{"playback_policy":"public"}`, `{"playback_policies":["public",7,null]}`, `{"inputs":["u",{"url":"u"},[]]}`,

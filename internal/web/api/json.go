@@ -53,8 +53,9 @@ type member struct {
 	value *node
 }
 
-// parseJSON reads one RFC 8259 document and nothing after it. It refuses what encoding/json would repair silently: invalid UTF-8,
-// unpaired surrogates, names given twice; and U+0000, which no database keeps. The error is fault.Invalid.
+// parseJSON reads one RFC 8259 document and nothing after it. It refuses what encoding/json would repair silently:
+// invalid UTF-8, unpaired surrogates, names given twice; and U+0000, which no database keeps. The error is
+// fault.Invalid.
 func parseJSON(body []byte) (*node, error) {
 	if !utf8.Valid(body) {
 		return nil, fault.New(fault.Invalid, "the body must be JSON in UTF-8")
@@ -207,7 +208,8 @@ func bound(path string) string {
 	return path
 }
 
-// join adds a member's name, cut and quoted if it is not one of ours, so that a message never carries what a client made up.
+// join adds a member's name, cut and quoted if it is not one of ours, so that a message never carries what a client
+// made up.
 func join(path, name string) string {
 	if name == "" || len(name) > maxNameRune || !isPlain(name) {
 		if r := []rune(name); len(r) > maxNameRune {

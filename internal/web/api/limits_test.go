@@ -9,8 +9,8 @@ import (
 	"millrace/internal/web/limit"
 )
 
-// TestRateLimits: a token and an address may send ten seconds' worth of requests at once, and are then told how long to wait; others are not
-// held up. What has no token counts for its address.
+// TestRateLimits: a token and an address may send ten seconds' worth of requests at once, and are then told how long to
+// wait; others are not held up. What has no token counts for its address.
 func TestRateLimits(t *testing.T) {
 	t.Parallel()
 	clock := noon

@@ -57,7 +57,8 @@ func templatesOf(d *huma.OpenAPI) map[int][][]string {
 	return templates
 }
 
-// matches reports whether a path is one of a template's, which has as many segments, in all of them but the one at skip.
+// matches reports whether a path is one of a template's, which has as many segments, in all of them but the one at
+// skip.
 func matches(template, path []string, skip int) bool {
 	for i, segment := range template {
 		if i != skip && segment != path[i] && (!isParameter(segment) || path[i] == "") {

@@ -22,7 +22,8 @@ const (
 
 const requestIDHeader = "X-Request-Id"
 
-// patience is how long a response may take. What it waits for is a database that hangs: clients are told before they give up by themselves.
+// patience is how long a response may take. What it waits for is a database that hangs: clients are told before they
+// give up by themselves.
 const patience = 30 * time.Second
 
 var errLate = errors.New("nothing has responded in time")
@@ -32,8 +33,8 @@ func requestID(ctx context.Context) string {
 	return v
 }
 
-// observe is the outermost layer: it names the request, bounds its time, catches panics and writes the access log. Query strings and headers are not
-// logged: stream keys and tokens are in them.
+// observe is the outermost layer: it names the request, bounds its time, catches panics and writes the access log.
+// Query strings and headers are not logged: stream keys and tokens are in them.
 func (s *server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := s.now()

@@ -324,8 +324,8 @@ func newTokens(t *testing.T, d *db.DB, env id.Environment) map[string]string {
 	return vars
 }
 
-// TestEveryChangeIsAudited calls every operation that changes something twice. The first time the audit log can't be written: then nothing
-// must be changed, in no table. The second time there is one entry, of what the request was.
+// TestEveryChangeIsAudited calls every operation that changes something twice. The first time the audit log can't be
+// written: then nothing must be changed, in no table. The second time there is one entry, of what the request was.
 func TestEveryChangeIsAudited(t *testing.T) {
 	t.Parallel()
 	address := dbtest.SQLite(t)
@@ -463,8 +463,8 @@ func difference(was, is string) string {
 	return strings.Join(out, "")
 }
 
-// TestIsolation has a token of one environment call every operation about the resources of another: they are not there, and they stay as
-// they are. Where a path names two resources, one of them may be its own.
+// TestIsolation has a token of one environment call every operation about the resources of another: they are not there,
+// and they stay as they are. Where a path names two resources, one of them may be its own.
 func TestIsolation(t *testing.T) {
 	t.Parallel()
 	address := dbtest.SQLite(t)

@@ -14,7 +14,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// TestCrossOrigin sends what browsers send for pages of other origins, with the credentials that they add by themselves.
+// TestCrossOrigin sends what browsers send for pages of other origins, with the credentials that they add by
+// themselves.
 func TestCrossOrigin(t *testing.T) {
 	t.Parallel()
 	const streams = "/video/v1/live-streams"
@@ -68,8 +69,8 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
-// TestUnreadBody sends the beginning of a large body with wrong credentials and waits: the response comes at once and ends the connection.
-// net/http would read up to 256 KiB first, for as long as they take to come.
+// TestUnreadBody sends the beginning of a large body with wrong credentials and waits: the response comes at once and
+// ends the connection. net/http would read up to 256 KiB first, for as long as they take to come.
 func TestUnreadBody(t *testing.T) {
 	t.Parallel()
 	for name, header := range map[string]string{

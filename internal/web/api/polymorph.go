@@ -39,7 +39,8 @@ func (OneOrMany[T]) Schema(r huma.Registry) *huma.Schema {
 	return &huma.Schema{OneOf: append(slices.Clip(alternatives), &huma.Schema{Type: huma.TypeArray, Items: one})}
 }
 
-// Optional tells a field that is absent from one that is null, for PATCH: null clears what can be cleared, as its zero value does.
+// Optional tells a field that is absent from one that is null, for PATCH: null clears what can be cleared, as its zero
+// value does.
 type Optional[T any] struct {
 	Set   bool // it was in the body, null or not
 	Null  bool // it was null

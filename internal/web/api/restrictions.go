@@ -16,7 +16,8 @@ const (
 	restrictionItem = restrictionPath + "/{playback_restriction_id}"
 )
 
-// RestrictionRef names a playback restriction in a path; exported for huma, which reads embedded fields of exported types only.
+// RestrictionRef names a playback restriction in a path; exported for huma, which reads embedded fields of exported
+// types only.
 type RestrictionRef struct {
 	ID string `path:"playback_restriction_id" maxLength:"255"`
 }

@@ -13,8 +13,8 @@ import (
 	"millrace/internal/storage/db/dbtest"
 )
 
-// TestRules sends what the services refuse through the real ones: every message reaches the client, names the field that the client
-// sent and does not repeat the value.
+// TestRules sends what the services refuse through the real ones: every message reaches the client, names the field
+// that the client sent and does not repeat the value.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	const lives, assets = "/video/v1/live-streams", "/video/v1/assets"

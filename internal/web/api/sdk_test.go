@@ -34,8 +34,9 @@ const (
 	goSDKFolder = "../../../tools/sdk"
 )
 
-// TestOfficialSDK runs test/sdk/run.mjs, which calls the API through the official client library, against the real services.
-// Without node, or without npm's registry at the first run, it is skipped, unless MILLRACE_TEST_REQUIRE is set.
+// TestOfficialSDK runs test/sdk/run.mjs, which calls the API through the official client library, against the real
+// services. Without node, or without npm's registry at the first run, it is skipped, unless MILLRACE_TEST_REQUIRE is
+// set.
 func TestOfficialSDK(t *testing.T) {
 	t.Parallel()
 	programtest.NodePackages(t, sdkFolder)

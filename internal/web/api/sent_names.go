@@ -10,8 +10,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// A body may say the same in several ways: by a field's old name, by one value in place of an array, by a URL in place of an input. The
-// rules know one of them, by which their messages name fields; what the client reads is what the client wrote.
+// A body may say the same in several ways: by a field's old name, by one value in place of an array, by a URL in place
+// of an input. The rules know one of them, by which their messages name fields; what the client reads is what the
+// client wrote.
 
 // place is where a value of a body is.
 type place struct {

@@ -16,12 +16,12 @@ import (
 // typeNull is the JSON Schema type of null, which huma has no name for.
 const typeNull = "null"
 
-// shaper compares a body with the schema of the operation that it is for: JSON types only, all of them, so that a client learns every
-// one at once. Values are the services' business, whose rules say the rest.
+// shaper compares a body with the schema of the operation that it is for: JSON types only, all of them, so that a
+// client learns every one at once. Values are the services' business, whose rules say the rest.
 //
-// Fields that the schema does not name are left out and listed, not refused: clients of newer versions of the wire format send more
-// than we know. A field that another operation of the resource takes is refused when it is sent to the one that does not
-// change it.
+// Fields that the schema does not name are left out and listed, not refused: clients of newer versions of the wire
+// format send more than we know. A field that another operation of the resource takes is refused when it is sent to the
+// one that does not change it.
 type shaper struct {
 	schemas  huma.Registry
 	patch    bool // absent and null differ
@@ -41,8 +41,8 @@ var fixedBy = map[string]string{ //nolint:gochecknoglobals // a table
 	"TrackUpdate":            "TrackCreate",
 }
 
-// shape returns body as the schema has it: unknown fields gone, numbers of whole-number fields in their plainest form, and null left
-// out where it means nothing.
+// shape returns body as the schema has it: unknown fields gone, numbers of whole-number fields in their plainest form,
+// and null left out where it means nothing.
 func shape(body *node, schema *huma.Schema, schemas huma.Registry, method string) (shaped, error) {
 	s := shaper{schemas: schemas, patch: method == http.MethodPatch}
 	_, name := s.resolve(schema)

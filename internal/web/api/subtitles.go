@@ -20,8 +20,8 @@ func (e embeddedSubtitles) register(on *server) {
 	}, e.set)
 }
 
-// EmbeddedSubtitlesUpdate replaces a live stream's embedded_subtitles. Clients whose language leaves empty lists out, as Go's does, clear them with an
-// empty object.
+// EmbeddedSubtitlesUpdate replaces a live stream's embedded_subtitles. Clients whose language leaves empty lists out,
+// as Go's does, clear them with an empty object.
 type EmbeddedSubtitlesUpdate struct {
 	EmbeddedSubtitles []EmbeddedSubtitle `json:"embedded_subtitles,omitempty" nullable:"true" doc:"At most one per channel; an empty list clears them."`
 }

@@ -12,8 +12,8 @@ import (
 // typeUnsupported is the type of error of an operation that the wire format has and this service does not.
 const typeUnsupported = "not_supported"
 
-// absent is an operation that client libraries have and this service does not: the response is 400 and says why. 501 would be truer, but
-// clients repeat a request after any 5xx.
+// absent is an operation that client libraries have and this service does not: the response is 400 and says why. 501
+// would be truer, but clients repeat a request after any 5xx.
 type absent struct {
 	method, path string
 	id           string // operationId

@@ -81,7 +81,8 @@ func TestUploads(t *testing.T) {
 	})
 }
 
-// TestUploadEventInputs: inputs are stored and shown without the credentials in their URLs, and sent with them. Early versions stored none.
+// TestUploadEventInputs: inputs are stored and shown without the credentials in their URLs, and sent with them. Early
+// versions stored none.
 func TestUploadEventInputs(t *testing.T) {
 	t.Parallel()
 	const full, bare = "https://h.example/logo.png?signature=SECRET", "https://h.example/logo.png"
@@ -117,7 +118,8 @@ func TestUploadEventInputs(t *testing.T) {
 	}
 }
 
-// TestUploadEvent: what happened to an upload is shown as the API shows it; its URL only where it is sent, and only while it can be used.
+// TestUploadEvent: what happened to an upload is shown as the API shows it; its URL only where it is sent, and only
+// while it can be used.
 func TestUploadEvent(t *testing.T) {
 	t.Parallel()
 	today := plainUpload()

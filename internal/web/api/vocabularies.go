@@ -15,7 +15,8 @@ const (
 	vocabularyItem = vocabularyPath + "/{transcription_vocabulary_id}"
 )
 
-// VocabularyRef names a transcription vocabulary in a path; exported for huma, which reads embedded fields of exported types only.
+// VocabularyRef names a transcription vocabulary in a path; exported for huma, which reads embedded fields of exported
+// types only.
 type VocabularyRef struct {
 	ID string `path:"transcription_vocabulary_id" maxLength:"255"`
 }

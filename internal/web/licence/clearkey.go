@@ -30,8 +30,8 @@ type jwk struct {
 	Key   string `json:"k"`
 }
 
-// clearKey responds with all keys that the token allows, and not only with those that are asked for: players that ask for one key do not ask
-// again when they change the rendition.
+// clearKey responds with all keys that the token allows, and not only with those that are asked for: players that ask
+// for one key do not ask again when they change the rendition.
 func (s *server) clearKey(ctx context.Context, a asked, challenge []byte) (Response, error) {
 	if !a.settings.ClearKey {
 		return Response{}, absent(drm.ClearKey)
@@ -100,7 +100,8 @@ func (s *server) largest(ctx context.Context, a asked) (int, error) {
 	return max(most, smallest), err
 }
 
-// maxResolution is how many pixels the shorter side of a picture may have by the token; 0: any number. What can't be read allows nothing.
+// maxResolution is how many pixels the shorter side of a picture may have by the token; 0: any number. What can't be
+// read allows nothing.
 func maxResolution(modifiers url.Values) (int, error) {
 	claim := modifiers.Get("max_resolution")
 	if claim == "" {

@@ -49,7 +49,8 @@ type Response struct {
 type Options struct {
 	// Resolve finds what a playback ID leads to; fault.NotFound if there is none.
 	Resolve func(ctx context.Context, p id.Playback) (playbackid.Object, error)
-	// Admit reports whether a request may have licences of a playback ID, and gives the modifiers of its token; fault.Denied if not.
+	// Admit reports whether a request may have licences of a playback ID, and gives the modifiers of its token;
+	// fault.Denied if not.
 	Admit func(ctx context.Context, o playbackid.Object, r Request, now time.Time) (url.Values, error)
 	// Smallest is the shorter side, in pixels, of the smallest picture that a playback ID offers. 0, or a nil Smallest:
 	// it is not known.

@@ -75,7 +75,8 @@ func (s *server) pass(
 	return response, nil
 }
 
-// judge turns what a vendor's server says into what a player is told. The cause is for the log alone: it may name the server.
+// judge turns what a vendor's server says into what a player is told. The cause is for the log alone: it may name the
+// server.
 func judge(r Response, err error, system string) error {
 	server := "the " + system + " licence server "
 	switch {
@@ -134,7 +135,8 @@ func spc(contentType string, body []byte) ([]byte, error) {
 	return raw, nil
 }
 
-// ckc is the content key context of a server that is asked by a form: as it is, in base64, or that between <ckc> and </ckc>.
+// ckc is the content key context of a server that is asked by a form: as it is, in base64, or that between <ckc> and
+// </ckc>.
 func ckc(body []byte) []byte {
 	text := bytes.TrimSpace(body)
 	if inner, ok := bytes.CutPrefix(text, []byte("<ckc>")); ok {

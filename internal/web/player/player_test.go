@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestOneEngine: engine.js alone makes an hls.js for the service's pages, with the settings without which parts are left
-// out. TestPlayersWithLateWorkers and TestPlayersWithLateUpdates have that in a browser.
+// TestOneEngine: engine.js alone makes an hls.js for the service's pages, with the settings without which parts are
+// left out. TestPlayersWithLateWorkers and TestPlayersWithLateUpdates have that in a browser.
 func TestOneEngine(t *testing.T) {
 	t.Parallel()
 	const engine = "player/assets/engine.js"

@@ -16,7 +16,8 @@ import (
 //go:embed assets
 var files embed.FS
 
-// policy lets the page run its own script, talk to its own origin, and nothing else; nobody may frame a page that shows a camera.
+// policy lets the page run its own script, talk to its own origin, and nothing else; nobody may frame a page that shows
+// a camera.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 

@@ -64,7 +64,8 @@ func (as Assets) Link(modules ...string) {
 	}
 }
 
-// Page reads an embedded page. What it names as "assets/…" gets an address that changes with the content, so that a cache may keep it for ever.
+// Page reads an embedded page. What it names as "assets/…" gets an address that changes with the content, so that a
+// cache may keep it for ever.
 func Page(files fs.FS, name string, assets Assets) Asset {
 	page := Read(files, name)[name[strings.LastIndex(name, "/")+1:]].plain
 	for name, a := range assets {

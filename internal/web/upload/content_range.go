@@ -8,7 +8,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// contentRange is what a Content-Range header says (RFC 9110 section 14.4, and "bytes */*"): which bytes a request has, of how many.
+// contentRange is what a Content-Range header says (RFC 9110 section 14.4, and "bytes */*"): which bytes a request has,
+// of how many.
 type contentRange struct {
 	query      bool // it has none, and asks which have come
 	first, end int64
@@ -56,7 +57,8 @@ func natural(s string) (int64, bool) {
 // chunkUnit is what chunks in front of the last one are multiples of.
 const chunkUnit = 256 << 10
 
-// whole reports whether a chunk may be followed by others: it has whole units, or ends at one, as after a chunk that was cut off.
+// whole reports whether a chunk may be followed by others: it has whole units, or ends at one, as after a chunk that
+// was cut off.
 func (r contentRange) whole() bool {
 	return r.end == r.total || (r.end-r.first)%chunkUnit == 0 || r.end%chunkUnit == 0
 }

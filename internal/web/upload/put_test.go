@@ -35,8 +35,8 @@ func TestWholeFile(t *testing.T) {
 	s.arrived(u, file(2*mib))
 }
 
-// TestAnotherFile: an upload that has its file takes no other one, and says so; whoever may have lost the response to the
-// last byte of that file is told that it is there. So it is when the file has been encoded and is gone.
+// TestAnotherFile: an upload that has its file takes no other one, and says so; whoever may have lost the response to
+// the last byte of that file is told that it is there. So it is when the file has been encoded and is gone.
 func TestAnotherFile(t *testing.T) {
 	t.Parallel()
 	const c, size = 256 << 10, 600 << 10
@@ -153,7 +153,8 @@ func TestAnotherFileAfterOne(t *testing.T) {
 	s.repeat(u, second, "", false, 200)
 }
 
-// TestChunks sends a file as resumable clients do, with every kind of disturbance, each by a service that has forgotten everything.
+// TestChunks sends a file as resumable clients do, with every kind of disturbance, each by a service that has forgotten
+// everything.
 func TestChunks(t *testing.T) {
 	t.Parallel()
 	const c = 256 << 10
@@ -394,7 +395,8 @@ type limitedStore struct {
 
 func (l limitedStore) MaxGrown() int64 { return l.most }
 
-// TestStorageLimit: what the storage can't take in one object is refused before a byte of it is asked for, and no tus client is told otherwise.
+// TestStorageLimit: what the storage can't take in one object is refused before a byte of it is asked for, and no tus
+// client is told otherwise.
 func TestStorageLimit(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -420,7 +422,8 @@ func TestStorageLimit(t *testing.T) {
 	s.put(u, file(mib), "", 200, "")
 }
 
-// TestRoomIsShared: what one upload has declared and not sent is not given to another one, unless its client stays away.
+// TestRoomIsShared: what one upload has declared and not sent is not given to another one, unless its client stays
+// away.
 func TestRoomIsShared(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -590,7 +593,8 @@ func (s *service) received(u upload.Upload, want int64) {
 	}
 }
 
-// TestDiedBeforeTheAsset: the last byte has come, and the process died before it could make the asset; anyone who asks next gets it.
+// TestDiedBeforeTheAsset: the last byte has come, and the process died before it could make the asset; anyone who asks
+// next gets it.
 func TestDiedBeforeTheAsset(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -17,16 +17,16 @@ import (
 	"millrace/internal/web/pace"
 )
 
-// tus speaks tus 1.0 for uploads that were made by the API: the creation URL of each is its own, and so is the upload that is created there,
-// which is always the same one. To terminate it is to cancel the upload.
+// tus speaks tus 1.0 for uploads that were made by the API: the creation URL of each is its own, and so is the upload
+// that is created there, which is always the same one. To terminate it is to cancel the upload.
 type tus struct {
 	opt     Options
 	library *handler.UnroutedHandler
 	routes  http.Handler
 }
 
-// turn is what one request has of its upload. The library calls several methods for a request, and what they share is in its context: it is no
-// other request's, even of one to the same upload at the same time.
+// turn is what one request has of its upload. The library calls several methods for a request, and what they share is
+// in its context: it is no other request's, even of one to the same upload at the same time.
 type turn struct {
 	upload upload.Upload // as it was when the request came
 	writer Writer        // while the request has the lock; nil where the file is whole
@@ -225,7 +225,8 @@ func (l *tusLock) Unlock() error {
 	return w.Close()
 }
 
-// NewUpload implements handler.DataStore: it notes the length of the file. One that was created before stays as it is, with its bytes.
+// NewUpload implements handler.DataStore: it notes the length of the file. One that was created before stays as it is,
+// with its bytes.
 func (t *tus) NewUpload(ctx context.Context, info handler.FileInfo) (handler.Upload, error) {
 	lock := &tusLock{tus: t, secret: info.ID}
 	if err := lock.Lock(ctx, func() {}); err != nil {
@@ -299,8 +300,9 @@ func (u *tusUpload) GetInfo(ctx context.Context) (handler.FileInfo, error) {
 	return info, nil
 }
 
-// WriteChunk implements handler.Upload. What comes with a creation may have come before, with one whose response was lost: those bytes are read
-// and are not taken again. The number that is returned brings the client to the end of what is kept.
+// WriteChunk implements handler.Upload. What comes with a creation may have come before, with one whose response was
+// lost: those bytes are read and are not taken again. The number that is returned brings the client to the end of what
+// is kept.
 func (u *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
 	w := u.turn.writer
 	if w == nil || w.Asset() != "" {

@@ -127,7 +127,8 @@ func TestTusCreatedAgain(t *testing.T) {
 	}
 }
 
-// TestTusBesideAnother asks about a file while the request that sent its last byte is still there: it does not touch what is that one's.
+// TestTusBesideAnother asks about a file while the request that sent its last byte is still there: it does not touch
+// what is that one's.
 func TestTusBesideAnother(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -189,9 +190,9 @@ func TestTusRefused(t *testing.T) {
 	}
 }
 
-// TestTusAnotherFile: to create an upload that has its file already is no error for the sender of that file, and one for
-// that of another file, which would be lost. One of the same length is told from it by its first bytes, and by a status
-// after which no client asks how much has come: all of it, but of another file.
+// TestTusAnotherFile: to create an upload that has its file already is no error for the sender of that file, and one
+// for that of another file, which would be lost. One of the same length is told from it by its first bytes, and by a
+// status after which no client asks how much has come: all of it, but of another file.
 func TestTusAnotherFile(t *testing.T) {
 	t.Parallel()
 	const size = 300 << 10

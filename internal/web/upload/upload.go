@@ -31,8 +31,9 @@ const (
 type Files interface {
 	// Find reads the upload whose URL has this secret, as it is now; fault.NotFound.
 	Find(ctx context.Context, secret string) (upload.Upload, error)
-	// Open makes the caller the one writer of an upload; interrupt is called when it should hurry to Close. fault.TooMany: another one is
-	// writing. fault.Conflict: the upload is over without its file. Of one whose file is there the Writer has an Asset.
+	// Open makes the caller the one writer of an upload; interrupt is called when it should hurry to Close.
+	// fault.TooMany: another one is writing. fault.Conflict: the upload is over without its file. Of one whose file is
+	// there the Writer has an Asset.
 	Open(ctx context.Context, u id.Upload, interrupt func()) (Writer, error)
 	// Compare reads what may be the file of an upload that has its file, from a byte of it on, until it is clear that
 	// it is another one. It reads nothing where that can't be known. n is how many bytes were read.
@@ -51,7 +52,8 @@ type Writer interface {
 	Missing() int64
 	// Asset is the asset that was made of the whole file; empty while bytes are missing.
 	Asset() id.Asset
-	// Declare says how long the file is, or may be so far. fault.TooLarge, fault.Unavailable: there is no room. fault.Invalid: that can't be.
+	// Declare says how long the file is, or may be so far. fault.TooLarge, fault.Unavailable: there is no room.
+	// fault.Invalid: that can't be.
 	Declare(ctx context.Context, length upload.Length) error
 	// Restart forgets what has come.
 	Restart(ctx context.Context) error
@@ -114,8 +116,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// unfound refuses a request to an upload that there is not, or that can't be read. Any page may read why: it holds nothing
-// of anybody's, and without it a page can't tell an upload that is gone from a lost connection.
+// unfound refuses a request to an upload that there is not, or that can't be read. Any page may read why: it holds
+// nothing of anybody's, and without it a page can't tell an upload that is gone from a lost connection.
 func (h *Handler) unfound(w http.ResponseWriter, r *http.Request, err error) {
 	allow(w, r, upload.Upload{CORSOrigin: upload.AnyOrigin})
 	if r.Method == http.MethodOptions { // else the request that would be told is not made

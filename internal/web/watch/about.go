@@ -41,8 +41,8 @@ type Viewer struct {
 	UserAgents []string
 }
 
-// Describe says what a viewer may know of a playback ID. fault.NotFound: there is none; fault.Denied, fault.Invalid: the
-// viewer may not watch it, and learns nothing.
+// Describe says what a viewer may know of a playback ID. fault.NotFound: there is none; fault.Denied, fault.Invalid:
+// the viewer may not watch it, and learns nothing.
 type Describe func(ctx context.Context, v Viewer) (About, error)
 
 // about asks for what the viewer may know.

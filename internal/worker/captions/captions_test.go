@@ -19,7 +19,8 @@ import (
 	"millrace/internal/worker/workertest"
 )
 
-// captionedFiles are ways in which a file with captions comes in, by name: what ffmpeg does with the raw stream, and its encoder.
+// captionedFiles are ways in which a file with captions comes in, by name: what ffmpeg does with the raw stream, and
+// its encoder.
 var captionedFiles = map[string]struct {
 	encoder string
 	args    []string
@@ -32,8 +33,8 @@ var captionedFiles = map[string]struct {
 	"open-group.mp4": {"libx264", []string{"-c:v", "libx264", "-preset", "veryfast", "-a53cc", "1", "-bf", "3", "-x264-params", "open-gop=1:b-pyramid=normal", "-g", "30", "-pix_fmt", "yuv420p"}},
 }
 
-// TestCaptionsInFiles: captions in the pictures of a file become text tracks of its asset, whether the file stays as it is, is unpacked or encoded;
-// a channel without captions is an error of its track that says where there are some.
+// TestCaptionsInFiles: captions in the pictures of a file become text tracks of its asset, whether the file stays as it
+// is, is unpacked or encoded; a channel without captions is an error of its track that says where there are some.
 func TestCaptionsInFiles(t *testing.T) {
 	t.Parallel()
 	for name, file := range captionedFiles {
@@ -128,8 +129,8 @@ func (s *shop) until(kind string) job.Insert {
 	return job.Insert{}
 }
 
-// TestCaptionsAfterCrashes: the track is made by the attempt after one that was killed between any two of its steps, and once; a job that is done
-// again changes nothing, and one that was lost is asked for again.
+// TestCaptionsAfterCrashes: the track is made by the attempt after one that was killed between any two of its steps,
+// and once; a job that is done again changes nothing, and one that was lost is asked for again.
 func TestCaptionsAfterCrashes(t *testing.T) {
 	t.Parallel()
 	s := &shop{captionstest.Reader(t)}
@@ -170,8 +171,9 @@ func TestCaptionsAfterCrashes(t *testing.T) {
 	}
 }
 
-// TestCaptionsThatCantBeRead: a failure of storage is tried again, and after the last attempt the track is errored and the asset is as it was; of a
-// file without captions or without video the track says so; a track and an asset that are deleted meanwhile leave nothing.
+// TestCaptionsThatCantBeRead: a failure of storage is tried again, and after the last attempt the track is errored and
+// the asset is as it was; of a file without captions or without video the track says so; a track and an asset that are
+// deleted meanwhile leave nothing.
 func TestCaptionsThatCantBeRead(t *testing.T) {
 	t.Parallel()
 	s := &shop{captionstest.Reader(t)}

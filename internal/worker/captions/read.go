@@ -173,7 +173,8 @@ func (p *pictures) fragment(f cmaf.Fragment, scale uint32) {
 			}
 			data = p.unit
 		}
-		// That a picture is a key frame is left out: the decoding times, which are never behind those of presentation, tell the order.
+		// That a picture is a key frame is left out: the decoding times, which are never behind those of presentation,
+		// tell the order.
 		p.reader.Picture(p.codec, &frame.Frame{Kind: frame.Video, DTS: ticks(at, scale), PTS: ticks(at+int64(s.CompositionOffset), scale), Data: data})
 		at += int64(s.Duration)
 	}

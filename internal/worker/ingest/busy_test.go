@@ -46,8 +46,8 @@ const (
 	readsSubtitles, readsPNG  = "*webvtt*", "*png_pipe*"
 )
 
-// TestBusyMachine: a process that gets no processor, is stopped or waits for a disk takes long, and the file is none the
-// worse for it: when the machine has time again the asset gets ready.
+// TestBusyMachine: a process that gets no processor, is stopped or waits for a disk takes long, and the file is none
+// the worse for it: when the machine has time again the asset gets ready.
 func TestBusyMachine(t *testing.T) {
 	t.Parallel()
 	const short = 100 * time.Millisecond

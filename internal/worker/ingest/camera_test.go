@@ -20,7 +20,8 @@ import (
 	"millrace/internal/worker/workertest/filmtest"
 )
 
-// What a phone has cut away at the beginning without encoding anything again is not shown, though the sound can't stay as it is.
+// What a phone has cut away at the beginning without encoding anything again is not shown, though the sound can't stay
+// as it is.
 func TestTrimmedVideoOfOtherSound(t *testing.T) {
 	t.Parallel()
 	whole := filmtest.File(t, "a.mov", filmtest.Args(filmtest.Picture("6"), filmtest.Sound("6"), filmtest.H264, []string{"-g", "60", "-c:a", "pcm_s16le"})...)
@@ -67,7 +68,8 @@ func TestClocksThatGoBack(t *testing.T) {
 	}
 }
 
-// Of a recording that was cut off inside of a picture all pictures before it are shown, and nothing of that one: players stop at a piece.
+// Of a recording that was cut off inside of a picture all pictures before it are shown, and nothing of that one:
+// players stop at a piece.
 func TestCutOffInsideOfAPicture(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string][]string{
@@ -113,7 +115,8 @@ func insideOf(t *testing.T, path string, picture int) int64 {
 	return at + size/2
 }
 
-// A video put together of clips with descriptions of their own is encoded again: its parameters change inside of the track.
+// A video put together of clips with descriptions of their own is encoded again: its parameters change inside of the
+// track.
 func TestVideoOfSeveralDescriptions(t *testing.T) {
 	t.Parallel()
 	path := filmtest.File(t, "a.mp4", filmtest.Args(filmtest.Picture("5"), filmtest.Sound("5"), filmtest.H264)...)
@@ -135,7 +138,8 @@ func TestVideoOfSeveralDescriptions(t *testing.T) {
 	plays(t, w, line)
 }
 
-// described gives boxes with the sample description of video doubled, and the second one in use from the middle of its chunks on.
+// described gives boxes with the sample description of video doubled, and the second one in use from the middle of its
+// chunks on.
 func described(boxes []byte, video bool) []byte {
 	var out []byte
 	for len(boxes) >= 8 {

@@ -109,7 +109,8 @@ type said struct {
 	text     string
 }
 
-// wantText wants the clip's text track to have these cues, give or take the 20 ms by which sound begins before the picture in Matroska.
+// wantText wants the clip's text track to have these cues, give or take the 20 ms by which sound begins before the
+// picture in Matroska.
 func (w *world) wantText(a asset.Asset, cues ...said) {
 	w.T.Helper()
 	i := slices.IndexFunc(a.Tracks, func(t asset.Track) bool { return t.Type == asset.TextTrack })

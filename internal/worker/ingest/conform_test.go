@@ -131,8 +131,8 @@ func oddities() map[string]oddity {
 	}
 }
 
-// What not every player plays is encoded again, and said to be: every picture comes out at its time, and sound and picture last as long as
-// they did.
+// What not every player plays is encoded again, and said to be: every picture comes out at its time, and sound and
+// picture last as long as they did.
 func TestIngestConforms(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -21,7 +21,8 @@ import (
 	"millrace/internal/worker/workertest/filmtest"
 )
 
-// numbered is a video of which every picture says its number, in ten stripes of black and white, and whose sound never is the same twice.
+// numbered is a video of which every picture says its number, in ten stripes of black and white, and whose sound never
+// is the same twice.
 func numbered(t testing.TB, seconds int) []string {
 	t.Helper()
 	const w, h, rate = 320, 180, 30
@@ -126,8 +127,8 @@ func noise(want, got []float64) float64 {
 	return 10 * math.Log10(off/signal)
 }
 
-// wantCut wants a clip to show exactly the pictures [first, last] of what its source shows, without a gap, and to be heard from the same
-// instant up to the same, to the sample.
+// wantCut wants a clip to show exactly the pictures [first, last] of what its source shows, without a gap, and to be
+// heard from the same instant up to the same, to the sample.
 func wantCut(t *testing.T, source *original, clip string, first, last int) {
 	t.Helper()
 	got := pictures(t, clip)
@@ -172,7 +173,8 @@ func wantCut(t *testing.T, source *original, clip string, first, last int) {
 	}
 }
 
-// TestCutToThePicture cuts clips anywhere: what is shown and heard is exactly what was asked for, and all that lies inside is the source's.
+// TestCutToThePicture cuts clips anywhere: what is shown and heard is exactly what was asked for, and all that lies
+// inside is the source's.
 func TestCutToThePicture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it decodes for long")
@@ -223,8 +225,8 @@ func madeOf(l *timeline.Rendition) int {
 	return n
 }
 
-// TestClipOfEverything cuts what is not a plain upload: a file that was converted, a clip, and an asset with a second language; all tracks
-// come along, and deleting the source or its track takes nothing away.
+// TestClipOfEverything cuts what is not a plain upload: a file that was converted, a clip, and an asset with a second
+// language; all tracks come along, and deleting the source or its track takes nothing away.
 func TestClipOfEverything(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it decodes for long")

@@ -57,8 +57,8 @@ func (c *conform) says(info encode.Info) float64 {
 	return long.Seconds()
 }
 
-// lacks is how many bytes a RIFF or IFF file says that it has beyond its end: WAV, AVI, AIFF. A recorder that could not go back to its header
-// has left a size that means nothing.
+// lacks is how many bytes a RIFF or IFF file says that it has beyond its end: WAV, AVI, AIFF. A recorder that could not
+// go back to its header has left a size that means nothing.
 func lacks(path string) (int64, error) {
 	f, long, err := attempt.Open(path)
 	if err != nil {

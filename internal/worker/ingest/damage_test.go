@@ -33,7 +33,8 @@ func TestNothingDecodes(t *testing.T) {
 	}
 }
 
-// Codecs that nothing here decodes are named, and told from damage. What else is in the file is kept, but for its picture.
+// Codecs that nothing here decodes are named, and told from damage. What else is in the file is kept, but for its
+// picture.
 func TestUnsupportedCodecs(t *testing.T) {
 	t.Parallel()
 	twice := []string{"-map", "0", "-map", "1", "-map", "1"}

@@ -19,7 +19,8 @@ import (
 // maxEmbedded bounds how many text tracks of a file are taken over.
 const maxEmbedded = 32
 
-// embedded makes text tracks of the subtitles inside a file. Those that are pictures, or can't be read, are told of and passed over.
+// embedded makes text tracks of the subtitles inside a file. Those that are pictures, or can't be read, are told of and
+// passed over.
 func (w *Worker) embedded(ctx context.Context, a asset.Asset, path string, format encode.Format, tracks []encode.Track) (made []asset.Track, err error) {
 	n := -1
 	for _, t := range tracks {

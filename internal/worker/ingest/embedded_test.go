@@ -19,7 +19,8 @@ import (
 	"millrace/internal/worker/workertest"
 )
 
-// TestSubtitlesInFiles: the text tracks inside a file become text tracks of its asset, from an MP4 that is stored as it is and from a Matroska file.
+// TestSubtitlesInFiles: the text tracks inside a file become text tracks of its asset, from an MP4 that is stored as it
+// is and from a Matroska file.
 func TestSubtitlesInFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -59,7 +60,8 @@ func TestSubtitlesInFiles(t *testing.T) {
 	}
 }
 
-// TestForcedSubtitles: playlists say of subtitles that a file has as forced that they are; a clip has them, too, likewise with captions of the pictures.
+// TestForcedSubtitles: playlists say of subtitles that a file has as forced that they are; a clip has them, too,
+// likewise with captions of the pictures.
 func TestForcedSubtitles(t *testing.T) {
 	t.Parallel()
 	s := captionstest.Reader(t)
@@ -117,7 +119,8 @@ func TestCaptionTrack(t *testing.T) {
 	}
 }
 
-// TestSubtitlesThatArePictures: subtitles of Blu-rays, DVDs and television are passed over, and each is told of; the text beside them is taken.
+// TestSubtitlesThatArePictures: subtitles of Blu-rays, DVDs and television are passed over, and each is told of; the
+// text beside them is taken.
 func TestSubtitlesThatArePictures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -155,7 +158,8 @@ func TestSubtitlesThatArePictures(t *testing.T) {
 	}
 }
 
-// pgs is a file of the Presentation Graphic Stream of Blu-rays: one square that is shown at second 1 and is gone at second 2.
+// pgs is a file of the Presentation Graphic Stream of Blu-rays: one square that is shown at second 1 and is gone at
+// second 2.
 func pgs() []byte {
 	const width, height, size = 320, 180, 8
 	var out []byte

@@ -19,7 +19,8 @@ import (
 	"millrace/test/hostile"
 )
 
-// TestHostileFiles: whatever a file claims, the asset ends, with a reason that a person understands, and nothing is left of the file.
+// TestHostileFiles: whatever a file claims, the asset ends, with a reason that a person understands, and nothing is
+// left of the file.
 func TestHostileFiles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it decodes for long")

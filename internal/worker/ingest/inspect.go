@@ -121,7 +121,8 @@ var objects = map[byte]codec{
 	0xdd: {"vorbis", "Vorbis"}, 0x60: {"mpeg2video", "MPEG-2"}, 0x61: {"mpeg2video", "MPEG-2"}, 0x6a: {"mpeg1video", "MPEG-1"}, 0x6c: {"mjpeg", "Motion JPEG"},
 }
 
-// objectType reads the esds of a sample entry as far as objectTypeIndication, ISO 14496-1 sections 7.2.6.5 and 7.2.6.6; 0: there is none.
+// objectType reads the esds of a sample entry as far as objectTypeIndication, ISO 14496-1 sections 7.2.6.5 and 7.2.6.6;
+// 0: there is none.
 func objectType(entry []byte) byte {
 	_, b, ok := bytes.Cut(entry, []byte("esds"))
 	if !ok || len(b) < 4 {

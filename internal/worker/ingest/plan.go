@@ -170,8 +170,9 @@ func (c *conform) heed(u unfit) {
 	}
 }
 
-// forgetLength leaves out lengths that no asset may have. Those of MPEG streams are only what lies between its first and its last clock time: where
-// recordings with clocks of their own follow each other that can be a day, and how long it lasts is known when it has been read.
+// forgetLength leaves out lengths that no asset may have. Those of MPEG streams are only what lies between its first
+// and its last clock time: where recordings with clocks of their own follow each other that can be a day, and how long
+// it lasts is known when it has been read.
 func forgetLength(info *encode.Info) {
 	if info.Duration <= ondemand.MaxDuration {
 		return

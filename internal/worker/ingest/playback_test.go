@@ -96,7 +96,8 @@ func (w *world) conforms(url string, except ...string) {
 	}
 }
 
-// An asset that is still cut is 412 before its first segment, then an EVENT that grows, at last a VOD of the same segments.
+// An asset that is still cut is 412 before its first segment, then an EVENT that grows, at last a VOD of the same
+// segments.
 func TestPlaybackOfPreparing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, workertest.Options{})

@@ -17,9 +17,9 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// rewrite cuts a file of another container, or of codecs that not every player plays, into segments while ffmpeg unpacks or encodes it.
-// Each is stored as it comes and put on record, so that the asset can be watched from its first segment on. A second run, after a crash,
-// goes over it again: what is on record already stays.
+// rewrite cuts a file of another container, or of codecs that not every player plays, into segments while ffmpeg
+// unpacks or encodes it. Each is stored as it comes and put on record, so that the asset can be watched from its first
+// segment on. A second run, after a crash, goes over it again: what is on record already stays.
 func (w *Worker) rewrite(ctx context.Context, a asset.Asset, p *plan) error {
 	if p.copies() {
 		kind, n := p.leading()

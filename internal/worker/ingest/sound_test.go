@@ -20,7 +20,8 @@ import (
 	"millrace/internal/worker/workertest/filmtest"
 )
 
-// listen writes the sound that is stored of an asset into a file and gives its path, and when it begins, in seconds of the asset.
+// listen writes the sound that is stored of an asset into a file and gives its path, and when it begins, in seconds of
+// the asset.
 func (w *world) listen(a asset.Asset) (path string, begins float64) {
 	w.T.Helper()
 	line, err := mediastore.Timeline(w.Ctx(), w.Store, w.Work, a)
@@ -61,8 +62,8 @@ func beeps(more ...string) []string {
 	return filmtest.Args([]string{"-f", "lavfi", "-i", "color=gray:size=160x90:rate=10:duration=6", "-f", "lavfi", "-i", graph}, filmtest.H264, more)
 }
 
-// TestIngestNormalizes makes sounds as loud as they are to be, whatever they come in: nothing of them is moved against the picture. What
-// is no louder and no quieter stays as it is.
+// TestIngestNormalizes makes sounds as loud as they are to be, whatever they come in: nothing of them is moved against
+// the picture. What is no louder and no quieter stays as it is.
 func TestIngestNormalizes(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

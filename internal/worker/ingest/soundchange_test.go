@@ -12,7 +12,8 @@ import (
 	"millrace/internal/worker/workertest/filmtest"
 )
 
-// The sound of an MPEG-TS that goes on at another sample rate, or with another number of channels, has its pitch from the first second to the last.
+// The sound of an MPEG-TS that goes on at another sample rate, or with another number of channels, has its pitch from
+// the first second to the last.
 func TestSoundChangesMidway(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string][]string{

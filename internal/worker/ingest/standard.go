@@ -27,8 +27,8 @@ type conform struct {
 	reasons      asset.NonStandard
 }
 
-// conformed says how a file is brought into the form that every player plays: H.264 of 4:2:0 with eight bits, and AAC. What is in that form
-// stays; picture says that its video does not, whatever ffprobe finds.
+// conformed says how a file is brought into the form that every player plays: H.264 of 4:2:0 with eight bits, and AAC.
+// What is in that form stays; picture says that its video does not, whatever ffprobe finds.
 func (i *inspector) conformed(ctx context.Context, a asset.Asset, info encode.Info, picture bool) (conform, error) {
 	c := conform{}
 	if err := c.choose(info); err != nil {
@@ -140,8 +140,8 @@ func boundsOf(tier int) bounds {
 	return bounds{side: 2048, gop: 20, bitrate: 8_000_000, fastest: 120}
 }
 
-// standing is the rate, in frames per second, below which a picture is said to stand for minutes: files that lie say so, and thirty a second
-// of that would be encoded for days.
+// standing is the rate, in frames per second, below which a picture is said to stand for minutes: files that lie say
+// so, and thirty a second of that would be encoded for days.
 const standing = 0.01
 
 // rate says what is unusual about a frame rate; one that is measured is never quite what it is meant to be.

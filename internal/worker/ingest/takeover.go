@@ -34,8 +34,8 @@ type unfit struct {
 	nth     int        // which of the file's sounds is used, from 0
 }
 
-// hidden has the picture encoded, too, where an edit list hides pictures that others are decoded from: what is unpacked has no edit list, and
-// would begin with what was cut away.
+// hidden has the picture encoded, too, where an edit list hides pictures that others are decoded from: what is unpacked
+// has no edit list, and would begin with what was cut away.
 func (u *unfit) hidden(video *mp4.Track) {
 	if video == nil || video.MediaTime <= 0 {
 		return
@@ -45,7 +45,8 @@ func (u *unfit) hidden(video *mp4.Track) {
 	}
 }
 
-// adoptable tells what is in an MP4 and makes the timeline of it, stored as the asset's source, or says why it can't stay as it is.
+// adoptable tells what is in an MP4 and makes the timeline of it, stored as the asset's source, or says why it can't
+// stay as it is.
 func (i *inspector) adoptable(
 	ctx context.Context, a asset.Asset, in assetopt.Input, r io.ReaderAt, size int64,
 ) (t *timeline.Timeline, u unfit, err error) {
@@ -165,8 +166,8 @@ func (w *Worker) finish(ctx context.Context, a asset.Asset, t *timeline.Timeline
 // cover is how long sound has to be, in seconds, for a single picture beside it to be its cover.
 const cover = 30
 
-// choose picks the first video that can be played and the first enabled audio that can. A file in which there is video but none that can
-// be played has to be rewritten, and audio alike; what is picked is said nevertheless.
+// choose picks the first video that can be played and the first enabled audio that can. A file in which there is video
+// but none that can be played has to be rewritten, and audio alike; what is picked is said nevertheless.
 func choose(f *mp4.File) (video, audio *mp4.Track, u unfit, err error) {
 	refused, audios := map[frame.Kind]bool{}, -1
 	for _, t := range f.Tracks {

@@ -32,8 +32,8 @@ func (w *world) uploaded(path string) asset.Asset {
 	return w.Asset(c.Asset.ID)
 }
 
-// TestUploadedFiles: one that plays as it is stays where it is, one that has to be unpacked goes when that is done, and of one that can't be
-// played nothing stays.
+// TestUploadedFiles: one that plays as it is stays where it is, one that has to be unpacked goes when that is done, and
+// of one that can't be played nothing stays.
 func TestUploadedFiles(t *testing.T) {
 	t.Parallel()
 	text := t.TempDir() + "/a.mp4"

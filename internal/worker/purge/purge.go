@@ -91,8 +91,8 @@ func (w *Worker) need(ctx context.Context, u asset.Asset, needed map[string]bool
 	return nil
 }
 
-// unusedTracks are the files of tracks that the asset does not have any more, but for those that a clip of it plays. The file of one that is
-// being made has its track's name.
+// unusedTracks are the files of tracks that the asset does not have any more, but for those that a clip of it plays.
+// The file of one that is being made has its track's name.
 func unusedTracks(a asset.Asset, keys []string, keep map[string]bool) []string {
 	names := map[id.Track]bool{}
 	for _, tr := range a.Tracks {

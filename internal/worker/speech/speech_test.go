@@ -75,8 +75,8 @@ func (p *polyglot) Transcribe(_ context.Context, pcm io.Reader, _ speech.Config,
 	return errors.Join(err, emit(speech.Result{Words: []speech.Word{word}, Language: p.language, Confidence: p.confidence}))
 }
 
-// TestAutoLanguage: a track whose language is to be found out has the language, and a name, that the engine says, how sure it is only where the engine
-// says so, and the language und where it says none.
+// TestAutoLanguage: a track whose language is to be found out has the language, and a name, that the engine says, how
+// sure it is only where the engine says so, and the language und where it says none.
 func TestAutoLanguage(t *testing.T) {
 	t.Parallel()
 	s, engine := statictest.NewShop(t, time.Minute), &polyglot{}
@@ -107,8 +107,8 @@ func TestAutoLanguage(t *testing.T) {
 	}
 }
 
-// TestGeneratedSubtitles: what is said in a file becomes a text track, of the first input and of a track later on; where no engine takes the
-// language, the track says so and the asset stays ready.
+// TestGeneratedSubtitles: what is said in a file becomes a text track, of the first input and of a track later on;
+// where no engine takes the language, the track says so and the asset stays ready.
 func TestGeneratedSubtitles(t *testing.T) {
 	t.Parallel()
 	s := listener(t)
@@ -190,8 +190,8 @@ func (p *patient) Transcribe(
 	return p.polyglot.Transcribe(ctx, pcm, c, emit)
 }
 
-// TestDeletedWhileItIsRecognised: an asset that is deleted is not recognised any further, nor at all where it waited for
-// a processor, and its job has ended.
+// TestDeletedWhileItIsRecognised: an asset that is deleted is not recognised any further, nor at all where it waited
+// for a processor, and its job has ended.
 func TestDeletedWhileItIsRecognised(t *testing.T) {
 	t.Parallel()
 	path := programtest.SharedMedia(t, "tone.m4a",

@@ -26,7 +26,8 @@ func (w *Worker) sound(f id.StaticRendition) (raw, made string) {
 	return w.files().File(string(f) + ".mp4"), w.files().File(string(f) + ".m4a")
 }
 
-// resound puts AAC of one piece in the place of the sound: that is written into a file, encoded, and cut where it was cut before.
+// resound puts AAC of one piece in the place of the sound: that is written into a file, encoded, and cut where it was
+// cut before.
 func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.StaticRendition) error {
 	last := len(f.Renditions) - 1
 	raw, made := w.sound(file)

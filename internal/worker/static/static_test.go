@@ -74,8 +74,8 @@ func TestStaticFiles(t *testing.T) {
 	s.NothingLeft()
 }
 
-// TestStaticEncodes makes a size that nobody is offered, in many turns: what was made for it goes when it is there. Sound in a codec that phones
-// don't have in an MP4 becomes AAC.
+// TestStaticEncodes makes a size that nobody is offered, in many turns: what was made for it goes when it is there.
+// Sound in a codec that phones don't have in an MP4 becomes AAC.
 func TestStaticEncodes(t *testing.T) {
 	t.Parallel()
 	s := &shop{statictest.NewShop(t, time.Nanosecond)}
@@ -104,7 +104,8 @@ func TestStaticEncodes(t *testing.T) {
 	s.NothingLeft()
 }
 
-// TestStaticEnds: whatever happens to a job, the file gets an end, and nothing is left of one that nobody wants any more.
+// TestStaticEnds: whatever happens to a job, the file gets an end, and nothing is left of one that nobody wants any
+// more.
 func TestStaticEnds(t *testing.T) {
 	t.Parallel()
 	path := filmtest.Usual(t, "a.mp4")

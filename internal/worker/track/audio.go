@@ -50,8 +50,8 @@ func (w *Worker) audio(ctx context.Context, a asset.Asset, t *asset.Track) error
 	return nil
 }
 
-// convert gives the path of an M4A made of any file with audio. AAC of one or two channels is passed through, unless it is to be as loud
-// as the rest of its asset and is not.
+// convert gives the path of an M4A made of any file with audio. AAC of one or two channels is passed through, unless it
+// is to be as loud as the rest of its asset and is not.
 func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string, error) {
 	format, err := formatOf(raw)
 	if err != nil {

@@ -17,7 +17,8 @@ import (
 
 // Files are the files that are being uploaded.
 type Files interface {
-	// Clear removes what there is of an upload's file, once nobody writes to it any more; a writer that is still there is told to stop.
+	// Clear removes what there is of an upload's file, once nobody writes to it any more; a writer that is still there
+	// is told to stop.
 	Clear(ctx context.Context, u upload.Upload) error
 }
 

@@ -1,6 +1,6 @@
-// Package encoder publishes a prepared clip over RTMP again and again, as many times at once as is asked for and at hardly any
-// cost: every message is made once and written with one system call, at its time. Goroutines: one per Publisher, which reads what
-// the server says.
+// Package encoder publishes a prepared clip over RTMP again and again, as many times at once as is asked for and at
+// hardly any cost: every message is made once and written with one system call, at its time. Goroutines: one per
+// Publisher, which reads what the server says.
 package encoder
 
 import (
@@ -38,8 +38,8 @@ func (p Packet) Video() bool { return p.Kind == typeVideo }
 
 var errFLV = errors.New("not the FLV file that was expected")
 
-// ReadClip takes the first `frames` frames of video and `samples` frames of sound out of an FLV file with H.264 and AAC; they last for
-// length.
+// ReadClip takes the first `frames` frames of video and `samples` frames of sound out of an FLV file with H.264 and
+// AAC; they last for length.
 func ReadClip(path string, frames, samples int, length time.Duration) (*Clip, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Play sends the clip at its own speed, again and again, until ctx ends; then it returns nil. stamps, when not nil, marks each frame of
-// video and remembers when its last byte left.
+// Play sends the clip at its own speed, again and again, until ctx ends; then it returns nil. stamps, when not nil,
+// marks each frame of video and remembers when its last byte left.
 func (p *Publisher) Play(ctx context.Context, c *Clip, stamps *Stamps) error {
 	for _, s := range c.Setup {
 		if err := p.send(s.Kind, 0, s.Body); err != nil {
@@ -50,7 +50,8 @@ func (p *Publisher) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// Stamps numbers frames of video by an SEI message of their own, ISO 14496-10 annex D.1.7, that a packager hands on untouched.
+// Stamps numbers frames of video by an SEI message of their own, ISO 14496-10 annex D.1.7, that a packager hands on
+// untouched.
 type Stamps struct {
 	mu   sync.Mutex
 	sent []time.Time
@@ -59,7 +60,8 @@ type Stamps struct {
 // mark identifies the message; none of its bytes is 0, so that it needs no emulation prevention.
 const mark = "\x9bmillrace-bench!"
 
-// mark gives the frame's body with a number in it. The time is taken before the write: the socket's own work counts as latency.
+// mark gives the frame's body with a number in it. The time is taken before the write: the socket's own work counts as
+// latency.
 func (s *Stamps) mark(body []byte) []byte {
 	const head = 5 // FLV's video tag header
 	n := make([]byte, 4)

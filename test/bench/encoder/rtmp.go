@@ -49,8 +49,8 @@ func Dial(ctx context.Context, target string) (*Publisher, error) {
 // Close ends the publication without a goodbye.
 func (p *Publisher) Close() { _ = p.nc.Close() }
 
-// negotiate does the handshake and the commands up to publish, RTMP 1.0 sections 5.2 and 7.2. The server's responses are looked for by
-// the words in them.
+// negotiate does the handshake and the commands up to publish, RTMP 1.0 sections 5.2 and 7.2. The server's responses
+// are looked for by the words in them.
 func (p *Publisher) negotiate(app, tcURL, key string) error {
 	if err := p.nc.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return err

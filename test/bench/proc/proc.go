@@ -26,7 +26,8 @@ type Server struct {
 	done chan struct{}
 }
 
-// Start starts a command; what it writes is kept (the last part of it) and given to lines, line by line, if that is not nil.
+// Start starts a command; what it writes is kept (the last part of it) and given to lines, line by line, if that is not
+// nil.
 func Start(env []string, lines func(string), name string, args ...string) (*Server, error) {
 	s := &Server{cmd: exec.Command(name, args...), out: &tail{lines: lines}, done: make(chan struct{})} //nolint:noctx // Stop ends it
 	s.cmd.Env = append(os.Environ(), env...)

@@ -53,7 +53,8 @@ type Response struct {
 
 const timeout = 30 * time.Second
 
-// Get asks for a path and follows redirects on the same server. The URL it ended at comes back too, for what is relative to it.
+// Get asks for a path and follows redirects on the same server. The URL it ended at comes back too, for what is
+// relative to it.
 func (c *Client) Get(path string) (*Response, string, error) {
 	for range 5 {
 		r, err := c.Do("GET", path, "", nil)

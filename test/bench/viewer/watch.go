@@ -125,8 +125,8 @@ func (s *Stream) Fetch(uri string) ([]byte, error) {
 	return r.Body, nil
 }
 
-// Follow watches by blocking reloads, or by asking twenty times a second where the server has none, until ctx ends. It fetches every
-// new part and shows it. Errors are counted, not fatal: a viewer tries again.
+// Follow watches by blocking reloads, or by asking twenty times a second where the server has none, until ctx ends. It
+// fetches every new part and shows it. Errors are counted, not fatal: a viewer tries again.
 func (s *Stream) Follow(ctx context.Context, show func(Seen)) (failed int) {
 	for ctx.Err() == nil {
 		url := s.url

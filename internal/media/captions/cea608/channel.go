@@ -62,8 +62,8 @@ func (c *channel) close(at time.Duration) {
 	c.shown = false
 }
 
-// aMoment is the shortest time for which a state of the screen is a cue where it changes in several steps, as in roll-up captions that move: longer
-// than it takes to send a row of 32 characters.
+// aMoment is the shortest time for which a state of the screen is a cue where it changes in several steps, as in
+// roll-up captions that move: longer than it takes to send a row of 32 characters.
 const aMoment = 700 * time.Millisecond
 
 // reopen begins what is shown from now on.
@@ -248,8 +248,8 @@ func (c *channel) edit(at time.Duration, code byte) {
 	}
 }
 
-// roll begins roll-up captions, or changes how many rows they have. Encoders repeat the mode with each line: by itself that changes nothing. Rows that
-// are too many go with the next line.
+// roll begins roll-up captions, or changes how many rows they have. Encoders repeat the mode with each line: by itself
+// that changes nothing. Rows that are too many go with the next line.
 func (c *channel) roll(at time.Duration, depth int) {
 	switch {
 	case c.mode != rollUp:

@@ -15,7 +15,8 @@ var (
 	}
 	// special are the characters 0x30 to 0x3f behind 0x11, table 49; the tenth is a transparent space.
 	special = [16]rune{'®', '°', '½', '¿', '™', '¢', '£', '♪', 'à', '\u00a0', 'è', 'â', 'ê', 'î', 'ô', 'û'}
-	// spanishFrench are the extended characters behind 0x12, from 0x20 on, tables 5 to 7; portugueseGerman those behind 0x13, tables 8 to 10.
+	// spanishFrench are the extended characters behind 0x12, from 0x20 on, tables 5 to 7; portugueseGerman those behind
+	// 0x13, tables 8 to 10.
 	spanishFrench    = [32]rune([]rune("ÁÉÓÚÜü‘¡*'—©℠•“”ÀÂÇÈÊËëÎÏïÔÙùÛ«»"))
 	portugueseGerman = [32]rune([]rune("ÃãÍÌìÒòÕõ{}\\^_|~ÄäÖöß¥¤│ÅåØø┌┐└┘"))
 )

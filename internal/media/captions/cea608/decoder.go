@@ -1,7 +1,8 @@
-// Package cea608 decodes the caption channels CC1 to CC4 of CEA-608 (ANSI/CTA-608-E): pairs of bytes in, cues out. It shows pop-on, roll-up
-// and paint-on captions with all characters; the text channels and XDS are passed over.
+// Package cea608 decodes the caption channels CC1 to CC4 of CEA-608 (ANSI/CTA-608-E): pairs of bytes in, cues out. It
+// shows pop-on, roll-up and paint-on captions with all characters; the text channels and XDS are passed over.
 //
-// It is pure: it must never know pictures, files, sockets or the time of day. Input is hostile: memory is bounded, nothing panics.
+// It is pure: it must never know pictures, files, sockets or the time of day. Input is hostile: memory is bounded,
+// nothing panics.
 package cea608
 
 import (
@@ -76,7 +77,8 @@ func (d *Decoder) forget() {
 // send, where captions are in CEA-708 alone.
 func (d *Decoder) Carries(c Channel) bool { return d.channels[c-1].carried }
 
-// Cut ends every caption that is shown at `at`, and shows it again from there on: what was shown so far is given as cues.
+// Cut ends every caption that is shown at `at`, and shows it again from there on: what was shown so far is given as
+// cues.
 func (d *Decoder) Cut(at time.Duration) {
 	for i := range d.channels {
 		c := &d.channels[i]
@@ -95,8 +97,8 @@ func (d *Decoder) Reset(at time.Duration) {
 	d.forget()
 }
 
-// Pair takes the two bytes of a field (1 or 2) that belong to the picture presented at `at`. Times must not go back. What has no odd parity is
-// left out or, where it would be a letter, shown as a block.
+// Pair takes the two bytes of a field (1 or 2) that belong to the picture presented at `at`. Times must not go back.
+// What has no odd parity is left out or, where it would be a letter, shown as a block.
 func (d *Decoder) Pair(at time.Duration, field int, first, second byte) {
 	f := field - 1
 	if f != 0 && f != 1 {

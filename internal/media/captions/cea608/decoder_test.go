@@ -75,7 +75,8 @@ func TestModes(t *testing.T) {
 	check(t, "CC4", got[cea608.CC4], "8.00 9.00 "+bottom+"|haha hehe")
 }
 
-// TestModeIsRepeated: encoders of broadcasters send the mode with each line. It makes no cue of its own, nor does a window that moves.
+// TestModeIsRepeated: encoders of broadcasters send the mode with each line. It makes no cue of its own, nor does a
+// window that moves.
 func TestModeIsRepeated(t *testing.T) {
 	t.Parallel()
 	e := &cea608test.Encoder{}

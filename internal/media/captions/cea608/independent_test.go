@@ -23,8 +23,8 @@ type shown struct {
 	Lines []string `json:"lines"`
 }
 
-// TestIndependent decodes what another encoder has made (go608-inject of go-608 v0.6.0, of an SRT file) and compares it with what another decoder makes of
-// it (mux.js 7.1.0).
+// TestIndependent decodes what another encoder has made (go608-inject of go-608 v0.6.0, of an SRT file) and compares it
+// with what another decoder makes of it (mux.js 7.1.0).
 func TestIndependent(t *testing.T) {
 	t.Parallel()
 	var want []shown
@@ -32,7 +32,8 @@ func TestIndependent(t *testing.T) {
 	compare(t, "CC1", decodeSCC(t, "testdata/independent.scc")[cea608.CC1], want)
 }
 
-// TestIndependentModes is the same for all modes, on all channels at once. testdata/modes has the programs that made the files.
+// TestIndependentModes is the same for all modes, on all channels at once. testdata/modes has the programs that made
+// the files.
 func TestIndependentModes(t *testing.T) {
 	t.Parallel()
 	var want map[string][]shown
@@ -60,7 +61,8 @@ func readJSON(t *testing.T, path string, into any) {
 	}
 }
 
-// compare allows the 0.15 s that may pass between the codes in front of a line and its first letter: mux.js counts from the former.
+// compare allows the 0.15 s that may pass between the codes in front of a line and its first letter: mux.js counts from
+// the former.
 func compare(t *testing.T, channel string, got []captions.Cue, want []shown) {
 	t.Helper()
 	if len(got) != len(want) || len(want) == 0 {

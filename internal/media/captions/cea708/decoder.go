@@ -1,7 +1,8 @@
-// Package cea708 decodes service 1 of CEA-708 (CTA-708-E), the main captions of digital television: packets in, cues out. It knows windows, their
-// place and what is written into them; colours, fonts and effects are passed over.
+// Package cea708 decodes service 1 of CEA-708 (CTA-708-E), the main captions of digital television: packets in, cues
+// out. It knows windows, their place and what is written into them; colours, fonts and effects are passed over.
 //
-// It is pure: it must never know pictures, files, sockets or the time of day. Input is hostile: memory is bounded, nothing panics.
+// It is pure: it must never know pictures, files, sockets or the time of day. Input is hostile: memory is bounded,
+// nothing panics.
 package cea708
 
 import (
@@ -45,7 +46,8 @@ type window struct {
 // New returns a decoder that gives each cue as soon as it is known when it ends.
 func New(emit func(captions.Cue)) *Decoder { return &Decoder{emit: emit, current: -1} }
 
-// Pair takes two bytes of a packet, cc_type 2, or of its beginning, cc_type 3, that belong to the picture presented at `at`.
+// Pair takes two bytes of a packet, cc_type 2, or of its beginning, cc_type 3, that belong to the picture presented at
+// `at`.
 func (d *Decoder) Pair(at time.Duration, begins bool, first, second byte) {
 	d.at = max(d.at, at)
 	if begins {

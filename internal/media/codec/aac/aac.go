@@ -64,8 +64,9 @@ const maxASC = 512
 
 var sampleRates = [...]int{96000, 88200, 64000, 48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000, 7350} //nolint:gochecknoglobals // a table
 
-// Parse reads an AudioSpecificConfig. SBR and PS are found when signalled by an object type of their own or, compatible with old decoders, by the
-// sync extension behind an AAC-LC configuration. Object types other than AAC-LC below them are ErrUnsupported.
+// Parse reads an AudioSpecificConfig. SBR and PS are found when signalled by an object type of their own or, compatible
+// with old decoders, by the sync extension behind an AAC-LC configuration. Object types other than AAC-LC below them
+// are ErrUnsupported.
 func Parse(asc []byte) (Config, error) {
 	if len(asc) < 2 || len(asc) > maxASC {
 		return Config{}, fmt.Errorf("%w: %d bytes", ErrMalformed, len(asc))
@@ -180,7 +181,8 @@ func Elements(asc []byte) ([]Element, error) {
 	return out, nil
 }
 
-// syncExtension reads the backward compatible signalling of SBR and PS, section 1.6.6.1. It is optional: what is not there is not an error.
+// syncExtension reads the backward compatible signalling of SBR and PS, section 1.6.6.1. It is optional: what is not
+// there is not an error.
 func (c *Config) syncExtension(r *bits.Reader) {
 	if r.Left() < 16 || r.Bits(11) != 0x2b7 || objectType(r) != ObjectSBR || r.Bits(1) != 1 {
 		return
@@ -241,7 +243,8 @@ func programConfig(r *bits.Reader) (n int, elements []Element) {
 	return n, elements
 }
 
-// LC makes the AudioSpecificConfig of AAC-LC with frames of 1024 samples; nil for a sample rate or a number of channels that has no code.
+// LC makes the AudioSpecificConfig of AAC-LC with frames of 1024 samples; nil for a sample rate or a number of channels
+// that has no code.
 func LC(sampleRate, channels int) []byte {
 	code := slices.Index(sampleRates[:], sampleRate)
 	if code < 0 || channels < 1 || channels > 6 { // layout 7 has eight channels
@@ -250,13 +253,15 @@ func LC(sampleRate, channels int) []byte {
 	return []byte{byte(ObjectLC<<3 | code>>1), byte(code<<7 | channels<<3)}
 }
 
-// Window is how the sound of a raw_data_block fades out into the next one: what the decoder of the next one has to know.
+// Window is how the sound of a raw_data_block fades out into the next one: what the decoder of the next one has to
+// know.
 type Window struct {
 	Long  bool // over a whole block: ONLY_LONG_SEQUENCE or LONG_STOP_SEQUENCE
 	Shape int  // 0 sine, 1 Kaiser-Bessel derived
 }
 
-// WindowOf reads the ics_info of a raw_data_block's first channel, ISO 14496-3 table 4.50; false when the block does not begin with one.
+// WindowOf reads the ics_info of a raw_data_block's first channel, ISO 14496-3 table 4.50; false when the block does
+// not begin with one.
 func WindowOf(block []byte) (Window, bool) {
 	r := bits.NewReader(block)
 	switch id := r.Bits(3); id {

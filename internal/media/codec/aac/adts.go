@@ -13,7 +13,8 @@ type ADTS struct {
 	ASC [2]byte
 }
 
-// ParseADTS reads the beginning of an ADTS frame. Only AAC-LC and one raw_data_block for each frame are taken, as all encoders of streams do.
+// ParseADTS reads the beginning of an ADTS frame. Only AAC-LC and one raw_data_block for each frame are taken, as all
+// encoders of streams do.
 func ParseADTS(b []byte) (ADTS, error) {
 	if len(b) < ADTSHeaderSize || b[0] != 0xff || b[1]&0xf6 != 0xf0 {
 		return ADTS{}, fmt.Errorf("%w: no ADTS frame in %d bytes", ErrMalformed, len(b))

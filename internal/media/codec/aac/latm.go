@@ -10,7 +10,8 @@ import (
 // LOASHeaderSize is how many bytes ParseLOAS needs and how many stand before an AudioMuxElement.
 const LOASHeaderSize = 3
 
-// ParseLOAS reads the beginning of an AudioSyncStream, ISO 14496-3 section 1.7.2, and returns how many bytes its AudioMuxElement has.
+// ParseLOAS reads the beginning of an AudioSyncStream, ISO 14496-3 section 1.7.2, and returns how many bytes its
+// AudioMuxElement has.
 func ParseLOAS(b []byte) (size int, err error) {
 	if len(b) < LOASHeaderSize || b[0] != 0x56 || b[1]&0xe0 != 0xe0 {
 		return 0, fmt.Errorf("%w: no AudioSyncStream in %d bytes", ErrMalformed, len(b))
@@ -18,8 +19,8 @@ func ParseLOAS(b []byte) (size int, err error) {
 	return int(b[1]&0x1f)<<8 | int(b[2]), nil
 }
 
-// LATM reads the AudioMuxElements of one stream, ISO 14496-3 section 1.7.3: one program with one layer of AAC-LC, as encoders of
-// streams send it.
+// LATM reads the AudioMuxElements of one stream, ISO 14496-3 section 1.7.3: one program with one layer of AAC-LC, as
+// encoders of streams send it.
 type LATM struct {
 	asc       []byte
 	subframes int
@@ -28,7 +29,8 @@ type LATM struct {
 // ASC is the AudioSpecificConfig as of the last element; nil before the first that has one.
 func (l *LATM) ASC() []byte { return l.asc }
 
-// Read reads an AudioMuxElement that may have its configuration in it and returns its raw_data_blocks: none while no element had a configuration.
+// Read reads an AudioMuxElement that may have its configuration in it and returns its raw_data_blocks: none while no
+// element had a configuration.
 func (l *LATM) Read(element []byte) ([][]byte, error) {
 	r := bits.NewReader(element)
 	if !r.Flag() { // useSameStreamMux

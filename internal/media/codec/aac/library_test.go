@@ -9,7 +9,8 @@ import (
 	"millrace/internal/media/codec/aac"
 )
 
-// TestLibrary compares with an independent parser, and shows what that one lacks, for which it is not used (decision 33).
+// TestLibrary compares with an independent parser, and shows what that one lacks, for which it is not used (decision
+// 33).
 func TestLibrary(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -2,8 +2,9 @@ package aac
 
 import "millrace/internal/media/codec/bits"
 
-// Silence is a raw_data_block, ISO 14496-3 section 4.4.2.1, whose channels have no spectrum: it says the same at every sample rate. Without
-// extension payload a decoder for SBR makes silence of it too. nil for an AudioSpecificConfig that can't be read.
+// Silence is a raw_data_block, ISO 14496-3 section 4.4.2.1, whose channels have no spectrum: it says the same at every
+// sample rate. Without extension payload a decoder for SBR makes silence of it too. nil for an AudioSpecificConfig that
+// can't be read.
 func Silence(asc []byte) []byte {
 	const endOfBlock = 7
 	elements, err := Elements(asc)

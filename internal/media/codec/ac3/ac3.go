@@ -1,5 +1,6 @@
-// Package ac3 reads what the rest of the media plane needs to know about an AC-3 stream, ATSC A/52: the headers of its syncframes.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+// Package ac3 reads what the rest of the media plane needs to know about an AC-3 stream, ATSC A/52: the headers of its
+// syncframes. Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no
+// goroutines.
 package ac3
 
 import (
@@ -66,8 +67,8 @@ func TrackConfig(syncframe []byte) (frame.Config, error) {
 	return frame.Config{Kind: frame.Audio, Codec: frame.AC3, Header: h.Specific[:], SampleRate: h.SampleRate, Channels: h.Channels}, nil
 }
 
-// Specific makes the AC3SpecificBox of a stream with so many channels in the usual order, at a bit rate that is usual for them; nil for
-// what there is none of.
+// Specific makes the AC3SpecificBox of a stream with so many channels in the usual order, at a bit rate that is usual
+// for them; nil for what there is none of.
 func Specific(sampleRate, channels int) []byte {
 	const id = 8
 	rate := slices.Index([]int{48000, 44100, 32000}, sampleRate)

@@ -1,6 +1,7 @@
-// Package av1 reads what the rest of the media plane needs to know about an AV1 stream: OBUs, sequence headers, key frames.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
-// A temporal unit is one sample of ISO BMFF: OBUs with size fields, without temporal delimiters (AV1 in ISO BMFF section 2.4).
+// Package av1 reads what the rest of the media plane needs to know about an AV1 stream: OBUs, sequence headers, key
+// frames. Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no
+// goroutines. A temporal unit is one sample of ISO BMFF: OBUs with size fields, without temporal delimiters (AV1 in ISO
+// BMFF section 2.4).
 package av1
 
 import (
@@ -88,7 +89,8 @@ func appendLEB128(b []byte, v int) []byte {
 	return append(b, byte(v))
 }
 
-// T35 iterates over the messages of ITU-T T.35 in a temporal unit, metadata_itut_t35 of section 5.8.2, from their country code on.
+// T35 iterates over the messages of ITU-T T.35 in a temporal unit, metadata_itut_t35 of section 5.8.2, from their
+// country code on.
 func T35(tu []byte) iter.Seq[[]byte] {
 	const metadataT35 = 4
 	return func(yield func([]byte) bool) {
@@ -113,8 +115,8 @@ func kept(kind int) bool {
 	return kind != TypeTemporalDelimiter && kind != TypePadding && kind != TypeTileList && kind != TypeRedundantHeader
 }
 
-// Sample turns a temporal unit as encoders send it into the form of a sample. It copies only when something has to go or a size field is
-// missing. A unit that can't be taken apart, or has nothing to show, is ErrMalformed.
+// Sample turns a temporal unit as encoders send it into the form of a sample. It copies only when something has to go
+// or a size field is missing. A unit that can't be taken apart, or has nothing to show, is ErrMalformed.
 func Sample(tu []byte) ([]byte, error) {
 	same, found, n := true, false, 0
 	for rest := tu; len(rest) > 0; n++ {
@@ -169,7 +171,8 @@ func SequenceHeader(tu []byte) []byte {
 	}
 }
 
-// IsKey reports whether a sample is a sync sample, AV1 in ISO BMFF section 2.4: a sequence header, and a shown key frame first.
+// IsKey reports whether a sample is a sync sample, AV1 in ISO BMFF section 2.4: a sequence header, and a shown key
+// frame first.
 func IsKey(tu []byte) bool {
 	header := false
 	for {
@@ -202,8 +205,8 @@ func TrackConfig(header []byte) (frame.Config, error) {
 	}, nil
 }
 
-// ParseConfig reads an AV1CodecConfigurationRecord (av1C) and returns its sequence header OBU; nil when it has none, which then stands in the
-// first sample only.
+// ParseConfig reads an AV1CodecConfigurationRecord (av1C) and returns its sequence header OBU; nil when it has none,
+// which then stands in the first sample only.
 func ParseConfig(av1C []byte) ([]byte, error) {
 	if len(av1C) < 4 || av1C[0] != 0x81 {
 		return nil, malformed("av1C of %d bytes", len(av1C))
@@ -238,8 +241,8 @@ func AppendConfig(b, header []byte) ([]byte, error) {
 	return append(b, header...), nil
 }
 
-// CodecString returns the name of AV1 in ISO BMFF section 5, as "av01.0.04M.08"; "" when the header can't be read. The optional fields
-// follow only where they are not the defaults.
+// CodecString returns the name of AV1 in ISO BMFF section 5, as "av01.0.04M.08"; "" when the header can't be read. The
+// optional fields follow only where they are not the defaults.
 func CodecString(header []byte) string {
 	h, err := Info(header)
 	if err != nil {

@@ -22,7 +22,8 @@ func sequenceHeader(text string) []byte {
 	return append([]byte{av1.TypeSequenceHeader<<3 | 2, byte(len(payload))}, payload...)
 }
 
-// TestLibrary compares with an independent parser, and shows what that one lacks, for which it is not used (decision 33).
+// TestLibrary compares with an independent parser, and shows what that one lacks, for which it is not used (decision
+// 33).
 func TestLibrary(t *testing.T) {
 	t.Parallel()
 	const (

@@ -2,7 +2,8 @@
 // Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
 package bits
 
-// Reader reads big-endian bit fields. Past the end it gives zeros and says Short, so that a header is checked once, after it was read.
+// Reader reads big-endian bit fields. Past the end it gives zeros and says Short, so that a header is checked once,
+// after it was read.
 type Reader struct {
 	b     []byte
 	pos   int
@@ -49,7 +50,8 @@ func (r *Reader) Skip(n int) {
 // Align goes on to the next whole byte.
 func (r *Reader) Align() { r.pos += (8 - r.pos%8) % 8 }
 
-// Golomb reads an Exp-Golomb number, ue(v) in ITU-T H.264 and H.265 and uvlc() in AV1. One of more than 32 bits counts as Short.
+// Golomb reads an Exp-Golomb number, ue(v) in ITU-T H.264 and H.265 and uvlc() in AV1. One of more than 32 bits counts
+// as Short.
 func (r *Reader) Golomb() int {
 	zeros := 0
 	for !r.Flag() {

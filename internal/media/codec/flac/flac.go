@@ -1,5 +1,6 @@
-// Package flac reads what the rest of the media plane needs to know about a FLAC stream, RFC 9639: STREAMINFO and frame headers.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+// Package flac reads what the rest of the media plane needs to know about a FLAC stream, RFC 9639: STREAMINFO and frame
+// headers. Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no
+// goroutines.
 package flac
 
 import (
@@ -26,8 +27,8 @@ const InfoSize = 34
 // CodecString returns the RFC 6381 name.
 func CodecString() string { return "fLaC" }
 
-// StreamInfo finds STREAMINFO in what containers and encoders have in front of the frames: with "fLaC" or without, with the block's header (as
-// in dfLa) or without.
+// StreamInfo finds STREAMINFO in what containers and encoders have in front of the frames: with "fLaC" or without, with
+// the block's header (as in dfLa) or without.
 func StreamInfo(b []byte) ([]byte, error) {
 	b = bytes.TrimPrefix(b, []byte("fLaC"))
 	if len(b) >= 4+InfoSize && b[0]&0x7f == 0 && b[1] == 0 && b[2] == 0 && b[3] == InfoSize {
@@ -54,7 +55,8 @@ func TrackConfig(info []byte) (frame.Config, error) {
 	return frame.Config{Kind: frame.Audio, Codec: frame.FLAC, Header: info, SampleRate: int(s.SampleRate), Channels: int(s.ChannelCount)}, nil
 }
 
-// Info makes the STREAMINFO of a stream of 16-bit samples in blocks of 4096, section 8.2; nil for what it has no place for.
+// Info makes the STREAMINFO of a stream of 16-bit samples in blocks of 4096, section 8.2; nil for what it has no place
+// for.
 func Info(sampleRate, channels int) []byte {
 	const block, bits = 4096, 16
 	if sampleRate < 1 || sampleRate >= 1<<20 || channels < 1 || channels > 8 {

@@ -7,11 +7,12 @@ import (
 	"millrace/internal/media/codec/nal"
 )
 
-// NALs iterates over the NAL units of an access unit whose lengths have lengthSize bytes, without copying or allocating.
-// It ends silently at a length that points past the end; see Check.
+// NALs iterates over the NAL units of an access unit whose lengths have lengthSize bytes, without copying or
+// allocating. It ends silently at a length that points past the end; see Check.
 func NALs(au []byte, lengthSize int) iter.Seq[[]byte] { return nal.Units(au, lengthSize) }
 
-// Check reports whether the lengths (4 bytes each) of an access unit add up to it exactly and it holds at least one NAL unit.
+// Check reports whether the lengths (4 bytes each) of an access unit add up to it exactly and it holds at least one NAL
+// unit.
 func Check(au []byte) error {
 	if err := nal.Check(au); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -33,7 +34,8 @@ func HasIDR(au []byte) bool {
 	}
 }
 
-// Disposable reports whether no other picture refers to this access unit's, whose lengths have lengthSize bytes: section 7.4.1, nal_ref_idc.
+// Disposable reports whether no other picture refers to this access unit's, whose lengths have lengthSize bytes:
+// section 7.4.1, nal_ref_idc.
 func Disposable(au []byte, lengthSize int) bool {
 	slices, refers := 0, false
 	for len(au) > lengthSize && lengthSize > 0 {
@@ -50,9 +52,10 @@ func Disposable(au []byte, lengthSize int) bool {
 	return slices > 0 && !refers
 }
 
-// IsIDRPrefix looks at the first bytes of an access unit, lengthSize 1 to 4. When they reach the first slice, known is true and idr reports whether
-// the picture is an IDR. When they do not (long SEI), known is false and at is where, counted from the prefix's start, the next NAL unit
-// stands: read on from there. at is past the unit's end when it has no slice.
+// IsIDRPrefix looks at the first bytes of an access unit, lengthSize 1 to 4. When they reach the first slice, known is
+// true and idr reports whether the picture is an IDR. When they do not (long SEI), known is false and at is where,
+// counted from the prefix's start, the next NAL unit stands: read on from there. at is past the unit's end when it has
+// no slice.
 func IsIDRPrefix(prefix []byte, lengthSize int) (idr, known bool, at int64) {
 	if lengthSize < 1 || lengthSize > 4 {
 		return false, true, 0

@@ -1,6 +1,7 @@
-// Package h264 reads what the rest of the media plane needs to know about an H.264 stream: parameter sets, access units, key frames.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
-// All access units are length-prefixed (AVCC, ISO 14496-15 section 5.3); nothing here keeps or changes the bytes it is given.
+// Package h264 reads what the rest of the media plane needs to know about an H.264 stream: parameter sets, access
+// units, key frames. Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no
+// goroutines. All access units are length-prefixed (AVCC, ISO 14496-15 section 5.3); nothing here keeps or changes the
+// bytes it is given.
 package h264
 
 import (
@@ -38,8 +39,8 @@ func Type(nal []byte) int {
 	return int(nal[0] & 0x1f)
 }
 
-// ParseAVCC reads an AVCDecoderConfigurationRecord, ISO 14496-15 section 5.3.3.1. The sets share avcC's memory; there may be none
-// of either (avc3). lengthSize is the number of bytes, 1, 2 or 4, before each NAL unit of a sample.
+// ParseAVCC reads an AVCDecoderConfigurationRecord, ISO 14496-15 section 5.3.3.1. The sets share avcC's memory; there
+// may be none of either (avc3). lengthSize is the number of bytes, 1, 2 or 4, before each NAL unit of a sample.
 func ParseAVCC(avcC []byte) (sps, pps [][]byte, lengthSize int, err error) {
 	if len(avcC) < 7 {
 		return nil, nil, 0, malformed("avcC has %d bytes, at least 7 are needed", len(avcC))
@@ -82,8 +83,8 @@ func parameterSets(b []byte, count, typ int) (sets [][]byte, rest []byte, err er
 	return sets, b, nil
 }
 
-// AppendAVCC appends the AVCDecoderConfigurationRecord of these parameter sets with 4-byte lengths. sps must have passed Info; it and pps come
-// first among their kind.
+// AppendAVCC appends the AVCDecoderConfigurationRecord of these parameter sets with 4-byte lengths. sps must have
+// passed Info; it and pps come first among their kind.
 func AppendAVCC(b, sps, pps []byte, more ...[]byte) ([]byte, error) {
 	info, err := Info(sps)
 	if err != nil {
@@ -128,8 +129,8 @@ func CodecString(sps []byte) string {
 	return fmt.Sprintf("avc1.%02x%02x%02x", sps[1], sps[2], sps[3])
 }
 
-// TrackConfig makes the track configuration of a stream with these parameter sets; it fails when the SPS can't be read. sps and pps are
-// the ones that the first picture uses, more are all others.
+// TrackConfig makes the track configuration of a stream with these parameter sets; it fails when the SPS can't be read.
+// sps and pps are the ones that the first picture uses, more are all others.
 func TrackConfig(sps, pps []byte, more ...[]byte) (frame.Config, error) {
 	info, err := Info(sps)
 	if err != nil {

@@ -11,9 +11,10 @@ const recoveryPoint = 6
 // maxRecovery bounds recovery_frame_cnt: MaxFrameNum is 65536 at most.
 const maxRecovery = 1 << 16
 
-// Entry says how a decoder may begin with an access unit that its container takes for a key frame, whose lengths have lengthSize bytes. An IDR is
-// all that is needed. At any other, recovery_frame_cnt frames have to be decoded before pictures are as they should be (none in an open group
-// of pictures, many where the picture is refreshed bit by bit), and what is shown before it may refer to what was in front of it.
+// Entry says how a decoder may begin with an access unit that its container takes for a key frame, whose lengths have
+// lengthSize bytes. An IDR is all that is needed. At any other, recovery_frame_cnt frames have to be decoded before
+// pictures are as they should be (none in an open group of pictures, many where the picture is refreshed bit by bit),
+// and what is shown before it may refer to what was in front of it.
 func Entry(au []byte, lengthSize int) (idr bool, recovery int) {
 	idr, recovery, _ = entry(au, lengthSize)
 	return idr, recovery

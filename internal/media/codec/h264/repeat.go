@@ -7,9 +7,9 @@ import (
 	"millrace/internal/media/codec/nal"
 )
 
-// Repeat writes a picture in the place of the one that a slice header is of, in which every macroblock is skipped: it shows the reference that
-// was decoded last or, of B slices, the mean of the nearest two. It does to the references what that picture did, so that those behind it
-// find what they refer to. Of an IDR there is none.
+// Repeat writes a picture in the place of the one that a slice header is of, in which every macroblock is skipped: it
+// shows the reference that was decoded last or, of B slices, the mean of the nearest two. It does to the references
+// what that picture did, so that those behind it find what they refer to. Of an IDR there is none.
 func (x *Slices) Repeat(h Slice) ([]byte, error) {
 	if h.IDR || x.references == 0 {
 		return nil, ErrUnsupported
@@ -17,9 +17,9 @@ func (x *Slices) Repeat(h Slice) ([]byte, error) {
 	return x.skipped(h), nil
 }
 
-// Missing writes n pictures for as many references of which nothing is known but that they were lost before the picture that a slice header is of.
-// Those before a B picture come after it in output order, others before it. ErrUnsupported: there is no room for them in that order, or they
-// are more than are kept.
+// Missing writes n pictures for as many references of which nothing is known but that they were lost before the picture
+// that a slice header is of. Those before a B picture come after it in output order, others before it. ErrUnsupported:
+// there is no room for them in that order, or they are more than are kept.
 func (x *Slices) Missing(h Slice, n int) (units [][]byte, err error) {
 	if x.references == 0 || n > x.references || h.IDR || x.pocType == 1 || x.pocType == 2 && h.B {
 		return nil, ErrUnsupported
@@ -117,8 +117,8 @@ func (x *Slices) writeLists(w *bits.Writer, b bool) {
 	}
 }
 
-// skips is the data of a slice whose macroblocks are all skipped. It is the same for every picture, and made once: a large picture's takes a
-// millisecond.
+// skips is the data of a slice whose macroblocks are all skipped. It is the same for every picture, and made once: a
+// large picture's takes a millisecond.
 func (x *Slices) skips(b bool) []byte {
 	made := &x.dataP
 	if b {
@@ -132,8 +132,8 @@ func (x *Slices) skips(b bool) []byte {
 	return *made
 }
 
-// writeSkips writes the data of a slice whose macroblocks are all skipped, section 7.3.4, by CABAC, section 9.3.4. The context of mb_skip_flag is
-// always the same one where all neighbours are skipped, and its state only goes up.
+// writeSkips writes the data of a slice whose macroblocks are all skipped, section 7.3.4, by CABAC, section 9.3.4. The
+// context of mb_skip_flag is always the same one where all neighbours are skipped, and its state only goes up.
 func writeSkips(w *bits.Writer, b bool, macroblocks int) {
 	// Tables 9-13 and 9-14 for ctxIdx 11 and 24 with cabac_init_idc 0, equation 9-5.
 	m, n := 23, 33

@@ -10,14 +10,15 @@ import (
 	"millrace/internal/media/codec/nal"
 )
 
-// ErrUnsupported means that a stream uses what Slices does not read: fields, slice groups, separate colour planes or pictures too large.
+// ErrUnsupported means that a stream uses what Slices does not read: fields, slice groups, separate colour planes or
+// pictures too large.
 var ErrUnsupported = errors.New("unsupported kind of slices")
 
 // maxMacroblocks is MaxFS of level 6.2, table A-1.
 const maxMacroblocks = 139264
 
-// Slices reads the headers of a stream's slices, ITU-T H.264 section 7.3.3, and writes pictures that repeat others. Only streams of frames
-// are read, with one pair of parameter sets. One goroutine uses it.
+// Slices reads the headers of a stream's slices, ITU-T H.264 section 7.3.3, and writes pictures that repeat others.
+// Only streams of frames are read, with one pair of parameter sets. One goroutine uses it.
 type Slices struct {
 	macroblocks  int // of a picture
 	references   int // that are kept at most
@@ -92,7 +93,8 @@ func NewSlices(sps, pps []byte) (x *Slices, err error) {
 	return x, x.readPPS(pps)
 }
 
-// hasChromaFormat reports whether an SPS of a profile says its chroma format; it is 4:2:0 where it does not, section 7.3.2.1.1.
+// hasChromaFormat reports whether an SPS of a profile says its chroma format; it is 4:2:0 where it does not, section
+// 7.3.2.1.1.
 func hasChromaFormat(profile uint8) bool {
 	switch profile {
 	case 100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135:

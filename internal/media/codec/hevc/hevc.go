@@ -1,6 +1,7 @@
-// Package hevc reads what the rest of the media plane needs to know about an HEVC stream: parameter sets, their record in ISO BMFF, key frames.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
-// All access units are length-prefixed with 4 bytes (ISO 14496-15 section 8.3); nothing here keeps or changes the bytes it is given.
+// Package hevc reads what the rest of the media plane needs to know about an HEVC stream: parameter sets, their record
+// in ISO BMFF, key frames. Bytes in, values out: it must never know files, sockets, time of day or a logger, and it
+// starts no goroutines. All access units are length-prefixed with 4 bytes (ISO 14496-15 section 8.3); nothing here
+// keeps or changes the bytes it is given.
 package hevc
 
 import (
@@ -46,8 +47,8 @@ func Type(unit []byte) int {
 	return int(unit[0] >> 1 & 0x3f)
 }
 
-// TrackConfig makes the track configuration of a stream with these parameter sets; it fails when the SPS can't be read. The three are
-// the ones that the first picture uses, more are all others.
+// TrackConfig makes the track configuration of a stream with these parameter sets; it fails when the SPS can't be read.
+// The three are the ones that the first picture uses, more are all others.
 func TrackConfig(vps, sps, pps []byte, more ...[]byte) (frame.Config, error) {
 	info, err := Info(sps)
 	if err != nil {
@@ -92,8 +93,8 @@ func CodecString(sps []byte) string {
 	return b.String()
 }
 
-// IsKey reports whether an access unit is an intra random access point: IDR, CRA or BLA. Decoding can begin there; leading pictures that
-// refer to what was before a CRA are not shown then.
+// IsKey reports whether an access unit is an intra random access point: IDR, CRA or BLA. Decoding can begin there;
+// leading pictures that refer to what was before a CRA are not shown then.
 func IsKey(au []byte) bool {
 	t := slice(au)
 	return t >= TypeBLAWLP && t <= TypeCRA
@@ -120,8 +121,8 @@ func slice(au []byte) int {
 // IsSet reports whether a NAL unit is a parameter set.
 func IsSet(unit []byte) bool { t := Type(unit); return t >= TypeVPS && t <= TypePPS }
 
-// ParseHVCC reads an HEVCDecoderConfigurationRecord, ISO 14496-15 section 8.3.3.1. The sets share hvcC's memory; there may be none of any
-// (hev1). lengthSize is the number of bytes, 1, 2 or 4, before each NAL unit of a sample.
+// ParseHVCC reads an HEVCDecoderConfigurationRecord, ISO 14496-15 section 8.3.3.1. The sets share hvcC's memory; there
+// may be none of any (hev1). lengthSize is the number of bytes, 1, 2 or 4, before each NAL unit of a sample.
 func ParseHVCC(hvcC []byte) (vps, sps, pps [][]byte, lengthSize int, err error) {
 	if len(hvcC) < 23 {
 		return nil, nil, nil, 0, malformed("hvcC has %d bytes, at least 23 are needed", len(hvcC))
@@ -163,8 +164,8 @@ func ParseHVCC(hvcC []byte) (vps, sps, pps [][]byte, lengthSize int, err error) 
 	return vps, sps, pps, lengthSize, nil
 }
 
-// AppendHVCC appends the HEVCDecoderConfigurationRecord of these parameter sets with 4-byte lengths. sps must have passed Info; vps, it and pps
-// come first among their kind.
+// AppendHVCC appends the HEVCDecoderConfigurationRecord of these parameter sets with 4-byte lengths. sps must have
+// passed Info; vps, it and pps come first among their kind.
 func AppendHVCC(b, vps, sps, pps []byte, more ...[]byte) ([]byte, error) {
 	info, err := Info(sps)
 	if err != nil {

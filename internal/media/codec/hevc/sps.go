@@ -105,8 +105,8 @@ func skipSubLayers(r *bits.Reader, sub int) {
 	}
 }
 
-// usability takes frame rate, colours and pixel shape from far behind in the SPS. A stream can do without them: what the library
-// does not know of the syntax before is no error.
+// usability takes frame rate, colours and pixel shape from far behind in the SPS. A stream can do without them: what
+// the library does not know of the syntax before is no error.
 func (i *SPSInfo) usability(sps []byte) {
 	defer func() { _ = recover() }()
 	var s library.SPS

@@ -4,8 +4,8 @@ package jpeg
 
 import "encoding/binary"
 
-// MaxScans bounds the scans of one picture: a decoder may go over all of its blocks in each, however little is in there. Progressive pictures
-// have about ten.
+// MaxScans bounds the scans of one picture: a decoder may go over all of its blocks in each, however little is in
+// there. Progressive pictures have about ten.
 const MaxScans = 64
 
 // Markers, ITU-T T.81 table B.1.

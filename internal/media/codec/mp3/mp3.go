@@ -1,5 +1,6 @@
-// Package mp3 reads what the rest of the media plane needs to know about MPEG audio layer III, ISO 11172-3 and 13818-3: the headers of its frames.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+// Package mp3 reads what the rest of the media plane needs to know about MPEG audio layer III, ISO 11172-3 and 13818-3:
+// the headers of its frames. Bytes in, values out: it must never know files, sockets, time of day or a logger, and it
+// starts no goroutines.
 package mp3
 
 import (

@@ -14,7 +14,8 @@ import (
 // ErrMalformed means that lengths or start codes do not add up.
 var ErrMalformed = errors.New("malformed NAL units")
 
-// Next cuts the first NAL unit off an access unit whose lengths have lengthSize bytes. ok is false at the end and at a length that lies.
+// Next cuts the first NAL unit off an access unit whose lengths have lengthSize bytes. ok is false at the end and at a
+// length that lies.
 func Next(au []byte, lengthSize int) (unit, rest []byte, ok bool) {
 	if len(au) < lengthSize {
 		return nil, nil, false
@@ -30,8 +31,8 @@ func Next(au []byte, lengthSize int) (unit, rest []byte, ok bool) {
 	return au[:n:n], au[n:], true
 }
 
-// Units iterates over the NAL units of an access unit, without copying or allocating. It ends silently at a length that points past
-// the end; see Check.
+// Units iterates over the NAL units of an access unit, without copying or allocating. It ends silently at a length that
+// points past the end; see Check.
 func Units(au []byte, lengthSize int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for {
@@ -44,7 +45,8 @@ func Units(au []byte, lengthSize int) iter.Seq[[]byte] {
 	}
 }
 
-// Check reports whether the lengths (4 bytes each) of an access unit add up to it exactly and it holds at least one NAL unit.
+// Check reports whether the lengths (4 bytes each) of an access unit add up to it exactly and it holds at least one NAL
+// unit.
 func Check(au []byte) error {
 	if len(au) == 0 {
 		return fmt.Errorf("%w: empty access unit", ErrMalformed)
@@ -55,8 +57,8 @@ func Check(au []byte) error {
 	return nil
 }
 
-// Every reports whether the lengths of an access unit, of lengthSize bytes, add up to it exactly, and ok says so of each
-// unit. It ends at the first of which it does not.
+// Every reports whether the lengths of an access unit, of lengthSize bytes, add up to it exactly, and ok says so of
+// each unit. It ends at the first of which it does not.
 func Every(au []byte, lengthSize int, ok func(unit []byte) bool) bool {
 	for len(au) > 0 {
 		unit, rest, whole := Next(au, lengthSize)
@@ -79,8 +81,8 @@ func Append(b []byte, units ...[]byte) []byte {
 
 var startCode = []byte{0, 0, 1} //nolint:gochecknoglobals // a constant
 
-// AnnexB iterates over the NAL units of a byte stream with start codes, ITU-T H.264 and H.265 annex B. What stands before the first start code
-// and empty units are left out; zeros behind a unit are not part of it.
+// AnnexB iterates over the NAL units of a byte stream with start codes, ITU-T H.264 and H.265 annex B. What stands
+// before the first start code and empty units are left out; zeros behind a unit are not part of it.
 func AnnexB(stream []byte) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		at := bytes.Index(stream, startCode)

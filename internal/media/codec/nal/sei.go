@@ -2,8 +2,9 @@ package nal
 
 import "iter"
 
-// SEI iterates over the messages of an SEI unit's payload, which is what follows the unit's header: payloadType and the message, ITU-T H.264
-// section 7.3.2.3.1 and H.265 section 7.3.2.4. It ends silently at a message that is longer than the unit.
+// SEI iterates over the messages of an SEI unit's payload, which is what follows the unit's header: payloadType and the
+// message, ITU-T H.264 section 7.3.2.3.1 and H.265 section 7.3.2.4. It ends silently at a message that is longer than
+// the unit.
 func SEI(payload []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		b := Unescape(payload)

@@ -1,5 +1,6 @@
-// Package opus reads what the rest of the media plane needs to know about an Opus stream: its header in either form and the length of packets.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
+// Package opus reads what the rest of the media plane needs to know about an Opus stream: its header in either form and
+// the length of packets. Bytes in, values out: it must never know files, sockets, time of day or a logger, and it
+// starts no goroutines.
 package opus
 
 import (
@@ -65,8 +66,9 @@ var mappings = [...][]byte{ //nolint:gochecknoglobals // a table
 	{5, 3, 0, 6, 1, 2, 3, 4, 5, 7},
 }
 
-// FromHead turns an identification header, RFC 7845 section 5.1, into an OpusSpecificBox. It is little-endian; one whose input sample rate
-// makes sense only the other way round is read so: mediacommon writes it like that, and with it MediaMTX.
+// FromHead turns an identification header, RFC 7845 section 5.1, into an OpusSpecificBox. It is little-endian; one
+// whose input sample rate makes sense only the other way round is read so: mediacommon writes it like that, and with it
+// MediaMTX.
 func FromHead(head []byte) ([]byte, error) {
 	if len(head) < 19 || string(head[:8]) != "OpusHead" || head[8]>>4 != 0 {
 		return nil, malformed("identification header of %d bytes", len(head))

@@ -1,6 +1,6 @@
-// Package vp9 reads what the rest of the media plane needs to know about a VP9 stream: its key frames and its record in ISO BMFF.
-// Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
-// A sample is one frame or superframe (VP codecs in ISO BMFF section 4).
+// Package vp9 reads what the rest of the media plane needs to know about a VP9 stream: its key frames and its record in
+// ISO BMFF. Bytes in, values out: it must never know files, sockets, time of day or a logger, and it starts no
+// goroutines. A sample is one frame or superframe (VP codecs in ISO BMFF section 4).
 package vp9
 
 import (
@@ -37,7 +37,8 @@ const (
 	unspecified = 2
 )
 
-// ParseConfig reads a vpcC box's body, with version and flags or without as some encoders send it, and returns the record.
+// ParseConfig reads a vpcC box's body, with version and flags or without as some encoders send it, and returns the
+// record.
 func ParseConfig(vpcC []byte) ([]byte, error) {
 	if len(vpcC) >= 4+recordSize && vpcC[0] == 1 && vpcC[1] == 0 && vpcC[2] == 0 && vpcC[3] == 0 { // a record has a level here, never 0
 		vpcC = vpcC[4:]
@@ -52,8 +53,8 @@ func ParseConfig(vpcC []byte) ([]byte, error) {
 	return record, nil
 }
 
-// TrackConfig makes the track configuration of a stream from a key frame, which alone says its size. record is what its container said,
-// nil when that said nothing: then it is made of the key frame, too.
+// TrackConfig makes the track configuration of a stream from a key frame, which alone says its size. record is what its
+// container said, nil when that said nothing: then it is made of the key frame, too.
 func TrackConfig(record, key []byte) (frame.Config, error) {
 	var h library.Header
 	if err := h.Unmarshal(key); err != nil {
@@ -117,8 +118,8 @@ func Transfer(record []byte) uint8 {
 	return r[4]
 }
 
-// CodecString returns the name of VP codecs in ISO BMFF section 3.4, as "vp09.00.31.08"; "" when the record can't be read. The
-// optional fields follow only where they are not the defaults.
+// CodecString returns the name of VP codecs in ISO BMFF section 3.4, as "vp09.00.31.08"; "" when the record can't be
+// read. The optional fields follow only where they are not the defaults.
 func CodecString(record []byte) string {
 	r, err := ParseConfig(record)
 	if err != nil {

@@ -73,8 +73,8 @@ type Box struct {
 	Raw, Body []byte
 }
 
-// Next cuts the first box off b. Both results are empty at the end of b; up to 7 bytes left over are no box (QuickTime ends lists with a zero).
-// ErrTruncated when the box is longer than b.
+// Next cuts the first box off b. Both results are empty at the end of b; up to 7 bytes left over are no box (QuickTime
+// ends lists with a zero). ErrTruncated when the box is longer than b.
 func Next(b []byte) (box Box, rest []byte, err error) {
 	if len(b) < 8 {
 		return Box{}, nil, nil
@@ -92,7 +92,8 @@ func Next(b []byte) (box Box, rest []byte, err error) {
 	return Box{Type: h.Type, Raw: b[:h.Size:h.Size], Body: b[h.Len:h.Size:h.Size]}, b[h.Size:], nil
 }
 
-// Walk calls visit for each box in b, in order, and stops at its first error. Boxes before a broken one have been visited.
+// Walk calls visit for each box in b, in order, and stops at its first error. Boxes before a broken one have been
+// visited.
 func Walk(b []byte, visit func(Box) error) error {
 	for len(b) >= 8 {
 		box, rest, err := Next(b)

@@ -21,7 +21,8 @@ type Codec struct {
 	LengthSize int
 	// PARWidth and PARHeight are the pasp box's, 0 when there is none.
 	PARWidth, PARHeight uint32
-	// QuickTime tells that the entry has QuickTime's own layout (sound version 1 or 2), which players of fragmented MP4 do not read.
+	// QuickTime tells that the entry has QuickTime's own layout (sound version 1 or 2), which players of fragmented MP4
+	// do not read.
 	QuickTime bool
 }
 

@@ -44,12 +44,14 @@ const (
 	maxName    = 256
 )
 
-// Sideways reports whether a track header's matrix shows the width of a picture as its height: turned by a quarter, mirrored or not.
+// Sideways reports whether a track header's matrix shows the width of a picture as its height: turned by a quarter,
+// mirrored or not.
 func Sideways(matrix [9]uint32) bool {
 	return matrix[0] == 0 && matrix[4] == 0 && matrix[1] != 0 && matrix[3] != 0
 }
 
-// ParseTrack reads the body of a trak box. ErrMalformed when something without which the track can't be used is missing or contradicts itself.
+// ParseTrack reads the body of a trak box. ErrMalformed when something without which the track can't be used is missing
+// or contradicts itself.
 func ParseTrack(trak []byte) (*Track, error) {
 	t := &Track{}
 	if err := t.header(Find(trak, "tkhd")); err != nil {

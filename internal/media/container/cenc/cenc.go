@@ -50,7 +50,8 @@ type Track struct {
 	grouped  bool   // fragments say which key they have
 }
 
-// NewTrack reads a clear init segment. ErrUnsupported: its codec can't be encrypted. bmff.ErrMalformed: it is no init segment of one track.
+// NewTrack reads a clear init segment. ErrUnsupported: its codec can't be encrypted. bmff.ErrMalformed: it is no init
+// segment of one track.
 func NewTrack(init []byte, s Scheme, k Key) (*Track, error) {
 	m, err := Describe(init)
 	if err != nil {
@@ -74,7 +75,8 @@ func NewTrack(init []byte, s Scheme, k Key) (*Track, error) {
 	return t, err
 }
 
-// InGroups is a track whose fragments say which key they have (sample groups seig, section 6): for init segments whose key changes.
+// InGroups is a track whose fragments say which key they have (sample groups seig, section 6): for init segments whose
+// key changes.
 func (t *Track) InGroups() *Track {
 	out := *t
 	out.grouped = true

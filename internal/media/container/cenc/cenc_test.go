@@ -101,7 +101,8 @@ func encrypt(t testing.TB, track *cenc.Track, media []byte) (init, out []byte) {
 	return init, out
 }
 
-// TestDecrypters has ffmpeg and mp4ff decrypt what was encrypted: it is the clear media, bit by bit, and without the key it is not.
+// TestDecrypters has ffmpeg and mp4ff decrypt what was encrypted: it is the clear media, bit by bit, and without the
+// key it is not.
 func TestDecrypters(t *testing.T) {
 	t.Parallel()
 	for name, codec := range sources {

@@ -14,9 +14,9 @@ const blockSize = 16
 // maxSamples bounds how many samples a movie fragment may claim.
 const maxSamples = 1 << 16
 
-// Encrypt encrypts movie fragments, whole ones: a segment or a part, less than 64 GiB. Boxes of other kinds stay as they
-// are. bmff.ErrMalformed: they are none, or not of one track with its data behind it. The same data become the same
-// bytes each time; data stays as it is.
+// Encrypt encrypts movie fragments, whole ones: a segment or a part, less than 64 GiB. Boxes of other kinds stay as
+// they are. bmff.ErrMalformed: they are none, or not of one track with its data behind it. The same data become the
+// same bytes each time; data stays as it is.
 func (t *Track) Encrypt(data []byte) ([]byte, error) {
 	var pieces [][]byte
 	var all []fragment
@@ -132,7 +132,8 @@ func (t *Track) encrypt(mdat []byte, f *fragment) {
 	}
 }
 
-// chain encrypts whole blocks by CBC, of video by the pattern; what is left over stays clear. Each stretch begins with the constant IV.
+// chain encrypts whole blocks by CBC, of video by the pattern; what is left over stays clear. Each stretch begins with
+// the constant IV.
 func (t *Track) chain(b []byte) {
 	if !t.video {
 		b = b[:len(b)&^(blockSize-1)]

@@ -15,7 +15,8 @@ func maxSubsamples(s Scheme) int {
 	return (255 - 2) / 6
 }
 
-// sampleInfo is what decrypters are told of the samples of a fragment, sections 7.1 and 7.2: boxes for the end of a traf box.
+// sampleInfo is what decrypters are told of the samples of a fragment, sections 7.1 and 7.2: boxes for the end of a
+// traf box.
 type sampleInfo struct {
 	sizes  []byte // for saiz, one for each sample
 	data   []byte // senc, without the box

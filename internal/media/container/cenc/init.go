@@ -5,7 +5,8 @@ import (
 	"millrace/internal/media/container/cmaf"
 )
 
-// Init is the init segment of encrypted media: its sample entry says how, and it ends with protection system specific headers (pssh boxes).
+// Init is the init segment of encrypted media: its sample entry says how, and it ends with protection system specific
+// headers (pssh boxes).
 func (t *Track) Init(headers ...[]byte) ([]byte, error) {
 	typ := "enca"
 	if t.video {
@@ -31,7 +32,8 @@ func (t *Track) tenc() []byte {
 	return bmff.Full("tenc", version, 0, t.parameters())
 }
 
-// parameters are what tenc says in both versions, and a sample group entry seig: pattern, protection, size of IVs, key ID, constant IV.
+// parameters are what tenc says in both versions, and a sample group entry seig: pattern, protection, size of IVs, key
+// ID, constant IV.
 func (t *Track) parameters() []byte {
 	if t.scheme == CTR {
 		return append([]byte{0, 0, 1, ivSize}, t.key.ID[:]...)
@@ -52,8 +54,8 @@ func (t *Track) groups(samples int) []byte {
 	return append(bmff.Full("sbgp", 0, 0, []byte("seig"), bmff.U32(1, uint32(samples), inFragment|1)), description...)
 }
 
-// Header is a protection system specific header box (pssh, section 8.1) of version 1: the system's ID, the key IDs that it is about and the system's
-// own data.
+// Header is a protection system specific header box (pssh, section 8.1) of version 1: the system's ID, the key IDs that
+// it is about and the system's own data.
 func Header(system [16]byte, keys [][16]byte, data []byte) []byte {
 	ids := make([]byte, 0, 16*len(keys))
 	for _, k := range keys {

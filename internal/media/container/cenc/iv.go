@@ -7,9 +7,9 @@ import (
 	"encoding/binary"
 )
 
-// Under the scheme cenc the IVs of a fragment follow from its own bytes, as in the synthetic IVs of RFC 5297:
-// fragments with different bytes have different IVs, whatever their names and whichever node made them. So no mistake in
-// names or numbers, here or elsewhere, can have one keystream encrypt two plaintexts.
+// Under the scheme cenc the IVs of a fragment follow from its own bytes, as in the synthetic IVs of RFC 5297: fragments
+// with different bytes have different IVs, whatever their names and whichever node made them. So no mistake in names or
+// numbers, here or elsewhere, can have one keystream encrypt two plaintexts.
 
 const (
 	// ivSize is Per_Sample_IV_Size under the scheme cenc: the whole counter block of the first 16 bytes, section 9.3.

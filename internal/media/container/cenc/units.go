@@ -14,16 +14,18 @@ import (
 	"millrace/internal/media/container/bmff"
 )
 
-// units divides samples into NAL units. Slices are encrypted behind their headers: ISO/IEC 23001-7 section 9.6.2 wants all that a decoder is set
-// up by to be readable without a key.
+// units divides samples into NAL units. Slices are encrypted behind their headers: ISO/IEC 23001-7 section 9.6.2 wants
+// all that a decoder is set up by to be readable without a key.
 type units struct {
 	lengthSize int
-	// headerSize is how many bytes of a NAL unit are in front of slice data; 0: it has no such data. An error: that can't be found out.
+	// headerSize is how many bytes of a NAL unit are in front of slice data; 0: it has no such data. An error: that
+	// can't be found out.
 	headerSize func(nal []byte) (int, error)
 	isSlice    func(nal []byte) bool
 }
 
-// Bounds of a slice's header in bytes: as much is read of a NAL unit to find its end, and as much stays clear where it can't be found.
+// Bounds of a slice's header in bytes: as much is read of a NAL unit to find its end, and as much stays clear where it
+// can't be found.
 const longestHeader, usualHeader = 512, 128
 
 // unitsOf reads a sample entry. ErrUnsupported: it is of no codec with NAL units.
@@ -104,7 +106,8 @@ func hevcUnits(hvcC []byte) (*units, error) {
 	}, nil
 }
 
-// readSets reads parameter sets. One that can't be read is left out: slices that use it are encrypted behind usualHeader bytes.
+// readSets reads parameter sets. One that can't be read is left out: slices that use it are encrypted behind
+// usualHeader bytes.
 func readSets(all [][]byte, read func([]byte) error) {
 	for _, set := range all {
 		_ = guarded(func() error { return read(set) })
@@ -194,8 +197,8 @@ func add(out []subsample, open, protected int) []subsample {
 var errClear = errors.New("a picture of more than 2 MB in too many slices")
 
 // merged has a sample, whose subsamples are those of all from one on, make do with most of them: the smallest protected
-// stretches stay clear, and add to the clear part of the one behind them. A protected stretch may not reach from one NAL
-// unit into the next, whose header has to be readable. errClear: no stretch could stay protected.
+// stretches stay clear, and add to the clear part of the one behind them. A protected stretch may not reach from one
+// NAL unit into the next, whose header has to be readable. errClear: no stretch could stay protected.
 func merged(all []subsample, from, most int) ([]subsample, error) {
 	had := all[from:]
 	if len(had) <= most {

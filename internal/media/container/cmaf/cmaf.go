@@ -1,6 +1,6 @@
 // Package cmaf writes and reads CMAF: init segments and movie fragments of one track, ISO 23000-19 on ISO 14496-12.
-// Bytes in, values out, an io.Reader at most: it must never know files, sockets, time of day or a logger, and it starts no goroutines.
-// The caller's goroutine does the work; values may be shared by readers once made.
+// Bytes in, values out, an io.Reader at most: it must never know files, sockets, time of day or a logger, and it starts
+// no goroutines. The caller's goroutine does the work; values may be shared by readers once made.
 package cmaf
 
 import (
@@ -9,7 +9,8 @@ import (
 	"millrace/internal/media/container/bmff"
 )
 
-// Sample is one access unit in its final form: AVCC with the init segment's length size for H.264, one raw_data_block for AAC.
+// Sample is one access unit in its final form: AVCC with the init segment's length size for H.264, one raw_data_block
+// for AAC.
 type Sample struct {
 	// Duration in ticks of the track's timescale.
 	Duration uint32
@@ -32,8 +33,9 @@ func (s *Sample) size() int {
 // TrackID is the ID of the one track of what this package writes.
 const TrackID = 1
 
-// AppendFragment appends moof and mdat of one track to b and returns it. It allocates only to grow b, once. sequence counts fragments from 1,
-// baseMediaDecodeTime is the first sample's DTS in ticks. The samples' bytes together must stay below 4 GiB.
+// AppendFragment appends moof and mdat of one track to b and returns it. It allocates only to grow b, once. sequence
+// counts fragments from 1, baseMediaDecodeTime is the first sample's DTS in ticks. The samples' bytes together must
+// stay below 4 GiB.
 func AppendFragment(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint64, samples []Sample) []byte {
 	l := layoutOf(samples)
 	if need := len(b) + l.moof + 8 + l.payload; need > cap(b) { // slices.Grow would allocate twice under the race detector
@@ -46,7 +48,8 @@ func AppendFragment(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint
 	return b
 }
 
-// AppendFragmentHead appends what AppendFragment does but for the samples' bytes, which are to follow. payload is how many those are.
+// AppendFragmentHead appends what AppendFragment does but for the samples' bytes, which are to follow. payload is how
+// many those are.
 func AppendFragmentHead(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint64, samples []Sample) (head []byte, payload int64) {
 	l := layoutOf(samples)
 	if need := len(b) + l.moof + 8; need > cap(b) {

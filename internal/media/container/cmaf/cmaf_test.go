@@ -111,7 +111,8 @@ func TestParseFragmentsAtEveryCut(t *testing.T) {
 	}
 }
 
-// TestReadAndWriteAgain reads what ffmpeg writes on a pipe, writes every track again and has ffmpeg decode both: frames, times and bytes must not differ.
+// TestReadAndWriteAgain reads what ffmpeg writes on a pipe, writes every track again and has ffmpeg decode both:
+// frames, times and bytes must not differ.
 func TestReadAndWriteAgain(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string]string{

@@ -24,7 +24,8 @@ func EntryOf(init []byte) []byte {
 	return box.Raw
 }
 
-// WithEntry is an init segment whose first track has this sample entry in place of its own: all else it says stays as it is.
+// WithEntry is an init segment whose first track has this sample entry in place of its own: all else it says stays as
+// it is.
 func WithEntry(init, entry []byte) ([]byte, error) {
 	return swap(init, toEntries, bmff.Full("stsd", 0, 0, bmff.U32(1), entry))
 }

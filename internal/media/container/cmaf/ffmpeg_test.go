@@ -11,7 +11,8 @@ import (
 	"millrace/internal/programtest"
 )
 
-// ffmpeg runs it with these arguments and input and returns its output; anything on its error log at level error fails the test.
+// ffmpeg runs it with these arguments and input and returns its output; anything on its error log at level error fails
+// the test.
 func ffmpeg(t testing.TB, input []byte, args ...string) []byte {
 	t.Helper()
 	return command(t, input, "ffmpeg", append([]string{"-nostdin", "-hide_banner", "-loglevel", "error"}, args...)...)

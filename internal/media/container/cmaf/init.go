@@ -11,7 +11,8 @@ import (
 // ErrUnsupported means that a track is of a kind or codec that has no place in CMAF, or none that players read.
 var ErrUnsupported = errors.New("the codec can not be packaged in CMAF")
 
-// Init makes the init segment, ftyp and moov, of one track with ID 1 and no edit list. timescale is in ticks per second, not 0.
+// Init makes the init segment, ftyp and moov, of one track with ID 1 and no edit list. timescale is in ticks per
+// second, not 0.
 func Init(c frame.Config, timescale uint32) ([]byte, error) {
 	entry, err := SampleEntry(c)
 	if err != nil {

@@ -30,9 +30,10 @@ func Whole(fragments []Fragment) int {
 	return last.Offset + last.Size
 }
 
-// ParseFragments reads the movie fragments in b; boxes of other kinds between them are passed over, the defaults of a moov are heeded. A tail that
-// is cut off is no error: what stands whole before it is returned, and Whole tells where it ends. Bytes that are no fragments are bmff.ErrMalformed,
-// and the fragments before them are returned with it. Several tracks in one moof give as many fragments with the same place.
+// ParseFragments reads the movie fragments in b; boxes of other kinds between them are passed over, the defaults of a
+// moov are heeded. A tail that is cut off is no error: what stands whole before it is returned, and Whole tells where
+// it ends. Bytes that are no fragments are bmff.ErrMalformed, and the fragments before them are returned with it.
+// Several tracks in one moof give as many fragments with the same place.
 func ParseFragments(b []byte) ([]Fragment, error) {
 	p := parser{data: b, next: map[uint32]uint64{}}
 	for len(b)-p.at >= 8 {

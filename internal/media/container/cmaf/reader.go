@@ -36,8 +36,8 @@ type ReaderOptions struct {
 	MaxFragment int
 }
 
-// Reader reads a fragmented MP4 from a stream, as ffmpeg writes it on a pipe with empty_moov. It holds one fragment at a time; what it has returned
-// belongs to the caller and is not written to again. It is for one goroutine.
+// Reader reads a fragmented MP4 from a stream, as ffmpeg writes it on a pipe with empty_moov. It holds one fragment at
+// a time; what it has returned belongs to the caller and is not written to again. It is for one goroutine.
 type Reader struct {
 	r        io.Reader
 	o        ReaderOptions
@@ -60,7 +60,8 @@ func NewReader(r io.Reader, o ReaderOptions) *Reader {
 	return &Reader{r: r, o: o, next: map[uint32]uint64{}}
 }
 
-// Tracks reads up to the moov, unless that has been done, and returns its tracks of video and audio. The error is io.EOF when the stream ends in front of it.
+// Tracks reads up to the moov, unless that has been done, and returns its tracks of video and audio. The error is
+// io.EOF when the stream ends in front of it.
 func (r *Reader) Tracks() ([]Track, error) {
 	for r.tracks == nil && r.err == nil {
 		h, err := r.header()
@@ -81,9 +82,9 @@ func (r *Reader) Tracks() ([]Track, error) {
 	return nil, r.err
 }
 
-// Next returns the fragments, one per track, of the next moof and mdat. The error is io.EOF at the stream's end between boxes, io.ErrUnexpectedEOF
-// inside one, and wraps bmff.ErrMalformed when the stream is none. After an error the same one comes back. Offset and Size of the fragments
-// are those in the stream.
+// Next returns the fragments, one per track, of the next moof and mdat. The error is io.EOF at the stream's end between
+// boxes, io.ErrUnexpectedEOF inside one, and wraps bmff.ErrMalformed when the stream is none. After an error the same
+// one comes back. Offset and Size of the fragments are those in the stream.
 func (r *Reader) Next() ([]Fragment, error) {
 	if _, err := r.Tracks(); err != nil {
 		return nil, err

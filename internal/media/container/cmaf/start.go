@@ -1,10 +1,11 @@
 package cmaf
 
-// Start moves decode times where other media begins, behind a discontinuity: the first picture is decoded when it is presented, and those behind it
-// follow closely until they have caught up with the times that they had. Players place what follows a discontinuity by the first tfdt (hls.js 1.7.4,
-// passthrough-remuxer.ts): where pictures are decoded earlier than they are presented (B-frames), all of it, its sound too, would be late by
-// that. Presentation times stay, and no composition offset becomes negative: ffmpeg (mov.c, dts_shift) takes the smallest of those for a
-// delay of the picture behind the sound.
+// Start moves decode times where other media begins, behind a discontinuity: the first picture is decoded when it is
+// presented, and those behind it follow closely until they have caught up with the times that they had. Players place
+// what follows a discontinuity by the first tfdt (hls.js 1.7.4, passthrough-remuxer.ts): where pictures are decoded
+// earlier than they are presented (B-frames), all of it, its sound too, would be late by that. Presentation times stay,
+// and no composition offset becomes negative: ffmpeg (mov.c, dts_shift) takes the smallest of those for a delay of the
+// picture behind the sound.
 //
 // The zero value moves nothing. Times are ticks.
 type Start struct{ from, shown, until int64 }
@@ -28,8 +29,8 @@ func (s Start) At(at int64) int64 {
 	return s.shown + (at-s.from)*(s.until-s.shown)/(s.until-s.from)
 }
 
-// Move moves samples the first of which is decoded at a time, and returns when it is decoded then. Their composition offsets are those of moved
-// samples already; see Offset.
+// Move moves samples the first of which is decoded at a time, and returns when it is decoded then. Their composition
+// offsets are those of moved samples already; see Offset.
 func (s Start) Move(at int64, samples []Sample) int64 {
 	first := s.At(at)
 	for i := range samples {

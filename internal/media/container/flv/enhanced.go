@@ -21,10 +21,11 @@ const (
 	exAudioMultitrack = 5
 )
 
-// What else there is says nothing that is needed here: ends of sequence (2), the description that MPEG-TS has of AV1 (5), and the order
-// of an audio track's channels (audio's 4), which the codec's header has as well.
+// What else there is says nothing that is needed here: ends of sequence (2), the description that MPEG-TS has of AV1
+// (5), and the order of an audio track's channels (audio's 4), which the codec's header has as well.
 
-// VideoFourCCs and AudioFourCCs are the four-character codes that are taken, sections "Enhancing Video" and "Enhancing Audio".
+// VideoFourCCs and AudioFourCCs are the four-character codes that are taken, sections "Enhancing Video" and "Enhancing
+// Audio".
 var (
 	VideoFourCCs = []string{"avc1", "hvc1", "av01", "vp09"}         //nolint:gochecknoglobals // constants
 	AudioFourCCs = []string{"mp4a", "Opus", "fLaC", "ac-3", ".mp3"} //nolint:gochecknoglobals // constants
@@ -83,7 +84,8 @@ func plain(fourCC []byte) string {
 // extendedVideo reads a message with ExVideoTagHeader.
 func extendedVideo(b []byte, want int) (Body, error) {
 	e, err := unwrap(b, exVideoMultitrack, want)
-	// With a command (seek begins, ends) there is one byte more and no media; only metadata may come with any frame type.
+	// With a command (seek begins, ends) there is one byte more and no media; only metadata may come with any frame
+	// type.
 	if command := b[0]>>4&7 == flvCommandFrame; err != nil || e.fourCC == nil || command && e.kind != exMetadata {
 		return Body{}, err
 	}
@@ -188,8 +190,8 @@ func (e *extended) modifier(b []byte) (rest []byte, ok bool) {
 	return b[n+1:], true
 }
 
-// pick finds one track in a multitrack message: the wanted one, or, before one is chosen, number 0, which is the one that is meant for players
-// that know one only, or else the first.
+// pick finds one track in a multitrack message: the wanted one, or, before one is chosen, number 0, which is the one
+// that is meant for players that know one only, or else the first.
 func (e *extended) pick(b []byte, want int) (extended, error) {
 	const oneTrack, manyCodecs = 0, 2
 	short := fmt.Errorf("%w: tracks", ErrMalformed)

@@ -45,7 +45,8 @@ const (
 	audioWanted = "AAC, Opus, FLAC, AC-3 or MP3"
 )
 
-// Codecs of the FLV specification, annex E.4.2.1 and E.4.3.1, as people know them, that are not taken; 13 is unofficial.
+// Codecs of the FLV specification, annex E.4.2.1 and E.4.3.1, as people know them, that are not taken; 13 is
+// unofficial.
 var (
 	videoCodecs = map[byte]string{2: "Sorenson H.263", 3: "Screen Video", 4: "VP6", 5: "VP6 with alpha", 6: "Screen Video 2", 13: "AV1 outside Enhanced RTMP"}                                                         //nolint:gochecknoglobals // a table
 	audioCodecs = map[byte]string{0: "linear PCM", 1: "ADPCM", 3: "linear PCM", 4: "Nellymoser", 5: "Nellymoser", 6: "Nellymoser", 7: "G.711 A-law", 8: "G.711 mu-law", 11: "Speex", 13: "Opus outside Enhanced RTMP"} //nolint:gochecknoglobals // a table
@@ -73,7 +74,8 @@ func named(names map[byte]string, id byte) string {
 	return fmt.Sprintf("number %d", id)
 }
 
-// ParseVideo reads the body of a video message: FLV annex E.4.3, and Enhanced RTMP. want is the track that is kept, AnyTrack before there is one.
+// ParseVideo reads the body of a video message: FLV annex E.4.3, and Enhanced RTMP. want is the track that is kept,
+// AnyTrack before there is one.
 func ParseVideo(b []byte, want int) (Body, error) {
 	if len(b) == 0 {
 		return Body{}, nil // an empty message is a keep-alive of some encoders
@@ -142,7 +144,8 @@ func signed24(b []byte) time.Duration {
 	return time.Duration(v) * time.Millisecond
 }
 
-// EachTag calls f for the tags of RTMP's aggregate message, section 7.1.6. after is a tag's time after the first one's, in milliseconds modulo 2^32.
+// EachTag calls f for the tags of RTMP's aggregate message, section 7.1.6. after is a tag's time after the first one's,
+// in milliseconds modulo 2^32.
 func EachTag(aggregate []byte, f func(kind uint8, after uint32, body []byte) error) error {
 	const header, trailer = 11, 4
 	var first uint32

@@ -11,7 +11,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// FourCC names the codecs of Enhanced RTMP that go out under it; H.264, AAC and MP3 go out in FLV's own form, which every server knows: "".
+// FourCC names the codecs of Enhanced RTMP that go out under it; H.264, AAC and MP3 go out in FLV's own form, which
+// every server knows: "".
 func FourCC(c frame.Codec) string {
 	switch c {
 	case frame.HEVC:
@@ -94,7 +95,8 @@ func SequenceHeader(c frame.Config) ([]byte, error) {
 	return b, nil
 }
 
-// appendOpusHead turns an OpusSpecificBox (its ISO BMFF binding, section 4.3.2) into an identification header, RFC 7845 section 5.1.
+// appendOpusHead turns an OpusSpecificBox (its ISO BMFF binding, section 4.3.2) into an identification header, RFC 7845
+// section 5.1.
 func appendOpusHead(b, box []byte) ([]byte, error) {
 	if len(box) < 11 {
 		return nil, fmt.Errorf("OpusSpecificBox of %d bytes", len(box))
@@ -108,7 +110,8 @@ func appendOpusHead(b, box []byte) ([]byte, error) {
 	return append(b, box[10:]...), nil
 }
 
-// CodecID is what onMetaData has as videocodecid or audiocodecid, annex E.5: FLV's number of a codec, or its four characters as a number.
+// CodecID is what onMetaData has as videocodecid or audiocodecid, annex E.5: FLV's number of a codec, or its four
+// characters as a number.
 func CodecID(c frame.Codec) float64 {
 	if name := FourCC(c); name != "" {
 		return float64(binary.BigEndian.Uint32([]byte(name)))

@@ -22,7 +22,8 @@ func ftyp(tracks []*Track) []byte {
 
 var identity = [9]uint32{0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000} //nolint:gochecknoglobals // a table
 
-// movieScale is ticks per second of the movie: that of the first track, which is the video where there is one, so that its times are whole.
+// movieScale is ticks per second of the movie: that of the first track, which is the video where there is one, so that
+// its times are whole.
 func movieScale(tracks []*Track) uint32 {
 	for _, t := range tracks {
 		return t.o.Timescale
@@ -92,8 +93,8 @@ func (t *Track) trak(number, scale uint32, start int64, wide bool) []byte {
 	return bmff.Make("trak", tkhd, bmff.Make("edts", t.elst(scale)), bmff.Make("mdia", mdhd, t.hdlr(), t.minf(start, wide)))
 }
 
-// elst says where in the media the presentation begins: behind the priming of sound and the reordering of pictures, and behind an empty edit
-// where the track begins later than others.
+// elst says where in the media the presentation begins: behind the priming of sound and the reordering of pictures, and
+// behind an empty edit where the track begins later than others.
 func (t *Track) elst(scale uint32) []byte {
 	lead, late, shown := t.lead(), t.late(), t.shown(scale)
 	const normal = 0x10000

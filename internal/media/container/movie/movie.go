@@ -111,8 +111,9 @@ func (t *Track) Bytes() int64 {
 // maxSamples bounds a track: 12 hours at 120 frames a second.
 const maxSamples = 6_000_000
 
-// Add says that samples follow whose bytes lie together, the first of which is decoded at a time in ticks. Where that is later than the
-// end of those before, the last one before lasts until then; where it is earlier, the last one before is cut short.
+// Add says that samples follow whose bytes lie together, the first of which is decoded at a time in ticks. Where that
+// is later than the end of those before, the last one before lasts until then; where it is earlier, the last one before
+// is cut short.
 func (t *Track) Add(entry int, at int64, samples []Sample) error {
 	if entry < 0 || entry >= len(t.entries) || len(t.sizes)+len(samples) > maxSamples {
 		return fmt.Errorf("%w: entry %d of %d, %d samples behind %d", ErrOrder, entry, len(t.entries), len(samples), len(t.sizes))

@@ -102,7 +102,8 @@ func TestLateSound(t *testing.T) {
 	}
 }
 
-// TestLatePicture is decoded at the beginning and shown later: it waits in an empty edit, as players do not all go by the offset to showing.
+// TestLatePicture is decoded at the beginning and shown later: it waits in an empty edit, as players do not all go by
+// the offset to showing.
 func TestLatePicture(t *testing.T) {
 	t.Parallel()
 	m := &Movie{}

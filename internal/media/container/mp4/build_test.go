@@ -131,7 +131,8 @@ func (b readerAt) ReadAt(p []byte, at int64) (int, error) {
 	return n, nil
 }
 
-// hour is a 60-minute file of 30 pictures a second and AAC, interleaved by the second, whose media is all zeros and takes no memory.
+// hour is a 60-minute file of 30 pictures a second and AAC, interleaved by the second, whose media is all zeros and
+// takes no memory.
 type hour struct {
 	head []byte
 	size int64

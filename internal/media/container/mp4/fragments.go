@@ -52,7 +52,8 @@ func (x *indexer) fragment(h bmff.Header, at, body int64, cut bool) error {
 	return err
 }
 
-// takeMoof adds the samples of the moof that was read last; the next one begins at end. A last fragment that the file does not hold whole is left out.
+// takeMoof adds the samples of the moof that was read last; the next one begins at end. A last fragment that the file
+// does not hold whole is left out.
 func (x *indexer) takeMoof(end int64, last bool) error {
 	if x.moof == nil {
 		return nil

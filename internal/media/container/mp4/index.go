@@ -13,11 +13,13 @@ const (
 	maxMoof      = 16 << 20
 	maxMoofTotal = 512 << 20
 	maxTracks    = 64
-	// maxBoxes bounds the boxes at the top of a file: a day in fragments of one picture each has 10 million of moof and mdat.
+	// maxBoxes bounds the boxes at the top of a file: a day in fragments of one picture each has 10 million of moof and
+	// mdat.
 	maxBoxes = 1 << 24
 )
 
-// Index reads the index of a file of size bytes. It costs memory for the moov (at most 256 MiB, given back) and 12 to 24 bytes a sample.
+// Index reads the index of a file of size bytes. It costs memory for the moov (at most 256 MiB, given back) and 12 to
+// 24 bytes a sample.
 func Index(r io.ReaderAt, size int64) (*File, error) {
 	x := &indexer{source: source{r: r, size: size}, file: &File{}, left: maxSamples}
 	if err := x.scan(); err != nil {
@@ -84,7 +86,8 @@ func (x *indexer) scan() error {
 	return x.takeMoof(x.size, true)
 }
 
-// broken is a box header that makes no sense. Behind a whole index of fragments it is the tail of a recording that was cut off.
+// broken is a box header that makes no sense. Behind a whole index of fragments it is the tail of a recording that was
+// cut off.
 func (x *indexer) broken(at int64, err error) error {
 	if at == 0 {
 		return ErrNotMP4

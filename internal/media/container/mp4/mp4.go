@@ -13,7 +13,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// The errors of Index and of reading wrap one of these, or the reader's own. Their text is fit for the person who uploaded the file.
+// The errors of Index and of reading wrap one of these, or the reader's own. Their text is fit for the person who
+// uploaded the file.
 var (
 	// ErrNotMP4 means that the bytes are of some other format.
 	ErrNotMP4 = errors.New("not an MP4 or MOV file")
@@ -60,19 +61,21 @@ type Track struct {
 	FourCC string
 	// Config is filled for H.264 and AAC. Otherwise its Codec is "", and Len may be 0 although the track has samples.
 	Config frame.Config
-	// Changes tells that the samples have several descriptions, as where clips of different cameras were put together: of such a track no one
-	// Config is true, and none is given.
+	// Changes tells that the samples have several descriptions, as where clips of different cameras were put together:
+	// of such a track no one Config is true, and none is given.
 	Changes bool
 	// LengthSize is the number of bytes before each NAL unit of a sample, H.264 only.
 	LengthSize int
 	// Timescale in ticks per second; every time of a track is in these.
 	Timescale uint32
-	// Language is an ISO 639-2 code, "" when undetermined. Name is what the file calls the track, "" when that says nothing.
+	// Language is an ISO 639-2 code, "" when undetermined. Name is what the file calls the track, "" when that says
+	// nothing.
 	Language, Name string
 	// Enabled is the track header's flag. Alternates are often not enabled.
 	Enabled bool
 
-	// Width and Height in pixels as coded, PARWidth to PARHeight the shape of a pixel (1 and 1 when square), before Rotation; video only.
+	// Width and Height in pixels as coded, PARWidth to PARHeight the shape of a pixel (1 and 1 when square), before
+	// Rotation; video only.
 	Width, Height       int
 	PARWidth, PARHeight int
 	// Rotation is by how much to turn the picture clockwise for display: 0, 90, 180 or 270 degrees.
@@ -90,7 +93,8 @@ type Track struct {
 	// Start is the place on the clock of a fragmented file, in ticks, that the times of its tracks count from; 0 in any
 	// other.
 	Start int64
-	// NonStandardEdit tells that the edit list has more than pauses and one edit at normal speed. Only its first edit is heeded then.
+	// NonStandardEdit tells that the edit list has more than pauses and one edit at normal speed. Only its first edit
+	// is heeded then.
 	NonStandardEdit bool
 
 	description    uint32 // which sample entry is in use, from 1
@@ -125,7 +129,8 @@ func (t *Track) Sample(i int) Sample {
 // DTS is sample i's decoding time after edits, counted from Start; it may be negative.
 func (t *Track) DTS(i int) int64 { return t.samples.dtsAt(i) - t.shift - t.MediaTime + t.EmptyEdit }
 
-// PTS is when sample i is shown, after edits. Below EditStart it is priming (or needed to decode what follows), from EditEnd on it is trimmed.
+// PTS is when sample i is shown, after edits. Below EditStart it is priming (or needed to decode what follows), from
+// EditEnd on it is trimmed.
 func (t *Track) PTS(i int) int64 { return t.DTS(i) + int64(t.samples.ctsAt(i)) }
 
 // Sync reports whether the file calls sample i a sync sample. Not all of these are IDRs; see IDRs.

@@ -88,8 +88,8 @@ func TestIndexAgreesWithFFprobe(t *testing.T) {
 	}
 }
 
-// compareRaw wants every sample where, when and as large as ffprobe has it, before edits. ffprobe moves all DTS of a track with negative offsets,
-// and in a fragmented file, moved, its PTS instead.
+// compareRaw wants every sample where, when and as large as ffprobe has it, before edits. ffprobe moves all DTS of a
+// track with negative offsets, and in a fragmented file, moved, its PTS instead.
 func compareRaw(t *testing.T, tr *mp4.Track, want []packet, moved bool) {
 	t.Helper()
 	if tr.Len() != len(want) || len(want) == 0 {
@@ -259,7 +259,8 @@ func TestIDRs(t *testing.T) {
 	}
 }
 
-// TestOtherTracks indexes what can't be packaged without refusing the file: the codec's name is what the caller tells the uploader.
+// TestOtherTracks indexes what can't be packaged without refusing the file: the codec's name is what the caller tells
+// the uploader.
 func TestOtherTracks(t *testing.T) {
 	t.Parallel()
 	srt := t.TempDir() + "/a.srt"

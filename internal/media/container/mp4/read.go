@@ -16,7 +16,8 @@ import (
 const MaxRead = 256 << 20
 
 const (
-	// maxHole is the largest hole between two samples that is read along: another track's chunk. One read is cheaper than two.
+	// maxHole is the largest hole between two samples that is read along: another track's chunk. One read is cheaper
+	// than two.
 	maxHole = 64 << 10
 	// maxRun bounds what one read brings.
 	maxRun = 8 << 20
@@ -24,8 +25,8 @@ const (
 	peekSize = 64
 )
 
-// ReadSamples reads samples from to to-1 of t in as few reads as makes sense. They share one buffer that belongs to the caller. DTS of the first is t.DTS(from).
-// ErrTooLarge above MaxRead bytes.
+// ReadSamples reads samples from to to-1 of t in as few reads as makes sense. They share one buffer that belongs to the
+// caller. DTS of the first is t.DTS(from). ErrTooLarge above MaxRead bytes.
 func ReadSamples(r io.ReaderAt, t *Track, from, to int) ([]cmaf.Sample, error) {
 	if from < 0 || to < from || to > t.Len() {
 		return nil, fmt.Errorf("read samples %d to %d of %d: out of range", from, to, t.Len())
@@ -53,8 +54,8 @@ func ReadSamples(r io.ReaderAt, t *Track, from, to int) ([]cmaf.Sample, error) {
 	return out, nil
 }
 
-// ReadBytes fills buf, which is as long as they are, with the bytes of samples from to to-1 of t, one after the other. What it needs beside
-// that is scratch, grown if need be; it is given back to be used again.
+// ReadBytes fills buf, which is as long as they are, with the bytes of samples from to to-1 of t, one after the other.
+// What it needs beside that is scratch, grown if need be; it is given back to be used again.
 func ReadBytes(r io.ReaderAt, t *Track, from, to int, buf, scratch []byte) ([]byte, error) {
 	for i := from; i < to; {
 		j, length, payload := t.run(i, to)
@@ -127,8 +128,8 @@ func (t *Track) run(i, to int) (j int, length, payload int64) {
 	return j, length, payload
 }
 
-// IDRs returns which sync samples of an H.264 track are IDR pictures, in order: at others (open GOP) decoding can't begin without losing
-// pictures. It reads some 64 bytes of each.
+// IDRs returns which sync samples of an H.264 track are IDR pictures, in order: at others (open GOP) decoding can't
+// begin without losing pictures. It reads some 64 bytes of each.
 func IDRs(r io.ReaderAt, t *Track) ([]int, error) {
 	if t.Config.Codec != frame.H264 {
 		return nil, fmt.Errorf("find IDRs of %s: %w", t.FourCC, ErrUnsupported)

@@ -115,8 +115,8 @@ func (t *tables) chunk(i int) uint64 {
 	return uint64(t.chunks.u32(i, 4, 0))
 }
 
-// build makes the samples of a track. fileSize bounds offsets and, with samples of one size, how many there can be. description is the
-// index, from 1, of the first sample entry in use.
+// build makes the samples of a track. fileSize bounds offsets and, with samples of one size, how many there can be.
+// description is the index, from 1, of the first sample entry in use.
 func (t *tables) build(fileSize int64, left int) (s samples, description uint32, err error) {
 	if t.count == 0 {
 		return samples{}, 0, errNoTables
@@ -185,7 +185,8 @@ func (t *tables) place(s *samples, fileSize int64) (description uint32, err erro
 	return description, nil
 }
 
-// times fills decoding times. Where the table is too short the last duration goes on, negative durations (old QuickTime) count as 1.
+// times fills decoding times. Where the table is too short the last duration goes on, negative durations (old
+// QuickTime) count as 1.
 func (t *tables) times(s *samples) error {
 	n := len(s.sizes)
 	if t.stts.n == 0 {

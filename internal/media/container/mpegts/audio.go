@@ -17,10 +17,11 @@ import (
 type framer interface {
 	// sync is the first byte of every frame.
 	sync() byte
-	// next reads the frame at the start of b. size is how many bytes it takes of b, or would take if b were longer; short
-	// says that b is too short to tell. An error means that there is no frame here.
+	// next reads the frame at the start of b. size is how many bytes it takes of b, or would take if b were longer;
+	// short says that b is too short to tell. An error means that there is no frame here.
 	next(b []byte) (size int, short bool, err error)
-	// open reads the frame b[:size] that next found: what it holds, one access unit for each data, and how long each lasts.
+	// open reads the frame b[:size] that next found: what it holds, one access unit for each data, and how long each
+	// lasts.
 	open(b []byte) (units [][]byte, each time.Duration, err error)
 	// config is the track configuration as of the last frame that was opened.
 	config() (frame.Config, error)
@@ -66,8 +67,8 @@ type audio struct {
 	waiting []sound
 }
 
-// maxUnread is how many PES packets, or frames, are looked at for a first frame that can be read: MPEG audio of layer II has the stream type of MP3, and
-// AAC's object types share one.
+// maxUnread is how many PES packets, or frames, are looked at for a first frame that can be read: MPEG audio of layer
+// II has the stream type of MP3, and AAC's object types share one.
 const maxUnread = 8
 
 // sound is an access unit and its length.
@@ -138,8 +139,8 @@ func (a *audio) place(d *Demuxer, t stamps) error {
 	return nil
 }
 
-// frames cuts b into frames and carries over what is left. sure asks that the first is followed by another, or by nothing: b may not
-// begin with one.
+// frames cuts b into frames and carries over what is left. sure asks that the first is followed by another, or by
+// nothing: b may not begin with one.
 func (a *audio) frames(d *Demuxer, b []byte, sure bool, yield func(at int, u sound) error) error {
 	at, unread := 0, 0
 	a.carry = nil

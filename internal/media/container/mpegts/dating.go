@@ -7,10 +7,10 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// Decoding times that a stream does not carry. Section 2.7.5 has them left out where they equal the presentation time, and some muxers leave
-// them out always (GStreamer's, of files that have none). With B-frames, presentation times are then in no order, so decoding times are made of
-// them: pictures are decoded at the presentation times of the stream, in growing order, as many pictures earlier as a decoder has to
-// reorder.
+// Decoding times that a stream does not carry. Section 2.7.5 has them left out where they equal the presentation time,
+// and some muxers leave them out always (GStreamer's, of files that have none). With B-frames, presentation times are
+// then in no order, so decoding times are made of them: pictures are decoded at the presentation times of the stream,
+// in growing order, as many pictures earlier as a decoder has to reorder.
 
 const (
 	maxReorder = 16  // pictures, the most that H.264 and HEVC allow
@@ -133,7 +133,8 @@ func (v *video) dateHeld(held []frame.Frame) {
 	}
 }
 
-// depthOf counts how many pictures, given by their presentation times, are at most decoded before one that is presented before them.
+// depthOf counts how many pictures, given by their presentation times, are at most decoded before one that is presented
+// before them.
 func depthOf(times []time.Duration) int {
 	depth := 0
 	for i, t := range times {

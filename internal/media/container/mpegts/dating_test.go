@@ -35,7 +35,8 @@ func undated(t *testing.T, b []byte) []byte {
 	return b
 }
 
-// growing checks what players and everything behind the demuxer count on: pictures are decoded in growing time, and before they are shown.
+// growing checks what players and everything behind the demuxer count on: pictures are decoded in growing time, and
+// before they are shown.
 func growing(t *testing.T, frames []frame.Frame) {
 	t.Helper()
 	for i, f := range frames {

@@ -18,9 +18,9 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// TestLossIsConcealed loses a packet of a picture of each sort, and has ffmpeg decode what is left: every other picture is decoded and shown
-// at its time, and where a key frame was lost none is missing at all, nor where it was a reference of H.264. Where HEVC's B-frames are
-// references, those up to the next key frame go with a reference.
+// TestLossIsConcealed loses a packet of a picture of each sort, and has ffmpeg decode what is left: every other picture
+// is decoded and shown at its time, and where a key frame was lost none is missing at all, nor where it was a reference
+// of H.264. Where HEVC's B-frames are references, those up to the next key frame go with a reference.
 func TestLossIsConcealed(t *testing.T) {
 	t.Parallel()
 	more := func(params string) []string {

@@ -10,17 +10,18 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// What to do about pictures that were lost. One whose own bytes have a hole is dropped, and those behind it are given out: a picture that
-// nothing refers to is not missed, and for a reference another picture is put in (repair.go) or decoders conceal that it is missing, so
-// that motion goes on. There are two exceptions.
+// What to do about pictures that were lost. One whose own bytes have a hole is dropped, and those behind it are given
+// out: a picture that nothing refers to is not missed, and for a reference another picture is put in (repair.go) or
+// decoders conceal that it is missing, so that motion goes on. There are two exceptions.
 //
-// Where B-frames are references too, pictures name their references one by one, and decoders may end the playback at one that they have
-// not: where nothing can be put in, pictures are dropped up to one that needs no other.
+// Where B-frames are references too, pictures name their references one by one, and decoders may end the playback at
+// one that they have not: where nothing can be put in, pictures are dropped up to one that needs no other.
 //
-// A key frame: H.264's and HEVC's IDR sets the count of pictures and their order back, and decoders that have not seen it put those behind it
-// in the wrong place or drop them; nor can a segment begin there. So the last key frame, which has the same parameter sets, is given out
-// again in its place and time: every reference is there, and what follows is drawn on an older picture. Where that can't be, pictures are
-// dropped here too; nor is it done more than once before half of a key frame's size has come again, so that a few packets don't become a flood.
+// A key frame: H.264's and HEVC's IDR sets the count of pictures and their order back, and decoders that have not seen
+// it put those behind it in the wrong place or drop them; nor can a segment begin there. So the last key frame, which
+// has the same parameter sets, is given out again in its place and time: every reference is there, and what follows is
+// drawn on an older picture. Where that can't be, pictures are dropped here too; nor is it done more than once before
+// half of a key frame's size has come again, so that a few packets don't become a flood.
 
 // loss is what is known about pictures that are missing.
 type loss struct {
@@ -42,8 +43,8 @@ type loss struct {
 	skip    bool          // HEVC: leading pictures of the CRA that ended the wait refer to what is missing
 }
 
-// maxWait is how long pictures are dropped after a key frame was lost for which nothing stands in, when none comes that needs no other:
-// an encoder that refreshes by and by never sends one, and its picture heals by itself.
+// maxWait is how long pictures are dropped after a key frame was lost for which nothing stands in, when none comes that
+// needs no other: an encoder that refreshes by and by never sends one, and its picture heals by itself.
 const maxWait = 5 * time.Second
 
 // remember keeps a key frame, which may have to stand in for the next one.
@@ -80,7 +81,8 @@ func (v *video) damaged(d *Demuxer, b []byte, t stamps) error {
 	return nil
 }
 
-// order takes note of a picture's place: a reference that is presented before another one that was decoded before it is a B-frame.
+// order takes note of a picture's place: a reference that is presented before another one that was decoded before it is
+// a B-frame.
 func (v *video) order(pts time.Duration, key bool) {
 	for _, u := range v.units {
 		if is, _ := v.codec.isSlice(u); is {
@@ -98,8 +100,8 @@ func (v *video) order(pts time.Duration, key bool) {
 	v.latest = max(v.latest, pts)
 }
 
-// resets reports whether the access unit that begins so resets the order of pictures, and whether it has the parameter sets that
-// are known, as far as it has any. Its last unit is cut off.
+// resets reports whether the access unit that begins so resets the order of pictures, and whether it has the parameter
+// sets that are known, as far as it has any. Its last unit is cut off.
 func (v *video) resets(b []byte) (reset, same bool) {
 	same = true
 	set, slice := false, false
@@ -141,8 +143,8 @@ func (v *video) standIn(d *Demuxer, dts time.Duration) error {
 	return v.give(d, f)
 }
 
-// stepIn looks, before the picture to be decoded at dts, for a key frame that is missing without a trace: one that was due, as regularly as
-// they came, where something was lost. Then for references.
+// stepIn looks, before the picture to be decoded at dts, for a key frame that is missing without a trace: one that was
+// due, as regularly as they came, where something was lost. Then for references.
 func (v *video) stepIn(d *Demuxer, t stamps, key bool) error {
 	if !v.holed {
 		return nil
@@ -183,7 +185,8 @@ func (v *loss) wait() {
 	}
 }
 
-// undecodable reports whether a picture must be dropped because a key frame is missing, and ends the wait at one that needs none.
+// undecodable reports whether a picture must be dropped because a key frame is missing, and ends the wait at one that
+// needs none.
 func (v *video) undecodable(dts time.Duration, key bool) bool {
 	if !v.waiting {
 		if v.skip && v.codec == codecHEVC {

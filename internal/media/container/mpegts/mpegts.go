@@ -27,7 +27,8 @@ const (
 	syncByte = 0x47
 	nullPID  = 0x1fff
 
-	// patience is how many bytes may come without a program that can be used; encoders repeat the tables ten times a second.
+	// patience is how many bytes may come without a program that can be used; encoders repeat the tables ten times a
+	// second.
 	patience = 32 << 20
 )
 
@@ -39,8 +40,8 @@ var (
 	ErrNotTS = errors.New("no MPEG transport stream")
 )
 
-// Output takes what a Demuxer finds. A track's frames come after a Config of its kind, a Config that equals the last one is not
-// repeated. Its errors end the stream.
+// Output takes what a Demuxer finds. A track's frames come after a Config of its kind, a Config that equals the last
+// one is not repeated. Its errors end the stream.
 type Output interface {
 	Configure(c frame.Config) error
 	Write(f frame.Frame) error
@@ -95,7 +96,8 @@ func (d *Demuxer) Stats() Stats { return d.stats }
 // Ignored names the streams of the program that are not used, for people.
 func (d *Demuxer) Ignored() []string { return d.ignored }
 
-// Write takes the next bytes of the stream, which came at received, in portions of any size. It keeps none of them. An error is for good.
+// Write takes the next bytes of the stream, which came at received, in portions of any size. It keeps none of them. An
+// error is for good.
 func (d *Demuxer) Write(b []byte, received time.Time) error {
 	if d.err != nil {
 		return d.err
@@ -144,8 +146,8 @@ func (d *Demuxer) Flush() error {
 	return d.err
 }
 
-// hold keeps the first pictures until the sound that the program has is there too: encoders gather it for up to 0.7 s before they send
-// any, and who takes the frames should know of both tracks when the first one comes.
+// hold keeps the first pictures until the sound that the program has is there too: encoders gather it for up to 0.7 s
+// before they send any, and who takes the frames should know of both tracks when the first one comes.
 type hold struct {
 	over   bool
 	config *frame.Config
@@ -215,8 +217,8 @@ func (d *Demuxer) release() error {
 	return nil
 }
 
-// Missing tells that about so many bytes of the stream were lost just now. The continuity counters show small losses, but they count
-// to 16 only.
+// Missing tells that about so many bytes of the stream were lost just now. The continuity counters show small losses,
+// but they count to 16 only.
 func (d *Demuxer) Missing(size int) {
 	d.rest = d.rest[:0]
 	if size < 16*PacketSize {
@@ -252,8 +254,8 @@ func (d *Demuxer) packets(b []byte) []byte {
 	return b
 }
 
-// findSync returns where two packets follow each other. When there is no such place, what is before at can not be the start of a
-// packet, and less than one packet's length follows it.
+// findSync returns where two packets follow each other. When there is no such place, what is before at can not be the
+// start of a packet, and less than one packet's length follows it.
 func findSync(b []byte) (at int, found bool) {
 	for {
 		i := bytes.IndexByte(b[at:], syncByte)

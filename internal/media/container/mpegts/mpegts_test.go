@@ -143,7 +143,8 @@ func TestLostPackets(t *testing.T) {
 	}
 }
 
-// TestSoundAroundHole: of a long PES packet only the frames that were hit are missing, and those behind the hole are where they belong.
+// TestSoundAroundHole: of a long PES packet only the frames that were hit are missing, and those behind the hole are
+// where they belong.
 func TestSoundAroundHole(t *testing.T) {
 	t.Parallel()
 	m := newMux()
@@ -373,7 +374,8 @@ func TestSeveralUnitsInOnePES(t *testing.T) {
 	}
 }
 
-// TestUnitsInPairs: where each PES packet has two access units, two fields perhaps, the second one's time is between two timestamps.
+// TestUnitsInPairs: where each PES packet has two access units, two fields perhaps, the second one's time is between
+// two timestamps.
 func TestUnitsInPairs(t *testing.T) {
 	t.Parallel()
 	m := newMux()
@@ -393,8 +395,8 @@ func TestUnitsInPairs(t *testing.T) {
 	}
 }
 
-// TestLastPictureIsWhole: a connection that ends in the midst of a picture does not leave half of one behind, if the encoder is known to mark
-// their ends.
+// TestLastPictureIsWhole: a connection that ends in the midst of a picture does not leave half of one behind, if the
+// encoder is known to mark their ends.
 func TestLastPictureIsWhole(t *testing.T) {
 	t.Parallel()
 	m := usual(20, 0)
@@ -428,8 +430,8 @@ func TestFramesOverPES(t *testing.T) {
 	}
 }
 
-// TestLostKeyFrames: the one before takes its place, wherever it is known that it was one; where none can, pictures are dropped up to one
-// that needs no other, or for a while.
+// TestLostKeyFrames: the one before takes its place, wherever it is known that it was one; where none can, pictures are
+// dropped up to one that needs no other, or for a while.
 func TestLostKeyFrames(t *testing.T) {
 	t.Parallel()
 	stream := func(n, gop, change int) *mux { // from picture `change` on it has other parameters
@@ -499,7 +501,8 @@ func TestLostKeyFrames(t *testing.T) {
 	}
 }
 
-// TestLostKeyFramesAreNoFlood: a large key frame does not come out again for each packet that looks like the rest of one.
+// TestLostKeyFramesAreNoFlood: a large key frame does not come out again for each packet that looks like the rest of
+// one.
 func TestLostKeyFramesAreNoFlood(t *testing.T) {
 	t.Parallel()
 	const large, packet = 1 << 20, mpegts.PacketSize - 4 - 14
@@ -550,8 +553,8 @@ func layer2(n int) []byte {
 	return bytes.Repeat(frame, n)
 }
 
-// TestSoundThatIsNotWhatTheMapSays: a stream of which nothing can be read is named, its pictures go on, another one takes its place, and
-// what has nothing else is refused.
+// TestSoundThatIsNotWhatTheMapSays: a stream of which nothing can be read is named, its pictures go on, another one
+// takes its place, and what has nothing else is refused.
 func TestSoundThatIsNotWhatTheMapSays(t *testing.T) {
 	t.Parallel()
 	const second = audioPID + 1

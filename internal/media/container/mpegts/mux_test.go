@@ -114,7 +114,8 @@ const (
 	videoPID, audioPID, mapPID = 0x100, 0x101, 0x1000
 )
 
-// h264Unit is an access unit of x264's with this picture: an IDR with its parameter sets, or one that refers to the one before.
+// h264Unit is an access unit of x264's with this picture: an IDR with its parameter sets, or one that refers to the one
+// before.
 func h264Unit(key bool, fill int) []byte {
 	b := []byte{0, 0, 0, 1, 9, 0xf0}
 	if key {

@@ -15,7 +15,8 @@ const (
 	maxVideoPES = 8 << 20   // bytes of an access unit, as for the other protocols
 	maxAudioPES = 256 << 10 // some seconds of audio
 
-	// trust is how many PES packets in a row must have had stuffing nowhere but in their last packet before stuffing is taken for the end.
+	// trust is how many PES packets in a row must have had stuffing nowhere but in their last packet before stuffing is
+	// taken for the end.
 	trust = 8
 )
 
@@ -99,7 +100,8 @@ func (s *stream) packet(d *Demuxer, h header, payload []byte) error {
 	return s.complete(d)
 }
 
-// complete gives out the PES packet if that was its last packet: by its length or, when it has none as video is allowed to, by stuffing.
+// complete gives out the PES packet if that was its last packet: by its length or, when it has none as video is allowed
+// to, by stuffing.
 func (s *stream) complete(d *Demuxer) error {
 	if s.need == 0 && len(s.buf) >= pesHeader {
 		if n := int(binary.BigEndian.Uint16(s.buf[4:])); n > 0 {
@@ -119,12 +121,14 @@ func (s *stream) complete(d *Demuxer) error {
 	return s.finish(d, true)
 }
 
-// cutShort reports whether the PES packet at hand lacks its end when nothing more comes: as far as can be told from an encoder's stuffing.
+// cutShort reports whether the PES packet at hand lacks its end when nothing more comes: as far as can be told from an
+// encoder's stuffing.
 func (s *stream) cutShort() bool {
 	return s.open && s.need == 0 && s.faithful >= trust && !s.stuffed
 }
 
-// finish gives out what has come of the PES packet. known says that its end is, and not merely that the next one begins.
+// finish gives out what has come of the PES packet. known says that its end is, and not merely that the next one
+// begins.
 func (s *stream) finish(d *Demuxer, known bool) error {
 	if !s.open {
 		return nil
@@ -266,8 +270,8 @@ func nearest(d int64) int64 {
 	return d
 }
 
-// unwrap continues a timestamp of 33 bits beyond them. Each stream goes on from its own last one, so that one that jumps about
-// does not take the other along.
+// unwrap continues a timestamp of 33 bits beyond them. Each stream goes on from its own last one, so that one that
+// jumps about does not take the other along.
 func (s *stream) unwrap(d *Demuxer, v int64) int64 {
 	switch {
 	case s.timed:

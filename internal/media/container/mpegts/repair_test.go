@@ -11,10 +11,11 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// TestReferencesAreReplaced loses one picture of each group, in each group the next one, once its end and once all of it, in every kind of H.264
-// that a picture can be put in for. A decoder that forgives nothing finds nothing to complain of where the lost ones left their headers, nothing
-// but what they would have said of other references where nothing is left; and every other picture is shown at its time. One that left its header is
-// shown as well, if others refer to it.
+// TestReferencesAreReplaced loses one picture of each group, in each group the next one, once its end and once all of
+// it, in every kind of H.264 that a picture can be put in for. A decoder that forgives nothing finds nothing to
+// complain of where the lost ones left their headers, nothing but what they would have said of other references where
+// nothing is left; and every other picture is shown at its time. One that left its header is shown as well, if others
+// refer to it.
 func TestReferencesAreReplaced(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -116,7 +116,8 @@ type section struct {
 	rest    []byte // of the payload, behind a section that is complete
 }
 
-// assemble takes a packet and returns a section that is complete with it. It is valid until the next call; more says what follows it.
+// assemble takes a packet and returns a section that is complete with it. It is valid until the next call; more says
+// what follows it.
 func (t *tables) assemble(pid uint16, h header, payload []byte) []byte {
 	s := t.sections[pid]
 	if !h.payload || len(payload) == 0 {
@@ -211,7 +212,8 @@ func (d *Demuxer) section(pid uint16, b []byte) error {
 	return d.programMap(pid, b)
 }
 
-// association takes a program association section, 2.4.4.3. One of several sections that list different programs is taken for all.
+// association takes a program association section, 2.4.4.3. One of several sections that list different programs is
+// taken for all.
 func (d *Demuxer) association(b []byte) error {
 	t := &d.tables
 	var next []listing
@@ -278,7 +280,8 @@ func (t *tables) hopeless() error {
 	return unsupported(seen)
 }
 
-// disown takes note that nothing of a stream of the program in use could be read: another one of its kind takes its place, if there is one.
+// disown takes note that nothing of a stream of the program in use could be read: another one of its kind takes its
+// place, if there is one.
 func (d *Demuxer) disown(s *stream) error {
 	t := &d.tables
 	for i := range t.programs {

@@ -107,7 +107,8 @@ func (v *video) picture(d *Demuxer, t stamps) error {
 	return v.give(d, f)
 }
 
-// measure takes the interval of access units from their timestamps: those without one lie evenly between. holed: some of them may be missing.
+// measure takes the interval of access units from their timestamps: those without one lie evenly between. holed: some
+// of them may be missing.
 func (v *video) measure(dts time.Duration, holed bool) {
 	before, n := v.dts, 1
 	if v.unstamped > 0 {
@@ -120,8 +121,9 @@ func (v *video) measure(dts time.Duration, holed bool) {
 	v.stamped, v.unstamped = dts, 0
 }
 
-// configure takes the parameter sets of the access unit. Of several of a kind the first counts, and one that comes without the set above it counts
-// before a key frame only: the others are further sets, which decoders find in the stream.
+// configure takes the parameter sets of the access unit. Of several of a kind the first counts, and one that comes
+// without the set above it counts before a key frame only: the others are further sets, which decoders find in the
+// stream.
 func (v *video) configure(d *Demuxer, key bool) error {
 	vps, sps, pps := v.vps, v.sps, v.pps
 	var seen [setPPS + 1]bool

@@ -8,8 +8,8 @@ import (
 	"millrace/internal/media/codec/nal"
 )
 
-// byteStream tells H.264 and HEVC in the form of Annex B: start codes, and a sequence parameter set that can be read with nothing in front of it
-// but what may stand there.
+// byteStream tells H.264 and HEVC in the form of Annex B: start codes, and a sequence parameter set that can be read
+// with nothing in front of it but what may stand there.
 func byteStream(head []byte) Format {
 	if !bytes.HasPrefix(bytes.TrimLeft(head, "\x00"), []byte{1}) || !bytes.HasPrefix(head, []byte{0, 0}) {
 		return Unknown
@@ -34,7 +34,8 @@ func byteStream(head []byte) Format {
 	return Unknown
 }
 
-// Frame sizes of AC-3 in 16-bit words for 32 kHz, by half of frmsizecod: ETSI TS 102 366 table 4.13. Those of 48 kHz are two thirds of that.
+// Frame sizes of AC-3 in 16-bit words for 32 kHz, by half of frmsizecod: ETSI TS 102 366 table 4.13. Those of 48 kHz
+// are two thirds of that.
 var ac3Words = [19]int{ //nolint:gochecknoglobals // a table
 	96, 120, 144, 168, 192, 240, 288, 336, 384, 480, 576, 672, 768, 960, 1152, 1344, 1536, 1728, 1920,
 }

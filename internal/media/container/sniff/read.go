@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// Read tells the format of a file by its first bytes and, where an ID3 tag longer than these stands in front, by what follows the tag.
-// An empty file is Unknown. Errors are the reader's.
+// Read tells the format of a file by its first bytes and, where an ID3 tag longer than these stands in front, by what
+// follows the tag. An empty file is Unknown. Errors are the reader's.
 func Read(r io.ReaderAt) (Format, error) {
 	head, err := window(r, 0)
 	if err != nil {

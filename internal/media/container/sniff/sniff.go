@@ -125,7 +125,8 @@ func magic(head []byte) Format {
 	return Unknown
 }
 
-// tagged skips an ID3v2 tag; behind it may be MP3, ADTS or FLAC. When the tag is longer than head MP3 is the best guess.
+// tagged skips an ID3v2 tag; behind it may be MP3, ADTS or FLAC. When the tag is longer than head MP3 is the best
+// guess.
 func tagged(head []byte) Format {
 	if len(head) < 10 {
 		return Unknown
@@ -235,7 +236,8 @@ func mp3Length(b []byte) int {
 	return 144*bits/hz + pad
 }
 
-// text tells markup, playlists and other text. Bytes that no text has make it Unknown, unless a playlist stands in front of them.
+// text tells markup, playlists and other text. Bytes that no text has make it Unknown, unless a playlist stands in
+// front of them.
 func text(head []byte) Format {
 	b := bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	b = bytes.TrimLeft(b, " \t\r\n\v\f\x00")

@@ -217,7 +217,8 @@ func (l *Log) Refusals(containing string) (lines, told int) {
 	return lines, told
 }
 
-// CheckLabels checks the lines about an encoder's coming and going, once it is gone: one of each, with the label of what it published to.
+// CheckLabels checks the lines about an encoder's coming and going, once it is gone: one of each, with the label of
+// what it published to.
 func (l *Log) CheckLabels(t testing.TB) {
 	t.Helper()
 	for _, about := range []string{"encoder connected", "encoder disconnected"} {

@@ -19,10 +19,11 @@ const (
 	captionPrefix = "\xb5\x00\x31GA94\x03"
 )
 
-// captions keeps the closed captions that some encoders send beside the picture: onCaptionInfo, by itself or in @setDataFrame, of the type 708,
-// whose data are a message of ITU-T T.35 in base64, with or without what says that it is one. They come in the order in which pictures are shown, which is
-// not that in which pictures come. So they are put into the next picture that is shown behind those that have some: read in the order of showing, as
-// captions are, they are in their order again.
+// captions keeps the closed captions that some encoders send beside the picture: onCaptionInfo, by itself or in
+// @setDataFrame, of the type 708, whose data are a message of ITU-T T.35 in base64, with or without what says that it
+// is one. They come in the order in which pictures are shown, which is not that in which pictures come. So they are put
+// into the next picture that is shown behind those that have some: read in the order of showing, as captions are, they
+// are in their order again.
 type captions struct {
 	waiting [][]byte
 	shown   time.Duration // when the last picture that has some is shown

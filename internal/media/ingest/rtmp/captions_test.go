@@ -14,7 +14,8 @@ import (
 	"millrace/internal/media/rtmpwire"
 )
 
-// TestCaptionInfo: captions that come beside the picture are in it, whatever of their header was left out, behind its delimiter.
+// TestCaptionInfo: captions that come beside the picture are in it, whatever of their header was left out, behind its
+// delimiter.
 func TestCaptionInfo(t *testing.T) {
 	t.Parallel()
 	e := &cea608test.Encoder{}
@@ -67,8 +68,9 @@ func TestCaptionInfo(t *testing.T) {
 	}
 }
 
-// TestCaptionInfoIsReordered: captions that come in the order in which pictures are shown are read in it, whatever order the pictures come in, and each
-// is in some picture at the latest with the next one that is shown behind all before it.
+// TestCaptionInfoIsReordered: captions that come in the order in which pictures are shown are read in it, whatever
+// order the pictures come in, and each is in some picture at the latest with the next one that is shown behind all
+// before it.
 func TestCaptionInfoIsReordered(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string][]int{ // times of showing

@@ -2,8 +2,8 @@ package rtmp
 
 import "time"
 
-// clock unwraps RTMP's timestamps, milliseconds modulo 2^32 and shared by audio and video. A step of more than 24.8 days
-// forwards counts as one backwards.
+// clock unwraps RTMP's timestamps, milliseconds modulo 2^32 and shared by audio and video. A step of more than 24.8
+// days forwards counts as one backwards.
 type clock struct {
 	last    uint32
 	at      int64 // milliseconds

@@ -281,8 +281,9 @@ func (c *conn) link() ingest.LinkStats {
 	return ingest.LinkStats{}
 }
 
-// linger gives the encoder time to read the last status and to hang up itself: some take a connection that goes while they are
-// saying goodbye for a failure, and closing one with unread bytes resets it, by which the status would be lost.
+// linger gives the encoder time to read the last status and to hang up itself: some take a connection that goes while
+// they are saying goodbye for a failure, and closing one with unread bytes resets it, by which the status would be
+// lost.
 func (c *conn) linger() {
 	if c.nc.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return

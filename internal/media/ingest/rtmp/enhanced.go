@@ -7,12 +7,13 @@ import (
 	"millrace/internal/media/rtmpwire"
 )
 
-// enhancements responds to what a connect command says of Enhanced RTMP, section "Enhancing NetConnection connect Command", to an encoder
-// that speaks of it: others may stumble over what they do not know.
+// enhancements responds to what a connect command says of Enhanced RTMP, section "Enhancing NetConnection connect
+// Command", to an encoder that speaks of it: others may stumble over what they do not know.
 func enhancements(connect rtmpwire.Object) rtmpwire.Object {
 	const (
 		canForward = 4 // FourCcInfoMask
-		// capsEx: several tracks are understood, though the first of a kind is kept; modifiers, and among them nanoseconds.
+		// capsEx: several tracks are understood, though the first of a kind is kept; modifiers, and among them
+		// nanoseconds.
 		capsEx = 2 | 4 | 8
 	)
 	names := []string{"fourCcList", "videoFourCcInfoMap", "audioFourCcInfoMap", "capsEx"}

@@ -232,7 +232,8 @@ func TestEnhancedByTheBook(t *testing.T) {
 	}
 }
 
-// TestEnhancedFromGortmplib publishes the same with a client of other people's making, and a second track of each kind that is not kept.
+// TestEnhancedFromGortmplib publishes the same with a client of other people's making, and a second track of each kind
+// that is not kept.
 func TestEnhancedFromGortmplib(t *testing.T) {
 	t.Parallel()
 	for name, pair := range pairs {

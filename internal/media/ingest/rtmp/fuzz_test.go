@@ -37,7 +37,8 @@ func talk(t *testing.T, b []byte, o *Options) (*conn, error) {
 	return c, err
 }
 
-// FuzzHandshake feeds a connection with arbitrary first bytes: nothing but a whole handshake and a publish command leads to the gate.
+// FuzzHandshake feeds a connection with arbitrary first bytes: nothing but a whole handshake and a publish command
+// leads to the gate.
 func FuzzHandshake(f *testing.F) {
 	f.Add(opened())
 	f.Add(opened()[:1+rtmpwire.HandshakeSize])
@@ -59,7 +60,8 @@ func FuzzHandshake(f *testing.F) {
 	})
 }
 
-// FuzzConnection feeds a connection with arbitrary bytes: behind nothing, behind the handshake, and behind a publish command.
+// FuzzConnection feeds a connection with arbitrary bytes: behind nothing, behind the handshake, and behind a publish
+// command.
 func FuzzConnection(f *testing.F) {
 	f.Add(byte(0), opened())
 	f.Add(byte(1), opened()[1+2*rtmpwire.HandshakeSize:])

@@ -16,8 +16,8 @@ import (
 	"millrace/internal/media/ingest/ingesttest"
 )
 
-// gstreamer sends an FLV file with one of GStreamer's sinks: rtmp2sink is its own RTMP, rtmpsink is librtmp, which OBS and
-// many encoders are built on too.
+// gstreamer sends an FLV file with one of GStreamer's sinks: rtmp2sink is its own RTMP, rtmpsink is librtmp, which OBS
+// and many encoders are built on too.
 func gstreamer(t *testing.T, file, element, url string, properties ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -68,8 +68,8 @@ func (m *media) take(p rtmpwire.Packet, received time.Time) error {
 	return m.bear(p.Kind, err)
 }
 
-// bear passes over a frame that can't be used. Where a kind had none that could, it is not borne for long: an encoder that is not told would
-// go on to send a picture or sound that is not recorded.
+// bear passes over a frame that can't be used. Where a kind had none that could, it is not borne for long: an encoder
+// that is not told would go on to send a picture or sound that is not recorded.
 func (m *media) bear(kind uint8, err error) error {
 	malformed := errors.Is(err, flv.ErrMalformed)
 	if !malformed && !errors.Is(err, errNoSequenceHeader) {

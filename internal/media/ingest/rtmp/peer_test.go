@@ -114,7 +114,8 @@ func (l *pipeListener) dial() (c net.Conn, closed chan struct{}) {
 	return ours, closed
 }
 
-// publish sends b over a fresh loopback connection, ends it as a dying encoder does, and gives back what the server said.
+// publish sends b over a fresh loopback connection, ends it as a dying encoder does, and gives back what the server
+// said.
 func send(t *testing.T, addr string, b []byte) []byte {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)

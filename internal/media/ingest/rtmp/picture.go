@@ -27,8 +27,8 @@ type videoState struct {
 	announced  bool
 }
 
-// configure reads a sequence header. It gives a configuration when there is a new one to be told; AV1's and VP9's waits for a key frame,
-// as what some encoders send here is made up.
+// configure reads a sequence header. It gives a configuration when there is a new one to be told; AV1's and VP9's waits
+// for a key frame, as what some encoders send here is made up.
 func (p *videoState) configure(codec frame.Codec, record []byte) (*frame.Config, error) {
 	if len(record) == 0 || p.record != nil && p.codec == codec && bytes.Equal(record, p.record) {
 		return nil, nil //nolint:nilnil // nothing new
@@ -85,8 +85,8 @@ func (p *videoState) fromHEVC(vps, sps, pps [][]byte) (frame.Config, error) {
 	return hevc.TrackConfig(vps[0], sps[0], pps[0], slices.Concat(vps[1:], sps[1:], pps[1:])...)
 }
 
-// read turns a coded frame into a sample. It gives a configuration when the frame brings a new one; a frame without any before it can not be
-// used and is nil.
+// read turns a coded frame into a sample. It gives a configuration when the frame brings a new one; a frame without any
+// before it can not be used and is nil.
 func (p *videoState) read(data []byte) (sample []byte, key bool, c *frame.Config, err error) {
 	switch p.codec { //nolint:exhaustive // as in configure
 	case frame.H264, frame.HEVC:
@@ -129,8 +129,8 @@ func (p *videoState) readUnits(au []byte) (sample []byte, key bool, c *frame.Con
 	return au, key, c, err
 }
 
-// learnSets notices parameter sets that come with a key frame and are others than the sequence header's: encoders that change the
-// picture do not all send that again.
+// learnSets notices parameter sets that come with a key frame and are others than the sequence header's: encoders that
+// change the picture do not all send that again.
 func (p *videoState) learnSets(au []byte) (*frame.Config, error) {
 	var vps, sps, pps [][]byte
 	for unit := range nal.Units(au, 4) {

@@ -27,7 +27,8 @@ import (
 	"millrace/internal/socket"
 )
 
-// round is how often sockets are looked at. A frame waits for it, so it is a part of the latency that viewers see (decision 17).
+// round is how often sockets are looked at. A frame waits for it, so it is a part of the latency that viewers see
+// (decision 17).
 const round = 6 * time.Millisecond
 
 // Options are what a Server needs. Gate and Logger are required, the rest has defaults.
@@ -35,10 +36,11 @@ type Options struct {
 	Gate   ingest.Gate
 	Logger *slog.Logger
 
-	// HandshakeTimeout is how long a peer may take from the connect to its publish command, TLS handshake and all; 10 s when 0.
+	// HandshakeTimeout is how long a peer may take from the connect to its publish command, TLS handshake and all; 10 s
+	// when 0.
 	HandshakeTimeout time.Duration
-	// IdleTimeout ends a publication that sends no bytes at all, with ingest.ErrSilent; 6 min when 0, which is after the gate's own
-	// patience: it alone knows whether another encoder waits for the key.
+	// IdleTimeout ends a publication that sends no bytes at all, with ingest.ErrSilent; 6 min when 0, which is after
+	// the gate's own patience: it alone knows whether another encoder waits for the key.
 	IdleTimeout time.Duration
 	// WriteTimeout bounds each reply; 5 s when 0.
 	WriteTimeout time.Duration
@@ -82,9 +84,10 @@ func New(o Options) *Server {
 	}
 }
 
-// Serve accepts connections of ln until ctx ends: RTMPS with secure, RTMP without. Then it closes ln and every connection with ctx's
-// cause (ingest.ErrShutdown when ctx has none of its own), waits for them, and returns nil. A listener that is closed otherwise is its error.
-// Several listeners may be served at a time; the limits hold for all of them together.
+// Serve accepts connections of ln until ctx ends: RTMPS with secure, RTMP without. Then it closes ln and every
+// connection with ctx's cause (ingest.ErrShutdown when ctx has none of its own), waits for them, and returns nil. A
+// listener that is closed otherwise is its error. Several listeners may be served at a time; the limits hold for all of
+// them together.
 func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config) error {
 	sockets, err := socket.NewPoller(round)
 	if err != nil {

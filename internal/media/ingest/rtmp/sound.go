@@ -57,8 +57,8 @@ func (s *audioState) configure(codec frame.Codec, record []byte) (*frame.Config,
 
 var errNoSequenceHeader = errors.New("no sequence header before it")
 
-// next takes the first frame off a message. It gives a configuration when the frame brings a new one. length is 0 where the frame's is
-// not needed because nothing can follow it.
+// next takes the first frame off a message. It gives a configuration when the frame brings a new one. length is 0 where
+// the frame's is not needed because nothing can follow it.
 func (s *audioState) next(codec frame.Codec, data []byte) (sample, rest []byte, length time.Duration, c *frame.Config, err error) {
 	switch codec { //nolint:exhaustive // the others are told by a sequence header
 	case frame.AC3:

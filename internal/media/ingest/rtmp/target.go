@@ -17,7 +17,8 @@ func segments(path string) []string {
 	return slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" || s == "_definst_" })
 }
 
-// urlSegments gives the path of a tcUrl. It is not url.Parse: keys are taken as they are, and a quoted or odd URL still has a path.
+// urlSegments gives the path of a tcUrl. It is not url.Parse: keys are taken as they are, and a quoted or odd URL still
+// has a path.
 func urlSegments(tcURL string) []string {
 	_, rest, ok := strings.Cut(strings.Trim(tcURL, "'\" "), "://")
 	if !ok {
@@ -37,8 +38,9 @@ func knownApplication(app, tcURL string) bool {
 	return len(s) > 0 && slices.Contains(applications, s[0])
 }
 
-// streamKey finds the key wherever an encoder puts it: rtmp://host/app/{key} may come as application and stream name, all in
-// the application, or all in the tcUrl, and each with a query. "" means that there is no key, or a path that is not ours.
+// streamKey finds the key wherever an encoder puts it: rtmp://host/app/{key} may come as application and stream name,
+// all in the application, or all in the tcUrl, and each with a query. "" means that there is no key, or a path that is
+// not ours.
 func streamKey(app, tcURL, name string) string {
 	named := segments(name)
 	for _, base := range [][]string{segments(app), urlSegments(tcURL)} {

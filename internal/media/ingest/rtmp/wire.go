@@ -19,8 +19,8 @@ const (
 	mediaBuffer   = 32 << 10 // of a publisher: most frames come with one read
 )
 
-// source reads from the connection: it keeps the time and the count of what came, and once idle is set it moves the read
-// deadline along, at most a few times per idle span because each costs a timer.
+// source reads from the connection: it keeps the time and the count of what came, and once idle is set it moves the
+// read deadline along, at most a few times per idle span because each costs a timer.
 type source struct {
 	nc       net.Conn
 	idle     time.Duration

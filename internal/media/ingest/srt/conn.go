@@ -95,8 +95,8 @@ func (c *conn) run(ctx context.Context) error {
 	return err
 }
 
-// callersPatience is how long callers wait for a response, 3 s, less the way to them: one that has given up must not be let in, because
-// it would be in its own way when it calls again.
+// callersPatience is how long callers wait for a response, 3 s, less the way to them: one that has given up must not be
+// let in, because it would be in its own way when it calls again.
 const callersPatience = 2900 * time.Millisecond
 
 // admit accepts the caller or refuses it.
@@ -169,8 +169,9 @@ func (c *conn) check(ctx context.Context) (streamID, error) {
 	return id, nil
 }
 
-// payloadSize is what gosrt makes of the packet size that the caller announces. For one below its own headers that is a number that has
-// gone around below zero, which gosrt does not notice and then allocates so much; and it does not let one see it.
+// payloadSize is what gosrt makes of the packet size that the caller announces. For one below its own headers that is a
+// number that has gone around below zero, which gosrt does not notice and then allocates so much; and it does not let
+// one see it.
 func payloadSize(req gosrt.ConnRequest) uint64 {
 	config := reflect.ValueOf(req).Elem().FieldByName("config")
 	return config.FieldByName("PayloadSize").Uint()
@@ -294,8 +295,8 @@ func (c *conn) tellIgnored() {
 	c.ignored = max(c.ignored, len(names))
 }
 
-// ending is why there is nothing more to read. A caller that says goodbye as soon as it is let in may do so before it is listened for:
-// whatever ends before silence can have been noticed was ended by the caller.
+// ending is why there is nothing more to read. A caller that says goodbye as soon as it is let in may do so before it
+// is listened for: whatever ends before silence can have been noticed was ended by the caller.
 func (c *conn) ending() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -305,9 +306,9 @@ func (c *conn) ending() error {
 	return fmt.Errorf("%w: no sign of life for %v", ingest.ErrSilent, c.opts.IdleTimeout)
 }
 
-// shutDown notes that the caller has said that it ends, and waits until what it sent before is taken. It runs on the goroutine on which
-// gosrt reads the connection's packets, of which no more come: as soon as it returns, gosrt throws away what is not due yet, and that is
-// the last part of every broadcast, as long as the latency.
+// shutDown notes that the caller has said that it ends, and waits until what it sent before is taken. It runs on the
+// goroutine on which gosrt reads the connection's packets, of which no more come: as soon as it returns, gosrt throws
+// away what is not due yet, and that is the last part of every broadcast, as long as the latency.
 func (c *conn) shutDown() {
 	c.mu.Lock()
 	c.ended = true

@@ -28,7 +28,8 @@ import (
 	"millrace/internal/media/ingest"
 )
 
-// Secrets tells the passphrase that goes with a stream key: ingest.ErrUnknownKey, or an internal error. Both strings are secrets.
+// Secrets tells the passphrase that goes with a stream key: ingest.ErrUnknownKey, or an internal error. Both strings
+// are secrets.
 type Secrets interface {
 	Passphrase(ctx context.Context, key string) (string, error)
 }
@@ -39,12 +40,14 @@ type Options struct {
 	Secrets Secrets
 	Logger  *slog.Logger
 
-	// HandshakeTimeout is how long the response to a caller may take (3 s at most, which is how long callers wait), and then how long the
-	// first packet of media may; 4 s when 0.
+	// HandshakeTimeout is how long the response to a caller may take (3 s at most, which is how long callers wait), and
+	// then how long the first packet of media may; 4 s when 0.
 	HandshakeTimeout time.Duration
-	// IdleTimeout ends a connection from which nothing came, not even a sign of life; 15 s when 0. Callers give one each second.
+	// IdleTimeout ends a connection from which nothing came, not even a sign of life; 15 s when 0. Callers give one
+	// each second.
 	IdleTimeout time.Duration
-	// Latency is what packets are held for at least, so that lost ones can be sent again; 120 ms when 0. A caller may ask for more.
+	// Latency is what packets are held for at least, so that lost ones can be sent again; 120 ms when 0. A caller may
+	// ask for more.
 	Latency time.Duration
 	// MaxConns bounds the connections of the server; 2000 when 0.
 	MaxConns int
@@ -56,7 +59,8 @@ type Options struct {
 	// MaxHandshakesPerIP bounds those of one IPv4 address or IPv6 /64, so that nobody takes all places with keys that
 	// are guessed; 16 when 0.
 	MaxHandshakesPerIP int
-	// MaxBuffer bounds what one connection holds of packets that are not due yet, in bytes; 32 MiB when 0: twelve seconds of 20 Mbit/s.
+	// MaxBuffer bounds what one connection holds of packets that are not due yet, in bytes; 32 MiB when 0: twelve
+	// seconds of 20 Mbit/s.
 	MaxBuffer uint64
 }
 
@@ -74,8 +78,8 @@ type Server struct {
 	conns map[uint32]*conn // by socket id
 }
 
-// kernelBuffer is asked for on the socket, in bytes: all connections share it, and a burst of key frames must not overflow it. The kernel
-// gives at most net.core.rmem_max.
+// kernelBuffer is asked for on the socket, in bytes: all connections share it, and a burst of key frames must not
+// overflow it. The kernel gives at most net.core.rmem_max.
 const kernelBuffer = 8 << 20
 
 // Listen opens the UDP socket; Serve starts the Server, and Close is for one that is never started.
@@ -144,7 +148,8 @@ func (packetLog) Listen() <-chan gosrt.Log { return nil }
 // Close implements gosrt.Logger.
 func (packetLog) Close() {}
 
-// Print implements gosrt.Logger. It is called for each packet, before anything is done about it, and makes no text of it.
+// Print implements gosrt.Logger. It is called for each packet, before anything is done about it, and makes no text of
+// it.
 func (p packetLog) Print(topic string, socket uint32, _ int, _ func() string) {
 	switch topic {
 	case "control:recv:shutdown:dump":
@@ -186,8 +191,8 @@ func (s *Server) Addr() net.Addr { return s.ln.Addr() }
 // Close frees the socket of a Server that is not served.
 func (s *Server) Close() { s.ln.Close() }
 
-// Serve takes callers until ctx ends. Then it closes every connection with ctx's cause (ingest.ErrShutdown when ctx has none of its
-// own), waits for them, and returns nil. A socket that breaks is its error.
+// Serve takes callers until ctx ends. Then it closes every connection with ctx's cause (ingest.ErrShutdown when ctx has
+// none of its own), waits for them, and returns nil. A socket that breaks is its error.
 func (s *Server) Serve(ctx context.Context) error {
 	conns, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	accepting, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -26,8 +26,8 @@ import (
 	"millrace/internal/media/ingest/ingesttest"
 )
 
-// send writes a stream in packets as encoders do, one each millisecond: a caller's queue is short. It gives how many there were; a caller who
-// is hung up on meanwhile has sent fewer.
+// send writes a stream in packets as encoders do, one each millisecond: a caller's queue is short. It gives how many
+// there were; a caller who is hung up on meanwhile has sent fewer.
 func send(c gosrt.Conn, b []byte) (packets uint64) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -419,7 +419,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// handshake sends a datagram of a handshake that was changed, after the one that gets the cookie, and gives the response.
+// handshake sends a datagram of a handshake that was changed, after the one that gets the cookie, and gives the
+// response.
 func handshake(t *testing.T, addr string, change func(*packet.CIFHandshake), cut int) []byte {
 	t.Helper()
 	conn, c := induce(t, "", addr)

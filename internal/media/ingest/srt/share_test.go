@@ -34,8 +34,8 @@ func (s slowSecrets) Passphrase(ctx context.Context, k string) (string, error) {
 	return s.secrets.Passphrase(ctx, k)
 }
 
-// TestFloodOfConclusions: an address that floods the listener with conclusions (true cookies, wrong keys) takes no place
-// from others, and no flood takes one from an encoder whose key was right before.
+// TestFloodOfConclusions: an address that floods the listener with conclusions (true cookies, wrong keys) takes no
+// place from others, and no flood takes one from an encoder whose key was right before.
 func TestFloodOfConclusions(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// streamID is what a caller asks for: its stream key alone, or the form of the SRT Access Control guidelines, "#!::r=key,m=publish".
+// streamID is what a caller asks for: its stream key alone, or the form of the SRT Access Control guidelines,
+// "#!::r=key,m=publish".
 type streamID struct {
 	key  string // secret
 	user string // what the caller calls itself, for people

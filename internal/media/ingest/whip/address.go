@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// candidates are the lines that tell a publisher where it can connect: the public addresses first, as they are set, then those that this
-// machine has or that its sockets are bound to.
+// candidates are the lines that tell a publisher where it can connect: the public addresses first, as they are set,
+// then those that this machine has or that its sockets are bound to.
 func candidates(public []netip.Addr, udp, tcp netip.AddrPort, machine []netip.Addr) []string {
 	var out []string
 	add := func(transport string, at netip.AddrPort, preference uint32, suffix string) {
@@ -40,7 +40,8 @@ func candidates(public []netip.Addr, udp, tcp netip.AddrPort, machine []netip.Ad
 	return out
 }
 
-// reachable picks the addresses by which others may reach a socket that is bound to all of them; the loopback ones when there are no others.
+// reachable picks the addresses by which others may reach a socket that is bound to all of them; the loopback ones when
+// there are no others.
 func reachable(machine []netip.Addr, only4 bool) []netip.Addr {
 	var others, loopback []netip.Addr
 	for _, a := range machine {

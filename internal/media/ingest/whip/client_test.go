@@ -236,8 +236,8 @@ func numberOf(au []byte) int {
 	return -1
 }
 
-// play sends media in real time until stop is closed: 50 packets of sound and 25 pictures a second, a key frame first, one when
-// one is asked for, and one each second or p.gop.
+// play sends media in real time until stop is closed: 50 packets of sound and 25 pictures a second, a key frame first,
+// one when one is asked for, and one each second or p.gop.
 func (p *publisher) play(stop <-chan struct{}) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

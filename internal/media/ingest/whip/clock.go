@@ -6,8 +6,8 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// Two RTP clocks begin anywhere, RFC 3550 section 5.1. What tells how they belong together are the sender reports, which give a moment
-// of each on one wall clock, section 6.4.1; until both are there it is when the packets arrived.
+// Two RTP clocks begin anywhere, RFC 3550 section 5.1. What tells how they belong together are the sender reports,
+// which give a moment of each on one wall clock, section 6.4.1; until both are there it is when the packets arrived.
 const (
 	reportStep  = 20 * time.Millisecond // a difference up to this is followed slowly, a larger one has to be told twice
 	reportShare = 8                     // of a small difference, so much is followed at each report
@@ -75,11 +75,11 @@ func (c *rtpClock) report(ntp uint64, ts uint32) {
 	c.wall, c.reported = wall-c.media(at), true
 }
 
-// clocks puts audio and video on one clock. The picture's clock is what it goes by, and the sound is moved to it, as the session has a
-// grid for pictures and can shift sound by a hole or a frame less.
+// clocks puts audio and video on one clock. The picture's clock is what it goes by, and the sound is moved to it, as
+// the session has a grid for pictures and can shift sound by a hole or a frame less.
 //
-// A browser's clock of pictures is the wall clock, but that of its sound counts samples: a machine that is too busy to record some leaves
-// it behind for good. Reports tell this after some seconds, and how the frames arrive does before.
+// A browser's clock of pictures is the wall clock, but that of its sound counts samples: a machine that is too busy to
+// record some leaves it behind for good. Reports tell this after some seconds, and how the frames arrive does before.
 type clocks struct {
 	tracks   [2]rtpClock
 	base     [2]time.Duration // added to media time
@@ -118,7 +118,8 @@ func (c *clocks) arrived(k frame.Kind, ts int64, at time.Duration) {
 	}
 }
 
-// slip is how much later sound arrives than when its place was known last. What the network delays, it delays of the picture too.
+// slip is how much later sound arrives than when its place was known last. What the network delays, it delays of the
+// picture too.
 func (c *clocks) slip() time.Duration {
 	if !c.based[frame.Video] || !c.based[frame.Audio] {
 		return 0

@@ -7,8 +7,9 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// TestSoundThatWasNotRecorded has a sender whose clock of pictures is the wall clock and whose clock of sound counts samples, as browsers
-// do it: where the machine is too busy to record some, or the network stands still, sound and picture come together again.
+// TestSoundThatWasNotRecorded has a sender whose clock of pictures is the wall clock and whose clock of sound counts
+// samples, as browsers do it: where the machine is too busy to record some, or the network stands still, sound and
+// picture come together again.
 func TestSoundThatWasNotRecorded(t *testing.T) {
 	t.Parallel()
 	const ms, second = time.Millisecond, time.Second

@@ -15,8 +15,8 @@ const (
 	maxCandidates    = 256
 )
 
-// parseFragment reads a fragment. Its candidates are checked and counted, no more: this side is ICE-lite and connects to nobody, and an
-// address in it could be anybody's.
+// parseFragment reads a fragment. Its candidates are checked and counted, no more: this side is ICE-lite and connects
+// to nobody, and an address in it could be anybody's.
 func parseFragment(body string) (fragment, error) {
 	var f fragment
 	n := 0
@@ -62,7 +62,8 @@ func parseFragment(body string) (fragment, error) {
 	return f, credentials(f.ufrag, f.pwd)
 }
 
-// isCandidate checks the form of a candidate, RFC 8839 section 5.1: foundation component transport priority address port "typ" type ….
+// isCandidate checks the form of a candidate, RFC 8839 section 5.1: foundation component transport priority address
+// port "typ" type ….
 func isCandidate(value string) bool {
 	words := strings.Fields(value)
 	return len(words) >= 8 && len(value) <= 1024 && words[6] == "typ"

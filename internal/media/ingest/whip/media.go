@@ -67,7 +67,8 @@ type media struct {
 // counts is what a publication leaves in the log.
 type counts struct{ video, audio, malformed, damaged, lost, late, requests int }
 
-// newMedia makes media of the negotiated codecs; an empty one means that there is no such track. patience is for packets of pictures.
+// newMedia makes media of the negotiated codecs; an empty one means that there is no such track. patience is for
+// packets of pictures.
 func newMedia(video, audio negotiated, maxFrame int, patience time.Duration, began time.Time) *media {
 	m := &media{began: began, needKey: true}
 	for kind, n := range [2]negotiated{frame.Video: video, frame.Audio: audio} {
@@ -125,8 +126,8 @@ func (m *media) drain(t *track, now time.Time) error {
 	}
 }
 
-// damage is told that a track has lost a frame. Pictures are dropped until one that needs no other: what refers to a lost
-// one can't be shown as it was.
+// damage is told that a track has lost a frame. Pictures are dropped until one that needs no other: what refers to a
+// lost one can't be shown as it was.
 func (m *media) damage(t *track) {
 	if t.kind != frame.Video {
 		return
@@ -182,7 +183,8 @@ func (m *media) unit(t *track, a *assembler, now time.Time) {
 	m.failed = m.start(now)
 }
 
-// start lets the held frames go when it is known how sound and picture belong together, or when one of them does not come.
+// start lets the held frames go when it is known how sound and picture belong together, or when one of them does not
+// come.
 func (m *media) start(now time.Time) error {
 	if m.running || len(m.held) == 0 {
 		return nil

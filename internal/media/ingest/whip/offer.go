@@ -50,8 +50,8 @@ type negotiated struct {
 // offer is an SDP offer that can be answered.
 type offer struct {
 	video, audio negotiated
-	// sdp is the offer as the peer connection sees it: with what is known here and one codec for each track, and nothing else. Candidates
-	// are left out: this side is ICE-lite and connects to nobody.
+	// sdp is the offer as the peer connection sees it: with what is known here and one codec for each track, and
+	// nothing else. Candidates are left out: this side is ICE-lite and connects to nobody.
 	sdp *sdp.SessionDescription
 
 	ufrag, pwd string
@@ -166,7 +166,8 @@ func direction(in *sdp.SessionDescription, m *sdp.MediaDescription) string {
 	return "send"
 }
 
-// transport checks who is at the other end and how to talk to it. With BUNDLE the first section says it for all, RFC 9143 section 7.2.
+// transport checks who is at the other end and how to talk to it. With BUNDLE the first section says it for all, RFC
+// 9143 section 7.2.
 func (o *offer) transport(in *sdp.SessionDescription, m, out *sdp.MediaDescription, first bool) error {
 	find := func(key string) string {
 		if v, ok := m.Attribute(key); ok {
@@ -218,7 +219,8 @@ func clip(s string) string {
 	return s[:min(len(s), 80)]
 }
 
-// choose picks the codec of a section: of those of video the first that the offer has at all, in the offer's own order of its variants.
+// choose picks the codec of a section: of those of video the first that the offer has at all, in the offer's own order
+// of its variants.
 func choose(m *sdp.MediaDescription, codecs []frame.Codec) (negotiated, error) {
 	offered, err := offeredCodecs(m)
 	if err != nil {

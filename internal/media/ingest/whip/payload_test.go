@@ -32,7 +32,8 @@ func packed(payloads [][]byte, ts uint32, seq *uint16) []*rtp.Packet {
 
 // Frames of other codecs, each with a key frame of 320 by 180 or so; the rest of them is filled up.
 var (
-	// Temporal unit of libaom: sequence header, then a frame OBU that begins with show_existing_frame 0, frame_type 0, show_frame 1.
+	// Temporal unit of libaom: sequence header, then a frame OBU that begins with show_existing_frame 0, frame_type 0,
+	// show_frame 1.
 	av1Header = []byte{0x0a, 0x0b, 0x00, 0x00, 0x00, 0x04, 0x3c, 0xff, 0xbc, 0xff, 0xf8, 0x42, 0x40}
 	vp8Key    = append([]byte{0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 0x40, 0x01, 0xb4, 0x00}, bytes.Repeat([]byte{7}, 3000)...)
 	vp9Key    = append([]byte{0x82, 0x49, 0x83, 0x42, 0x00, 0x13, 0xf0, 0x0b, 0x36, 0x08}, bytes.Repeat([]byte{7}, 3000)...)
@@ -145,7 +146,8 @@ func TestUnreadable(t *testing.T) {
 
 func at(ms int) time.Time { return time.Unix(1700000000, 0).Add(time.Duration(ms) * time.Millisecond) }
 
-// TestReorder lists arrivals (sequence number, ms) and what comes out: a minus before a number says that packets before it are lost.
+// TestReorder lists arrivals (sequence number, ms) and what comes out: a minus before a number says that packets before
+// it are lost.
 func TestReorder(t *testing.T) {
 	t.Parallel()
 	type in struct{ seq, ms int }
@@ -242,7 +244,8 @@ func ntp(d time.Duration) uint64 {
 	return uint64(d/time.Second)<<32 | uint64(d%time.Second)<<32/uint64(time.Second)
 }
 
-// TestClocks gives two tracks whose clocks begin anywhere. The sound is 70 ms late by its arrival, and reports put it right.
+// TestClocks gives two tracks whose clocks begin anywhere. The sound is 70 ms late by its arrival, and reports put it
+// right.
 func TestClocks(t *testing.T) {
 	t.Parallel()
 	const videoStart, audioStart = 1<<32 - 45000, 1<<32 - 1000
@@ -417,8 +420,8 @@ func FuzzPayloads(f *testing.F) {
 	})
 }
 
-// FuzzPackets gives packets in any order, at any time, to both tracks. The input is, for each packet: track and marker, sequence
-// number, timestamp, time that passed, length, payload.
+// FuzzPackets gives packets in any order, at any time, to both tracks. The input is, for each packet: track and marker,
+// sequence number, timestamp, time that passed, length, payload.
 func FuzzPackets(f *testing.F) {
 	var seed []byte
 	seq := uint16(0)

@@ -32,7 +32,8 @@ const (
 	failTime       = 30 * time.Second // a session without media ends before; there is time for an ICE restart
 )
 
-// newPeer makes the peer connection for an offer. tooMany is called when the peer opens more streams than it can have any use for.
+// newPeer makes the peer connection for an offer. tooMany is called when the peer opens more streams than it can have
+// any use for.
 func newPeer(k *sockets, o *offer, tooMany func()) (*webrtc.PeerConnection, error) {
 	engine := &webrtc.MediaEngine{}
 	if err := errors.Join(register(engine, o.video, webrtc.RTPCodecTypeVideo), register(engine, o.audio, webrtc.RTPCodecTypeAudio)); err != nil {

@@ -95,8 +95,8 @@ func (a *assembler) reset() {
 
 // depacketizer makes a sample of one frame's payloads, and its configuration when it has one.
 type depacketizer interface {
-	// sample returns the frame in the form of frame.Frame.Data; its config is nil when the frame says none.
-	// torn: its beginning may be lost. It is errTorn when it is a key frame without the parameters that come in front of one.
+	// sample returns the frame in the form of frame.Frame.Data; its config is nil when the frame says none. torn: its
+	// beginning may be lost. It is errTorn when it is a key frame without the parameters that come in front of one.
 	sample(payloads [][]byte, torn bool) (data []byte, key bool, config *frame.Config, err error)
 	// head reports whether a payload can be the first of a frame.
 	head(payload []byte) bool
@@ -134,7 +134,8 @@ func gather(d rtp.Depacketizer, payloads [][]byte) ([]byte, error) {
 	return out, nil
 }
 
-// h264Payloads reads RFC 6184 in packetization mode 1. Parameter sets come in front of each key frame; those of the last one hold until then.
+// h264Payloads reads RFC 6184 in packetization mode 1. Parameter sets come in front of each key frame; those of the
+// last one hold until then.
 type h264Payloads struct{ sps, pps []byte }
 
 func (*h264Payloads) head(p []byte) bool { return (&codecs.H264Packet{}).IsPartitionHead(p) }
@@ -258,7 +259,8 @@ func renewed(last *frame.Config, c frame.Config) *frame.Config {
 	return &c
 }
 
-// opusPayloads reads RFC 7587: a payload is a packet, always announced as stereo; a mono packet decodes to two equal channels.
+// opusPayloads reads RFC 7587: a payload is a packet, always announced as stereo; a mono packet decodes to two equal
+// channels.
 type opusPayloads struct{ announced bool }
 
 func (*opusPayloads) head([]byte) bool { return true }

@@ -21,8 +21,8 @@ type waiting struct {
 	at     time.Time
 }
 
-// reorder puts packets into the order of their sequence numbers and waits for those that are missing, which are asked for again: at
-// most for a time, for a number of packets and for a number of bytes.
+// reorder puts packets into the order of their sequence numbers and waits for those that are missing, which are asked
+// for again: at most for a time, for a number of packets and for a number of bytes.
 type reorder struct {
 	patience time.Duration // from the arrival of the first packet behind a hole
 
@@ -66,7 +66,8 @@ func (r *reorder) push(p *rtp.Packet, now time.Time) {
 	}
 	r.stale = 0
 	if seq >= r.next+reorderSlots {
-		// So much is missing that nothing is worth waiting for, or the number is wrong: the next packet tells, RFC 3550 appendix A.1.
+		// So much is missing that nothing is worth waiting for, or the number is wrong: the next packet tells, RFC 3550
+		// appendix A.1.
 		confirmed := r.odd == int(p.SequenceNumber)
 		r.odd = int(p.SequenceNumber + 1)
 		if !confirmed {
@@ -90,7 +91,8 @@ func (r *reorder) push(p *rtp.Packet, now time.Time) {
 	r.bytes += len(p.Payload)
 }
 
-// jump gives up everything before seq, also what waits. What is due is the one before, so that seq comes out behind a hole.
+// jump gives up everything before seq, also what waits. What is due is the one before, so that seq comes out behind a
+// hole.
 func (r *reorder) jump(seq int64, lost int) {
 	clear(r.slots[:])
 	r.lost += lost - 1
@@ -98,7 +100,8 @@ func (r *reorder) jump(seq int64, lost int) {
 	r.next, r.newest = seq-1, seq-1
 }
 
-// pop gives the next packet and when it came, and whether packets before it are lost; a nil packet when there is none yet.
+// pop gives the next packet and when it came, and whether packets before it are lost; a nil packet when there is none
+// yet.
 func (r *reorder) pop(now time.Time) (w waiting, hole bool) {
 	if r.count == 0 {
 		return waiting{}, false

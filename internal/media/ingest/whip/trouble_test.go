@@ -46,8 +46,8 @@ func (l *lossy) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPW
 	})
 }
 
-// TestLossIsRepaired loses every 13th packet once: what is asked for again comes, and no picture is missing. How long that may take is not
-// this test's: the publisher and the server share a machine that may be busy.
+// TestLossIsRepaired loses every 13th packet once: what is asked for again comes, and no picture is missing. How long
+// that may take is not this test's: the publisher and the server share a machine that may be busy.
 func TestLossIsRepaired(t *testing.T) {
 	t.Parallel()
 	sink := ingesttest.NewRecorder()
@@ -62,7 +62,8 @@ func TestLossIsRepaired(t *testing.T) {
 	checkVideo(t, sink)
 }
 
-// TestLossIsMended loses half a second for good: pictures go on with a key frame that was asked for, and none of those between.
+// TestLossIsMended loses half a second for good: pictures go on with a key frame that was asked for, and none of those
+// between.
 func TestLossIsMended(t *testing.T) {
 	t.Parallel()
 	sink := ingesttest.NewRecorder()

@@ -26,8 +26,8 @@ type blockedReader struct {
 	bytes   int
 }
 
-// TestPicturesComeBack takes packets away from a reader, or time, and gives them back: pictures go on within two seconds, each one follows
-// another or is a key frame of the parameters that were told.
+// TestPicturesComeBack takes packets away from a reader, or time, and gives them back: pictures go on within two
+// seconds, each one follows another or is a key frame of the parameters that were told.
 func TestPicturesComeBack(t *testing.T) {
 	t.Parallel()
 	const ms, second = time.Millisecond, time.Second

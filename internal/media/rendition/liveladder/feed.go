@@ -119,7 +119,8 @@ func (x *encoderRun) pause() {
 	x.paused = true
 }
 
-// endFeed ends an encoder that got no picture, as there was none for it: of an empty input it would say that it is broken.
+// endFeed ends an encoder that got no picture, as there was none for it: of an empty input it would say that it is
+// broken.
 func (x *encoderRun) endFeed(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -653,8 +653,8 @@ func (f full) Keep(ctx context.Context, key string, data []byte) (bool, error) {
 	}
 }
 
-// TestStorageDoesNotKeepUp: what players have been given of a rung stays until storage has it, and while there is no room
-// for more of it none is published: those segments are left to be made when they are asked for.
+// TestStorageDoesNotKeepUp: what players have been given of a rung stays until storage has it, and while there is no
+// room for more of it none is published: those segments are left to be made when they are asked for.
 func TestStorageDoesNotKeepUp(t *testing.T) {
 	t.Parallel()
 	const room = 500_000

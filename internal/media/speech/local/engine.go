@@ -97,8 +97,8 @@ func (e *Engine) Probe(ctx context.Context) error {
 	return nil
 }
 
-// startTime bounds a start, which takes a second on a machine with nothing else to do, and may take minutes where encoders wait for every
-// processor.
+// startTime bounds a start, which takes a second on a machine with nothing else to do, and may take minutes where
+// encoders wait for every processor.
 const startTime = 5 * time.Minute
 
 var errSlowStart = errors.New("the engine takes too long to start")

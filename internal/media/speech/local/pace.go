@@ -69,7 +69,8 @@ func (p *pace) now() speech.Effort {
 	return p.effort
 }
 
-// adjust is told, with each stretch of sound that comes, how much is held and how much of that has not been given to the engine.
+// adjust is told, with each stretch of sound that comes, how much is held and how much of that has not been given to
+// the engine.
 func (p *pace) adjust(long, held, ahead time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

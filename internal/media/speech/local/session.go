@@ -192,7 +192,8 @@ func (s *session) read(ctx context.Context, r io.Reader) error {
 	return lines.Err() //nolint:wrapcheck // the process says what was read
 }
 
-// tell passes on what was not told before: a process that was started again begins with sound of which some words were told.
+// tell passes on what was not told before: a process that was started again begins with sound of which some words were
+// told.
 func (s *session) tell(ctx context.Context, got wire.Result) error {
 	passed := s.until.Load()
 	out := speech.Result{Until: speech.Duration(max(got.Until, passed))}

@@ -14,8 +14,9 @@ import (
 	"millrace/internal/media/speech/wire"
 )
 
-// asFake has this test's program be a process that speaks as the real one does, and recognises one word in each frame of sound: the effort that it was
-// asked for. With any effort but the least it recognises nothing at all, and a frame that begins with the sample deadly ends it.
+// asFake has this test's program be a process that speaks as the real one does, and recognises one word in each frame
+// of sound: the effort that it was asked for. With any effort but the least it recognises nothing at all, and a frame
+// that begins with the sample deadly ends it.
 const asFake = "fake-worker"
 
 const deadly = 666
@@ -96,7 +97,8 @@ func TestBehind(t *testing.T) {
 	}
 }
 
-// TestCatchesUp: an engine that gave up its beams gets them back once it has kept up for a while, where nobody speaks, and loses no sound by that.
+// TestCatchesUp: an engine that gave up its beams gets them back once it has kept up for a while, where nobody speaks,
+// and loses no sound by that.
 func TestCatchesUp(t *testing.T) {
 	t.Parallel()
 	s := faked(t, speech.Steady)
@@ -141,8 +143,8 @@ func TestCatchesUp(t *testing.T) {
 	if got := s.Status(); got.Effort != speech.Steady || got.Restarts != 0 || got.LeftOut != 0 {
 		t.Errorf("in time: %+v", got)
 	}
-	// Too much again: what the other process was given is given again. The one before it may tell of some first, until it
-	// is killed, and what is left is not too much then.
+	// Too much again: what the other process was given is given again. The one before it may tell of some first, until
+	// it is killed, and what is left is not too much then.
 	for range 1000 {
 		if write(time.Second); s.Status().Effort == speech.Quick {
 			break
@@ -156,7 +158,8 @@ func TestCatchesUp(t *testing.T) {
 	}
 }
 
-// TestDeadlySound: sound that kills one process after the other is left out, what was recognised before is told once, and the stream comes to its end.
+// TestDeadlySound: sound that kills one process after the other is left out, what was recognised before is told once,
+// and the stream comes to its end.
 func TestDeadlySound(t *testing.T) {
 	t.Parallel()
 	s := faked(t, speech.Quick)

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// gate lets in what a server is to do at once. What is live goes first: it is never behind what has ended, of which one thing at most is begun
-// and not done per place.
+// gate lets in what a server is to do at once. What is live goes first: it is never behind what has ended, of which one
+// thing at most is begun and not done per place.
 type gate struct {
 	mu       sync.Mutex
 	places   int
@@ -55,7 +55,8 @@ func (g *gate) release() {
 	g.admit()
 }
 
-// enter takes a place without waiting: a stream can't wait for what has ended. One place is left for that, however many streams there are.
+// enter takes a place without waiting: a stream can't wait for what has ended. One place is left for that, however many
+// streams there are.
 func (g *gate) enter() (leave func()) {
 	g.add(1)
 	return func() { g.add(-1) }

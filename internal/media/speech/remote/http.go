@@ -28,8 +28,8 @@ const (
 	maxSound = 20 << 20
 	// patience is how long a server may take for what it is sent: twice its length, and this.
 	patience = time.Minute
-	// longestPiece bounds how long what has ended keeps what is live from a server that does one thing at a time: it is recognised in a
-	// few seconds.
+	// longestPiece bounds how long what has ended keeps what is live from a server that does one thing at a time: it is
+	// recognised in a few seconds.
 	longestPiece = 20 * time.Second
 	// promptLength is how much of a vocabulary fits into a prompt: about 180 tokens of 224.
 	promptLength = 700

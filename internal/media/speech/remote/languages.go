@@ -2,7 +2,8 @@ package remote
 
 import "strings"
 
-// languageNames are the languages that whisper knows, by the names that it has for them, and by other names that servers have.
+// languageNames are the languages that whisper knows, by the names that it has for them, and by other names that
+// servers have.
 var languageNames = map[string]string{ //nolint:gochecknoglobals // a table
 	"english": "en", "chinese": "zh", "german": "de", "spanish": "es", "russian": "ru", "korean": "ko",
 	"french": "fr", "japanese": "ja", "portuguese": "pt", "turkish": "tr", "polish": "pl", "catalan": "ca",

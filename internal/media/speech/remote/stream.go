@@ -23,7 +23,8 @@ const (
 	breaks = 3
 )
 
-// socketStream is a live stream on connections, one behind the other. What one was sent and has not answered, the next one is sent again.
+// socketStream is a live stream on connections, one behind the other. What one was sent and has not answered, the next
+// one is sent again.
 type socketStream struct {
 	engine  *Socket
 	cancel  context.CancelFunc
@@ -109,7 +110,8 @@ func (s *socketStream) known() time.Duration {
 	return s.until
 }
 
-// tell passes on what was not told before: a connection that takes over begins with sound of which some words were told.
+// tell passes on what was not told before: a connection that takes over begins with sound of which some words were
+// told.
 func (s *socketStream) tell(ctx context.Context, r speech.Result) error {
 	passed := s.known()
 	out := speech.Result{Until: max(r.Until, passed)}

@@ -178,7 +178,8 @@ func results(s speech.Stream, most int) (words string, until time.Duration) {
 	return shown(all), until
 }
 
-// TestConnectionBreaks: what a server was sent and has not answered is sent to the next connection, and none of it counts as left out.
+// TestConnectionBreaks: what a server was sent and has not answered is sent to the next connection, and none of it
+// counts as left out.
 func TestConnectionBreaks(t *testing.T) {
 	t.Parallel()
 	recognised(t, &recogniser{breaksAt: 25, speech: true}, func(t *testing.T, s *socketStream) {
@@ -191,7 +192,8 @@ func TestConnectionBreaks(t *testing.T) {
 	})
 }
 
-// TestGapsOfConnections: a gap begins a connection of its own, and so does sound behind a while without any; what was said before that is known then.
+// TestGapsOfConnections: a gap begins a connection of its own, and so does sound behind a while without any; what was
+// said before that is known then.
 func TestGapsOfConnections(t *testing.T) {
 	t.Parallel()
 	recognised(t, &recogniser{speech: true}, func(t *testing.T, s *socketStream) {
@@ -225,8 +227,8 @@ func TestSilenceIsKnown(t *testing.T) {
 	})
 }
 
-// TestServerThatIsMute: sound that a server takes and never answers is sent to another connection, and is left out where that does not help either; no
-// more than so much is held.
+// TestServerThatIsMute: sound that a server takes and never answers is sent to another connection, and is left out
+// where that does not help either; no more than so much is held.
 func TestServerThatIsMute(t *testing.T) {
 	t.Parallel()
 	recognised(t, &recogniser{mute: true, speech: true}, func(t *testing.T, s *socketStream) {

@@ -15,9 +15,11 @@ import (
 )
 
 const (
-	// answerTime is how long a server may take for an answer while it is sent sound. Both dialects answer each message, or nearly.
+	// answerTime is how long a server may take for an answer while it is sent sound. Both dialects answer each message,
+	// or nearly.
 	answerTime = 20 * time.Second
-	// idle is how long a connection waits for more sound. Then what was said has ended, and the server says what it has not yet.
+	// idle is how long a connection waits for more sound. Then what was said has ended, and the server says what it has
+	// not yet.
 	idle = 2 * time.Second
 	// lag is how far behind the newest sound a word may begin that a server which hears nobody is about to hear.
 	lag = time.Second
@@ -40,8 +42,9 @@ type talk struct {
 	until    int64
 }
 
-// talk has one connection recognise what there is, up to a gap, a while without sound, or the end. What is known then is done with.
-// Where the server answers each message, no more than so many samples are sent that it has not answered; zero: any.
+// talk has one connection recognise what there is, up to a gap, a while without sound, or the end. What is known then
+// is done with. Where the server answers each message, no more than so many samples are sent that it has not answered;
+// zero: any.
 func (s *Socket) talk(ctx context.Context, backlog *speech.Backlog, most int64, emit func(speech.Result) error) error {
 	c, err := s.dial(ctx)
 	if err != nil {
@@ -211,7 +214,8 @@ func (t *talk) take(r reply) error {
 	return t.tell(r.words, until, step)
 }
 
-// tell passes on words and the sample up to which all are known; without words, only if that is so much later than before.
+// tell passes on words and the sample up to which all are known; without words, only if that is so much later than
+// before.
 func (t *talk) tell(words []speech.Word, until, step int64) error {
 	if len(words) == 0 && until < t.until+step {
 		return nil

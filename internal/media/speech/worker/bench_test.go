@@ -49,9 +49,10 @@ type recognition func(b *testing.B, pcm []int16) (words []string, late delays, u
 // delays are from the end of words until they are known: of the last one of each result, and of each one.
 type delays struct{ last, each []time.Duration }
 
-// BenchmarkRecognise is what the engine makes of generated speech, in one process without anything around it: words that are wrong, processor time as
-// a share of the speech's length, and how long after its end the last word of a result is known while it streams. Beside it is the engine's own
-// program (Debian's package pocketsphinx), where it is installed.
+// BenchmarkRecognise is what the engine makes of generated speech, in one process without anything around it: words
+// that are wrong, processor time as a share of the speech's length, and how long after its end the last word of a
+// result is known while it streams. Beside it is the engine's own program (Debian's package pocketsphinx), where it is
+// installed.
 func BenchmarkRecognise(b *testing.B) {
 	programtest.Speech(b)
 	names := []string{"Zorvex", "Quellimar", "Tabrinko", "Vandoolia"}

@@ -22,7 +22,8 @@ type lexicon struct {
 
 const tokenMark = "phrase_" // no word of the dictionary begins so
 
-// newLexicon writes the dictionary with the phrases, and their language model. A phrase of which no word can be pronounced is left out.
+// newLexicon writes the dictionary with the phrases, and their language model. A phrase of which no word can be
+// pronounced is left out.
 func newLexicon(dictionary string, phrases []string) (*lexicon, error) {
 	l := &lexicon{phrases: map[string]string{}}
 	if len(phrases) == 0 {
@@ -81,7 +82,8 @@ func arpa(tokens []string) []byte {
 	return b.Bytes()
 }
 
-// inMemory is the path of a file that lies in memory: the process may write no other. It stays for as long as the process.
+// inMemory is the path of a file that lies in memory: the process may write no other. It stays for as long as the
+// process.
 func inMemory(name string, data []byte) (string, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
@@ -162,7 +164,8 @@ func spelledOut(w string) bool {
 	return !strings.ContainsAny(strings.ToLower(w), "aeiouy") || len(w) > 1 && len(w) <= short && w == strings.ToUpper(w)
 }
 
-// splitWords gives the words of a phrase in letters from a to z with what is between them, and digits one by one; accents go.
+// splitWords gives the words of a phrase in letters from a to z with what is between them, and digits one by one;
+// accents go.
 func splitWords(p string) []string {
 	plain, _, err := transform.String(transform.Chain(norm.NFD, runes.Remove(runes.In(unicode.Mn)), norm.NFC), p)
 	if err != nil {

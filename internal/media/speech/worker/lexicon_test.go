@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestSpelling: how phrases are spoken that no dictionary has: letter by letter, digit by digit, without accents, or by the rules of the language.
+// TestSpelling: how phrases are spoken that no dictionary has: letter by letter, digit by digit, without accents, or by
+// the rules of the language.
 func TestSpelling(t *testing.T) {
 	t.Parallel()
 	s := &speller{

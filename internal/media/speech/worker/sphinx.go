@@ -10,8 +10,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// sphinx is the library's functions that are used, of PocketSphinx 5prealpha. ps_add_word is left out: with a language model in the binary
-// form it reads behind the end of its tables.
+// sphinx is the library's functions that are used, of PocketSphinx 5prealpha. ps_add_word is left out: with a language
+// model in the binary form it reads behind the end of its tables.
 type sphinx struct {
 	psArgs        func() uintptr
 	parseArgs     func(cfg, definitions uintptr, n int32, args unsafe.Pointer, strict int32) uintptr

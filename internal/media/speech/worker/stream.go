@@ -115,7 +115,8 @@ func (d *streamDecoder) keep(samples []int16) {
 	}
 }
 
-// cut ends an utterance in which somebody speaks: its words are told up to where it is best, and the sound behind them is processed again.
+// cut ends an utterance in which somebody speaks: its words are told up to where it is best, and the sound behind them
+// is processed again.
 func (d *streamDecoder) cut() error {
 	all := d.engine.endUtterance()
 	n := cutAt(all, int32((d.at-d.base)/frameSamples))
@@ -145,7 +146,8 @@ func (d *streamDecoder) cut() error {
 	return nil
 }
 
-// cutAt is how many segments to take of speech that goes on at a frame: up to the last pause, or to the last word that has ended for sure.
+// cutAt is how many segments to take of speech that goes on at a frame: up to the last pause, or to the last word that
+// has ended for sure.
 func cutAt(all []segment, end int32) int {
 	at, word := 0, 0
 	for i, s := range all {

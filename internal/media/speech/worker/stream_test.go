@@ -16,7 +16,8 @@ const (
 	wordLong  = 4 * tenth
 )
 
-// chatter is an engine that hears somebody who never pauses. Of a word that an utterance has a piece of, it hears something else.
+// chatter is an engine that hears somebody who never pauses. Of a word that an utterance has a piece of, it hears
+// something else.
 type chatter struct {
 	pauses []int // the words behind which a pause is heard that is none to the one who looks whether somebody speaks
 
@@ -127,7 +128,8 @@ func TestCutWithRewind(t *testing.T) {
 	}
 }
 
-// TestCutAt: speech is cut at its last pause that is long and old enough, or else behind the last word that has ended for sure.
+// TestCutAt: speech is cut at its last pause that is long and old enough, or else behind the last word that has ended
+// for sure.
 func TestCutAt(t *testing.T) {
 	t.Parallel()
 	word := func(first, last int32) segment { return segment{word: "w", first: first, last: last} }

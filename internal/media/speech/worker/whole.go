@@ -1,19 +1,20 @@
 package worker
 
-// The pieces that sound which has ended is recognised in: cut at the quietest moment between the two lengths, in samples.
+// The pieces that sound which has ended is recognised in: cut at the quietest moment between the two lengths, in
+// samples.
 const (
 	wholeLeast, wholeMost = 10 * samplesPerSecond, 20 * samplesPerSecond
 	quietWindow           = samplesPerSecond / 5 // of which the loudness is looked at
 )
 
-// wholeArgs are the library's arguments for sound that has ended. A silence that it removes would shift what follows, and in silence of nothing
-// but zeros it finds words, unless there is a little noise, which is the same each time.
+// wholeArgs are the library's arguments for sound that has ended. A silence that it removes would shift what follows,
+// and in silence of nothing but zeros it finds words, unless there is a little noise, which is the same each time.
 func wholeArgs() []string {
 	return []string{"-cmn", "batch", "-remove_silence", "no", "-dither", "yes", "-seed", "1"}
 }
 
-// wholeDecoder recognises sound that has ended. Each piece is normalised by the mean of its own spectrum, where a stream can take only the mean of
-// what came before: that is most of what makes a second pass better.
+// wholeDecoder recognises sound that has ended. Each piece is normalised by the mean of its own spectrum, where a
+// stream can take only the mean of what came before: that is most of what makes a second pass better.
 type wholeDecoder struct {
 	report
 

@@ -53,8 +53,8 @@ func (c contract) putNew() {
 	wantAbsent(t, s, "c/new")
 }
 
-// putNewAtOnce has many put different objects under the same keys: who is told to have created one is one, and it is what is there, also
-// for who reads it at once.
+// putNewAtOnce has many put different objects under the same keys: who is told to have created one is one, and it is
+// what is there, also for who reads it at once.
 func (c contract) putNewAtOnce() {
 	t, s := c.t, c.s
 	const keys, writers, size = 12, 8, 200_000

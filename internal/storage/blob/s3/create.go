@@ -15,7 +15,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// conditions is what is known of a storage: whether it heeds If-None-Match. Some refuse it, and some store what they should not.
+// conditions is what is known of a storage: whether it heeds If-None-Match. Some refuse it, and some store what they
+// should not.
 type conditions struct{ atomic.Int32 }
 
 const (
@@ -24,9 +25,9 @@ const (
 	ignored
 )
 
-// Create stores an object, in one request, unless there is one. A large one, which would be sent in vain, is asked for before, and so is
-// any while it is not known that the storage heeds the condition; the first object that is created is then sent a second time, which the
-// storage has to refuse: where it does not, nothing has changed by it.
+// Create stores an object, in one request, unless there is one. A large one, which would be sent in vain, is asked for
+// before, and so is any while it is not known that the storage heeds the condition; the first object that is created is
+// then sent a second time, which the storage has to refuse: where it does not, nothing has changed by it.
 func (b *Bucket) Create(ctx context.Context, key string, data []byte) (created bool, err error) {
 	known := b.conditions.Load()
 	if known != heeded || len(data) > smallBytes {
@@ -59,7 +60,8 @@ func (b *Bucket) Create(ctx context.Context, key string, data []byte) (created b
 	return created, nil
 }
 
-// How often, and after what growing pause, an object is sent again while the storage says that another one is just being stored at its key.
+// How often, and after what growing pause, an object is sent again while the storage says that another one is just
+// being stored at its key.
 const (
 	conflicts     = 5
 	conflictPause = 50 * time.Millisecond

@@ -20,8 +20,8 @@ var ErrNoCredentials = errors.New("there are no credentials for the storage")
 // credentialTime is how long one attempt to get credentials may take.
 const credentialTime = 10 * time.Second
 
-// credentialsOf are those of the options, or what the SDK finds; then region is what it finds too, maybe none. Nothing is asked of the
-// network before the first request.
+// credentialsOf are those of the options, or what the SDK finds; then region is what it finds too, maybe none. Nothing
+// is asked of the network before the first request.
 func credentialsOf(ctx context.Context, o Options) (keys aws.CredentialsProvider, region string, err error) {
 	if o.AccessKeyID != "" {
 		return credentials.NewStaticCredentialsProvider(o.AccessKeyID, o.SecretAccessKey, o.SessionToken), "", nil
@@ -29,9 +29,9 @@ func credentialsOf(ctx context.Context, o Options) (keys aws.CredentialsProvider
 	return findCredentials(ctx, o.Region)
 }
 
-// findCredentials leaves it to the SDK where credentials are: in the environment, in the files of the AWS tools (AWS_PROFILE), as the web
-// identity of a Kubernetes service account, from a container's agent, or as the role of the machine. The SDK keeps them until shortly before
-// they end.
+// findCredentials leaves it to the SDK where credentials are: in the environment, in the files of the AWS tools
+// (AWS_PROFILE), as the web identity of a Kubernetes service account, from a container's agent, or as the role of the
+// machine. The SDK keeps them until shortly before they end.
 func findCredentials(ctx context.Context, region string) (aws.CredentialsProvider, string, error) {
 	client := awshttp.NewBuildableClient().WithTimeout(credentialTime).WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })
 	cfg, err := config.LoadDefaultConfig(

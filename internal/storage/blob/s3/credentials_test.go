@@ -16,8 +16,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// issuer stands for the service that gives out temporary credentials: a machine's metadata service, a container's agent, or STS. Each time it is
-// asked it gives out others, called key1, key2 and so on.
+// issuer stands for the service that gives out temporary credentials: a machine's metadata service, a container's
+// agent, or STS. Each time it is asked it gives out others, called key1, key2 and so on.
 type issuer struct {
 	t      *testing.T
 	expiry time.Duration // of what it gives out, from now
@@ -168,7 +168,8 @@ func TestCredentialsAreFound(t *testing.T) {
 	}
 }
 
-// TestNoCredentials are a storage that can't be used now, with a sentence that names what is missing; the end of a request is its own error.
+// TestNoCredentials are a storage that can't be used now, with a sentence that names what is missing; the end of a
+// request is its own error.
 //
 //nolint:paralleltest // the environment is where the SDK looks
 func TestNoCredentials(t *testing.T) {

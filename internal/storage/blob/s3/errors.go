@@ -14,7 +14,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// What an owner of the bucket has to mend. To callers both are fault.Unavailable: with the next attempt it may be mended.
+// What an owner of the bucket has to mend. To callers both are fault.Unavailable: with the next attempt it may be
+// mended.
 var (
 	ErrRefused  = errors.New("the storage refuses the credentials")
 	ErrNoBucket = errors.New("the bucket does not exist")

@@ -16,8 +16,8 @@ import (
 	"millrace/internal/fault"
 )
 
-// A multipart upload has pieces of PieceBytes, all but the last, and at most MaxPieces of them. Some storages want all of one size; none
-// takes pieces of less than 5 MiB.
+// A multipart upload has pieces of PieceBytes, all but the last, and at most MaxPieces of them. Some storages want all
+// of one size; none takes pieces of less than 5 MiB.
 const (
 	PieceBytes = 8 << 20
 	MaxPieces  = 10_000
@@ -46,7 +46,8 @@ func (b *Bucket) Begin(ctx context.Context, key string) (*Multipart, error) {
 	return &Multipart{bucket: b, key: key, id: out.UploadId}, nil
 }
 
-// Continue finds the multipart upload that was begun for key and has the most bytes; nil: there is none. The others are taken back.
+// Continue finds the multipart upload that was begun for key and has the most bytes; nil: there is none. The others are
+// taken back.
 func (b *Bucket) Continue(ctx context.Context, key string) (*Multipart, error) {
 	ids, err := b.begun(ctx, key)
 	if err != nil {

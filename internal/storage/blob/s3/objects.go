@@ -42,7 +42,8 @@ func (b *Bucket) Read(ctx context.Context, key string, off, n int64) (io.ReadClo
 	return &body{ReadCloser: out.Body, ctx: ctx, key: key}, Object{Size: size, ModTime: aws.ToTime(out.LastModified)}, nil
 }
 
-// sizeOf is how many bytes the whole object has that a part was asked of: what stands behind the slash of "bytes 10-14/27".
+// sizeOf is how many bytes the whole object has that a part was asked of: what stands behind the slash of "bytes
+// 10-14/27".
 func sizeOf(out *s3.GetObjectOutput) (int64, error) {
 	if out.ContentRange == nil {
 		return aws.ToInt64(out.ContentLength), nil

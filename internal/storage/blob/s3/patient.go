@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// stallTime is how long nothing at all may come of a response that somebody reads, or go of a request: a connection whose other end has
-// vanished says nothing of it, and a caller that waits for it would for ever.
+// stallTime is how long nothing at all may come of a response that somebody reads, or go of a request: a connection
+// whose other end has vanished says nothing of it, and a caller that waits for it would for ever.
 const stallTime = 30 * time.Second
 
 // patient ends responses that have stalled. Reading slowly is allowed, and so is a response of any length.

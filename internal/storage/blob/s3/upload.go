@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Upload stores r under key. Of an r of unknown or great length, parts of 8 MiB are held in memory, six at most. When it fails, or ctx
-// ends, the parts that were sent are taken back.
+// Upload stores r under key. Of an r of unknown or great length, parts of 8 MiB are held in memory, six at most. When
+// it fails, or ctx ends, the parts that were sent are taken back.
 func (b *Bucket) Upload(ctx context.Context, key string, r io.Reader) error {
 	var err error
 	if body, ok := small(r); ok {
@@ -45,7 +45,8 @@ func (e *endingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// small recognises a reader of memory (bytes.Reader, strings.Reader) or of a file (io.SectionReader) that the SDK can send, and send again.
+// small recognises a reader of memory (bytes.Reader, strings.Reader) or of a file (io.SectionReader) that the SDK can
+// send, and send again.
 func small(r io.Reader) (io.ReadSeeker, bool) {
 	body, ok := r.(io.ReadSeeker)
 	if !ok {

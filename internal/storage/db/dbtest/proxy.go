@@ -17,8 +17,8 @@ func At(t *testing.T, database, addr string) string {
 	return u.String()
 }
 
-// Proxy passes connections on to the server of a PostgreSQL database, until the test ends. When it lingers, the server is
-// not told before that a connection has ended.
+// Proxy passes connections on to the server of a PostgreSQL database, until the test ends. When it lingers, the server
+// is not told before that a connection has ended.
 func Proxy(t *testing.T, ln net.Listener, database string, lingers bool) {
 	t.Helper()
 	server := parsed(t, database).Host

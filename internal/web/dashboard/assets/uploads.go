@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// uploadTime is how long a person has to send a file: a large one over a bad line, with the machine asleep at night.
+	// uploadTime is how long a person has to send a file: a large one over a bad line, with the machine asleep at
+	// night.
 	uploadTime = 24 * time.Hour
 )
 

@@ -27,7 +27,8 @@ type Maker struct {
 	Restrictions restriction.API
 }
 
-// Add adds the pages on which links are made for what a path names. Nothing is stored, so the audit log has nothing of it.
+// Add adds the pages on which links are made for what a path names. Nothing is stored, so the audit log has nothing of
+// it.
 func (s *Maker) Add(path string, find findLinked) {
 	s.Handle("GET "+path+linkEnd, "", access.SystemRead, s.withLinkForm(find, s.showLinkForm))
 	s.Handle("POST "+path+linkEnd, "", access.SystemRead, s.withLinkForm(find, s.makeLink))

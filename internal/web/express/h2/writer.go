@@ -204,8 +204,8 @@ func (w *writer) fields(h http.Header, date string) {
 }
 
 // acknowledge appends the acknowledgements of SETTINGS. It is called before anything is appended that depends on them:
-// until its SETTINGS are acknowledged a peer counts with the old ones, RFC 9113 section 6.5.3. It needs the connection's
-// lock as well.
+// until its SETTINGS are acknowledged a peer counts with the old ones, RFC 9113 section 6.5.3. It needs the
+// connection's lock as well.
 func (w *writer) acknowledge() {
 	for t := &w.c.streams; t.acks > 0; t.acks-- {
 		w.room()

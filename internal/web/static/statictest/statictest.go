@@ -47,8 +47,8 @@ func Status(t *testing.T, h http.Handler, table map[string]Want) {
 	}
 }
 
-// Closed holds a page to its word: so many scripts, none of them inline, nothing from another origin, and every one of so many addresses
-// that it names is there and may be cached for ever.
+// Closed holds a page to its word: so many scripts, none of them inline, nothing from another origin, and every one of
+// so many addresses that it names is there and may be cached for ever.
 func Closed(t *testing.T, h http.Handler, target string, scripts, addresses int, policy ...string) {
 	t.Helper()
 	res := Get(t, h, http.MethodGet, target)

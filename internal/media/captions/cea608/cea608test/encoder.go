@@ -10,7 +10,8 @@ import (
 // Pair is two bytes of a field, with parity.
 type Pair [2]byte
 
-// Encoder writes captions: the pairs of each field, to be sent with one picture each. A pair is sent at its time at the earliest.
+// Encoder writes captions: the pairs of each field, to be sent with one picture each. A pair is sent at its time at the
+// earliest.
 type Encoder struct {
 	// Single sends each control code once.
 	Single bool
@@ -138,8 +139,8 @@ func (e *Encoder) Message(at float64) []byte {
 // SEI is Message in an SEI unit of H.264, without length or start code.
 func (e *Encoder) SEI(at float64) []byte { return SEI([]byte{6}, e.Message(at)) }
 
-// Into puts the captions into a byte stream of H.264 or HEVC (ITU-T annex B) with pictures of one slice, shown in the order in which they are
-// decoded, rate a second.
+// Into puts the captions into a byte stream of H.264 or HEVC (ITU-T annex B) with pictures of one slice, shown in the
+// order in which they are decoded, rate a second.
 func (e *Encoder) Into(stream []byte, hevc bool, rate float64) []byte {
 	header, start := []byte{6}, []byte{0, 0, 1}
 	picture := func(head byte) bool { return head&0x1f == 1 || head&0x1f == 5 }
