@@ -123,7 +123,7 @@ type eventLog struct {
 }
 
 // Show is the event as the API shows it.
-func (l eventLog) Show(ctx context.Context, e event.Event) (any, error) { return l.form.Show(ctx, e) }
+func (el eventLog) Show(ctx context.Context, e event.Event) (any, error) { return el.form.Show(ctx, e) }
 
 // formOf shows events of a database in the form of the API of the service at a URL.
 func formOf(d *db.DB, publicURL string) api.EventForm {

@@ -32,8 +32,8 @@ func TestAssetFormsAsCode(t *testing.T) {
 	u.comparesTracks(saved, changed)
 }
 
-func (u *owner) comparesNames(saved, changed string) {
-	u.t.Helper()
+func (o *owner) comparesNames(saved, changed string) {
+	o.t.Helper()
 	none := url.Values{"title": {""}, "passthrough": {""}}
 	full := url.Values{"title": {oddName}, "passthrough": {oddName}}
 	for name, tt := range map[string]struct {
@@ -45,19 +45,19 @@ func (u *owner) comparesNames(saved, changed string) {
 		"cleared": {full, none, "meta of null, empty passthrough", []string{"meta", "passthrough"}},
 	} {
 		at := func(page string) edited {
-			u.makes(page, tt.from)
+			o.makes(page, tt.from)
 			return edited{page, tt.from, tt.to, func(u *owner) map[string]any { return u.object(apiOf(page)) }}
 		}
-		program := u.changesAlike(at(saved), at(changed), tt.goLacks...)["Go"]
+		program := o.changesAlike(at(saved), at(changed), tt.goLacks...)["Go"]
 		if strings.Contains(program, "can't send") != (tt.note != "") || !strings.Contains(program, tt.note) {
-			u.t.Errorf("%s: Go does not say that it can't send %q:\n%s", name, tt.note, program)
+			o.t.Errorf("%s: Go does not say that it can't send %q:\n%s", name, tt.note, program)
 		}
 	}
 }
 
 // comparesNewTracks deletes each track before the next one is made: two can't have one name.
-func (u *owner) comparesNewTracks(saved, changed string) {
-	u.t.Helper()
+func (o *owner) comparesNewTracks(saved, changed string) {
+	o.t.Helper()
 	for name, form := range map[string]url.Values{
 		"captions": {
 			"track_type": {"text"}, "track_url": {noFile + "?it's=$HOME"}, "language_code": {"pt-BR"},
@@ -65,24 +65,24 @@ func (u *owner) comparesNewTracks(saved, changed string) {
 		},
 		"sound, without a name": {"track_type": {"audio"}, "track_url": {noFile}, "language_code": {"fi"}},
 	} {
-		u.makes(saved+"/tracks", form)
-		first, want := u.newTrack(saved)
-		u.makes(saved+"/tracks/"+first+"/delete", url.Values{})
-		samples := u.samples(changed+"/tracks/code", form)
-		for language, program := range u.programs(u.t, samples) {
+		o.makes(saved+"/tracks", form)
+		first, want := o.newTrack(saved)
+		o.makes(saved+"/tracks/"+first+"/delete", url.Values{})
+		samples := o.samples(changed+"/tracks/code", form)
+		for language, program := range o.programs(o.t, samples) {
 			printed := program().id
-			made, got := u.newTrack(changed)
+			made, got := o.newTrack(changed)
 			if made != printed || !reflect.DeepEqual(got, want) {
-				u.t.Errorf("%s: %s prints %s and makes\n%v %v\nand the form\n%v:\n%s",
+				o.t.Errorf("%s: %s prints %s and makes\n%v %v\nand the form\n%v:\n%s",
 					name, language, printed, made, got, want, samples[language])
 			}
-			u.makes(changed+"/tracks/"+made+"/delete", url.Values{})
+			o.makes(changed+"/tracks/"+made+"/delete", url.Values{})
 		}
 	}
 }
 
-func (u *owner) comparesTracks(saved, changed string) {
-	u.t.Helper()
+func (o *owner) comparesTracks(saved, changed string) {
+	o.t.Helper()
 	plain := url.Values{"name": {"One"}, "language_code": {"en"}}
 	for name, tt := range map[string]struct {
 		to  url.Values
@@ -94,21 +94,21 @@ func (u *owner) comparesTracks(saved, changed string) {
 		"the name of the language": {url.Values{"name": {""}, "language_code": {"sv"}}, "closed_captions"},
 	} {
 		made := func(page string) edited {
-			u.makes(page+"/tracks", url.Values{
+			o.makes(page+"/tracks", url.Values{
 				"track_type": {"text"}, "track_url": {noFile}, "language_code": {"en"}, "track_name": {"One"},
 			})
-			id, _ := u.newTrack(page)
+			id, _ := o.newTrack(page)
 			return edited{page + "/tracks/" + id, plain, tt.to, func(u *owner) map[string]any {
 				_, v := u.newTrack(page)
 				return v
 			}}
 		}
 		one, other := made(saved), made(changed)
-		if program := u.changesAlike(one, other)["Node"]; strings.Contains(program, tt.not) {
-			u.t.Errorf("%s: %s is sent, which is as it was:\n%s", name, tt.not, program)
+		if program := o.changesAlike(one, other)["Node"]; strings.Contains(program, tt.not) {
+			o.t.Errorf("%s: %s is sent, which is as it was:\n%s", name, tt.not, program)
 		}
-		u.makes(one.form+"/delete", url.Values{})
-		u.makes(other.form+"/delete", url.Values{})
+		o.makes(one.form+"/delete", url.Values{})
+		o.makes(other.form+"/delete", url.Values{})
 	}
 }
 
@@ -119,18 +119,18 @@ const noFile = "http://127.0.0.1:1/a.vtt"
 func apiOf(page string) string { return "/video/v1/assets/" + path.Base(page) }
 
 // readyAsset makes an asset of a URL, and gives the address of its page once that offers what needs one that is ready.
-func (u *owner) readyAsset(file string) string {
-	u.t.Helper()
-	page := u.makes("/dashboard/assets", url.Values{"url": {file}, "policy": {"public"}})
-	r, err := http.NewRequestWithContext(u.t.Context(), http.MethodGet, u.base+page+"/follow", nil)
+func (o *owner) readyAsset(file string) string {
+	o.t.Helper()
+	page := o.makes("/dashboard/assets", url.Values{"url": {file}, "policy": {"public"}})
+	r, err := http.NewRequestWithContext(o.t.Context(), http.MethodGet, o.base+page+"/follow", nil)
 	if err != nil {
-		u.t.Fatal(err)
+		o.t.Fatal(err)
 	}
-	r.Header.Set("Cookie", u.cookie)
+	r.Header.Set("Cookie", o.cookie)
 	r.Header.Set("Accept", "text/event-stream")
-	response, err := u.http.Do(r)
+	response, err := o.http.Do(r)
 	if err != nil {
-		u.t.Fatal(err)
+		o.t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	lines := bufio.NewScanner(response.Body)
@@ -140,16 +140,16 @@ func (u *owner) readyAsset(file string) string {
 			return page
 		}
 	}
-	u.t.Fatalf("%s is not ready: %v", page, lines.Err())
+	o.t.Fatalf("%s is not ready: %v", page, lines.Err())
 	return ""
 }
 
 // newTrack is the last track of an asset: its ID, and the rest, without what each has of its own.
-func (u *owner) newTrack(page string) (id string, v map[string]any) {
-	u.t.Helper()
-	tracks, _ := u.read(apiOf(page))["tracks"].([]any)
+func (o *owner) newTrack(page string) (id string, v map[string]any) {
+	o.t.Helper()
+	tracks, _ := o.read(apiOf(page))["tracks"].([]any)
 	if len(tracks) == 0 {
-		u.t.Fatal("there is no track")
+		o.t.Fatal("there is no track")
 	}
 	v, _ = tracks[len(tracks)-1].(map[string]any)
 	id, _ = v["id"].(string)

@@ -110,26 +110,26 @@ type edited struct {
 
 // changesAlike has the form change one thing, and the code that the form shows another one, in each language: it makes
 // the same of it, but for members that the Go library can't send. It gives the code.
-func (u *owner) changesAlike(saved, changed edited, goLacks ...string) map[string]string {
-	u.t.Helper()
-	u.makes(saved.form, saved.to)
-	want, before := saved.read(u), changed.read(u)
-	samples := u.samples(changed.form+"/code", changed.to)
+func (o *owner) changesAlike(saved, changed edited, goLacks ...string) map[string]string {
+	o.t.Helper()
+	o.makes(saved.form, saved.to)
+	want, before := saved.read(o), changed.read(o)
+	samples := o.samples(changed.form+"/code", changed.to)
 	of := path.Base(strings.TrimSuffix(changed.form, "/edit"))
-	for language, program := range u.programs(u.t, samples) {
+	for language, program := range o.programs(o.t, samples) {
 		if got := program().id; got != of {
-			u.t.Errorf("%s prints %q, want %q:\n%s", language, got, of, samples[language])
+			o.t.Errorf("%s prints %q, want %q:\n%s", language, got, of, samples[language])
 		}
-		got := changed.read(u)
+		got := changed.read(o)
 		if language == "Go" {
 			got = but(got, want, goLacks)
 		}
 		if !reflect.DeepEqual(got, want) {
-			u.t.Errorf("%s makes of it\n%v\nand the form\n%v:\n%s", language, got, want, samples[language])
+			o.t.Errorf("%s makes of it\n%v\nand the form\n%v:\n%s", language, got, want, samples[language])
 		}
-		u.makes(changed.form, changed.from)
-		if again := changed.read(u); !reflect.DeepEqual(again, before) || reflect.DeepEqual(again, want) {
-			u.t.Fatalf("it is not as it was: %v", again)
+		o.makes(changed.form, changed.from)
+		if again := changed.read(o); !reflect.DeepEqual(again, before) || reflect.DeepEqual(again, want) {
+			o.t.Fatalf("it is not as it was: %v", again)
 		}
 	}
 	return samples

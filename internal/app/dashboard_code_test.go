@@ -138,58 +138,58 @@ func newOwner(t *testing.T, s *service) *owner {
 }
 
 // with is the same for another test.
-func (u *owner) with(t *testing.T) *owner {
+func (o *owner) with(t *testing.T) *owner {
 	t.Helper()
-	v := *u
+	v := *o
 	v.t = t
 	return &v
 }
 
 // send sends a form.
-func (u *owner) send(path string, form url.Values) response {
-	u.t.Helper()
-	return ask(u.t, u.http, http.MethodPost, u.base+path, form.Encode(), func(r *http.Request) {
+func (o *owner) send(path string, form url.Values) response {
+	o.t.Helper()
+	return ask(o.t, o.http, http.MethodPost, o.base+path, form.Encode(), func(r *http.Request) {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Cookie", u.cookie)
+		r.Header.Set("Cookie", o.cookie)
 	})
 }
 
 // makes sends a form that makes something, and gives the address of its page.
-func (u *owner) makes(path string, form url.Values) string {
-	u.t.Helper()
-	got := u.send(path, form)
+func (o *owner) makes(path string, form url.Values) string {
+	o.t.Helper()
+	got := o.send(path, form)
 	if got.status != http.StatusSeeOther {
-		u.t.Fatalf("%s responds with %d: %s", path, got.status, got.body)
+		o.t.Fatalf("%s responds with %d: %s", path, got.status, got.body)
 	}
 	page, _, _ := strings.Cut(got.head.Get("Location"), "#")
 	return page
 }
 
 // samples are what a form shows as code, by language.
-func (u *owner) samples(path string, form url.Values) map[string]string {
-	u.t.Helper()
-	got := u.send(path, form)
+func (o *owner) samples(path string, form url.Values) map[string]string {
+	o.t.Helper()
+	got := o.send(path, form)
 	out := map[string]string{}
 	for _, m := range regexp.MustCompile(`(?s)<p class="lang">(\w+)</p>.*?<pre[^>]*>(.*?)</pre>`).
 		FindAllStringSubmatch(got.body, -1) {
 		out[m[1]] = html.UnescapeString(m[2])
 		for name, values := range form {
 			if name == "stream_key" && strings.Contains(m[2], values[0]) {
-				u.t.Errorf("%s has the key: %s", m[1], m[2])
+				o.t.Errorf("%s has the key: %s", m[1], m[2])
 			}
 		}
 	}
 	if got.status != http.StatusOK || len(out) != 3 {
-		u.t.Fatalf("%s responds with %d: %s", path, got.status, got.body)
+		o.t.Fatalf("%s responds with %d: %s", path, got.status, got.body)
 	}
 	return out
 }
 
 // run runs each sample, which makes something, and gives its ID.
-func (u *owner) run(t *testing.T, samples map[string]string) map[string]string {
+func (o *owner) run(t *testing.T, samples map[string]string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for language, program := range u.programs(t, samples) {
+	for language, program := range o.programs(t, samples) {
 		out[language] = program().id
 	}
 	return out
@@ -199,7 +199,7 @@ func (u *owner) run(t *testing.T, samples map[string]string) map[string]string {
 type outcome struct{ id, secret string }
 
 // programs are the samples by language.
-func (u *owner) programs(t *testing.T, samples map[string]string) map[string]func() outcome {
+func (o *owner) programs(t *testing.T, samples map[string]string) map[string]func() outcome {
 	t.Helper()
 	dir := t.TempDir()
 	packages, err := filepath.Abs(filepath.Join(sdkFolder, "node_modules"))
@@ -221,10 +221,10 @@ func (u *owner) programs(t *testing.T, samples map[string]string) map[string]fun
 		return outcome{id, secret}
 	}
 	return map[string]func() outcome{
-		"curl": func() outcome { return outcomeOf(t, u.program(t, dir, "sh", "-c", "set -e; "+samples["curl"])) },
-		"Node": func() outcome { return printed(u.program(t, dir, node, "a.mjs")) },
+		"curl": func() outcome { return outcomeOf(t, o.program(t, dir, "sh", "-c", "set -e; "+samples["curl"])) },
+		"Node": func() outcome { return printed(o.program(t, dir, node, "a.mjs")) },
 		"Go": func() outcome {
-			return printed(u.program(t, goSDKFolder, "go", "run", filepath.Join(dir, "a.go")))
+			return printed(o.program(t, goSDKFolder, "go", "run", filepath.Join(dir, "a.go")))
 		},
 	}
 }
@@ -249,11 +249,11 @@ func outcomeOf(t *testing.T, body string) outcome {
 }
 
 // program runs one with the secrets that samples name in its environment, and gives what it prints.
-func (u *owner) program(t *testing.T, dir, name string, args ...string) string {
+func (o *owner) program(t *testing.T, dir, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "MUX_TOKEN_ID="+u.tokenID, "MUX_TOKEN_SECRET="+u.tokenSecret,
+	cmd.Env = append(os.Environ(), "MUX_TOKEN_ID="+o.tokenID, "MUX_TOKEN_SECRET="+o.tokenSecret,
 		"STREAM_KEY="+targetKey)
 	var problems strings.Builder
 	cmd.Stderr = &problems
@@ -265,24 +265,24 @@ func (u *owner) program(t *testing.T, dir, name string, args ...string) string {
 }
 
 // read reads one over the API.
-func (u *owner) read(path string) map[string]any {
-	u.t.Helper()
-	got := ask(u.t, u.http, http.MethodGet, u.base+path, "", func(r *http.Request) {
-		r.SetBasicAuth(u.tokenID, u.tokenSecret)
+func (o *owner) read(path string) map[string]any {
+	o.t.Helper()
+	got := ask(o.t, o.http, http.MethodGet, o.base+path, "", func(r *http.Request) {
+		r.SetBasicAuth(o.tokenID, o.tokenSecret)
 	})
 	var one struct {
 		Data map[string]any `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(got.body), &one); err != nil || got.status != http.StatusOK {
-		u.t.Fatalf("%s: %d: %s", path, got.status, got.body)
+		o.t.Fatalf("%s: %d: %s", path, got.status, got.body)
 	}
 	return one.Data
 }
 
 // object reads one over the API, without what each has of its own.
-func (u *owner) object(path string) map[string]any {
-	u.t.Helper()
-	v := u.read(path)
+func (o *owner) object(path string) map[string]any {
+	o.t.Helper()
+	v := o.read(path)
 	delete(v, "tracks") // come with the file
 	alike(v)
 	return v
@@ -312,12 +312,12 @@ func alike(value any) {
 }
 
 // newestTarget is the ID of the last simulcast target of a live stream.
-func (u *owner) newestTarget(stream string) string {
-	u.t.Helper()
+func (o *owner) newestTarget(stream string) string {
+	o.t.Helper()
 	path := strings.Replace(stream, "/dashboard/live", "/video/v1/live-streams", 1)
-	targets, _ := u.read(path)["simulcast_targets"].([]any)
+	targets, _ := o.read(path)["simulcast_targets"].([]any)
 	if len(targets) == 0 {
-		u.t.Fatal("there is no target")
+		o.t.Fatal("there is no target")
 	}
 	last, _ := targets[len(targets)-1].(map[string]any)
 	id, _ := last["id"].(string)
@@ -325,29 +325,29 @@ func (u *owner) newestTarget(stream string) string {
 }
 
 // ruleOf is the end of the address of the first playback restriction that has domains, or has none.
-func (u *owner) ruleOf(domains bool) string {
-	u.t.Helper()
-	for _, v := range u.rules() {
+func (o *owner) ruleOf(domains bool) string {
+	o.t.Helper()
+	for _, v := range o.rules() {
 		if len(v.Referrer.Domains) > 0 == domains {
 			return "/" + v.ID
 		}
 	}
-	u.t.Fatal("there is none")
+	o.t.Fatal("there is none")
 	return ""
 }
 
 // newRule has the form make a playback restriction and is the end of its address: the list's first may be another one
 // of the same millisecond.
-func (u *owner) newRule(form url.Values) string {
-	u.t.Helper()
-	before := u.rules()
-	u.makes(rulesPage, form)
-	for _, v := range u.rules() {
+func (o *owner) newRule(form url.Values) string {
+	o.t.Helper()
+	before := o.rules()
+	o.makes(rulesPage, form)
+	for _, v := range o.rules() {
 		if !slices.ContainsFunc(before, func(b listedRule) bool { return b.ID == v.ID }) {
 			return "/" + v.ID
 		}
 	}
-	u.t.Fatal("there is no new one")
+	o.t.Fatal("there is no new one")
 	return ""
 }
 
@@ -360,16 +360,16 @@ type listedRule struct {
 }
 
 // rules are the playback restrictions, newest first.
-func (u *owner) rules() []listedRule {
-	u.t.Helper()
-	got := ask(u.t, u.http, http.MethodGet, u.base+rulesAPI, "", func(r *http.Request) {
-		r.SetBasicAuth(u.tokenID, u.tokenSecret)
+func (o *owner) rules() []listedRule {
+	o.t.Helper()
+	got := ask(o.t, o.http, http.MethodGet, o.base+rulesAPI, "", func(r *http.Request) {
+		r.SetBasicAuth(o.tokenID, o.tokenSecret)
 	})
 	var all struct {
 		Data []listedRule `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(got.body), &all); err != nil {
-		u.t.Fatalf("%v: %s", err, got.body)
+		o.t.Fatalf("%v: %s", err, got.body)
 	}
 	return all.Data
 }

@@ -42,13 +42,13 @@ func TestEmbedCodeAsOEmbed(t *testing.T) {
 }
 
 // reads gives a page of the dashboard, or another one.
-func (u *owner) reads(path string) string {
-	u.t.Helper()
-	got := ask(u.t, u.http, http.MethodGet, u.base+path, "", func(r *http.Request) {
-		r.Header.Set("Cookie", u.cookie)
+func (o *owner) reads(path string) string {
+	o.t.Helper()
+	got := ask(o.t, o.http, http.MethodGet, o.base+path, "", func(r *http.Request) {
+		r.Header.Set("Cookie", o.cookie)
 	})
 	if got.status != http.StatusOK {
-		u.t.Fatalf("%s responds with %d: %s", path, got.status, got.body)
+		o.t.Fatalf("%s responds with %d: %s", path, got.status, got.body)
 	}
 	return got.body
 }

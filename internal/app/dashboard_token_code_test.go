@@ -58,11 +58,11 @@ func TestTokenFormAsCode(t *testing.T) {
 }
 
 // token reads one over the API, and the days from when it was made until it expires; 0: it does not.
-func (u *owner) token(id string) (v map[string]any, days float64) {
-	u.t.Helper()
-	v = u.read("/system/v1/access-tokens/" + id)
+func (o *owner) token(id string) (v map[string]any, days float64) {
+	o.t.Helper()
+	v = o.read("/system/v1/access-tokens/" + id)
 	if v["expires_at"] != nil {
-		days = math.Round((u.number(v["expires_at"]) - u.number(v["created_at"])) / (24 * 3600))
+		days = math.Round((o.number(v["expires_at"]) - o.number(v["created_at"])) / (24 * 3600))
 		delete(v, "expires_at")
 	}
 	alike(v)
@@ -70,12 +70,12 @@ func (u *owner) token(id string) (v map[string]any, days float64) {
 }
 
 // number reads one that is text in the API.
-func (u *owner) number(value any) float64 {
-	u.t.Helper()
+func (o *owner) number(value any) float64 {
+	o.t.Helper()
 	text, _ := value.(string)
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil {
-		u.t.Fatal(err)
+		o.t.Fatal(err)
 	}
 	return n
 }

@@ -18,10 +18,10 @@ type encoderServer struct {
 }
 
 // Name implements lifecycle.Service.
-func (s *encoderServer) Name() string { return s.name }
+func (e *encoderServer) Name() string { return e.name }
 
 // Run implements lifecycle.Service.
-func (s *encoderServer) Run(ctx context.Context) error { return s.server.Serve(ctx, s.ln, s.secure) }
+func (e *encoderServer) Run(ctx context.Context) error { return e.server.Serve(ctx, e.ln, e.secure) }
 
 // callerServer is the SRT listener as a service.
 type callerServer struct{ *srt.Server }
@@ -30,4 +30,4 @@ type callerServer struct{ *srt.Server }
 func (callerServer) Name() string { return "srt" }
 
 // Run implements lifecycle.Service.
-func (s callerServer) Run(ctx context.Context) error { return s.Serve(ctx) }
+func (c callerServer) Run(ctx context.Context) error { return c.Serve(ctx) }

@@ -112,27 +112,27 @@ type nodeServer struct {
 // Name implements lifecycle.Service.
 func (*nodeServer) Name() string { return "internal" }
 
-func (s *nodeServer) serve() error {
-	if s.server.TLSConfig != nil {
-		return s.server.ServeTLS(s.ln, "", "")
+func (n *nodeServer) serve() error {
+	if n.server.TLSConfig != nil {
+		return n.server.ServeTLS(n.ln, "", "")
 	}
-	return s.server.Serve(s.ln)
+	return n.server.Serve(n.ln)
 }
 
 // Run implements lifecycle.Service.
-func (s *nodeServer) Run(ctx context.Context) error {
+func (n *nodeServer) Run(ctx context.Context) error {
 	select {
-	case err := <-s.ended:
+	case err := <-n.ended:
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.drain)
 	defer cancel()
-	err := s.server.Shutdown(grace)
+	err := n.server.Shutdown(grace)
 	if err != nil {
-		err = s.server.Close()
+		err = n.server.Close()
 	}
-	if ended := <-s.ended; !errors.Is(ended, http.ErrServerClosed) {
+	if ended := <-n.ended; !errors.Is(ended, http.ErrServerClosed) {
 		err = errors.Join(err, ended)
 	}
 	return err

@@ -10,7 +10,7 @@ import (
 type slates struct{ client *fetch.Client }
 
 // Image implements edgewriter.Images.
-func (i slates) Image(ctx context.Context, url string, maxBytes int64) ([]byte, error) {
-	data, _, err := i.client.Get(ctx, url, maxBytes)
+func (s slates) Image(ctx context.Context, url string, maxBytes int64) ([]byte, error) {
+	data, _, err := s.client.Get(ctx, url, maxBytes)
 	return data, err
 }

@@ -31,7 +31,7 @@ const (
 func (storageUsers) Name() string { return "users of the storage" }
 
 // Run implements lifecycle.Service: it looks at the start and from then on every hour, as the other may come later.
-func (u storageUsers) Run(ctx context.Context) error {
+func (s storageUsers) Run(ctx context.Context) error {
 	look := time.NewTimer(0)
 	defer look.Stop()
 	for {
@@ -41,14 +41,14 @@ func (u storageUsers) Run(ctx context.Context) error {
 		case <-look.C:
 		}
 		next := lookAtMarks
-		others, err := u.others(ctx)
+		others, err := s.others(ctx)
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
 			next = lookAgain
-			u.log.DebugContext(ctx, "look who uses the storage", "error", err)
+			s.log.DebugContext(ctx, "look who uses the storage", "error", err)
 		case len(others) > 0:
-			u.log.WarnContext(ctx, "the storage is used with another database too: give each its own --storage-url; "+
+			s.log.WarnContext(ctx, "the storage is used with another database too: give each its own --storage-url; "+
 				"if the other one is gone for good, delete its mark from the storage",
 				"marks_of_others", strings.Join(others, " "))
 		}
@@ -57,18 +57,18 @@ func (u storageUsers) Run(ctx context.Context) error {
 }
 
 // alone reports whether no other database uses the storage.
-func (u storageUsers) alone(ctx context.Context) (bool, error) {
-	others, err := u.others(ctx)
+func (s storageUsers) alone(ctx context.Context) (bool, error) {
+	others, err := s.others(ctx)
 	return len(others) == 0, err
 }
 
 // others are the marks of the other databases, after this one has left its own.
-func (u storageUsers) others(ctx context.Context) (marks []string, err error) {
-	own := marksOfDatabases + u.database
-	if _, err = u.store.PutNew(ctx, own, []byte("Millrace has used this storage with this database.\n")); err != nil {
+func (s storageUsers) others(ctx context.Context) (marks []string, err error) {
+	own := marksOfDatabases + s.database
+	if _, err = s.store.PutNew(ctx, own, []byte("Millrace has used this storage with this database.\n")); err != nil {
 		return nil, err
 	}
-	for key, err := range u.store.List(ctx, marksOfDatabases) {
+	for key, err := range s.store.List(ctx, marksOfDatabases) {
 		if err != nil {
 			return nil, err
 		}

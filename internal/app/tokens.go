@@ -62,17 +62,17 @@ const useEvery = time.Minute
 func (*tokenUse) Name() string { return "token use" }
 
 // Run implements lifecycle.Service.
-func (u *tokenUse) Run(ctx context.Context) error {
+func (t *tokenUse) Run(ctx context.Context) error {
 	tick := time.NewTicker(useEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			u.write(ctx)
+			t.write(ctx)
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastUse)
 			defer cancel()
-			u.write(last)
+			t.write(last)
 			return context.Cause(ctx)
 		}
 	}
@@ -81,9 +81,9 @@ func (u *tokenUse) Run(ctx context.Context) error {
 // lastUse is how long it may take when the service stops.
 const lastUse = 2 * time.Second
 
-func (u *tokenUse) write(ctx context.Context) {
-	if err := u.access.WriteUse(ctx); err != nil && ctx.Err() == nil {
-		u.log.WarnContext(ctx, "note when tokens were used", "error", err)
+func (t *tokenUse) write(ctx context.Context) {
+	if err := t.access.WriteUse(ctx); err != nil && ctx.Err() == nil {
+		t.log.WarnContext(ctx, "note when tokens were used", "error", err)
 	}
 }
 

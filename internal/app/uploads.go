@@ -74,8 +74,8 @@ func (n *node) uploadHandler() (http.Handler, error) {
 type uploadFiles struct{ *receive.Files }
 
 // Open implements the handler's Files.
-func (f uploadFiles) Open(ctx context.Context, u id.Upload, interrupt func()) (webupload.Writer, error) {
-	w, err := f.Files.Open(ctx, u, interrupt)
+func (uf uploadFiles) Open(ctx context.Context, u id.Upload, interrupt func()) (webupload.Writer, error) {
+	w, err := uf.Files.Open(ctx, u, interrupt)
 	if err != nil {
 		return nil, err
 	}

@@ -125,31 +125,31 @@ type webServer struct {
 const streams = 100
 
 // Name implements lifecycle.Service.
-func (s *webServer) Name() string { return s.name }
+func (w *webServer) Name() string { return w.name }
 
 // Run implements lifecycle.Service.
-func (s *webServer) Run(ctx context.Context) error {
+func (w *webServer) Run(ctx context.Context) error {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
-	protocols.SetUnencryptedHTTP2(s.cert == nil)
+	protocols.SetUnencryptedHTTP2(w.cert == nil)
 	server := &http.Server{
-		Handler: unsent.Handler(s.unsent, s.clients, places(s.mux)), ConnContext: connContext,
-		Protocols: &protocols, TLSConfig: s.cert,
+		Handler: unsent.Handler(w.unsent, w.clients, places(w.mux)), ConnContext: connContext,
+		Protocols: &protocols, TLSConfig: w.cert,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams, WriteByteTimeout: unsent.Patience},
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ConnState: connState, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		MaxHeaderBytes: 64 << 10, ConnState: connState, ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // blocked playlist requests end with the service
 	}
-	if s.cert != nil {
-		s.http2(server)
+	if w.cert != nil {
+		w.http2(server)
 	}
-	ln := express.Listen(ctx, s.ln, express.Options{
-		Handler: s.players, Takes: playback.Owns, Logger: s.log, TLS: s.cert, StallTimeout: unsent.Patience,
+	ln := express.Listen(ctx, w.ln, express.Options{
+		Handler: w.players, Takes: playback.Owns, Logger: w.log, TLS: w.cert, StallTimeout: unsent.Patience,
 	})
 	stopped := make(chan error, 1)
 	unhook := context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.drain)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.drain)
 		defer cancel()
 		viewers := make(chan error, 1)
 		go func() { viewers <- ln.Shutdown(grace) }()
@@ -169,9 +169,9 @@ func (s *webServer) Run(ctx context.Context) error {
 }
 
 // http2 has HTTP/2 over TLS served here, in place of net/http.
-func (s *webServer) http2(server *http.Server) {
+func (w *webServer) http2(server *http.Server) {
 	own := h2.New(h2.Options{
-		Players: unsent.Streams(s.unsent, s.clients, s.players), Takes: playback.Owns, Logger: s.log,
+		Players: unsent.Streams(w.unsent, w.clients, w.players), Takes: playback.Owns, Logger: w.log,
 		Streams: streams, HeaderList: server.MaxHeaderBytes, IdleTimeout: server.IdleTimeout,
 		ReadTimeout: server.ReadTimeout, WriteTimeout: server.WriteTimeout, StallTimeout: unsent.Patience,
 	})

@@ -37,8 +37,8 @@ func newKeySet(list iter.Seq2[entry, error]) (*keySet, error) {
 	return s, nil
 }
 
-func (s *keySet) has(key string) bool {
-	_, found := slices.BinarySearch(s.hashes, maphash.String(s.seed, key))
+func (k *keySet) has(key string) bool {
+	_, found := slices.BinarySearch(k.hashes, maphash.String(k.seed, key))
 	return found
 }
 

@@ -55,8 +55,8 @@ const maxBegunBytes = 4096
 // NotEmptyError is that there is something where a backup is to be put.
 type NotEmptyError struct{ What string }
 
-func (e *NotEmptyError) Error() string {
-	return e.What + ": restore into an empty one, or say --overwrite to put the backup into its place"
+func (n *NotEmptyError) Error() string {
+	return n.What + ": restore into an empty one, or say --overwrite to put the backup into its place"
 }
 
 // restorer restores a snapshot.

@@ -35,11 +35,11 @@ type Renditions struct {
 const packagerTimescale = 90000
 
 // renditionPolicy is that of a stream.
-func (l *Service) renditionPolicy(ctx context.Context, s live.Stream) (Policy, error) {
-	if l.opt.Below == nil {
+func (svc *Service) renditionPolicy(ctx context.Context, s live.Stream) (Policy, error) {
+	if svc.opt.Below == nil {
 		return Off, nil
 	}
-	p, err := l.opt.Below.Policy(ctx, s.Environment)
+	p, err := svc.opt.Below.Policy(ctx, s.Environment)
 	if err != nil {
 		return Off, fmt.Errorf("read policy of live renditions: %w", err)
 	}

@@ -21,8 +21,8 @@ import (
 // asked counts how often it was to encode, and encodes nothing.
 type asked struct{ atomic.Int64 }
 
-func (b *asked) Ladder(context.Context, encode.LadderArgs, func(context.Context, io.Writer) error, []func(context.Context, io.Reader) error) error {
-	b.Add(1)
+func (a *asked) Ladder(context.Context, encode.LadderArgs, func(context.Context, io.Writer) error, []func(context.Context, io.Reader) error) error {
+	a.Add(1)
 	return errors.New("there is no encoder here")
 }
 

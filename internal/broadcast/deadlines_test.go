@@ -78,30 +78,30 @@ func TestDeadlines(t *testing.T) {
 }
 
 // end completes the broadcast.
-func (x *situation) end() {
-	if err := x.w.streams.Complete(x.w.ctx, env, x.s.ID, time.Now()); err != nil && !fault.Is(err, fault.Conflict) {
-		x.w.t.Error(err)
+func (s *situation) end() {
+	if err := s.w.streams.Complete(s.w.ctx, env, s.s.ID, time.Now()); err != nil && !fault.Is(err, fault.Conflict) {
+		s.w.t.Error(err)
 	}
 }
 
 // check gives the encoder time to go, everything back to the node, and checks what is left.
-func (x *situation) check() {
-	w, t := x.w, x.w.t
-	x.n.power.storage.Store(false)
-	x.n.power.database.Store(false)
+func (s *situation) check() {
+	w, t := s.w, s.w.t
+	s.n.power.storage.Store(false)
+	s.n.power.database.Store(false)
 	w.wait(time.Second)
 	switch {
-	case x.e == nil:
-	case x.e.quit != nil:
-		x.e.hangUp()
+	case s.e == nil:
+	case s.e.quit != nil:
+		s.e.hangUp()
 	default:
-		x.e.stop()
+		s.e.stop()
 	}
 	w.wait(15 * time.Minute)
-	if got := x.n.Panics(); got != 0 {
+	if got := s.n.Panics(); got != 0 {
 		t.Errorf("%d panics", got)
 	}
-	row, err := w.db.LiveStreams().Find(w.ctx, x.s.ID)
+	row, err := w.db.LiveStreams().Find(w.ctx, s.s.ID)
 	if fault.Is(err, fault.NotFound) {
 		return
 	}

@@ -85,14 +85,14 @@ func newWitness() *witness {
 }
 
 // look reads a live stream's or an asset's playlists. again: and all segments, not only those that it has not.
-func (x *witness) look(n *node, when string, again bool, playback id.Playback) {
+func (w *witness) look(n *node, when string, again bool, playback id.Playback) {
 	v := n.viewer()
 	for _, at := range v.playlists(playback) {
-		x.read(v, when+" "+at[strings.LastIndexByte(at, '/')+1:], again, at, v.expect(when, http.StatusOK, at))
+		w.read(v, when+" "+at[strings.LastIndexByte(at, '/')+1:], again, at, v.expect(when, http.StatusOK, at))
 	}
 }
 
-func (x *witness) read(v viewer, when string, again bool, at, text string) {
+func (w *witness) read(v viewer, when string, again bool, at, text string) {
 	number, dsn, is, from := 0, 0, listed{}, 0
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -103,10 +103,10 @@ func (x *witness) read(v viewer, when string, again bool, at, text string) {
 			from = number
 		case tag == "#EXT-X-DISCONTINUITY-SEQUENCE":
 			dsn, _ = strconv.Atoi(value)
-			if dsn < x.discontinuity[at] {
-				v.t.Errorf("%s: the discontinuity sequence goes back from %d to %d", when, x.discontinuity[at], dsn)
+			if dsn < w.discontinuity[at] {
+				v.t.Errorf("%s: the discontinuity sequence goes back from %d to %d", when, w.discontinuity[at], dsn)
 			}
-			x.discontinuity[at] = dsn
+			w.discontinuity[at] = dsn
 		case tag == "#EXT-X-DISCONTINUITY":
 			dsn++
 		case tag == "#EXT-X-GAP":
@@ -115,23 +115,23 @@ func (x *witness) read(v viewer, when string, again bool, at, text string) {
 			is.length = value
 		case line != "" && line[0] != '#':
 			is.discontinuity = dsn
-			x.segment(v, when, again, at[:strings.LastIndexByte(at, '/')+1]+line, is)
+			w.segment(v, when, again, at[:strings.LastIndexByte(at, '/')+1]+line, is)
 			number, is = number+1, listed{}
 		}
 	}
-	if from < x.sequence[at] || number < x.next[at] {
-		v.t.Errorf("%s: lists %d to %d, listed %d to %d before", when, from, number-1, x.sequence[at], x.next[at]-1)
+	if from < w.sequence[at] || number < w.next[at] {
+		v.t.Errorf("%s: lists %d to %d, listed %d to %d before", when, from, number-1, w.sequence[at], w.next[at]-1)
 	}
-	x.sequence[at], x.next[at] = from, number
+	w.sequence[at], w.next[at] = from, number
 }
 
-func (x *witness) segment(v viewer, when string, again bool, uri string, is listed) {
-	was, known := x.segments[uri]
+func (w *witness) segment(v viewer, when string, again bool, uri string, is listed) {
+	was, known := w.segments[uri]
 	if known && (was.length != is.length || was.discontinuity != is.discontinuity || was.gap && !is.gap) {
 		v.t.Errorf("%s: %s is %+v, was %+v", when, uri, is, was)
 	}
-	x.segments[uri] = is
-	before, given := x.bytes[uri]
+	w.segments[uri] = is
+	before, given := w.bytes[uri]
 	if is.gap || given && !again {
 		return
 	}
@@ -139,7 +139,7 @@ func (x *witness) segment(v viewer, when string, again bool, uri string, is list
 	if given && now != before {
 		v.t.Errorf("%s: %s has other bytes", when, uri)
 	}
-	x.bytes[uri] = now
+	w.bytes[uri] = now
 }
 
 // TestKilledWithAFullDisk kills a process 40 times, most times after nothing has reached its disk and its storage for

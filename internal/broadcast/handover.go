@@ -28,10 +28,10 @@ const (
 // HandOver gives a broadcast up that writer leads here, once all that its encoder has sent is stored; lost is what
 // could not be in time. It is fault.Conflict where the encoder is still there, or the broadcast is just beginning or
 // ending. Nothing is done, and there is no error, if this process has no such broadcast.
-func (l *Service) HandOver(ctx context.Context, s id.LiveStream, writer live.Writer) (lost time.Duration, err error) {
-	b := l.broadcasts.of(s)
+func (svc *Service) HandOver(ctx context.Context, s id.LiveStream, writer live.Writer) (lost time.Duration, err error) {
+	b := svc.broadcasts.of(s)
 	switch {
-	case b == nil && l.broadcasts.leads(s):
+	case b == nil && svc.broadcasts.leads(s):
 		return 0, fault.New(fault.Conflict, "an encoder is just being admitted")
 	case b == nil || b.by != writer:
 		return 0, nil

@@ -138,15 +138,15 @@ func (r *record) show(now time.Time) live.Health {
 }
 
 // Health tells how the encoder of a stream does; s is the stream's row.
-func (l *Service) Health(s live.Stream) live.Health {
+func (svc *Service) Health(s live.Stream) live.Health {
 	var h live.Health
-	if r := l.records.of(s.ID); r != nil {
-		h = r.show(l.opt.Now())
+	if r := svc.records.of(s.ID); r != nil {
+		h = r.show(svc.opt.Now())
 	}
 	h.Stream = s.ID
 	switch {
 	case h.Status != "":
-	case s.Protocol != "" && s.Node != l.opt.Owner.Node:
+	case s.Protocol != "" && s.Node != svc.opt.Owner.Node:
 		h.Status = live.HealthElsewhere
 	case s.ActiveAsset != "":
 		h.Status = live.HealthAway
@@ -157,13 +157,13 @@ func (l *Service) Health(s live.Stream) live.Health {
 }
 
 // Encoders tells how the encoders that are connected to this node do.
-func (l *Service) Encoders() []live.Health {
-	l.records.mu.Lock()
-	all := maps.Clone(l.records.all)
-	l.records.mu.Unlock()
+func (svc *Service) Encoders() []live.Health {
+	svc.records.mu.Lock()
+	all := maps.Clone(svc.records.all)
+	svc.records.mu.Unlock()
 	var out []live.Health
 	for s, r := range all {
-		if h := r.show(l.opt.Now()); h.Status != "" {
+		if h := r.show(svc.opt.Now()); h.Status != "" {
 			h.Stream = s
 			out = append(out, h)
 		}

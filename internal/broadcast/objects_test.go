@@ -130,27 +130,27 @@ type nodeObjects struct {
 	power *power
 }
 
-func (o nodeObjects) Link(ctx context.Context, key string, f *os.File) error {
-	return o.Put(ctx, key, io.NewSectionReader(f, 0, 1<<40))
+func (n nodeObjects) Link(ctx context.Context, key string, f *os.File) error {
+	return n.Put(ctx, key, io.NewSectionReader(f, 0, 1<<40))
 }
 
-func (o nodeObjects) Put(ctx context.Context, key string, r io.Reader) error {
+func (n nodeObjects) Put(ctx context.Context, key string, r io.Reader) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := o.power.reach(&o.power.storage); err != nil {
+	if err := n.power.reach(&n.power.storage); err != nil {
 		return err
 	}
-	return o.power.wrote(o.objects.Put(ctx, key, r))
+	return n.power.wrote(n.objects.Put(ctx, key, r))
 }
 
-func (o nodeObjects) PutNew(ctx context.Context, key string, data []byte) (created bool, err error) {
+func (n nodeObjects) PutNew(ctx context.Context, key string, data []byte) (created bool, err error) {
 	if err = ctx.Err(); err != nil {
 		return false, err
 	}
-	if err = o.power.reach(&o.power.storage); err != nil {
+	if err = n.power.reach(&n.power.storage); err != nil {
 		return false, err
 	}
-	created, err = o.objects.PutNew(ctx, key, data)
-	return created, o.power.wrote(err)
+	created, err = n.objects.PutNew(ctx, key, data)
+	return created, n.power.wrote(err)
 }

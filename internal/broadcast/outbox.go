@@ -33,33 +33,33 @@ const (
 	mostPatience = time.Minute
 )
 
-func (e *outbox) add(what string, do func(ctx context.Context) error) {
-	e.list = append(e.list, message{what: what, do: do})
+func (o *outbox) add(what string, do func(ctx context.Context) error) {
+	o.list = append(o.list, message{what: what, do: do})
 }
 
 // run delivers what is due; failed is told of every attempt that will be made again, left of those that will not.
-func (e *outbox) run(ctx context.Context, clock func() time.Time, failed, left func(what string, err error)) {
-	for len(e.list) > 0 && !clock().Before(e.at) {
-		head := e.list[0]
-		e.limit = max(e.limit, patience)
-		try, cancel := context.WithTimeout(ctx, e.limit)
+func (o *outbox) run(ctx context.Context, clock func() time.Time, failed, left func(what string, err error)) {
+	for len(o.list) > 0 && !clock().Before(o.at) {
+		head := o.list[0]
+		o.limit = max(o.limit, patience)
+		try, cancel := context.WithTimeout(ctx, o.limit)
 		err := head.do(try)
 		if err != nil && try.Err() != nil {
-			e.limit = min(2*e.limit, mostPatience)
+			o.limit = min(2*o.limit, mostPatience)
 		}
 		cancel()
 		if err != nil && !fault.Permanent(err) {
-			e.pause = min(max(2*e.pause, firstPause), lastPause)
-			e.at = clock().Add(e.pause)
+			o.pause = min(max(2*o.pause, firstPause), lastPause)
+			o.at = clock().Add(o.pause)
 			failed(head.what, err)
 			return
 		}
 		if err != nil {
 			left(head.what, err)
 		}
-		e.list, e.pause, e.limit = e.list[1:], 0, 0
+		o.list, o.pause, o.limit = o.list[1:], 0, 0
 	}
 }
 
 // due is when the next attempt is made; false when there is nothing to do.
-func (e *outbox) due() (time.Time, bool) { return e.at, len(e.list) > 0 }
+func (o *outbox) due() (time.Time, bool) { return o.at, len(o.list) > 0 }

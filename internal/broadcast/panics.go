@@ -15,7 +15,7 @@ import (
 const InternalError = "internal_error"
 
 // Panics counts the panics that have ended a broadcast of this node, or something beside one, since the process began.
-func (l *Service) Panics() int64 { return l.panics.Load() }
+func (svc *Service) Panics() int64 { return svc.panics.Load() }
 
 // spawn starts a goroutine of the broadcast; what names it in an error, as a verb and a noun.
 func (b *broadcast) spawn(what string, work func()) {
@@ -69,10 +69,10 @@ func (b *broadcast) lead(root context.Context) {
 }
 
 // tryAdopt is adopt; a panic is an error of this broadcast's alone.
-func (l *Service) tryAdopt(ctx context.Context, s live.Stream) error {
-	err := fault.Guard(func() error { return l.adopt(ctx, s) })
+func (svc *Service) tryAdopt(ctx context.Context, s live.Stream) error {
+	err := fault.Guard(func() error { return svc.adopt(ctx, s) })
 	if trace := fault.Trace(err); trace != "" {
-		l.panics.Add(1)
+		svc.panics.Add(1)
 		return fmt.Errorf("adopt: %w%s", err, trace)
 	}
 	return err

@@ -26,7 +26,7 @@ func newPromises(now func() time.Time) *promises {
 
 // Promise promises to take no broadcast of an owner without asking it, for PromisedFor. It is fault.Conflict where
 // one is just being taken.
-func (l *Service) Promise(o live.Owner) error { return l.promises.give(o) }
+func (svc *Service) Promise(o live.Owner) error { return svc.promises.give(o) }
 
 func (p *promises) give(o live.Owner) error {
 	p.mu.Lock()

@@ -61,34 +61,34 @@ type ownership struct {
 }
 
 // Put implements window.Store: it keeps a node that was out for a while from writing over the next owner's segments.
-func (l *recorder) Put(ctx context.Context, key string, r io.Reader) error {
-	if mine, err := l.hold(ctx); err != nil || !mine {
+func (rec *recorder) Put(ctx context.Context, key string, r io.Reader) error {
+	if mine, err := rec.hold(ctx); err != nil || !mine {
 		return err
 	}
-	return l.opt.Store.Put(ctx, key, r)
+	return rec.opt.Store.Put(ctx, key, r)
 }
 
 // Link implements window.Store.
-func (l *recorder) Link(ctx context.Context, key string, f *os.File) error {
-	if mine, err := l.hold(ctx); err != nil || !mine {
+func (rec *recorder) Link(ctx context.Context, key string, f *os.File) error {
+	if mine, err := rec.hold(ctx); err != nil || !mine {
 		return err
 	}
-	return l.opt.Store.Link(ctx, key, f)
+	return rec.opt.Store.Link(ctx, key, f)
 }
 
 // Record implements window.Recorder.
-func (l *recorder) Record(ctx context.Context, entries []timeline.Entry) error {
-	if mine, err := l.hold(ctx); err != nil || !mine {
+func (rec *recorder) Record(ctx context.Context, entries []timeline.Entry) error {
+	if mine, err := rec.hold(ctx); err != nil || !mine {
 		return err
 	}
-	l.mu.Lock()
-	first, ready, active, connected := l.rows, l.ready, l.active, l.connected
-	next := l.times.count(entries)
-	l.mu.Unlock()
-	now := l.opt.Now()
+	rec.mu.Lock()
+	first, ready, active, connected := rec.rows, rec.ready, rec.active, rec.connected
+	next := rec.times.count(entries)
+	rec.mu.Unlock()
+	now := rec.opt.Now()
 	// A conflict: it is active already, or the encoder has just left and it is told with what the next one sends.
 	if !active && connected {
-		switch err := l.opt.Streams.Active(ctx, l.of, l.by, now); {
+		switch err := rec.opt.Streams.Active(ctx, rec.of, rec.by, now); {
 		case err == nil:
 			active = true
 		case !fault.Permanent(err):
@@ -100,13 +100,13 @@ func (l *recorder) Record(ctx context.Context, entries []timeline.Entry) error {
 		rows[i] = asset.TimelineEntry{Sequence: first + int64(i), Data: timeline.Encode(e)}
 	}
 	declares := slices.ContainsFunc(entries, func(e timeline.Entry) bool { return e.Segment == nil && e.Text == nil })
-	if err := l.grow(ctx, ready, declares, rows, next, now); err != nil {
+	if err := rec.grow(ctx, ready, declares, rows, next, now); err != nil {
 		return err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	next.merge(l.times.list)
-	l.rows, l.ready, l.active, l.times = first+int64(len(entries)), true, active || l.active, next
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	next.merge(rec.times.list)
+	rec.rows, rec.ready, rec.active, rec.times = first+int64(len(entries)), true, active || rec.active, next
 	return nil
 }
 
@@ -116,55 +116,55 @@ const showEvery = 10 * time.Second
 
 // grow writes; declares: the rows have more than segments and their cues. An asset that does not grow any more ends the
 // broadcast, and what was to be written is dropped.
-func (l *recorder) grow(
+func (rec *recorder) grow(
 	ctx context.Context, ready, declares bool, rows []asset.TimelineEntry, next *recordingTimes, now time.Time,
 ) error {
-	write := l.opt.Assets.Grow
+	write := rec.opt.Assets.Grow
 	if !ready {
-		write = l.opt.Assets.Ready
+		write = rec.opt.Assets.Ready
 	}
 	var err error
-	if ready && !declares && next.stored() == l.shown.times && now.Sub(l.shown.at) < showEvery {
-		err = l.opt.Assets.Append(ctx, l.asset.ID, l.writer(), rows)
+	if ready && !declares && next.stored() == rec.shown.times && now.Sub(rec.shown.at) < showEvery {
+		err = rec.opt.Assets.Append(ctx, rec.asset.ID, rec.writer(), rows)
 	} else {
-		g := l.growth(next)
+		g := rec.growth(next)
 		g.Entries = rows
-		if err = write(ctx, l.asset.ID, g, now); err == nil {
-			l.shown.at, l.shown.times = now, next.stored()
+		if err = write(ctx, rec.asset.ID, g, now); err == nil {
+			rec.shown.at, rec.shown.times = now, next.stored()
 		}
 	}
 	if err == nil || !fault.Permanent(err) {
 		return err
 	}
-	if _, failed := l.look(ctx); failed != nil && !errors.Is(failed, ErrLeaseLost) && !fault.Permanent(failed) {
+	if _, failed := rec.look(ctx); failed != nil && !errors.Is(failed, ErrLeaseLost) && !fault.Permanent(failed) {
 		return failed // whether another node has the broadcast now will be known later
 	}
-	l.stop(fmt.Errorf("record segment: %w", err)) // unless it is another node's
+	rec.stop(fmt.Errorf("record segment: %w", err)) // unless it is another node's
 	return nil
 }
 
 // show makes the asset show all that is stored, once nothing comes any more.
-func (l *recorder) show(ctx context.Context) error {
-	l.mu.Lock()
-	s, skip := l.times.concluded(), l.over != nil || !l.ready
-	l.mu.Unlock()
+func (rec *recorder) show(ctx context.Context) error {
+	rec.mu.Lock()
+	s, skip := rec.times.concluded(), rec.over != nil || !rec.ready
+	rec.mu.Unlock()
 	if skip {
 		return nil
 	}
-	return l.opt.Assets.Grow(ctx, l.asset.ID, l.growth(s), l.opt.Now())
+	return rec.opt.Assets.Grow(ctx, rec.asset.ID, rec.growth(s), rec.opt.Now())
 }
 
 // hold makes sure that the broadcast is still this node's. When it is not, or has no asset any more, what comes is
 // dropped. While no encoder is connected, or a silent one is, it may come back to another node at any time, so each
 // write asks.
-func (l *recorder) hold(ctx context.Context) (bool, error) {
-	l.mu.Lock()
-	stopped, sure := l.stopped(), l.connected && !l.hushed && l.opt.Now().Before(l.sure)
-	l.mu.Unlock()
+func (rec *recorder) hold(ctx context.Context) (bool, error) {
+	rec.mu.Lock()
+	stopped, sure := rec.stopped(), rec.connected && !rec.hushed && rec.opt.Now().Before(rec.sure)
+	rec.mu.Unlock()
 	if stopped || sure {
 		return sure && !stopped, nil
 	}
-	_, err := l.look(ctx)
+	_, err := rec.look(ctx)
 	if errors.Is(err, ErrLeaseLost) {
 		return false, nil
 	}
@@ -172,59 +172,59 @@ func (l *recorder) hold(ctx context.Context) (bool, error) {
 }
 
 // stopped reports whether nothing is recorded any more. Called with the lock.
-func (l *recorder) stopped() bool { return l.over != nil }
+func (rec *recorder) stopped() bool { return rec.over != nil }
 
 // ended reports whether nothing is recorded any more.
-func (l *recorder) ended() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.stopped()
+func (rec *recorder) ended() bool {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return rec.stopped()
 }
 
 // lost says that the broadcast is another node's now.
-func (l *recorder) lost(ctx context.Context) (bool, error) {
-	_, err := l.hold(ctx)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Is(l.over, ErrLeaseLost), err
+func (rec *recorder) lost(ctx context.Context) (bool, error) {
+	_, err := rec.hold(ctx)
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return errors.Is(rec.over, ErrLeaseLost), err
 }
 
 // look reads the stream's row. When that names another writer the record ends. A database that does not respond does
 // not end it: nobody else can take the broadcast over through it either.
-func (l *recorder) look(ctx context.Context) (live.Stream, error) {
-	asked := l.opt.Now()
-	s, sure, err := l.opt.Streams.Hold(ctx, l.of, l.by)
+func (rec *recorder) look(ctx context.Context) (live.Stream, error) {
+	asked := rec.opt.Now()
+	s, sure, err := rec.opt.Streams.Hold(ctx, rec.of, rec.by)
 	switch {
 	case err == nil:
-		l.assure(asked, sure)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.active = s.Status() == live.StatusActive
+		rec.assure(asked, sure)
+		rec.mu.Lock()
+		defer rec.mu.Unlock()
+		rec.active = s.Status() == live.StatusActive
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
-		l.stop(ErrLeaseLost)
+		rec.stop(ErrLeaseLost)
 		return s, ErrLeaseLost
 	}
 	return s, err
 }
 
 // assure notes what the rows said when they were asked: the broadcast is this node's, for so long at least.
-func (l *recorder) assure(asked time.Time, sure time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if until := asked.Add(sure); until.After(l.sure) {
-		l.sure = until
+func (rec *recorder) assure(asked time.Time, sure time.Duration) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if until := asked.Add(sure); until.After(rec.sure) {
+		rec.sure = until
 	}
-	if asked.After(l.named) {
-		l.named = asked
+	if asked.After(rec.named) {
+		rec.named = asked
 	}
 }
 
 // held reports whether nothing new may be listed, as another node may have the broadcast.
-func (l *recorder) held() bool {
-	l.mu.Lock()
-	named, bound := l.named, l.connected && !l.hushed
-	l.mu.Unlock()
-	return !l.tenure.lists(named, bound)
+func (rec *recorder) held() bool {
+	rec.mu.Lock()
+	named, bound := rec.named, rec.connected && !rec.hushed
+	rec.mu.Unlock()
+	return !rec.tenure.lists(named, bound)
 }
 
 // ahead is how many media sequence numbers are reserved at once. Anyone who goes on after a crash and can't know better
@@ -232,122 +232,122 @@ func (l *recorder) held() bool {
 const ahead = 6
 
 // reservation is what is to be reserved, if few numbers are left; reservedTo has to be told what became of it.
-func (l *recorder) reservation() (r live.Reservation, needed bool) {
-	next, coming := l.edge.Upcoming()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.stopped() || l.reserving || next <= l.reserved && (!coming || next+ahead/2 <= l.reserved) {
+func (rec *recorder) reservation() (r live.Reservation, needed bool) {
+	next, coming := rec.edge.Upcoming()
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	if rec.stopped() || rec.reserving || next <= rec.reserved && (!coming || next+ahead/2 <= rec.reserved) {
 		return r, false
 	}
-	l.reserving = true
-	return l.numbers(next + ahead), true
+	rec.reserving = true
+	return rec.numbers(next + ahead), true
 }
 
 // numbers is a reservation. Called with the lock.
-func (l *recorder) numbers(next int64) live.Reservation {
-	return live.Reservation{Stream: l.of, Epoch: l.by.Epoch, Generation: l.by.Generation, Next: next, Was: live.Whatever}
+func (rec *recorder) numbers(next int64) live.Reservation {
+	return live.Reservation{Stream: rec.of, Epoch: rec.by.Epoch, Generation: rec.by.Generation, Next: next, Was: live.Whatever}
 }
 
 // reservedTo notes that numbers are reserved, or may be.
-func (l *recorder) reservedTo(next int64, sure bool) {
+func (rec *recorder) reservedTo(next int64, sure bool) {
 	if sure {
-		l.edge.Reserve(next)
+		rec.edge.Reserve(next)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.reserving = false
-	if sure || next < l.reserved {
-		l.reserved = next
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.reserving = false
+	if sure || next < rec.reserved {
+		rec.reserved = next
 	}
 }
 
 // release gives reserved numbers back that nobody was told of, when no more are coming: another node may go on.
-func (l *recorder) release(ctx context.Context) error {
-	next, coming := l.edge.Upcoming()
-	l.mu.Lock()
-	if coming || l.stopped() || l.reserving || next >= l.reserved {
-		l.mu.Unlock()
+func (rec *recorder) release(ctx context.Context) error {
+	next, coming := rec.edge.Upcoming()
+	rec.mu.Lock()
+	if coming || rec.stopped() || rec.reserving || next >= rec.reserved {
+		rec.mu.Unlock()
 		return nil
 	}
-	l.reserving = true
-	r := l.numbers(next)
-	r.Was = l.reserved
-	l.mu.Unlock()
-	done, err := l.opt.Streams.Reserve(ctx, l.by.Owner, []live.Reservation{r})
-	l.reservedTo(next, len(done) > 0)
+	rec.reserving = true
+	r := rec.numbers(next)
+	r.Was = rec.reserved
+	rec.mu.Unlock()
+	done, err := rec.opt.Streams.Reserve(ctx, rec.by.Owner, []live.Reservation{r})
+	rec.reservedTo(next, len(done) > 0)
 	return err
 }
 
 // resume takes over what an admission or an adoption has found.
-func (l *recorder) resume(s live.Stream) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.active, l.hushed = s.Status() == live.StatusActive, s.Silent
+func (rec *recorder) resume(s live.Stream) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.active, rec.hushed = s.Status() == live.StatusActive, s.Silent
 }
 
 // hush marks the encoder as silent, or as heard again, for the row: another connection may take a silent one's place.
-func (l *recorder) hush(silent bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.hushed = silent
+func (rec *recorder) hush(silent bool) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.hushed = silent
 }
 
 // stop ends the record.
-func (l *recorder) stop(why error) {
-	l.mu.Lock()
-	stopped := l.over != nil
+func (rec *recorder) stop(why error) {
+	rec.mu.Lock()
+	stopped := rec.over != nil
 	if !stopped {
-		l.over = why
+		rec.over = why
 	}
-	l.mu.Unlock()
+	rec.mu.Unlock()
 	if !stopped {
-		l.refused(why)
+		rec.refused(why)
 	}
 }
 
 // connect notes a publication's first frame.
-func (l *recorder) connect() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.connected = true
+func (rec *recorder) connect() {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.connected = true
 }
 
 // begin notes that media, or slate, begins at media time from.
-func (l *recorder) begin(slate bool, started time.Time, from float64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (rec *recorder) begin(slate bool, started time.Time, from float64) {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
 	kind := content
 	if slate {
 		kind = slated
 	}
-	l.times.begin(kind, started, from)
+	rec.times.begin(kind, started, from)
 }
 
 // finish notes the end of a publication; the last segments of it come later.
-func (l *recorder) finish() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.connected = false
+func (rec *recorder) finish() {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	rec.connected = false
 }
 
 // writer is who leads the broadcast here, for the asset.
-func (l *recorder) writer() asset.Writer {
+func (rec *recorder) writer() asset.Writer {
 	return asset.Writer{
-		LiveStream: l.of, Epoch: l.by.Epoch, Generation: l.by.Generation, Node: l.by.Node, Run: l.by.Run,
+		LiveStream: rec.of, Epoch: rec.by.Epoch, Generation: rec.by.Generation, Node: rec.by.Node, Run: rec.by.Run,
 	}
 }
 
 // recordings is what the asset shows of a broadcast that is over.
-func (l *recorder) recordings() []asset.Recording {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.times.concluded().recordings()
+func (rec *recorder) recordings() []asset.Recording {
+	rec.mu.Lock()
+	defer rec.mu.Unlock()
+	return rec.times.concluded().recordings()
 }
 
 // growth is what the asset shows of the media once s is stored.
-func (l *recorder) growth(s *recordingTimes) asset.Growth {
-	g := asset.Growth{By: l.writer(), Recordings: s.recordings()}
-	renditions, err := l.edge.Describe()
+func (rec *recorder) growth(s *recordingTimes) asset.Growth {
+	g := asset.Growth{By: rec.writer(), Recordings: s.recordings()}
+	renditions, err := rec.edge.Describe()
 	if err != nil {
 		return g
 	}
@@ -355,8 +355,8 @@ func (l *recorder) growth(s *recordingTimes) asset.Growth {
 	for _, rendition := range renditions {
 		all = append(all, measure.Rendition{ID: rendition.ID, Kind: rendition.Kind, Inits: rendition.Inits})
 	}
-	facts := measure.Facts(l.asset, all, s.total)
+	facts := measure.Facts(rec.asset, all, s.total)
 	g.Facts, g.Tracks = &facts, measure.Tracks(all, s.total)
-	g.Inputs = l.sent.inputs(l.asset, g.Tracks)
+	g.Inputs = rec.sent.inputs(rec.asset, g.Tracks)
 	return g
 }

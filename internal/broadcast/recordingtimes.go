@@ -63,20 +63,20 @@ func resumeRecordingTimes(have []asset.Recording, t *timeline.Timeline, limit fl
 }
 
 // begin notes that a recording time begins at media time from. Slate goes on with slate.
-func (s *recordingTimes) begin(kind string, started time.Time, from float64) {
-	if n := len(s.list); kind == slated && n > 0 && s.list[n-1].kind == slated {
+func (rt *recordingTimes) begin(kind string, started time.Time, from float64) {
+	if n := len(rt.list); kind == slated && n > 0 && rt.list[n-1].kind == slated {
 		return
 	}
-	s.list = append(s.list, recordingTime{started: started, kind: kind, from: from})
+	rt.list = append(rt.list, recordingTime{started: started, kind: kind, from: from})
 }
 
 // count adds what is about to be stored; it returns a copy, so that a failed attempt leaves nothing behind.
-func (s *recordingTimes) count(entries []timeline.Entry) *recordingTimes {
+func (rt *recordingTimes) count(entries []timeline.Entry) *recordingTimes {
 	next := &recordingTimes{
-		list: append([]recordingTime(nil), s.list...), at: s.at, scales: map[string]uint32{},
-		total: s.total, limit: s.limit, kept: s.kept,
+		list: append([]recordingTime(nil), rt.list...), at: rt.at, scales: map[string]uint32{},
+		total: rt.total, limit: rt.limit, kept: rt.kept,
 	}
-	maps.Copy(next.scales, s.scales)
+	maps.Copy(next.scales, rt.scales)
 	for _, e := range entries {
 		switch {
 		case e.Rendition != nil:
@@ -89,10 +89,10 @@ func (s *recordingTimes) count(entries []timeline.Entry) *recordingTimes {
 }
 
 // add counts a segment for the last recording time of its kind that begins before its middle.
-func (s *recordingTimes) add(seg *timeline.Segment) {
+func (rt *recordingTimes) add(seg *timeline.Segment) {
 	lead := -1
 	for i, c := range seg.Chunks {
-		if s.scales[c.Rendition] > 0 && (lead < 0 || c.Rendition == timeline.MainVideo) {
+		if rt.scales[c.Rendition] > 0 && (lead < 0 || c.Rendition == timeline.MainVideo) {
 			lead = i
 		}
 	}
@@ -100,63 +100,63 @@ func (s *recordingTimes) add(seg *timeline.Segment) {
 		return
 	}
 	c := seg.Chunks[lead]
-	scale := float64(s.scales[c.Rendition])
+	scale := float64(rt.scales[c.Rendition])
 	long := float64(c.Duration) / scale
 	middle := float64(c.Time)/scale + long/2
-	s.total += long
-	s.keep(s.total)
+	rt.total += long
+	rt.keep(rt.total)
 	kind := content
 	if seg.Slate {
 		kind = slated
 	}
-	for i := len(s.list) - 1; i >= s.at; i-- {
-		if r := &s.list[i]; r.kind == kind && (r.from <= middle || i == s.at) {
+	for i := len(rt.list) - 1; i >= rt.at; i-- {
+		if r := &rt.list[i]; r.kind == kind && (r.from <= middle || i == rt.at) {
 			r.long += long
-			s.at = i
+			rt.at = i
 			return
 		}
 	}
 	// A process that died had noted a beginning, and left only the media.
-	s.list = append(s.list, recordingTime{started: time.UnixMilli(seg.Start).UTC(), kind: kind, long: long})
-	s.at = len(s.list) - 1
+	rt.list = append(rt.list, recordingTime{started: time.UnixMilli(seg.Start).UTC(), kind: kind, long: long})
+	rt.at = len(rt.list) - 1
 }
 
 // merge takes over those that began while s was being stored.
-func (s *recordingTimes) merge(newer []recordingTime) {
-	if n := len(s.list); len(newer) > n {
-		s.list = append(s.list, newer[n:]...)
+func (rt *recordingTimes) merge(newer []recordingTime) {
+	if n := len(rt.list); len(newer) > n {
+		rt.list = append(rt.list, newer[n:]...)
 	}
 }
 
 // concluded is what stays of them when the broadcast is over: it ends with what an encoder sent last, as its timeline
 // does.
-func (s *recordingTimes) concluded() *recordingTimes {
-	next := &recordingTimes{list: s.list, at: s.at, scales: s.scales, total: s.total, limit: s.limit, kept: s.kept}
-	for i, r := range slices.Backward(s.list) {
+func (rt *recordingTimes) concluded() *recordingTimes {
+	next := &recordingTimes{list: rt.list, at: rt.at, scales: rt.scales, total: rt.total, limit: rt.limit, kept: rt.kept}
+	for i, r := range slices.Backward(rt.list) {
 		if r.long > 0 && r.kind != slated {
 			return next.limited()
 		}
-		next.list, next.total = s.list[:i], next.total-r.long
+		next.list, next.total = rt.list[:i], next.total-r.long
 	}
-	return s.limited()
+	return rt.limited()
 }
 
 // keep notes that a segment ends after so many seconds.
-func (s *recordingTimes) keep(end float64) {
+func (rt *recordingTimes) keep(end float64) {
 	const slack = 0.1 // as timeline's Concluded
-	if s.kept == 0 || end <= s.limit+slack {
-		s.kept = end
+	if rt.kept == 0 || end <= rt.limit+slack {
+		rt.kept = end
 	}
 }
 
 // limited leaves out what is beyond the limit.
-func (s *recordingTimes) limited() *recordingTimes {
-	if s.limit <= 0 || s.total <= s.kept {
-		return s
+func (rt *recordingTimes) limited() *recordingTimes {
+	if rt.limit <= 0 || rt.total <= rt.kept {
+		return rt
 	}
-	rest := s.kept
-	next := &recordingTimes{at: s.at, scales: s.scales, total: s.kept, limit: s.limit, kept: s.kept}
-	for _, r := range s.list {
+	rest := rt.kept
+	next := &recordingTimes{at: rt.at, scales: rt.scales, total: rt.kept, limit: rt.limit, kept: rt.kept}
+	for _, r := range rt.list {
 		r.long = max(min(r.long, rest), 0)
 		rest -= r.long
 		next.list = append(next.list, r)
@@ -165,8 +165,8 @@ func (s *recordingTimes) limited() *recordingTimes {
 }
 
 // stored counts those that something is stored of.
-func (s *recordingTimes) stored() (n int) {
-	for _, r := range s.list {
+func (rt *recordingTimes) stored() (n int) {
+	for _, r := range rt.list {
 		if r.long > 0 {
 			n++
 		}
@@ -175,9 +175,9 @@ func (s *recordingTimes) stored() (n int) {
 }
 
 // recordings leaves out what nothing is stored of.
-func (s *recordingTimes) recordings() []asset.Recording {
+func (rt *recordingTimes) recordings() []asset.Recording {
 	var out []asset.Recording
-	for _, r := range s.list {
+	for _, r := range rt.list {
 		if r.long > 0 {
 			out = append(out, asset.Recording{StartedAt: r.started, Duration: measure.Seconds(r.long), Type: r.kind})
 		}

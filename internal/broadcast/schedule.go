@@ -46,51 +46,51 @@ type deadline struct {
 }
 
 // next gives the next deadline; one that is due already has a time that is not after now.
-func (c schedule) next(now time.Time) deadline {
-	if c.ending {
+func (sch schedule) next(now time.Time) deadline {
+	if sch.ending {
 		return deadline{}
 	}
-	if c.wanted != live.EndNone {
-		return deadline{at: now, end: c.wanted}
+	if sch.wanted != live.EndNone {
+		return deadline{at: now, end: sch.wanted}
 	}
-	first := deadline{at: c.began.Add(c.longest), end: live.EndMaxDuration}
+	first := deadline{at: sch.began.Add(sch.longest), end: live.EndMaxDuration}
 	sooner := func(t deadline) {
 		if t.at.Before(first.at) {
 			first = t
 		}
 	}
-	if c.test && !c.active.IsZero() {
-		sooner(deadline{at: c.active.Add(live.MaxTest), end: live.EndTest})
+	if sch.test && !sch.active.IsZero() {
+		sooner(deadline{at: sch.active.Add(live.MaxTest), end: live.EndTest})
 	}
 	switch {
-	case !c.away.IsZero() && c.adopted:
-		sooner(deadline{at: c.away.Add(c.window), end: live.EndCrash})
-	case !c.away.IsZero():
-		sooner(deadline{at: c.away.Add(c.window), end: live.EndWindow})
-	case c.open && !c.quiet:
-		sooner(deadline{at: c.heard.Add(hush), hush: true})
+	case !sch.away.IsZero() && sch.adopted:
+		sooner(deadline{at: sch.away.Add(sch.window), end: live.EndCrash})
+	case !sch.away.IsZero():
+		sooner(deadline{at: sch.away.Add(sch.window), end: live.EndWindow})
+	case sch.open && !sch.quiet:
+		sooner(deadline{at: sch.heard.Add(hush), hush: true})
 	default:
-		sooner(deadline{at: c.heard.Add(silence), hangUp: true})
+		sooner(deadline{at: sch.heard.Add(silence), hangUp: true})
 	}
 	return first
 }
 
 // came notes that a publication has been opened.
-func (c *schedule) came(now time.Time) {
-	c.away, c.open, c.heard, c.quiet, c.adopted = time.Time{}, true, now, false, false
+func (sch *schedule) came(now time.Time) {
+	sch.away, sch.open, sch.heard, sch.quiet, sch.adopted = time.Time{}, true, now, false, false
 }
 
 // left notes that the encoder is away.
-func (c *schedule) left(at time.Time) { c.away, c.open = at, false }
+func (sch *schedule) left(at time.Time) { sch.away, sch.open = at, false }
 
 // follow takes over what the stream's row says and may have been changed since. now is of the caller's clock, the row's
 // times are not.
-func (c *schedule) follow(s live.Stream, now time.Time) {
-	if c.active.IsZero() && !s.ActiveAt.IsZero() {
-		c.active = now.Add(s.ActiveAt.Sub(now))
+func (sch *schedule) follow(s live.Stream, now time.Time) {
+	if sch.active.IsZero() && !s.ActiveAt.IsZero() {
+		sch.active = now.Add(s.ActiveAt.Sub(now))
 	}
-	c.test = s.Settings.Test
-	c.wanted = s.EndWanted
-	c.window = time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
-	c.longest = time.Duration(s.Settings.MaxContinuous) * time.Second
+	sch.test = s.Settings.Test
+	sch.wanted = s.EndWanted
+	sch.window = time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
+	sch.longest = time.Duration(s.Settings.MaxContinuous) * time.Second
 }

@@ -104,67 +104,67 @@ func New(o Options) *Service {
 }
 
 // Name implements lifecycle.Service.
-func (l *Service) Name() string { return "broadcasts" }
+func (svc *Service) Name() string { return "broadcasts" }
 
 // Run recovers the broadcasts that a dead process left, looks after orphans of other nodes, and at the end waits for
 // every broadcast to let go. Encoders must be gone before it is stopped.
-func (l *Service) Run(ctx context.Context) error {
+func (svc *Service) Run(ctx context.Context) error {
 	root, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	defer close(l.down)
-	l.root = root
+	defer close(svc.down)
+	svc.root = root
 	var observer sync.WaitGroup
 	observing, blind := context.WithCancel(context.WithoutCancel(ctx))
 	defer observer.Wait()
 	defer blind()
-	observer.Go(func() { l.observer.run(observing) })
-	observer.Go(func() { l.tenure.run(observing) })
-	if err := l.recover(ctx, true); err != nil {
+	observer.Go(func() { svc.observer.run(observing) })
+	observer.Go(func() { svc.tenure.run(observing) })
+	if err := svc.recover(ctx, true); err != nil {
 		return fmt.Errorf("recover broadcasts: %w", err)
 	}
-	l.sweepJournals(ctx)
-	close(l.up)
+	svc.sweepJournals(ctx)
+	close(svc.up)
 	t := time.NewTicker(searchEvery)
 	defer t.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-t.C:
-			if err := l.recover(ctx, false); err != nil && ctx.Err() == nil {
-				l.opt.Logger.WarnContext(ctx, "look for orphaned broadcasts", "error", err)
+			if err := svc.recover(ctx, false); err != nil && ctx.Err() == nil {
+				svc.opt.Logger.WarnContext(ctx, "look for orphaned broadcasts", "error", err)
 			}
 		}
 	}
-	l.broadcasts.close()
+	svc.broadcasts.close()
 	stop(ingest.ErrShutdown)
-	l.wg.Wait()
+	svc.wg.Wait()
 	return context.Cause(ctx)
 }
 
 // sweepJournals deletes what dead processes left of broadcasts that are over; none when it can not be told which these
 // are.
-func (l *Service) sweepJournals(ctx context.Context) {
-	if l.journals.Dir == "" {
+func (svc *Service) sweepJournals(ctx context.Context) {
+	if svc.journals.Dir == "" {
 		return
 	}
-	going, err := l.recordings(ctx)
+	going, err := svc.recordings(ctx)
 	if err == nil {
-		err = l.journals.sweep(func(name string) bool { return going[id.Media(name)] })
+		err = svc.journals.sweep(func(name string) bool { return going[id.Media(name)] })
 	}
 	if err != nil {
-		l.opt.Logger.WarnContext(ctx, "delete old journals", "error", err)
+		svc.opt.Logger.WarnContext(ctx, "delete old journals", "error", err)
 	}
 }
 
 // recordings are the media of every broadcast that is going on, here or elsewhere.
-func (l *Service) recordings(ctx context.Context) (map[id.Media]bool, error) {
-	streams, err := l.opt.Streams.Broadcasting(ctx)
+func (svc *Service) recordings(ctx context.Context) (map[id.Media]bool, error) {
+	streams, err := svc.opt.Streams.Broadcasting(ctx)
 	if err != nil {
 		return nil, err
 	}
 	going := map[id.Media]bool{}
 	for _, s := range streams {
-		a, err := l.opt.Assets.Find(ctx, s.ActiveAsset)
+		a, err := svc.opt.Assets.Find(ctx, s.ActiveAsset)
 		if fault.Is(err, fault.NotFound) {
 			continue
 		}
@@ -178,16 +178,16 @@ func (l *Service) recordings(ctx context.Context) (map[id.Media]bool, error) {
 
 // Recovered waits until this node has taken up what it was recording before its last end: until then stored rows do not
 // tell everything that players were shown.
-func (l *Service) Recovered(ctx context.Context) error {
+func (svc *Service) Recovered(ctx context.Context) error {
 	select {
-	case <-l.up: // nearly always: nobody need be told when ctx ends
+	case <-svc.up: // nearly always: nobody need be told when ctx ends
 		return nil
 	default:
 	}
 	select {
-	case <-l.up:
+	case <-svc.up:
 		return nil
-	case <-l.down:
+	case <-svc.down:
 		return ingest.ErrShutdown
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -195,25 +195,25 @@ func (l *Service) Recovered(ctx context.Context) error {
 }
 
 // Changed tells the owner of a broadcast that its stream has changed; it does not block.
-func (l *Service) Changed(s id.LiveStream) {
-	if b := l.broadcasts.of(s); b != nil {
+func (svc *Service) Changed(s id.LiveStream) {
+	if b := svc.broadcasts.of(s); b != nil {
 		b.poke()
 	}
 }
 
 // Admit implements ingest.Gate. An encoder that comes back while its last connection, or its last broadcast, is still
 // being finished waits for that for a moment instead of being refused.
-func (l *Service) Admit(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
+func (svc *Service) Admit(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
 	select {
-	case <-l.up:
-	case <-l.down:
+	case <-svc.up:
+	case <-svc.down:
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
-	if l.stopping() { // before a row says that an encoder is connected
+	if svc.stopping() { // before a row says that an encoder is connected
 		return nil, nil, ingest.ErrShutdown
 	}
-	s, err := l.admission.admit(ctx, p)
+	s, err := svc.admission.admit(ctx, p)
 	if err != nil {
 		return nil, nil, refusal(err)
 	}
@@ -221,15 +221,15 @@ func (l *Service) Admit(ctx context.Context, p ingest.Publication) (context.Cont
 }
 
 // Renewed notes that the row of this process's node was renewed, for so long from asked on.
-func (l *Service) Renewed(asked time.Time, valid time.Duration) { l.tenure.renewed(asked, valid) }
+func (svc *Service) Renewed(asked time.Time, valid time.Duration) { svc.tenure.renewed(asked, valid) }
 
 // mostHeld bounds the bytes that wait for what may be listed again, of all broadcasts.
 const mostHeld = 512 << 20
 
 // room takes so many of them, or gives them back.
-func (l *Service) room(bytes int64) bool {
-	if l.held.Add(bytes) > mostHeld && bytes > 0 {
-		l.held.Add(-bytes)
+func (svc *Service) room(bytes int64) bool {
+	if svc.held.Add(bytes) > mostHeld && bytes > 0 {
+		svc.held.Add(-bytes)
 		return false
 	}
 	return true
@@ -237,8 +237,8 @@ func (l *Service) room(bytes int64) bool {
 
 // Passphrase tells an SRT listener, before anybody is admitted, the secret that an encoder with this stream key must
 // know.
-func (l *Service) Passphrase(ctx context.Context, key string) (string, error) {
-	p, err := l.opt.Streams.Passphrase(ctx, key)
+func (svc *Service) Passphrase(ctx context.Context, key string) (string, error) {
+	p, err := svc.opt.Streams.Passphrase(ctx, key)
 	if err != nil {
 		return "", refusal(err)
 	}
@@ -246,25 +246,25 @@ func (l *Service) Passphrase(ctx context.Context, key string) (string, error) {
 }
 
 // begin runs the broadcast that a live stream's row names: it begins, or goes on from what is stored.
-func (l *Service) begin(ctx context.Context, s live.Stream, fresh bool) (*broadcast, error) {
-	a, before, err := l.record(ctx, s, fresh)
+func (svc *Service) begin(ctx context.Context, s live.Stream, fresh bool) (*broadcast, error) {
+	a, before, err := svc.record(ctx, s, fresh)
 	if err != nil {
 		return nil, err
 	}
-	return l.start(ctx, s, a, before)
+	return svc.start(ctx, s, a, before)
 }
 
 // start runs a broadcast, unless somebody else just did.
-func (l *Service) start(
+func (svc *Service) start(
 	ctx context.Context, s live.Stream, a asset.Asset, before stored,
 ) (*broadcast, error) {
-	policy, err := l.renditionPolicy(ctx, s)
+	policy, err := svc.renditionPolicy(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	return l.broadcasts.start(s, func() *broadcast {
-		b := newBroadcast(l, s, a, before, policy)
-		storing, halt := context.WithCancelCause(context.WithoutCancel(l.root))
+	return svc.broadcasts.start(s, func() *broadcast {
+		b := newBroadcast(svc, s, a, before, policy)
+		storing, halt := context.WithCancelCause(context.WithoutCancel(svc.root))
 		b.halt = halt
 		writing, full := context.WithCancel(storing)
 		b.full = full
@@ -273,46 +273,46 @@ func (l *Service) start(
 		if b.below != nil {
 			b.spawn("make renditions", func() { b.below.Run(storing) })
 		}
-		for _, t := range l.opt.Speech.Of(b.asset) {
+		for _, t := range svc.opt.Speech.Of(b.asset) {
 			b.spawn("generate subtitles", func() {
-				l.opt.Speech.Run(writing, b.asset.Environment, t, b.edge, b.speechReports(), b.log)
+				svc.opt.Speech.Run(writing, b.asset.Environment, t, b.edge, b.speechReports(), b.log)
 			})
 		}
-		b.forward.run(l.root, b.spawn, func(err error) { b.log.WarnContext(l.root, "simulcast ended", "error", err) })
-		b.spawn("lead broadcast", func() { b.lead(l.root) })
+		b.forward.run(svc.root, b.spawn, func(err error) { b.log.WarnContext(svc.root, "simulcast ended", "error", err) })
+		b.spawn("lead broadcast", func() { b.lead(svc.root) })
 		return b
 	})
 }
 
-func (l *Service) stopping() bool {
+func (svc *Service) stopping() bool {
 	select {
-	case <-l.down:
+	case <-svc.down:
 		return true
 	default:
-		return l.broadcasts.closed()
+		return svc.broadcasts.closed()
 	}
 }
 
 // Broadcasts counts the broadcasts that go on here.
-func (l *Service) Broadcasts() int { return l.broadcasts.count() }
+func (svc *Service) Broadcasts() int { return svc.broadcasts.count() }
 
 // Watched is the broadcast that a live stream's viewers see: the current one, or the last one while it is kept.
 // NotReady: there is none in this node's memory.
-func (l *Service) Watched(_ context.Context, s id.LiveStream) (playback.Broadcast, error) {
-	if b := l.broadcasts.watched(s); b != nil {
+func (svc *Service) Watched(_ context.Context, s id.LiveStream) (playback.Broadcast, error) {
+	if b := svc.broadcasts.watched(s); b != nil {
 		return b.view(), nil
 	}
 	return nil, playback.Inactive()
 }
 
 // OfAsset is the broadcast of an asset, running or ended. NotFound: there is none in this node's memory.
-func (l *Service) OfAsset(_ context.Context, _ id.LiveStream, a id.Asset) (playback.Broadcast, error) {
-	return found(l.broadcasts.recordedAs(a))
+func (svc *Service) OfAsset(_ context.Context, _ id.LiveStream, a id.Asset) (playback.Broadcast, error) {
+	return found(svc.broadcasts.recordedAs(a))
 }
 
 // Earlier is a broadcast of a live stream by its media, current or kept. NotFound: there is none in this node's memory.
-func (l *Service) Earlier(_ context.Context, s id.LiveStream, m id.Media) (playback.Broadcast, error) {
-	return found(l.broadcasts.earlier(s, m))
+func (svc *Service) Earlier(_ context.Context, s id.LiveStream, m id.Media) (playback.Broadcast, error) {
+	return found(svc.broadcasts.earlier(s, m))
 }
 
 func found(b *broadcast) (playback.Broadcast, error) {

@@ -166,13 +166,13 @@ type meant struct {
 
 // play sends some seconds of two files in time, as one encoder that stamps them with its clock. video comes later than
 // audio by lag.
-func (x *torturer) play(e *encoder, video, audio string, from, long, lag time.Duration) {
-	x.w.t.Helper()
-	v, a := x.recordings[video], x.recordings[audio]
+func (tt *torturer) play(e *encoder, video, audio string, from, long, lag time.Duration) {
+	tt.w.t.Helper()
+	v, a := tt.recordings[video], tt.recordings[audio]
 	for _, k := range [...]recording{v, a} {
 		if k.config.Kind == frame.Video || len(k.frames) > 0 {
 			if err := e.sink.Configure(k.config); err != nil {
-				x.w.t.Errorf("configure %s: %v", k.config.Codec, err)
+				tt.w.t.Errorf("configure %s: %v", k.config.Codec, err)
 				return
 			}
 		}
@@ -191,15 +191,15 @@ func (x *torturer) play(e *encoder, video, audio string, from, long, lag time.Du
 	}
 	slices.SortStableFunc(all, func(a, b timed) int { return int(a.due - b.due) })
 	began := time.Now()
-	x.plays++
+	tt.plays++
 	for _, f := range all {
 		pause(time.Until(began.Add(f.due - from)))
 		f.Received = time.Now()
-		x.meant[string(f.Data)] = meant{f.PTS - from, x.plays}
-		f.DTS, f.PTS = (f.DTS + x.clock).Truncate(time.Millisecond), (f.PTS + x.clock).Truncate(time.Millisecond)
-		x.bytes += len(f.Data)
+		tt.meant[string(f.Data)] = meant{f.PTS - from, tt.plays}
+		f.DTS, f.PTS = (f.DTS + tt.clock).Truncate(time.Millisecond), (f.PTS + tt.clock).Truncate(time.Millisecond)
+		tt.bytes += len(f.Data)
 		if err := e.sink.Write(f.Frame); err != nil {
-			x.w.t.Errorf("write %s: %v", f.Kind, err)
+			tt.w.t.Errorf("write %s: %v", f.Kind, err)
 			return
 		}
 	}
@@ -280,17 +280,17 @@ func TestTorture(t *testing.T) {
 
 // save keeps a presentation as files, for programs that know no time but the world's; it returns its media playlists,
 // video first.
-func (x *torturer) save(n *node, playback id.Playback, dir string) []string {
+func (tt *torturer) save(n *node, playback id.Playback, dir string) []string {
 	v := n.viewer()
 	keep := func(at, text string) {
 		p := filepath.Join(dir, filepath.FromSlash(at))
-		x.w.must(os.MkdirAll(filepath.Dir(p), 0o750))
-		x.w.must(os.WriteFile(p, []byte(text), 0o600))
+		tt.w.must(os.MkdirAll(filepath.Dir(p), 0o750))
+		tt.w.must(os.WriteFile(p, []byte(text), 0o600))
 	}
 	synctest.Wait()
 	text := v.expect("multivariant", http.StatusOK, "/"+string(playback)+".m3u8")
 	if want := `CODECS="avc1.42c00c,avc1.4d401e,hvc1.1.6.L60.90,av01.0.00M.08,mp4a.40.2,opus"`; !strings.Contains(text, want) {
-		x.w.t.Errorf("not %s:\n%s", want, text)
+		tt.w.t.Errorf("not %s:\n%s", want, text)
 	}
 	lists := v.playlists(playback)
 	for _, at := range lists {
@@ -305,7 +305,7 @@ func (x *torturer) save(n *node, playback id.Playback, dir string) []string {
 
 // check has ffprobe read every rendition end to end, ffmpeg decode every stretch between parameters, and looks for what
 // was sent.
-func (x *torturer) check(t *testing.T, dir string, lists []string) {
+func (tt *torturer) check(t *testing.T, dir string, lists []string) {
 	t.Helper()
 	type placed struct {
 		at, meant float64
@@ -357,7 +357,7 @@ func (x *torturer) check(t *testing.T, dir string, lists []string) {
 				ticks := int64(f.BaseMediaDecodeTime)
 				for _, s := range f.Samples {
 					samples++
-					if m, ok := x.meant[string(s.Data)]; ok && !once[string(s.Data)] {
+					if m, ok := tt.meant[string(s.Data)]; ok && !once[string(s.Data)] {
 						once[string(s.Data)] = true
 						seen[i] = append(seen[i], placed{float64(ticks+int64(s.CompositionOffset)) / scale, m.at.Seconds(), m.play})
 					}

@@ -651,32 +651,32 @@ type assetStore struct {
 	journal *journal
 }
 
-func (s assetStore) Insert(ctx context.Context, c asset.Change) error {
-	return s.power.call(ctx, func() error {
-		return s.power.wrote(s.journal.tell(s.Store.Insert(ctx, c), c.Events))
+func (as assetStore) Insert(ctx context.Context, c asset.Change) error {
+	return as.power.call(ctx, func() error {
+		return as.power.wrote(as.journal.tell(as.Store.Insert(ctx, c), c.Events))
 	})
 }
 
-func (s assetStore) Find(ctx context.Context, a id.Asset) (asset.Asset, error) {
-	return query(ctx, s.power, func() (asset.Asset, error) { return s.Store.Find(ctx, a) })
+func (as assetStore) Find(ctx context.Context, a id.Asset) (asset.Asset, error) {
+	return query(ctx, as.power, func() (asset.Asset, error) { return as.Store.Find(ctx, a) })
 }
 
-func (s assetStore) Save(ctx context.Context, c asset.Change) error {
-	return s.power.call(ctx, func() error {
-		return s.power.wrote(s.journal.tell(s.Store.Save(ctx, c), c.Events))
+func (as assetStore) Save(ctx context.Context, c asset.Change) error {
+	return as.power.call(ctx, func() error {
+		return as.power.wrote(as.journal.tell(as.Store.Save(ctx, c), c.Events))
 	})
 }
 
-func (s assetStore) Append(ctx context.Context, a id.Asset, by asset.Writer, entries []asset.TimelineEntry) error {
-	return s.power.call(ctx, func() error { return s.power.wrote(s.Store.Append(ctx, a, by, entries)) })
+func (as assetStore) Append(ctx context.Context, a id.Asset, by asset.Writer, entries []asset.TimelineEntry) error {
+	return as.power.call(ctx, func() error { return as.power.wrote(as.Store.Append(ctx, a, by, entries)) })
 }
 
-func (s assetStore) Delete(ctx context.Context, c asset.Change) error {
-	return s.power.wrote(s.journal.tell(s.Store.Delete(ctx, c), c.Events))
+func (as assetStore) Delete(ctx context.Context, c asset.Change) error {
+	return as.power.wrote(as.journal.tell(as.Store.Delete(ctx, c), c.Events))
 }
 
-func (s assetStore) Timeline(ctx context.Context, a id.Asset, from int64) ([]asset.TimelineEntry, error) {
-	return query(ctx, s.power, func() ([]asset.TimelineEntry, error) { return s.Store.Timeline(ctx, a, from) })
+func (as assetStore) Timeline(ctx context.Context, a id.Asset, from int64) ([]asset.TimelineEntry, error) {
+	return query(ctx, as.power, func() ([]asset.TimelineEntry, error) { return as.Store.Timeline(ctx, a, from) })
 }
 
 func kind(err error) fault.Kind { return fault.KindOf(err) }

@@ -83,47 +83,47 @@ func New(o Options) *Claimer {
 // Claim asks for what will be stored at keys: the first n are the caller's to make, until it says of each that it is
 // done, or of all that are left by naming none, which it has to. wanted is called, once or more, when another node
 // waits for one of them. Where the store can't be asked, all are the caller's.
-func (d *Claimer) Claim(ctx context.Context, keys []string, wanted func()) (n int, done func(keys ...string)) {
+func (c *Claimer) Claim(ctx context.Context, keys []string, wanted func()) (n int, done func(keys ...string)) {
 	nothing := func(...string) {}
-	d.mu.Lock()
-	away := d.opt.Now().Before(d.away)
-	d.number++
-	holder := string(d.opt.Node) + "/" + d.opt.Run + "/" + strconv.Itoa(d.number)
-	d.mu.Unlock()
+	c.mu.Lock()
+	away := c.opt.Now().Before(c.away)
+	c.number++
+	holder := string(c.opt.Node) + "/" + c.opt.Run + "/" + strconv.Itoa(c.number)
+	c.mu.Unlock()
 	if away {
 		return len(keys), nothing
 	}
 	soon, cancel := context.WithTimeout(ctx, storeTimeout)
-	taken, err := d.opt.Store.Take(soon, holder, keys, lease)
+	taken, err := c.opt.Store.Take(soon, holder, keys, lease)
 	cancel()
 	if err != nil {
 		if ctx.Err() == nil {
-			d.failed(ctx, err)
+			c.failed(ctx, err)
 		}
-		d.give(holder) // it may have been done
+		c.give(holder) // it may have been done
 		return len(keys), nothing
 	}
 	for n < len(keys) && slices.Contains(taken, keys[n]) {
 		n++
 	}
 	if rest := slices.DeleteFunc(taken, func(key string) bool { return slices.Contains(keys[:n], key) }); len(rest) > 0 {
-		d.give(holder, rest...)
+		c.give(holder, rest...)
 	}
 	if n == 0 {
 		return 0, nothing
 	}
-	d.mu.Lock()
-	d.held[holder] = &hold{slices.Clone(keys[:n]), wanted}
-	d.mu.Unlock()
-	return n, func(keys ...string) { d.end(holder, keys) }
+	c.mu.Lock()
+	c.held[holder] = &hold{slices.Clone(keys[:n]), wanted}
+	c.mu.Unlock()
+	return n, func(keys ...string) { c.end(holder, keys) }
 }
 
 // end notes that a holder has no more need of keys; of none, if there are none.
-func (d *Claimer) end(holder string, keys []string) {
-	d.mu.Lock()
-	h := d.held[holder]
+func (c *Claimer) end(holder string, keys []string) {
+	c.mu.Lock()
+	h := c.held[holder]
 	if h == nil {
-		d.mu.Unlock()
+		c.mu.Unlock()
 		return
 	}
 	if len(keys) > 0 {
@@ -131,38 +131,38 @@ func (d *Claimer) end(holder string, keys []string) {
 	}
 	last := len(keys) == 0 || len(h.keys) == 0
 	if last {
-		delete(d.held, holder)
+		delete(c.held, holder)
 		keys = nil
 	}
-	d.mu.Unlock()
-	d.give(holder, keys...)
+	c.mu.Unlock()
+	c.give(holder, keys...)
 }
 
 // failed has the store not be asked for a while.
-func (d *Claimer) failed(ctx context.Context, err error) {
-	d.mu.Lock()
-	d.away = d.opt.Now().Add(storePause)
-	d.mu.Unlock()
-	d.opt.Logger.WarnContext(ctx, "nodes can't agree who makes what: each makes all it is asked for", "error", err)
+func (c *Claimer) failed(ctx context.Context, err error) {
+	c.mu.Lock()
+	c.away = c.opt.Now().Add(storePause)
+	c.mu.Unlock()
+	c.opt.Logger.WarnContext(ctx, "nodes can't agree who makes what: each makes all it is asked for", "error", err)
 }
 
 // give has leases given back, soon.
-func (d *Claimer) give(holder string, keys ...string) {
-	d.mu.Lock()
-	d.done = append(d.done, given{holder, keys})
-	d.mu.Unlock()
+func (c *Claimer) give(holder string, keys ...string) {
+	c.mu.Lock()
+	c.done = append(c.done, given{holder, keys})
+	c.mu.Unlock()
 	select {
-	case d.wake <- struct{}{}:
+	case c.wake <- struct{}{}:
 	default:
 	}
 }
 
 // Wait waits until nobody makes what will be stored at key any more, and lets the one that does know. false: that takes
 // too long, or can't be found out.
-func (d *Claimer) Wait(ctx context.Context, key string) bool {
+func (c *Claimer) Wait(ctx context.Context, key string) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	held, err := d.opt.Store.Want(ctx, key)
+	held, err := c.opt.Store.Want(ctx, key)
 	look := time.NewTicker(glance)
 	defer look.Stop()
 	for held && err == nil {
@@ -171,40 +171,40 @@ func (d *Claimer) Wait(ctx context.Context, key string) bool {
 			return false
 		case <-look.C:
 		}
-		held, err = d.opt.Store.Held(ctx, key)
+		held, err = c.opt.Store.Held(ctx, key)
 	}
 	return err == nil
 }
 
 // Name implements lifecycle.Service.
-func (d *Claimer) Name() string { return "claims" }
+func (c *Claimer) Name() string { return "claims" }
 
 // Run implements lifecycle.Service.
-func (d *Claimer) Run(ctx context.Context) error {
+func (c *Claimer) Run(ctx context.Context) error {
 	tick := time.NewTicker(prolong)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			d.giveBack(context.WithoutCancel(ctx))
+			c.giveBack(context.WithoutCancel(ctx))
 			return context.Cause(ctx)
-		case <-d.wake:
-			d.giveBack(ctx)
+		case <-c.wake:
+			c.giveBack(ctx)
 		case <-tick.C:
-			d.prolong(ctx)
+			c.prolong(ctx)
 		}
 	}
 }
 
 // giveBack gives back what is done. What can't be given back ends by itself.
-func (d *Claimer) giveBack(ctx context.Context) {
-	d.mu.Lock()
-	done := d.done
-	d.done = nil
-	d.mu.Unlock()
+func (c *Claimer) giveBack(ctx context.Context) {
+	c.mu.Lock()
+	done := c.done
+	c.done = nil
+	c.mu.Unlock()
 	for _, g := range done {
 		soon, cancel := context.WithTimeout(ctx, storeTimeout)
-		err := d.opt.Store.Give(soon, g.holder, g.keys...)
+		err := c.opt.Store.Give(soon, g.holder, g.keys...)
 		cancel()
 		if err != nil {
 			return
@@ -213,20 +213,20 @@ func (d *Claimer) giveBack(ctx context.Context) {
 }
 
 // prolong says that this node lives, and hears of what others wait for.
-func (d *Claimer) prolong(ctx context.Context) {
-	d.mu.Lock()
-	holders := slices.Collect(maps.Keys(d.held))
-	d.mu.Unlock()
+func (c *Claimer) prolong(ctx context.Context) {
+	c.mu.Lock()
+	holders := slices.Collect(maps.Keys(c.held))
+	c.mu.Unlock()
 	if len(holders) == 0 {
 		return
 	}
 	soon, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	wanted, _ := d.opt.Store.Renew(soon, holders, lease) // it is tried again, while it matters
+	wanted, _ := c.opt.Store.Renew(soon, holders, lease) // it is tried again, while it matters
 	for _, holder := range wanted {
-		d.mu.Lock()
-		h := d.held[holder]
-		d.mu.Unlock()
+		c.mu.Lock()
+		h := c.held[holder]
+		c.mu.Unlock()
 		if h != nil {
 			h.wanted()
 		}

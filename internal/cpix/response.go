@@ -150,14 +150,14 @@ func (r Request) byTrack(rules []responseRule, known map[[16]byte]Key) ([]Key, e
 	return keys, nil
 }
 
-func (k responseKey) read(scheme string, open func(secret) ([]byte, error)) (key Key, err error) {
-	if key.ID, err = parseUUID(k.KeyID); err != nil {
+func (r responseKey) read(scheme string, open func(secret) ([]byte, error)) (key Key, err error) {
+	if key.ID, err = parseUUID(r.KeyID); err != nil {
 		return key, err
 	}
-	if k.Scheme != "" && k.Scheme != scheme {
+	if r.Scheme != "" && r.Scheme != scheme {
 		return key, errors.New("a key is for another encryption scheme")
 	}
-	value, err := open(k.Secret)
+	value, err := open(r.Secret)
 	if err != nil {
 		return key, err
 	}
@@ -165,10 +165,10 @@ func (k responseKey) read(scheme string, open func(secret) ([]byte, error)) (key
 		return key, errors.New("a key does not have 16 bytes")
 	}
 	key.Value = [16]byte(value)
-	if k.IV == "" {
+	if r.IV == "" {
 		return key, nil
 	}
-	iv, err := decode(k.IV)
+	iv, err := decode(r.IV)
 	if err != nil || len(iv) != len(key.IV) {
 		return key, errors.New("an IV (explicitIV) does not have 16 bytes in base64")
 	}
@@ -176,19 +176,19 @@ func (k responseKey) read(scheme string, open func(secret) ([]byte, error)) (key
 	return key, nil
 }
 
-func (s responseSystem) read(scheme string) (out System, err error) {
-	if out.ID, err = parseUUID(s.SystemID); err != nil {
+func (rs responseSystem) read(scheme string) (out System, err error) {
+	if out.ID, err = parseUUID(rs.SystemID); err != nil {
 		return out, err
 	}
-	if out.KeyID, err = parseUUID(s.KeyID); err != nil {
+	if out.KeyID, err = parseUUID(rs.KeyID); err != nil {
 		return out, err
 	}
-	if s.PSSH != "" {
-		if out.PSSH, err = decode(s.PSSH); err != nil || !isPSSH(out.PSSH, out.ID) {
+	if rs.PSSH != "" {
+		if out.PSSH, err = decode(rs.PSSH); err != nil || !isPSSH(out.PSSH, out.ID) {
 			return out, errors.New("a PSSH is not the base64 of a box pssh of its system")
 		}
 	}
-	for _, h := range s.HLS {
+	for _, h := range rs.HLS {
 		into, tag := &out.Media, "#EXT-X-KEY:"
 		if h.Playlist == "master" {
 			into, tag = &out.Master, "#EXT-X-SESSION-KEY:"

@@ -138,10 +138,10 @@ type brokenOutbox struct {
 	of id.Webhook
 }
 
-func (o brokenOutbox) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]webhook.Held, error) {
-	held, err := o.Outbox.Claim(ctx, node, lease)
+func (b brokenOutbox) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]webhook.Held, error) {
+	held, err := b.Outbox.Claim(ctx, node, lease)
 	for i, h := range held {
-		if h.ID == o.of {
+		if h.ID == b.of {
 			held[i] = webhook.Held{Webhook: webhook.Webhook{ID: h.ID}, Err: errors.New("the secret can't be decrypted")}
 		}
 	}

@@ -18,9 +18,9 @@ type countingOutbox struct {
 	claims *atomic.Int64
 }
 
-func (o countingOutbox) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]webhook.Held, error) {
-	o.claims.Add(1)
-	return o.Outbox.Claim(ctx, node, lease)
+func (c countingOutbox) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]webhook.Held, error) {
+	c.claims.Add(1)
+	return c.Outbox.Claim(ctx, node, lease)
 }
 
 // TestNoEndpoint: where there is nobody to send to, events cause at most 20 looks a second. Who comes then gets every

@@ -95,46 +95,46 @@ type mortalOutbox struct {
 	steps *steps
 }
 
-func (o mortalOutbox) Claim(ctx context.Context, node id.Node, _ time.Duration) ([]webhook.Held, error) {
-	return around(o.steps, "Claim", func() ([]webhook.Held, error) { return o.Outbox.Claim(ctx, node, childLease) })
+func (m mortalOutbox) Claim(ctx context.Context, node id.Node, _ time.Duration) ([]webhook.Held, error) {
+	return around(m.steps, "Claim", func() ([]webhook.Held, error) { return m.Outbox.Claim(ctx, node, childLease) })
 }
 
-func (o mortalOutbox) Queue(
+func (m mortalOutbox) Queue(
 	ctx context.Context, node id.Node, list []webhook.Step,
 ) (map[id.Webhook][]webhook.Pending, error) {
-	return around(o.steps, "Queue", func() (map[id.Webhook][]webhook.Pending, error) {
-		return o.Outbox.Queue(ctx, node, list)
+	return around(m.steps, "Queue", func() (map[id.Webhook][]webhook.Pending, error) {
+		return m.Outbox.Queue(ctx, node, list)
 	})
 }
 
-func (o mortalOutbox) Pending(ctx context.Context, w id.Webhook, limit int) ([]webhook.Pending, error) {
-	return around(o.steps, "Pending", func() ([]webhook.Pending, error) { return o.Outbox.Pending(ctx, w, limit) })
+func (m mortalOutbox) Pending(ctx context.Context, w id.Webhook, limit int) ([]webhook.Pending, error) {
+	return around(m.steps, "Pending", func() ([]webhook.Pending, error) { return m.Outbox.Pending(ctx, w, limit) })
 }
 
-func (o mortalOutbox) Record(ctx context.Context, node id.Node, results []webhook.Result, health map[id.Webhook]time.Time) error {
-	return aroundOnly(o.steps, "Record", func() error { return o.Outbox.Record(ctx, node, results, health) })
+func (m mortalOutbox) Record(ctx context.Context, node id.Node, results []webhook.Result, health map[id.Webhook]time.Time) error {
+	return aroundOnly(m.steps, "Record", func() error { return m.Outbox.Record(ctx, node, results, health) })
 }
 
 // ListEvents numbers, on PostgreSQL, what is committed, in a transaction of its own.
-func (o mortalOutbox) ListEvents(ctx context.Context, q event.Query) ([]event.Event, error) {
-	return around(o.steps, "ListEvents", func() ([]event.Event, error) { return o.Outbox.ListEvents(ctx, q) })
+func (m mortalOutbox) ListEvents(ctx context.Context, q event.Query) ([]event.Event, error) {
+	return around(m.steps, "ListEvents", func() ([]event.Event, error) { return m.Outbox.ListEvents(ctx, q) })
 }
 
-func (o mortalOutbox) Attempts(ctx context.Context, w id.Webhook, sequence int64) ([]webhook.Attempt, error) {
-	return around(o.steps, "Attempts", func() ([]webhook.Attempt, error) { return o.Outbox.Attempts(ctx, w, sequence) })
+func (m mortalOutbox) Attempts(ctx context.Context, w id.Webhook, sequence int64) ([]webhook.Attempt, error) {
+	return around(m.steps, "Attempts", func() ([]webhook.Attempt, error) { return m.Outbox.Attempts(ctx, w, sequence) })
 }
 
 // SaveWebhook disables an endpoint.
-func (o mortalOutbox) SaveWebhook(ctx context.Context, w webhook.Webhook, events ...event.Event) error {
-	return aroundOnly(o.steps, "SaveWebhook", func() error { return o.Outbox.SaveWebhook(ctx, w, events...) })
+func (m mortalOutbox) SaveWebhook(ctx context.Context, w webhook.Webhook, events ...event.Event) error {
+	return aroundOnly(m.steps, "SaveWebhook", func() error { return m.Outbox.SaveWebhook(ctx, w, events...) })
 }
 
-func (o mortalOutbox) FailTried(ctx context.Context, w id.Webhook, why webhook.Attempt, limit int) (int, error) {
-	return around(o.steps, "FailTried", func() (int, error) { return o.Outbox.FailTried(ctx, w, why, limit) })
+func (m mortalOutbox) FailTried(ctx context.Context, w id.Webhook, why webhook.Attempt, limit int) (int, error) {
+	return around(m.steps, "FailTried", func() (int, error) { return m.Outbox.FailTried(ctx, w, why, limit) })
 }
 
-func (o mortalOutbox) Release(ctx context.Context, node id.Node) error {
-	return aroundOnly(o.steps, "Release", func() error { return o.Outbox.Release(ctx, node) })
+func (m mortalOutbox) Release(ctx context.Context, node id.Node) error {
+	return aroundOnly(m.steps, "Release", func() error { return m.Outbox.Release(ctx, node) })
 }
 
 // child is the process that is killed: it changes live streams and sends what happens. It prints each change that is

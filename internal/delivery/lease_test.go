@@ -20,11 +20,11 @@ type awayOutbox struct {
 	away *atomic.Bool
 }
 
-func (o awayOutbox) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]webhook.Held, error) {
-	if o.away.Load() {
+func (a awayOutbox) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]webhook.Held, error) {
+	if a.away.Load() {
 		return nil, errors.New("the store is away")
 	}
-	return o.Outbox.Claim(ctx, node, lease)
+	return a.Outbox.Claim(ctx, node, lease)
 }
 
 // TestNoLease: without a lease nothing is sent, whatever waits, and it is once there is one again.
@@ -138,8 +138,8 @@ func TestDisabledMeanwhile(t *testing.T) {
 // slowOutbox takes its time to give leases.
 type slowOutbox struct{ webhook.Outbox }
 
-func (o slowOutbox) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]webhook.Held, error) {
-	held, err := o.Outbox.Claim(ctx, node, lease)
+func (s slowOutbox) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]webhook.Held, error) {
+	held, err := s.Outbox.Claim(ctx, node, lease)
 	time.Sleep(8 * time.Second)
 	return held, err
 }

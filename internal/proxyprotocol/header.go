@@ -28,9 +28,9 @@ const (
 // headerError is a header that is none of the protocol's.
 type headerError struct{ err error }
 
-func (e *headerError) Error() string { return "read " + what + ": " + e.err.Error() }
+func (h *headerError) Error() string { return "read " + what + ": " + h.err.Error() }
 
-func (e *headerError) Unwrap() error { return e.err }
+func (h *headerError) Unwrap() error { return h.err }
 
 var errNoRoom = errors.New("too many connections of the client that the proxy passes on")
 

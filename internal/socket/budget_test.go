@@ -36,42 +36,42 @@ func receive(t *testing.T, b *socket.Budget) *peers {
 }
 
 // dial connects from an address of this machine.
-func (g *peers) dial(name, from string) {
-	g.t.Helper()
+func (p *peers) dial(name, from string) {
+	p.t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	c, err := d.DialContext(g.t.Context(), "tcp", g.ln.Addr().String())
+	c, err := d.DialContext(p.t.Context(), "tcp", p.ln.Addr().String())
 	if err != nil {
-		g.t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	g.t.Cleanup(func() { _ = c.Close() })
-	g.theirs[name] = c
+	p.t.Cleanup(func() { _ = c.Close() })
+	p.theirs[name] = c
 }
 
 // enter connects and is let in.
-func (g *peers) enter(name, from string) {
-	g.t.Helper()
-	g.dial(name, from)
-	c, err := g.ln.Accept()
+func (p *peers) enter(name, from string) {
+	p.t.Helper()
+	p.dial(name, from)
+	c, err := p.ln.Accept()
 	if err != nil {
-		g.t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	g.t.Cleanup(func() { _ = c.Close() })
-	g.ours[name] = c.(*socket.Counted)
+	p.t.Cleanup(func() { _ = c.Close() })
+	p.ours[name] = c.(*socket.Counted)
 }
 
 // closed waits until a peer sees its connection end; the others are open.
-func (g *peers) closed(name string) {
-	g.t.Helper()
-	c := g.theirs[name]
+func (p *peers) closed(name string) {
+	p.t.Helper()
+	c := p.theirs[name]
 	_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
-		g.t.Errorf("%s: %v, want closed", name, err)
+		p.t.Errorf("%s: %v, want closed", name, err)
 	}
-	delete(g.theirs, name)
-	for other, c := range g.theirs {
+	delete(p.theirs, name)
+	for other, c := range p.theirs {
 		_ = c.SetReadDeadline(time.Unix(1, 0))
 		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
-			g.t.Errorf("%s was closed: %v", other, err)
+			p.t.Errorf("%s was closed: %v", other, err)
 		}
 	}
 }
@@ -166,21 +166,21 @@ type exhausted struct {
 	tries int
 }
 
-func (s *exhausted) Accept() (net.Conn, error) {
-	s.tries++
-	if time.Now().Before(s.until) {
+func (e *exhausted) Accept() (net.Conn, error) {
+	e.tries++
+	if time.Now().Before(e.until) {
 		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
 	}
-	c, ok := <-s.left
+	c, ok := <-e.left
 	if !ok {
 		return nil, net.ErrClosed
 	}
 	return c, nil
 }
 
-func (s *exhausted) Addr() net.Addr { return &net.TCPAddr{} }
+func (e *exhausted) Addr() net.Addr { return &net.TCPAddr{} }
 
-func (s *exhausted) Close() error { return nil }
+func (e *exhausted) Close() error { return nil }
 
 func TestListenerOutlastsEverything(t *testing.T) {
 	t.Parallel()

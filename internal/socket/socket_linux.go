@@ -37,39 +37,39 @@ func Reader(nc net.Conn) io.Reader {
 	return s
 }
 
-func (s *quick) attempt(fd uintptr) bool {
+func (q *quick) attempt(fd uintptr) bool {
 	for {
-		to := unsafe.Pointer(unsafe.SliceData(s.p)) //nolint:gosec // what syscall.Read does, too
-		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(to), uintptr(len(s.p)))
+		to := unsafe.Pointer(unsafe.SliceData(q.p)) //nolint:gosec // what syscall.Read does, too
+		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(to), uintptr(len(q.p)))
 		if errno == syscall.EINTR {
 			continue
 		}
 		if errno == syscall.EAGAIN {
 			return false
 		}
-		s.n = int(n)
+		q.n = int(n)
 		if errno != 0 {
-			s.n, s.err = 0, os.NewSyscallError("read", errno)
+			q.n, q.err = 0, os.NewSyscallError("read", errno)
 		}
 		return true
 	}
 }
 
 // Read implements io.Reader.
-func (s *quick) Read(p []byte) (int, error) {
+func (q *quick) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	s.p, s.n, s.err = p, 0, nil
-	err := s.raw.Read(s.try)
-	s.p = nil
+	q.p, q.n, q.err = p, 0, nil
+	err := q.raw.Read(q.try)
+	q.p = nil
 	switch {
 	case err != nil:
 		return 0, err
-	case s.err != nil:
-		return 0, s.err
-	case s.n == 0:
+	case q.err != nil:
+		return 0, q.err
+	case q.n == 0:
 		return 0, io.EOF
 	}
-	return s.n, nil
+	return q.n, nil
 }

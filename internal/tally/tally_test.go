@@ -144,10 +144,10 @@ const slow = time.Second
 // slowBook is a book whose writes can be broken off.
 type slowBook struct{ *book }
 
-func (b slowBook) Add(ctx context.Context, all []usage.Delivered, now time.Time) error {
+func (s slowBook) Add(ctx context.Context, all []usage.Delivered, now time.Time) error {
 	select {
 	case <-time.After(slow):
-		return b.book.Add(ctx, all, now)
+		return s.book.Add(ctx, all, now)
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -79,7 +79,7 @@ func gather(ctx context.Context, s server, publish publishing, n, viewers int) (
 }
 
 // watch follows every rendition of a stream.
-func (c *population) watch(ctx context.Context, addr, play string) {
+func (p *population) watch(ctx context.Context, addr, play string) {
 	streams, err := viewer.Tune(ctx, addr, play, 250*time.Millisecond)
 	if err != nil {
 		return
@@ -90,23 +90,23 @@ func (c *population) watch(ctx context.Context, addr, play string) {
 			defer s.Close()
 			s.Skip()
 			failed := s.Follow(ctx, func(viewer.Seen) {
-				c.mu.Lock()
-				c.parts++
-				c.mu.Unlock()
+				p.mu.Lock()
+				p.parts++
+				p.mu.Unlock()
 			})
-			c.mu.Lock()
-			c.fails += failed
-			c.mu.Unlock()
+			p.mu.Lock()
+			p.fails += failed
+			p.mu.Unlock()
 		})
 	}
 	wg.Wait()
 }
 
 // disperse ends all; an encoder that had ended by itself makes the measurement worthless.
-func (c *population) disperse() error {
-	c.cancel()
-	c.wg.Wait()
-	return errors.Join(c.ended...)
+func (p *population) disperse() error {
+	p.cancel()
+	p.wg.Wait()
+	return errors.Join(p.ended...)
 }
 
 // usage is one window of one server.

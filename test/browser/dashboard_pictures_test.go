@@ -40,12 +40,12 @@ func picturesWanted(t *testing.T) pictures {
 	return pictures(dir)
 }
 
-func (d pictures) wanted() bool { return d != "" }
+func (pics pictures) wanted() bool { return pics != "" }
 
 // picture takes what can be seen of a page, as good as it fits.
-func (d pictures) picture(t *testing.T, p *browser.Page, name string) {
+func (pics pictures) picture(t *testing.T, p *browser.Page, name string) {
 	t.Helper()
-	if !d.wanted() {
+	if !pics.wanted() {
 		return
 	}
 	p.Await(t, "has its pictures", "[...document.images].every((i) => i.complete)", patience)
@@ -53,7 +53,7 @@ func (d pictures) picture(t *testing.T, p *browser.Page, name string) {
 	p.Eval(t, "document.activeElement.blur()", nil)
 	shot := filepath.Join(t.TempDir(), "shot.png")
 	p.Picture(t, shot)
-	file := filepath.Join(string(d), name+".webp")
+	file := filepath.Join(string(pics), name+".webp")
 	for quality := 85; quality > 40; quality -= 5 {
 		args := []string{"-loglevel", "error", "-y", "-i", shot, "-quality", strconv.Itoa(quality), file}
 		if said, err := exec.CommandContext(t.Context(), rig.FFmpeg(t), args...).CombinedOutput(); err != nil {
@@ -67,28 +67,28 @@ func (d pictures) picture(t *testing.T, p *browser.Page, name string) {
 }
 
 // camera is what Chromium is told so that its camera shows a regatta.
-func (d pictures) camera(t *testing.T) []string {
+func (pics pictures) camera(t *testing.T) []string {
 	t.Helper()
-	if !d.wanted() {
+	if !pics.wanted() {
 		return nil
 	}
-	film := programtest.SharedMedia(t, "camera.mjpeg", "-i", d.film(t), "-an", "-q:v", "3")
+	film := programtest.SharedMedia(t, "camera.mjpeg", "-i", pics.film(t), "-an", "-q:v", "3")
 	return []string{"--use-file-for-fake-video-capture=" + film}
 }
 
 // broadcast is what the encoder of the tour sends.
-func (d pictures) broadcast(t *testing.T) rig.Clip {
+func (pics pictures) broadcast(t *testing.T) rig.Clip {
 	t.Helper()
-	if !d.wanted() {
+	if !pics.wanted() {
 		return rig.Clip{Size: "320x180", Kbit: 300, GOP: 1}
 	}
-	return rig.Clip{File: d.film(t)}
+	return rig.Clip{File: pics.film(t)}
 }
 
 // film is the file of 12 seconds that the tour adds.
-func (d pictures) film(t *testing.T) string {
+func (pics pictures) film(t *testing.T) string {
 	t.Helper()
-	if !d.wanted() {
+	if !pics.wanted() {
 		return rig.File(t, "film.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 12})
 	}
 	return programtest.SharedMedia(t, "regatta.mp4", "-f", "lavfi", "-i", regatta(), "-f", "lavfi", "-i",
@@ -126,29 +126,29 @@ func regatta() string {
 
 // healthPictures are of the page of a live stream whose encoder has sent for a while, the last two in the dark and on a
 // phone.
-func (o *tour) healthPictures() {
-	t, p := o.t, o.p
-	if !o.wanted() {
+func (to *tour) healthPictures() {
+	t, p := to.t, to.p
+	if !to.wanted() {
 		return
 	}
 	p.Await(t, "has graphs of some length", "document.querySelectorAll('#minutes tbody tr').length > 2 && "+
 		"document.querySelector('[data-player] video')?.currentTime > 3", patience)
-	o.picture(t, p, "live-stream")
+	to.picture(t, p, "live-stream")
 	p.Eval(t, "document.getElementById('health').scrollIntoView()", nil)
-	o.picture(t, p, "health")
+	to.picture(t, p, "health")
 	p.Eval(t, "scrollTo(0, 0)", nil)
 	p.Click(t, "[data-themes] button")
-	o.picture(t, p, "live-stream-dark")
+	to.picture(t, p, "live-stream-dark")
 	p.Click(t, "[data-themes] button")
 	p.Resize(t, 390, 844)
-	o.picture(t, p, "phone")
+	to.picture(t, p, "phone")
 	p.Resize(t, 1280, 800)
 }
 
 // clipPicture is of a film with the marks of a clip, and the picture under the pointer on the seek bar.
-func (o *tour) clipPicture() {
-	t, p := o.t, o.p
-	if !o.wanted() {
+func (to *tour) clipPicture() {
+	t, p := to.t, to.p
+	if !to.wanted() {
 		return
 	}
 	p.Eval(t, `scrollTo(0, 140); (() => {
@@ -157,6 +157,6 @@ func (o *tour) clipPicture() {
 	})()`, nil)
 	p.Await(t, "shows the picture there",
 		"tile.checkVisibility() && tile.style.backgroundImage.includes('/storyboard.jpg')", patience)
-	o.picture(t, p, "asset")
+	to.picture(t, p, "asset")
 	p.Eval(t, "seek.dispatchEvent(new PointerEvent('pointerleave'))", nil)
 }

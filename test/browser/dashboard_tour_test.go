@@ -78,31 +78,31 @@ func TestDashboardTour(t *testing.T) {
 }
 
 // published makes a live stream, publishes to it from the browser, watches it, ends it, and plays its recording.
-func (o *tour) published() {
-	t, p := o.t, o.p
+func (to *tour) published() {
+	t, p := to.t, to.p
 	p.Await(t, "says what to do", "document.querySelector('.empty h2')?.textContent === 'No live stream yet'", patience)
 	p.Click(t, ".empty a.main")
-	o.makesStream(o.say.stream)
-	o.reads(p, o.say.stream)
+	to.makesStream(to.say.stream)
+	to.reads(p, to.say.stream)
 	studio := p.Beside(t, "#publish")
 	studio.Await(t, "has the key", "document.getElementById('key').value.length > 10 && location.hash === ''", patience)
 	studio.Click(t, "#empty [data-show=camera]")
 	studio.Until(t, "the camera", patience, func(v browser.Probe) bool { return v.State == "preview" && v.Width > 0 })
 	studio.Click(t, "#start")
 	studio.Until(t, "live", patience, func(v browser.Probe) bool { return v.State == "live" })
-	o.seesLive(p)
+	to.seesLive(p)
 
 	viewer := p.Beside(t, "#watch")
 	viewer.Plays(t, 1, patience)
-	o.reads(viewer, o.say.stream)
+	to.reads(viewer, to.say.stream)
 	viewer.Eval(t, "setInterval(() => stage.dispatchEvent(new PointerEvent('pointermove')), 200)", nil) // for controls
-	o.picture(t, viewer, "watch")
-	o.leaves(viewer)
+	to.picture(t, viewer, "watch")
+	to.leaves(viewer)
 	viewer.Close(t)
-	o.picture(t, studio, "publish")
+	to.picture(t, studio, "publish")
 	studio.Click(t, "#stop")
 	studio.Until(t, "stopped", patience, func(v browser.Probe) bool { return v.State == "idle" })
-	o.leaves(studio)
+	to.leaves(studio)
 	studio.Close(t)
 
 	p.Await(t, "waits again", "window.same && document.querySelector('.waitbox #publish')", patience)
@@ -110,71 +110,71 @@ func (o *tour) published() {
 	p.Click(t, "#recordings a.name")
 	p.Await(t, "is the recording", "location.pathname.startsWith('/dashboard/assets/') && window.video?.duration > 1",
 		patience)
-	o.reads(p, "recorded from")
+	to.reads(p, "recorded from")
 	p.Click(t, "#play")
 	p.Await(t, "plays", "video.currentTime > 0.5", patience)
 }
 
 // makesStream fills the form of a new live stream in, and is on its page then.
-func (o *tour) makesStream(name string) {
-	t, p := o.t, o.p
+func (to *tour) makesStream(name string) {
+	t, p := to.t, to.p
 	p.Fill(t, "#title", name)
 	p.Click(t, "form.make details summary")
-	p.Fill(t, "#passthrough", o.say.passthrough)
+	p.Fill(t, "#passthrough", to.say.passthrough)
 	p.Click(t, "form.make button.main")
 	p.Await(t, "waits for an encoder",
 		"document.querySelector('.waitbox h2')?.textContent === 'Waiting for your encoder'", patience)
-	o.reads(p, o.say.passthrough)
+	to.reads(p, to.say.passthrough)
 	p.Await(t, "is kept up to date", "document.getElementById('link-state')?.className === 'state ok'", patience)
 	p.Eval(t, "window.same = true", nil)
 }
 
 // seesLive awaits that the page of a live stream turns into the live page without a reload.
-func (o *tour) seesLive(p *browser.Page) {
-	t := o.t
+func (to *tour) seesLive(p *browser.Page) {
+	t := to.t
 	p.Await(t, "says LIVE", "window.same && document.querySelector('#head .live')?.textContent === 'LIVE'", patience)
 	p.Await(t, "plays", "window.same && document.querySelector('[data-player] video')?.currentTime > 1", patience)
 }
 
 // encoded makes another live stream, which an encoder publishes to. A program of its maker's gives it more texts.
-func (o *tour) encoded() *rig.Encoder {
-	t, p := o.t, o.p
+func (to *tour) encoded() *rig.Encoder {
+	t, p := to.t, to.p
 	p.Click(t, ".side a[href='/dashboard/live']")
-	o.reads(p, o.say.stream)
+	to.reads(p, to.say.stream)
 	p.Click(t, ".head a.main")
-	o.makesStream(o.say.second)
+	to.makesStream(to.say.second)
 	p.Click(t, "#panel-OBS [data-show]")
 	p.Await(t, "shows the key", "!document.querySelector('#panel-OBS [data-shown]').textContent.includes('•')",
 		patience)
 	var key, path string
 	p.Eval(t, "document.querySelector('#panel-OBS [data-shown]').textContent", &key)
 	p.Eval(t, "location.pathname", &path)
-	meta := rig.Object{"title": o.say.second, "creator_id": o.say.creator, "external_id": o.say.creator}
+	meta := rig.Object{"title": to.say.second, "creator_id": to.say.creator, "external_id": to.say.creator}
 	change := rig.Object{"meta": meta, "new_asset_settings": rig.Object{"meta": meta}}
 	id := path[strings.LastIndex(path, "/")+1:]
-	if code, said := o.s.Do(t, "PATCH", "/video/v1/live-streams/"+id, change); code != http.StatusOK {
+	if code, said := to.s.Do(t, "PATCH", "/video/v1/live-streams/"+id, change); code != http.StatusOK {
 		t.Fatalf("change the stream: %d %v", code, said)
 	}
-	clip := o.broadcast(t)
-	clip.Says = o.say.encoder
-	encoder := o.s.Publish(t, key, clip)
-	o.seesLive(p)
-	o.reads(p, o.say.encoder)
+	clip := to.broadcast(t)
+	clip.Says = to.say.encoder
+	encoder := to.s.Publish(t, key, clip)
+	to.seesLive(p)
+	to.reads(p, to.say.encoder)
 	p.Await(t, "draws the bitrate", "window.same && document.querySelector('#health .ln')?.getTotalLength() > 0",
 		patience)
 	return encoder
 }
 
 // ended ends the broadcast of the encoder, from the list on, and finds its recording there.
-func (o *tour) ended(encoder *rig.Encoder) {
-	t, p := o.t, o.p
+func (to *tour) ended(encoder *rig.Encoder) {
+	t, p := to.t, to.p
 	p.Click(t, ".side a[href='/dashboard/live']")
 	p.Await(t, "says LIVE", "document.querySelector('.tbl .live')?.textContent === 'LIVE'", patience)
-	o.reads(p, o.say.second)
-	o.picture(t, p, "live-streams")
+	to.reads(p, to.say.second)
+	to.picture(t, p, "live-streams")
 	p.Click(t, ".tbl tbody tr:first-child a.name")
 	p.Await(t, "is the live page", "document.getElementById('end') && document.querySelector('#health .ln')", patience)
-	o.healthPictures()
+	to.healthPictures()
 	p.Click(t, "#end")
 	p.Click(t, "dialog button.air")
 	p.Await(t, "waits again", "document.querySelector('.waitbox #publish')", patience)
@@ -183,16 +183,16 @@ func (o *tour) ended(encoder *rig.Encoder) {
 }
 
 // added adds a file by its URL, and follows how far it is until it is the video.
-func (o *tour) added() {
-	t, p := o.t, o.p
-	film, pass := held(t, o.film(t))
+func (to *tour) added() {
+	t, p := to.t, to.p
+	film, pass := held(t, to.film(t))
 	p.Click(t, ".side a[href='/dashboard/assets']")
-	o.reads(p, "Live stream")
+	to.reads(p, "Live stream")
 	p.Click(t, ".head a[href='/dashboard/assets/new']")
 	p.Fill(t, "#url", film)
-	p.Fill(t, "#title", o.say.asset)
+	p.Fill(t, "#title", to.say.asset)
 	p.Click(t, "form.make details summary")
-	p.Fill(t, "#passthrough", o.say.passthrough)
+	p.Fill(t, "#passthrough", to.say.passthrough)
 	p.Click(t, "form.make button.main")
 	p.Await(t, "says how far it is", "/^Preparing, \\d+ %$/.test(document.querySelector('#well h2')?.textContent)",
 		patience)
@@ -200,13 +200,13 @@ func (o *tour) added() {
 	pass()
 	p.Await(t, "turns into the video", "window.same && window.video?.duration > 11", patience)
 	p.Await(t, "says that it is ready", "window.same && document.querySelector('#head .state.ready')", patience)
-	o.reads(p, o.say.asset)
-	o.reads(p, o.say.passthrough)
+	to.reads(p, to.say.asset)
+	to.reads(p, to.say.passthrough)
 }
 
 // clipped makes a clip of the film, from one picture that is shown to another one, and goes back by its link.
-func (o *tour) clipped() {
-	t, p := o.t, o.p
+func (to *tour) clipped() {
+	t, p := to.t, to.p
 	p.Eval(t, "video.currentTime = 2.5", nil)
 	p.Await(t, "is there", "!video.seeking", patience)
 	p.Click(t, "[data-take=start_time]")
@@ -215,93 +215,93 @@ func (o *tour) clipped() {
 	p.Click(t, "[data-take=end_time]")
 	p.Await(t, "takes the times", "document.getElementById('start_time').value === '0:00:02.5' && "+
 		"document.getElementById('end_time').value === '0:00:08.0'", patience)
-	p.Fill(t, "#clip_title", o.say.clip)
-	o.clipPicture()
+	p.Fill(t, "#clip_title", to.say.clip)
+	to.clipPicture()
 	p.Click(t, "#make-clip")
 	p.Await(t, "is the page of the clip", "document.querySelector('#head .under')?.textContent.includes('clip of') && "+
 		"Math.abs(window.video?.duration - 5.5) < 0.2", patience)
-	o.reads(p, o.say.clip)
+	to.reads(p, to.say.clip)
 	p.Click(t, "#head .under a")
 	p.Await(t, "is the page of the film", "window.video?.duration > 11", patience)
-	o.reads(p, o.say.asset)
+	to.reads(p, to.say.asset)
 }
 
 // subtitled gives the film subtitles by their URL, and watches it with them.
-func (o *tour) subtitled() {
-	t, p := o.t, o.p
-	texts := rig.Files(t, map[string]string{"fi.vtt": "WEBVTT\n\n00:00.000 --> 00:12.000\n" + o.say.cue + "\n"})
+func (to *tour) subtitled() {
+	t, p := to.t, to.p
+	texts := rig.Files(t, map[string]string{"fi.vtt": "WEBVTT\n\n00:00.000 --> 00:12.000\n" + to.say.cue + "\n"})
 	p.Click(t, "#add-track")
 	p.Fill(t, "#track_url", texts+"/fi.vtt")
 	p.Fill(t, "#language_code", "fi")
-	p.Fill(t, "#track_name", o.say.track)
+	p.Fill(t, "#track_name", to.say.track)
 	p.Click(t, "#track-add button.main")
 	p.Await(t, "has the subtitles", fmt.Sprintf("[...document.querySelectorAll('#track-list tr')].some((r) => "+
-		"r.textContent.includes(%s) && r.querySelector('.state.ready'))", quoted(o.say.track)), patience)
+		"r.textContent.includes(%s) && r.querySelector('.state.ready'))", quoted(to.say.track)), patience)
 	p.Await(t, "offers them", "[...video.textTracks].some((t) => t.language === 'fi')", patience)
 	viewer := p.Beside(t, "#watch")
 	viewer.Plays(t, 1, patience)
-	viewer.Select(t, "#subtitles", o.say.track)
+	viewer.Select(t, "#subtitles", to.say.track)
 	viewer.Await(t, "shows the cue", "[...video.textTracks].some((t) => t.mode === 'showing' && "+
 		"t.activeCues?.[0]?.text.includes('hei'))", patience)
 	viewer.Plays(t, 1, patience)
-	o.reads(viewer, o.say.asset)
-	o.leaves(viewer)
+	to.reads(viewer, to.say.asset)
+	to.leaves(viewer)
 	viewer.Close(t)
 }
 
 // tokens makes an access token.
-func (o *tour) tokens() {
-	t, p := o.t, o.p
+func (to *tour) tokens() {
+	t, p := to.t, to.p
 	p.Click(t, ".side a[href='/dashboard/assets']")
-	o.reads(p, o.say.clip)
-	o.picture(t, p, "assets")
+	to.reads(p, to.say.clip)
+	to.picture(t, p, "assets")
 	p.Click(t, ".side a[href='/dashboard/settings/tokens']")
 	p.Click(t, ".sec-h a.main")
-	p.Fill(t, "#name", o.say.token)
+	p.Fill(t, "#name", to.say.token)
 	p.Click(t, "form.make button.main")
 	p.Await(t, "shows the secret", "document.querySelector('[data-line=Secret]')?.textContent.length > 20", patience)
 	p.Click(t, "main a.btn")
 	p.Await(t, "is the list", "document.querySelector('.tbl .name-c')", patience)
-	o.reads(p, o.say.token)
-	o.picture(t, p, "access-tokens")
+	to.reads(p, to.say.token)
+	to.picture(t, p, "access-tokens")
 }
 
 // events goes from the page of the live stream to its newest event, whose payload has the metadata.
-func (o *tour) events() {
-	t, p := o.t, o.p
+func (to *tour) events() {
+	t, p := to.t, to.p
 	p.Click(t, "#facts a[href^='/dashboard/events']")
 	p.Click(t, "main tbody a[href^='/dashboard/events/']")
 	p.Await(t, "shows the payload",
-		"JSON.parse(document.querySelector('main pre').textContent).data.meta.creator_id === "+quoted(o.say.creator),
+		"JSON.parse(document.querySelector('main pre').textContent).data.meta.creator_id === "+quoted(to.say.creator),
 		patience)
-	o.reads(p, "")
+	to.reads(p, "")
 	p.Click(t, ".side a[href='/dashboard/events']")
 	p.Await(t, "has all events", "document.querySelectorAll('main tbody tr').length > 10", patience)
-	o.picture(t, p, "events")
+	to.picture(t, p, "events")
 }
 
 // reads awaits a text on a page, as it is, and that nothing on it has become markup or has run.
-func (o *tour) reads(p *browser.Page, text string) {
-	o.t.Helper()
+func (to *tour) reads(p *browser.Page, text string) {
+	to.t.Helper()
 	const turns = "\u202e" // names are shown without it
 	text = strings.ReplaceAll(text, turns, "")
-	p.Await(o.t, "has "+text, "document.readyState === 'complete' && "+
+	p.Await(to.t, "has "+text, "document.readyState === 'complete' && "+
 		"document.body.textContent.replaceAll('"+turns+"', '').includes("+quoted(text)+")", patience)
 	var found []string
-	p.Eval(o.t, `[...document.querySelectorAll('[onerror], [onload], [src="x"], iframe, script:not([src])')]
+	p.Eval(to.t, `[...document.querySelectorAll('[onerror], [onload], [src="x"], iframe, script:not([src])')]
 		.map((e) => e.outerHTML.slice(0, 200)).concat(window.bad === undefined ? [] : ['a script ran'])`, &found)
 	if len(found) > 0 {
-		o.t.Errorf("a page with %q has %q", text, found)
+		to.t.Errorf("a page with %q has %q", text, found)
 	}
 }
 
 // leaves checks what a tab has said, asked for and complained of in all its pages.
-func (o *tour) leaves(p *browser.Page) {
-	o.t.Helper()
-	p.StaysHome(o.t, o.s.HTTP)
-	quiet(o.t, p, "status of 412") // a player may ask once more before the page tells it that the broadcast has ended
-	for _, said := range p.Log(o.t).Dialogs {
-		o.t.Errorf("a dialog said %q", said)
+func (to *tour) leaves(p *browser.Page) {
+	to.t.Helper()
+	p.StaysHome(to.t, to.s.HTTP)
+	quiet(to.t, p, "status of 412") // a player may ask once more before the page tells it that the broadcast has ended
+	for _, said := range p.Log(to.t).Dialogs {
+		to.t.Errorf("a dialog said %q", said)
 	}
 }
 

@@ -221,39 +221,39 @@ func TestPlayers(t *testing.T) {
 }
 
 // unharmed wants a player of a page to have had no error that it could not go on from by itself, and to be whole.
-func (x player) unharmed(t *testing.T, p *browser.Page) {
+func (pl player) unharmed(t *testing.T, p *browser.Page) {
 	t.Helper()
-	for _, e := range x.Errors {
-		if x.Name != "hls" || strings.HasSuffix(e, " fatal") {
-			t.Errorf("%s: %s", x.Name, e)
+	for _, e := range pl.Errors {
+		if pl.Name != "hls" || strings.HasSuffix(e, " fatal") {
+			t.Errorf("%s: %s", pl.Name, e)
 		}
 	}
-	x.whole(t, p)
+	pl.whole(t, p)
 }
 
 // whole wants a player of a page to have no hole in what it has buffered from where it began to play. Else the test
 // shows what hls.js said. The hls.js of mux-player 3.14.0 has a hole for each append that it began too early, which
 // fails: engine.js tells how, and TestPlayersWithLateUpdates shows that hls.js has none with it.
-func (x player) whole(t *testing.T, p *browser.Page) {
+func (pl player) whole(t *testing.T, p *browser.Page) {
 	t.Helper()
-	if x.holes() == 0 {
+	if pl.holes() == 0 {
 		return
 	}
-	if x.Name == "mux" && x.holes() <= x.Early {
-		t.Logf("mux has holes: %v, and %d appends failed that it began too early", x.Buffered, x.Early)
+	if pl.Name == "mux" && pl.holes() <= pl.Early {
+		t.Logf("mux has holes: %v, and %d appends failed that it began too early", pl.Buffered, pl.Early)
 		return
 	}
-	t.Errorf("%s has holes: %v, played from %v", x.Name, x.Buffered, x.Began)
+	t.Errorf("%s has holes: %v, played from %v", pl.Name, pl.Buffered, pl.Began)
 	var said []string
-	p.Eval(t, fmt.Sprintf("said[%q] || []", x.Name), &said)
+	p.Eval(t, fmt.Sprintf("said[%q] || []", pl.Name), &said)
 	t.Log(strings.Join(said, "\n"))
 }
 
 // holes is how many there are in what is buffered from where the player began to play.
-func (x player) holes() int {
+func (pl player) holes() int {
 	n := -1
-	for _, r := range x.Buffered {
-		if r[1] > x.Began {
+	for _, r := range pl.Buffered {
+		if r[1] > pl.Began {
 			n++
 		}
 	}
@@ -261,8 +261,8 @@ func (x player) holes() int {
 }
 
 // shows reports whether a player is past what the encoder sent at a time.
-func (x player) shows(at time.Time) bool {
-	return x.Behind >= 0 && time.UnixMilli(x.Now).Add(-time.Duration(x.Behind*float64(time.Second))).After(at)
+func (pl player) shows(at time.Time) bool {
+	return pl.Behind >= 0 && time.UnixMilli(pl.Now).Add(-time.Duration(pl.Behind*float64(time.Second))).After(at)
 }
 
 // TestPlayersOverABreak has the encoder reconnect while the players watch: they go on, and have no hole in what they

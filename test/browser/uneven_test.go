@@ -39,9 +39,9 @@ func TestPlayersAtAVariableRate(t *testing.T) {
 }
 
 // keepsUp wants a player to have shown nearly all pictures of what it has played.
-func (x player) keepsUp(t *testing.T) {
+func (pl player) keepsUp(t *testing.T) {
 	t.Helper()
-	if want := int(x.Played * 30 * 0.9); x.Frames < want {
-		t.Errorf("%s has decoded %d pictures in %.1f s", x.Name, x.Frames, x.Played)
+	if want := int(pl.Played * 30 * 0.9); pl.Frames < want {
+		t.Errorf("%s has decoded %d pictures in %.1f s", pl.Name, pl.Frames, pl.Played)
 	}
 }

@@ -93,7 +93,7 @@ func newProtectedSite(t *testing.T, s *stream, changesIn time.Duration) *protect
 }
 
 // page is the address of the watch page with tokens; an empty one is left out.
-func (s *protectedSite) page(play, licence string) string {
+func (p *protectedSite) page(play, licence string) string {
 	query := url.Values{}
 	if play != "" {
 		query.Set("token", play)
@@ -101,7 +101,7 @@ func (s *protectedSite) page(play, licence string) string {
 	if licence != "" {
 		query.Set("drm-token", licence)
 	}
-	return s.url + "/watch/" + signedID + "?" + query.Encode()
+	return p.url + "/watch/" + signedID + "?" + query.Encode()
 }
 
 // TestWatchDRM: the watch page plays what is encrypted with the tokens of its address, live and over a change of the

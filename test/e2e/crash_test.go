@@ -271,9 +271,9 @@ func newSlowFile(content []byte) *slowFile {
 }
 
 // ServeHTTP implements http.Handler.
-func (h *slowFile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	h.asked <- struct{}{}
-	http.ServeContent(w, r, r.URL.Path, time.Unix(1700000000, 0), &slowReader{h: h, r: r})
+func (s *slowFile) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.asked <- struct{}{}
+	http.ServeContent(w, r, r.URL.Path, time.Unix(1700000000, 0), &slowReader{h: s, r: r})
 }
 
 // slowReader is the content as far as it may be read.

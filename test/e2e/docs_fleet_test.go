@@ -59,20 +59,20 @@ func TestDocsFleet(t *testing.T) {
 }
 
 // playsLive has an encoder at one node, and viewers at both.
-func (f *docsFleet) playsLive(t *testing.T) {
+func (d *docsFleet) playsLive(t *testing.T) {
 	t.Helper()
-	stream := f.api(t, http.MethodPost, "/video/v1/live-streams", rig.Object{"playback_policies": []string{"public"}},
+	stream := d.api(t, http.MethodPost, "/video/v1/live-streams", rig.Object{"playback_policies": []string{"public"}},
 		http.StatusCreated)
-	encoder := rig.PublishTo(t, f.rtmp[0]+stream.Text("stream_key"), small())
+	encoder := rig.PublishTo(t, d.rtmp[0]+stream.Text("stream_key"), small())
 	defer encoder.Stop()
-	for _, base := range append(slices.Clone(f.nodes), f.front) {
+	for _, base := range append(slices.Clone(d.nodes), d.front) {
 		path := "/" + stream.Text("playback_ids.0.id") + ".m3u8"
 		for end := time.Now().Add(patience); ; rig.Pause(100 * time.Millisecond) {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			code, b := f.do(t, req)
+			code, b := d.do(t, req)
 			if code == http.StatusOK {
 				break
 			}
@@ -162,7 +162,7 @@ func startDocsFleet(t *testing.T) *docsFleet {
 }
 
 // log shows the end of what the fleet has logged.
-func (f *docsFleet) log(t *testing.T, dir string) {
+func (d *docsFleet) log(t *testing.T, dir string) {
 	logs, _ := filepath.Glob(filepath.Join(dir, "*.log"))
 	for _, name := range logs {
 		text, _ := os.ReadFile(name)
@@ -171,20 +171,20 @@ func (f *docsFleet) log(t *testing.T, dir string) {
 }
 
 // stop ends the script as Ctrl-C does, and wants nothing to listen any more.
-func (f *docsFleet) stop(t *testing.T) {
+func (d *docsFleet) stop(t *testing.T) {
 	t.Helper()
-	if err := f.script.Process.Signal(syscall.SIGINT); err != nil {
+	if err := d.script.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case err := <-f.ended:
+	case err := <-d.ended:
 		if err != nil {
-			t.Errorf("docs/fleet.sh: %v: %s", err, f.said)
+			t.Errorf("docs/fleet.sh: %v: %s", err, d.said)
 		}
 	case <-time.After(patience):
 		t.Fatal("docs/fleet.sh does not end")
 	}
-	for _, port := range f.ports {
+	for _, port := range d.ports {
 		if !isFree(t.Context(), port) {
 			t.Errorf("something listens on port %d still", port)
 		}
@@ -213,22 +213,22 @@ func isFree(ctx context.Context, port int) bool {
 }
 
 // get asks for what has to be there.
-func (f *docsFleet) get(t *testing.T, url string) []byte {
+func (d *docsFleet) get(t *testing.T, url string) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, b := f.do(t, req)
+	code, b := d.do(t, req)
 	if code != http.StatusOK {
 		t.Fatalf("%s: %d: %.300s", url, code, b)
 	}
 	return b
 }
 
-func (f *docsFleet) do(t *testing.T, req *http.Request) (int, []byte) {
+func (d *docsFleet) do(t *testing.T, req *http.Request) (int, []byte) {
 	t.Helper()
-	res, err := f.client.Do(req)
+	res, err := d.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func (f *docsFleet) do(t *testing.T, req *http.Request) (int, []byte) {
 }
 
 // api sends a request to the REST API by way of nginx, and gives its data.
-func (f *docsFleet) api(t *testing.T, method, path string, body rig.Object, want int) rig.Object {
+func (d *docsFleet) api(t *testing.T, method, path string, body rig.Object, want int) rig.Object {
 	t.Helper()
 	var in io.Reader = http.NoBody
 	if body != nil {
@@ -250,13 +250,13 @@ func (f *docsFleet) api(t *testing.T, method, path string, body rig.Object, want
 		}
 		in = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, f.front+path, in)
+	req, err := http.NewRequestWithContext(t.Context(), method, d.front+path, in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.SetBasicAuth("fleet", f.secret)
+	req.SetBasicAuth("fleet", d.secret)
 	req.Header.Set("Content-Type", "application/json")
-	code, b := f.do(t, req)
+	code, b := d.do(t, req)
 	var o struct {
 		Data rig.Object `json:"data"`
 	}

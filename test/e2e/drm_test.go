@@ -285,23 +285,23 @@ func partURLs(t *testing.T, m mediaPlaylist) (all []string) {
 
 // frames are the sums of the frames that ffmpeg decodes. It reads a pipe: of a file it takes the wrong fragment's
 // subsamples.
-func (m drmMedia) frames(t *testing.T, keys map[string]string) []string {
+func (d drmMedia) frames(t *testing.T, keys map[string]string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	args := []string{"-v", "error", "-threads", "1"}
-	if m.keyID != "" {
-		key, ok := keys[m.keyID]
+	if d.keyID != "" {
+		key, ok := keys[d.keyID]
 		if !ok {
-			t.Errorf("the licence has no key %s", m.keyID)
+			t.Errorf("the licence has no key %s", d.keyID)
 			return nil
 		}
 		args = append(args, "-decryption_key", key)
 	}
 	decoder := exec.CommandContext(ctx, rig.FFmpeg(t), append(args, "-i", "pipe:0", "-f", "framemd5", "-")...)
-	decoder.Stdin = bytes.NewReader(m.data)
+	decoder.Stdin = bytes.NewReader(d.data)
 	out, err := decoder.Output()
-	if err != nil && m.keyID != "" {
+	if err != nil && d.keyID != "" {
 		t.Errorf("decode: %v", err)
 	}
 	return frameSums(string(out))

@@ -47,52 +47,52 @@ func TestFleetPlays(t *testing.T) {
 	}
 }
 
-func (s fleetStream) play(t *testing.T, clip rig.Clip) {
-	s.live = s.owner.CreateLive(t, s.mode, rig.Object{
+func (f fleetStream) play(t *testing.T, clip rig.Clip) {
+	f.live = f.owner.CreateLive(t, f.mode, rig.Object{
 		"playback_policies": []string{}, "advanced_playback_policies": []rig.Object{
-			{"policy": "public"}, {"policy": "signed"}, {"policy": "drm", "drm_configuration_id": s.d.configuration},
+			{"policy": "public"}, {"policy": "signed"}, {"policy": "drm", "drm_configuration_id": f.d.configuration},
 		},
 		"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en", "language_channel": "cc1"}},
 	})
 	for i := range 3 {
 		of := fmt.Sprintf("playback_ids.%d.", i)
-		s.id[s.live.Text(of+"policy")] = s.live.Text(of + "id")
+		f.id[f.live.Text(of+"policy")] = f.live.Text(of + "id")
 	}
-	encoder := s.owner.Publish(t, s.live.Text("stream_key"), clip)
-	s.keepsRules(t)
-	for policy := range s.id {
-		s.sameBytes(t, policy)
+	encoder := f.owner.Publish(t, f.live.Text("stream_key"), clip)
+	f.keepsRules(t)
+	for policy := range f.id {
+		f.sameBytes(t, policy)
 	}
-	s.sameBounds(t)
-	s.sameImages(t)
-	s.sameKeys(t)
-	s.sameHealth(t)
+	f.sameBounds(t)
+	f.sameImages(t)
+	f.sameKeys(t)
+	f.sameHealth(t)
 	encoder.Stop()
-	s.owner.Complete(t, s.live.Text("id"))
+	f.owner.Complete(t, f.live.Text("id"))
 }
 
 // path is that of a policy's multivariant playlist, with a token if need be.
-func (s fleetStream) path(t *testing.T, policy string) string {
+func (f fleetStream) path(t *testing.T, policy string) string {
 	t.Helper()
-	path := "/" + s.id[policy] + ".m3u8"
+	path := "/" + f.id[policy] + ".m3u8"
 	if policy != "public" {
-		path += "?token=" + s.d.keys.token(t, s.id[policy])
+		path += "?token=" + f.d.keys.token(t, f.id[policy])
 	}
 	return path
 }
 
 // keepsRules follows every policy at every node.
-func (s fleetStream) keepsRules(t *testing.T) {
+func (f fleetStream) keepsRules(t *testing.T) {
 	t.Helper()
-	must := append([]string{"reload-grows", "tfdt", "immutable-bytes", "bandwidth", "webvtt"}, s.must...)
+	must := append([]string{"reload-grows", "tfdt", "immutable-bytes", "bandwidth", "webvtt"}, f.must...)
 	var all sync.WaitGroup
-	for policy := range s.id {
-		path := s.path(t, policy)
-		for i, node := range s.f.Nodes {
+	for policy := range f.id {
+		path := f.path(t, policy)
+		for i, node := range f.f.Nodes {
 			all.Go(func() {
 				node.AwaitPlayable(t, node.HTTP+path, patience)
 				check(t, fmt.Sprintf("%s at node %d", policy, i+1), hlscheck.Options{
-					URL: node.HTTP + path, Follow: 3 * time.Second, LowLatency: s.mode == "low", MaxSegments: 2,
+					URL: node.HTTP + path, Follow: 3 * time.Second, LowLatency: f.mode == "low", MaxSegments: 2,
 					Until: []string{"webvtt"},
 				}, must...)
 			})
@@ -102,9 +102,9 @@ func (s fleetStream) keepsRules(t *testing.T) {
 }
 
 // sameBytes asks all nodes for all that the playlists of one of them list.
-func (s fleetStream) sameBytes(t *testing.T, policy string) {
+func (f fleetStream) sameBytes(t *testing.T, policy string) {
 	t.Helper()
-	master := s.owner.HTTP + s.path(t, policy)
+	master := f.owner.HTTP + f.path(t, policy)
 	text := string(get(t, master))
 	for what, n := range map[string]int{"#EXT-X-STREAM-INF:": 2, "TYPE=AUDIO": 1, "TYPE=SUBTITLES": 1} {
 		if strings.Count(text, what) != n {
@@ -125,8 +125,8 @@ func (s fleetStream) sameBytes(t *testing.T, policy string) {
 		}
 		for _, url := range urls {
 			want := get(t, url)
-			for _, node := range s.f.Nodes {
-				code, _, got := node.Get(t, strings.Replace(url, s.owner.HTTP, node.HTTP, 1))
+			for _, node := range f.f.Nodes {
+				code, _, got := node.Get(t, strings.Replace(url, f.owner.HTTP, node.HTTP, 1))
 				if code != http.StatusOK || !bytes.Equal(got, want) || len(want) == 0 {
 					t.Errorf("%s: another node has %d, %d bytes of %d", url, code, len(got), len(want))
 				}
@@ -145,18 +145,18 @@ var below = regexp.MustCompile(`/signed-v\.[^/]+/`)
 // sameBounds: the bearer of a token for small pictures gets no other ones at any node, by no address: the source is not
 // offered, and its playlist, init segment, parts and segments are refused below the path of the token's playlist,
 // whatever node that is from. What is small enough plays.
-func (s fleetStream) sameBounds(t *testing.T) {
+func (f fleetStream) sameBounds(t *testing.T) {
 	t.Helper()
-	id := s.id["signed"]
+	id := f.id["signed"]
 	path := "/" + id + ".m3u8?token="
-	whole := mediaPlaylist{url: source(t, s.owner.HTTP+path+s.d.keys.token(t, id))}
+	whole := mediaPlaylist{url: source(t, f.owner.HTTP+path+f.d.keys.token(t, id))}
 	whole.read(t)
 	refused := append(partURLs(t, whole), whole.url)
 	for _, e := range whole.entries[max(0, len(whole.entries)-4):] {
 		refused = append(refused, e.url)
 	}
-	small := path + s.d.keys.token(t, id, "--param", "max_resolution=270p")
-	for _, from := range s.f.Nodes {
+	small := path + f.d.keys.token(t, id, "--param", "max_resolution=270p")
+	for _, from := range f.f.Nodes {
 		master := from.HTTP + small
 		text := string(get(t, master))
 		if strings.Contains(text, "RESOLUTION=640x360") || strings.Count(text, "RESOLUTION=480x270") != 1 {
@@ -166,9 +166,9 @@ func (s fleetStream) sameBounds(t *testing.T) {
 		if signed == "" {
 			t.Fatalf("no signed path in\n%s", text)
 		}
-		for i, node := range s.f.Nodes {
+		for i, node := range f.f.Nodes {
 			at := func(url string) int {
-				url = strings.Replace(url, s.owner.HTTP, node.HTTP, 1)
+				url = strings.Replace(url, f.owner.HTTP, node.HTTP, 1)
 				code, _, _ := node.Get(t, below.ReplaceAllString(url, signed))
 				return code
 			}
@@ -199,7 +199,7 @@ func source(t *testing.T, master string) string {
 
 // sameImages asks all nodes for images of fixed times, which each of them makes for itself: they are equal. The newest
 // picture is another one in each moment: of that, the size is equal.
-func (s fleetStream) sameImages(t *testing.T) {
+func (f fleetStream) sameImages(t *testing.T) {
 	t.Helper()
 	const board = "?asset_start_time=0&asset_end_time=2"
 	for _, image := range []string{
@@ -207,59 +207,59 @@ func (s fleetStream) sameImages(t *testing.T) {
 		"storyboard.jpg" + board, "storyboard.vtt" + board,
 	} {
 		at := func(node *rig.Server) []byte {
-			body := get(t, node.HTTP+"/"+s.id["public"]+"/"+image)
+			body := get(t, node.HTTP+"/"+f.id["public"]+"/"+image)
 			return bytes.ReplaceAll(body, []byte(node.HTTP), nil) // a storyboard's text leads to its pictures
 		}
-		want := at(s.owner)
-		for i, node := range s.f.Nodes {
+		want := at(f.owner)
+		for i, node := range f.f.Nodes {
 			if got := at(node); !bytes.Equal(got, want) || len(want) == 0 {
 				t.Errorf("%s: node %d has %d other bytes, the encoder's %d", image, i+1, len(got), len(want))
 			}
 		}
 	}
-	for policy, id := range s.id {
+	for policy, id := range f.id {
 		query := "?latest=true"
 		if policy != "public" {
-			query = "?token=" + s.d.keys.token(t, id, "--type", "thumbnail", "--param", "latest=true")
+			query = "?token=" + f.d.keys.token(t, id, "--type", "thumbnail", "--param", "latest=true")
 		}
-		for _, node := range s.f.Nodes {
+		for _, node := range f.f.Nodes {
 			picture(t, node.HTTP+"/"+id+"/thumbnail.jpg"+query, "jpeg", 640, 360)
 		}
 	}
 }
 
 // sameKeys asks all nodes for a licence.
-func (s fleetStream) sameKeys(t *testing.T) {
+func (f fleetStream) sameKeys(t *testing.T) {
 	t.Helper()
-	at := *s.d
-	at.s = s.owner
-	want := at.licence(t, s.id["drm"])
-	for i, node := range s.f.Nodes {
+	at := *f.d
+	at.s = f.owner
+	want := at.licence(t, f.id["drm"])
+	for i, node := range f.f.Nodes {
 		at.s = node
-		if got := at.licence(t, s.id["drm"]); !maps.Equal(got, want) {
+		if got := at.licence(t, f.id["drm"]); !maps.Equal(got, want) {
 			t.Errorf("node %d gives other keys than the encoder's", i+1)
 		}
 	}
 }
 
-func (s fleetStream) sameHealth(t *testing.T) {
+func (f fleetStream) sameHealth(t *testing.T) {
 	t.Helper()
 	is := func(h rig.Object) bool { return h.Text("status") == "live" }
-	want := health(t, s.owner, s.live, "is live", is)
-	for i, node := range s.f.Nodes {
-		got := health(t, node, s.live, "is live at another node", is)
+	want := health(t, f.owner, f.live, "is live", is)
+	for i, node := range f.f.Nodes {
+		got := health(t, node, f.live, "is live at another node", is)
 		for _, field := range []string{"status", "encoder.protocol", "encoder.remote_address", "encoder.connected_at"} {
 			if got.Text(field) != want.Text(field) {
 				t.Errorf("node %d says %s is %q, the encoder's says %q", i+1, field, got.Text(field), want.Text(field))
 			}
 		}
 		figures := func() bool {
-			address := node.HTTP + "/dashboard/live/" + s.live.Text("id")
+			address := node.HTTP + "/dashboard/live/" + f.live.Text("id")
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			return bytes.Contains(body(t, s.staff, req), []byte("<dt>Bitrate</dt>"))
+			return bytes.Contains(body(t, f.staff, req), []byte("<dt>Bitrate</dt>"))
 		}
 		for end := time.Now().Add(patience); !figures(); rig.Pause(100 * time.Millisecond) {
 			if time.Now().After(end) {

@@ -53,13 +53,13 @@ func watchAt(t *testing.T, path string, nodes ...*rig.Server) *onlookers {
 }
 
 // look reads the playlist at a node, which may be stopped.
-func (s *onlookers) look(ctx context.Context, n *rig.Server) {
+func (o *onlookers) look(ctx context.Context, n *rig.Server) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	code, text, err := try(ctx, n.HTTP+s.path)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.codes[n][code]++; err != nil || code != http.StatusOK {
+	code, text, err := try(ctx, n.HTTP+o.path)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.codes[n][code]++; err != nil || code != http.StatusOK {
 		return
 	}
 	number, next := 0, shownSegment{at: n}
@@ -74,43 +74,43 @@ func (s *onlookers) look(ctx context.Context, n *rig.Server) {
 		case line == "#EXT-X-GAP":
 			next.gap = true
 		case line == "#EXT-X-ENDLIST":
-			s.t.Errorf("an end is shown:\n%s", text)
+			o.t.Errorf("an end is shown:\n%s", text)
 		case line != "" && line[0] != '#':
 			next.uri = line
-			s.see(number, next, text)
+			o.see(number, next, text)
 			number, next = number+1, shownSegment{at: n}
 		}
 	}
-	s.newest[n] = max(s.newest[n], number-1)
+	o.newest[n] = max(o.newest[n], number-1)
 }
 
 // see is called with the lock.
-func (s *onlookers) see(number int, now shownSegment, text []byte) {
-	was, known := s.all[number]
+func (o *onlookers) see(number int, now shownSegment, text []byte) {
+	was, known := o.all[number]
 	switch {
 	case !known, now.gap && !was.gap && was.at != now.at:
-		s.all[number] = now
+		o.all[number] = now
 	case was.uri != now.uri && !now.gap, was.gap != now.gap, was.date != "" && now.date != "" && was.date != now.date:
-		s.t.Errorf("number %d was %+v, and at node %s is %+v:\n%s", number, was, now.at.HTTP, now, text)
-		s.all[number] = now
+		o.t.Errorf("number %d was %+v, and at node %s is %+v:\n%s", number, was, now.at.HTTP, now, text)
+		o.all[number] = now
 	}
 }
 
 // at is the number of the newest segment that a node has shown.
-func (s *onlookers) at(n *rig.Server) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.newest[n]
+func (o *onlookers) at(n *rig.Server) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.newest[n]
 }
 
 // await waits until a node has shown a segment with a number.
-func (s *onlookers) await(n *rig.Server, what string, number int) {
-	s.t.Helper()
-	for end := time.Now().Add(2 * patience); s.at(n) < number; rig.Pause(50 * time.Millisecond) {
+func (o *onlookers) await(n *rig.Server, what string, number int) {
+	o.t.Helper()
+	for end := time.Now().Add(2 * patience); o.at(n) < number; rig.Pause(50 * time.Millisecond) {
 		if time.Now().After(end) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.t.Fatalf("%s: number %d is not shown, but %d; status codes %v", what, number, s.newest[n], s.codes[n])
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.t.Fatalf("%s: number %d is not shown, but %d; status codes %v", what, number, o.newest[n], o.codes[n])
 		}
 	}
 }

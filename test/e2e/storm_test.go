@@ -163,54 +163,54 @@ func newStormStream(t *testing.T, s *rig.Server, mode string, part time.Duration
 }
 
 // publish sends until ctx ends, and connects again at once whenever the connection breaks.
-func (x *stormStream) publish(ctx context.Context, at *address) {
+func (ss *stormStream) publish(ctx context.Context, at *address) {
 	for ctx.Err() == nil {
-		p, err := encoder.Dial(ctx, at.rtmp.Load().(string)+"/app/"+x.key)
+		p, err := encoder.Dial(ctx, at.rtmp.Load().(string)+"/app/"+ss.key)
 		if err != nil {
 			rig.Pause(20 * time.Millisecond)
 			continue
 		}
-		x.mu.Lock()
-		x.lives, x.open = append(x.lives, stormLife{from: len(x.stamps.Sent())}), true
-		x.mu.Unlock()
-		_ = p.Play(ctx, x.clip, &x.stamps) // it breaks with each kill
-		x.mu.Lock()
-		x.open = false
-		x.lives[len(x.lives)-1].to = len(x.stamps.Sent())
-		x.mu.Unlock()
+		ss.mu.Lock()
+		ss.lives, ss.open = append(ss.lives, stormLife{from: len(ss.stamps.Sent())}), true
+		ss.mu.Unlock()
+		_ = p.Play(ctx, ss.clip, &ss.stamps) // it breaks with each kill
+		ss.mu.Lock()
+		ss.open = false
+		ss.lives[len(ss.lives)-1].to = len(ss.stamps.Sent())
+		ss.mu.Unlock()
 		p.Close()
 	}
 }
 
 // await waits until the encoder is connected and sends.
-func (x *stormStream) await(t *testing.T) {
+func (ss *stormStream) await(t *testing.T) {
 	t.Helper()
 	sends := func() bool {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		return x.open && len(x.stamps.Sent()) > x.lives[len(x.lives)-1].from
+		ss.mu.Lock()
+		defer ss.mu.Unlock()
+		return ss.open && len(ss.stamps.Sent()) > ss.lives[len(ss.lives)-1].from
 	}
 	for end := time.Now().Add(patience); !sends(); rig.Pause(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("the encoder of the stream of %v parts is not back within %v", x.part, patience)
+			t.Fatalf("the encoder of the stream of %v parts is not back within %v", ss.part, patience)
 		}
 	}
 }
 
 // killed notes that the server is killed now.
-func (x *stormStream) killed() {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.lives[len(x.lives)-1].cut = time.Now()
+func (ss *stormStream) killed() {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	ss.lives[len(ss.lives)-1].cut = time.Now()
 }
 
 // alike wants the lengths of sound and picture to add up to the same; lists are both playlists' segments.
-func (x *stormStream) alike(t *testing.T, lists [][]string) {
+func (ss *stormStream) alike(t *testing.T, lists [][]string) {
 	t.Helper()
 	if len(lists) != 2 || len(lists[0]) != len(lists[1]) {
-		t.Fatalf("parts of %v: %d playlists", x.part, len(lists))
+		t.Fatalf("parts of %v: %d playlists", ss.part, len(lists))
 	}
-	most := 0.05 + x.lag.Seconds() // two frames of sound and what is rounded
+	most := 0.05 + ss.lag.Seconds() // two frames of sound and what is rounded
 	apart, steps := 0.0, ""
 	for i := range lists[0] {
 		var long [2]float64
@@ -222,15 +222,15 @@ func (x *stormStream) alike(t *testing.T, lists [][]string) {
 		steps += "\n"
 		apart += long[0] - long[1]
 	}
-	t.Logf("parts of %v: sound and picture end %.3f s apart", x.part, apart)
+	t.Logf("parts of %v: sound and picture end %.3f s apart", ss.part, apart)
 	if apart > most || apart < -most {
-		t.Errorf("parts of %v: that is too far:\n%s", x.part, steps)
+		t.Errorf("parts of %v: that is too far:\n%s", ss.part, steps)
 	}
 }
 
 // account counts which pictures are recorded. What the machine kept the encoder from sending in time, it may have kept
 // the server from taking.
-func (x *stormStream) account(t *testing.T, s *rig.Server, asset rig.Object) {
+func (ss *stormStream) account(t *testing.T, s *rig.Server, asset rig.Object) {
 	t.Helper()
 	recorded := map[int]bool{}
 	var lists [][]string
@@ -238,22 +238,22 @@ func (x *stormStream) account(t *testing.T, s *rig.Server, asset rig.Object) {
 		lists = append(lists, strings.Split(m.text, "#EXTINF:")[1:])
 		for _, e := range m.entries {
 			if !m.audio {
-				for _, n := range x.stamps.Found(get(t, e.url)) {
+				for _, n := range ss.stamps.Found(get(t, e.url)) {
 					recorded[n] = true
 				}
 			}
 		}
 	}
-	x.alike(t, lists)
+	ss.alike(t, lists)
 	const more = 150 * time.Millisecond
-	sent, worst, total := x.stamps.Sent(), time.Duration(0), 0
-	for i, l := range x.lives {
+	sent, worst, total := ss.stamps.Sent(), time.Duration(0), 0
+	for i, l := range ss.lives {
 		var lost, late time.Duration
 		for n := l.from; n < l.to; n++ {
 			due := sent[l.from].Add(time.Duration(n-l.from) * time.Second / 30)
 			switch late = max(late, sent[n].Sub(due)); {
 			case recorded[n] && lost > 0:
-				t.Fatalf("parts of %v: connection %d lost pictures before %d of %d", x.part, i, n-l.from, l.to-l.from)
+				t.Fatalf("parts of %v: connection %d lost pictures before %d of %d", ss.part, i, n-l.from, l.to-l.from)
 			case recorded[n] || !l.cut.IsZero() && !sent[n].Before(l.cut):
 				continue
 			case lost == 0 && l.cut.IsZero():
@@ -264,9 +264,9 @@ func (x *stormStream) account(t *testing.T, s *rig.Server, asset rig.Object) {
 			total++
 		}
 		worst = max(worst, lost)
-		if lost > x.part+more+late {
-			t.Errorf("parts of %v: connection %d of %.2f s lost its last %v", x.part, i, sent[l.to-1].Sub(sent[l.from]).Seconds(), lost)
+		if lost > ss.part+more+late {
+			t.Errorf("parts of %v: connection %d of %.2f s lost its last %v", ss.part, i, sent[l.to-1].Sub(sent[l.from]).Seconds(), lost)
 		}
 	}
-	t.Logf("parts of %v: %d connections, %d of %d pictures lost, at most the last %v of one", x.part, len(x.lives), total, len(sent), worst)
+	t.Logf("parts of %v: %d connections, %d of %d pictures lost, at most the last %v of one", ss.part, len(ss.lives), total, len(sent), worst)
 }

@@ -29,37 +29,37 @@ type torturer struct {
 }
 
 // dial connects, as often as it takes: for a moment the connection before may still be there.
-func (x *torturer) dial() {
-	x.t.Helper()
-	ctx, cancel := context.WithTimeout(x.t.Context(), patience)
+func (tt *torturer) dial() {
+	tt.t.Helper()
+	ctx, cancel := context.WithTimeout(tt.t.Context(), patience)
 	defer cancel()
 	for {
-		w, err := rig.Dial(ctx, x.s.RTMP, x.l.Text("stream_key"))
+		w, err := rig.Dial(ctx, tt.s.RTMP, tt.l.Text("stream_key"))
 		if err == nil {
-			x.wire = w
+			tt.wire = w
 			return
 		}
 		if ctx.Err() != nil {
-			x.t.Fatalf("connect: %v", err)
+			tt.t.Fatalf("connect: %v", err)
 		}
 		wait(20 * time.Millisecond)
 	}
 }
 
 // play sends some time of a file, and its clock goes on.
-func (x *torturer) play(clip *rig.Clips, from, lag int, long time.Duration) {
-	x.t.Helper()
-	if err := x.wire.Play(clip, from, lag, long, x.clock); err != nil {
-		x.t.Fatalf("play: %v", err)
+func (tt *torturer) play(clip *rig.Clips, from, lag int, long time.Duration) {
+	tt.t.Helper()
+	if err := tt.wire.Play(clip, from, lag, long, tt.clock); err != nil {
+		tt.t.Fatalf("play: %v", err)
 	}
-	x.clock += long
-	x.whole += long.Seconds()
-	x.beats += int(long.Seconds())
+	tt.clock += long
+	tt.whole += long.Seconds()
+	tt.beats += int(long.Seconds())
 }
 
-func (x *torturer) drop() {
-	x.sent += x.wire.Sent()
-	x.wire.Drop()
+func (tt *torturer) drop() {
+	tt.sent += tt.wire.Sent()
+	tt.wire.Drop()
 }
 
 // TestTorture has one broadcast endure everything at once: sound first, a clock that wraps, another size, a clock that
@@ -164,8 +164,8 @@ func TestPlaysThroughAnotherSize(t *testing.T) {
 }
 
 // endured looks at what was recorded; the encoder has been there for so many seconds.
-func (x *torturer) endured(a rig.Object, took float64) {
-	t, url := x.t, x.s.PlayURL(a.Text("playback_ids.0.id"))
+func (tt *torturer) endured(a rig.Object, took float64) {
+	t, url := tt.t, tt.s.PlayURL(a.Text("playback_ids.0.id"))
 	slate, slack := 0.0, 2.5
 	for _, r := range a.List("recording_times") {
 		if r.Text("type") == "slate" {
@@ -173,8 +173,8 @@ func (x *torturer) endured(a rig.Object, took float64) {
 			slack += 0.5 // for so long the last picture stands before it
 		}
 	}
-	if d := a.Number("duration"); math.Abs(d-slate-x.whole) > slack || d > took+2 { // each connection begins with a key frame
-		t.Errorf("duration %.3f s with %.3f s of slate; in %.1f s %.1f were sent", d, slate, took, x.whole)
+	if d := a.Number("duration"); math.Abs(d-slate-tt.whole) > slack || d > took+2 { // each connection begins with a key frame
+		t.Errorf("duration %.3f s with %.3f s of slate; in %.1f s %.1f were sent", d, slate, took, tt.whole)
 	}
 	r := check(t, "finished", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, append(slices.Clone(finishedRules), bothTracksRules...)...)
 	for _, v := range r.Renditions {
@@ -188,9 +188,9 @@ func (x *torturer) endured(a rig.Object, took float64) {
 			t.Errorf("%s from %.3f to %.3f s with a hole of %.3f s in %.3f s", kind, p.first, p.last, p.gap, a.Number("duration"))
 		}
 	}
-	inStep(t, url, x.beats-2)
+	inStep(t, url, tt.beats-2)
 	stored := int64(0)
-	err := filepath.WalkDir(x.s.Dir, func(p string, e fs.DirEntry, err error) error {
+	err := filepath.WalkDir(tt.s.Dir, func(p string, e fs.DirEntry, err error) error {
 		if err == nil && e.IsDir() && strings.Contains(e.Name(), "p-") { // a rung: made because this test has watched it
 			return fs.SkipDir
 		}
@@ -203,8 +203,8 @@ func (x *torturer) endured(a rig.Object, took float64) {
 		}
 		return err
 	})
-	t.Logf("%.1f s with %.1f of slate, %d bytes stored of %d sent, %v", a.Number("duration"), slate, stored, x.sent, have)
-	if slack := int64(slate * 50_000); err != nil || stored > x.sent*3/2+slack { // boxes weigh something, and so does the slate
-		t.Errorf("%d bytes are stored of %d that were sent: %v", stored, x.sent, err)
+	t.Logf("%.1f s with %.1f of slate, %d bytes stored of %d sent, %v", a.Number("duration"), slate, stored, tt.sent, have)
+	if slack := int64(slate * 50_000); err != nil || stored > tt.sent*3/2+slack { // boxes weigh something, and so does the slate
+		t.Errorf("%d bytes are stored of %d that were sent: %v", stored, tt.sent, err)
 	}
 }

@@ -207,18 +207,18 @@ type unhurried struct {
 	enough <-chan struct{}
 }
 
-func (d *unhurried) Read(p []byte) (int, error) {
-	if len(d.data) == 0 {
+func (u *unhurried) Read(p []byte) (int, error) {
+	if len(u.data) == 0 {
 		return 0, io.EOF
 	}
-	n := min(len(p), len(d.data))
+	n := min(len(p), len(u.data))
 	select {
-	case <-d.enough:
+	case <-u.enough:
 	case <-time.After(50 * time.Millisecond):
 		n = min(n, 1<<10)
 	}
-	copy(p, d.data[:n])
-	d.data = d.data[n:]
+	copy(p, u.data[:n])
+	u.data = u.data[n:]
 	return n, nil
 }
 

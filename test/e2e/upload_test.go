@@ -120,7 +120,7 @@ func (chunks) status() int { return http.StatusPermanentRedirect }
 // tus sends as a client of tus does that remembers nothing but the URL that it was given.
 type tus struct{ u uploaded }
 
-func (c tus) request(s *rig.Server, method string, body io.Reader, size int, name string, value int) (*http.Response, error) {
+func (t tus) request(s *rig.Server, method string, body io.Reader, size int, name string, value int) (*http.Response, error) {
 	header := http.Header{"Tus-Resumable": {"1.0.0"}, "Content-Type": {"application/offset+octet-stream"}}
 	if body == nil {
 		header.Del("Content-Type")
@@ -128,36 +128,36 @@ func (c tus) request(s *rig.Server, method string, body io.Reader, size int, nam
 	if name != "" {
 		header.Set(name, strconv.Itoa(value))
 	}
-	return c.u.send(method, s.HTTP+c.u.tus, header, body, int64(size))
+	return t.u.send(method, s.HTTP+t.u.tus, header, body, int64(size))
 }
 
-func (c tus) send(s *rig.Server, at int, body io.Reader, size, _ int) (*http.Response, error) {
-	return c.request(s, http.MethodPatch, body, size, "Upload-Offset", at)
+func (t tus) send(s *rig.Server, at int, body io.Reader, size, _ int) (*http.Response, error) {
+	return t.request(s, http.MethodPatch, body, size, "Upload-Offset", at)
 }
 
-func (c tus) kept(s *rig.Server, total int) (n int) {
-	c.u.t.Helper()
-	c.patient(func() (*http.Response, error) { return c.request(s, http.MethodPost, nil, 0, "Upload-Length", total) })
-	resp := c.patient(func() (*http.Response, error) { return c.request(s, http.MethodHead, nil, 0, "", 0) })
+func (t tus) kept(s *rig.Server, total int) (n int) {
+	t.u.t.Helper()
+	t.patient(func() (*http.Response, error) { return t.request(s, http.MethodPost, nil, 0, "Upload-Length", total) })
+	resp := t.patient(func() (*http.Response, error) { return t.request(s, http.MethodHead, nil, 0, "", 0) })
 	n, err := strconv.Atoi(resp.Header.Get("Upload-Offset"))
 	if err != nil {
-		c.u.t.Fatal(err)
+		t.u.t.Fatal(err)
 	}
 	return n
 }
 
 // patient asks again while the node that had it is given some seconds.
-func (c tus) patient(ask func() (*http.Response, error)) *http.Response {
-	c.u.t.Helper()
+func (t tus) patient(ask func() (*http.Response, error)) *http.Response {
+	t.u.t.Helper()
 	for {
 		resp, err := ask()
 		switch {
 		case err != nil:
-			c.u.t.Fatal(err)
+			t.u.t.Fatal(err)
 		case resp.StatusCode == http.StatusLocked, resp.StatusCode == http.StatusServiceUnavailable:
 			rig.Pause(100 * time.Millisecond)
 		case resp.StatusCode >= 300:
-			c.u.t.Fatalf("%s: %d", resp.Request.Method, resp.StatusCode)
+			t.u.t.Fatalf("%s: %d", resp.Request.Method, resp.StatusCode)
 		default:
 			return resp
 		}

@@ -117,12 +117,12 @@ func clock(f []string) float64 {
 
 // rates gives the peak bit rate over half to one and a half target durations (4.4.6.2), and the average, in bits per
 // second.
-func (v *rendition) rates() (peak, average float64) {
-	list := v.sorted()
-	if v.latest == nil || len(list) == 0 {
+func (re *rendition) rates() (peak, average float64) {
+	list := re.sorted()
+	if re.latest == nil || len(list) == 0 {
 		return 0, 0
 	}
-	target := float64(v.latest.target)
+	target := float64(re.latest.target)
 	bits, seconds := 0.0, 0.0
 	for i, s := range list {
 		bits, seconds = bits+8*float64(s.size), seconds+s.duration
@@ -163,7 +163,7 @@ func names(stated, codec string) bool {
 
 // estimated reports whether a variant is encoded when somebody asks for it: what it takes is bounded then, and not
 // known.
-func (x *variant) estimated() bool { return encoded.MatchString(x.uri) }
+func (v *variant) estimated() bool { return encoded.MatchString(v.uri) }
 
 // encoded are such variants by their URIs, as 480p-0a1b2c3d.m3u8.
 var encoded = regexp.MustCompile(`(^|/)[0-9]+p-[0-9a-f]{8}\.m3u8`)

@@ -16,39 +16,39 @@ import (
 const decodeSegments = 12
 
 // decode runs the newest segments through ffmpeg.
-func (v *rendition) decode(ctx context.Context) error {
-	if v.kind == "text" {
+func (re *rendition) decode(ctx context.Context) error {
+	if re.kind == "text" {
 		return nil
 	}
-	list := slices.DeleteFunc(v.sorted(), func(s *segmentSeen) bool {
+	list := slices.DeleteFunc(re.sorted(), func(s *segmentSeen) bool {
 		return s.data == nil || s.init == nil || s.init.data == nil
 	})
 	list = list[max(0, len(list)-decodeSegments):]
 	if len(list) == 0 {
 		return nil
 	}
-	return v.decodeAll(ctx, list)
+	return re.decodeAll(ctx, list)
 }
 
 // decodeAll decodes segments in one process, which costs more than what it decodes. When that one complains, each is
 // decoded alone. A sample that is no frame is not a sample.
-func (v *rendition) decodeAll(ctx context.Context, list []*segmentSeen) error {
-	said, frames, err := v.ffmpeg(ctx, list)
+func (re *rendition) decodeAll(ctx context.Context, list []*segmentSeen) error {
+	said, frames, err := re.ffmpeg(ctx, list)
 	if err != nil {
 		return err
 	}
 	if said != "" && len(list) > 1 {
 		for _, s := range list {
-			if err := v.decodeAll(ctx, []*segmentSeen{s}); err != nil {
+			if err := re.decodeAll(ctx, []*segmentSeen{s}); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
 	for i, s := range list {
-		if v.c.check("decodes", said == "", s.url, "%.400s", said) {
+		if re.c.check("decodes", said == "", s.url, "%.400s", said) {
 			// AAC's first frame primes the decoder and may not come out.
-			v.c.check("decodes", frames[i] > 0 && frames[i] >= s.samples-2 && frames[i] <= s.samples, s.url,
+			re.c.check("decodes", frames[i] > 0 && frames[i] >= s.samples-2 && frames[i] <= s.samples, s.url,
 				"%d samples give %d frames", s.samples, frames[i])
 		}
 	}
@@ -58,7 +58,7 @@ func (v *rendition) decodeAll(ctx context.Context, list []*segmentSeen) error {
 // ffmpeg decodes segments, each behind its init segment and nothing else. It returns what ffmpeg complains of, and the
 // number of frames of each. With more than one thread, the decoder of H.264 tells of a broken picture in some runs
 // only.
-func (v *rendition) ffmpeg(ctx context.Context, list []*segmentSeen) (said string, frames []int, err error) {
+func (re *rendition) ffmpeg(ctx context.Context, list []*segmentSeen) (said string, frames []int, err error) {
 	dir, err := os.MkdirTemp("", "hlscheck-")
 	if err != nil {
 		return "", nil, fmt.Errorf("make folder for segments: %w", err)
@@ -73,14 +73,14 @@ func (v *rendition) ffmpeg(ctx context.Context, list []*segmentSeen) (said strin
 		}
 		inputs = append(inputs, "-threads", "1", "-err_detect", "explode", "-f", "mp4", "-i", name)
 		outputs = append(outputs, "-map", name)
-		if v.kind == "audio" {
+		if re.kind == "audio" {
 			outputs = append(outputs, "-af", fmt.Sprintf("ametadata=add:key=is:value=frame,ametadata=print:file=%s.frames", name))
 		} else {
 			outputs = append(outputs, "-vf", fmt.Sprintf("metadata=add:key=is:value=frame,metadata=print:file=%s.frames", name))
 		}
 		outputs = append(outputs, "-f", "null", "-")
 	}
-	cmd := exec.CommandContext(ctx, v.c.o.Decoder, append(inputs, outputs...)...)
+	cmd := exec.CommandContext(ctx, re.c.o.Decoder, append(inputs, outputs...)...)
 	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {

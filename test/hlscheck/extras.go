@@ -6,16 +6,16 @@ import (
 )
 
 // checkExtras checks delta updates and rendition reports.
-func (v *rendition) checkExtras(ctx context.Context, m *media) error {
+func (re *rendition) checkExtras(ctx context.Context, m *media) error {
 	if m.control.number("CAN-SKIP-UNTIL") > 0 {
-		if err := v.checkDelta(ctx); err != nil {
+		if err := re.checkDelta(ctx); err != nil {
 			return err
 		}
 	}
 	for _, r := range m.reports {
-		for _, other := range v.c.renditions {
-			if other.url == v.c.resolve(v.url, r.text("URI")) {
-				if err := v.checkReport(ctx, other); err != nil {
+		for _, other := range re.c.renditions {
+			if other.url == re.c.resolve(re.url, r.text("URI")) {
+				if err := re.checkReport(ctx, other); err != nil {
 					return err
 				}
 			}
@@ -25,31 +25,31 @@ func (v *rendition) checkExtras(ctx context.Context, m *media) error {
 }
 
 // checkDelta loads the playlist as a delta, between two whole ones that are the same, and compares.
-func (v *rendition) checkDelta(ctx context.Context) error {
-	u := withQuery(v.url, "_HLS_skip", "YES")
+func (re *rendition) checkDelta(ctx context.Context) error {
+	u := withQuery(re.url, "_HLS_skip", "YES")
 	for range 10 { // until nothing came meanwhile
-		full, err := v.load(ctx, v.url)
+		full, err := re.load(ctx, re.url)
 		if err != nil || full == nil || full.ended {
 			return err
 		}
-		delta, err := v.load(ctx, u)
+		delta, err := re.load(ctx, u)
 		if err != nil || delta == nil || delta.ended {
 			return err
 		}
-		again, err := v.load(ctx, v.url)
+		again, err := re.load(ctx, re.url)
 		if err != nil || again == nil || again.ended {
 			return err
 		}
 		if again.text == full.text {
-			v.compareDelta(u, full, delta)
+			re.compareDelta(u, full, delta)
 			return nil
 		}
 	}
 	return nil
 }
 
-func (v *rendition) compareDelta(u string, full, delta *media) {
-	c := v.c
+func (re *rendition) compareDelta(u string, full, delta *media) {
+	c := re.c
 	boundary := full.control.number("CAN-SKIP-UNTIL")
 	end, at, may, worth := full.length(), 0.0, 0, 0
 	for i, e := range full.entries {
@@ -76,7 +76,7 @@ func (v *rendition) compareDelta(u string, full, delta *media) {
 			len(f.parts) == len(d.parts) && (d.mapURI == "" || d.mapURI == f.mapURI)
 	}
 	same = same && len(full.open.parts) == len(delta.open.parts) && len(full.hints) == len(delta.hints)
-	if delta.skipped > 0 && v.kind != "text" {
+	if delta.skipped > 0 && re.kind != "text" {
 		first, want := append(delta.entries, delta.open)[0], append(rest, full.open)[0]
 		c.check("delta-map", first.mapURI != "" && first.mapURI == want.mapURI, u, "its first segment %d has EXT-X-MAP %q, in the full playlist %q",
 			first.msn, first.mapURI, want.mapURI)
@@ -85,18 +85,18 @@ func (v *rendition) compareDelta(u string, full, delta *media) {
 }
 
 // checkReport holds our report of another rendition against that rendition.
-func (v *rendition) checkReport(ctx context.Context, other *rendition) error {
-	c := v.c
+func (re *rendition) checkReport(ctx context.Context, other *rendition) error {
+	c := re.c
 	before, err := other.load(ctx, other.url)
 	if err != nil || before == nil {
 		return err
 	}
-	ours, err := v.load(ctx, v.url)
+	ours, err := re.load(ctx, re.url)
 	if err != nil || ours == nil || ours.ended {
 		return err
 	}
 	for _, r := range ours.reports {
-		if c.resolve(v.url, r.text("URI")) != other.url {
+		if c.resolve(re.url, r.text("URI")) != other.url {
 			continue
 		}
 		msn, part := r.integer("LAST-MSN"), r.integer("LAST-PART")
@@ -108,11 +108,11 @@ func (v *rendition) checkReport(ctx context.Context, other *rendition) error {
 		// The other rendition may have ended a segment between its playlist and ours, so an upper bound holds against
 		// one that is younger than the report.
 		lm, lp := later.lastPart()
-		c.check("report", msn <= lm+1, v.url, "report of %s says %d.%d, it was at %d.%d afterwards", other.url, msn, part, lm, lp)
+		c.check("report", msn <= lm+1, re.url, "report of %s says %d.%d, it was at %d.%d afterwards", other.url, msn, part, lm, lp)
 		// The report is as old as our own newest part, so it may be a part or two behind.
 		behind := (bm-msn)*before.partsPerSegment() + bp - part
-		c.check("report", behind <= 2, v.url, "report of %s says %d.%d, it was at %d.%d", other.url, msn, part, bm, bp)
-		c.check("report", part >= 0 || !before.lowLatency(), v.url, "report of %s has no LAST-PART", other.url)
+		c.check("report", behind <= 2, re.url, "report of %s says %d.%d, it was at %d.%d", other.url, msn, part, bm, bp)
+		c.check("report", part >= 0 || !before.lowLatency(), re.url, "report of %s has no LAST-PART", other.url)
 		pairs := []string{"_HLS_msn", strconv.Itoa(msn)}
 		if part >= 0 {
 			pairs = append(pairs, "_HLS_part", strconv.Itoa(part))
@@ -123,7 +123,7 @@ func (v *rendition) checkReport(ctx context.Context, other *rendition) error {
 			return err
 		}
 		am, ap := after.lastPart()
-		c.check("report", am > msn || am == msn && ap >= part, v.url, "report of %s says %d.%d, but it is only at %d.%d", other.url, msn, part, am, ap)
+		c.check("report", am > msn || am == msn && ap >= part, re.url, "report of %s says %d.%d, but it is only at %d.%d", other.url, msn, part, am, ap)
 	}
 	return nil
 }

@@ -26,14 +26,14 @@ type rendition struct {
 	ranged   bool // a range request has been tried
 }
 
-func (v *rendition) summary() Rendition {
-	r := Rendition{URL: v.url, Kind: v.kind, Parts: len(v.parts), Reloads: v.reloads, First: v.first, Last: v.last, Discontinuities: len(v.breaks)}
-	for _, s := range v.segments {
+func (re *rendition) summary() Rendition {
+	r := Rendition{URL: re.url, Kind: re.kind, Parts: len(re.parts), Reloads: re.reloads, First: re.first, Last: re.last, Discontinuities: len(re.breaks)}
+	for _, s := range re.segments {
 		r.Segments++
 		r.Seconds += s.duration
 	}
-	if v.latest != nil {
-		r.Ended, r.TargetDuration, r.PartTarget = v.latest.ended, v.latest.target, v.latest.partTarget
+	if re.latest != nil {
+		r.Ended, r.TargetDuration, r.PartTarget = re.latest.ended, re.latest.target, re.latest.partTarget
 	}
 	return r
 }
@@ -46,95 +46,95 @@ const extrasEvery = 4
 const atOnce = 5 * time.Second
 
 // follow watches the playlist until deadline or its end.
-func (v *rendition) follow(ctx context.Context, deadline time.Time) error {
-	m, err := v.load(ctx, v.url)
+func (re *rendition) follow(ctx context.Context, deadline time.Time) error {
+	m, err := re.load(ctx, re.url)
 	if err != nil || m == nil {
 		return err
 	}
-	v.changed, v.first = time.Now(), m.sequence
-	v.note(m)
-	v.static(v.url, m)
+	re.changed, re.first = time.Now(), m.sequence
+	re.note(m)
+	re.static(re.url, m)
 	if !m.ended && m.control.yes("CAN-BLOCK-RELOAD") {
-		if err := v.checkDirectives(ctx, m); err != nil {
+		if err := re.checkDirectives(ctx, m); err != nil {
 			return err
 		}
 	}
-	if err := v.take(ctx, m, v.c.o.MaxSegments); err != nil {
+	if err := re.take(ctx, m, re.c.o.MaxSegments); err != nil {
 		return err
 	}
 	least := 0 // turns, for a machine that takes all of the time for fewer: the extras are looked at with each fourth
-	if v.c.o.Follow > 0 && m.lowLatency() {
+	if re.c.o.Follow > 0 && m.lowLatency() {
 		least = extrasEvery
 	}
-	for turn := 0; !m.ended && (turn < least || v.c.goesOn(deadline)); turn++ {
-		next, u, err := v.reload(ctx, m)
+	for turn := 0; !m.ended && (turn < least || re.c.goesOn(deadline)); turn++ {
+		next, u, err := re.reload(ctx, m)
 		if err != nil {
 			return err
 		}
 		if next == nil {
 			continue
 		}
-		v.reloads++
-		v.note(next)
-		v.static(u, next)
-		v.compare(u, m, next)
-		v.checkGrowth(m, next)
-		if err := v.checkRemoved(ctx, m, next); err != nil {
+		re.reloads++
+		re.note(next)
+		re.static(u, next)
+		re.compare(u, m, next)
+		re.checkGrowth(m, next)
+		if err := re.checkRemoved(ctx, m, next); err != nil {
 			return err
 		}
-		if err := v.take(ctx, next, 0); err != nil {
+		if err := re.take(ctx, next, 0); err != nil {
 			return err
 		}
 		if turn%extrasEvery == extrasEvery-1 && !next.ended {
-			if err := v.checkExtras(ctx, next); err != nil {
+			if err := re.checkExtras(ctx, next); err != nil {
 				return err
 			}
 		}
 		m = next
 	}
-	return v.again(ctx)
+	return re.again(ctx)
 }
 
 // load fetches and reads a playlist; nil without error when it could not be had.
-func (v *rendition) load(ctx context.Context, u string) (*media, error) {
-	a, err := v.c.fetchPlaylist(ctx, u)
+func (re *rendition) load(ctx context.Context, u string) (*media, error) {
+	a, err := re.c.fetchPlaylist(ctx, u)
 	if err != nil {
 		return nil, err
 	}
-	if a.status == http.StatusServiceUnavailable && u != v.url && v.c.o.stalls() {
+	if a.status == http.StatusServiceUnavailable && u != re.url && re.c.o.stalls() {
 		return nil, nil // a reload was blocked for as long as may be (6.2.5.2): nothing comes while the encoder is away
 	}
-	if !v.c.check("status", a.status == http.StatusOK, u, "status %d: %.100q", a.status, a.body) {
+	if !re.c.check("status", a.status == http.StatusOK, u, "status %d: %.100q", a.status, a.body) {
 		return nil, nil
 	}
-	m := parseMedia(string(a.body), func(rule string, ok bool, format string, args ...any) { v.c.check(rule, ok, u, format, args...) })
-	v.c.checkPlaylistCache(u, a, m)
+	m := parseMedia(string(a.body), func(rule string, ok bool, format string, args ...any) { re.c.check(rule, ok, u, format, args...) })
+	re.c.checkPlaylistCache(u, a, m)
 	return m, nil
 }
 
 // note keeps what the summary and the comparison of renditions need.
-func (v *rendition) note(m *media) {
-	v.latest = m
-	v.last = m.next() - 1
+func (re *rendition) note(m *media) {
+	re.latest = m
+	re.last = m.next() - 1
 	for _, e := range m.entries {
 		if e.discontinuity {
-			if v.breaks == nil {
-				v.breaks = map[int]bool{}
+			if re.breaks == nil {
+				re.breaks = map[int]bool{}
 			}
-			v.breaks[e.msn] = true
+			re.breaks[e.msn] = true
 		}
 	}
 }
 
 // reload gets the next state of the playlist: blocked for, when the server offers that, else polled for. nil: try
 // again.
-func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error) {
+func (re *rendition) reload(ctx context.Context, m *media) (*media, string, error) {
 	if !m.control.yes("CAN-BLOCK-RELOAD") {
 		if err := sleep(ctx, max(time.Duration(m.target)*time.Second/2, time.Second/2)); err != nil {
 			return nil, "", err
 		}
-		next, err := v.load(ctx, v.url)
-		return next, v.url, err
+		next, err := re.load(ctx, re.url)
+		return next, re.url, err
 	}
 	msn, part := m.next(), -1
 	pairs := []string{"_HLS_msn", strconv.Itoa(msn)}
@@ -144,10 +144,10 @@ func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error
 		pairs = append(pairs, "_HLS_part", strconv.Itoa(part))
 		limit = time.Duration(m.target) * time.Second // parts come far sooner, but how soon is for benchmarks to say
 	}
-	hint := v.fetchHint(ctx, m)
-	u := withQuery(v.url, pairs...)
+	hint := re.fetchHint(ctx, m)
+	u := withQuery(re.url, pairs...)
 	began := time.Now()
-	next, err := v.load(ctx, u)
+	next, err := re.load(ctx, u)
 	took := time.Since(began)
 	h := <-hint
 	if err != nil {
@@ -156,17 +156,17 @@ func (v *rendition) reload(ctx context.Context, m *media) (*media, string, error
 	if next == nil { // that is no reason to ask on the spot
 		return nil, "", sleep(ctx, time.Second)
 	}
-	if !v.c.o.stalls() && !next.ended {
-		v.c.check("blocking-time", took <= limit+time.Second, u, "took %v, want at most %v", took.Round(time.Millisecond), limit)
+	if !re.c.o.stalls() && !next.ended {
+		re.c.check("blocking-time", took <= limit+time.Second, u, "took %v, want at most %v", took.Round(time.Millisecond), limit)
 	}
 	has := next.contains(msn, part)
-	v.c.check("blocking-reload", next.ended || v.c.o.stalls() || has, u, "the response does not have segment %d part %d", msn, part)
+	re.c.check("blocking-reload", next.ended || re.c.o.stalls() || has, u, "the response does not have segment %d part %d", msn, part)
 	if !has && !next.ended { // a server that does not block must not be hammered
 		if err := sleep(ctx, 300*time.Millisecond); err != nil {
 			return nil, "", err
 		}
 	}
-	return next, u, v.checkHint(next, msn, h)
+	return next, u, re.checkHint(next, msn, h)
 }
 
 // breaksLast reports whether other media has begun in what is listed last.
@@ -216,16 +216,16 @@ func (h *hinted) stood(m *media) bool {
 }
 
 // fetchHint asks for the hinted part right away, as a player does; the channel gives the outcome once.
-func (v *rendition) fetchHint(ctx context.Context, m *media) <-chan hinted {
+func (re *rendition) fetchHint(ctx context.Context, m *media) <-chan hinted {
 	out := make(chan hinted, 1)
 	for _, h := range m.hints {
 		if h.text("TYPE") != "PART" {
 			continue
 		}
-		u := v.c.resolve(v.url, h.text("URI"))
+		u := re.c.resolve(re.url, h.text("URI"))
 		go func() {
 			from := time.Now()
-			a, err := v.c.fetch(ctx, http.MethodGet, u, "")
+			a, err := re.c.fetch(ctx, http.MethodGet, u, "")
 			out <- hinted{url: u, a: a, took: time.Since(from), err: err}
 		}()
 		return out
@@ -235,32 +235,32 @@ func (v *rendition) fetchHint(ctx context.Context, m *media) <-chan hinted {
 }
 
 // checkHint looks for the hinted part of segment msn in the playlist that came after.
-func (v *rendition) checkHint(m *media, msn int, h hinted) error {
+func (re *rendition) checkHint(m *media, msn int, h hinted) error {
 	if h.none {
 		return nil
 	}
 	if h.err != nil {
 		return h.err
 	}
-	if h.stood(m) || m.ended || (v.c.o.stalls() || v.c.o.OtherMedia && m.breaksLast()) && h.a.status != http.StatusOK {
+	if h.stood(m) || m.ended || (re.c.o.stalls() || re.c.o.OtherMedia && m.breaksLast()) && h.a.status != http.StatusOK {
 		return nil // the end may take back a hint
 	}
-	v.c.check("preload-hint", h.a.status == http.StatusOK, h.url, "status %d", h.a.status)
+	re.c.check("preload-hint", h.a.status == http.StatusOK, h.url, "status %d", h.a.status)
 	listed := false
 	old := m.sequence > msn // what came after is so much that the parts, or the whole segment, are not listed any more
 	for _, e := range append(m.entries, m.open) {
 		for _, p := range e.parts {
-			listed = listed || v.c.resolve(v.url, p.uri) == h.url
+			listed = listed || re.c.resolve(re.url, p.uri) == h.url
 		}
 		old = old || e.msn == msn && m.next() > msn && len(e.parts) == 0
 	}
-	if other := m.breakNear(msn); !listed && v.c.o.OtherMedia && other != nil && h.a.status == http.StatusOK {
-		v.hintBytes(v.c.resolve(v.url, other.parts[0].uri), h.a.body)
+	if other := m.breakNear(msn); !listed && re.c.o.OtherMedia && other != nil && h.a.status == http.StatusOK {
+		re.hintBytes(re.c.resolve(re.url, other.parts[0].uri), h.a.body)
 		return nil
 	}
-	v.c.check("preload-hint", listed || old || v.c.o.stalls(), h.url, "the hinted part is not in the next playlist")
+	re.c.check("preload-hint", listed || old || re.c.o.stalls(), h.url, "the hinted part is not in the next playlist")
 	if listed && h.a.status == http.StatusOK {
-		v.hintBytes(h.url, h.a.body)
+		re.hintBytes(h.url, h.a.body)
 	}
 	return nil
 }
@@ -276,35 +276,35 @@ func (m *media) breakNear(msn int) *entry {
 }
 
 // checkGrowth wants a new segment in time (6.2.2).
-func (v *rendition) checkGrowth(old, m *media) {
-	if m.next() > old.next() || m.ended || v.c.o.stalls() {
-		v.changed = time.Now()
+func (re *rendition) checkGrowth(old, m *media) {
+	if m.next() > old.next() || m.ended || re.c.o.stalls() {
+		re.changed = time.Now()
 	}
 	limit := 3*time.Duration(m.target)*time.Second/2 + time.Second
-	v.c.check("reload-grows", time.Since(v.changed) <= limit, v.url, "no new segment for %v, target duration %d s", time.Since(v.changed).Round(time.Millisecond), m.target)
+	re.c.check("reload-grows", time.Since(re.changed) <= limit, re.url, "no new segment for %v, target duration %d s", time.Since(re.changed).Round(time.Millisecond), m.target)
 }
 
 // checkRemoved asks for a segment that has just left the playlist.
-func (v *rendition) checkRemoved(ctx context.Context, old, m *media) error {
+func (re *rendition) checkRemoved(ctx context.Context, old, m *media) error {
 	for _, e := range old.entries {
 		if e.msn >= m.sequence || e.gap {
 			continue
 		}
-		u := v.c.resolve(v.url, e.uri)
-		a, err := v.c.fetch(ctx, http.MethodGet, u, rangeHeader(e.byteRange))
+		u := re.c.resolve(re.url, e.uri)
+		a, err := re.c.fetch(ctx, http.MethodGet, u, rangeHeader(e.byteRange))
 		if err != nil {
 			return err
 		}
-		v.c.check("removal-early", a.status/100 == 2, u, "status %d as soon as it left the playlist", a.status)
-		if s := v.segments[e.msn]; s != nil && a.status/100 == 2 {
-			v.c.check("immutable-bytes", s.same(a.body), u, "other bytes than before")
+		re.c.check("removal-early", a.status/100 == 2, u, "status %d as soon as it left the playlist", a.status)
+		if s := re.segments[e.msn]; s != nil && a.status/100 == 2 {
+			re.c.check("immutable-bytes", s.same(a.body), u, "other bytes than before")
 		}
 	}
 	return nil
 }
 
 // checkDirectives sends directives that must be refused.
-func (v *rendition) checkDirectives(ctx context.Context, m *media) error {
+func (re *rendition) checkDirectives(ctx context.Context, m *media) error {
 	for _, d := range []struct {
 		rule  string
 		pairs []string
@@ -315,12 +315,12 @@ func (v *rendition) checkDirectives(ctx context.Context, m *media) error {
 		{"directive", []string{"_HLS_msn", "x"}},
 		{"directive", []string{"_HLS_msn", "-1"}},
 	} {
-		u := withQuery(v.url, d.pairs...)
-		a, err := v.c.fetch(ctx, http.MethodGet, u, "")
+		u := withQuery(re.url, d.pairs...)
+		a, err := re.c.fetch(ctx, http.MethodGet, u, "")
 		if err != nil {
 			return err
 		}
-		v.c.check(d.rule, a.status == http.StatusBadRequest && a.took < atOnce, u, "status %d after %v, want 400 at once", a.status, a.took.Round(time.Millisecond))
+		re.c.check(d.rule, a.status == http.StatusBadRequest && a.took < atOnce, u, "status %d after %v, want 400 at once", a.status, a.took.Round(time.Millisecond))
 	}
 	return nil
 }

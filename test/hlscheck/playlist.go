@@ -261,32 +261,32 @@ func parseMedia(text string, say report) *media {
 	return m
 }
 
-func (r *mediaReader) msn() int { return r.m.sequence + r.m.skipped + len(r.m.entries) }
+func (mr *mediaReader) msn() int { return mr.m.sequence + mr.m.skipped + len(mr.m.entries) }
 
 // number gives each segment its discontinuity sequence number: the tag's plus the breaks up to and with it.
-func (r *mediaReader) number() {
-	dsn := r.m.discontinuities
-	for i := range r.m.entries {
-		if r.m.entries[i].discontinuity {
+func (mr *mediaReader) number() {
+	dsn := mr.m.discontinuities
+	for i := range mr.m.entries {
+		if mr.m.entries[i].discontinuity {
 			dsn++
 		}
-		r.m.entries[i].dsn = dsn
+		mr.m.entries[i].dsn = dsn
 	}
-	if r.m.open.discontinuity {
+	if mr.m.open.discontinuity {
 		dsn++
 	}
-	r.m.open.dsn = dsn
+	mr.m.open.dsn = dsn
 }
 
-func (r *mediaReader) need(version int, what string) {
-	if version > r.needs {
-		r.needs, r.needsWhat = version, what
+func (mr *mediaReader) need(version int, what string) {
+	if version > mr.needs {
+		mr.needs, mr.needsWhat = version, what
 	}
 }
 
 // header reads tags of the whole playlist.
-func (r *mediaReader) header(name, value string) bool {
-	m := r.m
+func (mr *mediaReader) header(name, value string) bool {
+	m := mr.m
 	switch name {
 	case "#EXTM3U":
 	case "#EXT-X-VERSION":
@@ -297,27 +297,27 @@ func (r *mediaReader) header(name, value string) bool {
 		m.target, _ = strconv.Atoi(value)
 	case "#EXT-X-MEDIA-SEQUENCE":
 		n, err := strconv.Atoi(value)
-		r.say("media-sequence-tag", err == nil && n >= 0 && !r.began, "EXT-X-MEDIA-SEQUENCE:%s is malformed or after the first segment", value)
+		mr.say("media-sequence-tag", err == nil && n >= 0 && !mr.began, "EXT-X-MEDIA-SEQUENCE:%s is malformed or after the first segment", value)
 		m.sequence, m.hasSequence = n, true
 	case "#EXT-X-DISCONTINUITY-SEQUENCE":
 		n, err := strconv.Atoi(value)
-		r.say("discontinuity-sequence-tag", err == nil && n >= 0 && !r.began, "EXT-X-DISCONTINUITY-SEQUENCE:%s is malformed or too late", value)
+		mr.say("discontinuity-sequence-tag", err == nil && n >= 0 && !mr.began, "EXT-X-DISCONTINUITY-SEQUENCE:%s is malformed or too late", value)
 		m.discontinuities, m.hasDSN = n, true
 	case "#EXT-X-PLAYLIST-TYPE":
 		m.kind = value
 	case "#EXT-X-ENDLIST":
 		m.ended = true
 	case "#EXT-X-PART-INF":
-		a := parseAttributes("EXT-X-PART-INF", value, r.say)
-		a.require(r.say, "EXT-X-PART-INF", "PART-TARGET")
+		a := parseAttributes("EXT-X-PART-INF", value, mr.say)
+		a.require(mr.say, "EXT-X-PART-INF", "PART-TARGET")
 		m.partTarget = a.number("PART-TARGET")
 	case "#EXT-X-SERVER-CONTROL":
-		m.control, m.hasControl = parseAttributes("EXT-X-SERVER-CONTROL", value, r.say), true
+		m.control, m.hasControl = parseAttributes("EXT-X-SERVER-CONTROL", value, mr.say), true
 	case "#EXT-X-SKIP":
-		a := parseAttributes("EXT-X-SKIP", value, r.say)
-		a.require(r.say, "EXT-X-SKIP", "SKIPPED-SEGMENTS")
+		a := parseAttributes("EXT-X-SKIP", value, mr.say)
+		a.require(mr.say, "EXT-X-SKIP", "SKIPPED-SEGMENTS")
 		m.skipped = max(0, a.integer("SKIPPED-SEGMENTS"))
-		r.need(9, "EXT-X-SKIP")
+		mr.need(9, "EXT-X-SKIP")
 	default:
 		return false
 	}
@@ -325,56 +325,56 @@ func (r *mediaReader) header(name, value string) bool {
 }
 
 // item reads tags of segments.
-func (r *mediaReader) item(name, value string) {
-	m := r.m
+func (mr *mediaReader) item(name, value string) {
+	m := mr.m
 	switch name {
 	case "#EXTINF":
 		number, _, _ := strings.Cut(value, ",")
 		d, err := strconv.ParseFloat(number, 64)
-		r.say("attributes", err == nil && d >= 0 && strings.Contains(value, ","), "EXTINF:%s is malformed", value)
+		mr.say("attributes", err == nil && d >= 0 && strings.Contains(value, ","), "EXTINF:%s is malformed", value)
 		if strings.Contains(number, ".") {
-			r.need(3, "EXTINF with decimals")
+			mr.need(3, "EXTINF with decimals")
 		}
-		r.cur.duration = d
+		mr.cur.duration = d
 	case "#EXT-X-BYTERANGE":
-		r.cur.byteRange = value
-		r.need(4, "EXT-X-BYTERANGE")
+		mr.cur.byteRange = value
+		mr.need(4, "EXT-X-BYTERANGE")
 	case "#EXT-X-DISCONTINUITY":
-		r.cur.discontinuity, r.began = true, true
+		mr.cur.discontinuity, mr.began = true, true
 	case "#EXT-X-GAP":
-		r.cur.gap = true
+		mr.cur.gap = true
 	case "#EXT-X-MAP":
-		a := parseAttributes("EXT-X-MAP", value, r.say)
-		a.require(r.say, "EXT-X-MAP", "URI")
-		r.mapURI, r.mapRange = a.text("URI"), a.text("BYTERANGE")
-		r.need(6, "EXT-X-MAP")
+		a := parseAttributes("EXT-X-MAP", value, mr.say)
+		a.require(mr.say, "EXT-X-MAP", "URI")
+		mr.mapURI, mr.mapRange = a.text("URI"), a.text("BYTERANGE")
+		mr.need(6, "EXT-X-MAP")
 	case "#EXT-X-PROGRAM-DATE-TIME":
 		at, err := time.Parse(time.RFC3339Nano, value)
-		r.say("pdt", err == nil, "EXT-X-PROGRAM-DATE-TIME:%s is malformed", value)
-		r.cur.pdt = at
+		mr.say("pdt", err == nil, "EXT-X-PROGRAM-DATE-TIME:%s is malformed", value)
+		mr.cur.pdt = at
 	case "#EXT-X-PART":
-		a := parseAttributes("EXT-X-PART", value, r.say)
-		a.require(r.say, "EXT-X-PART", "URI", "DURATION")
-		r.began = true
-		r.cur.parts = append(r.cur.parts, partTag{
+		a := parseAttributes("EXT-X-PART", value, mr.say)
+		a.require(mr.say, "EXT-X-PART", "URI", "DURATION")
+		mr.began = true
+		mr.cur.parts = append(mr.cur.parts, partTag{
 			uri: a.text("URI"), byteRange: a.text("BYTERANGE"), duration: a.number("DURATION"), independent: a.yes("INDEPENDENT"), gap: a.yes("GAP"),
 		})
 	case "#EXT-X-PRELOAD-HINT":
-		a := parseAttributes("EXT-X-PRELOAD-HINT", value, r.say)
-		a.require(r.say, "EXT-X-PRELOAD-HINT", "TYPE", "URI")
+		a := parseAttributes("EXT-X-PRELOAD-HINT", value, mr.say)
+		a.require(mr.say, "EXT-X-PRELOAD-HINT", "TYPE", "URI")
 		m.hints = append(m.hints, a)
 	case "#EXT-X-RENDITION-REPORT":
-		a := parseAttributes("EXT-X-RENDITION-REPORT", value, r.say)
-		a.require(r.say, "EXT-X-RENDITION-REPORT", "URI", "LAST-MSN")
+		a := parseAttributes("EXT-X-RENDITION-REPORT", value, mr.say)
+		a.require(mr.say, "EXT-X-RENDITION-REPORT", "URI", "LAST-MSN")
 		m.reports = append(m.reports, a)
 	}
 }
 
-func (r *mediaReader) segment(uri string) {
-	r.say("attributes", r.cur.duration >= 0, "segment %.80s has no EXTINF", uri)
-	r.began = true
-	e := r.cur
-	e.uri, e.msn, e.mapURI, e.mapRange = uri, r.msn(), r.mapURI, r.mapRange
-	r.m.entries = append(r.m.entries, e)
-	r.cur = entry{duration: -1}
+func (mr *mediaReader) segment(uri string) {
+	mr.say("attributes", mr.cur.duration >= 0, "segment %.80s has no EXTINF", uri)
+	mr.began = true
+	e := mr.cur
+	e.uri, e.msn, e.mapURI, e.mapRange = uri, mr.msn(), mr.mapURI, mr.mapRange
+	mr.m.entries = append(mr.m.entries, e)
+	mr.cur = entry{duration: -1}
 }

@@ -10,8 +10,8 @@ import (
 const tick = 0.002
 
 // static applies the rules that one whole media playlist must keep by itself. u is the address it came from.
-func (v *rendition) static(u string, m *media) {
-	say := func(rule string, ok bool, format string, args ...any) { v.c.check(rule, ok, u, format, args...) }
+func (re *rendition) static(u string, m *media) {
+	say := func(rule string, ok bool, format string, args ...any) { re.c.check(rule, ok, u, format, args...) }
 	say("media-sequence-tag", m.hasSequence || m.ended, "no EXT-X-MEDIA-SEQUENCE in a live playlist")
 	uris := map[string]bool{}
 	unique := func(uri, byteRange string) {
@@ -22,26 +22,26 @@ func (v *rendition) static(u string, m *media) {
 		say("target-duration", math.Round(e.duration) <= float64(m.target), "segment %d lasts %.3f s, target duration %d", e.msn, e.duration, m.target)
 		if !e.gap {
 			unique(e.uri, e.byteRange)
-			say("map", (e.mapURI != "") == (v.kind != "text"), "segment %d of a %s rendition has EXT-X-MAP %q", e.msn, v.kind, e.mapURI)
+			say("map", (e.mapURI != "") == (re.kind != "text"), "segment %d of a %s rendition has EXT-X-MAP %q", e.msn, re.kind, e.mapURI)
 		}
 		for _, p := range e.parts {
 			unique(p.uri, p.byteRange)
 		}
 		if i > 0 {
-			v.checkDates(m.entries[i-1], e, say)
+			re.checkDates(m.entries[i-1], e, say)
 		}
 	}
 	for _, p := range m.open.parts {
 		unique(p.uri, p.byteRange)
 	}
 	if len(m.entries) > 0 {
-		v.checkDrift(m, say)
+		re.checkDrift(m, say)
 		if len(m.open.parts) > 0 {
-			v.checkDates(m.entries[len(m.entries)-1], m.open, say)
+			re.checkDates(m.entries[len(m.entries)-1], m.open, say)
 		}
 	}
-	v.staticParts(m, say)
-	v.staticControl(m, say)
+	re.staticParts(m, say)
+	re.staticControl(m, say)
 	if !m.ended && m.kind == "" && m.sequence > 0 && len(m.entries) > 0 && m.entries[0].msn > 0 {
 		total := 0.0
 		for _, e := range m.entries {
@@ -52,7 +52,7 @@ func (v *rendition) static(u string, m *media) {
 }
 
 // checkDates holds the date of a segment against the one before.
-func (v *rendition) checkDates(before, e entry, say report) {
+func (re *rendition) checkDates(before, e entry, say report) {
 	if before.pdt.IsZero() && e.pdt.IsZero() {
 		return // checkDrift reports whether there must be any
 	}
@@ -67,7 +67,7 @@ func (v *rendition) checkDates(before, e entry, say report) {
 		say("pdt", off > -3*time.Second, "segment %d after a break is dated %v before the end of the one before", e.msn, -off)
 		return
 	}
-	slack := v.dateSlack()
+	slack := re.dateSlack()
 	if before.discontinuity {
 		slack += reordering
 	}
@@ -80,12 +80,12 @@ const reordering = 100 * time.Millisecond
 
 // dateSlack is a rounding: a date is that of its segment's own first sample, also where a sound's begins up to a frame
 // from the picture's.
-func (v *rendition) dateSlack() time.Duration {
+func (re *rendition) dateSlack() time.Duration {
 	return 3 * time.Millisecond
 }
 
 // checkDrift adds up the durations since the first date or break: small errors must not grow.
-func (v *rendition) checkDrift(m *media, say report) {
+func (re *rendition) checkDrift(m *media, say report) {
 	dated := 0
 	var anchor time.Time
 	sum := 0.0
@@ -99,7 +99,7 @@ func (v *rendition) checkDrift(m *media, say report) {
 				anchor, sum = e.pdt, 0
 			}
 			off := e.pdt.Sub(anchor) - time.Duration(sum*float64(time.Second))
-			say("pdt", off.Abs() <= 2*v.dateSlack()+time.Duration(len(m.entries))*time.Millisecond/10, "segment %d: dates and durations have drifted %v apart", e.msn, off)
+			say("pdt", off.Abs() <= 2*re.dateSlack()+time.Duration(len(m.entries))*time.Millisecond/10, "segment %d: dates and durations have drifted %v apart", e.msn, off)
 		}
 		sum += e.duration
 	}
@@ -107,7 +107,7 @@ func (v *rendition) checkDrift(m *media, say report) {
 }
 
 // staticParts checks durations of parts and which segments have them.
-func (v *rendition) staticParts(m *media, say report) {
+func (re *rendition) staticParts(m *media, say report) {
 	some := len(m.open.parts) > 0
 	for _, e := range m.entries {
 		some = some || len(e.parts) > 0
@@ -121,7 +121,7 @@ func (v *rendition) staticParts(m *media, say report) {
 	for _, e := range m.entries {
 		start := at
 		at += e.duration
-		v.partDurations(m, e, say)
+		re.partDurations(m, e, say)
 		if len(e.parts) > 0 {
 			total := 0.0
 			for _, p := range e.parts {
@@ -134,10 +134,10 @@ func (v *rendition) staticParts(m *media, say report) {
 			say("part-kept", end-start > far-tick, "segment %d has no parts %.1f s from the end", e.msn, end-start)
 		}
 	}
-	v.partDurations(m, m.open, say)
+	re.partDurations(m, m.open, say)
 }
 
-func (v *rendition) partDurations(m *media, e entry, say report) {
+func (re *rendition) partDurations(m *media, e entry, say report) {
 	for i, p := range e.parts {
 		say("part-target", p.duration <= m.partTarget+1e-4, "part %d.%d lasts %.5f s, PART-TARGET is %.5f", e.msn, i, p.duration, m.partTarget)
 		last := i == len(e.parts)-1 // of an open segment: it may be the segment's last
@@ -149,7 +149,7 @@ func (v *rendition) partDurations(m *media, e entry, say report) {
 }
 
 // staticControl checks EXT-X-SERVER-CONTROL and what a low-latency playlist has to offer.
-func (v *rendition) staticControl(m *media, say report) {
+func (re *rendition) staticControl(m *media, say report) {
 	if m.ended {
 		return
 	}
@@ -163,33 +163,33 @@ func (v *rendition) staticControl(m *media, say report) {
 	if m.lowLatency() {
 		say("part-hold-back", a.number("PART-HOLD-BACK") >= 3*m.partTarget-1e-4, "PART-HOLD-BACK=%s, PART-TARGET %.5f", a.text("PART-HOLD-BACK"), m.partTarget)
 	}
-	if !v.c.o.LowLatency {
+	if !re.c.o.LowLatency {
 		return
 	}
-	if v.kind == "text" { // Shaka wants it of each playlist with a server control, once one has parts
+	if re.kind == "text" { // Shaka wants it of each playlist with a server control, once one has parts
 		say("part-hold-back", a.number("PART-HOLD-BACK") > 0, "no PART-HOLD-BACK in a playlist of text")
 		return
 	}
 	say("low-latency-server", m.lowLatency(), "no EXT-X-PART-INF")
 	say("low-latency-server", a.yes("CAN-BLOCK-RELOAD"), "no CAN-BLOCK-RELOAD=YES")
 	say("low-latency-server", a.number("CAN-SKIP-UNTIL") > 0, "no CAN-SKIP-UNTIL")
-	say("low-latency-server", len(m.hints) > 0 || v.c.o.stalls() || v.c.o.OtherMedia, "no EXT-X-PRELOAD-HINT") // nothing comes while the encoder is away, and nobody knows what does where media ends
-	for _, other := range v.c.renditions {
-		if other == v || other.kind == "text" {
+	say("low-latency-server", len(m.hints) > 0 || re.c.o.stalls() || re.c.o.OtherMedia, "no EXT-X-PRELOAD-HINT") // nothing comes while the encoder is away, and nobody knows what does where media ends
+	for _, other := range re.c.renditions {
+		if other == re || other.kind == "text" {
 			continue
 		}
 		found := false
 		for _, r := range m.reports {
-			found = found || v.c.resolve(v.url, r.text("URI")) == other.url
+			found = found || re.c.resolve(re.url, r.text("URI")) == other.url
 		}
 		say("report", found, "no EXT-X-RENDITION-REPORT for %s", other.url)
 	}
 }
 
 // compare holds a playlist against the one loaded before.
-func (v *rendition) compare(u string, old, m *media) {
-	say := func(rule string, ok bool, format string, args ...any) { v.c.check(rule, ok, u, format, args...) }
-	v.constants(old, m, say)
+func (re *rendition) compare(u string, old, m *media) {
+	say := func(rule string, ok bool, format string, args ...any) { re.c.check(rule, ok, u, format, args...) }
+	re.constants(old, m, say)
 	say("media-sequence", m.sequence >= old.sequence, "EXT-X-MEDIA-SEQUENCE fell from %d to %d", old.sequence, m.sequence)
 	say("append-only", m.next() >= old.next(), "segments %d to %d are gone from the end", m.next(), old.next()-1)
 	say("append-only", m.kind == "" || m.sequence == old.sequence, "%s playlist lost its first segments", m.kind)
@@ -214,18 +214,18 @@ func (v *rendition) compare(u string, old, m *media) {
 		say("entry-immutable", same, "segment %d was %s", e.msn, describe(e)+", is "+describe(n))
 		say("entry-immutable", n.discontinuity == e.discontinuity, "segment %d: EXT-X-DISCONTINUITY was %t, is %t", e.msn, e.discontinuity, n.discontinuity)
 		say("discontinuity-sequence", n.dsn == e.dsn, "segment %d had discontinuity sequence number %d, has %d", e.msn, e.dsn, n.dsn)
-		v.comparePart(e, n, say)
+		re.comparePart(e, n, say)
 	}
 	if n, ok := now[old.open.msn]; ok {
-		v.comparePart(old.open, n, say)
+		re.comparePart(old.open, n, say)
 	} else if m.open.msn == old.open.msn {
 		say("listed-parts", len(m.open.parts) >= len(old.open.parts), "segment %d lost parts that were listed", m.open.msn)
-		v.comparePart(old.open, m.open, say)
+		re.comparePart(old.open, m.open, say)
 	}
 }
 
 // comparePart checks that the parts listed before are still what they were; all may be gone by age.
-func (v *rendition) comparePart(old, now entry, say report) {
+func (re *rendition) comparePart(old, now entry, say report) {
 	if len(now.parts) == 0 {
 		return
 	}
@@ -240,7 +240,7 @@ func describe(e entry) string {
 
 // constants never change in a stream's life. An end may take what only a live playlist needs, and make a VOD of an
 // EVENT.
-func (v *rendition) constants(old, m *media, say report) {
+func (re *rendition) constants(old, m *media, say report) {
 	say("constants", m.target == old.target, "EXT-X-TARGETDURATION was %d, is %d", old.target, m.target)
 	say("constants", m.version == old.version, "EXT-X-VERSION was %d, is %d", old.version, m.version)
 	say("constants", m.kind == old.kind || m.ended && !old.ended && m.kind == "VOD", "EXT-X-PLAYLIST-TYPE was %q, is %q", old.kind, m.kind)

@@ -100,24 +100,24 @@ func New(o Options) (*Origin, error) {
 }
 
 // Path is the multivariant playlist's.
-func (g *Origin) Path() string { return "/" + ID + ".m3u8" }
+func (or *Origin) Path() string { return "/" + ID + ".m3u8" }
 
 // now is the time on the media's timeline up to which everything exists.
-func (g *Origin) now() float64 {
-	if g.o.Mode == VOD {
+func (or *Origin) now() float64 {
+	if or.o.Mode == VOD {
 		return 1e9
 	}
-	return time.Since(g.o.Begin).Seconds()
+	return time.Since(or.o.Begin).Seconds()
 }
 
-func (g *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if g.o.Respond != nil && g.o.Respond(w, r) {
+func (or *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if or.o.Respond != nil && or.o.Respond(w, r) {
 		return
 	}
 	w.Header().Set("Access-Control-Allow-Origin", "*")
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	if name == ID+".m3u8" {
-		g.playlist(w, r, name, g.multivariant(), time.Second)
+		or.playlist(w, r, name, or.multivariant(), time.Second)
 		return
 	}
 	file, ok := strings.CutPrefix(name, ID+"/")
@@ -127,15 +127,15 @@ func (g *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	stem, ext := strings.TrimSuffix(file, path.Ext(file)), path.Ext(file)
 	switch {
-	case ext == ".m3u8" && stem == "text" && g.o.Subtitles:
-		g.media(w, r, file, g.renditions["video"], func(now float64, _ bool) string { return g.textPlaylist(now) })
-	case ext == ".m3u8" && g.renditions[stem] != nil:
-		v := g.renditions[stem]
-		g.media(w, r, file, v, func(now float64, skip bool) string { return g.render(v, now, skip) })
-	case ext == ".vtt" && g.o.Subtitles:
-		g.text(w, r, file, stem)
+	case ext == ".m3u8" && stem == "text" && or.o.Subtitles:
+		or.media(w, r, file, or.renditions["video"], func(now float64, _ bool) string { return or.textPlaylist(now) })
+	case ext == ".m3u8" && or.renditions[stem] != nil:
+		v := or.renditions[stem]
+		or.media(w, r, file, v, func(now float64, skip bool) string { return or.render(v, now, skip) })
+	case ext == ".vtt" && or.o.Subtitles:
+		or.text(w, r, file, stem)
 	case ext == ".mp4" || ext == ".m4s":
-		g.bytes(w, r, file, stem)
+		or.bytes(w, r, file, stem)
 	default:
 		http.NotFound(w, r)
 	}
@@ -143,7 +143,7 @@ func (g *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // media responds to a media playlist request, with its delivery directives (RFC 8216bis, 6.2.5). Segments and parts
 // appear as those of v do.
-func (g *Origin) media(w http.ResponseWriter, r *http.Request, file string, v *rendition, render func(now float64, skip bool) string) {
+func (or *Origin) media(w http.ResponseWriter, r *http.Request, file string, v *rendition, render func(now float64, skip bool) string) {
 	q := r.URL.Query()
 	age := time.Second
 	if q.Has("_HLS_msn") {
@@ -156,11 +156,11 @@ func (g *Origin) media(w http.ResponseWriter, r *http.Request, file string, v *r
 		if !q.Has("_HLS_part") {
 			part = -1
 		}
-		if msn > v.open(g.now()).msn+2 {
+		if msn > v.open(or.now()).msn+2 {
 			http.Error(w, "too far ahead", http.StatusBadRequest)
 			return
 		}
-		if !g.wait(r.Context(), func(now float64) bool { return v.has(now, msn, part) }) {
+		if !or.wait(r.Context(), func(now float64) bool { return v.has(now, msn, part) }) {
 			http.Error(w, "no such segment yet", http.StatusServiceUnavailable)
 			return
 		}
@@ -169,16 +169,16 @@ func (g *Origin) media(w http.ResponseWriter, r *http.Request, file string, v *r
 		http.Error(w, "_HLS_part without _HLS_msn", http.StatusBadRequest)
 		return
 	}
-	g.playlist(w, r, file, render(g.now(), q.Get("_HLS_skip") != ""), age)
+	or.playlist(w, r, file, render(or.now(), q.Get("_HLS_skip") != ""), age)
 }
 
 // wait blocks until ok, for three target durations at most.
-func (g *Origin) wait(ctx context.Context, ok func(now float64) bool) bool {
+func (or *Origin) wait(ctx context.Context, ok func(now float64) bool) bool {
 	limit := time.NewTimer(3 * GOPSeconds * time.Second)
 	defer limit.Stop()
 	tick := time.NewTicker(retryInterval)
 	defer tick.Stop()
-	for !ok(g.now()) {
+	for !ok(or.now()) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
@@ -192,24 +192,24 @@ func (g *Origin) wait(ctx context.Context, ok func(now float64) bool) bool {
 
 // has reports whether the playlist at now lists the part, or the whole segment for part -1; a part past the segment's
 // end is the next segment's first.
-func (v *rendition) has(now float64, msn, part int) bool {
-	if msn >= len(v.segments) {
+func (r *rendition) has(now float64, msn, part int) bool {
+	if msn >= len(r.segments) {
 		return false
 	}
-	s := v.segments[msn]
+	s := r.segments[msn]
 	switch {
 	case part < 0:
 		return s.end() <= now
 	case part < len(s.parts):
 		return s.parts[part].end <= now
 	default:
-		return v.has(now, msn+1, 0)
+		return r.has(now, msn+1, 0)
 	}
 }
 
 // open is the segment that is being made at now; its parts may be none.
-func (v *rendition) open(now float64) segment {
-	for _, s := range v.segments {
+func (r *rendition) open(now float64) segment {
+	for _, s := range r.segments {
 		if s.end() > now {
 			n := 0
 			for n < len(s.parts) && s.parts[n].end <= now {
@@ -218,12 +218,12 @@ func (v *rendition) open(now float64) segment {
 			return segment{msn: s.msn, parts: s.parts[:n]}
 		}
 	}
-	return segment{msn: len(v.segments)}
+	return segment{msn: len(r.segments)}
 }
 
-func (g *Origin) playlist(w http.ResponseWriter, r *http.Request, name, text string, age time.Duration) {
-	if g.o.Text != nil {
-		text = g.o.Text(name, text)
+func (or *Origin) playlist(w http.ResponseWriter, r *http.Request, name, text string, age time.Duration) {
+	if or.o.Text != nil {
+		text = or.o.Text(name, text)
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/vnd.apple.mpegurl")
@@ -238,13 +238,13 @@ func (g *Origin) playlist(w http.ResponseWriter, r *http.Request, name, text str
 		body = z.Bytes()
 		h.Set("Content-Encoding", "gzip")
 	}
-	g.send(w, name, body)
+	or.send(w, name, body)
 }
 
 // bytes responds with an init segment, a segment or a part; a hinted part is waited for.
-func (g *Origin) bytes(w http.ResponseWriter, r *http.Request, file, stem string) {
+func (or *Origin) bytes(w http.ResponseWriter, r *http.Request, file, stem string) {
 	kind, rest, _ := strings.Cut(stem, "_")
-	v := g.renditions[kind]
+	v := or.renditions[kind]
 	if v == nil {
 		http.NotFound(w, r)
 		return
@@ -264,48 +264,48 @@ func (g *Origin) bytes(w http.ResponseWriter, r *http.Request, file, stem string
 		return
 	case n >= 0:
 		// The next part may be asked for before it is there.
-		if open := v.open(g.now()); msn > open.msn+1 || !g.wait(r.Context(), func(now float64) bool { return v.has(now, msn, n) }) {
+		if open := v.open(or.now()); msn > open.msn+1 || !or.wait(r.Context(), func(now float64) bool { return v.has(now, msn, n) }) {
 			http.NotFound(w, r)
 			return
 		}
 		data = v.segments[msn].parts[n].data
 	default:
-		if !v.has(g.now(), msn, -1) {
+		if !v.has(or.now(), msn, -1) {
 			http.NotFound(w, r)
 			return
 		}
 		data = v.segments[msn].data()
 	}
-	if g.o.Data != nil {
-		data = g.o.Data(file, data)
+	if or.o.Data != nil {
+		data = or.o.Data(file, data)
 	}
 	h := w.Header()
 	h.Set("Content-Type", map[bool]string{true: "video/mp4", false: "audio/mp4"}[v.name == "video"])
 	h.Set("Cache-Control", "public, max-age=31536000, immutable")
-	g.send(w, file, data)
+	or.send(w, file, data)
 }
 
-func (g *Origin) text(w http.ResponseWriter, r *http.Request, file, stem string) {
+func (or *Origin) text(w http.ResponseWriter, r *http.Request, file, stem string) {
 	n, err := strconv.Atoi(strings.TrimPrefix(stem, "text_"))
-	if err != nil || n < 0 || n >= g.o.Clip.Seconds/GOPSeconds {
+	if err != nil || n < 0 || n >= or.o.Clip.Seconds/GOPSeconds {
 		http.NotFound(w, r)
 		return
 	}
 	at := func(s int) string { return fmt.Sprintf("%02d:%02d.000", s/60, s%60) }
 	body := fmt.Sprintf("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:0\n\n%s --> %s\nline %d\n", at(n*GOPSeconds), at((n+1)*GOPSeconds), n)
 	data := []byte(body)
-	if g.o.Data != nil {
-		data = g.o.Data(file, data)
+	if or.o.Data != nil {
+		data = or.o.Data(file, data)
 	}
 	w.Header().Set("Content-Type", "text/vtt; charset=utf-8")
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	g.send(w, file, data)
+	or.send(w, file, data)
 }
 
-func (g *Origin) send(w http.ResponseWriter, name string, body []byte) {
+func (or *Origin) send(w http.ResponseWriter, name string, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	if g.o.Header != nil {
-		g.o.Header(name, w.Header())
+	if or.o.Header != nil {
+		or.o.Header(name, w.Header())
 	}
 	_, _ = w.Write(body)
 }

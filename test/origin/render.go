@@ -8,30 +8,30 @@ import (
 )
 
 // listed gives the segments that are whole at now and in the window.
-func (g *Origin) listed(v *rendition, now float64) []segment {
+func (or *Origin) listed(v *rendition, now float64) []segment {
 	n := 0
 	for n < len(v.segments) && v.segments[n].end() <= now {
 		n++
 	}
 	first := 0
-	if g.o.Mode == Live {
+	if or.o.Mode == Live {
 		first = max(0, n-windowSize)
 	}
 	return v.segments[first:n]
 }
 
-func (g *Origin) breaks(msn int) bool { return g.o.BreakAt > 0 && msn == g.o.BreakAt }
+func (or *Origin) breaks(msn int) bool { return or.o.BreakAt > 0 && msn == or.o.BreakAt }
 
-func (g *Origin) initName(v *rendition, msn int) string {
-	if g.o.BreakAt > 0 && msn >= g.o.BreakAt {
+func (or *Origin) initName(v *rendition, msn int) string {
+	if or.o.BreakAt > 0 && msn >= or.o.BreakAt {
 		return v.name + "_init2.mp4"
 	}
 	return v.name + "_init.mp4"
 }
 
 // render writes the media playlist as it is at now.
-func (g *Origin) render(v *rendition, now float64, skip bool) string {
-	list := g.listed(v, now)
+func (or *Origin) render(v *rendition, now float64, skip bool) string {
+	list := or.listed(v, now)
 	open := v.open(now)
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -39,9 +39,9 @@ func (g *Origin) render(v *rendition, now float64, skip bool) string {
 	if len(list) > 0 {
 		first = list[0].msn
 	}
-	g.head(p, first, g.o.LowLatency)
+	or.head(p, first, or.o.LowLatency)
 	skipped := 0
-	if skip && g.o.LowLatency {
+	if skip && or.o.LowLatency {
 		// A segment may be skipped when the durations after it are more than the skip boundary (4.4.3.8); a gap counts
 		// nothing.
 		after := 0.0
@@ -61,7 +61,7 @@ func (g *Origin) render(v *rendition, now float64, skip bool) string {
 	}
 	front := first + skipped
 	if front <= open.msn {
-		p(`#EXT-X-MAP:URI="%s"`, g.initName(v, front))
+		p(`#EXT-X-MAP:URI="%s"`, or.initName(v, front))
 	}
 	parted, behind := len(list), 0.0 // the first segment with its parts, and how far from the end it begins
 	for _, p := range open.parts {
@@ -72,38 +72,38 @@ func (g *Origin) render(v *rendition, now float64, skip bool) string {
 		behind += list[parted].end() - list[parted].start()
 	}
 	for i, s := range list[skipped:] {
-		g.segmentHead(p, v, s.msn, s.start(), s.msn != front)
-		if g.o.LowLatency && g.o.Mode != VOD && skipped+i >= parted {
-			g.parts(p, v, s)
+		or.segmentHead(p, v, s.msn, s.start(), s.msn != front)
+		if or.o.LowLatency && or.o.Mode != VOD && skipped+i >= parted {
+			or.parts(p, v, s)
 		}
 		p("#EXTINF:%.5f,\n%s_%d.m4s", s.end()-s.start(), v.name, s.msn)
 	}
-	if g.o.Mode == VOD || open.msn == len(v.segments) {
+	if or.o.Mode == VOD || open.msn == len(v.segments) {
 		p("#EXT-X-ENDLIST")
 		return b.String()
 	}
-	if g.o.LowLatency {
+	if or.o.LowLatency {
 		if len(open.parts) > 0 {
-			g.segmentHead(p, v, open.msn, open.start(), open.msn != front)
-			g.parts(p, v, open)
-		} else if g.breaks(open.msn) {
-			g.segmentHead(p, v, open.msn, v.segments[open.msn].start(), open.msn != front)
+			or.segmentHead(p, v, open.msn, open.start(), open.msn != front)
+			or.parts(p, v, open)
+		} else if or.breaks(open.msn) {
+			or.segmentHead(p, v, open.msn, v.segments[open.msn].start(), open.msn != front)
 		}
 		p(`#EXT-X-PRELOAD-HINT:TYPE=PART,URI="%s_%d.%d.m4s"`, v.name, open.msn, len(open.parts))
-		g.reports(p, v, now)
+		or.reports(p, v, now)
 	}
 	return b.String()
 }
 
-func (g *Origin) head(p func(string, ...any), first int, parts bool) {
+func (or *Origin) head(p func(string, ...any), first int, parts bool) {
 	p("#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:%d", GOPSeconds)
-	if parts && g.o.Mode != VOD {
+	if parts && or.o.Mode != VOD {
 		p("#EXT-X-PART-INF:PART-TARGET=%.5f", PartTarget)
 		p("#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=%d,PART-HOLD-BACK=%.5f,HOLD-BACK=%.1f", skipUntil, 3*PartTarget, holdBack)
-	} else if g.o.Mode != VOD {
+	} else if or.o.Mode != VOD {
 		p("#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=%.5f,HOLD-BACK=%.1f", 3*PartTarget, holdBack)
 	}
-	switch g.o.Mode {
+	switch or.o.Mode {
 	case VOD:
 		p("#EXT-X-PLAYLIST-TYPE:VOD")
 	case Event:
@@ -113,7 +113,7 @@ func (g *Origin) head(p func(string, ...any), first int, parts bool) {
 	p("#EXT-X-MEDIA-SEQUENCE:%d", first)
 	// A break counts when its segment has left the window (6.2.2).
 	gone := 0
-	if g.o.BreakAt > 0 && first > g.o.BreakAt {
+	if or.o.BreakAt > 0 && first > or.o.BreakAt {
 		gone = 1
 	}
 	p("#EXT-X-DISCONTINUITY-SEQUENCE:%d", gone)
@@ -121,21 +121,21 @@ func (g *Origin) head(p func(string, ...any), first int, parts bool) {
 
 // segmentHead writes what stands before a segment's first part: the break, with its map unless the head has it, and the
 // date.
-func (g *Origin) segmentHead(p func(string, ...any), v *rendition, msn int, start float64, withMap bool) {
-	if g.breaks(msn) {
+func (or *Origin) segmentHead(p func(string, ...any), v *rendition, msn int, start float64, withMap bool) {
+	if or.breaks(msn) {
 		p("#EXT-X-DISCONTINUITY")
 		if withMap {
-			p(`#EXT-X-MAP:URI="%s"`, g.initName(v, msn))
+			p(`#EXT-X-MAP:URI="%s"`, or.initName(v, msn))
 		}
 	}
-	begin := g.o.Begin
+	begin := or.o.Begin
 	if begin.IsZero() {
 		begin = time.Unix(1700000000, 0)
 	}
 	p("#EXT-X-PROGRAM-DATE-TIME:%s", begin.Add(time.Duration(start*float64(time.Second))).UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
-func (g *Origin) parts(p func(string, ...any), v *rendition, s segment) {
+func (or *Origin) parts(p func(string, ...any), v *rendition, s segment) {
 	for i, part := range s.parts {
 		independent := ""
 		if part.sync {
@@ -145,44 +145,44 @@ func (g *Origin) parts(p func(string, ...any), v *rendition, s segment) {
 	}
 }
 
-func (g *Origin) reports(p func(string, ...any), v *rendition, now float64) {
-	for _, name := range g.names {
+func (or *Origin) reports(p func(string, ...any), v *rendition, now float64) {
+	for _, name := range or.names {
 		if name == v.name {
 			continue
 		}
-		o := g.renditions[name].open(now)
+		o := or.renditions[name].open(now)
 		msn, part := o.msn, len(o.parts)-1
 		if part < 0 {
 			msn--
-			part = len(g.renditions[name].segments[msn].parts) - 1
+			part = len(or.renditions[name].segments[msn].parts) - 1
 		}
 		p(`#EXT-X-RENDITION-REPORT:URI="%s.m3u8",LAST-MSN=%d,LAST-PART=%d`, name, msn, part)
 	}
 }
 
-func (g *Origin) multivariant() string {
+func (or *Origin) multivariant() string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-INDEPENDENT-SEGMENTS")
 	p(`#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="English",LANGUAGE="en",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="%s/audio.m3u8"`, ID)
-	if g.o.Commentary != nil {
+	if or.o.Commentary != nil {
 		p(`#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="Deutsch",LANGUAGE="de",DEFAULT=NO,AUTOSELECT=YES,CHANNELS="2",URI="%s/commentary.m3u8"`, ID)
 	}
 	text := ""
-	if g.o.Subtitles {
+	if or.o.Subtitles {
 		text = `,SUBTITLES="text"`
 		p(`#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="text",NAME="English",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,URI="%s/text.m3u8"`, ID)
 	}
-	peak, average := g.rates()
+	peak, average := or.rates()
 	p(`#EXT-X-STREAM-INF:BANDWIDTH=%d,AVERAGE-BANDWIDTH=%d,CODECS="%s,%s",RESOLUTION=%dx%d,FRAME-RATE=%d.000,AUDIO="audio"%s`+"\n%s/video.m3u8",
-		peak, average, g.o.Clip.Video.Codec, g.o.Clip.Audio.Codec, Width, Height, FrameRate, text, ID)
+		peak, average, or.o.Clip.Video.Codec, or.o.Clip.Audio.Codec, Width, Height, FrameRate, text, ID)
 	return b.String()
 }
 
 // rates gives the peak and average bits per second of a variant with its largest audio (4.4.6.2).
-func (g *Origin) rates() (peak, average int) {
+func (or *Origin) rates() (peak, average int) {
 	rate := func(name string) (peak, average float64) {
-		v := g.renditions[name]
+		v := or.renditions[name]
 		if v == nil {
 			return 0, 0
 		}
@@ -200,21 +200,21 @@ func (g *Origin) rates() (peak, average int) {
 	return int(p0 + max(p1, p2) + 1), int(a0 + max(a1, a2) + 1)
 }
 
-func (g *Origin) textPlaylist(now float64) string {
+func (or *Origin) textPlaylist(now float64) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	video := g.renditions["video"]
-	list := g.listed(video, now)
+	video := or.renditions["video"]
+	list := or.listed(video, now)
 	first := 0
 	if len(list) > 0 {
 		first = list[0].msn
 	}
-	g.head(p, first, false)
+	or.head(p, first, false)
 	for _, s := range list {
-		g.segmentHead(p, video, s.msn, s.start(), false)
+		or.segmentHead(p, video, s.msn, s.start(), false)
 		p("#EXTINF:%.5f,\ntext_%d.vtt", s.end()-s.start(), s.msn)
 	}
-	if g.o.Mode == VOD || len(list) > 0 && list[len(list)-1].msn == len(video.segments)-1 {
+	if or.o.Mode == VOD || len(list) > 0 && list[len(list)-1].msn == len(video.segments)-1 {
 		p("#EXT-X-ENDLIST")
 	}
 	return b.String()

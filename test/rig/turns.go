@@ -71,70 +71,70 @@ func newTurns(file string, busy func() (time.Duration, error), processors int) *
 const span = time.Second
 
 // run returns when t may begin. That t waits, and how long it did, it says in words that testrun reads.
-func (q *turns) run(t *testing.T, k kind, options []Option) {
+func (tu *turns) run(t *testing.T, k kind, options []Option) {
 	t.Helper()
-	r := q.arrive(t.Name(), slices.Contains(options, Long))
+	r := tu.arrive(t.Name(), slices.Contains(options, Long))
 	t.Parallel()
-	q.wait(t.Name(), r)
-	begun, err := q.begin(t.Name(), k, time.Now())
+	tu.wait(t.Name(), r)
+	begun, err := tu.begin(t.Name(), k, time.Now())
 	if !begun && err == nil {
 		t.Log("waits for its turn")
 		since, tick := time.Now(), time.NewTicker(100*time.Millisecond)
 		defer tick.Stop()
 		for !begun && err == nil {
-			begun, err = q.begin(t.Name(), k, <-tick.C)
+			begun, err = tu.begin(t.Name(), k, <-tick.C)
 		}
 		t.Logf("waited %.1fs for its turn", time.Since(since).Seconds())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { q.end(t.Name()) })
+	t.Cleanup(func() { tu.end(t.Name()) })
 }
 
 // arrive gives a test its rank. The tests above it end as far as turns go: soon all they do is wait for this one.
-func (q *turns) arrive(name string, long bool) rank {
+func (tu *turns) arrive(name string, long bool) rank {
 	for i := range name {
 		if name[i] == '/' {
-			q.end(name[:i])
+			tu.end(name[:i])
 		}
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.queue.arrive(name, long)
+	tu.mu.Lock()
+	defer tu.mu.Unlock()
+	return tu.queue.arrive(name, long)
 }
 
-func (q *turns) wait(name string, r rank) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.queue.wait(name, r)
+func (tu *turns) wait(name string, r rank) {
+	tu.mu.Lock()
+	defer tu.mu.Unlock()
+	tu.queue.wait(name, r)
 }
 
 // begin reports whether a test that waits may begin: it is the next one, and there is a place for it, or the machine
 // has room.
-func (q *turns) begin(name string, k kind, now time.Time) (bool, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.queue.isNext(name) || len(q.begun) >= k.most*q.processors {
+func (tu *turns) begin(name string, k kind, now time.Time) (bool, error) {
+	tu.mu.Lock()
+	defer tu.mu.Unlock()
+	if !tu.queue.isNext(name) || len(tu.begun) >= k.most*tu.processors {
 		return false, nil
 	}
-	place, err := q.place(k.least)
-	if err == nil && place == nil && !q.hasRoom(k, now) {
+	place, err := tu.place(k.least)
+	if err == nil && place == nil && !tu.hasRoom(k, now) {
 		return false, nil
 	}
-	q.queue.leave(name)
+	tu.queue.leave(name)
 	if err != nil {
 		return false, err
 	}
-	q.begun[name] = place
-	_ = q.look(now) // where the machine doesn't tell, hasRoom says so
+	tu.begun[name] = place
+	_ = tu.look(now) // where the machine doesn't tell, hasRoom says so
 	return true, nil
 }
 
 // place takes one of the first n places, or none when tests of this package or of another have them. A place is given
 // back when its file is closed, or the process has ended.
-func (q *turns) place(n int) (*os.File, error) {
-	f, err := os.OpenFile(q.file, os.O_RDWR, 0)
+func (tu *turns) place(n int) (*os.File, error) {
+	f, err := os.OpenFile(tu.file, os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open file of turns: %w", err)
 	}
@@ -150,31 +150,31 @@ func (q *turns) place(n int) (*os.File, error) {
 	return nil, f.Close()
 }
 
-func (q *turns) end(name string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if place := q.begun[name]; place != nil {
+func (tu *turns) end(name string) {
+	tu.mu.Lock()
+	defer tu.mu.Unlock()
+	if place := tu.begun[name]; place != nil {
 		_ = place.Close() // and with it the lock
 	}
-	delete(q.begun, name)
+	delete(tu.begun, name)
 }
 
 // hasRoom reports whether enough of the processors had nothing to do for a while, in which no test has begun.
-func (q *turns) hasRoom(k kind, now time.Time) bool {
-	passed, before := now.Sub(q.marked), q.mark
+func (tu *turns) hasRoom(k kind, now time.Time) bool {
+	passed, before := now.Sub(tu.marked), tu.mark
 	if passed < span {
 		return false
 	}
-	if q.look(now) != nil {
+	if tu.look(now) != nil {
 		return false // the machine doesn't tell
 	}
-	all := passed * time.Duration(q.processors)
-	return 100*(all-(q.mark-before)) > time.Duration(k.idle)*all
+	all := passed * time.Duration(tu.processors)
+	return 100*(all-(tu.mark-before)) > time.Duration(k.idle)*all
 }
 
 // look notes what the machine has been busy for.
-func (q *turns) look(now time.Time) (err error) {
-	q.marked = now
-	q.mark, err = q.busy()
+func (tu *turns) look(now time.Time) (err error) {
+	tu.marked = now
+	tu.mark, err = tu.busy()
 	return err
 }

@@ -162,8 +162,8 @@ func whole(path string) string {
 type rowsOf string
 
 // Snapshot implements backup.Database.
-func (url rowsOf) Snapshot(ctx context.Context, w io.Writer) (r backup.Rows, err error) {
-	d, err := db.OpenDump(ctx, string(url))
+func (ro rowsOf) Snapshot(ctx context.Context, w io.Writer) (r backup.Rows, err error) {
+	d, err := db.OpenDump(ctx, string(ro))
 	if err != nil {
 		return r, err
 	}

@@ -54,35 +54,35 @@ type auditLog struct {
 	limit                      int
 }
 
-func (c *auditLog) flags(f *flags) {
-	f.asJSON(&c.json)
-	f.since(&c.since)
-	c.inEnvironment.flags(f)
-	add(f, &c.actor, anything, "actor", "id or name", "", "Only changes by this access token or user.")
-	add(f, &c.operation, anything, "operation", "name", "",
+func (a *auditLog) flags(f *flags) {
+	f.asJSON(&a.json)
+	f.since(&a.since)
+	a.inEnvironment.flags(f)
+	add(f, &a.actor, anything, "actor", "id or name", "", "Only changes by this access token or user.")
+	add(f, &a.operation, anything, "operation", "name", "",
 		"Only changes by this operation or command, such as delete-asset.")
-	add(f, &c.resource, anything, "resource", "id", "", "Only changes of the resource with this ID.")
-	add(f, &c.limit, config.Number(1, 100_000), "limit", "number", "100", "How many changes at most, 1 to 100000.")
+	add(f, &a.resource, anything, "resource", "id", "", "Only changes of the resource with this ID.")
+	add(f, &a.limit, config.Number(1, 100_000), "limit", "number", "100", "How many changes at most, 1 to 100000.")
 }
 
-func (c *auditLog) run(ctx context.Context, r *request) error {
+func (a *auditLog) run(ctx context.Context, r *request) error {
 	q := audit.Query{
-		Environment: c.environment, Actor: c.actor, Operation: c.operation, Resource: c.resource, Since: c.since,
+		Environment: a.environment, Actor: a.actor, Operation: a.operation, Resource: a.resource, Since: a.since,
 	}
 	log, closeDB, err := r.Audit(ctx, r.cfg)
 	return closing(closeDB, err, func() error {
 		tab := newTable(r.out)
-		if !c.json {
+		if !a.json {
 			tab.row("TIME", "WHO", "ADDRESS", "OPERATION", "RESOURCE", "ENVIRONMENT", "REQUEST")
 		}
-		for left := c.limit; left > 0; {
+		for left := a.limit; left > 0; {
 			q.Limit = min(left, auditBatch)
 			found, err := log.AuditLog(ctx, q)
 			if err != nil {
 				return err
 			}
 			for _, e := range found {
-				if err := printEntry(tab, e, c.json); err != nil {
+				if err := printEntry(tab, e, a.json); err != nil {
 					return err
 				}
 				q.Before = e.ID

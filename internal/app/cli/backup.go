@@ -70,8 +70,8 @@ type makeBackup struct {
 	masterKey bool
 }
 
-func (c *makeBackup) flags(f *flags) {
-	add(f, &c.keep, func(text string) (int, error) {
+func (m *makeBackup) flags(f *flags) {
+	add(f, &m.keep, func(text string) (int, error) {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > maxKeep {
 			return 0, fmt.Errorf("is not a number from 1 to %d", maxKeep)
@@ -79,14 +79,14 @@ func (c *makeBackup) flags(f *flags) {
 		return n, nil
 	}, "keep", "number", strconv.Itoa(defaultKeep), "How many snapshots stay, with the new one. Media that none of "+
 		"them names is removed from the backup.")
-	f.on(&c.masterKey, "include-master-key", "Write the master key into the backup, too. Whoever can read the backup "+
+	f.on(&m.masterKey, "include-master-key", "Write the master key into the backup, too. Whoever can read the backup "+
 		"can then read every secret in it.")
-	c.quiet.flags(f)
+	m.quiet.flags(f)
 }
 
-func (c *makeBackup) run(ctx context.Context, r *request) error {
-	o, show := c.options(r)
-	o.Keep, o.IncludeMasterKey = c.keep, c.masterKey
+func (m *makeBackup) run(ctx context.Context, r *request) error {
+	o, show := m.options(r)
+	o.Keep, o.IncludeMasterKey = m.keep, m.masterKey
 	made, err := backups.Make(ctx, o)
 	show.end()
 	if err != nil {
@@ -153,18 +153,18 @@ type verifyBackup struct {
 	snapshot string
 }
 
-func (c *verifyBackup) flags(f *flags) {
-	ofSnapshot(f, &c.snapshot)
-	c.quiet.flags(f)
+func (v *verifyBackup) flags(f *flags) {
+	ofSnapshot(f, &v.snapshot)
+	v.quiet.flags(f)
 }
 
 func ofSnapshot(f *flags, field *string) {
 	add(f, field, anything, "snapshot", "name", "", "The snapshot with this name. Default: the newest.")
 }
 
-func (c *verifyBackup) run(ctx context.Context, r *request) error {
-	o, show := c.options(r)
-	o.Snapshot = c.snapshot
+func (v *verifyBackup) run(ctx context.Context, r *request) error {
+	o, show := v.options(r)
+	o.Snapshot = v.snapshot
 	m, found, err := backups.Verify(ctx, o)
 	show.end()
 	if err != nil {
@@ -187,17 +187,17 @@ type restore struct {
 	overwrite bool
 }
 
-func (c *restore) flags(f *flags) {
-	ofSnapshot(f, &c.snapshot)
-	f.on(&c.overwrite, "overwrite", "Replace the rows of a database that is not empty by those of the backup, and "+
+func (re *restore) flags(f *flags) {
+	ofSnapshot(f, &re.snapshot)
+	f.on(&re.overwrite, "overwrite", "Replace the rows of a database that is not empty by those of the backup, and "+
 		"media "+
 		"that differs. Other media in the storage stays.")
-	c.quiet.flags(f)
+	re.quiet.flags(f)
 }
 
-func (c *restore) run(ctx context.Context, r *request) error {
-	o, show := c.options(r)
-	o.Snapshot, o.Overwrite = c.snapshot, c.overwrite
+func (re *restore) run(ctx context.Context, r *request) error {
+	o, show := re.options(r)
+	o.Snapshot, o.Overwrite = re.snapshot, re.overwrite
 	done, key, err := backups.Restore(ctx, o)
 	show.end()
 	if err != nil {

@@ -53,7 +53,7 @@ type simply func(ctx context.Context, r *request) error
 
 func (simply) flags(*flags) {}
 
-func (do simply) run(ctx context.Context, r *request) error { return do(ctx, r) }
+func (s simply) run(ctx context.Context, r *request) error { return s(ctx, r) }
 
 // request is a command that was given, with everything that it needs.
 type request struct {

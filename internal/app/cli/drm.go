@@ -51,9 +51,9 @@ type drmConfiguration struct {
 	do func(ctx context.Context, all DRMConfigurations, r *request) error
 }
 
-func (c *drmConfiguration) run(ctx context.Context, r *request) error {
-	all, closeDB, err := r.DRM(ctx, r.cfg, c.environment)
-	return closing(closeDB, err, func() error { return c.do(ctx, all, r) })
+func (d *drmConfiguration) run(ctx context.Context, r *request) error {
+	all, closeDB, err := r.DRM(ctx, r.cfg, d.environment)
+	return closing(closeDB, err, func() error { return d.do(ctx, all, r) })
 }
 
 // drmCreate makes a DRM configuration.
@@ -64,40 +64,40 @@ type drmCreate struct {
 	settings                  drm.Settings
 }
 
-func (c *drmCreate) flags(f *flags) {
-	f.label(&c.name)
+func (d *drmCreate) flags(f *flags) {
+	f.label(&d.name)
 	f.mayCreate()
-	c.inEnvironment.flags(f)
-	f.oneOf(&c.scheme, []string{string(drm.CBCS), string(drm.CENC)}, "scheme", "word", string(drm.CBCS),
+	d.inEnvironment.flags(f)
+	f.oneOf(&d.scheme, []string{string(drm.CBCS), string(drm.CENC)}, "scheme", "word", string(drm.CBCS),
 		"Encryption scheme: cbcs, which all current players support, or cenc for old ones.")
-	f.on(&c.settings.EncryptAudio, "encrypt-audio", "Encrypt audio too, with its own key.")
-	f.on(&c.settings.KeysByClass, "keys-by-class",
+	f.on(&d.settings.EncryptAudio, "encrypt-audio", "Encrypt audio too, with its own key.")
+	f.on(&d.settings.KeysByClass, "keys-by-class",
 		"Use separate keys for SD, HD and UHD, so that licences can differ. Default: one key for all video.")
-	f.on(&c.settings.EncryptedOnly, "encrypted-only",
+	f.on(&d.settings.EncryptedOnly, "encrypted-only",
 		"Refuse everything that would expose the media unencrypted: policies other than drm, clips with them, and "+
 			"masters.")
-	add(f, &c.settings.Rotation, config.ParseDuration, "rotation", "duration", "",
+	add(f, &d.settings.Rotation, config.ParseDuration, "rotation", "duration", "",
 		"Key rotation interval of live streams, such as 1h; at least 5m. Default: never.")
-	f.on(&c.settings.ClearKey, "clear-key",
+	f.on(&d.settings.ClearKey, "clear-key",
 		"Serve keys with the built-in W3C ClearKey licence server, which needs no vendor but hides the keys from "+
 			"nobody who may play.")
-	add(f, &c.vendorsFile, anything, "vendors-file", "path", "",
+	add(f, &d.vendorsFile, anything, "vendors-file", "path", "",
 		"YAML file with the licence servers of Widevine, PlayReady and FairPlay and a key provider (format: "+
 			"docs/drm-vendors.md).")
 }
 
-func (c *drmCreate) run(ctx context.Context, r *request) (err error) {
-	c.settings.Scheme = drm.Scheme(c.scheme)
-	if c.vendorsFile != "" {
-		if c.settings.Vendors, err = readVendors(c.vendorsFile); err != nil {
+func (d *drmCreate) run(ctx context.Context, r *request) (err error) {
+	d.settings.Scheme = drm.Scheme(d.scheme)
+	if d.vendorsFile != "" {
+		if d.settings.Vendors, err = readVendors(d.vendorsFile); err != nil {
 			return err
 		}
 	}
 	create := func(ctx context.Context, all DRMConfigurations, r *request) error {
-		made, err := all.Create(ctx, c.name, c.settings)
+		made, err := all.Create(ctx, d.name, d.settings)
 		return r.done(err, "%s", made.ID)
 	}
-	return (&drmConfiguration{c.inEnvironment, create}).run(ctx, r)
+	return (&drmConfiguration{d.inEnvironment, create}).run(ctx, r)
 }
 
 func drmSetVendors(ctx context.Context, r *request) error {

@@ -18,24 +18,24 @@ import (
 // drmStore keeps configurations in memory.
 type drmStore struct{ all []drm.Configuration }
 
-func (s *drmStore) Create(_ context.Context, name string, set drm.Settings) (drm.Configuration, error) {
+func (d *drmStore) Create(_ context.Context, name string, set drm.Settings) (drm.Configuration, error) {
 	c := drm.Configuration{ID: "drm1", Name: name, CreatedAt: time.Unix(1e9, 0), Settings: set}
-	s.all = append(s.all, c)
+	d.all = append(d.all, c)
 	return c, nil
 }
 
-func (s *drmStore) List(context.Context) ([]drm.Configuration, error) { return s.all, nil }
+func (d *drmStore) List(context.Context) ([]drm.Configuration, error) { return d.all, nil }
 
-func (s *drmStore) SetVendors(_ context.Context, c id.DRMConfiguration, v drm.Vendors) error {
+func (d *drmStore) SetVendors(_ context.Context, c id.DRMConfiguration, v drm.Vendors) error {
 	if c != "drm1" {
 		return fault.New(fault.NotFound, "the DRM configuration does not exist")
 	}
-	s.all[0].Vendors = v
+	d.all[0].Vendors = v
 	return nil
 }
 
-func (s *drmStore) Delete(context.Context, id.DRMConfiguration) error {
-	s.all = nil
+func (d *drmStore) Delete(context.Context, id.DRMConfiguration) error {
+	d.all = nil
 	return nil
 }
 

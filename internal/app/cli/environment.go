@@ -53,7 +53,7 @@ type environmentSet struct {
 	set func(t Tokens, ctx context.Context, e id.Environment, word string, now time.Time) error
 }
 
-func (c *environmentSet) run(ctx context.Context, r *request) error {
+func (e *environmentSet) run(ctx context.Context, r *request) error {
 	what := strings.TrimPrefix(r.command, "environment ")
 	word, shown, whose := r.words[0], r.words[0], "the default environment"
 	if word == defaultWord && what != "frame-ancestors" {
@@ -62,28 +62,28 @@ func (c *environmentSet) run(ctx context.Context, r *request) error {
 	if shown == defaultWord {
 		shown += ", the service's own"
 	}
-	if c.environment != "" {
-		whose = "environment " + string(c.environment)
+	if e.environment != "" {
+		whose = "environment " + string(e.environment)
 	}
 	t, closeDB, err := r.Access(ctx, r.cfg)
 	return closing(closeDB, err, func() error {
-		return r.done(c.set(t, ctx, c.environment, word, r.now), "%s of %s: %s", what, whose, shown)
+		return r.done(e.set(t, ctx, e.environment, word, r.now), "%s of %s: %s", what, whose, shown)
 	})
 }
 
 // environmentCreate makes an environment.
 type environmentCreate struct{ kind string }
 
-func (c *environmentCreate) flags(f *flags) {
+func (e *environmentCreate) flags(f *flags) {
 	f.mayCreate()
-	f.oneOf(&c.kind, []string{"production", "development"}, "type", "type", "production",
+	f.oneOf(&e.kind, []string{"production", "development"}, "type", "type", "production",
 		"A label: production or development.")
 }
 
-func (c *environmentCreate) run(ctx context.Context, r *request) error {
+func (e *environmentCreate) run(ctx context.Context, r *request) error {
 	t, closeDB, err := r.Access(ctx, r.cfg)
 	return closing(closeDB, err, func() error {
-		made, err := t.CreateEnvironment(ctx, r.words[0], c.kind, r.now)
+		made, err := t.CreateEnvironment(ctx, r.words[0], e.kind, r.now)
 		return r.done(err, "%s", made.ID)
 	})
 }

@@ -42,9 +42,9 @@ type eventsTail struct {
 	after  int64 // -1: from the next one on
 }
 
-func (c *eventsTail) flags(f *flags) {
-	f.asJSON(&c.json)
-	add(f, &c.after, func(text string) (int64, error) {
+func (e *eventsTail) flags(f *flags) {
+	f.asJSON(&e.json)
+	add(f, &e.after, func(text string) (int64, error) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < -1 {
 			return 0, errors.New("is not a sequence")
@@ -52,15 +52,15 @@ func (c *eventsTail) flags(f *flags) {
 		return n, nil
 	}, "after", "sequence", "-1",
 		"Begin behind the event with this sequence; 0 begins with the first that is kept, -1 with the next one.")
-	f.types(&c.types)
-	add(f, &c.object, anything, "object", "id", "",
+	f.types(&e.types)
+	add(f, &e.object, anything, "object", "id", "",
 		"Only events of this object, such as a live stream, and of what is a part of it.")
 }
 
-func (c *eventsTail) run(ctx context.Context, r *request) error {
+func (e *eventsTail) run(ctx context.Context, r *request) error {
 	events, closeDB, err := r.Events(ctx, r.cfg)
 	return closing(closeDB, err, func() error {
-		q := event.Query{Types: c.types, Object: c.object, After: c.after, Limit: tailBatch}
+		q := event.Query{Types: e.types, Object: e.object, After: e.after, Limit: tailBatch}
 		if q.After < 0 {
 			if q.After, err = events.LastEvent(ctx); err != nil {
 				return err
@@ -69,7 +69,7 @@ func (c *eventsTail) run(ctx context.Context, r *request) error {
 		ask := time.NewTicker(tailEvery)
 		defer ask.Stop()
 		for {
-			n, err := printEvents(ctx, events, &q, c.json, r.out)
+			n, err := printEvents(ctx, events, &q, e.json, r.out)
 			if ctx.Err() != nil {
 				return nil
 			}

@@ -106,8 +106,8 @@ func (f *flags) since(field *time.Time) {
 // inEnvironment is the flag of commands that work in one environment.
 type inEnvironment struct{ environment id.Environment }
 
-func (c *inEnvironment) flags(f *flags) {
-	add(f, &c.environment, anything, "environment", "id", "",
+func (i *inEnvironment) flags(f *flags) {
+	add(f, &i.environment, anything, "environment", "id", "",
 		"ID of the environment. Default: the default environment; for audit, all of them.")
 }
 

@@ -41,14 +41,14 @@ func masterKeyFingerprint(ctx context.Context, r *request) error {
 // masterKeyRotate has the database know another master key.
 type masterKeyRotate struct{ file string } // of the new key
 
-func (c *masterKeyRotate) flags(f *flags) {
-	add(f, &c.file, anything, "new-key-file", "path", "",
+func (m *masterKeyRotate) flags(f *flags) {
+	add(f, &m.file, anything, "new-key-file", "path", "",
 		"File with the new master key, which is made if it is not there. Not given: the old key's file gets the new "+
 			"one.")
 }
 
-func (c *masterKeyRotate) run(ctx context.Context, r *request) error {
-	path, fingerprint, err := r.MasterKey.Rotate(ctx, r.cfg, c.file)
+func (m *masterKeyRotate) run(ctx context.Context, r *request) error {
+	path, fingerprint, err := r.MasterKey.Rotate(ctx, r.cfg, m.file)
 	return r.done(err, "The master key is now the one in %s, with the fingerprint %s.\n"+
 		"Back it up, and give it to every process on this database before that is started again.", path, fingerprint)
 }

@@ -29,16 +29,16 @@ func nodeCommands() []command {
 // nodeList prints the nodes on the configured database.
 type nodeList struct{ json bool }
 
-func (c *nodeList) flags(f *flags) { f.asJSON(&c.json) }
+func (nl *nodeList) flags(f *flags) { f.asJSON(&nl.json) }
 
-func (c *nodeList) run(ctx context.Context, r *request) error {
+func (nl *nodeList) run(ctx context.Context, r *request) error {
 	store, closeDB, err := r.Nodes(ctx, r.cfg)
 	return closing(closeDB, err, func() error {
 		all, err := store.Nodes(ctx)
 		if err != nil {
 			return err
 		}
-		if c.json {
+		if nl.json {
 			for _, n := range all {
 				if err := json.NewEncoder(r.out).Encode(nodeJSON(n)); err != nil {
 					return fmt.Errorf("print nodes: %w", err)

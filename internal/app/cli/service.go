@@ -33,8 +33,8 @@ func serviceCommands() []command {
 // demoRun runs the service with an encoder.
 type demoRun struct{ duration time.Duration } // how long the encoder streams
 
-func (c *demoRun) flags(f *flags) {
-	add(f, &c.duration, func(text string) (time.Duration, error) {
+func (dr *demoRun) flags(f *flags) {
+	add(f, &dr.duration, func(text string) (time.Duration, error) {
 		d, err := config.ParseDuration(text)
 		if err == nil && (d < 10*time.Second || d > time.Hour) {
 			err = errors.New("is not between 10s and 1h")
@@ -43,16 +43,16 @@ func (c *demoRun) flags(f *flags) {
 	}, "duration", "duration", "45s", "How long the demo's encoder streams, 10s to 1h.")
 }
 
-func (c *demoRun) run(ctx context.Context, r *request) error {
-	return demo.Run(ctx, demo.Options{Config: r.cfg, Flags: r.settings, Duration: c.duration, Out: r.out})
+func (dr *demoRun) run(ctx context.Context, r *request) error {
+	return demo.Run(ctx, demo.Options{Config: r.cfg, Flags: r.settings, Duration: dr.duration, Out: r.out})
 }
 
 // doctorRun checks what the service needs.
 type doctorRun struct{ json bool }
 
-func (c *doctorRun) flags(f *flags) { f.asJSON(&c.json) }
+func (d *doctorRun) flags(f *flags) { f.asJSON(&d.json) }
 
-func (c *doctorRun) run(ctx context.Context, r *request) error {
+func (d *doctorRun) run(ctx context.Context, r *request) error {
 	engines, err := r.SpeechEngines(r.cfg)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (c *doctorRun) run(ctx context.Context, r *request) error {
 	if r.UploadsLeft != nil {
 		o.UploadsLeft = func(ctx context.Context) (doctor.UploadsLeft, error) { return r.UploadsLeft(ctx, r.cfg) }
 	}
-	healthy, err := doctor.Run(ctx, doctor.Checks(o), r.out, c.json)
+	healthy, err := doctor.Run(ctx, doctor.Checks(o), r.out, d.json)
 	if err == nil && !healthy {
 		return errFound
 	}

@@ -44,16 +44,16 @@ type signingKey struct {
 	do      func(ctx context.Context, keys SigningKeys, r *request) error
 }
 
-func (c *signingKey) flags(f *flags) {
-	if c.creates {
+func (s *signingKey) flags(f *flags) {
+	if s.creates {
 		f.mayCreate()
 	}
-	c.inEnvironment.flags(f)
+	s.inEnvironment.flags(f)
 }
 
-func (c *signingKey) run(ctx context.Context, r *request) error {
-	keys, closeDB, err := r.SigningKeys(ctx, r.cfg, c.environment)
-	return closing(closeDB, err, func() error { return c.do(ctx, keys, r) })
+func (s *signingKey) run(ctx context.Context, r *request) error {
+	keys, closeDB, err := r.SigningKeys(ctx, r.cfg, s.environment)
+	return closing(closeDB, err, func() error { return s.do(ctx, keys, r) })
 }
 
 func signingKeyCreate(ctx context.Context, keys SigningKeys, r *request) error {
@@ -97,18 +97,18 @@ type tokenSign struct {
 	readFile func(string) ([]byte, error)
 }
 
-func (c *tokenSign) flags(f *flags) {
+func (t *tokenSign) flags(f *flags) {
 	var kinds []string
 	for _, a := range audiences {
 		kinds = append(kinds, a.kind)
 	}
-	c.claims = map[string]any{}
-	add(f, &c.key, anything, "key-id", "id", "", "ID of the signing key. Required.")
-	add(f, &c.keyFile, anything, "private-key-file", "path", "",
+	t.claims = map[string]any{}
+	add(f, &t.key, anything, "key-id", "id", "", "ID of the signing key. Required.")
+	add(f, &t.keyFile, anything, "private-key-file", "path", "",
 		"File with the signing key's private key: PEM, or base64 of it as printed by the service. Required.")
-	add(f, &c.playback, anything, "playback-id", "id", "", "Playback ID that the token is for. Required.")
-	f.oneOf(&c.kind, kinds, "type", "type", "video", "What it is for: "+strings.Join(kinds, ", ")+".")
-	add(f, &c.expiry, days, "expiry", "duration", "7d", "How long the token is valid, such as 90m, 12h or 7d.")
+	add(f, &t.playback, anything, "playback-id", "id", "", "Playback ID that the token is for. Required.")
+	f.oneOf(&t.kind, kinds, "type", "type", "video", "What it is for: "+strings.Join(kinds, ", ")+".")
+	add(f, &t.expiry, days, "expiry", "duration", "7d", "How long the token is valid, such as 90m, 12h or 7d.")
 	f.each(func(text string) error {
 		name, v, ok := strings.Cut(text, "=")
 		if !ok || name == "" {
@@ -117,34 +117,34 @@ func (c *tokenSign) flags(f *flags) {
 		if slices.Contains([]string{"sub", "aud", "exp", "kid"}, name) {
 			return errors.New("is a claim with a flag of its own")
 		}
-		c.claims[name] = v
+		t.claims[name] = v
 		return nil
 	}, "param", "name=value", "",
 		"An additional claim, such as width=640 or playback_restriction_id=…; may be repeated.")
 }
 
-func (c *tokenSign) run(_ context.Context, r *request) error {
+func (t *tokenSign) run(_ context.Context, r *request) error {
 	for _, needed := range []struct{ flag, text string }{
-		{"key-id", c.key}, {"private-key-file", c.keyFile}, {"playback-id", c.playback},
+		{"key-id", t.key}, {"private-key-file", t.keyFile}, {"playback-id", t.playback},
 	} {
 		if needed.text == "" {
 			return fmt.Errorf("token sign needs --%s", needed.flag)
 		}
 	}
-	data, err := c.readFile(c.keyFile)
+	data, err := t.readFile(t.keyFile)
 	if err != nil {
 		return fmt.Errorf("read private key: %w", err)
 	}
 	key, err := signing.ReadPrivate(string(data))
 	if err != nil {
-		return fmt.Errorf("read private key %s: %w", c.keyFile, err)
+		return fmt.Errorf("read private key %s: %w", t.keyFile, err)
 	}
-	c.claims["sub"], c.claims["exp"] = c.playback, r.now.Add(c.expiry).Unix()
+	t.claims["sub"], t.claims["exp"] = t.playback, r.now.Add(t.expiry).Unix()
 	for _, a := range audiences {
-		if a.kind == c.kind {
-			c.claims["aud"] = a.claim
+		if a.kind == t.kind {
+			t.claims["aud"] = a.claim
 		}
 	}
-	token, err := signing.Sign(id.SigningKey(c.key), key, c.claims)
+	token, err := signing.Sign(id.SigningKey(t.key), key, t.claims)
 	return r.done(err, "%s", token)
 }

@@ -25,28 +25,28 @@ type oneKey struct {
 	deleted bool
 }
 
-func (k *oneKey) InsertKey(_ context.Context, made signing.Key, _ int) error {
-	k.public = made.Public
+func (o *oneKey) InsertKey(_ context.Context, made signing.Key, _ int) error {
+	o.public = made.Public
 	return nil
 }
 
-func (k *oneKey) Key(context.Context, id.SigningKey) (signing.Key, error) {
-	if k.public == nil || k.deleted {
+func (o *oneKey) Key(context.Context, id.SigningKey) (signing.Key, error) {
+	if o.public == nil || o.deleted {
 		return signing.Key{}, fault.New(fault.NotFound, "there is none")
 	}
-	return signing.Key{ID: "key1", Environment: "env", Public: k.public, CreatedAt: time.Unix(1e9, 0)}, nil
+	return signing.Key{ID: "key1", Environment: "env", Public: o.public, CreatedAt: time.Unix(1e9, 0)}, nil
 }
 
-func (k *oneKey) Keys(ctx context.Context, _ id.Environment, _, _ int) ([]signing.Key, error) {
-	found, err := k.Key(ctx, "key1")
+func (o *oneKey) Keys(ctx context.Context, _ id.Environment, _, _ int) ([]signing.Key, error) {
+	found, err := o.Key(ctx, "key1")
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
 	}
 	return []signing.Key{found}, err
 }
 
-func (k *oneKey) DeleteKey(context.Context, id.Environment, id.SigningKey) error {
-	k.deleted = true
+func (o *oneKey) DeleteKey(context.Context, id.Environment, id.SigningKey) error {
+	o.deleted = true
 	return nil
 }
 

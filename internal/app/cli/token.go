@@ -48,10 +48,10 @@ type tokenCreate struct {
 	installation bool
 }
 
-func (c *tokenCreate) flags(f *flags) {
-	f.label(&c.name)
+func (tc *tokenCreate) flags(f *flags) {
+	f.label(&tc.name)
 	f.mayCreate()
-	c.inEnvironment.flags(f)
+	tc.inEnvironment.flags(f)
 	all := []string{"video:read", "video:write", "data:read", "data:write", "system:read", "system:write"}
 	permission := config.OneOf(all...)
 	f.each(func(text string) (err error) {
@@ -59,33 +59,33 @@ func (c *tokenCreate) flags(f *flags) {
 			if _, err = permission(p); err != nil {
 				return err
 			}
-			c.permissions = append(c.permissions, p)
+			tc.permissions = append(tc.permissions, p)
 		}
 		return nil
 	}, "permission", "permission,…", "",
 		"What the token may do: "+strings.Join(all, ", ")+"; may be repeated. All of them unless given.")
 	f.each(func(text string) (err error) {
-		if c.expiresAt, err = time.Parse(time.RFC3339, text); err == nil {
+		if tc.expiresAt, err = time.Parse(time.RFC3339, text); err == nil {
 			return nil
 		}
-		if c.expiresIn, err = days(text); err != nil {
+		if tc.expiresIn, err = days(text); err != nil {
 			return errors.New("is neither a duration such as 90d nor a time such as 2027-01-02T15:04:05Z")
 		}
 		return nil
 	}, "expires", "duration or time", "",
 		"When the token expires: after 90d or 12h, or at 2027-01-02T15:04:05Z. Never unless given.")
-	f.on(&c.installation, "installation", "Make an installation token, which can make, rename and list environments "+
+	f.on(&tc.installation, "installation", "Make an installation token, which can make, rename and list environments "+
 		"and list nodes over the API, and nothing else.")
 }
 
-func (c *tokenCreate) run(ctx context.Context, r *request) error {
+func (tc *tokenCreate) run(ctx context.Context, r *request) error {
 	in := access.TokenInput{
-		Environment: c.environment, Name: c.name, Permissions: c.permissions, ExpiresAt: c.expiresAt,
+		Environment: tc.environment, Name: tc.name, Permissions: tc.permissions, ExpiresAt: tc.expiresAt,
 	}
-	if c.expiresIn > 0 {
-		in.ExpiresAt = r.now.Add(c.expiresIn)
+	if tc.expiresIn > 0 {
+		in.ExpiresAt = r.now.Add(tc.expiresIn)
 	}
-	if c.installation {
+	if tc.installation {
 		if len(in.Permissions) > 0 || in.Environment != "" {
 			return errors.New("an installation token belongs to no environment: " +
 				"leave out --permission and --environment")

@@ -32,22 +32,22 @@ func uploadCommands() []command {
 // upload sends files to a running service, one after the other. One that fails does not keep the others back.
 type upload struct{ policy, title string } // no title: the name of the file
 
-func (c *upload) flags(f *flags) {
-	f.oneOf(&c.policy, []string{"public", "signed"}, "policy", "policy", "public",
+func (u *upload) flags(f *flags) {
+	f.oneOf(&u.policy, []string{"public", "signed"}, "policy", "policy", "public",
 		"Playback policy of the asset: public or signed.")
-	add(f, &c.title, title, "title", "text", "",
+	add(f, &u.title, title, "title", "text", "",
 		"Title of the asset; only with a single file. Default: the file's name.")
 }
 
 // check says what is wrong with the files.
-func (c *upload) check(files []string) (problems []string) {
-	if c.title != "" && len(files) > 1 {
+func (u *upload) check(files []string) (problems []string) {
+	if u.title != "" && len(files) > 1 {
 		problems = []string{"--title is for one file: without it each asset has the name of its file"}
 	}
 	return problems
 }
 
-func (c *upload) run(ctx context.Context, r *request) error {
+func (u *upload) run(ctx context.Context, r *request) error {
 	if r.cfg.TokenID == "" {
 		return errors.New("upload needs an access token: set MILLRACE_TOKEN_ID and MILLRACE_TOKEN_SECRET " +
 			"(millrace token create makes one)")
@@ -58,7 +58,7 @@ func (c *upload) run(ctx context.Context, r *request) error {
 	p := &progress{out: r.err, terminal: isTerminal(r.err)}
 	o := send.Options{
 		Server:  strings.TrimSuffix(r.cfg.PublicBase(r.cfg.HTTPAddr).String(), "/"),
-		TokenID: r.cfg.TokenID, Secret: r.cfg.TokenSecret.Reveal(), Policy: c.policy, Title: c.title,
+		TokenID: r.cfg.TokenID, Secret: r.cfg.TokenSecret.Reveal(), Policy: u.policy, Title: u.title,
 		Notes: notesFolder(r.environ), Progress: p.sent, Say: p.say,
 	}
 	sender := send.New(o)

@@ -82,14 +82,14 @@ type onWebhook struct {
 	do func(ctx context.Context, w webhookOf, r *request) error
 }
 
-func (c *onWebhook) run(ctx context.Context, r *request) error {
-	hooks, env, closeDB, err := r.Webhooks(ctx, r.cfg, c.environment)
+func (o *onWebhook) run(ctx context.Context, r *request) error {
+	hooks, env, closeDB, err := r.Webhooks(ctx, r.cfg, o.environment)
 	return closing(closeDB, err, func() error {
 		w := webhookOf{hooks: hooks, environment: env}
 		if len(r.words) > 0 {
 			w.key = id.Webhook(r.words[0])
 		}
-		return c.do(ctx, w, r)
+		return o.do(ctx, w, r)
 	})
 }
 
@@ -100,12 +100,12 @@ type webhookCreate struct {
 	types []string
 }
 
-func (c *webhookCreate) flags(f *flags) {
-	f.types(&c.types)
+func (wc *webhookCreate) flags(f *flags) {
+	f.types(&wc.types)
 	f.mayCreate()
-	c.onWebhook.flags(f)
-	c.do = func(ctx context.Context, w webhookOf, r *request) error {
-		in := webhook.CreateInput{Address: r.words[0], Types: c.types}
+	wc.onWebhook.flags(f)
+	wc.do = func(ctx context.Context, w webhookOf, r *request) error {
+		in := webhook.CreateInput{Address: r.words[0], Types: wc.types}
 		made, err := w.hooks.Create(ctx, w.environment, in, r.now)
 		return printSecret(r, made, err)
 	}
@@ -133,25 +133,25 @@ type webhookReplay struct {
 	failed bool
 }
 
-func (c *webhookReplay) flags(f *flags) {
-	f.since(&c.since)
-	add(f, &c.event, anything, "event", "id", "", "Only the event with this ID.")
-	f.on(&c.failed, "failed", "Only failed deliveries; without --since all that are kept.")
-	c.onWebhook.flags(f)
-	c.do = c.replay
+func (wr *webhookReplay) flags(f *flags) {
+	f.since(&wr.since)
+	add(f, &wr.event, anything, "event", "id", "", "Only the event with this ID.")
+	f.on(&wr.failed, "failed", "Only failed deliveries; without --since all that are kept.")
+	wr.onWebhook.flags(f)
+	wr.do = wr.replay
 }
 
-func (c *webhookReplay) replay(ctx context.Context, w webhookOf, r *request) error {
+func (wr *webhookReplay) replay(ctx context.Context, w webhookOf, r *request) error {
 	switch {
-	case c.event != "" && c.since.IsZero() && !c.failed:
-		_, err := w.hooks.ReplayEvent(ctx, w.environment, w.key, c.event)
-		return r.done(err, "Event %s will be sent to webhook %s again.", c.event, w.key)
-	case c.event == "" && c.failed:
-		n, err := w.hooks.ReplayFailed(ctx, w.environment, w.key, c.since)
+	case wr.event != "" && wr.since.IsZero() && !wr.failed:
+		_, err := w.hooks.ReplayEvent(ctx, w.environment, w.key, wr.event)
+		return r.done(err, "Event %s will be sent to webhook %s again.", wr.event, w.key)
+	case wr.event == "" && wr.failed:
+		n, err := w.hooks.ReplayFailed(ctx, w.environment, w.key, wr.since)
 		return r.done(err, "Events that failed and will be sent to webhook %s again: %d.", w.key, n)
-	case c.event == "" && !c.since.IsZero():
-		_, err := w.hooks.ReplaySince(ctx, w.environment, w.key, c.since)
-		return r.done(err, "All events since %s will be sent to webhook %s again.", timeOrNone(c.since), w.key)
+	case wr.event == "" && !wr.since.IsZero():
+		_, err := w.hooks.ReplaySince(ctx, w.environment, w.key, wr.since)
+		return r.done(err, "All events since %s will be sent to webhook %s again.", timeOrNone(wr.since), w.key)
 	}
 	return fault.New(fault.Invalid, "give one of --since, --event and --failed, or --since with --failed")
 }
@@ -177,14 +177,14 @@ type webhookDeliveries struct {
 	state webhook.State
 }
 
-func (c *webhookDeliveries) flags(f *flags) {
-	add(f, &c.state, anything, "status", "status", "", "Only those that are waiting, delivered, failed or skipped.")
-	c.onWebhook.flags(f)
-	c.do = c.list
+func (wd *webhookDeliveries) flags(f *flags) {
+	add(f, &wd.state, anything, "status", "status", "", "Only those that are waiting, delivered, failed or skipped.")
+	wd.onWebhook.flags(f)
+	wd.do = wd.list
 }
 
-func (c *webhookDeliveries) list(ctx context.Context, w webhookOf, r *request) error {
-	found, err := w.hooks.Deliveries(ctx, w.environment, w.key, webhook.DeliveryQuery{State: c.state, Limit: listed})
+func (wd *webhookDeliveries) list(ctx context.Context, w webhookOf, r *request) error {
+	found, err := w.hooks.Deliveries(ctx, w.environment, w.key, webhook.DeliveryQuery{State: wd.state, Limit: listed})
 	if err != nil {
 		return err
 	}

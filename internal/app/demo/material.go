@@ -78,9 +78,9 @@ func serveFiles(ctx context.Context, dir string, names ...string) (*fileServer, 
 	return s, nil
 }
 
-func (s *fileServer) close() {
-	_ = s.server.Close() // nobody is to be waited for
-	<-s.done
+func (f *fileServer) close() {
+	_ = f.server.Close() // nobody is to be waited for
+	<-f.done
 }
 
 // prepareTracks writes subtitles.srt and commentary.m4a into dir.

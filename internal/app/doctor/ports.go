@@ -25,70 +25,70 @@ type FreePort struct {
 }
 
 // Name implements Check.
-func (p FreePort) Name() string { return p.Setting }
+func (f FreePort) Name() string { return f.Setting }
 
 // Run implements Check.
-func (p FreePort) Run(ctx context.Context) Finding {
-	port := portOf(p.Addr)
+func (f FreePort) Run(ctx context.Context) Finding {
+	port := portOf(f.Addr)
 	if port == "0" {
 		return ok("a free port is taken at start")
 	}
-	l, err := p.listen(ctx)
+	l, err := f.listen(ctx)
 	if err == nil {
 		_ = l.Close() // nothing was accepted
-		return ok("%s is free", p.Addr)
+		return ok("%s is free", f.Addr)
 	}
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return p.taken(ctx)
+		return f.taken(ctx)
 	case errors.Is(err, syscall.EACCES):
-		return problem("Ports below 1024 need a right: AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit, or give a higher port with --"+p.Setting+".", "port %s is not allowed to this user", port)
+		return problem("Ports below 1024 need a right: AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit, or give a higher port with --"+f.Setting+".", "port %s is not allowed to this user", port)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return problem("Give an address of this machine, or only :"+port+" for all of them, with --"+p.Setting+".", "this machine has no address %s", p.Addr)
+		return problem("Give an address of this machine, or only :"+port+" for all of them, with --"+f.Setting+".", "this machine has no address %s", f.Addr)
 	}
-	return problem("Give another address with --"+p.Setting+".", "cannot listen: %v", err)
+	return problem("Give another address with --"+f.Setting+".", "cannot listen: %v", err)
 }
 
 // taken says by whom.
-func (p FreePort) taken(ctx context.Context) Finding {
+func (f FreePort) taken(ctx context.Context) Finding {
 	const meant = "Nothing to do if that is meant; a second one needs its own ports and data folder."
-	look := p.Holders
+	look := f.Holders
 	if look == nil {
 		look = holders
 	}
-	port := portOf(p.Addr)
-	all := look(port, p.UDP)
-	stop := "stop it, or give another port with --" + p.Setting + "."
+	port := portOf(f.Addr)
+	all := look(port, f.UDP)
+	stop := "stop it, or give another port with --" + f.Setting + "."
 	for _, h := range all {
 		switch {
 		case h.PID == 0:
 		case h.PID == os.Getpid():
-			return ok("%s is this service's own", p.Addr)
+			return ok("%s is this service's own", f.Addr)
 		case h.Millrace:
-			return warning(meant, "%s is in use by a running millrace (process %d)", p.Addr, h.PID)
+			return warning(meant, "%s is in use by a running millrace (process %d)", f.Addr, h.PID)
 		default:
-			return problem("If it is not needed, "+stop, "%s (process %d) uses %s", h.Program, h.PID, p.Addr)
+			return problem("If it is not needed, "+stop, "%s (process %d) uses %s", h.Program, h.PID, f.Addr)
 		}
 	}
-	if !p.UDP && servesMillrace(ctx, p.Addr) {
-		return warning(meant, "%s is in use by a running millrace", p.Addr)
+	if !f.UDP && servesMillrace(ctx, f.Addr) {
+		return warning(meant, "%s is in use by a running millrace", f.Addr)
 	}
-	if servesMillrace(ctx, p.Ours) && sameUser(all, look(portOf(p.Ours), false)) {
-		return warning(meant, "%s is in use by a program of the same user as the millrace that is running at %s", p.Addr, p.Ours)
+	if servesMillrace(ctx, f.Ours) && sameUser(all, look(portOf(f.Ours), false)) {
+		return warning(meant, "%s is in use by a program of the same user as the millrace that is running at %s", f.Addr, f.Ours)
 	}
 	list := "ss -ltnp"
-	if p.UDP {
+	if f.UDP {
 		list = "ss -lunp"
 	}
-	return problem("Find the program with sudo "+list+" 'sport = :"+port+"' and "+stop, "another program uses %s", p.Addr)
+	return problem("Find the program with sudo "+list+" 'sport = :"+port+"' and "+stop, "another program uses %s", f.Addr)
 }
 
-func (p FreePort) listen(ctx context.Context) (io.Closer, error) {
+func (f FreePort) listen(ctx context.Context) (io.Closer, error) {
 	var c net.ListenConfig
-	if p.UDP {
-		return c.ListenPacket(ctx, "udp", p.Addr)
+	if f.UDP {
+		return c.ListenPacket(ctx, "udp", f.Addr)
 	}
-	return c.Listen(ctx, "tcp", p.Addr)
+	return c.Listen(ctx, "tcp", f.Addr)
 }
 
 // servesMillrace asks for the API's description and looks at its title.

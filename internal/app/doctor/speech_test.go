@@ -28,7 +28,7 @@ type tried struct {
 	outcome error
 }
 
-func (e tried) Try(context.Context) error { return e.outcome }
+func (t tried) Try(context.Context) error { return t.outcome }
 
 func TestSpeechEngine(t *testing.T) {
 	t.Parallel()

@@ -97,31 +97,31 @@ type H264Encoder struct {
 func (H264Encoder) Name() string { return "H.264 encoder" }
 
 // Run implements Check.
-func (e H264Encoder) Run(ctx context.Context) Finding {
-	err := e.Try(ctx, e.Chosen)
+func (he H264Encoder) Run(ctx context.Context) Finding {
+	err := he.Try(ctx, he.Chosen)
 	if errors.Is(err, exec.ErrNotFound) {
 		return problem("Install it with: apt-get install -y ffmpeg",
-			"%s could not be tried: ffmpeg is not found in the search path", e.Chosen)
+			"%s could not be tried: ffmpeg is not found in the search path", he.Chosen)
 	}
 	if encode.IsLate(err) {
-		return e.Load.late(string(e.Chosen))
+		return he.Load.late(string(he.Chosen))
 	}
 	if err != nil {
 		return problem("Install its driver and let the user that runs millrace use the device, or leave out --h264-encoder.", "%v", err)
 	}
 	var more []string
 	for _, h := range encode.Encoders() {
-		if h != encode.X264 && h != e.Chosen && e.Try(ctx, h) == nil {
+		if h != encode.X264 && h != he.Chosen && he.Try(ctx, h) == nil {
 			more = append(more, string(h))
 		}
 	}
 	if len(more) > 0 {
-		return ok("%s encodes; so would, with --h264-encoder: %s", e.Chosen, strings.Join(more, ", "))
+		return ok("%s encodes; so would, with --h264-encoder: %s", he.Chosen, strings.Join(more, ", "))
 	}
-	if e.Chosen == encode.X264 {
-		return ok("%s encodes; there is no hardware here that would", e.Chosen)
+	if he.Chosen == encode.X264 {
+		return ok("%s encodes; there is no hardware here that would", he.Chosen)
 	}
-	return ok("%s encodes", e.Chosen)
+	return ok("%s encodes", he.Chosen)
 }
 
 // tryEncoder tries one as serve would use it.

@@ -73,42 +73,42 @@ func newEncoderCollector(from Encoders) *encoderCollector {
 }
 
 // Describe implements prometheus.Collector.
-func (c *encoderCollector) Describe(out chan<- *prometheus.Desc) {
-	out <- c.broadcasts
-	out <- c.panics
-	out <- c.connected
-	out <- c.warning
-	out <- c.silent
-	for i, r := range c.rows {
-		if i == 0 || c.rows[i-1].desc != r.desc {
+func (e *encoderCollector) Describe(out chan<- *prometheus.Desc) {
+	out <- e.broadcasts
+	out <- e.panics
+	out <- e.connected
+	out <- e.warning
+	out <- e.silent
+	for i, r := range e.rows {
+		if i == 0 || e.rows[i-1].desc != r.desc {
 			out <- r.desc
 		}
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *encoderCollector) Collect(out chan<- prometheus.Metric) {
+func (e *encoderCollector) Collect(out chan<- prometheus.Metric) {
 	send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels ...string) {
 		out <- prometheus.MustNewConstMetric(d, kind, v, labels...)
 	}
-	send(c.broadcasts, prometheus.GaugeValue, float64(c.from.Broadcasts()))
-	send(c.panics, prometheus.CounterValue, float64(c.from.Panics()))
+	send(e.broadcasts, prometheus.GaugeValue, float64(e.from.Broadcasts()))
+	send(e.panics, prometheus.CounterValue, float64(e.from.Panics()))
 	protocols := map[string]int{}
-	for _, h := range c.from.Encoders() {
+	for _, h := range e.from.Encoders() {
 		stream := string(h.Stream)
 		protocols[h.Encoder.Protocol]++
 		quiet := 0.0
 		if h.Status == live.HealthSilent {
 			quiet = 1
 		}
-		send(c.silent, prometheus.GaugeValue, quiet, stream)
+		send(e.silent, prometheus.GaugeValue, quiet, stream)
 		for _, t := range h.Trouble {
-			send(c.warning, prometheus.GaugeValue, 1, stream, t.Type)
+			send(e.warning, prometheus.GaugeValue, 1, stream, t.Type)
 		}
 		if len(h.Samples) == 0 {
 			continue
 		}
-		for _, r := range c.rows {
+		for _, r := range e.rows {
 			labels := []string{stream}
 			if r.label != "" {
 				labels = append(labels, r.label)
@@ -117,6 +117,6 @@ func (c *encoderCollector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	for protocol, n := range protocols {
-		send(c.connected, prometheus.GaugeValue, float64(n), protocol)
+		send(e.connected, prometheus.GaugeValue, float64(n), protocol)
 	}
 }

@@ -113,44 +113,44 @@ type response struct {
 }
 
 // head notes the head of the response.
-func (w *response) head(status int) {
-	if w.status == 0 && status >= http.StatusOK {
-		w.status, w.waited = status, time.Since(w.began)
+func (r *response) head(status int) {
+	if r.status == 0 && status >= http.StatusOK {
+		r.status, r.waited = status, time.Since(r.began)
 	}
 }
 
 // Playing implements playback.Observer.
-func (w *response) Playing(live bool) {
-	w.mode = modeOnDemand
+func (r *response) Playing(live bool) {
+	r.mode = modeOnDemand
 	if live {
-		w.mode = modeLive
+		r.mode = modeLive
 	}
 }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *response) WriteHeader(status int) {
-	w.head(status)
-	w.ResponseWriter.WriteHeader(status)
+func (r *response) WriteHeader(status int) {
+	r.head(status)
+	r.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
-func (w *response) Write(b []byte) (int, error) {
-	w.head(http.StatusOK)
-	n, err := w.ResponseWriter.Write(b)
-	w.sent += int64(n)
+func (r *response) Write(b []byte) (int, error) {
+	r.head(http.StatusOK)
+	n, err := r.ResponseWriter.Write(b)
+	r.sent += int64(n)
 	return n, err
 }
 
 // ReadFrom implements io.ReaderFrom: a file still goes to the socket inside the kernel.
-func (w *response) ReadFrom(src io.Reader) (int64, error) {
-	w.head(http.StatusOK)
-	n, err := io.Copy(w.ResponseWriter, src)
-	w.sent += n
+func (r *response) ReadFrom(src io.Reader) (int64, error) {
+	r.head(http.StatusOK)
+	n, err := io.Copy(r.ResponseWriter, src)
+	r.sent += n
 	return n, err
 }
 
 // Unwrap lets http.ResponseController reach the connection.
-func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // Watching adds how many viewers there are now.
 func (m *Metrics) Watching(viewers func() int) {

@@ -216,18 +216,18 @@ type refusedError struct {
 	text   string
 }
 
-func (e *refusedError) Error() string {
-	return fmt.Sprintf("the service responds %d: %s", e.status, e.text)
+func (r *refusedError) Error() string {
+	return fmt.Sprintf("the service responds %d: %s", r.status, r.text)
 }
 
 // again reports whether the same request may be successful later.
-func (e *refusedError) again() bool {
-	return e.status >= 500 || e.status == http.StatusTooManyRequests
+func (r *refusedError) again() bool {
+	return r.status >= 500 || r.status == http.StatusTooManyRequests
 }
 
 // over reports whether there is no upload at the URL any more that takes a file.
-func (e *refusedError) over() bool {
-	return e.status == http.StatusNotFound || e.status == http.StatusGone
+func (r *refusedError) over() bool {
+	return r.status == http.StatusNotFound || r.status == http.StatusGone
 }
 
 // refusal is what a response says is wrong.

@@ -37,25 +37,25 @@ const latency = 4 * time.Second
 
 // Tracks are the tracks that are made of a broadcast's sound. That no engine takes the language is an error of the
 // tracks alone. No engine is asked whether it runs: the encoder waits for this.
-func (p *Generator) Tracks(ctx context.Context, s live.Stream) (out []asset.LiveText, err error) {
+func (gen *Generator) Tracks(ctx context.Context, s live.Stream) (out []asset.LiveText, err error) {
 	for _, g := range s.Settings.GeneratedSubtitles {
 		t := asset.LiveText{
 			Name: g.Name, LanguageCode: g.LanguageCode, Passthrough: g.Passthrough, Source: asset.GeneratedLive,
 			Speech: &asset.Speech{Language: g.LanguageCode},
 		}
-		if p == nil {
+		if gen == nil {
 			t.Problem = "this service does not recognise speech"
 			out = append(out, t)
 			continue
 		}
-		if t.Speech.Phrases, err = p.Phrases(ctx, s.Environment, g.VocabularyIDs); err != nil {
+		if t.Speech.Phrases, err = gen.Phrases(ctx, s.Environment, g.VocabularyIDs); err != nil {
 			return nil, fmt.Errorf("read vocabularies: %w", err)
 		}
-		rules, err := p.rules(ctx, s.Environment)
+		rules, err := gen.rules(ctx, s.Environment)
 		if err != nil {
 			return nil, err
 		}
-		if none, ok := errors.AsType[*speech.NoEngineError](p.Engines.Takes(g.LanguageCode, rules)); ok {
+		if none, ok := errors.AsType[*speech.NoEngineError](gen.Engines.Takes(g.LanguageCode, rules)); ok {
 			t.Problem = none.Message
 		}
 		out = append(out, t)
@@ -63,8 +63,8 @@ func (p *Generator) Tracks(ctx context.Context, s live.Stream) (out []asset.Live
 	return out, nil
 }
 
-func (p *Generator) rules(ctx context.Context, e id.Environment) (speech.Rules, error) {
-	rules, err := p.Rules(ctx, e)
+func (gen *Generator) rules(ctx context.Context, e id.Environment) (speech.Rules, error) {
+	rules, err := gen.Rules(ctx, e)
 	if err != nil {
 		return nil, fmt.Errorf("read which engine recognises speech: %w", err)
 	}
@@ -72,18 +72,18 @@ func (p *Generator) rules(ctx context.Context, e id.Environment) (speech.Rules, 
 }
 
 // engine is the one for a language that runs.
-func (p *Generator) engine(ctx context.Context, e id.Environment, language string) (speech.Engine, error) {
-	rules, err := p.rules(ctx, e)
+func (gen *Generator) engine(ctx context.Context, e id.Environment, language string) (speech.Engine, error) {
+	rules, err := gen.rules(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	return p.Engines.For(ctx, language, rules)
+	return gen.Engines.For(ctx, language, rules)
 }
 
 // Of are the tracks of a recording that are made of its sound.
-func (p *Generator) Of(a asset.Asset) (out []asset.Track) {
+func (gen *Generator) Of(a asset.Asset) (out []asset.Track) {
 	for _, t := range a.Tracks {
-		if p != nil && t.OfBroadcast() && t.Speech != nil {
+		if gen != nil && t.OfBroadcast() && t.Speech != nil {
 			out = append(out, t)
 		}
 	}
@@ -98,16 +98,16 @@ type Reports struct {
 }
 
 // Run makes cues of what is said until the broadcast ends: of one track of a recording, into its rendition at the edge.
-func (p *Generator) Run(
+func (gen *Generator) Run(
 	ctx context.Context, e id.Environment, t asset.Track, edge *window.Edge, to Reports, log *slog.Logger,
 ) {
 	livespeech.Run(ctx, livespeech.Options{
-		Edge: edge, Rendition: t.Rendition, Decoder: p.Decoder, Warn: to.Warn, Missed: to.Missed, Broken: to.Broken,
+		Edge: edge, Rendition: t.Rendition, Decoder: gen.Decoder, Warn: to.Warn, Missed: to.Missed, Broken: to.Broken,
 		Logger: log,
-		Engine: func(ctx context.Context) (speech.Engine, error) { return p.engine(ctx, e, t.Speech.Language) },
+		Engine: func(ctx context.Context) (speech.Engine, error) { return gen.engine(ctx, e, t.Speech.Language) },
 		Config: speech.Config{
 			Language: t.Speech.Language, Phrases: t.Speech.Phrases, MaxLatency: latency, Effort: speech.Steady,
 		},
-		Init: edge.Source(timeline.MainAudio, p.Objects).Init,
+		Init: edge.Source(timeline.MainAudio, gen.Objects).Init,
 	})
 }

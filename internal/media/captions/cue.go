@@ -194,13 +194,13 @@ type shownCue struct {
 // shownHeap has the cue that disappears first on top.
 type shownHeap []shownCue
 
-func (h shownHeap) Len() int           { return len(h) }
-func (h shownHeap) Less(i, j int) bool { return h[i].end < h[j].end }
-func (h shownHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *shownHeap) Push(x any)        { *h = append(*h, x.(shownCue)) }
-func (h *shownHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
+func (s shownHeap) Len() int           { return len(s) }
+func (s shownHeap) Less(i, j int) bool { return s[i].end < s[j].end }
+func (s shownHeap) Swap(i, j int)      { s[i], s[j] = s[j], s[i] }
+func (s *shownHeap) Push(x any)        { *s = append(*s, x.(shownCue)) }
+func (s *shownHeap) Pop() any {
+	last := (*s)[len(*s)-1]
+	*s = (*s)[:len(*s)-1]
 	return last
 }
 

@@ -8,7 +8,7 @@ import (
 // InputError says in plain words why a file is no subtitle file. The text may be shown to the person who sent it.
 type InputError struct{ Text string }
 
-func (e *InputError) Error() string { return e.Text }
+func (i *InputError) Error() string { return i.Text }
 
 func noCue(why string) error { return &InputError{Text: "the file holds no cue: " + why} }
 

@@ -93,8 +93,8 @@ func parseTTML(text string) (builder, error) {
 }
 
 // say adds text with its look. White space is one space, as TTML section 8.2.1 has it by default.
-func (p *ttmlParser) say(s string) {
-	if p.text.size > MaxCueText {
+func (tp *ttmlParser) say(s string) {
+	if tp.text.size > MaxCueText {
 		return
 	}
 	if folded := strings.Join(strings.Fields(s), " "); folded == "" {
@@ -108,9 +108,9 @@ func (p *ttmlParser) say(s string) {
 		}
 		s = folded
 	}
-	e := p.open[len(p.open)-1]
+	e := tp.open[len(tp.open)-1]
 	begin, end := e.look.tags()
-	p.text.add(e, begin+strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)+end)
+	tp.text.add(e, begin+strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)+end)
 }
 
 func (l look) tags() (begin, end string) {
@@ -125,10 +125,10 @@ func (l look) tags() (begin, end string) {
 	return begin, end
 }
 
-func (p *ttmlParser) start(t xml.StartElement) {
+func (tp *ttmlParser) start(t xml.StartElement) {
 	e := element{name: t.Name.Local}
-	if n := len(p.open); n > 0 {
-		above := p.open[n-1]
+	if n := len(tp.open); n > 0 {
+		above := tp.open[n-1]
 		e.look, e.begin, e.end, e.region = above.look, above.begin, above.end, above.region
 	}
 	attributes := map[string]string{}
@@ -136,7 +136,7 @@ func (p *ttmlParser) start(t xml.StartElement) {
 		attributes[a.Name.Local] = a.Value
 	}
 	for id := range strings.FieldsSeq(attributes["style"]) {
-		e.look = e.look.over(p.styles[id])
+		e.look = e.look.over(tp.styles[id])
 	}
 	e.look = e.look.with(attributes)
 	if r := attributes["region"]; r != "" {
@@ -147,25 +147,25 @@ func (p *ttmlParser) start(t xml.StartElement) {
 	}
 	switch e.name {
 	case "tt":
-		p.rates(attributes)
+		tp.rates(attributes)
 	case "style", "region":
-		p.declare(e, attributes)
+		tp.declare(e, attributes)
 	case "body", "div", "p", "span":
-		p.time(&e, attributes)
+		tp.time(&e, attributes)
 	case "br":
-		if p.in {
-			p.text.add(p.open[len(p.open)-1], "\n")
+		if tp.in {
+			tp.text.add(tp.open[len(tp.open)-1], "\n")
 		}
 	}
 	if e.name == "p" {
-		p.in = true
-		p.text = paragraph{}
+		tp.in = true
+		tp.text = paragraph{}
 	}
-	p.open = append(p.open, e)
+	tp.open = append(tp.open, e)
 }
 
 // rates reads what frames and ticks are.
-func (p *ttmlParser) rates(attributes map[string]string) {
+func (tp *ttmlParser) rates(attributes map[string]string) {
 	positive := func(s string) float64 {
 		v, err := strconv.ParseFloat(s, 64)
 		if err != nil || !(v > 0 && v <= 1e9) {
@@ -175,35 +175,35 @@ func (p *ttmlParser) rates(attributes map[string]string) {
 	}
 	frames, ticks := positive(attributes["frameRate"]), positive(attributes["tickRate"])
 	if frames > 0 {
-		p.frames = frames
-		p.ticks = frames
+		tp.frames = frames
+		tp.ticks = frames
 	}
 	if m := strings.Fields(attributes["frameRateMultiplier"]); len(m) == 2 && positive(m[0]) > 0 && positive(m[1]) > 0 {
-		p.frames *= positive(m[0]) / positive(m[1])
+		tp.frames *= positive(m[0]) / positive(m[1])
 	}
 	if ticks > 0 {
-		p.ticks = ticks
+		tp.ticks = ticks
 	}
 }
 
 // declare keeps a style, or whether a region is at the top. A style inside a region is the region's.
-func (p *ttmlParser) declare(e element, attributes map[string]string) {
+func (tp *ttmlParser) declare(e element, attributes map[string]string) {
 	id := attributes["id"]
-	if e.name == "style" && len(p.open) > 0 && p.open[len(p.open)-1].name == "region" {
-		id = p.open[len(p.open)-1].region
+	if e.name == "style" && len(tp.open) > 0 && tp.open[len(tp.open)-1].name == "region" {
+		id = tp.open[len(tp.open)-1].region
 		e.name = "region"
 	}
-	if len(p.styles)+len(p.regions) >= maxTTMLStyles {
+	if len(tp.styles)+len(tp.regions) >= maxTTMLStyles {
 		return
 	}
 	if e.name == "style" {
-		p.styles[id] = e.look
+		tp.styles[id] = e.look
 		return
 	}
 	if attributes["displayAlign"] == "before" {
-		p.regions[id] = true
+		tp.regions[id] = true
 	} else if attributes["displayAlign"] != "" {
-		p.regions[id] = false
+		tp.regions[id] = false
 	}
 }
 
@@ -234,15 +234,15 @@ func (l look) with(attributes map[string]string) look {
 }
 
 // time gives an element its times, which are relative to those of what it is in: TTML section 12.
-func (p *ttmlParser) time(e *element, attributes map[string]string) {
+func (tp *ttmlParser) time(e *element, attributes map[string]string) {
 	from, until := e.begin, e.end
-	if t, ok := p.clock(attributes["begin"]); ok {
+	if t, ok := tp.clock(attributes["begin"]); ok {
 		e.begin = from + t
 	}
-	if t, ok := p.clock(attributes["end"]); ok {
+	if t, ok := tp.clock(attributes["end"]); ok {
 		e.end = from + t
 	}
-	if t, ok := p.clock(attributes["dur"]); ok && (attributes["end"] == "" || e.begin+t < e.end) {
+	if t, ok := tp.clock(attributes["dur"]); ok && (attributes["end"] == "" || e.begin+t < e.end) {
 		e.end = e.begin + t
 	}
 	if until > 0 && (e.end == 0 || e.end > until) {
@@ -251,11 +251,11 @@ func (p *ttmlParser) time(e *element, attributes map[string]string) {
 }
 
 // clock reads a time expression, TTML section 12.3.1.
-func (p *ttmlParser) clock(s string) (time.Duration, bool) {
+func (tp *ttmlParser) clock(s string) (time.Duration, bool) {
 	s = strings.TrimSpace(s)
 	if parts := strings.Split(s, ":"); len(parts) == 3 || len(parts) == 4 {
 		total := 0.0
-		for i, unit := range []float64{3600, 60, 1, 1 / p.frames}[:len(parts)] {
+		for i, unit := range []float64{3600, 60, 1, 1 / tp.frames}[:len(parts)] {
 			v, err := strconv.ParseFloat(parts[i], 64)
 			if err != nil || v < 0 {
 				return 0, false
@@ -266,7 +266,7 @@ func (p *ttmlParser) clock(s string) (time.Duration, bool) {
 	}
 	number := strings.TrimRight(s, "hmsft")
 	v, err := strconv.ParseFloat(number, 64)
-	unit, known := map[string]float64{"h": 3600, "m": 60, "s": 1, "ms": 0.001, "f": 1 / p.frames, "t": 1 / p.ticks}[s[len(number):]]
+	unit, known := map[string]float64{"h": 3600, "m": 60, "s": 1, "ms": 0.001, "f": 1 / tp.frames, "t": 1 / tp.ticks}[s[len(number):]]
 	if err != nil || v < 0 || !known {
 		return 0, false
 	}
@@ -281,27 +281,27 @@ func duration(seconds float64) (time.Duration, bool) {
 }
 
 // finish closes an element; a paragraph becomes a cue, or several where its spans have times.
-func (p *ttmlParser) finish() error {
-	n := len(p.open)
+func (tp *ttmlParser) finish() error {
+	n := len(tp.open)
 	if n == 0 {
 		return nil
 	}
-	e := p.open[n-1]
-	p.open = p.open[:n-1]
-	if e.name != "p" || !p.in {
+	e := tp.open[n-1]
+	tp.open = tp.open[:n-1]
+	if e.name != "p" || !tp.in {
 		return nil
 	}
-	p.in = false
+	tp.in = false
 	settings := ""
-	if p.regions[e.region] {
+	if tp.regions[e.region] {
 		settings = "line:0"
 	}
-	for _, cue := range p.text.cues(e) {
-		if len(p.builder.cues)+p.builder.drops.Total() >= MaxCues {
+	for _, cue := range tp.text.cues(e) {
+		if len(tp.builder.cues)+tp.builder.drops.Total() >= MaxCues {
 			return &InputError{Text: fmt.Sprintf("the file holds more than %d cues", MaxCues)}
 		}
 		cue.settings = settings
-		p.builder.add(cue, true)
+		tp.builder.add(cue, true)
 	}
 	return nil
 }

@@ -22,22 +22,22 @@ type paragraph struct {
 }
 
 // add adds text of an element.
-func (g *paragraph) add(e element, text string) {
-	g.size += len(text)
-	if n := len(g.pieces); n > 0 && g.pieces[n-1].begin == e.begin && g.pieces[n-1].end == e.end {
-		g.pieces[n-1].text += text
+func (p *paragraph) add(e element, text string) {
+	p.size += len(text)
+	if n := len(p.pieces); n > 0 && p.pieces[n-1].begin == e.begin && p.pieces[n-1].end == e.end {
+		p.pieces[n-1].text += text
 		return
 	}
-	g.pieces = append(g.pieces, piece{e.begin, e.end, text})
+	p.pieces = append(p.pieces, piece{e.begin, e.end, text})
 }
 
 // cues are the paragraph as it is shown, a cue for each stretch of time in which the same is, without settings. A
 // paragraph that can't be shown is one cue, from which the builder sees why.
-func (g *paragraph) cues(e element) (out []rawCue) {
-	if !slices.ContainsFunc(g.pieces, func(x piece) bool { return x.begin != e.begin || x.end != e.end }) {
-		return []rawCue{{start: e.begin, end: e.end, text: trimmed(g.pieces, func(piece) bool { return true })}}
+func (p *paragraph) cues(e element) (out []rawCue) {
+	if !slices.ContainsFunc(p.pieces, func(x piece) bool { return x.begin != e.begin || x.end != e.end }) {
+		return []rawCue{{start: e.begin, end: e.end, text: trimmed(p.pieces, func(piece) bool { return true })}}
 	}
-	edges := g.edges()
+	edges := p.edges()
 	if len(edges) == 0 {
 		return []rawCue{{}}
 	}
@@ -48,7 +48,7 @@ func (g *paragraph) cues(e element) (out []rawCue) {
 	size := 0
 	for i := range len(edges) - 1 {
 		from, to := edges[i], edges[i+1]
-		text := trimmed(g.pieces, func(x piece) bool { return x.begin <= from && (x.end == 0 || x.end >= to) })
+		text := trimmed(p.pieces, func(x piece) bool { return x.begin <= from && (x.end == 0 || x.end >= to) })
 		if size += len(text); size > MaxCueText {
 			return tooLong
 		}
@@ -64,8 +64,8 @@ func (g *paragraph) cues(e element) (out []rawCue) {
 }
 
 // edges are the times at which what is shown may change.
-func (g *paragraph) edges() (out []time.Duration) {
-	for _, x := range g.pieces {
+func (p *paragraph) edges() (out []time.Duration) {
+	for _, x := range p.pieces {
 		if x.end > x.begin && strings.TrimSpace(x.text) != "" {
 			out = append(out, x.begin, x.end)
 		}

@@ -124,68 +124,68 @@ type cut struct {
 }
 
 // find finds the segments that hold something of [from, to), in seconds of the asset.
-func (x *cut) find(from, to float64) bool {
-	n := len(x.t.Marks)
-	from, to = max(from, 0), min(to, x.spans[n])
+func (c *cut) find(from, to float64) bool {
+	n := len(c.t.Marks)
+	from, to = max(from, 0), min(to, c.spans[n])
 	if !(to-from > snap) {
 		return false
 	}
-	for x.a < n && x.spans[x.a+1] <= from+snap {
-		x.a++
+	for c.a < n && c.spans[c.a+1] <= from+snap {
+		c.a++
 	}
-	for x.b = n - 1; x.b > x.a && x.spans[x.b] >= to-snap; {
-		x.b--
+	for c.b = n - 1; c.b > c.a && c.spans[c.b] >= to-snap; {
+		c.b--
 	}
-	x.from, x.to = x.t.ZeroTime()+from, x.t.ZeroTime()+to
-	x.asked = x.from
-	return x.a < n
+	c.from, c.to = c.t.ZeroTime()+from, c.t.ZeroTime()+to
+	c.asked = c.from
+	return c.a < n
 }
 
 // border is where segment i begins, in seconds of media time.
-func (x *cut) border(i int) float64 { return x.t.ZeroTime() + x.spans[i] }
+func (c *cut) border(i int) float64 { return c.t.ZeroTime() + c.spans[i] }
 
 // rendition is one rendition, to be cut.
-func (x *cut) rendition(l *timeline.Rendition) *renditionCut {
-	y := &renditionCut{cut: x, src: l, out: &timeline.Rendition{RenditionInfo: l.RenditionInfo}, made: map[int]timeline.Chunk{}}
+func (c *cut) rendition(l *timeline.Rendition) *renditionCut {
+	y := &renditionCut{cut: c, src: l, out: &timeline.Rendition{RenditionInfo: l.RenditionInfo}, made: map[int]timeline.Chunk{}}
 	y.out.PartTarget = 0 // a clip is not live
 	y.out.Inits = slices.Clone(l.Inits)
 	return y
 }
 
 // make makes what differs from the recording, and lists everything.
-func (y *renditionCut) make(ctx context.Context) error {
+func (rc *renditionCut) make(ctx context.Context) error {
 	var err error
-	switch y.src.Kind {
+	switch rc.src.Kind {
 	case frame.Video:
-		err = y.pictures(ctx)
+		err = rc.pictures(ctx)
 	case frame.Audio:
-		err = y.sound(ctx)
+		err = rc.sound(ctx)
 	case frame.Text:
 	}
 	if err != nil {
-		return fmt.Errorf("cut %s: %w", y.src.ID, err)
+		return fmt.Errorf("cut %s: %w", rc.src.ID, err)
 	}
-	for i := y.a; i <= y.b; i++ {
-		c, ok := y.made[i]
+	for i := rc.a; i <= rc.b; i++ {
+		c, ok := rc.made[i]
 		if !ok {
-			c = y.src.Chunks[i]
+			c = rc.src.Chunks[i]
 		}
-		if y.src.Kind == frame.Audio {
-			c.Apart = y.apart(i, c)
+		if rc.src.Kind == frame.Audio {
+			c.Apart = rc.apart(i, c)
 		}
-		y.out.Chunks = append(y.out.Chunks, c)
+		rc.out.Chunks = append(rc.out.Chunks, c)
 	}
-	y.tidy()
+	rc.tidy()
 	return nil
 }
 
 // apart is by how many milliseconds the first frame of what stands for chunk i is later than the clip's segment: both
 // may begin later than in the recording.
-func (y *renditionCut) apart(i int, c timeline.Chunk) int64 {
-	was := y.src.Chunks[i]
-	later := float64(c.Time-was.Time) / float64(y.src.Timescale)
-	if i == y.a {
-		later -= y.from - y.border(i)
+func (rc *renditionCut) apart(i int, c timeline.Chunk) int64 {
+	was := rc.src.Chunks[i]
+	later := float64(c.Time-was.Time) / float64(rc.src.Timescale)
+	if i == rc.a {
+		later -= rc.from - rc.border(i)
 	}
 	return was.Apart + int64(math.Round(later*1000))
 }
@@ -201,11 +201,11 @@ type renditionCut struct {
 }
 
 // tidy leaves out the init segments that nothing needs.
-func (y *renditionCut) tidy() {
+func (rc *renditionCut) tidy() {
 	var used []timeline.Init
 	at := map[int]int{}
-	for i := range y.out.Chunks {
-		c := &y.out.Chunks[i]
+	for i := range rc.out.Chunks {
+		c := &rc.out.Chunks[i]
 		if c.Gap {
 			c.Init = 0
 			continue
@@ -214,40 +214,42 @@ func (y *renditionCut) tidy() {
 		if !ok {
 			n = len(used)
 			at[c.Init] = n
-			used = append(used, y.out.Inits[c.Init])
+			used = append(used, rc.out.Inits[c.Init])
 		}
 		c.Init = n
 	}
-	y.out.Inits = used
+	rc.out.Inits = used
 }
 
 // coarse reports whether a tick is longer than what a time may miss a picture's own by.
-func (y *renditionCut) coarse() bool { return snap*float64(y.src.Timescale) < 1 }
+func (rc *renditionCut) coarse() bool { return snap*float64(rc.src.Timescale) < 1 }
 
 // ticks of a time in seconds.
-func (y *renditionCut) ticks(s float64) int64 { return int64(math.Round(s * float64(y.src.Timescale))) }
+func (rc *renditionCut) ticks(s float64) int64 {
+	return int64(math.Round(s * float64(rc.src.Timescale)))
+}
 
 // store keeps a fragment as chunk i.
-func (y *renditionCut) store(ctx context.Context, i int, c timeline.Chunk, samples []cmaf.Sample) error {
-	data := cmaf.AppendFragment(nil, uint32(i-y.a+1), cmaf.TrackID, uint64(c.Time), samples)
-	c.Rendition, c.Size, c.From, c.To, c.Lead, c.Gap = y.src.ID, int64(len(data)), 0, 0, 0, false
-	c.Object = y.prefix + y.src.ID + "/" + strconv.Itoa(i-y.a) + ".m4s"
-	if err := y.Put(ctx, c.Object, data); err != nil {
+func (rc *renditionCut) store(ctx context.Context, i int, c timeline.Chunk, samples []cmaf.Sample) error {
+	data := cmaf.AppendFragment(nil, uint32(i-rc.a+1), cmaf.TrackID, uint64(c.Time), samples)
+	c.Rendition, c.Size, c.From, c.To, c.Lead, c.Gap = rc.src.ID, int64(len(data)), 0, 0, 0, false
+	c.Object = rc.prefix + rc.src.ID + "/" + strconv.Itoa(i-rc.a) + ".m4s"
+	if err := rc.Put(ctx, c.Object, data); err != nil {
 		return fmt.Errorf("store segment: %w", err)
 	}
-	y.made[i] = c
+	rc.made[i] = c
 	return nil
 }
 
 // read gives the samples of chunk i.
-func (y *renditionCut) read(ctx context.Context, i int) ([]sample, error) {
-	raw, err := delivered.Bytes(y.Source(y.src).Segment(ctx, y.t.First+int64(i)))
+func (rc *renditionCut) read(ctx context.Context, i int) ([]sample, error) {
+	raw, err := delivered.Bytes(rc.Source(rc.src).Segment(ctx, rc.t.First+int64(i)))
 	if err != nil {
-		return nil, fmt.Errorf("read segment %d: %w", y.t.First+int64(i), err)
+		return nil, fmt.Errorf("read segment %d: %w", rc.t.First+int64(i), err)
 	}
 	fragments, err := cmaf.ParseFragments(raw)
 	if err != nil {
-		return nil, fmt.Errorf("read segment %d: %w", y.t.First+int64(i), err)
+		return nil, fmt.Errorf("read segment %d: %w", rc.t.First+int64(i), err)
 	}
 	var samples []sample
 	for _, f := range fragments {
@@ -258,7 +260,7 @@ func (y *renditionCut) read(ctx context.Context, i int) ([]sample, error) {
 		}
 	}
 	if len(samples) == 0 {
-		return nil, fmt.Errorf("segment %d of %s has no media", y.t.First+int64(i), y.src.ID)
+		return nil, fmt.Errorf("segment %d of %s has no media", rc.t.First+int64(i), rc.src.ID)
 	}
 	return samples, nil
 }
@@ -272,11 +274,11 @@ type sample struct {
 }
 
 // continues reports whether chunk i goes on where the one before ended.
-func (y *renditionCut) continues(i int) bool {
-	if i < 1 || i >= len(y.src.Chunks) || y.t.Marks[i].Discontinuity {
+func (rc *renditionCut) continues(i int) bool {
+	if i < 1 || i >= len(rc.src.Chunks) || rc.t.Marks[i].Discontinuity {
 		return false
 	}
-	before, c := &y.src.Chunks[i-1], &y.src.Chunks[i]
+	before, c := &rc.src.Chunks[i-1], &rc.src.Chunks[i]
 	return !before.Gap && !c.Gap && before.Init == c.Init
 }
 

@@ -17,36 +17,36 @@ import (
 // pictures makes the segments of the video that differ from the recording's. Their first picture is a key frame: what
 // was decoded from a picture that is left out is encoded again, up to the next key frame; so are, at the end, those
 // that were decoded from a later picture. All between stays as it is.
-func (y *renditionCut) pictures(ctx context.Context) error {
+func (rc *renditionCut) pictures(ctx context.Context) error {
 	var work []*segment
-	for _, r := range y.cutEnds {
-		n := y.src.Chunks[r.chunk].Init
-		if y.format == nil || y.format.n != n {
-			if err := y.open(ctx, n); err != nil {
+	for _, r := range rc.cutEnds {
+		n := rc.src.Chunks[r.chunk].Init
+		if rc.format == nil || rc.format.n != n {
+			if err := rc.open(ctx, n); err != nil {
 				return err
 			}
 		}
-		if r.split(y.format); r.from == r.keep && r.kept == r.until { // nothing is to be made
-			if err := y.place(ctx, r, n, nil); err != nil {
+		if r.split(rc.format); r.from == r.keep && r.kept == r.until { // nothing is to be made
+			if err := rc.place(ctx, r, n, nil); err != nil {
 				return err
 			}
 			continue
 		}
-		if y.format.codec == "" {
+		if rc.format.codec == "" {
 			return ErrCodec
 		}
 		work = append(work, r)
 	}
 	// One encoder makes both ends where it can be told to begin with a key frame twice, and both have the same
 	// parameter sets.
-	if len(work) == 2 && y.format.codec == frame.H264 && y.src.Chunks[work[0].chunk].Init == y.src.Chunks[work[1].chunk].Init {
-		return y.encode(ctx, work)
+	if len(work) == 2 && rc.format.codec == frame.H264 && rc.src.Chunks[work[0].chunk].Init == rc.src.Chunks[work[1].chunk].Init {
+		return rc.encode(ctx, work)
 	}
 	for _, r := range work {
-		if err := y.open(ctx, y.src.Chunks[r.chunk].Init); err != nil {
+		if err := rc.open(ctx, rc.src.Chunks[r.chunk].Init); err != nil {
 			return err
 		}
-		if err := y.encode(ctx, []*segment{r}); err != nil {
+		if err := rc.encode(ctx, []*segment{r}); err != nil {
 			return err
 		}
 	}
@@ -70,14 +70,14 @@ var codecs = map[string]frame.Codec{ //nolint:gochecknoglobals // a table
 }
 
 // open reads init segment n.
-func (y *renditionCut) open(ctx context.Context, n int) error {
-	init, err := y.Source(y.src).Init(ctx, n)
+func (rc *renditionCut) open(ctx context.Context, n int) error {
+	init, err := rc.Source(rc.src).Init(ctx, n)
 	if err != nil {
 		return fmt.Errorf("read init segment: %w", err)
 	}
 	s := &format{n: n, init: init, entry: cmaf.EntryOf(init)}
 	if len(s.entry) < 8 {
-		return fmt.Errorf("init segment %d of %s has no sample entry", n, y.src.ID)
+		return fmt.Errorf("init segment %d of %s has no sample entry", n, rc.src.ID)
 	}
 	if s.codec = codecs[string(s.entry[4:8])]; s.codec == frame.H264 {
 		var sets [][]byte
@@ -90,48 +90,48 @@ func (y *renditionCut) open(ctx context.Context, n int) error {
 			s.ordered = s.ordered && failed == nil && info.ReorderFrames >= 0
 		}
 	}
-	y.format = s
+	rc.format = s
 	return nil
 }
 
 // fresh reports whether nothing that is decoded from this picture on needs one in front of it, if none that is shown
 // earlier follows.
-func (s *format) fresh(x *sample) bool {
-	if s.codec != frame.H264 || !x.Sync {
+func (f *format) fresh(x *sample) bool {
+	if f.codec != frame.H264 || !x.Sync {
 		return x.Sync
 	}
-	idr, known, _ := h264.IsIDRPrefix(x.Data, s.size)
+	idr, known, _ := h264.IsIDRPrefix(x.Data, f.size)
 	return idr && known
 }
 
 // split finds what can stay as it is: whatever is decoded from the first sample that is kept up to the last is shown
 // from the first picture that is kept up to the last.
-func (r *segment) split(s *format) {
-	r.keep, r.kept = r.until, r.until
+func (seg *segment) split(s *format) {
+	seg.keep, seg.kept = seg.until, seg.until
 	keep, whole := none, 0
 	latest := int64(math.MinInt64)
-	for k := 0; k <= r.until; k++ {
-		if k == 0 || latest == r.pts[k-1] { // the first k samples are the first k pictures
-			if keep == none && k < r.until && (!r.later || k >= r.from && s.fresh(&r.samples[k])) {
+	for k := 0; k <= seg.until; k++ {
+		if k == 0 || latest == seg.pts[k-1] { // the first k samples are the first k pictures
+			if keep == none && k < seg.until && (!seg.later || k >= seg.from && s.fresh(&seg.samples[k])) {
 				keep = k
 			}
 			whole = k
 		}
-		if k < r.until {
-			latest = max(latest, r.samples[k].pts)
+		if k < seg.until {
+			latest = max(latest, seg.samples[k].pts)
 		}
 	}
 	switch {
 	case keep == none || whole <= keep:
-	case s.codec == frame.H264 || keep == r.from && whole == r.until: // others get an init segment of their own: all of it is made
-		r.keep, r.kept = keep, whole
+	case s.codec == frame.H264 || keep == seg.from && whole == seg.until: // others get an init segment of their own: all of it is made
+		seg.keep, seg.kept = keep, whole
 	}
 }
 
 // spans are the pictures that are made, in the order in which they are shown.
-func (r *segment) spans() [][2]int {
+func (seg *segment) spans() [][2]int {
 	var out [][2]int
-	for _, s := range [][2]int{{r.from, r.keep}, {r.kept, r.until}} {
+	for _, s := range [][2]int{{seg.from, seg.keep}, {seg.kept, seg.until}} {
 		if s[0] < s[1] {
 			out = append(out, s)
 		}
@@ -144,13 +144,13 @@ const furthestBack = 10
 
 // needed is what has to be decoded for the pictures [from, until) of a segment, in that order: samples of its segment,
 // and segments in front of it where it depends on them.
-func (y *renditionCut) needed(ctx context.Context, r *segment, from, until int) ([]sample, error) {
+func (rc *renditionCut) needed(ctx context.Context, r *segment, from, until int) ([]sample, error) {
 	start, end := none, 0
 	latest := int64(math.MinInt64)
 	for k := range r.samples {
 		s := &r.samples[k]
 		whole := k == 0 && !slices.ContainsFunc(r.samples, func(o sample) bool { return o.pts < s.pts }) || k > 0 && latest == r.pts[k-1]
-		if whole && k <= from && (y.format.fresh(s) || k == 0 && y.src.Chunks[r.chunk].Independent) {
+		if whole && k <= from && (rc.format.fresh(s) || k == 0 && rc.src.Chunks[r.chunk].Independent) {
 			start = k
 		}
 		if s.pts <= r.pts[until-1] {
@@ -159,17 +159,17 @@ func (y *renditionCut) needed(ctx context.Context, r *segment, from, until int) 
 		latest = max(latest, s.pts)
 	}
 	if start != none {
-		return y.format.without(r.samples[start:end], r.pts[from]), nil
+		return rc.format.without(r.samples[start:end], r.pts[from]), nil
 	}
 	out := r.samples[:end]
-	for i := r.chunk; i > r.chunk-furthestBack && y.continues(i); {
+	for i := r.chunk; i > r.chunk-furthestBack && rc.continues(i); {
 		i--
-		pictures, err := y.read(ctx, i)
+		pictures, err := rc.read(ctx, i)
 		if err != nil {
 			return nil, err
 		}
 		out = slices.Concat(pictures, out)
-		if y.src.Chunks[i].Independent && !slices.ContainsFunc(pictures, func(s sample) bool { return s.pts < pictures[0].pts }) {
+		if rc.src.Chunks[i].Independent && !slices.ContainsFunc(pictures, func(s sample) bool { return s.pts < pictures[0].pts }) {
 			break
 		}
 	}
@@ -177,13 +177,13 @@ func (y *renditionCut) needed(ctx context.Context, r *segment, from, until int) 
 }
 
 // without leaves out pictures that are shown before a time and that none is decoded from.
-func (s *format) without(pictures []sample, before int64) []sample {
-	if !s.ordered {
+func (f *format) without(pictures []sample, before int64) []sample {
+	if !f.ordered {
 		return pictures
 	}
 	out := make([]sample, 0, len(pictures))
 	for _, x := range pictures {
-		if x.pts >= before || !h264.Disposable(x.Data, s.size) {
+		if x.pts >= before || !h264.Disposable(x.Data, f.size) {
 			out = append(out, x)
 		}
 	}
@@ -228,27 +228,27 @@ func (o *order) add(r *segment, pictures []sample, from, until int, at int64) (n
 
 // encode makes the pictures of segments that can't stay as they are. They are decoded in the order in which they are
 // shown, as far ahead as in the recording.
-func (y *renditionCut) encode(ctx context.Context, segments []*segment) error {
-	o := order{args: encode.PictureCut{Codec: y.format.codec, Timescale: y.src.Timescale, Bitrate: max(int(2*y.src.Peak), 2_000_000)}}
-	if err := y.describe(&o.args); err != nil {
+func (rc *renditionCut) encode(ctx context.Context, segments []*segment) error {
+	o := order{args: encode.PictureCut{Codec: rc.format.codec, Timescale: rc.src.Timescale, Bitrate: max(int(2*rc.src.Peak), 2_000_000)}}
+	if err := rc.describe(&o.args); err != nil {
 		return err
 	}
-	at, mixed := int64(y.src.Timescale), false // some time in front, for what is decoded early
+	at, mixed := int64(rc.src.Timescale), false // some time in front, for what is decoded early
 	for _, r := range segments {
 		mixed = mixed || r.keep < r.kept
 		for _, s := range r.spans() {
-			pictures, err := y.needed(ctx, r, s[0], s[1])
+			pictures, err := rc.needed(ctx, r, s[0], s[1])
 			if err != nil {
 				return err
 			}
 			at = o.add(r, pictures, s[0], s[1], at)
 		}
 	}
-	entry, pictures, err := y.order(ctx, &o)
+	entry, pictures, err := rc.order(ctx, &o)
 	if err != nil {
 		return err
 	}
-	n, merged, err := y.adapt(ctx, entry)
+	n, merged, err := rc.adapt(ctx, entry)
 	if err != nil {
 		return err
 	}
@@ -256,15 +256,15 @@ func (y *renditionCut) encode(ctx context.Context, segments []*segment) error {
 		for _, r := range segments {
 			r.keep, r.kept = r.until, r.until
 		}
-		return y.encode(ctx, segments)
+		return rc.encode(ctx, segments)
 	}
 	if n == none {
-		if n, err = y.ownInit(ctx, entry); err != nil {
+		if n, err = rc.ownInit(ctx, entry); err != nil {
 			return err
 		}
 	}
 	for _, r := range segments {
-		if err := y.place(ctx, r, n, pictures[r]); err != nil {
+		if err := rc.place(ctx, r, n, pictures[r]); err != nil {
 			return err
 		}
 	}
@@ -272,10 +272,10 @@ func (y *renditionCut) encode(ctx context.Context, segments []*segment) error {
 }
 
 // order has pictures made; they come back with their places among those that each segment shows.
-func (y *renditionCut) order(ctx context.Context, o *order) (entry []byte, made map[*segment][]picture, err error) {
+func (rc *renditionCut) order(ctx context.Context, o *order) (entry []byte, made map[*segment][]picture, err error) {
 	var pictures []picture
-	err = y.Encoder.CutPicture(ctx, o.args, func(w io.Writer) error {
-		for _, b := range [][]byte{y.format.init, o.feed} {
+	err = rc.Encoder.CutPicture(ctx, o.args, func(w io.Writer) error {
+		for _, b := range [][]byte{rc.format.init, o.feed} {
 			if _, werr := w.Write(b); werr != nil {
 				return werr // the engine says what was written
 			}
@@ -344,14 +344,14 @@ func readPictures(in io.Reader) (entry []byte, out []picture, err error) {
 }
 
 // describe says what the encoder has to match.
-func (y *renditionCut) describe(a *encode.PictureCut) error {
+func (rc *renditionCut) describe(a *encode.PictureCut) error {
 	if a.Codec != frame.H264 {
 		return nil
 	}
-	if y.sets == nil {
-		y.sets = &sets{byInit: map[int]*mixed{}}
+	if rc.sets == nil {
+		rc.sets = &sets{byInit: map[int]*mixed{}}
 	}
-	m, err := y.sets.of(y.format.n, y.format.entry)
+	m, err := rc.sets.of(rc.format.n, rc.format.entry)
 	if err != nil {
 		return err
 	}

@@ -10,20 +10,20 @@ import (
 // the clip is what the recording shows then: the first picture is the one that is on screen where the clip begins, the
 // last one the one that is right in front of its end. Times that lie within two milliseconds of a picture's are that
 // picture's.
-func (y *renditionCut) ends(ctx context.Context) error {
-	first, err := y.begin(ctx)
+func (rc *renditionCut) ends(ctx context.Context) error {
+	first, err := rc.begin(ctx)
 	if err != nil {
 		return err
 	}
-	last, err := y.end(ctx, first)
+	last, err := rc.end(ctx, first)
 	if err != nil {
 		return err
 	}
-	if y.cutEnds = []*segment{first, last}; y.a == y.b {
+	if rc.cutEnds = []*segment{first, last}; rc.a == rc.b {
 		first.until, first.stop, first.shorter = last.until, last.stop, last.shorter
-		y.cutEnds = y.cutEnds[:1]
+		rc.cutEnds = rc.cutEnds[:1]
 	}
-	y.cutEnds = slices.DeleteFunc(y.cutEnds, func(r *segment) bool { return r.samples == nil || !r.later && !r.shorter })
+	rc.cutEnds = slices.DeleteFunc(rc.cutEnds, func(r *segment) bool { return r.samples == nil || !r.later && !r.shorter })
 	return nil
 }
 
@@ -45,45 +45,45 @@ type segment struct {
 	keep, kept int
 }
 
-func (y *renditionCut) load(ctx context.Context, i int) (*segment, error) {
-	c := &y.src.Chunks[i]
+func (rc *renditionCut) load(ctx context.Context, i int) (*segment, error) {
+	c := &rc.src.Chunks[i]
 	r := &segment{chunk: i, time: c.Time}
 	if c.Gap {
 		return r, nil
 	}
 	var err error
-	if r.samples, err = y.read(ctx, i); err != nil {
+	if r.samples, err = rc.read(ctx, i); err != nil {
 		return nil, err
 	}
 	for _, s := range r.samples {
 		r.pts = append(r.pts, s.pts)
 	}
 	slices.Sort(r.pts)
-	r.until, r.start, r.stop = len(r.pts), r.pts[0], y.ticks(y.border(i+1))
+	r.until, r.start, r.stop = len(r.pts), r.pts[0], rc.ticks(rc.border(i+1))
 	return r, nil
 }
 
 // begin finds the first picture; the clip begins with it.
-func (y *renditionCut) begin(ctx context.Context) (*segment, error) {
+func (rc *renditionCut) begin(ctx context.Context) (*segment, error) {
 	for {
-		r, err := y.load(ctx, y.a)
+		r, err := rc.load(ctx, rc.a)
 		if err != nil {
 			return nil, err
 		}
-		at, slack := y.ticks(y.from), y.ticks(snap)
-		if y.coarse() {
-			at, slack = int64(math.Floor((y.from+snap)*float64(y.src.Timescale))), 0
+		at, slack := rc.ticks(rc.from), rc.ticks(snap)
+		if rc.coarse() {
+			at, slack = int64(math.Floor((rc.from+snap)*float64(rc.src.Timescale))), 0
 		}
 		if r.samples == nil {
-			y.shorten(y.a, at, none)
+			rc.shorten(rc.a, at, none)
 			return r, nil
 		}
-		if at+slack >= r.stop && y.a < y.b { // the next segment's picture is meant
-			y.a++
-			y.from = y.border(y.a)
+		if at+slack >= r.stop && rc.a < rc.b { // the next segment's picture is meant
+			rc.a++
+			rc.from = rc.border(rc.a)
 			continue
 		}
-		if y.whole && y.a == 0 {
+		if rc.whole && rc.a == 0 {
 			return r, nil
 		}
 		for r.from+1 < len(r.pts) && r.pts[r.from+1] <= at+slack {
@@ -95,41 +95,41 @@ func (y *renditionCut) begin(ctx context.Context) (*segment, error) {
 		}
 		r.later = r.start > r.pts[0]
 		if r.later || r.start <= at+slack { // unless the first picture comes late
-			y.from = float64(r.start) / float64(y.src.Timescale)
+			rc.from = float64(r.start) / float64(rc.src.Timescale)
 		}
 		return r, nil
 	}
 }
 
 // end finds the last picture.
-func (y *renditionCut) end(ctx context.Context, first *segment) (*segment, error) {
+func (rc *renditionCut) end(ctx context.Context, first *segment) (*segment, error) {
 	for {
 		r := first
-		if y.b > y.a {
+		if rc.b > rc.a {
 			var err error
-			if r, err = y.load(ctx, y.b); err != nil {
+			if r, err = rc.load(ctx, rc.b); err != nil {
 				return nil, err
 			}
 		}
-		at, slack := y.ticks(y.to), y.ticks(snap)
-		if y.coarse() { // as long as was asked for, from where it begins
-			at, slack = y.ticks(y.to-(y.asked-y.from)), 0
+		at, slack := rc.ticks(rc.to), rc.ticks(snap)
+		if rc.coarse() { // as long as was asked for, from where it begins
+			at, slack = rc.ticks(rc.to-(rc.asked-rc.from)), 0
 		}
 		if r.samples == nil {
-			y.shorten(y.b, none, at)
+			rc.shorten(rc.b, none, at)
 			return r, nil
 		}
 		if at+slack >= r.stop {
-			y.to = max(y.to, float64(r.stop)/float64(y.src.Timescale))
+			rc.to = max(rc.to, float64(r.stop)/float64(rc.src.Timescale))
 			return r, nil
 		}
 		n := 0
 		for n < len(r.pts) && r.pts[n] < at-slack {
 			n++
 		}
-		if n == 0 && y.b > y.a { // where segments border is known by decoding times only
-			y.b--
-			y.to, y.asked = y.border(y.b+1), y.from
+		if n == 0 && rc.b > rc.a { // where segments border is known by decoding times only
+			rc.b--
+			rc.to, rc.asked = rc.border(rc.b+1), rc.from
 			continue
 		}
 		if n <= r.from {
@@ -139,18 +139,18 @@ func (y *renditionCut) end(ctx context.Context, first *segment) (*segment, error
 			at = r.pts[n]
 		}
 		r.until, r.stop, r.shorter = n, at, true
-		y.to = float64(at) / float64(y.src.Timescale)
+		rc.to = float64(at) / float64(rc.src.Timescale)
 		return r, nil
 	}
 }
 
 // shorten cuts a chunk without media; -1 leaves an end where it is.
-func (y *renditionCut) shorten(i int, from, to int64) {
-	c, ok := y.made[i]
+func (rc *renditionCut) shorten(i int, from, to int64) {
+	c, ok := rc.made[i]
 	if !ok {
-		c = y.src.Chunks[i]
+		c = rc.src.Chunks[i]
 	}
-	begin, end := y.ticks(y.border(i)), y.ticks(y.border(i+1))
+	begin, end := rc.ticks(rc.border(i)), rc.ticks(rc.border(i+1))
 	if from > begin {
 		c.Time, c.Duration = c.Time+from-begin, c.Duration-(from-begin)
 	}
@@ -158,5 +158,5 @@ func (y *renditionCut) shorten(i int, from, to int64) {
 		c.Duration -= end - to
 	}
 	c.Duration = max(c.Duration, 1)
-	y.made[i] = c
+	rc.made[i] = c
 }

@@ -12,13 +12,13 @@ import (
 
 // place stores a segment of pictures that were made and of those that stay as they are, each at its time in the
 // recording; what is made is decoded as long before it is shown as the recording's.
-func (y *renditionCut) place(ctx context.Context, r *segment, init int, made []picture) error {
+func (rc *renditionCut) place(ctx context.Context, r *segment, init int, made []picture) error {
 	front, back, err := r.parts(made)
 	if err != nil {
 		return err
 	}
 	kept := r.samples[r.keep:r.kept]
-	c := y.src.Chunks[r.chunk]
+	c := rc.src.Chunks[r.chunk]
 	end := c.Time + c.Duration
 	if r.shorter {
 		if end = r.stop - r.delay(); len(kept) > 0 {
@@ -62,31 +62,33 @@ func (y *renditionCut) place(ctx context.Context, r *segment, init int, made []p
 	}
 	c.Init, c.Time, c.Duration = init, times[0], end-times[0]
 	c.Independent = c.Independent || r.later || len(front) > 0
-	return y.store(ctx, r.chunk, c, samples)
+	return rc.store(ctx, r.chunk, c, samples)
 }
 
 // parts are what was made for in front of the pictures that stay and for behind them. The first of each stands for
 // those in front of it that could not be decoded.
-func (r *segment) parts(made []picture) (front, back []picture, err error) {
+func (seg *segment) parts(made []picture) (front, back []picture, err error) {
 	for _, p := range made {
-		if p.i < r.keep {
+		if p.i < seg.keep {
 			front = append(front, p)
 		} else {
 			back = append(back, p)
 		}
 	}
-	if len(front) == 0 && r.from < r.keep || len(back) == 0 && r.kept < r.until {
+	if len(front) == 0 && seg.from < seg.keep || len(back) == 0 && seg.kept < seg.until {
 		return nil, nil, errors.New("the encoder gave no picture of an end")
 	}
 	if len(front) > 0 {
-		front[0].pts = r.start
+		front[0].pts = seg.start
 	}
 	if len(back) > 0 {
-		back[0].pts = r.pts[r.kept]
+		back[0].pts = seg.pts[seg.kept]
 	}
 	return front, back, nil
 }
 
 // delay is how long before a picture is shown it is decoded. Of the first one behind a discontinuity the segment's time
 // says it, see cmaf.Start.
-func (r *segment) delay() int64 { return max(r.samples[0].pts-min(r.samples[0].dts, r.time), 0) }
+func (seg *segment) delay() int64 {
+	return max(seg.samples[0].pts-min(seg.samples[0].dts, seg.time), 0)
+}

@@ -64,36 +64,36 @@ func avcC(entry []byte) []byte {
 
 // adapt gives the index of the init segment that encoded pictures play with and merged where that is the recording's,
 // which then has their parameter sets as well; none: they need one of their own.
-func (y *renditionCut) adapt(ctx context.Context, entry []byte) (n int, merged bool, err error) {
-	if y.format.codec != frame.H264 {
+func (rc *renditionCut) adapt(ctx context.Context, entry []byte) (n int, merged bool, err error) {
+	if rc.format.codec != frame.H264 {
 		return none, false, nil
 	}
-	whole, err := y.sets.byInit[y.format.n].merge(y.format.init, entry)
+	whole, err := rc.sets.byInit[rc.format.n].merge(rc.format.init, entry)
 	if err != nil || whole == nil {
 		return none, false, err
 	}
-	return y.format.n, true, y.storeInit(ctx, y.format.n, whole)
+	return rc.format.n, true, rc.storeInit(ctx, rc.format.n, whole)
 }
 
 // ownInit makes an init segment for encoded pictures alone.
-func (y *renditionCut) ownInit(ctx context.Context, entry []byte) (int, error) {
-	own, err := cmaf.WithEntry(y.format.init, entry)
+func (rc *renditionCut) ownInit(ctx context.Context, entry []byte) (int, error) {
+	own, err := cmaf.WithEntry(rc.format.init, entry)
 	if err != nil {
 		return 0, fmt.Errorf("make init segment: %w", err)
 	}
-	in := y.src.Inits[y.format.n]
+	in := rc.src.Inits[rc.format.n]
 	if name := cmaf.CodecName(entry); name != "" {
 		in.Codec = name
 	}
-	y.out.Inits = append(y.out.Inits, in)
-	return len(y.out.Inits) - 1, y.storeInit(ctx, len(y.out.Inits)-1, own)
+	rc.out.Inits = append(rc.out.Inits, in)
+	return len(rc.out.Inits) - 1, rc.storeInit(ctx, len(rc.out.Inits)-1, own)
 }
 
 // storeInit keeps an init segment in the place of the recording's.
-func (y *renditionCut) storeInit(ctx context.Context, n int, data []byte) error {
-	in := &y.out.Inits[n]
-	in.Object, in.Hash = y.prefix+y.src.ID+"/init-"+strconv.Itoa(n)+".mp4", ""
-	if err := y.Put(ctx, in.Object, data); err != nil {
+func (rc *renditionCut) storeInit(ctx context.Context, n int, data []byte) error {
+	in := &rc.out.Inits[n]
+	in.Object, in.Hash = rc.prefix+rc.src.ID+"/init-"+strconv.Itoa(n)+".mp4", ""
+	if err := rc.Put(ctx, in.Object, data); err != nil {
 		return fmt.Errorf("store init segment: %w", err)
 	}
 	return nil

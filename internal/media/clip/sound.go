@@ -26,15 +26,15 @@ const (
 // sound cuts a rendition of sound. AAC-LC keeps its packets' grid: of the packet in which the clip begins only what
 // belongs to the clip is heard, and a silent one stands in front of it, as decoding needs the one before; the end
 // alike. Other codecs are cut between packets.
-func (y *renditionCut) sound(ctx context.Context) error {
-	all, err := y.packets(ctx)
+func (rc *renditionCut) sound(ctx context.Context) error {
+	all, err := rc.packets(ctx)
 	if err != nil {
 		return err
 	}
-	from, to := y.ticks(y.from), y.ticks(y.to)
-	x := &audioCut{renditionCut: y, all: all}
-	x.atStart = y.whole && y.a == 0
-	x.atEnd = y.b == len(y.src.Chunks)-1 && y.to >= y.border(y.b+1)-snap
+	from, to := rc.ticks(rc.from), rc.ticks(rc.to)
+	x := &audioCut{renditionCut: rc, all: all}
+	x.atStart = rc.whole && rc.a == 0
+	x.atEnd = rc.b == len(rc.src.Chunks)-1 && rc.to >= rc.border(rc.b+1)-snap
 	if err = x.setUp(ctx); err != nil {
 		return err
 	}
@@ -50,16 +50,16 @@ func (y *renditionCut) sound(ctx context.Context) error {
 }
 
 // packets reads the sound around the two ends, in order.
-func (y *renditionCut) packets(ctx context.Context) ([]sample, error) {
+func (rc *renditionCut) packets(ctx context.Context) ([]sample, error) {
 	var all []sample
-	for i := y.a - 1; i <= y.b; i++ {
-		if i > y.a+1 && i < y.b-1 { // in the middle
+	for i := rc.a - 1; i <= rc.b; i++ {
+		if i > rc.a+1 && i < rc.b-1 { // in the middle
 			continue
 		}
-		if i < y.a && !y.continues(y.a) || y.src.Chunks[i].Gap {
+		if i < rc.a && !rc.continues(rc.a) || rc.src.Chunks[i].Gap {
 			continue
 		}
-		got, err := y.read(ctx, i)
+		got, err := rc.read(ctx, i)
 		if err != nil {
 			return nil, err
 		}
@@ -79,21 +79,21 @@ type audioCut struct {
 }
 
 // setUp finds out whether packets can be cut into.
-func (x *audioCut) setUp(ctx context.Context) error {
-	if len(x.all) == 0 {
+func (ac *audioCut) setUp(ctx context.Context) error {
+	if len(ac.all) == 0 {
 		return nil
 	}
-	n := x.src.Chunks[x.all[0].chunk].Init
-	for _, s := range x.all {
-		if x.src.Chunks[s.chunk].Init != n {
+	n := ac.src.Chunks[ac.all[0].chunk].Init
+	for _, s := range ac.all {
+		if ac.src.Chunks[s.chunk].Init != n {
 			return nil
 		}
 	}
 	var err error
-	if x.init, err = x.Source(x.src).Init(ctx, n); err != nil {
+	if ac.init, err = ac.Source(ac.src).Init(ctx, n); err != nil {
 		return fmt.Errorf("read init segment: %w", err)
 	}
-	moov := bmff.Find(x.init, "moov", "trak")
+	moov := bmff.Find(ac.init, "moov", "trak")
 	t, err := bmff.ParseTrack(moov)
 	if err != nil {
 		return fmt.Errorf("read init segment: %w", err)
@@ -102,10 +102,10 @@ func (x *audioCut) setUp(ctx context.Context) error {
 	if err != nil {
 		return nil //nolint:nilerr // of another codec
 	}
-	x.config = c.Config
+	ac.config = c.Config
 	p, err := aac.Parse(c.Config.ASC)
 	usual := aac.LC(p.SampleRate, p.Channels)
-	x.exact = err == nil && p.ObjectType == aac.ObjectLC && p.SamplesPerFrame == packet && len(usual) > 0 && bytes.HasPrefix(c.Config.ASC, usual)
+	ac.exact = err == nil && p.ObjectType == aac.ObjectLC && p.SamplesPerFrame == packet && len(usual) > 0 && bytes.HasPrefix(c.Config.ASC, usual)
 	return nil
 }
 
@@ -113,50 +113,50 @@ func (x *audioCut) setUp(ctx context.Context) error {
 const packet = 1024
 
 // cutBetween keeps the packets whose larger part is heard.
-func (x *audioCut) cutBetween(from, to int64) {
+func (ac *audioCut) cutBetween(from, to int64) {
 	var kept []sample
-	for _, s := range x.all {
+	for _, s := range ac.all {
 		middle := s.pts + int64(s.Duration)/2
-		if !x.atStart && middle < from || !x.atEnd && middle >= to {
+		if !ac.atStart && middle < from || !ac.atEnd && middle >= to {
 			continue
 		}
 		kept = append(kept, s)
 	}
-	x.all = kept
+	ac.all = kept
 }
 
-func (x *audioCut) cutExactly(ctx context.Context, from, to int64) error {
-	first, last := 0, len(x.all)-1
-	for first < last && x.all[first].pts+int64(x.all[first].Duration) <= from {
+func (ac *audioCut) cutExactly(ctx context.Context, from, to int64) error {
+	first, last := 0, len(ac.all)-1
+	for first < last && ac.all[first].pts+int64(ac.all[first].Duration) <= from {
 		first++
 	}
-	for last > first && x.all[last].pts >= to {
+	for last > first && ac.all[last].pts >= to {
 		last--
 	}
-	if len(x.all) == 0 {
+	if len(ac.all) == 0 {
 		return nil
 	}
-	front := !x.atStart && x.all[first].pts <= from
-	back := !x.atEnd && x.all[last].pts+int64(x.all[last].Duration) > to
-	if x.atStart {
+	front := !ac.atStart && ac.all[first].pts <= from
+	back := !ac.atEnd && ac.all[last].pts+int64(ac.all[last].Duration) > to
+	if ac.atStart {
 		first = 0
 	}
-	x.all = x.all[:last+1]
-	if front && back && last-first < 2*seamless && x.unbroken(first, last) {
-		return x.encodeBoth(ctx, first, last, from, to)
+	ac.all = ac.all[:last+1]
+	if front && back && last-first < 2*seamless && ac.unbroken(first, last) {
+		return ac.encodeBoth(ctx, first, last, from, to)
 	}
 	// The two ends are made side by side, and put in place one after the other.
 	var begin, end func()
 	group, together := errgroup.WithContext(ctx)
 	if front {
 		group.Go(func() (err error) {
-			begin, err = x.encodeFront(together, first, from)
+			begin, err = ac.encodeFront(together, first, from)
 			return err
 		})
 	}
 	if back {
 		group.Go(func() (err error) {
-			end, err = x.encodeBack(together, last, to)
+			end, err = ac.encodeBack(together, last, to)
 			return err
 		})
 	}
@@ -169,15 +169,15 @@ func (x *audioCut) cutExactly(ctx context.Context, from, to int64) error {
 	if front {
 		begin()
 	} else {
-		x.all = x.all[first:]
+		ac.all = ac.all[first:]
 	}
 	return nil
 }
 
 // unbroken reports whether the packets [first, last] follow one another.
-func (x *audioCut) unbroken(first, last int) bool {
+func (ac *audioCut) unbroken(first, last int) bool {
 	for i := first + 1; i <= last; i++ {
-		if x.all[i].chunk > x.all[i-1].chunk+1 || x.all[i].chunk != x.all[i-1].chunk && !x.continues(x.all[i].chunk) {
+		if ac.all[i].chunk > ac.all[i-1].chunk+1 || ac.all[i].chunk != ac.all[i-1].chunk && !ac.continues(ac.all[i].chunk) {
 			return false
 		}
 	}
@@ -185,99 +185,99 @@ func (x *audioCut) unbroken(first, last int) bool {
 }
 
 // samples is how many samples of sound there are from the beginning of packet i to a time.
-func (x *audioCut) samples(i int, at int64) int {
-	n := math.Round(float64(at-x.all[i].pts) * float64(x.config.SampleRate) / float64(x.src.Timescale))
+func (ac *audioCut) samples(i int, at int64) int {
+	n := math.Round(float64(at-ac.all[i].pts) * float64(ac.config.SampleRate) / float64(ac.src.Timescale))
 	return int(min(max(n, 0), packet))
 }
 
 // encodeFront silences what comes before from in packet `first`, and puts a silent packet in front of it.
-func (x *audioCut) encodeFront(ctx context.Context, first int, from int64) (place func(), err error) {
+func (ac *audioCut) encodeFront(ctx context.Context, first int, from int64) (place func(), err error) {
 	until := first
-	for until < len(x.all)-1 && until < first+seamless+2 && x.unbroken(until, until+1) {
+	for until < len(ac.all)-1 && until < first+seamless+2 && ac.unbroken(until, until+1) {
 		until++
 	}
-	ours, err := x.encode(ctx, first, until, x.samples(first, from), none)
+	ours, err := ac.encode(ctx, first, until, ac.samples(first, from), none)
 	if err != nil {
 		return nil, err
 	}
 	seam := max(until-2, first)
 	for j := first; j < seam; j++ {
-		if x.alike(j, ours[j-first+1]) {
+		if ac.alike(j, ours[j-first+1]) {
 			seam = j
 			break
 		}
 	}
 	return func() {
-		x.replace(first, seam, ours[1:])
-		x.all = append([]sample{x.silent(first, ours[0])}, x.all[first:]...)
+		ac.replace(first, seam, ours[1:])
+		ac.all = append([]sample{ac.silent(first, ours[0])}, ac.all[first:]...)
 	}, nil
 }
 
 // silent is the packet in front of packet `first`.
-func (x *audioCut) silent(first int, data []byte) sample {
-	s := x.all[first]
+func (ac *audioCut) silent(first int, data []byte) sample {
+	s := ac.all[first]
 	s.pts, s.dts = s.pts-int64(s.Duration), s.dts-int64(s.Duration)
-	s.Data, s.changed, s.chunk = data, true, max(s.chunk, x.a)
+	s.Data, s.changed, s.chunk = data, true, max(s.chunk, ac.a)
 	return s
 }
 
 // encodeBack silences what comes from `to` on in packet `last`.
-func (x *audioCut) encodeBack(ctx context.Context, last int, to int64) (place func(), err error) {
+func (ac *audioCut) encodeBack(ctx context.Context, last int, to int64) (place func(), err error) {
 	from := last
-	for from > 0 && from > last-seamless-warm && x.unbroken(from-1, from) {
+	for from > 0 && from > last-seamless-warm && ac.unbroken(from-1, from) {
 		from--
 	}
-	ours, err := x.encode(ctx, from, last, none, (last-from)*packet+x.samples(last, to))
+	ours, err := ac.encode(ctx, from, last, none, (last-from)*packet+ac.samples(last, to))
 	if err != nil {
 		return nil, err
 	}
 	seam := max(last-2, from)
 	for j := last - 2; j >= from+warm; j-- {
-		if x.alike(j, ours[j-from+1]) {
+		if ac.alike(j, ours[j-from+1]) {
 			seam = j
 			break
 		}
 	}
-	return func() { x.replace(min(seam+1, last), last, ours[min(seam+1, last)-from+1:]) }, nil
+	return func() { ac.replace(min(seam+1, last), last, ours[min(seam+1, last)-from+1:]) }, nil
 }
 
 // encodeBoth makes all of a short clip.
-func (x *audioCut) encodeBoth(ctx context.Context, first, last int, from, to int64) error {
-	ours, err := x.encode(ctx, first, last, x.samples(first, from), (last-first)*packet+x.samples(last, to))
+func (ac *audioCut) encodeBoth(ctx context.Context, first, last int, from, to int64) error {
+	ours, err := ac.encode(ctx, first, last, ac.samples(first, from), (last-first)*packet+ac.samples(last, to))
 	if err != nil {
 		return err
 	}
-	x.replace(first, last, ours[1:])
-	x.all = append([]sample{x.silent(first, ours[0])}, x.all[first:last+1]...)
+	ac.replace(first, last, ours[1:])
+	ac.all = append([]sample{ac.silent(first, ours[0])}, ac.all[first:last+1]...)
 	return nil
 }
 
-func (x *audioCut) replace(first, last int, ours [][]byte) {
+func (ac *audioCut) replace(first, last int, ours [][]byte) {
 	for i := first; i <= last; i++ {
-		x.all[i].Data, x.all[i].changed = ours[i-first], true
+		ac.all[i].Data, ac.all[i].changed = ours[i-first], true
 	}
 }
 
 // alike reports whether packet i and the one that was made of it fade out in the same way: either can be followed by
 // the next of the other.
-func (x *audioCut) alike(i int, ours []byte) bool {
-	a, ok := aac.WindowOf(x.all[i].Data)
+func (ac *audioCut) alike(i int, ours []byte) bool {
+	a, ok := aac.WindowOf(ac.all[i].Data)
 	b, ok2 := aac.WindowOf(ours)
 	return ok && ok2 && a == b && a.Long
 }
 
 // encode makes the packets [first, last] again, with one in front of them. What is heard is cut at sample `mute` and at
 // sample `end`, which count from packet `first`; none: it is not cut there.
-func (x *audioCut) encode(ctx context.Context, first, last, mute, end int) ([][]byte, error) {
+func (ac *audioCut) encode(ctx context.Context, first, last, mute, end int) ([][]byte, error) {
 	lead := 0 // decoded in front: a packet's sound needs the one before
-	for lead < 2 && first-lead > 0 && x.unbroken(first-lead-1, first-lead) {
+	for lead < 2 && first-lead > 0 && ac.unbroken(first-lead-1, first-lead) {
 		lead++
 	}
 	samples := make([]cmaf.Sample, 0, last-first+1+lead)
-	for _, s := range x.all[first-lead : last+1] {
+	for _, s := range ac.all[first-lead : last+1] {
 		samples = append(samples, s.Sample)
 	}
-	a := encode.SoundCut{Channels: x.config.Channels, Samples: len(samples) * packet}
+	a := encode.SoundCut{Channels: ac.config.Channels, Samples: len(samples) * packet}
 	if mute != none {
 		a.Mute = mute + lead*packet
 	}
@@ -286,8 +286,8 @@ func (x *audioCut) encode(ctx context.Context, first, last, mute, end int) ([][]
 	}
 	fragment := cmaf.AppendFragment(nil, 1, cmaf.TrackID, 0, samples)
 	var made [][]byte
-	err := x.Encoder.CutSound(ctx, a, func(w io.Writer) error {
-		if _, err := w.Write(x.init); err != nil {
+	err := ac.Encoder.CutSound(ctx, a, func(w io.Writer) error {
+		if _, err := w.Write(ac.init); err != nil {
 			return err // the engine says what was written
 		}
 		_, err := w.Write(fragment)
@@ -326,33 +326,33 @@ func readADTS(r io.Reader) ([][]byte, error) {
 }
 
 // keep stores the chunks that differ from the recording's.
-func (x *audioCut) keep(ctx context.Context, to int64) error {
+func (ac *audioCut) keep(ctx context.Context, to int64) error {
 	left := map[int][]sample{}
-	for _, s := range x.all {
-		left[max(s.chunk, x.a)] = append(left[max(s.chunk, x.a)], s)
+	for _, s := range ac.all {
+		left[max(s.chunk, ac.a)] = append(left[max(s.chunk, ac.a)], s)
 	}
-	for i := x.a; i <= x.b; i++ {
-		c := x.src.Chunks[i]
-		if i > x.a+1 && i < x.b-1 {
+	for i := ac.a; i <= ac.b; i++ {
+		c := ac.src.Chunks[i]
+		if i > ac.a+1 && i < ac.b-1 {
 			continue
 		}
 		if c.Gap {
-			x.shortenGap(i, to)
+			ac.shortenGap(i, to)
 			continue
 		}
-		if err := x.keepChunk(ctx, i, left[i], to); err != nil {
+		if err := ac.keepChunk(ctx, i, left[i], to); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (x *audioCut) keepChunk(ctx context.Context, i int, kept []sample, to int64) error {
-	c := x.src.Chunks[i]
+func (ac *audioCut) keepChunk(ctx context.Context, i int, kept []sample, to int64) error {
+	c := ac.src.Chunks[i]
 	if len(kept) == 0 {
 		c.Gap, c.Size, c.Object, c.From, c.To, c.Lead, c.Init = true, 0, "", 0, 0, 0, 0
-		x.made[i] = c
-		x.shortenGap(i, to)
+		ac.made[i] = c
+		ac.shortenGap(i, to)
 		return nil
 	}
 	last := kept[len(kept)-1]
@@ -370,17 +370,17 @@ func (x *audioCut) keepChunk(ctx context.Context, i int, kept []sample, to int64
 		samples[k] = kept[k].Sample
 	}
 	c.Time, c.Duration, c.Independent = kept[0].dts, end-kept[0].dts, true
-	return x.store(ctx, i, c, samples)
+	return ac.store(ctx, i, c, samples)
 }
 
 // shortenGap cuts a chunk without sound.
-func (x *audioCut) shortenGap(i int, to int64) {
+func (ac *audioCut) shortenGap(i int, to int64) {
 	from, until := int64(none), int64(none)
-	if i == x.a {
-		from = x.ticks(x.from)
+	if i == ac.a {
+		from = ac.ticks(ac.from)
 	}
-	if i == x.b {
+	if i == ac.b {
 		until = to
 	}
-	x.shorten(i, from, until)
+	ac.shorten(i, from, until)
 }

@@ -54,8 +54,8 @@ func film(c frame.Codec, e *cea608test.Encoder, long, between int) (out []frame.
 // texts notes the cues.
 type texts []string
 
-func (x *texts) Publish(rendition string, c captions.Cue) bool {
-	*x = append(*x, fmt.Sprintf("%s %.2f-%.2f %s", rendition, c.Start.Seconds(), c.End.Seconds(), strings.ReplaceAll(c.Text, "\n", "/")))
+func (t *texts) Publish(rendition string, c captions.Cue) bool {
+	*t = append(*t, fmt.Sprintf("%s %.2f-%.2f %s", rendition, c.Start.Seconds(), c.End.Seconds(), strings.ReplaceAll(c.Text, "\n", "/")))
 	return true
 }
 

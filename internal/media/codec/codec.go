@@ -110,16 +110,16 @@ func ClockOf(c frame.Config) Clock {
 }
 
 // Samples is how long one frame of the track is. One that does not say it, and should, counts as the usual one.
-func (k Clock) Samples(data []byte) int64 {
+func (c Clock) Samples(data []byte) int64 {
 	n := int64(0)
-	switch k.codec { //nolint:exhaustive // frames of the others are of one length
+	switch c.codec { //nolint:exhaustive // frames of the others are of one length
 	case frame.Opus:
 		n = opus.Samples(data)
 	case frame.FLAC:
 		n = flac.Samples(data)
 	}
 	if n <= 0 {
-		return k.Length
+		return c.Length
 	}
 	return n
 }

@@ -27,7 +27,7 @@ type memory struct {
 	changed  bool // its media is another one now
 }
 
-func (s *memory) Init(_ context.Context, n int) ([]byte, error) { return s.inits[n], nil }
+func (m *memory) Init(_ context.Context, n int) ([]byte, error) { return m.inits[n], nil }
 
 type counted struct {
 	*bytes.Reader
@@ -42,16 +42,16 @@ func (c counted) Read(p []byte) (int, error) {
 
 func (counted) Close() error { return nil }
 
-func (s *memory) Segment(_ context.Context, msn int64) (delivered.Body, error) {
-	data, ok := s.segments[msn]
+func (m *memory) Segment(_ context.Context, msn int64) (delivered.Body, error) {
+	data, ok := m.segments[msn]
 	if !ok {
 		return delivered.Body{}, fault.New(fault.NotFound, "no such segment")
 	}
-	if s.changed {
+	if m.changed {
 		data = data[:len(data)-1]
 	}
-	r := counted{bytes.NewReader(data), s}
-	if s.plain {
+	r := counted{bytes.NewReader(data), m}
+	if m.plain {
 		return delivered.Body{Reader: io.NopCloser(iotest.HalfReader(r)), Size: int64(len(data))}, nil
 	}
 	return delivered.Body{Reader: r, Size: int64(len(data))}, nil

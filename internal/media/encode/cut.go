@@ -36,33 +36,33 @@ var h264Profiles = map[uint8]string{baseline: "baseline", main: "main", high: "h
 
 // Build returns the arguments for ffmpeg. Nothing is reordered: each picture can be given any time that is later than
 // the one before. The picture is not turned, as the init segment says how it is to be turned.
-func (a PictureCut) Build() []string {
+func (pc PictureCut) Build() []string {
 	var shown []string
 	var keys []float64
-	for _, s := range a.Spans {
+	for _, s := range pc.Spans {
 		shown = append(shown, fmt.Sprintf(`between(pts\,%d\,%d)`, s[0], s[1]))
-		keys = append(keys, float64(s[0])/float64(a.Timescale))
+		keys = append(keys, float64(s[0])/float64(pc.Timescale))
 	}
 	args := append(common(),
 		"-probesize", "32", "-analyzeduration", "0", "-noautorotate", "-copyts", "-max_pixels", strconv.Itoa(maxPixels),
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
 		"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
 		"-vf", "select="+strings.Join(shown, "+"))
-	args = append(args, a.encoder()...)
+	args = append(args, pc.encoder()...)
 	if len(keys) > 1 {
 		args = append(args, "-force_key_frames", times(keys))
 	}
 	return append(args,
-		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(a.Timescale), 10),
+		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(pc.Timescale), 10),
 		// Times are written as they are, where the muxer would begin at zero.
 		"-avoid_negative_ts", "disabled", "-f", "mp4", "-use_editlist", "0",
 		"-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer+frag_discont", "-flush_packets", "1", "pipe:1")
 }
 
 // encoder is about as good as what is replaced, which lasts for seconds at most.
-func (a PictureCut) encoder() []string {
-	rate := strconv.Itoa(a.Bitrate)
-	switch a.Codec { //nolint:exhaustive // of sound
+func (pc PictureCut) encoder() []string {
+	rate := strconv.Itoa(pc.Bitrate)
+	switch pc.Codec { //nolint:exhaustive // of sound
 	case frame.HEVC:
 		return []string{
 			"-c:v", "libx265", "-preset", "ultrafast", "-crf", "18", "-tag:v", "hvc1", "-bf", "0",
@@ -73,18 +73,18 @@ func (a PictureCut) encoder() []string {
 	case frame.VP9:
 		return []string{"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "6", "-row-mt", "1", "-crf", "20", "-b:v", rate, "-lag-in-frames", "0", "-auto-alt-ref", "0", "-g", "9999"}
 	}
-	params := "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:sps-id=" + strconv.Itoa(a.Set)
+	params := "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:sps-id=" + strconv.Itoa(pc.Set)
 	args := []string{"-c:v", "libx264", "-preset", "ultrafast", "-crf", "16", "-maxrate", rate, "-bufsize", rate, "-bf", "0"}
-	if p := h264Profiles[a.Profile]; p != "" {
-		args = append(args, "-profile:v", p, "-level:v", fmt.Sprintf("%d.%d", a.Level/10, a.Level%10))
+	if p := h264Profiles[pc.Profile]; p != "" {
+		args = append(args, "-profile:v", p, "-level:v", fmt.Sprintf("%d.%d", pc.Level/10, pc.Level%10))
 	}
-	if a.Profile != baseline { // what the preset leaves out of a profile would make it another one
+	if pc.Profile != baseline { // what the preset leaves out of a profile would make it another one
 		params += ":cabac=1:deblock=0,0:aq-mode=1"
 	}
-	if a.Profile >= high {
+	if pc.Profile >= high {
 		params += ":8x8dct=1"
 	}
-	if a.Interlaced {
+	if pc.Interlaced {
 		args = append(args, "-flags", "+ilme+ildct")
 	}
 	return append(args, "-x264-params", params)
@@ -101,19 +101,19 @@ type SoundCut struct {
 }
 
 // Build returns the arguments for ffmpeg.
-func (a SoundCut) Build() []string {
+func (s SoundCut) Build() []string {
 	chain := "anull"
-	if a.End > 0 {
-		chain = fmt.Sprintf("atrim=end_sample=%d,apad=whole_len=%d", a.End, a.Samples)
+	if s.End > 0 {
+		chain = fmt.Sprintf("atrim=end_sample=%d,apad=whole_len=%d", s.End, s.Samples)
 	}
-	if a.Mute > 0 {
-		chain += fmt.Sprintf(",atrim=start_sample=%d,asetpts=PTS-STARTPTS,adelay=delays=%dS:all=1", a.Mute, a.Mute)
+	if s.Mute > 0 {
+		chain += fmt.Sprintf(",atrim=start_sample=%d,asetpts=PTS-STARTPTS,adelay=delays=%dS:all=1", s.Mute, s.Mute)
 	}
 	return append(common(),
 		"-probesize", "32", "-analyzeduration", "0",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
 		"-map", "0:a:0", "-vn", "-sn", "-dn", "-map_metadata", "-1", "-af", chain,
-		"-c:a", "aac", "-profile:a", "aac_low", "-b:a", strconv.Itoa(128_000*max(a.Channels, 1)), "-threads", "1",
+		"-c:a", "aac", "-profile:a", "aac_low", "-b:a", strconv.Itoa(128_000*max(s.Channels, 1)), "-threads", "1",
 		"-f", "adts", "-flush_packets", "1", "pipe:1")
 }
 

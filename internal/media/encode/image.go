@@ -64,10 +64,10 @@ type TilesArgs struct {
 }
 
 // Build returns the arguments for ffmpeg.
-func (a TilesArgs) Build() []string {
+func (t TilesArgs) Build() []string {
 	return append(imageInput(),
-		"-vf", fmt.Sprintf("fps=fps=1:start_time=0:eof_action=pass,scale=%d:%d:flags=bilinear,setsar=1%s,format=rgba", a.Width, a.Height, shown(a.Range)),
-		"-frames:v", strconv.Itoa(a.Count), "-fps_mode", "passthrough", "-c:v", "rawvideo", "-f", "rawvideo", "pipe:1")
+		"-vf", fmt.Sprintf("fps=fps=1:start_time=0:eof_action=pass,scale=%d:%d:flags=bilinear,setsar=1%s,format=rgba", t.Width, t.Height, shown(t.Range)),
+		"-frames:v", strconv.Itoa(t.Count), "-fps_mode", "passthrough", "-c:v", "rawvideo", "-f", "rawvideo", "pipe:1")
 }
 
 // AnimationArgs describe a short moving picture: fragmented MP4 on standard input, of which what is shown from

@@ -30,15 +30,15 @@ const small = 640 * 360
 
 // Build returns the arguments for ffmpeg. As with LiveArgs nothing is held back on the way. Parameter sets are those
 // that Rung writes for the same sizes and settings: what is faster here leaves no trace in them.
-func (a LadderArgs) Build() []string {
+func (l LadderArgs) Build() []string {
 	preset, scaler, more := "superfast", "bicubic", ""
-	if a.Whole {
+	if l.Whole {
 		preset, scaler, more = "ultrafast", "bilinear", ":cabac=1:8x8dct=1:deblock=0,0"
 	}
-	args := append(append(common(), a.Encoder.device()...),
+	args := append(append(common(), l.Encoder.device()...),
 		"-probesize", "32", "-analyzeduration", "0", "-thread_type", "slice", "-copyts",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0")
-	for i, r := range a.Rungs {
+	for i, r := range l.Rungs {
 		threads := "1"
 		if r.Width*r.Height > small {
 			threads = "2"
@@ -49,13 +49,13 @@ func (a LadderArgs) Build() []string {
 		}
 		args = append(args,
 			"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
-			"-vf", fmt.Sprintf("select='lt(mod(floor(t*%d+0.5),4),2)',", a.Timescale)+
-				scaled(r.Range, r.Width, r.Height, scaler)+a.Encoder.upload())
-		args = append(args, a.Encoder.args(coding{
+			"-vf", fmt.Sprintf("select='lt(mod(floor(t*%d+0.5),4),2)',", l.Timescale)+
+				scaled(r.Range, r.Width, r.Height, scaler)+l.Encoder.upload())
+		args = append(args, l.Encoder.args(coding{
 			preset: preset, crf: r.CRF, bitrate: r.Bitrate, level: r.Level, threads: threads, params: r.x264() + more, live: true,
 		})...)
 		args = append(args,
-			"-force_key_frames", fmt.Sprintf("expr:mod(floor(t*%d+0.5),2)", a.Timescale),
+			"-force_key_frames", fmt.Sprintf("expr:mod(floor(t*%d+0.5),2)", l.Timescale),
 			"-fps_mode", "passthrough", "-enc_time_base", "-1",
 			"-f", "flv", "-flvflags", "no_duration_filesize+no_sequence_end", "-flush_packets", "1", "pipe:"+strconv.Itoa(pipe))
 	}

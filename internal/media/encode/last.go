@@ -20,15 +20,15 @@ type LastArgs struct {
 }
 
 // Build returns the arguments for ffmpeg.
-func (a LastArgs) Build() ([]string, error) {
-	encoder, ok := stillEncoders[a.Codec]
+func (l LastArgs) Build() ([]string, error) {
+	encoder, ok := stillEncoders[l.Codec]
 	if !ok {
-		return nil, fmt.Errorf("encode last picture as %s: %w", a.Codec, ErrNoEncoder)
+		return nil, fmt.Errorf("encode last picture as %s: %w", l.Codec, ErrNoEncoder)
 	}
 	args := append(common(),
 		"-probesize", "32", "-analyzeduration", "0", "-copyts",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0", "-map", "0:v:0",
-		"-vf", "select=gte(t\\,"+strconv.FormatFloat(a.At.Seconds(), 'f', 6, 64)+"),scale=trunc(iw/2)*2:trunc(ih/2)*2,format=yuv420p",
+		"-vf", "select=gte(t\\,"+strconv.FormatFloat(l.At.Seconds(), 'f', 6, 64)+"),scale=trunc(iw/2)*2:trunc(ih/2)*2,format=yuv420p",
 		"-frames:v", "1", "-fps_mode", "passthrough", "-an", "-sn", "-dn", "-map_metadata", "-1", "-threads", "1", "-c:v")
 	args = append(args, encoder...)
 	return append(args, "-f", "mp4", "-use_editlist", "0", "-movflags", "+frag_keyframe+empty_moov+default_base_moof", "pipe:1"), nil

@@ -30,15 +30,15 @@ func twentieth() leastShare {
 // look is told for how long the child has run since the last look, all its threads, whether it is ready to, and how
 // long ago that look was. It reports whether the child is to be raised until the next one, and whether it was not, or
 // was, until now. A child that waits for something else has a claim to nothing.
-func (s *leastShare) look(ran time.Duration, ready bool, since time.Duration) (raise, changed bool) {
-	if s.had += ran; ready {
-		s.had -= since / time.Duration(s.part)
+func (l *leastShare) look(ran time.Duration, ready bool, since time.Duration) (raise, changed bool) {
+	if l.had += ran; ready {
+		l.had -= since / time.Duration(l.part)
 	}
-	most := s.window / time.Duration(s.part)
-	s.had = min(max(s.had, -most), most)
-	raise = s.had < 0
-	changed = raise != s.raised
-	s.raised = raise
+	most := l.window / time.Duration(l.part)
+	l.had = min(max(l.had, -most), most)
+	raise = l.had < 0
+	changed = raise != l.raised
+	l.raised = raise
 	return raise, changed
 }
 

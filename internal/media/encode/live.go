@@ -26,16 +26,16 @@ type LiveArgs struct {
 
 // Build returns the arguments for ffmpeg. Nothing is held back on the way: the decoder works in slices, the encoder
 // looks at no frame ahead, and FLV needs to know nothing of the next frame.
-func (a LiveArgs) Build() []string {
-	args := append(append(common(), a.Encoder.device()...),
+func (l LiveArgs) Build() []string {
+	args := append(append(common(), l.Encoder.device()...),
 		"-probesize", "32", "-analyzeduration", "0", "-thread_type", "slice", "-copyts",
-		"-protocol_whitelist", "file,pipe", "-format_whitelist", string(a.Format), "-f", string(a.Format), "-i", "pipe:0")
+		"-protocol_whitelist", "file,pipe", "-format_whitelist", string(l.Format), "-f", string(l.Format), "-i", "pipe:0")
 	even := "scale=trunc(iw/2)*2:trunc(ih/2)*2,format=yuv420p"
-	if a.Range != frame.SDR {
-		even = scaled(a.Range, a.Width&^1, a.Height&^1, "")
+	if l.Range != frame.SDR {
+		even = scaled(l.Range, l.Width&^1, l.Height&^1, "")
 	}
-	args = append(args, a.Overlay.over("0:v:0", even, a.Encoder.upload())...)
-	args = append(args, a.Encoder.args(coding{preset: "superfast", bitrate: a.bitrate(), live: true, params: "keyint=infinite:scenecut=0:open-gop=0"})...)
+	args = append(args, l.Overlay.over("0:v:0", even, l.Encoder.upload())...)
+	args = append(args, l.Encoder.args(coding{preset: "superfast", bitrate: l.bitrate(), live: true, params: "keyint=infinite:scenecut=0:open-gop=0"})...)
 	return append(args,
 		"-an", "-sn", "-dn", "-map_metadata", "-1",
 		"-force_key_frames", "source",
@@ -44,12 +44,12 @@ func (a LiveArgs) Build() []string {
 }
 
 // bitrate is what the picture gets, in bits per second: a tenth of a bit for each of its pixels, within reason.
-func (a LiveArgs) bitrate() int {
-	fps := a.FrameRate
+func (l LiveArgs) bitrate() int {
+	fps := l.FrameRate
 	if fps <= 0 || fps > 120 {
 		fps = 30
 	}
-	return min(max(int(float64(a.Width*a.Height)*fps/10), 300_000), 16_000_000)
+	return min(max(int(float64(l.Width*l.Height)*fps/10), 300_000), 16_000_000)
 }
 
 // liveTime is how much processor time a live encode may take: more than the longest broadcast needs on four cores.

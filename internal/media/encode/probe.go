@@ -123,41 +123,41 @@ func parseProbe(output []byte, format Format) (Info, error) {
 	return info, nil
 }
 
-func (s probedStream) track() Track {
+func (p probedStream) track() Track {
 	t := Track{
-		Kind: Data, Codec: s.CodecName, Profile: s.Profile, Language: clip(s.Tags.Language, 64),
-		Duration: parseSeconds(s.Duration), Start: parseSeconds(s.StartTime), BitSize: s.BitsPerSample,
+		Kind: Data, Codec: p.CodecName, Profile: p.Profile, Language: clip(p.Tags.Language, 64),
+		Duration: parseSeconds(p.Duration), Start: parseSeconds(p.StartTime), BitSize: p.BitsPerSample,
 	}
-	if len(s.CodecTag) == 4 { // numbers are in brackets
-		t.Tag = s.CodecTag
+	if len(p.CodecTag) == 4 { // numbers are in brackets
+		t.Tag = p.CodecTag
 	}
 	if t.Duration == 0 {
-		t.Duration = parseClock(s.Tags.Duration) // Matroska has it in a tag only
+		t.Duration = parseClock(p.Tags.Duration) // Matroska has it in a tag only
 	}
-	if bits, err := strconv.Atoi(s.BitsPerRawSample); err == nil && bits > 0 {
+	if bits, err := strconv.Atoi(p.BitsPerRawSample); err == nil && bits > 0 {
 		t.BitSize = bits
 	}
-	switch s.CodecType {
+	switch p.CodecType {
 	case "video":
 		t.Kind = Video
-		t.Width, t.Height, t.PixelFormat, t.PixelAspect = s.Width, s.Height, s.PixelFormat, s.PixelAspect
-		t.Range = ranges[s.Transfer]
-		t.HD = s.Matrix == "bt709" || (s.Matrix == "" || s.Matrix == "unknown") && min(s.Width, s.Height) >= 720
-		t.Interlaced = s.FieldOrder != "" && s.FieldOrder != "progressive" && s.FieldOrder != "unknown"
-		if t.FrameRate = parseRate(s.AverageRate); t.FrameRate == 0 {
-			t.FrameRate = parseRate(s.RealRate)
+		t.Width, t.Height, t.PixelFormat, t.PixelAspect = p.Width, p.Height, p.PixelFormat, p.PixelAspect
+		t.Range = ranges[p.Transfer]
+		t.HD = p.Matrix == "bt709" || (p.Matrix == "" || p.Matrix == "unknown") && min(p.Width, p.Height) >= 720
+		t.Interlaced = p.FieldOrder != "" && p.FieldOrder != "progressive" && p.FieldOrder != "unknown"
+		if t.FrameRate = parseRate(p.AverageRate); t.FrameRate == 0 {
+			t.FrameRate = parseRate(p.RealRate)
 		}
-		for _, side := range s.SideData {
+		for _, side := range p.SideData {
 			if turn, err := side.Rotation.Float64(); err == nil {
 				t.Rotation = ((-int(turn)%360 + 360) % 360) / 90 * 90 // ffprobe counts against the clock
 			}
 		}
 	case "audio":
 		t.Kind = Audio
-		t.Channels = s.Channels
-		t.SampleRate, _ = strconv.Atoi(s.SampleRate)
+		t.Channels = p.Channels
+		t.SampleRate, _ = strconv.Atoi(p.SampleRate)
 	case "subtitle":
-		t.Kind, t.Forced = Text, s.Disposition.Forced != 0
+		t.Kind, t.Forced = Text, p.Disposition.Forced != 0
 	}
 	return t
 }

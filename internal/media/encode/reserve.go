@@ -49,28 +49,28 @@ func NewReserve(most int) *Reserve {
 }
 
 // Name implements lifecycle.Service.
-func (v *Reserve) Name() string { return "spare encoders" }
+func (r *Reserve) Name() string { return "spare encoders" }
 
 // Run implements lifecycle.Service: it ends every child when ctx ends.
-func (v *Reserve) Run(ctx context.Context) error {
+func (r *Reserve) Run(ctx context.Context) error {
 	<-ctx.Done()
-	v.mu.Lock()
-	v.ended = true
-	v.mu.Unlock()
-	v.cancel(context.Cause(ctx))
-	v.all.Wait()
+	r.mu.Lock()
+	r.ended = true
+	r.mu.Unlock()
+	r.cancel(context.Cause(ctx))
+	r.all.Wait()
 	return context.Cause(ctx)
 }
 
 // do has a child do a job, and sees to it that so many more with the same arguments are ready. When Output returns
 // before the child's output has ended, nobody waits for the child's end; otherwise how it ended counts.
-func (v *Reserve) do(ctx context.Context, child ProcessOptions, keep int, job ImageJob) error {
+func (r *Reserve) do(ctx context.Context, child ProcessOptions, keep int, job ImageJob) error {
 	for {
-		s, fresh, ok := v.take(child, keep)
+		s, fresh, ok := r.take(child, keep)
 		if !ok {
 			return fault.New(fault.Unavailable, "the service is stopping: ask again in a moment")
 		}
-		if err := v.give(ctx, s, job); fresh || !errors.Is(err, errGone) {
+		if err := r.give(ctx, s, job); fresh || !errors.Is(err, errGone) {
 			return err
 		}
 	}
@@ -80,7 +80,7 @@ func (v *Reserve) do(ctx context.Context, child ProcessOptions, keep int, job Im
 var errGone = errors.New("the child is gone")
 
 // give has a child do a job.
-func (v *Reserve) give(ctx context.Context, s *spare, job ImageJob) error {
+func (r *Reserve) give(ctx context.Context, s *spare, job ImageJob) error {
 	s.job <- job
 	stop := context.AfterFunc(ctx, func() { s.cancel(context.Cause(ctx)) })
 	defer stop()
@@ -89,45 +89,45 @@ func (v *Reserve) give(ctx context.Context, s *spare, job ImageJob) error {
 
 // take gives a child and sees to it that others are ready, in the place of those that have waited longest. fresh is one
 // that was started just now.
-func (v *Reserve) take(child ProcessOptions, keep int) (s *spare, fresh, ok bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.ended {
+func (r *Reserve) take(child ProcessOptions, keep int) (s *spare, fresh, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
 		return nil, false, false
 	}
 	kind := strings.Join(child.Args, "\x00")
 	same := func(other *spare) bool { return other.kind == kind }
-	if i := slices.IndexFunc(v.ready, same); i >= 0 { // it is the likeliest to be loaded
-		s = v.ready[i]
-		v.ready = slices.Delete(v.ready, i, i+1)
+	if i := slices.IndexFunc(r.ready, same); i >= 0 { // it is the likeliest to be loaded
+		s = r.ready[i]
+		r.ready = slices.Delete(r.ready, i, i+1)
 	} else {
-		s, fresh = v.spawn(child, kind), true
+		s, fresh = r.spawn(child, kind), true
 	}
 	ready := 0
-	for _, other := range v.ready {
+	for _, other := range r.ready {
 		if same(other) {
 			ready++
 		}
 	}
-	for keep = min(keep, v.most); ready < keep; ready++ {
-		v.ready = append(v.ready, v.spawn(child, kind))
+	for keep = min(keep, r.most); ready < keep; ready++ {
+		r.ready = append(r.ready, r.spawn(child, kind))
 	}
-	for len(v.ready) > v.most {
-		v.ready[0].cancel(errNotNeeded)
-		v.ready = v.ready[1:]
+	for len(r.ready) > r.most {
+		r.ready[0].cancel(errNotNeeded)
+		r.ready = r.ready[1:]
 	}
 	return s, fresh, true
 }
 
 // spawn starts a child. The caller holds the lock.
-func (v *Reserve) spawn(opts ProcessOptions, kind string) *spare {
-	ctx, cancel := context.WithCancelCause(v.base)
+func (r *Reserve) spawn(opts ProcessOptions, kind string) *spare {
+	ctx, cancel := context.WithCancelCause(r.base)
 	s := &spare{job: make(chan ImageJob, 1), done: make(chan error, 1), cancel: cancel, kind: kind}
 	taken := make(chan struct{})
 	var job ImageJob
 	opts.Priority, opts.Hurry = Ahead, taken // it starts beside a job that somebody waits for
 	opts.Input = func(ctx context.Context, in io.Writer) error {
-		idle := time.AfterFunc(spareTime, func() { v.retire(s) })
+		idle := time.AfterFunc(spareTime, func() { r.retire(s) })
 		defer idle.Stop()
 		select {
 		case job = <-s.job:
@@ -157,10 +157,10 @@ func (v *Reserve) spawn(opts ProcessOptions, kind string) *spare {
 		}
 		return err
 	}
-	v.all.Go(func() {
+	r.all.Go(func() {
 		defer cancel(nil)
 		err := NewProcess(opts).Run(ctx)
-		v.drop(s)
+		r.drop(s)
 		select {
 		case <-taken:
 		default:
@@ -190,19 +190,19 @@ func (e *ending) Read(b []byte) (int, error) {
 const lastWords = 5 * time.Second
 
 // retire ends a child that nobody has taken.
-func (v *Reserve) retire(s *spare) {
-	if v.drop(s) {
+func (r *Reserve) retire(s *spare) {
+	if r.drop(s) {
 		s.cancel(errNotNeeded)
 	}
 }
 
 // drop takes a child out of those that are ready; false when it is not among them.
-func (v *Reserve) drop(s *spare) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for i := range v.ready {
-		if v.ready[i] == s {
-			v.ready = append(v.ready[:i], v.ready[i+1:]...)
+func (r *Reserve) drop(s *spare) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.ready {
+		if r.ready[i] == s {
+			r.ready = append(r.ready[:i], r.ready[i+1:]...)
 			return true
 		}
 	}

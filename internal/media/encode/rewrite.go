@@ -50,43 +50,43 @@ const maxHeldBack = 256 << 20
 // Build returns the arguments for ffmpeg. Every time of every stream is the input's plus one constant, such that none
 // is negative; composition offsets are not negative and there is no edit list. A jump of more than ten seconds in
 // MPEG-TS is closed.
-func (a RewriteArgs) Build() []string {
+func (r RewriteArgs) Build() []string {
 	flags := "+frag_keyframe+empty_moov+default_base_moof"
 	// frag_discont writes decoding times as they are, where the muxer would let every track begin at zero.
 	flags += "+frag_discont"
 	args := append(common(), "-max_pixels", strconv.Itoa(maxPixels))
-	if a.Picture != nil {
-		args = append(args, a.Picture.Encoder.device()...)
+	if r.Picture != nil {
+		args = append(args, r.Picture.Encoder.device()...)
 	}
-	if reading := a.reading(); reading != "" {
+	if reading := r.reading(); reading != "" {
 		args = append(args, "-fflags", reading)
 	}
-	args = append(args, input(a.Format, a.Input)...)
-	args = append(args, a.video()...)
-	if a.Audio >= 0 {
-		args = append(args, "-map", "0:a:"+strconv.Itoa(a.Audio)+"?")
+	args = append(args, input(r.Format, r.Input)...)
+	args = append(args, r.video()...)
+	if r.Audio >= 0 {
+		args = append(args, "-map", "0:a:"+strconv.Itoa(r.Audio)+"?")
 	}
 	args = append(args, "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1")
 	switch {
-	case a.Sound != nil:
-		args = append(args, a.Sound.encoder()...)
+	case r.Sound != nil:
+		args = append(args, r.Sound.encoder()...)
 		// What the encoder primes itself with comes before everything, and is not heard: without it sound and picture
 		// begin together.
 		args = append(args, "-bsf:a", "noise=amount=0:drop=lt(pts\\,0)")
-	case a.Format == MOV:
+	case r.Format == MOV:
 		// An edit list leaves out an encoder's priming: as a packet in front it would show the first picture that much
 		// later.
 		args = append(args, "-c:a", "copy", "-bsf:a", "noise=amount=0:drop=lte(pts+d\\,0)")
 	default:
 		args = append(args, "-c:a", "copy")
 	}
-	if (a.Format == MPEGTS || a.Format == MPEGPS || a.Format == ADTS) && a.Sound == nil {
+	if (r.Format == MPEGTS || r.Format == MPEGPS || r.Format == ADTS) && r.Sound == nil {
 		// How AAC is to be decoded stands in its packets: the moov box has to wait for the first.
 		args = append(args, "-bsf:a", "aac_adtstoasc")
 		flags += "+delay_moov"
 	}
-	if a.Length > 0 {
-		args = append(args, "-t", seconds(a.Length))
+	if r.Length > 0 {
+		args = append(args, "-t", seconds(r.Length))
 	}
 	return append(args,
 		"-avoid_negative_ts", "make_non_negative", // make_zero moves the first packet of each stream by itself
@@ -99,13 +99,13 @@ func (a RewriteArgs) Build() []string {
 }
 
 // reading is how packets are read.
-func (a RewriteArgs) reading() string {
+func (r RewriteArgs) reading() string {
 	switch {
-	case a.Format == AVI && a.Picture == nil:
+	case r.Format == AVI && r.Picture == nil:
 		// AVI has no times of presentation. What stays as it is has no B-frames and gets those of decoding; a decoder
 		// that was given such would take them for the pictures' own, and bring those into the order of decoding.
 		return "+genpts+discardcorrupt"
-	case a.Format == AVI, a.Format == MOV, a.Format == FLV:
+	case r.Format == AVI, r.Format == MOV, r.Format == FLV:
 		// Corrupt is the last packet of a recording that was cut off: half a picture, at which players stop.
 		return "+discardcorrupt"
 	}
@@ -113,8 +113,8 @@ func (a RewriteArgs) reading() string {
 }
 
 // video maps the first video stream that is no cover picture.
-func (a RewriteArgs) video() []string {
-	p := a.Picture
+func (r RewriteArgs) video() []string {
+	p := r.Picture
 	if p == nil {
 		return []string{"-map", "0:V:0?", "-c:v", "copy"}
 	}

@@ -45,27 +45,27 @@ type RungArgs struct {
 // The parameter sets follow from the arguments alone, not from where the run begins: x264's stitchable leaves out what
 // the content would say, and no frame rate is guessed from the input. The model of the player's buffer begins half
 // full, as runs follow one another; a part's begins with less, as there is more than one in a segment.
-func (a RungArgs) Build() []string {
-	threads := strconv.Itoa(a.Threads)
-	preset, scaler := a.Preset, "bicubic"
-	if a.FastPreset {
+func (r RungArgs) Build() []string {
+	threads := strconv.Itoa(r.Threads)
+	preset, scaler := r.Preset, "bicubic"
+	if r.FastPreset {
 		preset, scaler = "ultrafast", "bilinear"
 	}
-	args := append(append(common(), a.Encoder.device()...),
+	args := append(append(common(), r.Encoder.device()...),
 		// Pictures in front of what a decoder has recovered by are of the segments before, or all that there is.
 		"-probesize", "32", "-analyzeduration", "0", "-threads", threads, "-flags", "+output_corrupt", "-copyts",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
 		"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
-		"-vf", scaled(a.Range, a.Width, a.Height, scaler)+a.Encoder.upload())
-	args = append(args, a.Encoder.args(coding{
-		preset: preset, crf: a.CRF, bitrate: a.Bitrate, level: a.Level, threads: threads, params: a.x264(),
-		live: a.NoReorder && a.Encoder.hardware(), // or it would write other parameter sets than Ladder
+		"-vf", scaled(r.Range, r.Width, r.Height, scaler)+r.Encoder.upload())
+	args = append(args, r.Encoder.args(coding{
+		preset: preset, crf: r.CRF, bitrate: r.Bitrate, level: r.Level, threads: threads, params: r.x264(),
+		live: r.NoReorder && r.Encoder.hardware(), // or it would write other parameter sets than Ladder
 	})...)
-	if len(a.Keys) > 0 {
-		args = append(args, "-force_key_frames", times(a.Keys))
+	if len(r.Keys) > 0 {
+		args = append(args, "-force_key_frames", times(r.Keys))
 	}
 	return append(args,
-		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(a.Timescale), 10),
+		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(r.Timescale), 10),
 		// Times are written as they are, where the muxer would begin each run at zero.
 		"-avoid_negative_ts", "disabled", "-f", "mp4", "-use_editlist", "0",
 		"-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer+frag_discont", "-flush_packets", "1", "pipe:1")
@@ -73,24 +73,24 @@ func (a RungArgs) Build() []string {
 
 // x264 gives the encoder's own parameters. One that is told the frame rate does not wait for the next frame to know how
 // long one lasts.
-func (a RungArgs) x264() string {
+func (r RungArgs) x264() string {
 	full := "0.5"
-	if a.Part {
+	if r.Part {
 		full = "0.35"
 	}
 	params := "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:vbv-init=" + full
-	if a.FastPreset {
+	if r.FastPreset {
 		ref := 1
-		if a.Preset != "veryfast" && a.Preset != "superfast" {
+		if r.Preset != "veryfast" && r.Preset != "superfast" {
 			ref = 2 // as "faster" and "fast" have
 		}
 		// What the parameter sets say of the slower preset, and what costs little and spares many bits.
 		params += fmt.Sprintf(":cabac=1:8x8dct=1:ref=%d:bframes=3:b-pyramid=normal:weightb=1:weightp=1:b-adapt=1:deblock=0,0:aq-mode=1:mbtree=1:rc-lookahead=8", ref)
 	}
-	if !a.NoReorder {
+	if !r.NoReorder {
 		return params
 	}
-	fps := a.FrameRate
+	fps := r.FrameRate
 	if fps < 1 || fps > 240 {
 		fps = 30
 	}

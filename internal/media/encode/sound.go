@@ -89,15 +89,15 @@ type LoudnessArgs struct {
 }
 
 // Build returns the arguments for ffmpeg, which says the outcome as its last words. Progress comes on descriptor 3.
-func (a LoudnessArgs) Build() []string {
-	args := append([]string{"-hide_banner", "-nostdin", "-nostats", "-loglevel", "info", "-progress", "pipe:3"}, input(a.Format, a.Input)...)
+func (l LoudnessArgs) Build() []string {
+	args := append([]string{"-hide_banner", "-nostdin", "-nostats", "-loglevel", "info", "-progress", "pipe:3"}, input(l.Format, l.Input)...)
 	length := MaxDuration
-	if a.Length > 0 {
-		length = a.Length
+	if l.Length > 0 {
+		length = l.Length
 	}
 	return append(args,
-		"-map", "0:a:"+strconv.Itoa(a.Audio), "-vn", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1",
-		"-af", a.Sound.filters()+a.Sound.kept()+",ebur128=peak=true:framelog=verbose", "-t", seconds(length), "-f", "null", "-")
+		"-map", "0:a:"+strconv.Itoa(l.Audio), "-vn", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1",
+		"-af", l.Sound.filters()+l.Sound.kept()+",ebur128=peak=true:framelog=verbose", "-t", seconds(length), "-f", "null", "-")
 }
 
 // loudness is what EBU R 128 says of a sound: its integrated loudness in LUFS, and its true peak in dBTP.

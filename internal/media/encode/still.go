@@ -33,13 +33,13 @@ var stillEncoders = map[frame.Codec][]string{ //nolint:gochecknoglobals // a tab
 }
 
 // Build returns the arguments for ffmpeg: one raw picture on standard input, fragmented MP4 on standard output.
-func (a StillArgs) Build() ([]string, error) {
-	encoder, ok := stillEncoders[a.Codec]
+func (s StillArgs) Build() ([]string, error) {
+	encoder, ok := stillEncoders[s.Codec]
 	if !ok {
-		return nil, fmt.Errorf("encode still as %s: %w", a.Codec, ErrNoEncoder)
+		return nil, fmt.Errorf("encode still as %s: %w", s.Codec, ErrNoEncoder)
 	}
-	size, rate := a.Picture.Bounds(), strconv.FormatFloat(a.FPS, 'f', -1, 64)
-	gop := strconv.Itoa(a.Frames)
+	size, rate := s.Picture.Bounds(), strconv.FormatFloat(s.FPS, 'f', -1, 64)
+	gop := strconv.Itoa(s.Frames)
 	args := append(common(),
 		"-protocol_whitelist", "pipe", "-f", "rawvideo", "-pixel_format", "rgba", "-video_size", fmt.Sprintf("%dx%d", size.Dx(), size.Dy()),
 		"-framerate", rate, "-i", "pipe:0",

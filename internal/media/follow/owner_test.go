@@ -95,11 +95,11 @@ type stuckWriter struct {
 	until  chan struct{}
 }
 
-func (w *stuckWriter) Header() http.Header { return w.header }
+func (s *stuckWriter) Header() http.Header { return s.header }
 
 func (*stuckWriter) WriteHeader(int) {}
 
-func (w *stuckWriter) Write([]byte) (int, error) {
-	<-w.until
+func (s *stuckWriter) Write([]byte) (int, error) {
+	<-s.until
 	return 0, http.ErrHandlerTimeout
 }

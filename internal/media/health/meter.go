@@ -148,23 +148,23 @@ func (m *Meter) Write(f *frame.Frame, received time.Time) {
 // smooth is the gain of RFC 3550's estimator; slow that of the drift, which is to follow no jitter.
 const smooth, slow = 1.0 / 16, 1.0 / 128
 
-func (w *flow) take(dts time.Duration, received time.Time) {
-	if !w.seen {
-		w.seen, w.dts, w.received, w.first = true, dts, received, received
+func (fl *flow) take(dts time.Duration, received time.Time) {
+	if !fl.seen {
+		fl.seen, fl.dts, fl.received, fl.first = true, dts, received, received
 		return
 	}
-	step, wait := dts-w.dts, received.Sub(w.received)
-	w.dts, w.received = dts, received
+	step, wait := dts-fl.dts, received.Sub(fl.received)
+	fl.dts, fl.received = dts, received
 	if step < -jumpBackward || step > wait+jumpForward {
-		w.first = w.first.Add(wait) // the time of the jump counts on neither clock
+		fl.first = fl.first.Add(wait) // the time of the jump counts on neither clock
 		return
 	}
-	w.clock += step
-	w.went += step
+	fl.clock += step
+	fl.went += step
 	if late := wait - step; late < farOff && late > -farOff {
-		w.jitter += (float64(late.Abs()) - w.jitter) * smooth
+		fl.jitter += (float64(late.Abs()) - fl.jitter) * smooth
 	}
-	w.drift += (float64(w.clock-received.Sub(w.first)) - w.drift) * slow
+	fl.drift += (float64(fl.clock-received.Sub(fl.first)) - fl.drift) * slow
 }
 
 // Sample gives what came since the last sample and begins the next. counts are of the whole publication.
@@ -190,10 +190,10 @@ func (m *Meter) Sample(now time.Time, counts Counts) Sample {
 	return s
 }
 
-func (w *flow) sample(span time.Duration) Flow {
-	f := Flow{Frames: w.frames, Bytes: w.bytes, Jitter: time.Duration(w.jitter), Drift: time.Duration(w.drift)}
+func (fl *flow) sample(span time.Duration) Flow {
+	f := Flow{Frames: fl.frames, Bytes: fl.bytes, Jitter: time.Duration(fl.jitter), Drift: time.Duration(fl.drift)}
 	if seconds := span.Seconds(); seconds > 0 {
-		f.Bitrate, f.Rate = float64(w.bytes)*8/seconds, float64(w.frames)/seconds
+		f.Bitrate, f.Rate = float64(fl.bytes)*8/seconds, float64(fl.frames)/seconds
 	}
 	return f
 }

@@ -79,25 +79,25 @@ type memoryStore struct {
 	m  map[string][]byte
 }
 
-func (s *memoryStore) PutNew(_ context.Context, key string, data []byte) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, there := s.m[key]
-	s.m[key] = data
+func (m *memoryStore) PutNew(_ context.Context, key string, data []byte) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, there := m.m[key]
+	m.m[key] = data
 	return !there, nil
 }
 
-func (s *memoryStore) Read(_ context.Context, key string) ([]byte, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.m[key], nil
+func (m *memoryStore) Read(_ context.Context, key string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.m[key], nil
 }
 
-func (s *memoryStore) List(context.Context, string) iter.Seq2[string, error] {
+func (m *memoryStore) List(context.Context, string) iter.Seq2[string, error] {
 	return func(func(string, error) bool) {}
 }
 
-func (s *memoryStore) Delete(context.Context, ...string) error { return nil }
+func (m *memoryStore) Delete(context.Context, ...string) error { return nil }
 
 // crowded is a Maker whose pictures are large.
 func crowded(t *testing.T, pictures Spares, encoder Encoder) (*Maker, *memoryStore) {

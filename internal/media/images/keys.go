@@ -12,8 +12,8 @@ import (
 
 // keys finds out what decoding can begin with. Of H.264 only an IDR is as good as its file says: at other pictures that
 // are listed as key frames a decoder may have to recover first. A file that lists all pictures may just lack the list.
-func (f *Video) keys(ctx context.Context, i int, all []sample) error {
-	head, err := f.Source.Init(ctx, f.video().Chunks[i].Init)
+func (v *Video) keys(ctx context.Context, i int, all []sample) error {
+	head, err := v.Source.Init(ctx, v.video().Chunks[i].Init)
 	if err != nil {
 		return fmt.Errorf("read init segment: %w", err)
 	}

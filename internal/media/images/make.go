@@ -230,13 +230,13 @@ func (m *Maker) tiles(ctx context.Context, f *Video, l *Layout, board *image.RGB
 }
 
 // feed writes the first pictures of segments, a second each.
-func (f *Video) feed(ctx context.Context, w io.Writer, head []byte, segments []int) error {
+func (v *Video) feed(ctx context.Context, w io.Writer, head []byte, segments []int) error {
 	if _, err := w.Write(head); err != nil {
 		return err // the engine says what was written
 	}
-	scale := f.video().Timescale
+	scale := v.video().Timescale
 	for k, i := range segments {
-		s, err := f.head(ctx, i)
+		s, err := v.head(ctx, i)
 		if err != nil {
 			return err
 		}

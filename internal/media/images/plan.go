@@ -35,24 +35,24 @@ const (
 )
 
 // Plan finds out what a request means for a video.
-func (f *Video) Plan(r Request) (Plan, error) {
-	if r.Latest && f.Newest == nil {
+func (v *Video) Plan(r Request) (Plan, error) {
+	if r.Latest && v.Newest == nil {
 		return Plan{}, notLive()
 	}
-	if err := f.check(); err != nil {
+	if err := v.check(); err != nil {
 		return Plan{}, err
 	}
 	p := Plan{Request: r, MaxAge: ageKept}
 	var err error
 	switch r.Kind {
 	case Thumbnail:
-		err = f.planThumbnail(&p)
+		err = v.planThumbnail(&p)
 	case Animated:
-		err = f.planAnimated(&p)
+		err = v.planAnimated(&p)
 	case Storyboard:
-		err = f.planStoryboard(&p)
+		err = v.planStoryboard(&p)
 	}
-	if f.Prefix == "" {
+	if v.Prefix == "" {
 		p.MaxAge = ageGrowing
 		if r.Kind == Storyboard {
 			p.MaxAge = ageBoard
@@ -67,21 +67,21 @@ func notLive() error {
 	return fault.New(fault.Invalid, "latest: there is a newest picture only while a live stream is active")
 }
 
-func (f *Video) planThumbnail(p *Plan) error {
-	length := f.seconds()
+func (v *Video) planThumbnail(p *Plan) error {
+	length := v.seconds()
 	switch {
 	case !math.IsNaN(p.ProgramTime):
-		at, err := f.program("program_time", p.ProgramTime)
+		at, err := v.program("program_time", p.ProgramTime)
 		p.at = at
 		return err
 	case !math.IsNaN(p.Time):
 		if p.at = p.Time; p.at > length+slack {
 			return beyond("time", length)
 		}
-	case p.Latest, f.Short:
+	case p.Latest, v.Short:
 		p.at, p.MaxAge = math.NaN(), ageGrowing
-	case f.Chosen != nil:
-		p.at, p.MaxAge = min(*f.Chosen, length), ageDefault
+	case v.Chosen != nil:
+		p.at, p.MaxAge = min(*v.Chosen, length), ageDefault
 	default:
 		p.at, p.key, p.MaxAge = length/2, true, ageDefault
 	}
@@ -89,8 +89,8 @@ func (f *Video) planThumbnail(p *Plan) error {
 	return nil
 }
 
-func (f *Video) planAnimated(p *Plan) error {
-	length := f.seconds()
+func (v *Video) planAnimated(p *Plan) error {
+	length := v.seconds()
 	if p.Start >= length {
 		return beyond("start", length)
 	}
@@ -103,17 +103,17 @@ func (f *Video) planAnimated(p *Plan) error {
 	return nil
 }
 
-func (f *Video) planStoryboard(p *Plan) error {
+func (v *Video) planStoryboard(p *Plan) error {
 	var err error
-	length, start, end := f.seconds(), p.Start, p.End
+	length, start, end := v.seconds(), p.Start, p.End
 	p.asked = [4]float64{p.Start, p.End, p.ProgramStart, p.ProgramEnd}
 	if !math.IsNaN(p.ProgramStart) {
-		if start, err = f.since("program_start_time", p.ProgramStart); err != nil {
+		if start, err = v.since("program_start_time", p.ProgramStart); err != nil {
 			return err
 		}
 	}
 	if !math.IsNaN(p.ProgramEnd) {
-		if end, err = f.until("program_end_time", p.ProgramEnd); err != nil {
+		if end, err = v.until("program_end_time", p.ProgramEnd); err != nil {
 			return err
 		}
 	}
@@ -132,21 +132,21 @@ func (f *Video) planStoryboard(p *Plan) error {
 	p.Start = milliseconds(start)
 	p.length = milliseconds(end - p.Start)
 	// The pictures are asked for when it has grown, and then have to be where the text says.
-	if f.Prefix == "" && !f.Short {
-		f.resolve(p)
+	if v.Prefix == "" && !v.Short {
+		v.resolve(p)
 	}
 	return nil
 }
 
 // resolve has the text of a storyboard lead to pictures of what there is now: by the time of day where it was asked for
 // by that, as a token that says the time of day allows no other.
-func (f *Video) resolve(p *Plan) {
+func (v *Video) resolve(p *Plan) {
 	end := milliseconds(p.Start + p.length)
 	if math.IsNaN(p.ProgramStart) && math.IsNaN(p.ProgramEnd) {
 		p.asked = [4]float64{p.Start, end, math.NaN(), math.NaN()}
 		return
 	}
-	if most := f.moment(end); math.IsNaN(p.ProgramEnd) || p.ProgramEnd > most {
+	if most := v.moment(end); math.IsNaN(p.ProgramEnd) || p.ProgramEnd > most {
 		p.asked[3] = most
 	}
 }
@@ -201,9 +201,9 @@ func span(s float64) time.Duration { return time.Duration(math.Round(s * 1e9)) }
 
 // most is how many variants of a kind are kept of a video: as many as there are stretches of ten seconds, and at least
 // ten.
-func (f *Video) most(k Kind) int {
+func (v *Video) most(k Kind) int {
 	if k == Storyboard {
 		return 12
 	}
-	return max(10, int(f.seconds()/10))
+	return max(10, int(v.seconds()/10))
 }

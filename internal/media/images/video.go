@@ -36,28 +36,28 @@ type Video struct {
 }
 
 // rendition is the video; nil: there is none.
-func (f *Video) video() *timeline.Rendition { return f.Timeline.Rendition(timeline.MainVideo) }
+func (v *Video) video() *timeline.Rendition { return v.Timeline.Rendition(timeline.MainVideo) }
 
 // check says why there can't be pictures.
-func (f *Video) check() error {
-	if len(f.Timeline.Marks) == 0 {
+func (v *Video) check() error {
+	if len(v.Timeline.Marks) == 0 {
 		return fault.New(fault.NotReady, "there is no picture yet: ask again in a moment")
 	}
-	if f.video() == nil {
+	if v.video() == nil {
 		return fault.New(fault.NotFound, "there is no video to take a picture from")
 	}
 	return nil
 }
 
 // seconds is the length of the video.
-func (f *Video) seconds() float64 {
-	spans := f.Timeline.Spans()
+func (v *Video) seconds() float64 {
+	spans := v.Timeline.Spans()
 	return spans[len(spans)-1]
 }
 
 // at is the segment that is shown at a time, or the nearest one that has pictures; -1: none has.
-func (f *Video) at(t float64) int {
-	spans, l := f.Timeline.Spans(), f.video()
+func (v *Video) at(t float64) int {
+	spans, l := v.Timeline.Spans(), v.video()
 	i := min(max(0, sort.Search(len(spans), func(k int) bool { return spans[k] > t+slack })-1), len(l.Chunks)-1)
 	for j := i; j >= 0; j-- {
 		if !l.Chunks[j].Gap {
@@ -73,9 +73,9 @@ func (f *Video) at(t float64) int {
 }
 
 // program is the video's time at a time of the wall clock, in seconds since 1970.
-func (f *Video) program(name string, t float64) (float64, error) {
-	spans := f.Timeline.Spans()
-	for i, m := range f.Timeline.Marks {
+func (v *Video) program(name string, t float64) (float64, error) {
+	spans := v.Timeline.Spans()
+	for i, m := range v.Timeline.Marks {
 		if m.Start.IsZero() {
 			continue
 		}
@@ -92,9 +92,9 @@ func nothing(name string) error {
 }
 
 // since is where what came at a time of the wall clock, or next after it, begins in the video.
-func (f *Video) since(name string, t float64) (float64, error) {
-	spans := f.Timeline.Spans()
-	for i, m := range f.Timeline.Marks {
+func (v *Video) since(name string, t float64) (float64, error) {
+	spans := v.Timeline.Spans()
+	for i, m := range v.Timeline.Marks {
 		start := float64(m.Start.UnixMilli()) / 1000
 		if !m.Start.IsZero() && t < start+spans[i+1]-spans[i]-slack {
 			return spans[i] + max(0, t-start), nil
@@ -104,9 +104,9 @@ func (f *Video) since(name string, t float64) (float64, error) {
 }
 
 // until is where what came before a time of the wall clock ends in the video.
-func (f *Video) until(name string, t float64) (float64, error) {
-	spans := f.Timeline.Spans()
-	for i, m := range slices.Backward(f.Timeline.Marks) {
+func (v *Video) until(name string, t float64) (float64, error) {
+	spans := v.Timeline.Spans()
+	for i, m := range slices.Backward(v.Timeline.Marks) {
 		start := float64(m.Start.UnixMilli()) / 1000
 		if !m.Start.IsZero() && t > start+slack {
 			return min(spans[i]+t-start, spans[i+1]), nil
@@ -116,9 +116,9 @@ func (f *Video) until(name string, t float64) (float64, error) {
 }
 
 // moment is the time of the wall clock at which what is in front of a time of the video ends, in seconds since 1970.
-func (f *Video) moment(at float64) float64 {
-	spans := f.Timeline.Spans()
-	for i, m := range slices.Backward(f.Timeline.Marks) {
+func (v *Video) moment(at float64) float64 {
+	spans := v.Timeline.Spans()
+	for i, m := range slices.Backward(v.Timeline.Marks) {
 		if !m.Start.IsZero() && at > spans[i]+slack {
 			return milliseconds(float64(m.Start.UnixMilli())/1000 + at - spans[i])
 		}
@@ -131,16 +131,16 @@ const unknown = 8 << 20
 
 // cost is about how many bytes it takes to make something: coded pictures, as they are read and as they are fed to a
 // decoder; a decoded one, the same in the size and form that is asked for, and what that is encoded to.
-func (f *Video) cost(p *Plan) int64 {
-	l := f.video()
+func (v *Video) cost(p *Plan) int64 {
+	l := v.video()
 	at := p.at
 	if p.Kind != Thumbnail {
 		at = p.Start
 	} else if math.IsNaN(at) {
-		at = f.seconds()
+		at = v.seconds()
 	}
 	coded, picture := int64(unknown), int64(4*encode.MaxSide*encode.MaxSide*9/16)
-	if i := f.at(at); i >= 0 {
+	if i := v.at(at); i >= 0 {
 		c := &l.Chunks[i]
 		if c.Size > 0 {
 			coded = c.Size
@@ -151,7 +151,7 @@ func (f *Video) cost(p *Plan) int64 {
 	}
 	switch p.Kind {
 	case Animated:
-		coded *= 1 + int64(p.length/max(f.Timeline.Duration().Seconds()/float64(len(l.Chunks)), 0.1))
+		coded *= 1 + int64(p.length/max(v.Timeline.Duration().Seconds()/float64(len(l.Chunks)), 0.1))
 		return 2*min(coded, 2*maxClip) + picture + maxImage/4
 	case Storyboard:
 		return picture + unknown + 3*4*tileSide*tileSide*manyTiles
@@ -170,8 +170,8 @@ type sample struct {
 }
 
 // samples are all pictures of a segment, in the order of decoding.
-func (f *Video) samples(ctx context.Context, i int) ([]sample, error) {
-	data, err := delivered.Bytes(f.Source.Segment(ctx, f.Timeline.First+int64(i)))
+func (v *Video) samples(ctx context.Context, i int) ([]sample, error) {
+	data, err := delivered.Bytes(v.Source.Segment(ctx, v.Timeline.First+int64(i)))
 	if err != nil {
 		return nil, fmt.Errorf("read segment: %w", err)
 	}
@@ -187,12 +187,12 @@ func (f *Video) samples(ctx context.Context, i int) ([]sample, error) {
 			at += int64(s.Duration)
 		}
 	}
-	return out, f.keys(ctx, i, out)
+	return out, v.keys(ctx, i, out)
 }
 
 // head is the first picture of a segment; no more than that is read.
-func (f *Video) head(ctx context.Context, i int) (cmaf.Sample, error) {
-	b, err := f.Source.Segment(ctx, f.Timeline.First+int64(i))
+func (v *Video) head(ctx context.Context, i int) (cmaf.Sample, error) {
+	b, err := v.Source.Segment(ctx, v.Timeline.First+int64(i))
 	if err != nil {
 		return cmaf.Sample{}, fmt.Errorf("open segment: %w", err)
 	}
@@ -288,20 +288,20 @@ func videoRange(init []byte) frame.VideoRange {
 
 // near is the key frame that is nearest to a time, in the segment that is shown then; where that has none, whatever is
 // shown then.
-func (f *Video) near(ctx context.Context, t float64) (clip, error) {
-	i, l := f.at(t), f.video()
+func (v *Video) near(ctx context.Context, t float64) (clip, error) {
+	i, l := v.at(t), v.video()
 	if i < 0 {
 		return clip{}, fault.New(fault.NotFound, "there is no picture at all")
 	}
-	all, err := f.samples(ctx, i)
+	all, err := v.samples(ctx, i)
 	if err != nil {
 		return clip{}, err
 	}
-	k := nearestKey(all, f.ticks(t))
+	k := nearestKey(all, v.ticks(t))
 	if k < 0 {
-		return f.exact(ctx, t)
+		return v.exact(ctx, t)
 	}
-	head, err := f.Source.Init(ctx, l.Chunks[i].Init)
+	head, err := v.Source.Init(ctx, l.Chunks[i].Init)
 	if err != nil {
 		return clip{}, fmt.Errorf("read init segment: %w", err)
 	}
@@ -319,32 +319,32 @@ const (
 
 // exact is the picture that is shown at a time with those that it takes to decode it. Where those are too many, it is
 // the nearest key frame instead.
-func (f *Video) exact(ctx context.Context, t float64) (clip, error) {
-	i, l := f.at(t), f.video()
+func (v *Video) exact(ctx context.Context, t float64) (clip, error) {
+	i, l := v.at(t), v.video()
 	if i < 0 {
 		return clip{}, fault.New(fault.NotFound, "there is no picture at all")
 	}
-	all, err := f.samples(ctx, i)
+	all, err := v.samples(ctx, i)
 	if err != nil {
 		return clip{}, err
 	}
 	for back := i; ; back-- {
-		_, k := pick(all, f.ticks(t))
+		_, k := pick(all, v.ticks(t))
 		if k >= 0 || back == 0 || i-back == furthestBack || l.Chunks[back-1].Gap ||
 			l.Chunks[back-1].Init != l.Chunks[i].Init {
 			break
 		}
 		var before []sample
-		if before, err = f.samples(ctx, back-1); err != nil {
+		if before, err = v.samples(ctx, back-1); err != nil {
 			return clip{}, err
 		}
 		all = append(before, all...)
 	}
-	head, err := f.Source.Init(ctx, l.Chunks[i].Init)
+	head, err := v.Source.Init(ctx, l.Chunks[i].Init)
 	if err != nil {
 		return clip{}, fmt.Errorf("read init segment: %w", err)
 	}
-	target, k := pick(all, f.ticks(t))
+	target, k := pick(all, v.ticks(t))
 	if target < 0 {
 		return clip{}, errNoPicture
 	}
@@ -352,7 +352,7 @@ func (f *Video) exact(ctx context.Context, t float64) (clip, error) {
 	in := l.Inits[l.Chunks[i].Init]
 	if most := max(reach/max(in.Width*in.Height, 1), 1); k < 0 || len(needed) > most {
 		needed = needed[max(len(needed)-most, 0):]
-		if key := nearestKey(all, f.ticks(t)); key >= 0 {
+		if key := nearestKey(all, v.ticks(t)); key >= 0 {
 			needed = all[key : key+1]
 		}
 	}
@@ -360,8 +360,8 @@ func (f *Video) exact(ctx context.Context, t float64) (clip, error) {
 }
 
 // ticks is a time of the video in ticks of its track: the last one that has begun by then.
-func (f *Video) ticks(t float64) int64 {
-	return int64(math.Floor((t + early + f.Timeline.ZeroTime()) * float64(f.video().Timescale)))
+func (v *Video) ticks(t float64) int64 {
+	return int64(math.Floor((t + early + v.Timeline.ZeroTime()) * float64(v.video().Timescale)))
 }
 
 // pick finds the picture that is shown at a time, and the key frame from which on it can be decoded; -1: there is none.
@@ -444,13 +444,13 @@ func fragment(pictures []sample, shown int64, timescale uint32) []byte {
 
 // clip is what is shown from a time on for so many seconds, with what it takes to decode it; it ends before that where
 // another init segment begins or media is missing.
-func (f *Video) clip(ctx context.Context, from, length float64) (clip, error) {
-	l := f.video()
-	i := f.at(from)
+func (v *Video) clip(ctx context.Context, from, length float64) (clip, error) {
+	l := v.video()
+	i := v.at(from)
 	if i < 0 {
 		return clip{}, fault.New(fault.NotFound, "there is no picture at all")
 	}
-	head, err := f.Source.Init(ctx, l.Chunks[i].Init)
+	head, err := v.Source.Init(ctx, l.Chunks[i].Init)
 	if err != nil {
 		return clip{}, fmt.Errorf("read init segment: %w", err)
 	}
@@ -459,12 +459,12 @@ func (f *Video) clip(ctx context.Context, from, length float64) (clip, error) {
 		l.Chunks[first-1].Init == l.Chunks[i].Init {
 		first--
 	}
-	end := f.ticks(from + length)
+	end := v.ticks(from + length)
 	var all []sample
 	bytes := 0
 	for j := first; j < len(l.Chunks) && !l.Chunks[j].Gap && l.Chunks[j].Init == l.Chunks[i].Init &&
 		l.Chunks[j].Time < end && bytes < maxClip; j++ {
-		more, err := f.samples(ctx, j)
+		more, err := v.samples(ctx, j)
 		if err != nil {
 			return clip{}, err
 		}
@@ -473,7 +473,7 @@ func (f *Video) clip(ctx context.Context, from, length float64) (clip, error) {
 		}
 		all = append(all, more...)
 	}
-	target, k := pick(all, f.ticks(from))
+	target, k := pick(all, v.ticks(from))
 	if target < 0 {
 		return clip{}, errNoPicture
 	}

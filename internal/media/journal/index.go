@@ -132,8 +132,8 @@ const (
 )
 
 // read reads what is there, up to what is torn or makes no sense.
-func (x *index) read() ([]*Segment, error) {
-	data, err := os.ReadFile(filepath.Join(x.dir, indexName))
+func (idx *index) read() ([]*Segment, error) {
+	data, err := os.ReadFile(filepath.Join(idx.dir, indexName))
 	if err != nil {
 		return nil, err
 	}
@@ -144,19 +144,19 @@ func (x *index) read() ([]*Segment, error) {
 			break
 		}
 		n := int64(len(rest) - len(behind))
-		x.size += n
+		idx.size += n
 		rest = behind
 		i, found := find(all, msn)
 		if kind == kindForget {
-			delete(x.live, msn)
+			delete(idx.live, msn)
 			if found {
 				all = slices.Delete(all, i, i+1)
 			}
 			continue
 		}
-		x.live[msn] += n
+		idx.live[msn] += n
 		if !found {
-			all = slices.Insert(all, i, &Segment{MSN: msn, dir: x.dir})
+			all = slices.Insert(all, i, &Segment{MSN: msn, dir: idx.dir})
 		}
 		all[i].replay(kind, body)
 	}
@@ -169,69 +169,69 @@ func find(all []*Segment, msn int64) (at int, found bool) {
 }
 
 // append writes a record, or lets it wait for the next one.
-func (x *index) append(msn int64, record []byte, late bool) error {
-	if x.file == nil {
-		if err := x.open(); err != nil {
+func (idx *index) append(msn int64, record []byte, late bool) error {
+	if idx.file == nil {
+		if err := idx.open(); err != nil {
 			return err
 		}
 	}
-	x.pending = append(x.pending, record...)
-	x.live[msn] += int64(len(record))
+	idx.pending = append(idx.pending, record...)
+	idx.live[msn] += int64(len(record))
 	if late {
 		return nil
 	}
-	if _, err := x.file.WriteAt(x.pending, x.size); err != nil { // what was written of it is written over
-		x.pending = x.pending[:len(x.pending)-len(record)]
-		if len(x.pending) > maxDead {
-			x.pending = nil
+	if _, err := idx.file.WriteAt(idx.pending, idx.size); err != nil { // what was written of it is written over
+		idx.pending = idx.pending[:len(idx.pending)-len(record)]
+		if len(idx.pending) > maxDead {
+			idx.pending = nil
 		}
 		return err
 	}
-	x.size += int64(len(x.pending))
-	x.pending = x.pending[:0]
+	idx.size += int64(len(idx.pending))
+	idx.pending = idx.pending[:0]
 	return nil
 }
 
 // stored notes that a segment's media is stored.
-func (x *index) stored(msn int64) error {
-	if _, known := x.live[msn]; !known {
+func (idx *index) stored(msn int64) error {
+	if _, known := idx.live[msn]; !known {
 		return nil
 	}
-	return x.append(msn, appendWord(nil, kindStored, msn), false)
+	return idx.append(msn, appendWord(nil, kindStored, msn), false)
 }
 
 // forget notes that a segment's records are of no use any more, also for a reader after a crash, and leaves them out of
 // a new file when there are many such.
-func (x *index) forget(msn int64) error {
-	if _, known := x.live[msn]; !known {
+func (idx *index) forget(msn int64) error {
+	if _, known := idx.live[msn]; !known {
 		return nil
 	}
-	err := x.append(msn, appendWord(nil, kindForget, msn), false)
-	delete(x.live, msn)
+	err := idx.append(msn, appendWord(nil, kindForget, msn), false)
+	delete(idx.live, msn)
 	if err != nil {
 		return err
 	}
-	return x.clear()
+	return idx.clear()
 }
 
 // clear writes the index again without what is forgotten, once that is a lot.
-func (x *index) clear() error {
-	dead := x.size
-	for _, n := range x.live {
+func (idx *index) clear() error {
+	dead := idx.size
+	for _, n := range idx.live {
 		dead -= n
 	}
-	if dead < maxDead || x.file == nil {
+	if dead < maxDead || idx.file == nil {
 		return nil
 	}
-	all := make([]byte, x.size)
-	if _, err := x.file.ReadAt(all, 0); err != nil {
+	all := make([]byte, idx.size)
+	if _, err := idx.file.ReadAt(all, 0); err != nil {
 		return err
 	}
-	return x.replace(x.kept(all))
+	return idx.replace(idx.kept(all))
 }
 
 // kept is what counts of an index: of a number that was forgotten and is used again, what came behind that.
-func (x *index) kept(all []byte) []byte {
+func (idx *index) kept(all []byte) []byte {
 	void := map[int64]int{} // offsets up to which records of a number are void
 	for rest := all; ; {
 		kind, msn, _, behind, err := next(rest)
@@ -249,7 +249,7 @@ func (x *index) kept(all []byte) []byte {
 		if err != nil {
 			break
 		}
-		if _, ok := x.live[msn]; ok && len(all)-len(rest) >= void[msn] {
+		if _, ok := idx.live[msn]; ok && len(all)-len(rest) >= void[msn] {
 			kept = append(kept, rest[:len(rest)-len(behind)]...)
 		}
 		rest = behind
@@ -258,38 +258,38 @@ func (x *index) kept(all []byte) []byte {
 }
 
 // replace puts another file into the place of this one; until it is whole this one counts.
-func (x *index) replace(data []byte) error {
-	name := filepath.Join(x.dir, freshName)
+func (idx *index) replace(data []byte) error {
+	name := filepath.Join(idx.dir, freshName)
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600) //nolint:gosec // our own name
 	if err != nil {
 		return err
 	}
 	if _, err = f.Write(data); err == nil {
-		err = os.Rename(name, filepath.Join(x.dir, indexName))
+		err = os.Rename(name, filepath.Join(idx.dir, indexName))
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	x.close()
-	x.file, x.size = f, int64(len(data))
+	idx.close()
+	idx.file, idx.size = f, int64(len(data))
 	return nil
 }
 
-func (x *index) open() error {
-	f, err := os.OpenFile(filepath.Join(x.dir, indexName), os.O_CREATE|os.O_RDWR, 0o600)
+func (idx *index) open() error {
+	f, err := os.OpenFile(filepath.Join(idx.dir, indexName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("open journal: %w", err)
 	}
-	if err := f.Truncate(x.size); err != nil {
+	if err := f.Truncate(idx.size); err != nil {
 		return errors.Join(fmt.Errorf("cut journal: %w", err), f.Close())
 	}
-	x.file = f
+	idx.file = f
 	return nil
 }
 
-func (x *index) close() {
-	if x.file != nil {
-		_ = x.file.Close() // nothing is buffered
-		x.file = nil
+func (idx *index) close() {
+	if idx.file != nil {
+		_ = idx.file.Close() // nothing is buffered
+		idx.file = nil
 	}
 }

@@ -252,55 +252,55 @@ func (s *Segment) Load() {
 	}
 }
 
-func (l *Rendition) load(f *os.File) {
+func (r *Rendition) load(f *os.File) {
 	info, err := f.Stat()
 	if err != nil {
-		l.Keep(0)
+		r.Keep(0)
 		return
 	}
 	whole := 0
-	for whole < len(l.Parts) && l.Parts[whole].End <= info.Size() {
+	for whole < len(r.Parts) && r.Parts[whole].End <= info.Size() {
 		whole++
 	}
-	l.Data = make([]byte, l.end(whole))
-	if _, err := f.ReadAt(l.Data, 0); err != nil && len(l.Data) > 0 {
+	r.Data = make([]byte, r.end(whole))
+	if _, err := f.ReadAt(r.Data, 0); err != nil && len(r.Data) > 0 {
 		whole = 0
 	}
 	for k := range whole {
-		if p := l.Parts[k]; crc32.Checksum(l.Data[l.end(k):p.End], castagnoli()) != p.sum {
+		if p := r.Parts[k]; crc32.Checksum(r.Data[r.end(k):p.End], castagnoli()) != p.sum {
 			whole = k
 			break
 		}
 	}
-	l.Keep(whole)
-	for k := range l.Parts {
-		l.Parts[k].sum = 0 // it was checked
+	r.Keep(whole)
+	for k := range r.Parts {
+		r.Parts[k].sum = 0 // it was checked
 	}
 }
 
 // end is where the first n parts end.
-func (l *Rendition) end(n int) int64 {
+func (r *Rendition) end(n int) int64 {
 	if n == 0 {
 		return 0
 	}
-	return l.Parts[n-1].End
+	return r.Parts[n-1].End
 }
 
 // Ticks is how long the rendition's parts last, or the whole if that is longer.
-func (l *Rendition) Ticks() int64 {
+func (r *Rendition) Ticks() int64 {
 	var sum int64
-	for _, p := range l.Parts {
+	for _, p := range r.Parts {
 		sum += p.Ticks
 	}
-	return max(sum, l.Duration)
+	return max(sum, r.Duration)
 }
 
 // Keep drops the parts from n on.
-func (l *Rendition) Keep(n int) {
-	if n >= len(l.Parts) {
+func (r *Rendition) Keep(n int) {
+	if n >= len(r.Parts) {
 		return
 	}
-	l.Whole, l.Duration = false, 0
-	l.Parts = l.Parts[:n]
-	l.Data = l.Data[:min(l.end(n), int64(len(l.Data)))]
+	r.Whole, r.Duration = false, 0
+	r.Parts = r.Parts[:n]
+	r.Data = r.Data[:min(r.end(n), int64(len(r.Data)))]
 }

@@ -28,13 +28,13 @@ func newCopyBuffers() *copyBuffers {
 }
 
 // take lends a buffer until give is called: a large one where there is one left.
-func (b *copyBuffers) take() (buf []byte, give func()) {
+func (c *copyBuffers) take() (buf []byte, give func()) {
 	select {
-	case b.places <- struct{}{}:
-		x, _ := b.large.Get().(*[copiedAtOnce]byte)
-		return x[:], func() { b.large.Put(x); <-b.places }
+	case c.places <- struct{}{}:
+		x, _ := c.large.Get().(*[copiedAtOnce]byte)
+		return x[:], func() { c.large.Put(x); <-c.places }
 	default:
-		x, _ := b.small.Get().(*[copied]byte)
-		return x[:], func() { b.small.Put(x) }
+		x, _ := c.small.Get().(*[copied]byte)
+		return x[:], func() { c.small.Put(x) }
 	}
 }

@@ -57,17 +57,17 @@ type videoKey struct {
 }
 
 // videoTrack is worked out when the track is first played.
-func (k *cachedIndex) video(t *mp4.Track) (*videoTrack, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (ci *cachedIndex) video(t *mp4.Track) (*videoTrack, error) {
+	ci.mu.Lock()
+	defer ci.mu.Unlock()
 	key := videoKey{t.ID, t.Start}
-	r := k.videos[key]
+	r := ci.videos[key]
 	if r != nil {
 		return r, nil
 	}
 	r, err := newVideoTrack(t)
 	if err == nil {
-		k.videos[key] = r
+		ci.videos[key] = r
 	}
 	return r, err
 }
@@ -194,7 +194,7 @@ func (l *Library) samples(ctx context.Context, src timeline.Source, c timeline.C
 }
 
 // fit gives samples the times that they have in the chunk, and those that are to be sent.
-func (k *cachedIndex) fit(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample) ([]cmaf.Sample, error) {
+func (ci *cachedIndex) fit(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample) ([]cmaf.Sample, error) {
 	if t.Kind != frame.Video {
 		if s, ok := silenceFor(t); ok {
 			samples = s.fill(c, samples)
@@ -203,7 +203,7 @@ func (k *cachedIndex) fit(t *mp4.Track, c timeline.Chunk, samples []cmaf.Sample)
 		}
 		return withBytes(samples), nil
 	}
-	x, err := k.video(t)
+	x, err := ci.video(t)
 	if err != nil {
 		return nil, err
 	}

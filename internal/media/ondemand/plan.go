@@ -178,10 +178,10 @@ func planVideo(r *videoTrack, audio *mp4.Track, idrs []int, object string) (*tim
 }
 
 // cuts gives the samples that segments begin with, 0 first.
-func (r *videoTrack) cuts(idrs []int) []int {
-	c := cutter{wanted: r.ticks(wanted), first: r.ticks(soonest), limit: r.ticks(longest), maxBytes: maxVideoBytes}
+func (v *videoTrack) cuts(idrs []int) []int {
+	c := cutter{wanted: v.ticks(wanted), first: v.ticks(soonest), limit: v.ticks(longest), maxBytes: maxVideoBytes}
 	cuts := []int{0}
-	for i, k := 0, 0; i < r.to; i++ {
+	for i, k := 0, 0; i < v.to; i++ {
 		for k < len(idrs) && idrs[k] < i {
 			k++
 		}
@@ -192,13 +192,13 @@ func (r *videoTrack) cuts(idrs []int) []int {
 			if idr {
 				n++
 			}
-			until := r.end()
-			if n < len(idrs) && idrs[n] < r.to {
-				until = r.dts(idrs[n])
+			until := v.end()
+			if n < len(idrs) && idrs[n] < v.to {
+				until = v.dts(idrs[n])
 			}
-			alone = until-r.dts(i) > c.limit
+			alone = until-v.dts(i) > c.limit
 		}
-		cuts = append(cuts, c.next(i, r.dts(i), int64(r.t.Sample(i).Size), r.t.Sync(i), idr, alone)...)
+		cuts = append(cuts, c.next(i, v.dts(i), int64(v.t.Sample(i).Size), v.t.Sync(i), idr, alone)...)
 	}
 	return cuts
 }
@@ -207,7 +207,7 @@ func sourceOf(t *mp4.Track, object string) *timeline.Source {
 	return &timeline.Source{Object: object, Track: t.ID, Start: t.Start}
 }
 
-func (r *videoTrack) ticks(d time.Duration) int64 { return int64(d.Seconds() * float64(r.t.Timescale)) }
+func (v *videoTrack) ticks(d time.Duration) int64 { return int64(d.Seconds() * float64(v.t.Timescale)) }
 
 func isIDR(idrs []int, i int) bool {
 	k := sort.SearchInts(idrs, i)

@@ -82,10 +82,10 @@ type slowClient struct {
 }
 
 // Write implements io.Writer.
-func (h *slowClient) Write(p []byte) (int, error) {
-	h.once.Do(func() { close(h.began) })
-	<-h.may
-	h.most = max(h.most, len(p))
+func (s *slowClient) Write(p []byte) (int, error) {
+	s.once.Do(func() { close(s.began) })
+	<-s.may
+	s.most = max(s.most, len(p))
 	return len(p), nil
 }
 

@@ -93,9 +93,9 @@ func Still(stored []byte, msn int64, c timeline.Chunk) ([]byte, error) {
 }
 
 // chunk holds the picture between two times, in ticks.
-func (x *still) chunk(id string, n int, object string, from, until int64) timeline.Chunk {
+func (s *still) chunk(id string, n int, object string, from, until int64) timeline.Chunk {
 	return timeline.Chunk{
-		Rendition: id, Init: n, Time: from, Duration: until - from, Size: int64(len(x.fragment)), Independent: true, Object: object,
+		Rendition: id, Init: n, Time: from, Duration: until - from, Size: int64(len(s.fragment)), Independent: true, Object: object,
 	}
 }
 

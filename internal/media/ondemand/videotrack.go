@@ -40,7 +40,7 @@ type moved struct {
 }
 
 // origin is the asset's second 0 in ticks of media time.
-func (r *videoTrack) origin() int64 { return int64(timeline.Origin) * int64(r.t.Timescale) }
+func (v *videoTrack) origin() int64 { return int64(timeline.Origin) * int64(v.t.Timescale) }
 
 func newVideoTrack(t *mp4.Track) (*videoTrack, error) {
 	r := &videoTrack{t: t, to: t.Len()}
@@ -67,156 +67,156 @@ func newVideoTrack(t *mp4.Track) (*videoTrack, error) {
 }
 
 // measure finds the first picture from start on, and what lies in front of it; false when there is none.
-func (r *videoTrack) measure(start int64) bool {
-	r.first, r.hidden, r.pre, r.lead = math.MaxInt64, 0, 0, 0
-	for i := range r.to {
-		pts := r.t.PTS(i)
-		r.lead = max(r.lead, r.t.DTS(i)-pts)
+func (v *videoTrack) measure(start int64) bool {
+	v.first, v.hidden, v.pre, v.lead = math.MaxInt64, 0, 0, 0
+	for i := range v.to {
+		pts := v.t.PTS(i)
+		v.lead = max(v.lead, v.t.DTS(i)-pts)
 		if pts >= start {
-			r.first = min(r.first, pts)
+			v.first = min(v.first, pts)
 			continue
 		}
-		r.hidden++
-		r.pre = i + 1
+		v.hidden++
+		v.pre = i + 1
 	}
-	return r.first != math.MaxInt64
+	return v.first != math.MaxInt64
 }
 
 // postpone finds the pictures that are decoded later than the file says.
-func (r *videoTrack) postpone() {
-	last, soon := int64(math.MinInt64), usual(r.delay, r.t.Timescale)
-	for i := r.pre; i < r.to; i++ {
-		nominal := r.nominal(i)
+func (v *videoTrack) postpone() {
+	last, soon := int64(math.MinInt64), usual(v.delay, v.t.Timescale)
+	for i := v.pre; i < v.to; i++ {
+		nominal := v.nominal(i)
 		at := nominal
-		if r.t.PTS(i)-nominal > soon {
-			at = postponed(nominal, latest(i, r.to, r.t.PTS), soon, r.t.Timescale)
+		if v.t.PTS(i)-nominal > soon {
+			at = postponed(nominal, latest(i, v.to, v.t.PTS), soon, v.t.Timescale)
 		}
-		if at = max(at, min(last+1, r.t.PTS(i))); at != nominal {
-			r.moved = append(r.moved, moved{i, at})
+		if at = max(at, min(last+1, v.t.PTS(i))); at != nominal {
+			v.moved = append(v.moved, moved{i, at})
 		}
 		last = at
 	}
 }
 
 // rank orders the hidden pictures.
-func (r *videoTrack) rank() {
-	if r.hidden == 0 {
+func (v *videoTrack) rank() {
+	if v.hidden == 0 {
 		return
 	}
-	order := make([]int, 0, r.hidden)
-	for i := range r.pre {
-		if r.t.PTS(i) < r.first {
+	order := make([]int, 0, v.hidden)
+	for i := range v.pre {
+		if v.t.PTS(i) < v.first {
 			order = append(order, i)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(r.t.PTS(a) - r.t.PTS(b)) })
-	r.ranks = make([]int32, r.pre)
+	slices.SortStableFunc(order, func(a, b int) int { return int(v.t.PTS(a) - v.t.PTS(b)) })
+	v.ranks = make([]int32, v.pre)
 	for k, i := range order {
-		r.ranks[i] = int32(len(order) - k)
+		v.ranks[i] = int32(len(order) - k)
 	}
 }
 
 // check refuses times that a fragment can't hold.
-func (r *videoTrack) check() error {
-	for i := range r.to {
-		from, until := r.dts(i), r.end()
+func (v *videoTrack) check() error {
+	for i := range v.to {
+		from, until := v.dts(i), v.end()
 		if i == 0 {
-			from = r.start()
+			from = v.start()
 		}
-		if i+1 < r.to {
-			until = r.dts(i + 1)
+		if i+1 < v.to {
+			until = v.dts(i + 1)
 		}
 		if d := until - from; d < 0 || d > math.MaxUint32 {
 			return fmt.Errorf("%w: picture %d lasts %d ticks", mp4.ErrMalformed, i+1, d)
 		}
-		if offset := r.pts(i) - from; offset < 0 || offset > math.MaxInt32 {
+		if offset := v.pts(i) - from; offset < 0 || offset > math.MaxInt32 {
 			return fmt.Errorf("%w: picture %d is shown %d ticks after it is decoded", mp4.ErrMalformed, i+1, offset)
 		}
 	}
 	return nil
 }
 
-func (r *videoTrack) nominal(i int) int64 { return r.t.DTS(i) - r.lead }
+func (v *videoTrack) nominal(i int) int64 { return v.t.DTS(i) - v.lead }
 
 // planned is nominal, but for what is postponed.
-func (r *videoTrack) planned(i int) int64 {
-	k, found := slices.BinarySearchFunc(r.moved, i, func(m moved, i int) int { return m.sample - i })
+func (v *videoTrack) planned(i int) int64 {
+	k, found := slices.BinarySearchFunc(v.moved, i, func(m moved, i int) int { return m.sample - i })
 	if found {
-		return r.moved[k].at
+		return v.moved[k].at
 	}
-	return r.nominal(i)
+	return v.nominal(i)
 }
 
 // dts is not before media time 0: pictures that wait for longer than timeline.Origin, as in a slide show with
 // reordering, are decoded later.
-func (r *videoTrack) dts(i int) int64 {
-	at := r.planned(i)
-	if i < r.pre {
-		base := r.first - int64(r.hidden)
-		if r.pre < r.to {
-			base = min(base, r.planned(r.pre))
+func (v *videoTrack) dts(i int) int64 {
+	at := v.planned(i)
+	if i < v.pre {
+		base := v.first - int64(v.hidden)
+		if v.pre < v.to {
+			base = min(base, v.planned(v.pre))
 		}
-		at = base - int64(r.pre-i)
+		at = base - int64(v.pre-i)
 	}
-	return max(at, int64(i)-r.origin())
+	return max(at, int64(i)-v.origin())
 }
 
-func (r *videoTrack) pts(i int) int64 {
-	if i < r.pre && r.ranks[i] > 0 {
-		return r.first - int64(r.ranks[i])
+func (v *videoTrack) pts(i int) int64 {
+	if i < v.pre && v.ranks[i] > 0 {
+		return v.first - int64(v.ranks[i])
 	}
-	if i == 0 && r.t.PTS(0) == r.first && secondsOf(r.t, r.first) > late {
+	if i == 0 && v.t.PTS(0) == v.first && secondsOf(v.t, v.first) > late {
 		return 0
 	}
-	return r.t.PTS(i)
+	return v.t.PTS(i)
 }
 
 // start is when the first sample is decoded.
-func (r *videoTrack) start() int64 { return max(min(r.dts(0), -r.delay), -r.origin()) }
+func (v *videoTrack) start() int64 { return max(min(v.dts(0), -v.delay), -v.origin()) }
 
 // end is where the last sample ends, in decoding times. One that lasts no time at all gets the time of the one before.
-func (r *videoTrack) end() int64 {
-	n := r.to - 1
-	long := int64(r.t.Sample(n).Duration)
+func (v *videoTrack) end() int64 {
+	n := v.to - 1
+	long := int64(v.t.Sample(n).Duration)
 	if long == 0 && n > 0 {
-		long = r.dts(n) - r.dts(n-1)
+		long = v.dts(n) - v.dts(n-1)
 	}
 	if long <= 0 {
-		long = max(int64(r.t.Timescale)/25, 1)
+		long = max(int64(v.t.Timescale)/25, 1)
 	}
-	return r.dts(n) + long
+	return v.dts(n) + long
 }
 
 // shownAt is where, in seconds, a segment begins that starts with sample i.
-func (r *videoTrack) shownAt(i int, idr bool) float64 {
-	if idr && i >= r.pre {
-		return secondsOf(r.t, r.pts(i))
+func (v *videoTrack) shownAt(i int, idr bool) float64 {
+	if idr && i >= v.pre {
+		return secondsOf(v.t, v.pts(i))
 	}
-	return secondsOf(r.t, r.dts(i)+r.delay)
+	return secondsOf(v.t, v.dts(i)+v.delay)
 }
 
 // fit gives the samples of a chunk their times.
-func (r *videoTrack) fit(c timeline.Chunk, samples []cmaf.Sample) error {
-	at := c.Time - r.origin() // the first sample of all may be decoded before its time
+func (v *videoTrack) fit(c timeline.Chunk, samples []cmaf.Sample) error {
+	at := c.Time - v.origin() // the first sample of all may be decoded before its time
 	for k := range samples {
 		i := c.From + k
-		until := c.Time + c.Duration - r.origin() // the last sample of all may stand for longer
+		until := c.Time + c.Duration - v.origin() // the last sample of all may stand for longer
 		if i+1 < c.To {
-			until = r.dts(i + 1)
+			until = v.dts(i + 1)
 		}
 		if until < at {
 			return fmt.Errorf("%w: chunk ends at %d, before sample %d at %d", mp4.ErrMalformed, until, i, at)
 		}
 		samples[k].Duration = uint32(until - at)
-		samples[k].CompositionOffset = int32(r.pts(i) - at)
+		samples[k].CompositionOffset = int32(v.pts(i) - at)
 		at = until
 	}
 	return nil
 }
 
 // describe is the track for playlists.
-func (r *videoTrack) describe() (timeline.Init, error) {
-	t := r.t
+func (v *videoTrack) describe() (timeline.Init, error) {
+	t := v.t
 	in := timeline.Init{Rendition: timeline.MainVideo, Codec: codecOf(t.FourCC, t.Config.SPS), Width: t.Width, Height: t.Height}
 	if in.Codec == "" {
 		return in, fmt.Errorf("%w: its H.264 parameter sets are only inside of the pictures (%s)", mp4.ErrUnsupported, t.FourCC)
@@ -225,22 +225,22 @@ func (r *videoTrack) describe() (timeline.Init, error) {
 	if t.Sideways {
 		in.Width, in.Height = in.Height, in.Width
 	}
-	in.FrameRate = r.rate()
+	in.FrameRate = v.rate()
 	return in, nil
 }
 
 // rate is how many pictures are shown in a second. The first one may stand longer than the others, where a muxer
 // without edit list puts the wait for the sound, and does not count.
-func (r *videoTrack) rate() float64 {
-	from := min(r.hidden, r.to-1)
-	if r.to-from > 2 {
+func (v *videoTrack) rate() float64 {
+	from := min(v.hidden, v.to-1)
+	if v.to-from > 2 {
 		from++
 	}
-	long := r.end() - r.dts(from)
+	long := v.end() - v.dts(from)
 	if long <= 0 {
 		return 0
 	}
-	return math.Round(float64(r.to-from)*float64(r.t.Timescale)/float64(long)*1000) / 1000
+	return math.Round(float64(v.to-from)*float64(v.t.Timescale)/float64(long)*1000) / 1000
 }
 
 // codecOf is the RFC 6381 name of a track of H.264; "" when its parameter sets are not known.

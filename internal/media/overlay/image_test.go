@@ -264,12 +264,12 @@ type large struct {
 	held *atomic.Int32
 }
 
-func (h large) RGBA64At(x, y int) color.RGBA64 {
+func (l large) RGBA64At(x, y int) color.RGBA64 {
 	runtime.Gosched()
-	if x == h.Rect.Max.X-1 && y == h.Rect.Max.Y-1 {
-		h.held.Add(-1)
+	if x == l.Rect.Max.X-1 && y == l.Rect.Max.Y-1 {
+		l.held.Add(-1)
 	}
-	return h.NRGBA.RGBA64At(x, y)
+	return l.NRGBA.RGBA64At(x, y)
 }
 
 // TestOneImageAtATime is in memory, however many are drawn: many streams may begin at once.

@@ -16,9 +16,9 @@ type told struct {
 	text []bool
 }
 
-func (e *told) Captions(rendition string, text bool) {
-	e.text = append(e.text, text)
-	e.Edge.Captions(rendition, text)
+func (t *told) Captions(rendition string, text bool) {
+	t.text = append(t.text, text)
+	t.Edge.Captions(rendition, text)
 }
 
 // TestCaptionsAreSearched: pictures are looked into only as long as there is something to learn from it. Each picture

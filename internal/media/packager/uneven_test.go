@@ -184,12 +184,12 @@ func only(frames []frame.Frame, k frame.Kind) (out []frame.Frame) {
 }
 
 // send sends what the encoder does, and returns it.
-func (e unevenEncoder) send(t *testing.T, spy *prompt) (sent []frame.Frame) {
+func (u unevenEncoder) send(t *testing.T, spy *prompt) (sent []frame.Frame) {
 	t.Helper()
 	p := packager.New(packager.Options{Edge: spy, Segment: 2 * time.Second, Part: part})
 	s := session.New(session.Options{Output: behindSession{p}, Logger: slog.New(slog.DiscardHandler)})
 	configs := []frame.Config{{Kind: frame.Video, Codec: frame.VP8, Width: 320, Height: 180}}
-	if e.sound {
+	if u.sound {
 		configs = append(configs, audio())
 	}
 	for _, c := range configs {
@@ -207,25 +207,25 @@ func (e unevenEncoder) send(t *testing.T, spy *prompt) (sent []frame.Frame) {
 		}
 	}
 	wall := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	end := time.Duration(e.seconds) * time.Second
+	end := time.Duration(u.seconds) * time.Second
 	now, stamped, sound, key := time.Duration(0), time.Duration(0), 0, time.Duration(0)
 	for i := 0; now < end; i++ {
-		for e.sound && at(sound*1024, 48000) <= now {
+		for u.sound && at(sound*1024, 48000) <= now {
 			d := at(sound*1024, 48000)
 			stamp := d.Truncate(ms)
 			write(frame.Frame{Kind: frame.Audio, DTS: stamp, PTS: stamp, Key: true, Received: wall.Add(d)})
 			sound++
 		}
-		f := frame.Frame{Kind: frame.Video, DTS: stamped, PTS: stamped, Key: e.key(i, now-key), Received: wall.Add(now)}
+		f := frame.Frame{Kind: frame.Video, DTS: stamped, PTS: stamped, Key: u.key(i, now-key), Received: wall.Add(now)}
 		if f.Key {
 			key = now
 		}
-		if e.later != nil {
-			f.PTS += e.later(i)
+		if u.later != nil {
+			f.PTS += u.later(i)
 		}
 		spy.sent++
 		write(f)
-		d := e.step(i)
+		d := u.step(i)
 		stamped += d
 		now += max(min(d, 11*time.Second), 0)
 	}

@@ -88,12 +88,12 @@ type gopMeter struct {
 	seen      bool
 }
 
-func (m *gopMeter) key(at time.Duration) time.Duration {
-	if m.seen {
-		m.gap = at - m.last
+func (g *gopMeter) key(at time.Duration) time.Duration {
+	if g.seen {
+		g.gap = at - g.last
 	}
-	m.last, m.seen = at, true
-	return m.gap
+	g.last, g.seen = at, true
+	return g.gap
 }
 
 // cutVideo ends the open segment and begins the next one with f.

@@ -74,15 +74,15 @@ func (m modifiers) bound(p *hls.Multivariant, pictures []hls.Picture) {
 
 // allows refuses renditions that a token's max_resolution and min_resolution leave out, by what they show, whether
 // playlists list them or not.
-func (p viewing) allows(ctx context.Context, rendition string) error {
-	if !p.permit.Signed || !strings.Contains(p.permit.Query, "_resolution=") {
+func (vw viewing) allows(ctx context.Context, rendition string) error {
+	if !vw.permit.Signed || !strings.Contains(vw.permit.Query, "_resolution=") {
 		return nil
 	}
-	m, err := modifiersOf(p.permit.Query)
+	m, err := modifiersOf(vw.permit.Query)
 	if err != nil {
 		return err
 	}
-	pictures, err := p.Pictures(ctx)
+	pictures, err := vw.Pictures(ctx)
 	if err != nil {
 		return err
 	}
@@ -96,11 +96,11 @@ func (p viewing) allows(ctx context.Context, rendition string) error {
 }
 
 // allowsFile refuses files whose picture is larger than the max_resolution of a token.
-func (p viewing) allowsFile(f File) error {
-	if !p.permit.Signed || !strings.Contains(p.permit.Query, "_resolution=") {
+func (vw viewing) allowsFile(f File) error {
+	if !vw.permit.Signed || !strings.Contains(vw.permit.Query, "_resolution=") {
 		return nil
 	}
-	m, err := modifiersOf(p.permit.Query)
+	m, err := modifiersOf(vw.permit.Query)
 	if err == nil && m.most > 0 && f.Short > m.most {
 		err = fault.New(fault.Denied, "the token does not allow a file of this size")
 	}

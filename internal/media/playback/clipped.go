@@ -9,31 +9,31 @@ import (
 )
 
 // clip is the stretch of the presentation that a token allows; the zero Clip is all of it.
-func (p viewing) clip() (Clip, error) {
-	if !p.permit.Signed || !strings.Contains(p.permit.Query, "_time=") {
+func (vw viewing) clip() (Clip, error) {
+	if !vw.permit.Signed || !strings.Contains(vw.permit.Query, "_time=") {
 		return Clip{}, nil
 	}
-	m, err := modifiersOf(p.permit.Query)
+	m, err := modifiersOf(vw.permit.Query)
 	return m.clip, err
 }
 
 // chunk is Chunk within the clip of the token: what its playlists do not list is not to be had by its number.
-func (p viewing) chunk(ctx context.Context, rendition string, r hls.Resource) (Body, error) {
-	c, err := p.clip()
+func (vw viewing) chunk(ctx context.Context, rendition string, r hls.Resource) (Body, error) {
+	c, err := vw.clip()
 	if err != nil {
 		return Body{}, err
 	}
 	if c == (Clip{}) {
-		return p.Chunk(ctx, rendition, r)
+		return vw.Chunk(ctx, rendition, r)
 	}
-	if err = p.covered(ctx, rendition, r, c); err != nil {
+	if err = vw.covered(ctx, rendition, r, c); err != nil {
 		return Body{}, err
 	}
-	b, err := p.Chunk(ctx, rendition, r)
+	b, err := vw.Chunk(ctx, rendition, r)
 	if err != nil {
 		return b, err
 	}
-	if err = p.covered(ctx, rendition, r, c); err != nil { // it was waited for, and its time was not known before
+	if err = vw.covered(ctx, rendition, r, c); err != nil { // it was waited for, and its time was not known before
 		if b.Reader != nil {
 			_ = b.Reader.Close() // nothing was read
 		}
@@ -43,8 +43,8 @@ func (p viewing) chunk(ctx context.Context, rendition string, r hls.Resource) (B
 }
 
 // covered refuses what is not in a clip.
-func (p viewing) covered(ctx context.Context, rendition string, r hls.Resource, c Clip) error {
-	covers, err := p.Covers(ctx, rendition, r, c)
+func (vw viewing) covered(ctx context.Context, rendition string, r hls.Resource, c Clip) error {
+	covers, err := vw.Covers(ctx, rendition, r, c)
 	if err == nil && !covers {
 		err = outside()
 	}
@@ -56,8 +56,8 @@ func outside() error {
 }
 
 // unclipped refuses what can only be sent whole, where the token is for a clip.
-func (p viewing) unclipped() error {
-	c, err := p.clip()
+func (vw viewing) unclipped() error {
+	c, err := vw.clip()
 	if err == nil && c != (Clip{}) {
 		err = fault.New(fault.Denied,
 			"the token is for a clip, and this address is that of the whole asset; use the addresses in the clip's playlist")

@@ -29,7 +29,7 @@ type filmBody struct {
 	s *shop
 }
 
-func (b filmBody) Close() error { b.s.open--; return nil }
+func (f filmBody) Close() error { f.s.open--; return nil }
 
 func (s *shop) Open(ctx context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
 	_, permit, err := s.source.Open(ctx, r)

@@ -192,7 +192,7 @@ func (b body) Close() error {
 
 type writerTo struct{ body }
 
-func (b writerTo) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, b.Reader) }
+func (wt writerTo) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, wt.Reader) }
 
 func serve(t testing.TB, s *source, method, target string, header http.Header) *http.Response {
 	t.Helper()
@@ -394,11 +394,11 @@ type trickPlay struct {
 	err   error
 }
 
-func (s trickPlay) Open(context.Context, playback.Request) (playback.Presentation, playback.Permit, error) {
-	return s, playback.Permit{}, nil
+func (t trickPlay) Open(context.Context, playback.Request) (playback.Presentation, playback.Permit, error) {
+	return t, playback.Permit{}, nil
 }
 
-func (s trickPlay) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) { return s.tiles, s.err }
+func (t trickPlay) Tiles(context.Context, playback.Clip) (*hls.Tiles, error) { return t.tiles, t.err }
 
 // Anyone who asks for an image playlist as well can watch without them: only their own playlist says why they are not
 // there.

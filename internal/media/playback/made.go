@@ -28,14 +28,14 @@ type madeOf struct {
 }
 
 // text is a playlist as it was asked for.
-func (k *made) text(playlist []byte, m modifiers, compressed bool) []byte {
+func (md *made) text(playlist []byte, m modifiers, compressed bool) []byte {
 	if len(playlist) == 0 {
 		return playlist
 	}
 	key := madeOf{&playlist[0], len(playlist), m.plain, m.dateless, compressed, m.passed}
-	k.mu.Lock()
-	had, ok := k.texts[key]
-	k.mu.Unlock()
+	md.mu.Lock()
+	had, ok := md.texts[key]
+	md.mu.Unlock()
 	if ok {
 		return had
 	}
@@ -45,26 +45,26 @@ func (k *made) text(playlist []byte, m modifiers, compressed bool) []byte {
 	} else if len(out) == 0 || &out[0] == &playlist[0] { // nothing was to be made
 		return out
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if had, ok = k.texts[key]; ok { // somebody else was faster
+	md.mu.Lock()
+	defer md.mu.Unlock()
+	if had, ok = md.texts[key]; ok { // somebody else was faster
 		return had
 	}
-	k.keep(key, out)
+	md.keep(key, out)
 	return out
 }
 
 // keep adds a text, and forgets the oldest ones.
-func (k *made) keep(key madeOf, text []byte) {
-	if k.texts == nil {
-		k.texts = map[madeOf][]byte{}
+func (md *made) keep(key madeOf, text []byte) {
+	if md.texts == nil {
+		md.texts = map[madeOf][]byte{}
 	}
-	k.texts[key] = text
-	k.order = append(k.order, key)
-	for k.bytes += key.size + len(text); k.bytes > maxMade; {
-		oldest := k.order[0]
-		k.bytes -= oldest.size + len(k.texts[oldest])
-		delete(k.texts, oldest)
-		k.order = k.order[1:]
+	md.texts[key] = text
+	md.order = append(md.order, key)
+	for md.bytes += key.size + len(text); md.bytes > maxMade; {
+		oldest := md.order[0]
+		md.bytes -= oldest.size + len(md.texts[oldest])
+		delete(md.texts, oldest)
+		md.order = md.order[1:]
 	}
 }

@@ -20,12 +20,12 @@ type titled struct {
 	what playback.Description
 }
 
-func (s *titled) Open(ctx context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
-	_, permit, err := s.source.Open(ctx, r)
-	return s, permit, err
+func (t *titled) Open(ctx context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
+	_, permit, err := t.source.Open(ctx, r)
+	return t, permit, err
 }
 
-func (s *titled) Description() playback.Description { return s.what }
+func (t *titled) Description() playback.Description { return t.what }
 
 func fetch(t *testing.T, s playback.Source, method, path string) *httptest.ResponseRecorder {
 	t.Helper()

@@ -121,21 +121,21 @@ type viewing struct {
 }
 
 // base is what URLs of a presentation begin with, relative to the multivariant playlist.
-func (p viewing) base() string {
-	if p.permit.Path == "" {
-		return p.id
+func (vw viewing) base() string {
+	if vw.permit.Path == "" {
+		return vw.id
 	}
-	return p.id + "/" + p.permit.Path
+	return vw.id + "/" + vw.permit.Path
 }
 
 // imageQuery is what the parameters of an image are read from. Official players write format and program_… beside a
 // token; below a signed path the pictures of a storyboard are asked for by their times, within what the token allows.
-func (p viewing) imageQuery(r *http.Request) string {
-	if !p.permit.Signed {
+func (vw viewing) imageQuery(r *http.Request) string {
+	if !vw.permit.Signed {
 		return r.URL.RawQuery
 	}
 	asked := r.URL.Query()
-	out, err := url.ParseQuery(p.permit.Query)
+	out, err := url.ParseQuery(vw.permit.Query)
 	if err != nil { // it was encoded by the service
 		return ""
 	}
@@ -144,7 +144,7 @@ func (p viewing) imageQuery(r *http.Request) string {
 			out.Set(name, v)
 		}
 	}
-	if p.below {
+	if vw.below {
 		narrow(out, asked)
 	}
 	return out.Encode()

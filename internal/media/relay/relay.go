@@ -136,17 +136,17 @@ type Tap struct {
 }
 
 // over reports whether the publication has ended. Called with the lock.
-func (p *Tap) over() bool { return p.closed || p.number != p.group.publication }
+func (tap *Tap) over() bool { return tap.closed || tap.number != tap.group.publication }
 
 // Number counts the publications of a group from 1.
-func (p *Tap) Number() int { return p.number }
+func (tap *Tap) Number() int { return tap.number }
 
 // Configure hands on a track's parameters.
-func (p *Tap) Configure(c frame.Config) {
-	g := p.group
+func (tap *Tap) Configure(c frame.Config) {
+	g := tap.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.over() {
+	if tap.over() {
 		return
 	}
 	for _, t := range g.targets {
@@ -156,23 +156,23 @@ func (p *Tap) Configure(c frame.Config) {
 
 // Write hands on a frame whose clock starts at 0 with the publication. On the relay's clock a publication goes on as
 // long after the last one as the encoder was away.
-func (p *Tap) Write(f frame.Frame) {
-	g := p.group
+func (tap *Tap) Write(f frame.Frame) {
+	g := tap.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.over() {
+	if tap.over() {
 		return
 	}
-	if !p.started {
-		p.started = true
+	if !tap.started {
+		tap.started = true
 		if g.began.IsZero() {
 			g.began = f.Received
 		} else {
-			p.base = max(g.end, f.Received.Sub(g.began)) - f.DTS
+			tap.base = max(g.end, f.Received.Sub(g.began)) - f.DTS
 		}
 	}
-	f.DTS += p.base
-	f.PTS += p.base
+	f.DTS += tap.base
+	f.PTS += tap.base
 	g.end = max(g.end, f.DTS+f.Duration)
 	for _, t := range g.targets {
 		t.q.write(f)
@@ -180,14 +180,14 @@ func (p *Tap) Write(f frame.Frame) {
 }
 
 // Close ends the publication: targets wait for the next one, and hold their links for a moment.
-func (p *Tap) Close() {
-	g := p.group
+func (tap *Tap) Close() {
+	g := tap.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.over() {
+	if tap.over() {
 		return
 	}
-	p.closed = true
+	tap.closed = true
 	for _, t := range g.targets {
 		t.q.leave()
 	}
@@ -196,7 +196,7 @@ func (p *Tap) Close() {
 // impossibleError is a reason that trying again does not change.
 type impossibleError struct{ reason string }
 
-func (e impossibleError) Error() string { return e.reason }
+func (i impossibleError) Error() string { return i.reason }
 
 func impossible(format string, args ...any) error {
 	return impossibleError{fmt.Sprintf(format, args...)}

@@ -80,32 +80,32 @@ func dialRTMP(ctx context.Context, t *target, configs []frame.Config) (link, err
 }
 
 // negotiate leads from the handshake to the publish command, sections 5.2 and 7.2.
-func (l *rtmpLink) negotiate(enhanced bool) error {
-	br, out := bufio.NewReaderSize(l.nc, 4<<10), rtmpwire.Timed(l.nc, writeTime)
+func (r *rtmpLink) negotiate(enhanced bool) error {
+	br, out := bufio.NewReaderSize(r.nc, 4<<10), rtmpwire.Timed(r.nc, writeTime)
 	if err := rtmpwire.ClientHandshake(br, out); err != nil {
 		return fmt.Errorf("shake hands: %w", err)
 	}
-	l.wire = rtmpwire.NewConn(br, out, nil) // TCP acknowledges what the destination says
+	r.wire = rtmpwire.NewConn(br, out, nil) // TCP acknowledges what the destination says
 	connect := rtmpwire.Object{
-		{Name: "app", Value: l.addr.app},
+		{Name: "app", Value: r.addr.app},
 		{Name: "type", Value: "nonprivate"},
 		{Name: "flashVer", Value: "FMLE/3.0 (compatible; millrace)"},
-		{Name: "tcUrl", Value: l.addr.tcURL},
+		{Name: "tcUrl", Value: r.addr.tcURL},
 	}
 	if enhanced { // a server that knows none of it has no use for the rest of the stream either
 		connect = append(connect, rtmpwire.Property{Name: "fourCcList", Value: fourCCs()})
 	}
-	if err := l.wire.Send(rtmpwire.Control(rtmpwire.TypeSetChunkSize, sendChunkSize), command(0, "connect", 1, connect)); err != nil {
+	if err := r.wire.Send(rtmpwire.Control(rtmpwire.TypeSetChunkSize, sendChunkSize), command(0, "connect", 1, connect)); err != nil {
 		return err
 	}
-	if _, err := l.result(1); err != nil {
+	if _, err := r.result(1); err != nil {
 		return fmt.Errorf("connect to application: %w", err)
 	}
-	name := l.addr.name
-	if err := l.wire.Send(command(0, "releaseStream", 2, nil, name), command(0, "FCPublish", 3, nil, name), command(0, "createStream", 4, nil)); err != nil {
+	name := r.addr.name
+	if err := r.wire.Send(command(0, "releaseStream", 2, nil, name), command(0, "FCPublish", 3, nil, name), command(0, "createStream", 4, nil)); err != nil {
 		return err
 	}
-	made, err := l.result(4)
+	made, err := r.result(4)
 	if err != nil {
 		return fmt.Errorf("create stream: %w", err)
 	}
@@ -113,29 +113,29 @@ func (l *rtmpLink) negotiate(enhanced bool) error {
 	if id < 1 || id >= 1<<32 {
 		return fmt.Errorf("%w: it gives no message stream", errRefused)
 	}
-	l.stream = uint32(id)
-	if err := l.wire.Send(command(l.stream, "publish", 5, nil, name, "live")); err != nil {
+	r.stream = uint32(id)
+	if err := r.wire.Send(command(r.stream, "publish", 5, nil, name, "live")); err != nil {
 		return err
 	}
-	return l.admitted()
+	return r.admitted()
 }
 
 // result waits for the response to a command and returns its last value.
-func (l *rtmpLink) result(transaction int) (any, error) {
+func (r *rtmpLink) result(transaction int) (any, error) {
 	for range maxCommands {
-		c, err := l.next()
+		c, err := r.next()
 		if err != nil {
 			return nil, err
 		}
 		switch {
 		case c.Transaction != transaction:
-			err = l.refusal(c)
+			err = r.refusal(c)
 		case c.Name == "_result" && len(c.Args) > 0:
 			return c.Args[len(c.Args)-1], nil
 		case c.Name == "_result":
 			return 0.0, nil
 		case c.Name == "_error":
-			err = l.no(c)
+			err = r.no(c)
 		}
 		if err != nil {
 			return nil, err
@@ -145,11 +145,11 @@ func (l *rtmpLink) result(transaction int) (any, error) {
 }
 
 // admitted waits for NetStream.Publish.Start.
-func (l *rtmpLink) admitted() error {
+func (r *rtmpLink) admitted() error {
 	for range maxCommands {
-		c, err := l.next()
+		c, err := r.next()
 		if err == nil {
-			err = l.refusal(c)
+			err = r.refusal(c)
 		}
 		if err != nil {
 			return err
@@ -164,7 +164,7 @@ func (l *rtmpLink) admitted() error {
 }
 
 // refusal is the error that a command tells, if it does.
-func (l *rtmpLink) refusal(c rtmpwire.Command) error {
+func (r *rtmpLink) refusal(c rtmpwire.Command) error {
 	if c.Name != "onStatus" && c.Name != "_error" && c.Name != "close" {
 		return nil
 	}
@@ -173,21 +173,21 @@ func (l *rtmpLink) refusal(c rtmpwire.Command) error {
 		return ok && o.Text("level") == "error"
 	}
 	if c.Name == "close" || slices.ContainsFunc(c.Args, isError) {
-		return l.no(c)
+		return r.no(c)
 	}
 	return nil
 }
 
 // no is a refusal in the destination's words, without what is secret in them.
-func (l *rtmpLink) no(c rtmpwire.Command) error {
+func (r *rtmpLink) no(c rtmpwire.Command) error {
 	for _, a := range c.Args {
 		o, ok := a.(rtmpwire.Object)
 		if !ok {
 			continue
 		}
 		said := o.Text("code") + " " + o.Text("description")
-		_, query, _ := strings.Cut(l.addr.app, "?")
-		for _, secret := range []string{l.addr.name, query} {
+		_, query, _ := strings.Cut(r.addr.app, "?")
+		for _, secret := range []string{r.addr.name, query} {
 			if secret != "" {
 				said = strings.ReplaceAll(said, secret, "…")
 			}
@@ -204,9 +204,9 @@ func (l *rtmpLink) no(c rtmpwire.Command) error {
 }
 
 // next returns the next command.
-func (l *rtmpLink) next() (rtmpwire.Command, error) {
+func (r *rtmpLink) next() (rtmpwire.Command, error) {
 	for {
-		p, err := l.wire.Next()
+		p, err := r.wire.Next()
 		if err != nil {
 			return rtmpwire.Command{}, err
 		}
@@ -218,23 +218,23 @@ func (l *rtmpLink) next() (rtmpwire.Command, error) {
 
 // listen reads what the destination says until it hangs up or says no. Its acknowledgements are not needed: TCP has
 // them.
-func (l *rtmpLink) listen() {
-	defer close(l.ended)
+func (r *rtmpLink) listen() {
+	defer close(r.ended)
 	for {
-		c, err := l.next()
+		c, err := r.next()
 		if err == nil {
-			err = l.refusal(c)
+			err = r.refusal(c)
 		}
 		if err != nil {
-			l.why = err
+			r.why = err
 			return
 		}
 	}
 }
 
-func (l *rtmpLink) broken() <-chan struct{} { return l.ended }
+func (r *rtmpLink) broken() <-chan struct{} { return r.ended }
 
-func (l *rtmpLink) cause() error { return fmt.Errorf("the destination hung up: %w", l.why) }
+func (r *rtmpLink) cause() error { return fmt.Errorf("the destination hung up: %w", r.why) }
 
 // command is a command message, section 7.2.
 func command(stream uint32, name string, transaction int, args ...any) rtmpwire.Out {
@@ -242,60 +242,60 @@ func command(stream uint32, name string, transaction int, args ...any) rtmpwire.
 }
 
 // configure keeps a track's parameters; they are sent before the next frame, together.
-func (l *rtmpLink) configure(c frame.Config) error {
+func (r *rtmpLink) configure(c frame.Config) error {
 	if err := flvCarries(c); err != nil {
 		return err
 	}
-	l.configs[c.Kind], l.unreported[c.Kind] = &c, true
+	r.configs[c.Kind], r.unreported[c.Kind] = &c, true
 	return nil
 }
 
-func (l *rtmpLink) write(f frame.Frame) error {
+func (r *rtmpLink) write(f frame.Frame) error {
 	at := flv.Timestamp(f.DTS)
-	if slices.Contains(l.unreported[:], true) {
-		if err := l.headers(at); err != nil {
+	if slices.Contains(r.unreported[:], true) {
+		if err := r.headers(at); err != nil {
 			return err
 		}
 	}
-	c := l.configs[f.Kind]
+	c := r.configs[f.Kind]
 	if c == nil {
 		return nil
 	}
-	m := rtmpwire.Out{ChunkStream: rtmpwire.ChunkVideo, Stream: l.stream, Kind: rtmpwire.TypeVideo, Timestamp: at, Body: f.Data}
+	m := rtmpwire.Out{ChunkStream: rtmpwire.ChunkVideo, Stream: r.stream, Kind: rtmpwire.TypeVideo, Timestamp: at, Body: f.Data}
 	if f.Kind == frame.Audio {
 		m.ChunkStream, m.Kind = rtmpwire.ChunkAudio, rtmpwire.TypeAudio
 	}
 	var head [16]byte
 	m.Head = flv.AppendHead(head[:0], *c, f)
-	if err := l.wire.Send(m); err != nil {
+	if err := r.wire.Send(m); err != nil {
 		return fmt.Errorf("write frame: %w", err)
 	}
 	return nil
 }
 
 // headers sends metadata and the sequence headers that are not told yet.
-func (l *rtmpLink) headers(at uint32) error {
-	meta := metadata(l.configs)
-	if err := l.wire.Send(rtmpwire.Out{ChunkStream: rtmpwire.ChunkAudio, Stream: l.stream, Kind: rtmpwire.TypeDataAMF0, Timestamp: at, Body: meta}); err != nil {
+func (r *rtmpLink) headers(at uint32) error {
+	meta := metadata(r.configs)
+	if err := r.wire.Send(rtmpwire.Out{ChunkStream: rtmpwire.ChunkAudio, Stream: r.stream, Kind: rtmpwire.TypeDataAMF0, Timestamp: at, Body: meta}); err != nil {
 		return fmt.Errorf("write metadata: %w", err)
 	}
-	for k, unreported := range l.unreported {
+	for k, unreported := range r.unreported {
 		if !unreported {
 			continue
 		}
-		l.unreported[k] = false
-		body, err := flv.SequenceHeader(*l.configs[k])
+		r.unreported[k] = false
+		body, err := flv.SequenceHeader(*r.configs[k])
 		if err != nil {
 			return impossible("%s", err)
 		}
 		if body == nil {
 			continue
 		}
-		m := rtmpwire.Out{ChunkStream: rtmpwire.ChunkVideo, Stream: l.stream, Kind: rtmpwire.TypeVideo, Timestamp: at, Body: body}
+		m := rtmpwire.Out{ChunkStream: rtmpwire.ChunkVideo, Stream: r.stream, Kind: rtmpwire.TypeVideo, Timestamp: at, Body: body}
 		if frame.Kind(k) == frame.Audio {
 			m.ChunkStream, m.Kind = rtmpwire.ChunkAudio, rtmpwire.TypeAudio
 		}
-		if err := l.wire.Send(m); err != nil {
+		if err := r.wire.Send(m); err != nil {
 			return fmt.Errorf("write sequence header: %w", err)
 		}
 	}
@@ -304,20 +304,20 @@ func (l *rtmpLink) headers(at uint32) error {
 
 // close says goodbye, if it is clean, and waits for a moment until the destination has read it and hung up by itself:
 // closing a connection at once would cut off what is on its way.
-func (l *rtmpLink) close(clean bool) {
-	l.once.Do(func() {
+func (r *rtmpLink) close(clean bool) {
+	r.once.Do(func() {
 		if clean {
-			err := l.wire.Send(command(0, "FCUnpublish", 6, nil, l.addr.name), command(0, "deleteStream", 7, nil, float64(l.stream)))
-			if half, ok := l.nc.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
+			err := r.wire.Send(command(0, "FCUnpublish", 6, nil, r.addr.name), command(0, "deleteStream", 7, nil, float64(r.stream)))
+			if half, ok := r.nc.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
 				timer := time.NewTimer(goodbyeTime)
 				defer timer.Stop()
 				select {
-				case <-l.ended:
+				case <-r.ended:
 				case <-timer.C:
 				}
 			}
 		}
-		_ = l.nc.Close()
+		_ = r.nc.Close()
 	})
-	<-l.ended
+	<-r.ended
 }

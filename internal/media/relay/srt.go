@@ -66,24 +66,24 @@ func dialSRT(ctx context.Context, t *target, configs []frame.Config) (link, erro
 }
 
 // listen waits for the end: a listener that takes a stream has nothing to say.
-func (l *srtLink) listen() {
-	defer close(l.ended)
+func (sl *srtLink) listen() {
+	defer close(sl.ended)
 	buf := make([]byte, 2*srtPayload)
 	for {
-		if _, err := l.conn.Read(buf); err != nil {
+		if _, err := sl.conn.Read(buf); err != nil {
 			return
 		}
 	}
 }
 
-func (l *srtLink) broken() <-chan struct{} { return l.ended }
+func (sl *srtLink) broken() <-chan struct{} { return sl.ended }
 
-func (l *srtLink) cause() error { return errors.New("the destination hung up or went silent") }
+func (sl *srtLink) cause() error { return errors.New("the destination hung up or went silent") }
 
-func (l *srtLink) configure(c frame.Config) error { return l.ts.configure(c) }
+func (sl *srtLink) configure(c frame.Config) error { return sl.ts.configure(c) }
 
-func (l *srtLink) write(f frame.Frame) error {
-	if err := l.ts.write(f); err != nil {
+func (sl *srtLink) write(f frame.Frame) error {
+	if err := sl.ts.write(f); err != nil {
 		return fmt.Errorf("write frame: %w", err)
 	}
 	return nil
@@ -91,48 +91,48 @@ func (l *srtLink) write(f frame.Frame) error {
 
 // Write sends one SRT packet. The library has no back-pressure: it ends the connection when its queue is full, so a
 // long burst is spread.
-func (l *srtLink) Write(b []byte) (int, error) {
-	if l.burst++; l.burst >= srtBurst {
-		l.burst = 0
+func (sl *srtLink) Write(b []byte) (int, error) {
+	if sl.burst++; sl.burst >= srtBurst {
+		sl.burst = 0
 		timer := time.NewTimer(srtPause)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-l.ended:
+		case <-sl.ended:
 		}
 	}
-	n, err := l.conn.Write(b)
+	n, err := sl.conn.Write(b)
 	if err == nil {
-		l.sent++
+		sl.sent++
 	}
 	return n, err
 }
 
 // close ends the link; a clean end waits until what was sent last is presented there.
-func (l *srtLink) close(clean bool) {
-	l.once.Do(func() {
+func (sl *srtLink) close(clean bool) {
+	sl.once.Do(func() {
 		if clean {
-			l.drain()
+			sl.drain()
 		}
-		_ = l.conn.Close()
+		_ = sl.conn.Close()
 	})
-	<-l.ended
+	<-sl.ended
 }
 
 // drain waits until the other side has everything, and then for as long as it holds it: what is not presented when it
 // hears of the end it throws away.
-func (l *srtLink) drain() {
+func (sl *srtLink) drain() {
 	limit := time.NewTimer(farewell)
 	defer limit.Stop()
 	look := time.NewTicker(srtPause)
 	defer look.Stop()
 	var s srt.Statistics
-	for l.conn.Stats(&s); s.Accumulated.PktSentUnique < l.sent || s.Instantaneous.PktSendBuf > 0; l.conn.Stats(&s) {
+	for sl.conn.Stats(&s); s.Accumulated.PktSentUnique < sl.sent || s.Instantaneous.PktSendBuf > 0; sl.conn.Stats(&s) {
 		select {
 		case <-look.C:
 		case <-limit.C:
 			return
-		case <-l.ended:
+		case <-sl.ended:
 			return
 		}
 	}
@@ -140,6 +140,6 @@ func (l *srtLink) drain() {
 	defer held.Stop()
 	select {
 	case <-held.C:
-	case <-l.ended:
+	case <-sl.ended:
 	}
 }

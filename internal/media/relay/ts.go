@@ -90,20 +90,20 @@ func tsCodec(c frame.Config) (codecs.Codec, error) {
 
 // configure takes a track's parameters. New parameter sets of a picture go in front of its next key frame; whatever
 // else changes is another stream.
-func (w *tsWriter) configure(c frame.Config) error {
+func (tw *tsWriter) configure(c frame.Config) error {
 	if err := tsCarries(c); err != nil {
 		return err
 	}
-	old := w.configs[c.Kind]
+	old := tw.configs[c.Kind]
 	if old == nil || old.Codec != c.Codec || !bytes.Equal(old.ASC, c.ASC) || !bytes.Equal(old.Header, c.Header) {
 		return errTracks
 	}
-	w.configs[c.Kind] = &c
+	tw.configs[c.Kind] = &c
 	return nil
 }
 
-func (w *tsWriter) write(f frame.Frame) error {
-	t, c := w.tracks[f.Kind], w.configs[f.Kind]
+func (tw *tsWriter) write(f frame.Frame) error {
+	t, c := tw.tracks[f.Kind], tw.configs[f.Kind]
 	if t == nil || len(f.Data) == 0 {
 		return nil
 	}
@@ -111,27 +111,27 @@ func (w *tsWriter) write(f frame.Frame) error {
 	var err error
 	switch c.Codec {
 	case frame.H264:
-		err = w.mux.WriteH264(t, pts, dts, w.units(f, func(u []byte) bool { k := h264.Type(u); return k == h264.TypeSPS || k == h264.TypePPS }, c.SPS, c.PPS))
+		err = tw.mux.WriteH264(t, pts, dts, tw.units(f, func(u []byte) bool { k := h264.Type(u); return k == h264.TypeSPS || k == h264.TypePPS }, c.SPS, c.PPS))
 	case frame.HEVC:
-		err = w.mux.WriteH265(t, pts, dts, w.units(f, hevc.IsSet, c.VPS, c.SPS, c.PPS))
+		err = tw.mux.WriteH265(t, pts, dts, tw.units(f, hevc.IsSet, c.VPS, c.SPS, c.PPS))
 	case frame.AAC:
-		err = w.mux.WriteMPEG4Audio(t, pts, [][]byte{f.Data})
+		err = tw.mux.WriteMPEG4Audio(t, pts, [][]byte{f.Data})
 	case frame.Opus:
-		err = w.mux.WriteOpus(t, pts, [][]byte{f.Data})
+		err = tw.mux.WriteOpus(t, pts, [][]byte{f.Data})
 	case frame.AC3:
-		err = w.mux.WriteAC3(t, pts, f.Data)
+		err = tw.mux.WriteAC3(t, pts, f.Data)
 	case frame.MP3:
-		err = w.mux.WriteMPEG1Audio(t, pts, [][]byte{f.Data})
+		err = tw.mux.WriteMPEG1Audio(t, pts, [][]byte{f.Data})
 	case frame.AV1, frame.VP9, frame.VP8, frame.FLAC:
 	}
 	if err != nil {
 		return err
 	}
-	return w.flush()
+	return tw.flush()
 }
 
 // units splits an access unit; parameter sets stand in front of each key frame, once.
-func (w *tsWriter) units(f frame.Frame, isSet func([]byte) bool, sets ...[]byte) [][]byte {
+func (tw *tsWriter) units(f frame.Frame, isSet func([]byte) bool, sets ...[]byte) [][]byte {
 	var all [][]byte
 	if f.Key {
 		all = append(all, sets...)
@@ -149,11 +149,11 @@ func ticks(t time.Duration) int64 {
 	return (int64(t+tsStart)*9 + 50_000) / 100_000
 }
 
-func (w *tsWriter) flush() error {
-	defer func() { w.buf = w.buf[:0] }()
-	for b := w.buf; len(b) > 0; {
+func (tw *tsWriter) flush() error {
+	defer func() { tw.buf = tw.buf[:0] }()
+	for b := tw.buf; len(b) > 0; {
 		n := min(len(b), srtPayload)
-		if _, err := w.out.Write(b[:n]); err != nil {
+		if _, err := tw.out.Write(b[:n]); err != nil {
 			return err
 		}
 		b = b[n:]

@@ -193,30 +193,30 @@ func (r *receiver) Admit(ctx context.Context, p ingest.Publication) (context.Con
 	return ctx, s, nil
 }
 
-func (s *taken) Configure(c frame.Config) error {
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
-	s.configs = append(s.configs, c)
+func (t *taken) Configure(c frame.Config) error {
+	t.r.mu.Lock()
+	defer t.r.mu.Unlock()
+	t.configs = append(t.configs, c)
 	return nil
 }
 
-func (s *taken) Write(f frame.Frame) error {
-	s.r.mu.Lock()
-	s.frames = append(s.frames, f)
-	n := len(s.frames)
-	s.r.mu.Unlock()
-	s.r.ring()
-	if s.r.onWrite != nil {
-		return s.r.onWrite(n)
+func (t *taken) Write(f frame.Frame) error {
+	t.r.mu.Lock()
+	t.frames = append(t.frames, f)
+	n := len(t.frames)
+	t.r.mu.Unlock()
+	t.r.ring()
+	if t.r.onWrite != nil {
+		return t.r.onWrite(n)
 	}
 	return nil
 }
 
-func (s *taken) Close(cause error) {
-	s.r.mu.Lock()
-	s.cause, s.closed = cause, true
-	s.r.mu.Unlock()
-	s.r.ring()
+func (t *taken) Close(cause error) {
+	t.r.mu.Lock()
+	t.cause, t.closed = cause, true
+	t.r.mu.Unlock()
+	t.r.ring()
 }
 
 func (r *receiver) ring() {
@@ -260,8 +260,8 @@ func (r *receiver) ended(n int) []taken {
 	})
 }
 
-func (s taken) of(k frame.Kind) (out []frame.Frame) {
-	for _, f := range s.frames {
+func (t taken) of(k frame.Kind) (out []frame.Frame) {
+	for _, f := range t.frames {
 		if f.Kind == k {
 			out = append(out, f)
 		}
@@ -302,24 +302,24 @@ type pipes struct {
 
 func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
 
-func (l *pipes) Accept() (net.Conn, error) {
+func (p *pipes) Accept() (net.Conn, error) {
 	select {
-	case c := <-l.conns:
+	case c := <-p.conns:
 		return c, nil
-	case <-l.done:
+	case <-p.done:
 		return nil, net.ErrClosed
 	}
 }
 
-func (l *pipes) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-func (l *pipes) dial(ctx context.Context) (net.Conn, error) {
+func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
-	case l.conns <- theirs:
+	case p.conns <- theirs:
 		return ours, nil
-	case <-l.done:
+	case <-p.done:
 		return nil, errors.New("nobody listens")
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -85,17 +85,17 @@ func DecodeAMF0(b []byte) []any {
 	return out
 }
 
-func (r *amfReader) take(n int) ([]byte, error) {
-	if n < 0 || n > len(r.b) {
+func (ar *amfReader) take(n int) ([]byte, error) {
+	if n < 0 || n > len(ar.b) {
 		return nil, errAMF
 	}
-	b := r.b[:n]
-	r.b = r.b[n:]
+	b := ar.b[:n]
+	ar.b = ar.b[n:]
 	return b, nil
 }
 
-func (r *amfReader) length(size int) (int, error) {
-	b, err := r.take(size)
+func (ar *amfReader) length(size int) (int, error) {
+	b, err := ar.take(size)
 	if err != nil {
 		return 0, err
 	}
@@ -105,78 +105,78 @@ func (r *amfReader) length(size int) (int, error) {
 	return int(binary.BigEndian.Uint32(b)), nil
 }
 
-func (r *amfReader) text(size int) (string, error) {
-	n, err := r.length(size)
+func (ar *amfReader) text(size int) (string, error) {
+	n, err := ar.length(size)
 	if err != nil {
 		return "", err
 	}
-	b, err := r.take(n)
+	b, err := ar.take(n)
 	return string(b), err
 }
 
-func (r *amfReader) value(depth int) (any, error) {
-	if r.values++; r.values > maxAMFValues || depth > maxAMFDepth {
+func (ar *amfReader) value(depth int) (any, error) {
+	if ar.values++; ar.values > maxAMFValues || depth > maxAMFDepth {
 		return nil, errAMF
 	}
-	marker, err := r.take(1)
+	marker, err := ar.take(1)
 	if err != nil {
 		return nil, err
 	}
 	switch marker[0] {
 	case amfNumber:
-		b, err := r.take(8)
+		b, err := ar.take(8)
 		if err != nil {
 			return nil, err
 		}
 		return math.Float64frombits(binary.BigEndian.Uint64(b)), nil
 	case amfBoolean:
-		b, err := r.take(1)
+		b, err := ar.take(1)
 		return err == nil && b[0] != 0, err
 	case amfString:
-		return r.text(2)
+		return ar.text(2)
 	case amfLongString:
-		return r.text(4)
+		return ar.text(4)
 	case amfXMLDocument:
-		_, err := r.text(4)
+		_, err := ar.text(4)
 		return nil, err
 	case amfObject:
-		return r.object(depth)
+		return ar.object(depth)
 	case amfTypedObject:
-		if _, err := r.text(2); err != nil { // the class's name
+		if _, err := ar.text(2); err != nil { // the class's name
 			return nil, err
 		}
-		return r.object(depth)
+		return ar.object(depth)
 	case amfECMAArray:
-		if _, err := r.take(4); err != nil { // its count is not to be relied on
+		if _, err := ar.take(4); err != nil { // its count is not to be relied on
 			return nil, err
 		}
-		return r.object(depth)
+		return ar.object(depth)
 	case amfStrictArray:
-		return r.array(depth)
+		return ar.array(depth)
 	case amfNull, amfUndefined, amfUnsupported:
 		return nil, nil
 	case amfReference:
-		_, err := r.take(2)
+		_, err := ar.take(2)
 		return nil, err
 	case amfDate:
-		_, err := r.take(10)
+		_, err := ar.take(10)
 		return nil, err
 	}
 	return nil, errAMF
 }
 
-func (r *amfReader) object(depth int) (any, error) {
+func (ar *amfReader) object(depth int) (any, error) {
 	var o Object
 	for {
-		name, err := r.text(2)
+		name, err := ar.text(2)
 		if err != nil {
 			return nil, err
 		}
-		if name == "" && len(r.b) > 0 && r.b[0] == amfObjectEnd {
-			r.b = r.b[1:]
+		if name == "" && len(ar.b) > 0 && ar.b[0] == amfObjectEnd {
+			ar.b = ar.b[1:]
 			return o, nil
 		}
-		v, err := r.value(depth + 1)
+		v, err := ar.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}
@@ -184,14 +184,14 @@ func (r *amfReader) object(depth int) (any, error) {
 	}
 }
 
-func (r *amfReader) array(depth int) (any, error) {
-	n, err := r.length(4)
+func (ar *amfReader) array(depth int) (any, error) {
+	n, err := ar.length(4)
 	if err != nil {
 		return nil, err
 	}
 	var a []any
 	for range n {
-		v, err := r.value(depth + 1)
+		v, err := ar.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}

@@ -36,11 +36,11 @@ func (b *Breaks) take(now time.Time, reason string) error {
 // one too many. Its text is for people.
 type UnsteadyError string
 
-func (e UnsteadyError) Error() string { return e.Reason() }
+func (u UnsteadyError) Error() string { return u.Reason() }
 
 // Reason says it to the owner of the stream.
-func (e UnsteadyError) Reason() string {
+func (u UnsteadyError) Reason() string {
 	return fmt.Sprintf("the encoder changes its parameters, or its clock jumps, all the time: %d times at once, or "+
 		"for long more often than every %v. The last time: %s. Give it constant settings and a steady clock",
-		breaksAtOnce, breakEvery, string(e))
+		breaksAtOnce, breakEvery, string(u))
 }

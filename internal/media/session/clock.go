@@ -37,48 +37,48 @@ func (c *clockTimes) add(o clockTimes) {
 }
 
 // frame takes a frame that is stamped at, lasts length and arrived at received.
-func (c *soundClock) frame(at, length time.Duration, received time.Time) {
-	step := clockTimes{c.length, at - c.last, received.Sub(c.received)}
-	known := c.seen
-	c.last, c.length, c.received, c.seen = at, length, received, true
+func (s *soundClock) frame(at, length time.Duration, received time.Time) {
+	step := clockTimes{s.length, at - s.last, received.Sub(s.received)}
+	known := s.seen
+	s.last, s.length, s.received, s.seen = at, length, received, true
 	if !known || step.stamped < -clockBreak || step.stamped > clockBreak || step.counted <= 0 {
-		c.window = clockTimes{}
+		s.window = clockTimes{}
 		return
 	}
 	frame := step.counted
-	c.window.add(step)
+	s.window.add(step)
 	// Frames that did not come are no fault of the clock. A long step behind short ones is none of them: some stamp
 	// several frames alike.
-	late := min(step.stamped-frame, c.window.stamped-c.window.counted)
+	late := min(step.stamped-frame, s.window.stamped-s.window.counted)
 	if lost := int64((late + frame/4) / frame); lost > 0 {
-		c.window.counted += time.Duration(lost * int64(frame))
+		s.window.counted += time.Duration(lost * int64(frame))
 	}
-	if c.window.stamped >= clockWindow {
-		c.judge()
+	if s.window.stamped >= clockWindow {
+		s.judge()
 	}
 }
 
 // judge ends a window.
-func (c *soundClock) judge() {
-	w := c.window
-	c.window = clockTimes{}
-	if c.windows++; c.windows == 1 { // what the encoder had in store came at once
+func (s *soundClock) judge() {
+	w := s.window
+	s.window = clockTimes{}
+	if s.windows++; s.windows == 1 { // what the encoder had in store came at once
 		return
 	}
-	c.skew = float64(w.counted-w.stamped) / float64(w.stamped)
-	if math.Abs(c.skew) < clockOff {
-		c.skew, c.byCount, c.trend = 0, false, clockTimes{}
+	s.skew = float64(w.counted-w.stamped) / float64(w.stamped)
+	if math.Abs(s.skew) < clockOff {
+		s.skew, s.byCount, s.trend = 0, false, clockTimes{}
 		return
 	}
-	c.trend.add(w)
-	if abs(c.trend.counted-c.trend.stamped) < clockSure {
+	s.trend.add(w)
+	if abs(s.trend.counted-s.trend.stamped) < clockSure {
 		return
 	}
-	byCount, byStamp := abs(c.trend.arrived-c.trend.counted), abs(c.trend.arrived-c.trend.stamped)
+	byCount, byStamp := abs(s.trend.arrived-s.trend.counted), abs(s.trend.arrived-s.trend.stamped)
 	switch {
 	case 3*byCount < byStamp:
-		c.byCount = true
+		s.byCount = true
 	case 3*byStamp < byCount:
-		c.byCount = false
+		s.byCount = false
 	}
 }

@@ -142,43 +142,43 @@ func newSource(t testing.TB, s *Session, video, audio time.Duration) *source {
 	return &source{t: t, s: s, interval: video, step: audio, gop: 30, wall: epoch}
 }
 
-func (x *source) one(k frame.Kind) {
-	x.t.Helper()
-	exact := x.clock[k]
-	at := x.base[k] + exact.Truncate(ms)
-	f := frame.Frame{Kind: k, DTS: at, PTS: at, Key: true, Data: []byte{byte(x.n[k] >> 16), byte(x.n[k] >> 8), byte(x.n[k])}, Received: x.wall.Add(exact)}
+func (s *source) one(k frame.Kind) {
+	s.t.Helper()
+	exact := s.clock[k]
+	at := s.base[k] + exact.Truncate(ms)
+	f := frame.Frame{Kind: k, DTS: at, PTS: at, Key: true, Data: []byte{byte(s.n[k] >> 16), byte(s.n[k] >> 8), byte(s.n[k])}, Received: s.wall.Add(exact)}
 	if k == frame.Video {
-		f.Key = x.n[k]%x.gop == 0
-		f.PTS += x.offset
+		f.Key = s.n[k]%s.gop == 0
+		f.PTS += s.offset
 	}
-	x.n[k]++
-	ok := x.edit == nil || x.edit(&f)
+	s.n[k]++
+	ok := s.edit == nil || s.edit(&f)
 	if ok {
-		x.sent[k] = append(x.sent[k], sent{exact, f.DTS, x.n[k] - 1})
-		if err := x.s.Write(f); err != nil {
-			x.t.Fatal(err)
+		s.sent[k] = append(s.sent[k], sent{exact, f.DTS, s.n[k] - 1})
+		if err := s.s.Write(f); err != nil {
+			s.t.Fatal(err)
 		}
 	}
 }
 
 // run sends d of stream.
-func (x *source) run(d time.Duration) {
-	x.t.Helper()
-	v, a := x.interval > 0, x.step > 0
-	until := max(x.clock[0], x.clock[1]) + d
+func (s *source) run(d time.Duration) {
+	s.t.Helper()
+	v, a := s.interval > 0, s.step > 0
+	until := max(s.clock[0], s.clock[1]) + d
 	for {
 		k := frame.Video
-		if !v || a && x.clock[1] < x.clock[0] {
+		if !v || a && s.clock[1] < s.clock[0] {
 			k = frame.Audio
 		}
-		if x.clock[k] >= until {
+		if s.clock[k] >= until {
 			return
 		}
-		x.one(k)
+		s.one(k)
 		if k == frame.Video {
-			x.clock[k] = time.Duration(int64(x.n[k])) * x.interval
+			s.clock[k] = time.Duration(int64(s.n[k])) * s.interval
 		} else {
-			x.clock[k] = time.Duration(int64(x.n[k])) * x.step
+			s.clock[k] = time.Duration(int64(s.n[k])) * s.step
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 type tapped struct{ got []string }
 
-func (p *tapped) Configure(frame.Config) { p.got = append(p.got, "configure") }
-func (p *tapped) Write(frame.Frame)      { p.got = append(p.got, "write") }
-func (p *tapped) Close()                 { p.got = append(p.got, "close") }
+func (t *tapped) Configure(frame.Config) { t.got = append(t.got, "configure") }
+func (t *tapped) Write(frame.Frame)      { t.got = append(t.got, "write") }
+func (t *tapped) Close()                 { t.got = append(t.got, "close") }
 
 // refusing is an output that takes nothing once it is told to.
 type refusing struct {
@@ -21,16 +21,16 @@ type refusing struct {
 	calls []string
 }
 
-func (o *refusing) call(what string) error {
-	o.calls = append(o.calls, what)
-	return o.err
+func (r *refusing) call(what string) error {
+	r.calls = append(r.calls, what)
+	return r.err
 }
 
-func (o *refusing) Configure(frame.Config) error { return o.call("configure") }
-func (o *refusing) Discontinuity(string) error   { return o.call("discontinuity") }
-func (o *refusing) Rate(float64, bool) error     { return o.call("rate") }
-func (o *refusing) Write(frame.Frame) error      { return o.call("write") }
-func (o *refusing) Close(error) error            { return o.call("close") }
+func (r *refusing) Configure(frame.Config) error { return r.call("configure") }
+func (r *refusing) Discontinuity(string) error   { return r.call("discontinuity") }
+func (r *refusing) Rate(float64, bool) error     { return r.call("rate") }
+func (r *refusing) Write(frame.Frame) error      { return r.call("write") }
+func (r *refusing) Close(error) error            { return r.call("close") }
 
 func TestTee(t *testing.T) {
 	t.Parallel()

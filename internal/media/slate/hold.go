@@ -52,8 +52,8 @@ func sum(seed maphash.Seed, data []byte) uint64 {
 }
 
 // is reports whether a sample is the picture; parameter sets may have been put in front of it.
-func (p *seen) is(sample []byte, seed maphash.Seed) bool {
-	return len(sample) >= p.size && sum(seed, sample[len(sample)-p.size:]) == p.sum
+func (s *seen) is(sample []byte, seed maphash.Seed) bool {
+	return len(sample) >= s.size && sum(seed, sample[len(sample)-s.size:]) == s.sum
 }
 
 // Find looks for the group's pictures among what was written of late, in order of decoding, and reports whether all of
@@ -153,13 +153,13 @@ func (g *group) keep(data []byte) {
 func (g *group) waiting(now time.Time) bool { return g.waits && now.Sub(g.asked) < heldIn }
 
 // suspect is when the last picture is to be asked for unless another one comes; the zero time: not.
-func (f *Writer) suspect() time.Time {
-	g := &f.group
-	c := f.content
+func (w *Writer) suspect() time.Time {
+	g := &w.group
+	c := w.content
 	if c == nil || g.waits || g.held != nil || len(g.pictures) < 2 { // a key frame alone is the last picture
 		return time.Time{}
 	}
-	if !f.on && c.newest[frame.Audio] < c.newest[frame.Video]+alone/2 { // only sound that goes on has it stand
+	if !w.on && c.newest[frame.Audio] < c.newest[frame.Video]+alone/2 { // only sound that goes on has it stand
 		return time.Time{}
 	}
 	return latest(g.came.Add(max(suspicion, 3*c.step)), g.asked.Add(heldAgain))
@@ -167,36 +167,36 @@ func (f *Writer) suspect() time.Time {
 
 // Gap returns the pictures whose last one may have to stand, once, when none has come for a moment. Hold is to be
 // called for them.
-func (f *Writer) Gap() (Group, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now, at := f.opt.Now(), f.suspect()
-	if f.stopped || at.IsZero() || now.Before(at) {
+func (w *Writer) Gap() (Group, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now, at := w.opt.Now(), w.suspect()
+	if w.stopped || at.IsZero() || now.Before(at) {
 		return Group{}, false
 	}
-	f.group.asked, f.group.waits = now, true
+	w.group.asked, w.group.waits = now, true
 	return Group{
-		Config: f.known[frame.Video].config, pictures: slices.Clone(f.group.pictures), seed: f.group.seed,
-		number: f.group.number,
+		Config: w.known[frame.Video].config, pictures: slices.Clone(w.group.pictures), seed: w.group.seed,
+		number: w.group.number,
 	}, true
 }
 
 // Hold gives the last picture of a group by itself; nil when it can't be had.
-func (f *Writer) Hold(g Group, last *Still) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.group.number == g.number {
-		f.group.waits, f.group.held = false, last
+func (w *Writer) Hold(g Group, last *Still) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.group.number == g.number {
+		w.group.waits, w.group.held = false, last
 	}
 }
 
 // lastPicture is what stands for the encoder's pictures when none come, and its parameters: the last one, or else the
 // last key frame.
-func (f *Writer) lastPicture() (*frame.Config, []byte) {
-	if s := f.group.held; s != nil {
+func (w *Writer) lastPicture() (*frame.Config, []byte) {
+	if s := w.group.held; s != nil {
 		return &s.Config, s.Samples[0]
 	}
-	v := &f.known[frame.Video]
+	v := &w.known[frame.Video]
 	return &v.config, v.key
 }
 

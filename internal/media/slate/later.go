@@ -20,17 +20,17 @@ type later struct {
 
 // held reports whether nothing may be written now. What came while nothing could be is written first. Called with the
 // lock.
-func (f *Writer) held() bool {
-	if f.opt.Held == nil {
+func (w *Writer) held() bool {
+	if w.opt.Held == nil {
 		return false
 	}
-	if f.opt.Held() {
+	if w.opt.Held() {
 		return true
 	}
-	if len(f.later.jobs) > 0 {
-		l := f.later
-		f.later = later{}
-		f.opt.Room(-l.bytes)
+	if len(w.later.jobs) > 0 {
+		l := w.later
+		w.later = later{}
+		w.opt.Room(-l.bytes)
 		for _, do := range l.jobs {
 			do()
 		}
@@ -39,30 +39,30 @@ func (f *Writer) held() bool {
 }
 
 // when does something now, or once something may be written. Called with the lock.
-func (f *Writer) when(do func()) {
-	if f.held() {
-		f.later.jobs = append(f.later.jobs, do)
+func (w *Writer) when(do func()) {
+	if w.held() {
+		w.later.jobs = append(w.later.jobs, do)
 		return
 	}
 	do()
 }
 
 // forget drops what waits. Called with the lock.
-func (f *Writer) forget() {
-	if f.opt.Room != nil && f.later.bytes > 0 {
-		f.opt.Room(-f.later.bytes)
+func (w *Writer) forget() {
+	if w.opt.Room != nil && w.later.bytes > 0 {
+		w.opt.Room(-w.later.bytes)
 	}
-	f.later = later{}
+	w.later = later{}
 }
 
 // room takes room for something that waits, of so many bytes. Called with the lock.
-func (f *Writer) room(bytes int) bool {
+func (w *Writer) room(bytes int) bool {
 	const beside = 512 // what it takes beside them
 	size := int64(bytes) + beside
-	if f.later.bytes+size > maxLater || !f.opt.Room(size) {
+	if w.later.bytes+size > maxLater || !w.opt.Room(size) {
 		return false
 	}
-	f.later.bytes += size
+	w.later.bytes += size
 	return true
 }
 

@@ -32,25 +32,25 @@ type burst struct {
 }
 
 // Attach begins a publication; what its predecessor still writes is dropped.
-func (f *Writer) Attach() *Publication {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	p := &Publication{f: f}
-	f.when(func() {
-		f.detach()
-		f.pub = p
+func (w *Writer) Attach() *Publication {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := &Publication{f: w}
+	w.when(func() {
+		w.detach()
+		w.pub = p
 	})
 	return p
 }
 
 // detach lets go of the current publication. Where there may be slate its stretch stays open: the last picture stands
 // for a while.
-func (f *Writer) detach() {
-	f.pub = nil
-	if f.content != nil && !f.on {
-		f.end()
+func (w *Writer) detach() {
+	w.pub = nil
+	if w.content != nil && !w.on {
+		w.end()
 	}
-	f.opt.Sooner()
+	w.opt.Sooner()
 }
 
 // stretch is the publication's own, if it is the one that is open.

@@ -51,75 +51,75 @@ type known struct {
 func New(o Options) *Writer { return &Writer{opt: o, group: group{seed: maphash.MakeSeed()}} }
 
 // Resume says what an earlier process has recorded: nothing has come since.
-func (f *Writer) Resume(since time.Time, have ...frame.Config) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.began, f.sets, f.came, f.reached = true, true, since, since
+func (w *Writer) Resume(since time.Time, have ...frame.Config) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.began, w.sets, w.came, w.reached = true, true, since, since
 	for _, c := range have {
-		f.known[c.Kind] = known{config: c, has: true, fps: c.FrameRate, fixed: true, rated: true}
+		w.known[c.Kind] = known{config: c, has: true, fps: c.FrameRate, fixed: true, rated: true}
 	}
 }
 
 // Allow reports whether slate is wanted from now on.
-func (f *Writer) Allow(on bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.when(func() {
-		if f.on && !on && f.pub == nil || f.slate != nil && !on {
-			f.end()
+func (w *Writer) Allow(on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.when(func() {
+		if w.on && !on && w.pub == nil || w.slate != nil && !on {
+			w.end()
 		}
-		f.on = on
+		w.on = on
 	})
 }
 
 // Stop ends what is open; nothing is written from now on. While nothing may be written it is left as it is.
-func (f *Writer) Stop() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.held() {
-		f.abandon()
+func (w *Writer) Stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held() {
+		w.abandon()
 		return
 	}
-	f.end()
-	f.stopped, f.pub = true, nil
+	w.end()
+	w.stopped, w.pub = true, nil
 }
 
 // Abandon is Stop for a recording whose open output panicked: it is left as it is.
-func (f *Writer) Abandon() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.abandon()
+func (w *Writer) Abandon() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.abandon()
 }
 
-func (f *Writer) abandon() {
-	f.forget()
-	f.stopped, f.pub, f.content, f.slate = true, nil, nil, nil
+func (w *Writer) abandon() {
+	w.forget()
+	w.stopped, w.pub, w.content, w.slate = true, nil, nil, nil
 }
 
 // Wants tells which still is needed and not there; false when none is, or while the rate of the pictures is not known
 // yet.
-func (f *Writer) Wants() (Shape, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	v := &f.known[frame.Video]
-	if !f.on || f.stopped || !v.has || !v.rated || v.config.Width <= 0 || v.config.Height <= 0 {
+func (w *Writer) Wants() (Shape, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	v := &w.known[frame.Video]
+	if !w.on || w.stopped || !v.has || !v.rated || v.config.Width <= 0 || v.config.Height <= 0 {
 		return Shape{}, false
 	}
 	s := v.shape()
-	return s, f.still == nil || f.still.shape() != s
+	return s, w.still == nil || w.still.shape() != s
 }
 
 // Use gives the still that was wanted. A slate that is shown already begins again with it.
-func (f *Writer) Use(s *Still) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if v := &f.known[frame.Video]; v.has && s.shape() != v.shape() {
+func (w *Writer) Use(s *Still) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if v := &w.known[frame.Video]; v.has && s.shape() != v.shape() {
 		return // another shape is wanted by now
 	}
-	f.when(func() {
-		f.still = s
-		if f.slate != nil {
-			f.end()
+	w.when(func() {
+		w.still = s
+		if w.slate != nil {
+			w.end()
 		}
 	})
 }
@@ -137,75 +137,75 @@ func (k *known) rate() float64 {
 }
 
 // Tick writes the slate that is due and tells how long nothing happens by itself.
-func (f *Writer) Tick() time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := f.opt.Now()
+func (w *Writer) Tick() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.opt.Now()
 	const asleep = time.Hour // nothing is written any more
 	switch {
-	case f.stopped:
+	case w.stopped:
 		return asleep
-	case f.held():
+	case w.held():
 		return patience
-	case !f.on:
-		if at := f.suspect(); !at.IsZero() {
+	case !w.on:
+		if at := w.suspect(); !at.IsZero() {
 			return min(max(at.Sub(now), time.Millisecond), patience)
 		}
 		return patience
-	case !f.began:
+	case !w.began:
 		return patience
-	case f.pub.waited(now):
-		return f.pub.back.Add(looked).Sub(now)
-	case f.slate == nil:
-		wait := f.due().Sub(now)
-		if wait <= 0 && f.group.waiting(now) {
-			wait = f.group.asked.Add(heldIn).Sub(now)
+	case w.pub.waited(now):
+		return w.pub.back.Add(looked).Sub(now)
+	case w.slate == nil:
+		wait := w.due().Sub(now)
+		if wait <= 0 && w.group.waiting(now) {
+			wait = w.group.asked.Add(heldIn).Sub(now)
 		}
 		if wait > 0 {
-			if at := f.suspect(); !at.IsZero() {
+			if at := w.suspect(); !at.IsZero() {
 				wait = min(wait, max(at.Sub(now), time.Millisecond))
 			}
-			f.excused = false
+			w.excused = false
 			return wait
 		}
-		if wait < -lateness && !f.excused { // the process was held up: what its sockets have is taken first
-			f.excused = true
+		if wait < -lateness && !w.excused { // the process was held up: what its sockets have is taken first
+			w.excused = true
 			return lateness
 		}
-		if !f.showable() {
+		if !w.showable() {
 			return patience
 		}
-		if err := f.begin(); err != nil {
-			return f.broke(err)
+		if err := w.begin(); err != nil {
+			return w.broke(err)
 		}
 	}
-	if err := f.slate.advance(now.Sub(f.slate.started)); err != nil {
-		return f.broke(err)
+	if err := w.slate.advance(now.Sub(w.slate.started)); err != nil {
+		return w.broke(err)
 	}
-	f.reached = f.slate.started.Add(f.slate.length())
-	return f.slate.pace
+	w.reached = w.slate.started.Add(w.slate.length())
+	return w.slate.pace
 }
 
 // due is when the slate is to begin unless something comes. What an open connection still delivers goes on where media
 // stopped, without a picture lost, for as long as players can wait for it.
-func (f *Writer) due() time.Time {
-	c := f.content
+func (w *Writer) due() time.Time {
+	c := w.content
 	if c == nil {
-		return f.start().Add(patience)
+		return w.start().Add(patience)
 	}
 	wait := patience
 	if c.end[frame.Audio] == 0 { // a picture every second is no gap
 		wait = max(wait, 3*c.step)
 	}
-	due := f.start().Add(wait)
-	if c.pub == f.pub {
-		due = latest(due, f.came.Add(f.opt.Lasts()))
+	due := w.start().Add(wait)
+	if c.pub == w.pub {
+		due = latest(due, w.came.Add(w.opt.Lasts()))
 	}
 	return due
 }
 
 // start is where slate goes on in real time: when media came last, or later when there is media for longer than that.
-func (f *Writer) start() time.Time { return latest(f.came, f.reached) }
+func (w *Writer) start() time.Time { return latest(w.came, w.reached) }
 
 func latest(a, b time.Time) time.Time {
 	if a.After(b) {
@@ -215,54 +215,54 @@ func latest(a, b time.Time) time.Time {
 }
 
 // showable reports whether there is something to show: a picture, or for a recording without pictures, silence.
-func (f *Writer) showable() bool {
-	v, a := &f.known[frame.Video], &f.known[frame.Audio]
+func (w *Writer) showable() bool {
+	v, a := &w.known[frame.Video], &w.known[frame.Audio]
 	if v.has {
-		return f.still != nil && f.still.shape() == v.shape() || len(v.key) > 0
+		return w.still != nil && w.still.shape() == v.shape() || len(v.key) > 0
 	}
 	_, ok := SilenceOf(a.config)
 	return a.has && ok
 }
 
 // begin opens a stretch of slate where the recording ends, once the last picture has stood for a while.
-func (f *Writer) begin() error {
-	start := f.start()
-	if f.content != nil {
-		stood, err := f.content.stand(patience, start)
+func (w *Writer) begin() error {
+	start := w.start()
+	if w.content != nil {
+		stood, err := w.content.stand(patience, start)
 		if err != nil {
 			return err
 		}
 		start = start.Add(stood)
 	}
-	f.end()
-	f.slate = newShow(f, start)
-	return f.slate.open()
+	w.end()
+	w.slate = newShow(w, start)
+	return w.slate.open()
 }
 
 // end closes the open stretch. What was missing of the sound is filled up first.
-func (f *Writer) end() {
+func (w *Writer) end() {
 	var out Output
 	switch {
-	case f.slate != nil:
-		f.slate.conclude()
-		out = f.slate.out
-	case f.content != nil:
-		f.content.conclude()
-		out = f.content.out
+	case w.slate != nil:
+		w.slate.conclude()
+		out = w.slate.out
+	case w.content != nil:
+		w.content.conclude()
+		out = w.content.out
 	}
-	f.slate, f.content = nil, nil
+	w.slate, w.content = nil, nil
 	if out != nil {
 		if err := out.Close(nil); err != nil {
-			f.opt.Broken(err)
+			w.opt.Broken(err)
 		}
 	}
 }
 
 // broke gives the slate up.
-func (f *Writer) broke(err error) time.Duration {
-	f.on = false
-	f.end()
-	f.opt.Broken(err)
+func (w *Writer) broke(err error) time.Duration {
+	w.on = false
+	w.end()
+	w.opt.Broken(err)
 	return time.Hour
 }
 

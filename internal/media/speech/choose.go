@@ -94,7 +94,7 @@ type NoEngineError struct {
 	Temporary bool // one takes the language, but does not run at the moment
 }
 
-func (e *NoEngineError) Error() string { return e.Message }
+func (n *NoEngineError) Error() string { return n.Message }
 
 // Takes reports whether an engine takes a language, whether it runs at the moment or not; it waits for nothing. rules,
 // where there are any, go before the default ones. The error is a NoEngineError, with a sentence for the person who

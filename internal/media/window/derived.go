@@ -28,8 +28,8 @@ func (e *Edge) Derived() *Derived { return &e.derived }
 
 // Add adds a rendition made of another, unless it is there: it begins with all that there is. ErrUnknown: there is no
 // such source.
-func (r *Derived) Add(id, of string) error {
-	e := r.e
+func (der *Derived) Add(id, of string) error {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.find(id) != nil {
@@ -44,23 +44,23 @@ func (r *Derived) Add(id, of string) error {
 		of:            src, from: -1, late: -1, waiting: -1,
 	}
 	d.segs, d.slid = make([]segment, 0, len(src.segs)+64), src.slid
-	r.renditions = append(r.renditions, d)
-	r.advance(d)
+	der.renditions = append(der.renditions, d)
+	der.advance(d)
 	e.changed(d)
 	return nil
 }
 
 // Attach notes that an encoder makes the rendition now, from a segment on; the playlist waits for it, within bounds.
-func (r *Derived) Attach(id string, msn int64) {
-	e := r.e
+func (der *Derived) Attach(id string, msn int64) {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if d := r.find(id); d != nil && d.from < 0 {
+	if d := der.find(id); d != nil && d.from < 0 {
 		d.from = max(int(msn-e.first), 0)
 		if n := len(d.segs); d.from == n-1 && d.segs[n-1].due() && !d.segs[n-1].taken && !d.segs[n-1].begun() {
 			d.late, d.from = n-1, n
 		}
-		r.advance(d)
+		der.advance(d)
 		e.changed(d)
 	}
 }
@@ -72,29 +72,29 @@ func (s *segment) due() bool { return s.done && !s.gap && s.size == 0 }
 func (s *segment) begun() bool { return s.due() && s.hot != nil && s.hot.buf != nil }
 
 // Detach notes that no encoder makes the rendition any more.
-func (r *Derived) Detach(id string) {
-	e := r.e
+func (der *Derived) Detach(id string) {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if d := r.find(id); d != nil {
+	if d := der.find(id); d != nil {
 		d.from = -1
-		r.release(d)
-		r.advance(d)
+		der.release(d)
+		der.advance(d)
 		e.changed(d)
 	}
 }
 
 // Skip notes that the encoder makes nothing (more) of the segments before msn.
-func (r *Derived) Skip(id string, msn int64) {
-	e := r.e
+func (der *Derived) Skip(id string, msn int64) {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if d := r.find(id); d != nil && d.from >= 0 {
+	if d := der.find(id); d != nil && d.from >= 0 {
 		d.from = max(d.from, int(msn-e.first))
 		if d.late < int(msn-e.first) {
-			r.release(d)
+			der.release(d)
 		}
-		r.advance(d)
+		der.advance(d)
 	}
 }
 
@@ -102,23 +102,23 @@ func (r *Derived) Skip(id string, msn int64) {
 // segment, and as long. It is in the journal before anybody has it, which may take as long as the journal's patience.
 // It returns false when it comes too late, when the journal can't keep it, or when it does not go on where the segment
 // stands, as when another encoder has begun it; then nothing of the segment is taken any more.
-func (r *Derived) AppendPart(id string, msn int64, number int, buf []byte, ticks int64, independent bool) bool {
-	r.writing.Lock()
-	defer r.writing.Unlock()
-	d, p, ok := r.claim(id, msn, number, buf)
+func (der *Derived) AppendPart(id string, msn int64, number int, buf []byte, ticks int64, independent bool) bool {
+	der.writing.Lock()
+	defer der.writing.Unlock()
+	d, p, ok := der.claim(id, msn, number, buf)
 	if !ok || p.useless {
 		return ok
 	}
-	kept := r.journal.part(id, msn, r.generation(d, p.segment), &p, ticks, independent)
-	e := r.e
+	kept := der.journal.part(id, msn, der.generation(d, p.segment), &p, ticks, independent)
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	d.waiting = -1
-	published := kept && r.publish(d, &p, buf, ticks, independent)
+	published := kept && der.publish(d, &p, buf, ticks, independent)
 	if !published {
-		r.journal.cut(id, msn, &p)
+		der.journal.cut(id, msn, &p)
 	}
-	r.advance(d) // what has become due meanwhile
+	der.advance(d) // what has become due meanwhile
 	return published
 }
 
@@ -130,15 +130,15 @@ func goesOn(had, buf []byte, size int64) bool {
 
 // Seal notes that a rendition's segment is whole; it returns false as AppendPart does. The bytes are kept until Stored
 // is called, and a little longer.
-func (r *Derived) Seal(id string, msn int64) bool {
-	e := r.e
+func (der *Derived) Seal(id string, msn int64) bool {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d, i := r.find(id), int(msn-e.first)
+	d, i := der.find(id), int(msn-e.first)
 	if d != nil && !e.ended && i >= 0 && i == d.late {
 		if h := d.segs[i].hot; h != nil && h.buf != nil {
 			d.segs[i].size, d.segs[i].stored = int64(len(h.buf)), false
-			r.journal.whole(id, msn, &d.segs[i])
+			der.journal.whole(id, msn, &d.segs[i])
 		}
 		d.late = -1
 		d.awake()
@@ -149,19 +149,19 @@ func (r *Derived) Seal(id string, msn int64) bool {
 	}
 	s := d.open()
 	s.done, s.dur = true, d.of.segs[i].dur
-	r.journal.whole(id, msn, &d.segs[i])
+	der.journal.whole(id, msn, &d.segs[i])
 	e.changed(d)
-	r.advance(d)
+	der.advance(d)
 	return true
 }
 
 // Stored says that a derived rendition's segment is stored, or that what is in its place, or what it is made behind,
 // has the bytes that were published: from storage it is read as any other that was not made live.
-func (r *Derived) Stored(id string, msn int64, same bool) {
-	e := r.e
+func (der *Derived) Stored(id string, msn int64, same bool) {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d, i := r.find(id), int(msn-e.first)
+	d, i := der.find(id), int(msn-e.first)
 	if d == nil || i < 0 || i >= len(d.segs) {
 		return
 	}
@@ -177,23 +177,23 @@ func (r *Derived) Stored(id string, msn int64, same bool) {
 		}
 	}
 	e.trim(d)
-	r.clearJournal()
+	der.clearJournal()
 	e.signal()
 }
 
 // Lost says that a derived rendition's segment can never be stored. Like a lost segment of the source, it is played
 // while it is in memory and becomes a gap afterwards. Nobody makes another one in its place.
-func (r *Derived) Lost(id string, msn int64) {
-	e := r.e
+func (der *Derived) Lost(id string, msn int64) {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d, i := r.find(id), int(msn-e.first)
+	d, i := der.find(id), int(msn-e.first)
 	if d == nil || i < 0 || i >= len(d.segs) || d.segs[i].gap {
 		return
 	}
 	d.segs[i].lost = true
 	e.trim(d)
-	r.clearJournal()
+	der.clearJournal()
 	e.signal()
 }
 
@@ -207,17 +207,17 @@ type Begun struct {
 
 // Begun gives what was left since it was called last, or by an earlier process: the rest of such a segment has to be
 // made behind it. It is kept until Stored is called. more reports whether some may come without anybody's doing.
-func (r *Derived) Begun() (all []Begun, more bool) {
-	e := r.e
+func (der *Derived) Begun() (all []Begun, more bool) {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all, r.begun = r.begun, nil
-	if len(r.renditions) > 0 || e.ended { // all that are offered are here
-		r.journal.disown(r.has)
-		r.clearJournal()
+	all, der.begun = der.begun, nil
+	if len(der.renditions) > 0 || e.ended { // all that are offered are here
+		der.journal.disown(der.has)
+		der.clearJournal()
 	}
-	more = r.journal.strange(r.has)
-	for _, d := range r.renditions {
+	more = der.journal.strange(der.has)
+	for _, d := range der.renditions {
 		more = more || d.open() != nil && (d.from < 0 || d.from >= len(d.segs))
 	}
 	return all, more
@@ -225,11 +225,11 @@ func (r *Derived) Begun() (all []Begun, more bool) {
 
 // Head is what was published of a derived rendition's segment that has to be made now; nil: nothing was, or Stored has
 // been called.
-func (r *Derived) Head(id string, msn int64) []byte {
-	e := r.e
+func (der *Derived) Head(id string, msn int64) []byte {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d, i := r.find(id), int(msn-e.first)
+	d, i := der.find(id), int(msn-e.first)
 	if d == nil || i < 0 || i >= len(d.segs) || !d.segs[i].begun() {
 		return nil
 	}
@@ -239,11 +239,11 @@ func (r *Derived) Head(id string, msn int64) []byte {
 // Dependent reports whether playlists list a part already, and not as one that begins with a key frame, as of a segment
 // that its encoder is late with. What is listed does not change: should an encoder begin there nevertheless, in place
 // of one that died, its first picture is no sync sample.
-func (r *Derived) Dependent(id string, msn int64, number int) bool {
-	e := r.e
+func (der *Derived) Dependent(id string, msn int64, number int) bool {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d, i := r.find(id), int(msn-e.first)
+	d, i := der.find(id), int(msn-e.first)
 	if d == nil || i < 0 || i >= len(d.segs) || !d.segs[i].done || d.segs[i].hot == nil {
 		return false
 	}
@@ -252,15 +252,15 @@ func (r *Derived) Dependent(id string, msn int64, number int) bool {
 }
 
 // release notes that no encoder makes the rendition's late segment any more. Called with the lock.
-func (r *Derived) release(d *liveRendition) {
-	e := r.e
+func (der *Derived) release(d *liveRendition) {
+	e := der.e
 	i := d.late
 	if i < 0 {
 		return
 	}
 	if d.late = -1; d.segs[i].begun() {
-		r.begun = append(r.begun, Begun{ID: d.ID, MSN: e.first + int64(i), Data: d.segs[i].hot.buf})
-		r.journal.putDown(d.segs[i].hot)
+		der.begun = append(der.begun, Begun{ID: d.ID, MSN: e.first + int64(i), Data: d.segs[i].hot.buf})
+		der.journal.putDown(d.segs[i].hot)
 	}
 	d.awake()
 }
@@ -268,8 +268,8 @@ func (r *Derived) release(d *liveRendition) {
 // PartEnds are how many samples a segment has up to the end of each of its parts, in a derived rendition its source's;
 // nil when it has no parts any more. alike: nobody has counted, as a process before this one has published them; they
 // are the movie fragments of the source's segment.
-func (r *Derived) PartEnds(rendition string, msn int64) (ends []int, alike bool) {
-	e := r.e
+func (der *Derived) PartEnds(rendition string, msn int64) (ends []int, alike bool) {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l, i := e.find(rendition), int(msn-e.first)
@@ -288,8 +288,8 @@ func (r *Derived) PartEnds(rendition string, msn int64) (ends []int, alike bool)
 }
 
 // find returns a derived rendition; nil when there is no such one. Called with the lock.
-func (r *Derived) find(id string) *liveRendition {
-	for _, d := range r.renditions {
+func (der *Derived) find(id string) *liveRendition {
+	for _, d := range der.renditions {
 		if d.ID == id {
 			return d
 		}
@@ -309,10 +309,10 @@ func (e *Edge) find(id string) *liveRendition {
 }
 
 // follow has the renditions follow one that they are made of. Called with the lock.
-func (r *Derived) follow(l *liveRendition) {
-	for _, d := range r.renditions {
+func (der *Derived) follow(l *liveRendition) {
+	for _, d := range der.renditions {
 		if d.of == l {
-			r.advance(d)
+			der.advance(d)
 		}
 	}
 }
@@ -320,8 +320,8 @@ func (r *Derived) follow(l *liveRendition) {
 // awaited reports whether a segment of a derived rendition, whole in its source, is waited for: until the source's next
 // one is half as long as the target duration, and if some of it was published, until that is whole. Called with the
 // lock.
-func (r *Derived) awaited(d *liveRendition, i int) bool {
-	e := r.e
+func (der *Derived) awaited(d *liveRendition, i int) bool {
+	e := der.e
 	if d.waiting == i {
 		return true
 	}
@@ -338,11 +338,11 @@ const longLate = 3
 // advance lists the source's whole segments that no encoder makes, and those that the encoder is late with. Such a
 // segment is made later, behind the parts of it that were published, and its other parts are cut from that. Called with
 // the lock.
-func (r *Derived) advance(d *liveRendition) {
-	e := r.e
+func (der *Derived) advance(d *liveRendition) {
+	e := der.e
 	moved := false
 	if e.ended || len(d.of.segs)-d.late > longLate {
-		r.release(d)
+		der.release(d)
 	}
 	for {
 		i := len(d.segs)
@@ -353,7 +353,7 @@ func (r *Derived) advance(d *liveRendition) {
 			break
 		}
 		from := &d.of.segs[i]
-		if r.awaited(d, i) {
+		if der.awaited(d, i) {
 			break
 		}
 		s := segment{
@@ -372,10 +372,10 @@ func (r *Derived) advance(d *liveRendition) {
 			}
 		}
 		if had := d.open(); had != nil {
-			r.keepHead(d, i, had, &s)
-			r.journal.putDown(had.hot)
+			der.keepHead(d, i, had, &s)
+			der.journal.putDown(had.hot)
 		} else {
-			r.restore(d, i, &s)
+			der.restore(d, i, &s)
 		}
 		d.segs = append(d.segs[:i], s)
 		moved = true
@@ -388,8 +388,8 @@ func (r *Derived) advance(d *liveRendition) {
 
 // keepHead has segment i, which is listed now, begin with the parts of it that were published: players have them.
 // Called with the lock.
-func (r *Derived) keepHead(d *liveRendition, i int, had, s *segment) {
-	e := r.e
+func (der *Derived) keepHead(d *liveRendition, i int, had, s *segment) {
+	e := der.e
 	if had.size == 0 || s.gap {
 		return
 	}
@@ -405,12 +405,12 @@ func (r *Derived) keepHead(d *liveRendition, i int, had, s *segment) {
 		s.hot.parts[n].independent = true // another encoder begins there
 	}
 	s.hot.buf, s.stored = had.hot.buf, false
-	r.begun = append(r.begun, Begun{ID: d.ID, MSN: e.first + int64(i), Data: had.hot.buf})
+	der.begun = append(der.begun, Begun{ID: d.ID, MSN: e.first + int64(i), Data: had.hot.buf})
 }
 
 // lose is Edge.lose for what would have been made of segment i. Called with the lock.
-func (r *Derived) lose(l *liveRendition, i int) {
-	for _, d := range r.renditions {
+func (der *Derived) lose(l *liveRendition, i int) {
+	for _, d := range der.renditions {
 		if d.of == l && i < len(d.segs) && d.segs[i].due() {
 			d.segs[i].lost = true
 		}
@@ -418,8 +418,8 @@ func (r *Derived) lose(l *liveRendition, i int) {
 }
 
 // gap makes the renditions' segments gaps whose source's has become one. Called with the lock.
-func (r *Derived) gap(l *liveRendition, i int) {
-	for _, d := range r.renditions {
+func (der *Derived) gap(l *liveRendition, i int) {
+	for _, d := range der.renditions {
 		if d.of == l && i < len(d.segs) && d.segs[i].lost {
 			d.segs[i].gap = true
 		}

@@ -23,50 +23,50 @@ type derivedJournal struct {
 
 // part puts a part into the journal before it is published, and reports whether it outlives the process there; without
 // a journal nothing does. Called without the lock.
-func (k *derivedJournal) part(id string, msn, generation int64, p *unpublished, ticks int64, independent bool) bool {
-	if k.Journal == nil {
+func (d *derivedJournal) part(id string, msn, generation int64, p *unpublished, ticks int64, independent bool) bool {
+	if d.Journal == nil {
 		return true
 	}
 	if p.begins {
-		k.Note(msn, journal.Record{Begin: id, Generation: generation}, nil)
+		d.Note(msn, journal.Record{Begin: id, Generation: generation}, nil)
 	}
-	return k.Part(p.media, p.data, ticks, independent)
+	return d.Part(p.media, p.data, ticks, independent)
 }
 
 // cut leaves out a part that was not published after all.
-func (k *derivedJournal) cut(id string, msn int64, p *unpublished) {
-	if k.Journal != nil {
-		k.Note(msn, journal.Record{Cut: id, Parts: p.number}, nil)
-		k.PutDown(p.media)
+func (d *derivedJournal) cut(id string, msn int64, p *unpublished) {
+	if d.Journal != nil {
+		d.Note(msn, journal.Record{Cut: id, Parts: p.number}, nil)
+		d.PutDown(p.media)
 	}
 }
 
 // whole notes that a segment is whole.
-func (k *derivedJournal) whole(id string, msn int64, s *segment) {
-	if k.Journal != nil && s.hot.derived != nil {
-		k.Note(msn, journal.Record{End: id, Duration: s.dur, Parts: int(s.parts)}, nil)
+func (d *derivedJournal) whole(id string, msn int64, s *segment) {
+	if d.Journal != nil && s.hot.derived != nil {
+		d.Note(msn, journal.Record{End: id, Duration: s.dur, Parts: int(s.parts)}, nil)
 	}
-	k.putDown(s.hot)
+	d.putDown(s.hot)
 }
 
 // putDown has the file of a segment be closed to which nothing is added any more.
-func (k *derivedJournal) putDown(h *hot) {
-	if k.Journal != nil && h.derived != nil {
-		k.PutDown(h.derived)
+func (d *derivedJournal) putDown(h *hot) {
+	if d.Journal != nil && h.derived != nil {
+		d.PutDown(h.derived)
 	}
 }
 
 // disown forgets what an earlier process has published of renditions that are not offered any more: nobody can ask for
 // it.
-func (k *derivedJournal) disown(offered func(id string) bool) {
-	for _, s := range k.left {
+func (d *derivedJournal) disown(offered func(id string) bool) {
+	for _, s := range d.left {
 		s.Renditions = slices.DeleteFunc(s.Renditions, func(l *journal.Rendition) bool { return !offered(l.ID) })
 	}
 }
 
 // strange reports whether an earlier process has published something of renditions that are not here, or not yet.
-func (k *derivedJournal) strange(here func(id string) bool) bool {
-	for _, s := range k.left {
+func (d *derivedJournal) strange(here func(id string) bool) bool {
+	for _, s := range d.left {
 		if slices.ContainsFunc(s.Renditions, func(l *journal.Rendition) bool { return !here(l.ID) }) {
 			return true
 		}
@@ -86,11 +86,11 @@ type unpublished struct {
 
 // claim finds out where a part goes, and has its segment wait for it; false: it comes too late, or does not go on where
 // the segment stands.
-func (r *Derived) claim(id string, msn int64, number int, buf []byte) (d *liveRendition, p unpublished, ok bool) {
-	e := r.e
+func (der *Derived) claim(id string, msn int64, number int, buf []byte) (d *liveRendition, p unpublished, ok bool) {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	d, p.segment, p.number = r.find(id), int(msn-e.first), number
+	d, p.segment, p.number = der.find(id), int(msn-e.first), number
 	if d == nil || e.ended || p.segment < 0 {
 		return nil, p, false
 	}
@@ -102,7 +102,7 @@ func (r *Derived) claim(id string, msn int64, number int, buf []byte) (d *liveRe
 		return nil, p, false
 	}
 	p.data = buf[from:]
-	if j := r.journal.Journal; j != nil {
+	if j := der.journal.Journal; j != nil {
 		if had != nil {
 			p.media = had.derived
 		}
@@ -140,8 +140,8 @@ func (l *liveRendition) takes(i, number int, buf []byte) (had *hot, size int64, 
 }
 
 // publish adds a part that is in the journal; false: it comes too late by now. Called with the lock.
-func (r *Derived) publish(d *liveRendition, p *unpublished, buf []byte, ticks int64, independent bool) bool {
-	e, i := r.e, p.segment
+func (der *Derived) publish(d *liveRendition, p *unpublished, buf []byte, ticks int64, independent bool) bool {
+	e, i := der.e, p.segment
 	had, from, ok := d.takes(i, p.number, buf)
 	switch {
 	case !ok || e.ended:
@@ -170,16 +170,16 @@ func (r *Derived) publish(d *liveRendition, p *unpublished, buf []byte, ticks in
 }
 
 // generation is in which one segment i of a derived rendition is published: its source's.
-func (r *Derived) generation(d *liveRendition, i int) int64 {
-	r.e.mu.Lock()
-	defer r.e.mu.Unlock()
-	return r.e.generation(d.of, i)
+func (der *Derived) generation(d *liveRendition, i int) int64 {
+	der.e.mu.Lock()
+	defer der.e.mu.Unlock()
+	return der.e.generation(d.of, i)
 }
 
 // takeOver finds what an earlier process has published of derived renditions, and may not have stored. Called by New.
-func (r *Derived) takeOver() {
-	e := r.e
-	k := &r.journal
+func (der *Derived) takeOver() {
+	e := der.e
+	k := &der.journal
 	k.Journal, k.cleared, k.left = e.opt.DerivedJournal, e.count(), map[int64]*journal.Segment{}
 	if k.Journal == nil {
 		return
@@ -201,9 +201,9 @@ func (r *Derived) takeOver() {
 
 // restore has a derived rendition's segment, as it is listed, have what an earlier process has published of it. Called
 // with the lock.
-func (r *Derived) restore(d *liveRendition, i int, s *segment) {
-	msn := r.e.first + int64(i)
-	left := r.journal.left[msn]
+func (der *Derived) restore(d *liveRendition, i int, s *segment) {
+	msn := der.e.first + int64(i)
+	left := der.journal.left[msn]
 	if left == nil {
 		return
 	}
@@ -223,31 +223,31 @@ func (r *Derived) restore(d *liveRendition, i int, s *segment) {
 	if len(from.Data) == 0 {
 		return
 	}
-	r.keepHead(d, i, &had, s)
+	der.keepHead(d, i, &had, s)
 	if from.Whole {
 		s.size = had.size
 		s.hot.parts, s.parts = s.hot.parts[:len(had.hot.parts)], int32(len(had.hot.parts))
-		r.begun[len(r.begun)-1].Whole = true
+		der.begun[len(der.begun)-1].Whole = true
 	}
 	from.Data = nil
 }
 
 // Making tells whether somebody makes these renditions: the edge's journals are kept until all that was published is
 // stored, or nobody does any more.
-func (r *Derived) Making(is bool) {
-	e := r.e
+func (der *Derived) Making(is bool) {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r.making = is
+	der.making = is
 	e.signal()
 }
 
 // kept reports whether nothing that was published is lost with the journal. Called with the lock.
-func (r *Derived) kept() bool {
-	if r.journal.Journal == nil || !r.making {
+func (der *Derived) kept() bool {
+	if der.journal.Journal == nil || !der.making {
 		return true
 	}
-	return !r.journal.strange(r.has) && !slices.ContainsFunc(r.renditions, func(d *liveRendition) bool {
+	return !der.journal.strange(der.has) && !slices.ContainsFunc(der.renditions, func(d *liveRendition) bool {
 		return d.waiting >= 0 || slices.ContainsFunc(d.segs[d.cold:], func(s segment) bool { return !s.kept() })
 	})
 }
@@ -258,11 +258,11 @@ func (s *segment) kept() bool {
 }
 
 // Held is how many bytes were published and are not stored yet.
-func (r *Derived) Held() (bytes int) {
-	e := r.e
+func (der *Derived) Held() (bytes int) {
+	e := der.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, d := range r.renditions {
+	for _, d := range der.renditions {
 		for i := d.cold; i < len(d.segs); i++ {
 			if s := &d.segs[i]; !s.kept() {
 				bytes += len(s.hot.buf)
@@ -274,17 +274,17 @@ func (r *Derived) Held() (bytes int) {
 
 // clearJournal has the journal let go of what is stored, once nobody makes more of it, and forget what nobody may ask
 // for any more. Called with the lock.
-func (r *Derived) clearJournal() {
-	k, first := &r.journal, r.e.first
-	if k.Journal == nil || len(r.renditions) == 0 || k.strange(r.has) {
+func (der *Derived) clearJournal() {
+	k, first := &der.journal, der.e.first
+	if k.Journal == nil || len(der.renditions) == 0 || k.strange(der.has) {
 		return
 	}
 	needed := func(d *liveRendition) bool { return k.cleared+longLate >= len(d.segs) || !d.segs[k.cleared].kept() }
-	for ; !slices.ContainsFunc(r.renditions, needed); k.cleared++ {
+	for ; !slices.ContainsFunc(der.renditions, needed); k.cleared++ {
 		k.Stored(first + int64(k.cleared))
 	}
 	until := k.cleared
-	for _, d := range r.renditions {
+	for _, d := range der.renditions {
 		until = min(until, d.cold)
 	}
 	for ; k.forgotten < until; k.forgotten++ {
@@ -294,4 +294,4 @@ func (r *Derived) clearJournal() {
 }
 
 // has reports whether there is such a rendition. Called with the lock.
-func (r *Derived) has(id string) bool { return r.find(id) != nil }
+func (der *Derived) has(id string) bool { return der.find(id) != nil }

@@ -335,33 +335,33 @@ func parse(t *testing.T, text string) list {
 }
 
 // expand puts the segments that a delta update left out back in, from an older full playlist.
-func (d list) expand(t *testing.T, older list) []string {
+func (l list) expand(t *testing.T, older list) []string {
 	t.Helper()
 	var out []string
-	for i := range d.skip {
-		k := d.msn + int64(i) - older.msn
+	for i := range l.skip {
+		k := l.msn + int64(i) - older.msn
 		if k < 0 || k >= int64(len(older.segs)) {
-			t.Fatalf("skips segment %d, which a player does not have:\n%s\n%s", d.msn+int64(i), d.text, older.text)
+			t.Fatalf("skips segment %d, which a player does not have:\n%s\n%s", l.msn+int64(i), l.text, older.text)
 		}
 		out = append(out, older.segs[k].uri)
 	}
-	for _, s := range d.segs {
+	for _, s := range l.segs {
 		out = append(out, s.uri)
 	}
 	return out
 }
 
-func (d list) uris() []string {
+func (l list) uris() []string {
 	var out []string
-	for _, s := range d.segs {
+	for _, s := range l.segs {
 		out = append(out, s.uri)
 	}
 	return out
 }
 
 // next is what a player asks for to get the next part.
-func (d list) next() (msn int64, part int) {
-	return d.msn + int64(d.skip+len(d.segs)), len(d.open)
+func (l list) next() (msn int64, part int) {
+	return l.msn + int64(l.skip+len(l.segs)), len(l.open)
 }
 
 // drain waits until everything that is sealed is stored.

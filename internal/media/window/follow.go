@@ -151,11 +151,11 @@ type partBytes struct {
 	long int64
 }
 
-func (s *partBytes) read() ([]byte, error) {
-	if s.data != nil {
-		return s.data, nil
+func (p *partBytes) read() ([]byte, error) {
+	if p.data != nil {
+		return p.data, nil
 	}
-	f, err := s.file.Section(s.at, s.long)
+	f, err := p.file.Section(p.at, p.long)
 	if err != nil {
 		return nil, err
 	}

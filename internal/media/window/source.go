@@ -30,30 +30,30 @@ func Fault(err error) error {
 }
 
 // Open opens what is found where an edge says; err is the edge's, and becomes a fault.
-func (p Location) Open(ctx context.Context, objects delivered.Objects, err error) (delivered.Body, error) {
+func (l Location) Open(ctx context.Context, objects delivered.Objects, err error) (delivered.Body, error) {
 	if err != nil {
 		return delivered.Body{}, Fault(err)
 	}
-	b, err := p.open(ctx, objects)
-	b.Init, b.Start = p.Init, p.Start
+	b, err := l.open(ctx, objects)
+	b.Init, b.Start = l.Init, l.Start
 	return b, err
 }
 
-func (p Location) open(ctx context.Context, objects delivered.Objects) (delivered.Body, error) {
-	if p.Data != nil {
-		return delivered.Body{Data: p.Data}, nil
+func (l Location) open(ctx context.Context, objects delivered.Objects) (delivered.Body, error) {
+	if l.Data != nil {
+		return delivered.Body{Data: l.Data}, nil
 	}
-	if p.File != nil {
-		s, err := p.File.Section(p.Offset, p.N-int64(len(p.Tail)))
+	if l.File != nil {
+		s, err := l.File.Section(l.Offset, l.N-int64(len(l.Tail)))
 		switch {
 		case err != nil: // it has been stored since
-		case p.Tail != nil:
-			return delivered.Body{Reader: joined{io.MultiReader(s, bytes.NewReader(p.Tail)), s}, Size: p.N}, nil
+		case l.Tail != nil:
+			return delivered.Body{Reader: joined{io.MultiReader(s, bytes.NewReader(l.Tail)), s}, Size: l.N}, nil
 		default:
-			return delivered.Body{Reader: s, Size: p.N}, nil
+			return delivered.Body{Reader: s, Size: l.N}, nil
 		}
 	}
-	return objects.Open(ctx, p.Object, p.Offset, p.N)
+	return objects.Open(ctx, l.Object, l.Offset, l.N)
 }
 
 // joined is what a file has of a segment, and the rest.

@@ -49,84 +49,84 @@ func (e *Edge) Texts() *Texts { return &e.texts }
 
 // Add adds a text rendition, unless it is there. embedded: its cues are the closed captions that the pictures carry,
 // which players then must not show by themselves. Nothing is waited for until Watermark is called.
-func (x *Texts) Add(id string, embedded bool) {
-	e := x.e
+func (tx *Texts) Add(id string, embedded bool) {
+	e := tx.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := x.add(id)
+	l := tx.add(id)
 	l.said.embedded = embedded
-	x.advance(l)
+	tx.advance(l)
 	e.changed(l)
 }
 
 // Offer has those text renditions listed whose cues are files that were added while the edge goes on, and no others of
 // that kind any more. A segment is listed when it is whole in the video; Span says what it is to show. None of them is
 // recorded.
-func (x *Texts) Offer(ids []string) {
-	e := x.e
+func (tx *Texts) Offer(ids []string) {
+	e := tx.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	gone := func(l *liveRendition) bool { return l.said.offered && !slices.Contains(ids, l.ID) }
-	if slices.ContainsFunc(x.renditions, gone) {
-		kept := slices.DeleteFunc(slices.Clone(x.renditions), gone)
-		for _, l := range x.renditions {
+	if slices.ContainsFunc(tx.renditions, gone) {
+		kept := slices.DeleteFunc(slices.Clone(tx.renditions), gone)
+		for _, l := range tx.renditions {
 			if gone(l) {
 				e.changed(l)
 			}
 		}
-		x.renditions = kept
+		tx.renditions = kept
 	}
 	for _, id := range ids {
-		if x.find(id) != nil {
+		if tx.find(id) != nil {
 			continue
 		}
-		l := x.add(id)
+		l := tx.add(id)
 		l.said.offered = true
-		x.advance(l)
+		tx.advance(l)
 		e.changed(l)
 	}
 }
 
 // Offered reports whether a text rendition is there by Offer.
-func (x *Texts) Offered(id string) bool {
-	x.e.mu.Lock()
-	defer x.e.mu.Unlock()
-	l := x.find(id)
+func (tx *Texts) Offered(id string) bool {
+	tx.e.mu.Lock()
+	defer tx.e.mu.Unlock()
+	l := tx.find(id)
 	return l != nil && l.said.offered
 }
 
-func (x *Texts) add(id string) *liveRendition {
-	if l := x.find(id); l != nil {
+func (tx *Texts) add(id string) *liveRendition {
+	if l := tx.find(id); l != nil {
 		return l
 	}
 	l := &liveRendition{
 		RenditionInfo: timeline.RenditionInfo{ID: id, Kind: frame.Text, Timescale: textScale},
 		said:          &written{until: math.MaxInt64},
 	}
-	x.renditions = append(x.renditions, l)
+	tx.renditions = append(tx.renditions, l)
 	return l
 }
 
-func (x *Texts) find(id string) *liveRendition {
-	i := slices.IndexFunc(x.renditions, func(l *liveRendition) bool { return l.ID == id })
+func (tx *Texts) find(id string) *liveRendition {
+	i := slices.IndexFunc(tx.renditions, func(l *liveRendition) bool { return l.ID == id })
 	if i < 0 {
 		return nil
 	}
-	return x.renditions[i]
+	return tx.renditions[i]
 }
 
 // Any reports whether there are text renditions that are made here.
-func (x *Texts) Any() bool {
-	x.e.mu.Lock()
-	defer x.e.mu.Unlock()
-	return slices.ContainsFunc(x.renditions, func(l *liveRendition) bool { return !l.said.offered })
+func (tx *Texts) Any() bool {
+	tx.e.mu.Lock()
+	defer tx.e.mu.Unlock()
+	return slices.ContainsFunc(tx.renditions, func(l *liveRendition) bool { return !l.said.offered })
 }
 
 // Has reports whether there is such a text rendition.
-func (x *Texts) Has(id string) bool {
-	x.e.mu.Lock()
-	defer x.e.mu.Unlock()
-	return x.find(id) != nil
+func (tx *Texts) Has(id string) bool {
+	tx.e.mu.Lock()
+	defer tx.e.mu.Unlock()
+	return tx.find(id) != nil
 }
 
 // Publish adds a cue. One that begins in a segment which is listed already is moved behind that, as long as it is, so
@@ -135,31 +135,31 @@ func (x *Texts) Has(id string) bool {
 // have, but is there for a second at least. One of them that begins more than MostLate behind the live edge is left out
 // (Late): it would be shown with other pictures than its own. It reports false where nothing is added: that, or the
 // text is empty, the broadcast has ended, or there are too many already (Full).
-func (x *Texts) Publish(id string, c captions.Cue) bool {
+func (tx *Texts) Publish(id string, c captions.Cue) bool {
 	clean := captions.New([]captions.Cue{c}).Cues()
-	e := x.e
+	e := tx.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := x.find(id)
-	return l != nil && !e.ended && len(clean) > 0 && x.publish(l, clean[0])
+	l := tx.find(id)
+	return l != nil && !e.ended && len(clean) > 0 && tx.publish(l, clean[0])
 }
 
 // Draft has a cue wait for words that may go with it: it is published when the segment in which it begins is listed,
 // unless it is withdrawn before. There is one at most.
-func (x *Texts) Draft(id string, c captions.Cue) {
+func (tx *Texts) Draft(id string, c captions.Cue) {
 	clean := captions.New([]captions.Cue{c}).Cues()
-	x.e.mu.Lock()
-	defer x.e.mu.Unlock()
-	if l := x.find(id); l != nil && len(clean) > 0 {
+	tx.e.mu.Lock()
+	defer tx.e.mu.Unlock()
+	if l := tx.find(id); l != nil && len(clean) > 0 {
 		l.said.draft, l.said.drafted = &clean[0], false
 	}
 }
 
 // Withdraw takes back the draft, and reports whether it has been published.
-func (x *Texts) Withdraw(id string) (published bool) {
-	x.e.mu.Lock()
-	defer x.e.mu.Unlock()
-	l := x.find(id)
+func (tx *Texts) Withdraw(id string) (published bool) {
+	tx.e.mu.Lock()
+	defer tx.e.mu.Unlock()
+	l := tx.find(id)
 	if l == nil {
 		return false
 	}
@@ -178,15 +178,15 @@ func (w *written) takeDraft(end time.Duration) *captions.Cue {
 }
 
 // publish is Publish. Called with the lock.
-func (x *Texts) publish(l *liveRendition, c captions.Cue) bool {
-	if !l.said.embedded && x.live(l)-c.Start > MostLate {
+func (tx *Texts) publish(l *liveRendition, c captions.Cue) bool {
+	if !l.said.embedded && tx.live(l)-c.Start > MostLate {
 		l.said.late += max(c.End-c.Start, 0)
 		return false
 	}
 	lasts := c.End - c.Start
 	if late := l.listedEnd() - c.Start; late > 0 {
 		c.Start += late
-		c.End = c.Start + max(lasts, x.missed()+leastShown)
+		c.End = c.Start + max(lasts, tx.missed()+leastShown)
 	}
 	if n := len(l.said.cues); n > 0 && !l.said.embedded {
 		if before := l.said.cues[n-1].Caption().End; before > c.Start {
@@ -202,7 +202,7 @@ func (x *Texts) publish(l *liveRendition, c captions.Cue) bool {
 		End:      (c.End + time.Millisecond - 1).Milliseconds(),
 		Settings: c.Settings, Text: c.Text,
 	})
-	x.note(l, len(l.said.cues)-1)
+	tx.note(l, len(l.said.cues)-1)
 	return true
 }
 
@@ -218,10 +218,10 @@ func (w *written) tooMany(start time.Duration) bool {
 
 // Full reports whether cues of a text rendition were left out, as there were more than captions.MaxCues, or than any
 // person can read.
-func (x *Texts) Full(id string) bool {
-	x.e.mu.Lock()
-	defer x.e.mu.Unlock()
-	l := x.find(id)
+func (tx *Texts) Full(id string) bool {
+	tx.e.mu.Lock()
+	defer tx.e.mu.Unlock()
+	l := tx.find(id)
 	return l != nil && l.said.full
 }
 
@@ -229,28 +229,28 @@ func (x *Texts) Full(id string) bool {
 const MostLate = 10 * time.Second
 
 // Late is how long the cues of a text rendition last, all together, that were left out as they came too late.
-func (x *Texts) Late(id string) time.Duration {
-	x.e.mu.Lock()
-	defer x.e.mu.Unlock()
-	if l := x.find(id); l != nil {
+func (tx *Texts) Late(id string) time.Duration {
+	tx.e.mu.Lock()
+	defer tx.e.mu.Unlock()
+	if l := tx.find(id); l != nil {
 		return l.said.late
 	}
 	return 0
 }
 
 // Live is the live edge of a text rendition: where its lead ends.
-func (x *Texts) Live(id string) time.Duration {
-	x.e.mu.Lock()
-	defer x.e.mu.Unlock()
-	if l := x.find(id); l != nil {
-		return x.live(l)
+func (tx *Texts) Live(id string) time.Duration {
+	tx.e.mu.Lock()
+	defer tx.e.mu.Unlock()
+	if l := tx.find(id); l != nil {
+		return tx.live(l)
 	}
 	return 0
 }
 
 // live is Live. Called with the lock.
-func (x *Texts) live(l *liveRendition) time.Duration {
-	end, lead := l.listedEnd(), x.e.lead()
+func (tx *Texts) live(l *liveRendition) time.Duration {
+	end, lead := l.listedEnd(), tx.e.lead()
 	if lead == nil || len(lead.segs) <= len(l.segs) {
 		return end
 	}
@@ -262,9 +262,9 @@ func (x *Texts) live(l *liveRendition) time.Duration {
 
 // missed is how much of a segment a player has shown, at the PART-HOLD-BACK of the video, when the segment of text is
 // listed. Called with the lock.
-func (x *Texts) missed() time.Duration {
-	if longest := x.e.longestPart(); x.e.opt.Mode.Low && longest > 0 {
-		return max(x.e.targetDuration()-hls.HoldBack(longest), 0)
+func (tx *Texts) missed() time.Duration {
+	if longest := tx.e.longestPart(); tx.e.opt.Mode.Low && longest > 0 {
+		return max(tx.e.targetDuration()-hls.HoldBack(longest), 0)
 	}
 	return 0
 }
@@ -274,25 +274,25 @@ const leastShown = time.Second
 
 // note puts the cues from one on into the journal, with the segment with which they will be recorded. Called with the
 // lock.
-func (x *Texts) note(l *liveRendition, from int) {
-	if j := x.e.opt.Journal; j != nil && from < len(l.said.cues) {
+func (tx *Texts) note(l *liveRendition, from int) {
+	if j := tx.e.opt.Journal; j != nil && from < len(l.said.cues) {
 		r := journal.Record{Text: &timeline.Text{Rendition: l.ID, Cues: slices.Clone(l.said.cues[from:])}}
-		j.Note(x.e.first+int64(x.e.sealed), r, nil)
+		j.Note(tx.e.first+int64(tx.e.sealed), r, nil)
 	}
 }
 
 // Watermark says that no cue will be published that begins before t: segments up to there need not wait. math.MaxInt64:
 // nothing comes for now.
-func (x *Texts) Watermark(id string, t time.Duration) {
-	e := x.e
+func (tx *Texts) Watermark(id string, t time.Duration) {
+	e := tx.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	l := x.find(id)
+	l := tx.find(id)
 	if l == nil {
 		return
 	}
 	l.said.until = t
-	if x.advance(l) {
+	if tx.advance(l) {
 		e.changed(l)
 	}
 }
@@ -317,20 +317,20 @@ func (e *Edge) lead() *liveRendition {
 }
 
 // follow lists what can be listed now that the lead has changed. Called with the lock.
-func (x *Texts) follow(of *liveRendition) {
-	if of != x.e.lead() {
+func (tx *Texts) follow(of *liveRendition) {
+	if of != tx.e.lead() {
 		return
 	}
-	for _, l := range x.renditions {
-		if x.advance(l) {
-			x.e.changed(l)
+	for _, l := range tx.renditions {
+		if tx.advance(l) {
+			tx.e.changed(l)
 		}
 	}
 }
 
 // advance lists the segments that are whole in the lead and not waited for. Called with the lock.
-func (x *Texts) advance(l *liveRendition) (moved bool) {
-	lead := x.e.lead()
+func (tx *Texts) advance(l *liveRendition) (moved bool) {
+	lead := tx.e.lead()
 	if lead == nil {
 		return false
 	}
@@ -345,11 +345,11 @@ func (x *Texts) advance(l *liveRendition) (moved bool) {
 		ticks := l.said.ticks + from.dur
 		// As a recording says it: the sum of all lengths, so that the segments are the same there.
 		at, end := int64(l.listedEnd()), int64(float64(ticks)/float64(lead.Timescale)*textScale)
-		if x.awaited(l, lead, i, time.Duration(end)) {
+		if tx.awaited(l, lead, i, time.Duration(end)) {
 			break
 		}
 		if d := l.said.takeDraft(time.Duration(end)); d != nil {
-			x.publish(l, *d)
+			tx.publish(l, *d)
 		}
 		l.said.ticks = ticks
 		l.segs = append(l.segs, segment{
@@ -363,17 +363,17 @@ func (x *Texts) advance(l *liveRendition) (moved bool) {
 }
 
 // awaited reports whether the cues of a segment, whole in the lead, are waited for. Called with the lock.
-func (x *Texts) awaited(l, lead *liveRendition, i int, end time.Duration) bool {
+func (tx *Texts) awaited(l, lead *liveRendition, i int, end time.Duration) bool {
 	const rounding = 2 * time.Millisecond
-	if i == 0 || x.e.ended || x.e.opt.Mode.Low || l.said.until >= end-rounding || len(lead.segs)-i > 2 {
+	if i == 0 || tx.e.ended || tx.e.opt.Mode.Low || l.said.until >= end-rounding || len(lead.segs)-i > 2 {
 		return false
 	}
-	return len(lead.segs)-i == 1 || lead.duration(lead.segs[i+1].dur) <= time.Duration(x.e.target)*time.Second/2
+	return len(lead.segs)-i == 1 || lead.duration(lead.segs[i+1].dur) <= time.Duration(tx.e.target)*time.Second/2
 }
 
 // pending takes the cues that are not recorded. Called with the lock.
-func (x *Texts) pending() (out []timeline.Entry) {
-	for _, l := range x.renditions {
+func (tx *Texts) pending() (out []timeline.Entry) {
+	for _, l := range tx.renditions {
 		if w := l.said; w.queued < len(w.cues) {
 			out = append(out, timeline.Entry{Text: &timeline.Text{
 				Rendition: l.ID,
@@ -386,18 +386,18 @@ func (x *Texts) pending() (out []timeline.Entry) {
 }
 
 // resume goes on with what an earlier process has recorded.
-func (x *Texts) resume(t *timeline.Timeline) {
+func (tx *Texts) resume(t *timeline.Timeline) {
 	for _, from := range t.Texts {
-		l := x.add(from.Rendition)
+		l := tx.add(from.Rendition)
 		l.said.cues = slices.Clone(from.Cues)
 		l.said.queued = len(l.said.cues)
 	}
 }
 
 // takeOver goes on with what an earlier process has published and not recorded.
-func (x *Texts) takeOver(all []timeline.Text) {
+func (tx *Texts) takeOver(all []timeline.Text) {
 	for _, from := range all {
-		w := x.add(from.Rendition).said
+		w := tx.add(from.Rendition).said
 		for _, c := range from.Cues {
 			if c.Number == int64(len(w.cues))+1 {
 				w.cues = append(w.cues, c)
@@ -407,21 +407,21 @@ func (x *Texts) takeOver(all []timeline.Text) {
 }
 
 // keep has the journal keep what was taken over from it, and lists what there is.
-func (x *Texts) keep() {
-	for _, l := range x.renditions {
-		x.note(l, l.said.queued)
-		x.advance(l)
+func (tx *Texts) keep() {
+	for _, l := range tx.renditions {
+		tx.note(l, l.said.queued)
+		tx.advance(l)
 	}
 }
 
 // apart reports whether the pictures' closed captions are a text rendition. Called with the lock.
-func (x *Texts) apart() bool {
-	return slices.ContainsFunc(x.renditions, func(l *liveRendition) bool { return l.said.embedded })
+func (tx *Texts) apart() bool {
+	return slices.ContainsFunc(tx.renditions, func(l *liveRendition) bool { return l.said.embedded })
 }
 
 // Segment is a whole WebVTT segment; one that comes next is waited for. ErrUnknown: its cues are not published here.
-func (x *Texts) Segment(ctx context.Context, id string, msn int64) ([]byte, error) {
-	cues, from, to, err := x.segment(ctx, id, msn, false)
+func (tx *Texts) Segment(ctx context.Context, id string, msn int64) ([]byte, error) {
+	cues, from, to, err := tx.segment(ctx, id, msn, false)
 	if err != nil {
 		return nil, err
 	}
@@ -429,16 +429,16 @@ func (x *Texts) Segment(ctx context.Context, id string, msn int64) ([]byte, erro
 }
 
 // Span is from when to when a segment goes of a rendition that Offer has; one that comes next is waited for.
-func (x *Texts) Span(ctx context.Context, id string, msn int64) (from, to time.Duration, err error) {
-	_, from, to, err = x.segment(ctx, id, msn, true)
+func (tx *Texts) Span(ctx context.Context, id string, msn int64) (from, to time.Duration, err error) {
+	_, from, to, err = tx.segment(ctx, id, msn, true)
 	return from, to, err
 }
 
-func (x *Texts) segment(
+func (tx *Texts) segment(
 	ctx context.Context, id string, msn int64, offered bool,
 ) (cues []timeline.Cue, from, to time.Duration, err error) {
-	_, err = x.e.await(ctx, id, x.e.threeTargets, func(l *liveRendition) (Location, bool, error) {
-		i := msn - x.e.first
+	_, err = tx.e.await(ctx, id, tx.e.threeTargets, func(l *liveRendition) (Location, bool, error) {
+		i := msn - tx.e.first
 		if i < 0 || i > int64(len(l.segs))+1 || l.said == nil || l.said.offered != offered {
 			return Location{}, false, ErrUnknown
 		}
@@ -464,15 +464,15 @@ func shown(all []timeline.Cue, from, to time.Duration) (out []captions.Cue) {
 }
 
 // Whole is all that was published in a text rendition so far. ErrUnknown: there is no such one.
-func (x *Texts) Whole(id string) (captions.Document, error) {
-	x.e.mu.Lock()
-	l := x.find(id)
+func (tx *Texts) Whole(id string) (captions.Document, error) {
+	tx.e.mu.Lock()
+	l := tx.find(id)
 	if l == nil {
-		x.e.mu.Unlock()
+		tx.e.mu.Unlock()
 		return captions.Document{}, ErrUnknown
 	}
 	all := l.said.cues
-	x.e.mu.Unlock()
+	tx.e.mu.Unlock()
 	return captions.New(shown(all, 0, math.MaxInt64)), nil
 }
 

@@ -219,12 +219,12 @@ func TestTextIsInTime(t *testing.T) {
 }
 
 // end is where a playlist ends, in seconds behind its segment 0.
-func (d list) end() (s float64) {
-	s = float64(d.msn) * 2.1 // what has left it
-	for _, x := range d.segs {
+func (l list) end() (s float64) {
+	s = float64(l.msn) * 2.1 // what has left it
+	for _, x := range l.segs {
 		s += x.dur
 	}
-	for _, p := range d.open {
+	for _, p := range l.open {
 		s += p.dur
 	}
 	return s

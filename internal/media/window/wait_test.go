@@ -56,12 +56,12 @@ func waits(t *testing.T, c <-chan result) {
 	}
 }
 
-func (c result) parsed(t *testing.T) list {
+func (r result) parsed(t *testing.T) list {
 	t.Helper()
-	if c.err != nil {
-		t.Fatal(c.err)
+	if r.err != nil {
+		t.Fatal(r.err)
 	}
-	return parse(t, c.text)
+	return parse(t, r.text)
 }
 
 func TestBlockingReload(t *testing.T) {

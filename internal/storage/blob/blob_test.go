@@ -179,7 +179,7 @@ func TestFolderIsSweptOfTheDead(t *testing.T) {
 
 type readerFunc func([]byte) (int, error)
 
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+func (r readerFunc) Read(p []byte) (int, error) { return r(p) }
 
 type errReader struct{}
 

@@ -41,19 +41,19 @@ func tailPrefix(key string) string { return tailRoot + key + "/" }
 // tailKey names a tail by where it begins, with so many digits that keys are in that order.
 func tailKey(key string, at int64) string { return fmt.Sprintf("%s%020d", tailPrefix(key), at) }
 
-func (s *remote) Grow(ctx context.Context, key string) (Growing, error) {
+func (rem *remote) Grow(ctx context.Context, key string) (Growing, error) {
 	if err := CheckKey(tailKey(key, 0)); err != nil {
 		return nil, err
 	}
-	multi, err := s.bucket.Continue(ctx, key)
+	multi, err := rem.bucket.Continue(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	a := &assembled{store: s, key: key, multi: multi}
+	a := &assembled{store: rem, key: key, multi: multi}
 	if multi != nil {
 		a.base = multi.Size()
 	}
-	if a.piece, err = nameless(s.scratch); err != nil {
+	if a.piece, err = nameless(rem.scratch); err != nil {
 		return nil, err
 	}
 	if err = a.readTails(ctx); err != nil {
@@ -63,23 +63,23 @@ func (s *remote) Grow(ctx context.Context, key string) (Growing, error) {
 }
 
 // Kept implements Store. Behind the pieces is what the last tail ends with.
-func (s *remote) Kept(ctx context.Context, key string) (Info, error) {
+func (rem *remote) Kept(ctx context.Context, key string) (Info, error) {
 	if err := CheckKey(tailKey(key, 0)); err != nil {
 		return Info{}, err
 	}
-	size, err := s.bucket.Begun(ctx, key)
+	size, err := rem.bucket.Begun(ctx, key)
 	if err != nil {
 		return Info{}, err
 	}
 	last := ""
-	for tail, err := range s.List(ctx, tailPrefix(key)) {
+	for tail, err := range rem.List(ctx, tailPrefix(key)) {
 		if err != nil {
 			return Info{}, fmt.Errorf("list tails: %w", err)
 		}
 		last = tail
 	}
 	if at, perr := strconv.ParseInt(strings.TrimPrefix(last, tailPrefix(key)), 10, 64); perr == nil && at >= size {
-		tail, err := s.Stat(ctx, last)
+		tail, err := rem.Stat(ctx, last)
 		if err == nil {
 			return Info{Size: at + tail.Size, ModTime: tail.ModTime}, nil
 		}
@@ -232,25 +232,25 @@ func (a *assembled) Close() error {
 	return err
 }
 
-func (s *remote) Drop(ctx context.Context, key string) error {
+func (rem *remote) Drop(ctx context.Context, key string) error {
 	if err := CheckKey(tailKey(key, 0)); err != nil {
 		return err
 	}
 	var tails []string
-	for tail, err := range s.List(ctx, tailPrefix(key)) {
+	for tail, err := range rem.List(ctx, tailPrefix(key)) {
 		if err != nil {
 			return fmt.Errorf("list tails: %w", err)
 		}
 		tails = append(tails, tail)
 	}
-	return errors.Join(s.bucket.Abort(ctx, key), s.Delete(ctx, tails...))
+	return errors.Join(rem.bucket.Abort(ctx, key), rem.Delete(ctx, tails...))
 }
 
 // Unfinished implements Store. Multipart uploads and tails of one key are told of together, so all keys are held in
 // memory: some hundred bytes for each upload that is under way.
-func (s *remote) Unfinished(ctx context.Context, prefix string) iter.Seq2[Unfinished, error] {
+func (rem *remote) Unfinished(ctx context.Context, prefix string) iter.Seq2[Unfinished, error] {
 	return func(yield func(Unfinished, error) bool) {
-		all, err := s.unfinished(ctx, prefix)
+		all, err := rem.unfinished(ctx, prefix)
 		if err != nil {
 			yield(Unfinished{}, fmt.Errorf("list unfinished objects: %w", err))
 			return
@@ -264,7 +264,7 @@ func (s *remote) Unfinished(ctx context.Context, prefix string) iter.Seq2[Unfini
 }
 
 // unfinished gives the keys with the time of the last sign of each.
-func (s *remote) unfinished(ctx context.Context, prefix string) (map[string]time.Time, error) {
+func (rem *remote) unfinished(ctx context.Context, prefix string) (map[string]time.Time, error) {
 	if err := checkPrefix(prefix); err != nil {
 		return nil, err
 	}
@@ -274,7 +274,7 @@ func (s *remote) unfinished(ctx context.Context, prefix string) (map[string]time
 			all[key] = at
 		}
 	}
-	for m, err := range s.bucket.Multiparts(ctx, prefix) {
+	for m, err := range rem.bucket.Multiparts(ctx, prefix) {
 		if err != nil {
 			return nil, err
 		}
@@ -282,7 +282,7 @@ func (s *remote) unfinished(ctx context.Context, prefix string) (map[string]time
 			sign(m.Key, m.At)
 		}
 	}
-	for tail, err := range s.bucket.Objects(ctx, tailRoot+prefix) {
+	for tail, err := range rem.bucket.Objects(ctx, tailRoot+prefix) {
 		if err != nil {
 			return nil, err
 		}

@@ -43,13 +43,13 @@ func Objects(ctx context.Context, store Store, prefix string) iter.Seq2[Object, 
 }
 
 // Objects implements Sized.
-func (s *remote) Objects(ctx context.Context, prefix string) iter.Seq2[Object, error] {
+func (rem *remote) Objects(ctx context.Context, prefix string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
 		if err := checkPrefix(prefix); err != nil {
 			yield(Object{}, err)
 			return
 		}
-		for o, err := range s.bucket.Objects(ctx, prefix) {
+		for o, err := range rem.bucket.Objects(ctx, prefix) {
 			if !yield(Object{Info{Size: o.Size, ModTime: o.ModTime}, o.Key}, err) {
 				return
 			}

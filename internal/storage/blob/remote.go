@@ -26,21 +26,21 @@ type remote struct {
 
 var _ Store = (*remote)(nil)
 
-func (s *remote) Put(ctx context.Context, key string, r io.Reader) error {
+func (rem *remote) Put(ctx context.Context, key string, r io.Reader) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
-	return s.bucket.Upload(ctx, key, r)
+	return rem.bucket.Upload(ctx, key, r)
 }
 
-func (s *remote) PutNew(ctx context.Context, key string, data []byte) (bool, error) {
+func (rem *remote) PutNew(ctx context.Context, key string, data []byte) (bool, error) {
 	if err := CheckKey(key); err != nil {
 		return false, err
 	}
-	return s.bucket.Create(ctx, key, data)
+	return rem.bucket.Create(ctx, key, data)
 }
 
-func (s *remote) Adopt(ctx context.Context, key, path string) error {
+func (rem *remote) Adopt(ctx context.Context, key, path string) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (s *remote) Adopt(ctx context.Context, key, path string) error {
 	if err != nil {
 		return fmt.Errorf("adopt object %s: %w", key, err)
 	}
-	err = s.bucket.Upload(ctx, key, file)
+	err = rem.bucket.Upload(ctx, key, file)
 	_ = file.Close() // only read from
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (s *remote) Adopt(ctx context.Context, key, path string) error {
 	return nil
 }
 
-func (s *remote) Link(ctx context.Context, key string, f *os.File) error {
+func (rem *remote) Link(ctx context.Context, key string, f *os.File) error {
 	if err := CheckKey(key); err != nil {
 		return err
 	}
@@ -67,10 +67,10 @@ func (s *remote) Link(ctx context.Context, key string, f *os.File) error {
 	if err != nil {
 		return fmt.Errorf("link object %s: %w", key, err)
 	}
-	return s.bucket.Upload(ctx, key, io.NewSectionReader(f, 0, info.Size()))
+	return rem.bucket.Upload(ctx, key, io.NewSectionReader(f, 0, info.Size()))
 }
 
-func (s *remote) Get(ctx context.Context, key string, off, n int64) (*Reader, error) {
+func (rem *remote) Get(ctx context.Context, key string, off, n int64) (*Reader, error) {
 	if err := CheckKey(key); err != nil {
 		return nil, err
 	}
@@ -78,12 +78,12 @@ func (s *remote) Get(ctx context.Context, key string, off, n int64) (*Reader, er
 		return nil, outside(key, off)
 	}
 	if n == 0 { // S3 has no empty range
-		return s.empty(ctx, key, off)
+		return rem.empty(ctx, key, off)
 	}
-	body, object, err := s.bucket.Read(ctx, key, off, n)
+	body, object, err := rem.bucket.Read(ctx, key, off, n)
 	if err != nil {
 		if off == 0 && fault.Is(err, fault.Invalid) { // an empty object has no range at all
-			return s.empty(ctx, key, off)
+			return rem.empty(ctx, key, off)
 		}
 		return nil, err
 	}
@@ -91,8 +91,8 @@ func (s *remote) Get(ctx context.Context, key string, off, n int64) (*Reader, er
 }
 
 // empty reads nothing of an object that is there.
-func (s *remote) empty(ctx context.Context, key string, off int64) (*Reader, error) {
-	info, err := s.Stat(ctx, key)
+func (rem *remote) empty(ctx context.Context, key string, off int64) (*Reader, error) {
+	info, err := rem.Stat(ctx, key)
 	if err != nil {
 		return nil, err
 	}
@@ -106,25 +106,25 @@ type eof struct{}
 
 func (eof) Read([]byte) (int, error) { return 0, io.EOF }
 
-func (s *remote) Stat(ctx context.Context, key string) (Info, error) {
+func (rem *remote) Stat(ctx context.Context, key string) (Info, error) {
 	if err := CheckKey(key); err != nil {
 		return Info{}, err
 	}
-	object, err := s.bucket.Stat(ctx, key)
+	object, err := rem.bucket.Stat(ctx, key)
 	if err != nil {
 		return Info{}, err
 	}
 	return Info{Size: object.Size, ModTime: object.ModTime}, nil
 }
 
-func (s *remote) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
+func (rem *remote) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	if err := checkPrefix(prefix); err != nil {
 		return func(yield func(string, error) bool) { yield("", err) }
 	}
-	return s.bucket.List(ctx, prefix)
+	return rem.bucket.List(ctx, prefix)
 }
 
-func (s *remote) Delete(ctx context.Context, keys ...string) error {
+func (rem *remote) Delete(ctx context.Context, keys ...string) error {
 	for _, key := range keys {
 		if err := CheckKey(key); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (s *remote) Delete(ctx context.Context, keys ...string) error {
 			break
 		}
 		group.Go(func() error {
-			if err := s.bucket.Delete(ctx, key); err != nil {
+			if err := rem.bucket.Delete(ctx, key); err != nil {
 				mu.Lock()
 				errs = append(errs, err)
 				mu.Unlock()
@@ -154,4 +154,4 @@ func (s *remote) Delete(ctx context.Context, keys ...string) error {
 	return errors.Join(errs...)
 }
 
-func (s *remote) Close() error { return s.bucket.Close() }
+func (rem *remote) Close() error { return rem.bucket.Close() }

@@ -125,12 +125,12 @@ type ctxReader struct {
 	r   io.Reader
 }
 
-func (r *ctxReader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
+func (c *ctxReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n, err := r.r.Read(p)
-	if cause := r.ctx.Err(); cause != nil && err != nil {
+	n, err := c.r.Read(p)
+	if cause := c.ctx.Err(); cause != nil && err != nil {
 		err = cause // also instead of the end, after which the object would be stored
 	}
 	return n, err

@@ -38,10 +38,10 @@ type environmentRow struct {
 	Ancestors     string `bun:"frame_ancestors"`
 }
 
-func (r environmentRow) value() access.Environment {
+func (e environmentRow) value() access.Environment {
 	return access.Environment{
-		ID: id.Environment(r.ID), Name: r.Name, Kind: r.Kind, CreatedAt: moment(r.CreatedAt), VideoQuality: r.VideoQuality, LiveRungs: r.LiveRungs, Captions: r.Captions,
-		FrameAncestors: r.Ancestors,
+		ID: id.Environment(e.ID), Name: e.Name, Kind: e.Kind, CreatedAt: moment(e.CreatedAt), VideoQuality: e.VideoQuality, LiveRungs: e.LiveRungs, Captions: e.Captions,
+		FrameAncestors: e.Ancestors,
 	}
 }
 
@@ -59,26 +59,26 @@ type tokenRow struct {
 	RevokedAt     int64  `bun:"revoked_at"`
 }
 
-func (r tokenRow) value() (access.Token, error) {
+func (tr tokenRow) value() (access.Token, error) {
 	t := access.Token{
-		ID: id.Token(r.ID), Environment: id.Environment(r.Environment), Name: r.Name, Hash: r.Hash, Digest: r.Digest,
-		CreatedAt: moment(r.CreatedAt), ExpiresAt: moment(r.ExpiresAt), LastUsedAt: moment(r.LastUsedAt), RevokedAt: moment(r.RevokedAt),
+		ID: id.Token(tr.ID), Environment: id.Environment(tr.Environment), Name: tr.Name, Hash: tr.Hash, Digest: tr.Digest,
+		CreatedAt: moment(tr.CreatedAt), ExpiresAt: moment(tr.ExpiresAt), LastUsedAt: moment(tr.LastUsedAt), RevokedAt: moment(tr.RevokedAt),
 	}
-	if err := read(r.Permissions, &t.Permissions); err != nil {
+	if err := read(tr.Permissions, &t.Permissions); err != nil {
 		t.Permissions = nil
-		return t, fmt.Errorf("read token %s: %w", r.ID, err)
+		return t, fmt.Errorf("read token %s: %w", tr.ID, err)
 	}
 	return t, nil
 }
 
-func (d accessStore) Environment(ctx context.Context, e id.Environment) (access.Environment, error) {
+func (a accessStore) Environment(ctx context.Context, e id.Environment) (access.Environment, error) {
 	var row environmentRow
-	err := d.first(ctx, d.read.NewSelect().Model(&row).Where("id = ?", string(e)), string(e), environmentNoun)
+	err := a.first(ctx, a.read.NewSelect().Model(&row).Where("id = ?", string(e)), string(e), environmentNoun)
 	return row.value(), err
 }
 
 // first reads one row; key is what a caller named it by.
-func (d accessStore) first(ctx context.Context, q *bun.SelectQuery, key, what string) error {
+func (a accessStore) first(ctx context.Context, q *bun.SelectQuery, key, what string) error {
 	if !possible(key) {
 		return noSuch(what)
 	}
@@ -92,29 +92,29 @@ func (d accessStore) first(ctx context.Context, q *bun.SelectQuery, key, what st
 	return nil
 }
 
-func (d accessStore) SetName(ctx context.Context, e id.Environment, name string) error {
-	return d.change(ctx, e, "name = ?", name)
+func (a accessStore) SetName(ctx context.Context, e id.Environment, name string) error {
+	return a.change(ctx, e, "name = ?", name)
 }
 
-func (d accessStore) SetVideoQuality(ctx context.Context, e id.Environment, quality string) error {
-	return d.change(ctx, e, "video_quality = ?", quality)
+func (a accessStore) SetVideoQuality(ctx context.Context, e id.Environment, quality string) error {
+	return a.change(ctx, e, "video_quality = ?", quality)
 }
 
-func (d accessStore) SetCaptions(ctx context.Context, e id.Environment, rules string) error {
-	return d.change(ctx, e, "captions = ?", rules)
+func (a accessStore) SetCaptions(ctx context.Context, e id.Environment, rules string) error {
+	return a.change(ctx, e, "captions = ?", rules)
 }
 
-func (d accessStore) SetLiveRungs(ctx context.Context, e id.Environment, policy string) error {
-	return d.change(ctx, e, "live_rungs = ?", policy)
+func (a accessStore) SetLiveRungs(ctx context.Context, e id.Environment, policy string) error {
+	return a.change(ctx, e, "live_rungs = ?", policy)
 }
 
-func (d accessStore) SetFrameAncestors(ctx context.Context, e id.Environment, sources string) error {
-	return d.change(ctx, e, "frame_ancestors = ?", sources)
+func (a accessStore) SetFrameAncestors(ctx context.Context, e id.Environment, sources string) error {
+	return a.change(ctx, e, "frame_ancestors = ?", sources)
 }
 
 // change sets a column of an environment.
-func (d accessStore) change(ctx context.Context, e id.Environment, set, value string) error {
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+func (a accessStore) change(ctx context.Context, e id.Environment, set, value string) error {
+	return a.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(e, environmentNoun, string(e))
 		res, err := t.NewUpdate().Model((*environmentRow)(nil)).Set(set, value).Where("id = ?", string(e)).Exec(ctx)
 		return found(res, err, "update", environmentNoun)
@@ -137,16 +137,16 @@ func found(res sql.Result, err error, verb, noun string) error {
 }
 
 // EnsureDefault implements access.Store. That the environment is made is not somebody's change: it is always there.
-func (d accessStore) EnsureDefault(ctx context.Context, fresh access.Environment) (access.Environment, error) {
+func (a accessStore) EnsureDefault(ctx context.Context, fresh access.Environment) (access.Environment, error) {
 	var row environmentRow
-	if err := d.read.NewSelect().Model(&row).Where("is_default").Scan(ctx); err == nil {
+	if err := a.read.NewSelect().Model(&row).Where("is_default").Scan(ctx); err == nil {
 		return row.value(), nil
 	} else if !errors.Is(err, sql.ErrNoRows) {
 		return access.Environment{}, fmt.Errorf("read default environment: %w", err)
 	}
 	row = environmentRowOf(fresh)
 	row.Default = true
-	err := d.engine.begin(audit.Without(ctx), func(ctx context.Context, t tx) error {
+	err := a.engine.begin(audit.Without(ctx), func(ctx context.Context, t tx) error {
 		if _, err := t.NewInsert().Model(&row).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
 			return fmt.Errorf("insert environment: %w", err)
 		}
@@ -168,9 +168,9 @@ func environmentRowOf(e access.Environment) environmentRow {
 
 // InsertEnvironment implements access.Store. Of two that come at the same moment on PostgreSQL both may find room for
 // one.
-func (d accessStore) InsertEnvironment(ctx context.Context, e access.Environment, most int) error {
+func (a accessStore) InsertEnvironment(ctx context.Context, e access.Environment, most int) error {
 	row := environmentRowOf(e)
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	return a.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about("", environmentNoun, row.ID)
 		n, err := t.NewSelect().Model((*environmentRow)(nil)).Count(ctx)
 		if err != nil {
@@ -186,9 +186,9 @@ func (d accessStore) InsertEnvironment(ctx context.Context, e access.Environment
 	})
 }
 
-func (d accessStore) Environments(ctx context.Context, page, limit int) ([]access.Environment, error) {
+func (a accessStore) Environments(ctx context.Context, page, limit int) ([]access.Environment, error) {
 	var rows []environmentRow
-	err := d.read.NewSelect().Model(&rows).Order("created_at", "id").Offset(int64(page-1) * int64(limit)).Limit(int64(limit)).Scan(ctx)
+	err := a.read.NewSelect().Model(&rows).Order("created_at", "id").Offset(int64(page-1) * int64(limit)).Limit(int64(limit)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read environments: %w", err)
 	}
@@ -200,7 +200,7 @@ func (d accessStore) Environments(ctx context.Context, page, limit int) ([]acces
 }
 
 // InsertToken implements access.Store. Of several that come at the same time, each counts the others.
-func (d accessStore) InsertToken(ctx context.Context, t access.Token, most int) error {
+func (a accessStore) InsertToken(ctx context.Context, t access.Token, most int) error {
 	permissions, err := document(t.Permissions)
 	if err != nil {
 		return err
@@ -210,7 +210,7 @@ func (d accessStore) InsertToken(ctx context.Context, t access.Token, most int) 
 		Digest:    t.Digest,
 		CreatedAt: millis(t.CreatedAt), ExpiresAt: millis(t.ExpiresAt), LastUsedAt: millis(t.LastUsedAt), RevokedAt: millis(t.RevokedAt),
 	}
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	return a.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(id.Environment(row.Environment), tokenNoun, row.ID)
 		if err := t.holdEnvironment(ctx, row.Environment); err != nil {
 			return err
@@ -231,41 +231,41 @@ func (d accessStore) InsertToken(ctx context.Context, t access.Token, most int) 
 	})
 }
 
-func (d accessStore) Token(ctx context.Context, t id.Token) (access.Token, error) {
+func (a accessStore) Token(ctx context.Context, t id.Token) (access.Token, error) {
 	var row tokenRow
-	if err := d.first(ctx, d.read.NewSelect().Model(&row).Where("id = ?", string(t)), string(t), tokenNoun); err != nil {
+	if err := a.first(ctx, a.read.NewSelect().Model(&row).Where("id = ?", string(t)), string(t), tokenNoun); err != nil {
 		return access.Token{}, err
 	}
 	return row.value()
 }
 
-func (d accessStore) Tokens(ctx context.Context) ([]access.Token, error) {
-	return d.tokens(ctx, func(q *bun.SelectQuery) *bun.SelectQuery { return q.Order("created_at", "id") })
+func (a accessStore) Tokens(ctx context.Context) ([]access.Token, error) {
+	return a.tokens(ctx, func(q *bun.SelectQuery) *bun.SelectQuery { return q.Order("created_at", "id") })
 }
 
-func (d accessStore) TokensOf(ctx context.Context, e id.Environment, page, limit int) ([]access.Token, error) {
-	return d.tokens(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+func (a accessStore) TokensOf(ctx context.Context, e id.Environment, page, limit int) ([]access.Token, error) {
+	return a.tokens(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
 		return q.Where("environment_id = ?", string(e)).Where("revoked_at = 0").Order("created_at DESC", "id DESC").
 			Offset(int64(page-1) * int64(limit)).Limit(int64(limit))
 	})
 }
 
-func (d accessStore) tokens(ctx context.Context, which func(*bun.SelectQuery) *bun.SelectQuery) ([]access.Token, error) {
+func (a accessStore) tokens(ctx context.Context, which func(*bun.SelectQuery) *bun.SelectQuery) ([]access.Token, error) {
 	var rows []tokenRow
-	if err := which(d.read.NewSelect().Model(&rows)).Scan(ctx); err != nil {
+	if err := which(a.read.NewSelect().Model(&rows)).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read tokens: %w", err)
 	}
-	return values(ctx, d.DB, rows, tokenRow.value), nil
+	return values(ctx, a.DB, rows, tokenRow.value), nil
 }
 
-func (d accessStore) RevokeToken(ctx context.Context, e id.Environment, token id.Token, at time.Time) error {
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+func (a accessStore) RevokeToken(ctx context.Context, e id.Environment, token id.Token, at time.Time) error {
+	return a.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		var row tokenRow
 		q := t.NewSelect().Model(&row).Where("id = ?", string(token))
 		if e != "" {
 			q = q.Where("environment_id = ?", string(e))
 		}
-		if err := d.first(ctx, q, string(token), tokenNoun); err != nil {
+		if err := a.first(ctx, q, string(token), tokenNoun); err != nil {
 			return err
 		}
 		t.about(id.Environment(row.Environment), tokenNoun, row.ID)
@@ -278,8 +278,8 @@ func (d accessStore) RevokeToken(ctx context.Context, e id.Environment, token id
 	})
 }
 
-func (d accessStore) TokensUsed(ctx context.Context, used map[id.Token]time.Time) error {
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+func (a accessStore) TokensUsed(ctx context.Context, used map[id.Token]time.Time) error {
+	return a.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		for _, token := range slices.Sorted(maps.Keys(used)) { // in one order, so that no two nodes wait for each other
 			at := millis(used[token])
 			_, err := t.NewUpdate().Model((*tokenRow)(nil)).Set("last_used_at = ?", at).
@@ -292,8 +292,8 @@ func (d accessStore) TokensUsed(ctx context.Context, used map[id.Token]time.Time
 	})
 }
 
-func (d accessStore) SetTokenDigests(ctx context.Context, digests map[id.Token][]byte) error {
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+func (a accessStore) SetTokenDigests(ctx context.Context, digests map[id.Token][]byte) error {
+	return a.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		for _, token := range slices.Sorted(maps.Keys(digests)) { // as in TokensUsed
 			_, err := t.NewUpdate().Model((*tokenRow)(nil)).Set("digest = ?", digests[token]).
 				Where("id = ?", string(token)).Exec(ctx)
@@ -305,9 +305,9 @@ func (d accessStore) SetTokenDigests(ctx context.Context, digests map[id.Token][
 	})
 }
 
-func (d accessStore) PlaybackID(ctx context.Context, p id.Playback) (playbackid.Object, error) {
+func (a accessStore) PlaybackID(ctx context.Context, p id.Playback) (playbackid.Object, error) {
 	var row playbackRow
-	if err := d.first(ctx, d.read.NewSelect().Model(&row).Where("id = ?", string(p)), string(p), "playback ID"); err != nil {
+	if err := a.first(ctx, a.read.NewSelect().Model(&row).Where("id = ?", string(p)), string(p), "playback ID"); err != nil {
 		return playbackid.Object{}, err
 	}
 	return playbackid.Object{

@@ -22,12 +22,12 @@ const assetNoun = "asset"
 
 type assetStore struct{ *DB }
 
-func (d assetStore) Insert(ctx context.Context, c asset.Change) error {
+func (as assetStore) Insert(ctx context.Context, c asset.Change) error {
 	row, err := assetRowOf(c.Asset)
 	if err != nil {
 		return err
 	}
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	return as.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		if _, err := t.NewInsert().Model(&row).Exec(ctx); isUnique(err) {
 			return exists(err, assetNoun)
 		} else if err != nil {
@@ -37,13 +37,13 @@ func (d assetStore) Insert(ctx context.Context, c asset.Change) error {
 	})
 }
 
-func (d assetStore) Save(ctx context.Context, c asset.Change) error {
+func (as assetStore) Save(ctx context.Context, c asset.Change) error {
 	row, err := assetRowOf(c.Asset)
 	if err != nil {
 		return err
 	}
 	row.Revision++
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	return as.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		if err := led(ctx, t, c.By, row.ID); err != nil {
 			return err
 		}
@@ -146,9 +146,9 @@ func (t tx) putEntries(ctx context.Context, c asset.Change) error {
 	return nil
 }
 
-func (d assetStore) Delete(ctx context.Context, c asset.Change) error {
+func (as assetStore) Delete(ctx context.Context, c asset.Change) error {
 	key := string(c.Asset.ID)
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error { // tracks, entries and uses go with the row
+	return as.engine.begin(ctx, func(ctx context.Context, t tx) error { // tracks, entries and uses go with the row
 		res, err := t.NewDelete().Model((*assetRow)(nil)).Where("id = ?", key).
 			Where("revision = ?", c.Asset.Revision).Where("status = ?", string(c.From)).Exec(ctx)
 		if err = t.touched(ctx, res, err, (*assetRow)(nil), key, assetNoun); err != nil {
@@ -167,20 +167,20 @@ func (d assetStore) Delete(ctx context.Context, c asset.Change) error {
 	})
 }
 
-func (d assetStore) Get(ctx context.Context, env id.Environment, a id.Asset) (asset.Asset, error) {
-	return d.one(ctx, a, func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("environment_id = ?", string(env)) })
+func (as assetStore) Get(ctx context.Context, env id.Environment, a id.Asset) (asset.Asset, error) {
+	return as.one(ctx, a, func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("environment_id = ?", string(env)) })
 }
 
-func (d assetStore) Find(ctx context.Context, a id.Asset) (asset.Asset, error) {
-	return d.one(ctx, a, func(q *bun.SelectQuery) *bun.SelectQuery { return q })
+func (as assetStore) Find(ctx context.Context, a id.Asset) (asset.Asset, error) {
+	return as.one(ctx, a, func(q *bun.SelectQuery) *bun.SelectQuery { return q })
 }
 
-func (d assetStore) one(ctx context.Context, a id.Asset, and func(*bun.SelectQuery) *bun.SelectQuery) (asset.Asset, error) {
+func (as assetStore) one(ctx context.Context, a id.Asset, and func(*bun.SelectQuery) *bun.SelectQuery) (asset.Asset, error) {
 	if !possible(string(a)) {
 		return asset.Asset{}, noSuch(assetNoun)
 	}
 	named := func(q *bun.SelectQuery) *bun.SelectQuery { return and(q.Where("id = ?", string(a))) }
-	found, err := d.many(ctx, named, refuse)
+	found, err := as.many(ctx, named, refuse)
 	if err != nil {
 		return asset.Asset{}, err
 	}
@@ -191,11 +191,11 @@ func (d assetStore) one(ctx context.Context, a id.Asset, and func(*bun.SelectQue
 }
 
 // many reads assets with all that hangs on them, in one query each.
-func (d assetStore) many(
+func (as assetStore) many(
 	ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery, bad unreadable,
 ) ([]asset.Asset, error) {
 	var rows []assetRow
-	if err := where(d.read.NewSelect().Model(&rows)).Scan(ctx); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := where(as.read.NewSelect().Model(&rows)).Scan(ctx); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("read assets: %w", err)
 	}
 	if len(rows) == 0 {
@@ -205,16 +205,16 @@ func (d assetStore) many(
 	for _, r := range rows {
 		keys = append(keys, r.ID)
 	}
-	ids, err := playbackIDs(ctx, d.read, playbackid.OfAsset, keys)
+	ids, err := playbackIDs(ctx, as.read, playbackid.OfAsset, keys)
 	if err != nil {
 		return nil, err
 	}
-	tracks, err := d.tracks(ctx, keys, bad)
+	tracks, err := as.tracks(ctx, keys, bad)
 	if err != nil {
 		return nil, err
 	}
 	var used []useRow
-	if err := d.read.NewSelect().Model(&used).Where("asset_id IN ?", bun.Tuple(keys)).Order("position").Scan(ctx); err != nil {
+	if err := as.read.NewSelect().Model(&used).Where("asset_id IN ?", bun.Tuple(keys)).Order("position").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read uses of assets: %w", err)
 	}
 	uses := map[string][]id.Media{}
@@ -233,9 +233,9 @@ func (d assetStore) many(
 	return out, nil
 }
 
-func (d assetStore) tracks(ctx context.Context, assets []string, bad unreadable) (map[string][]asset.Track, error) {
+func (as assetStore) tracks(ctx context.Context, assets []string, bad unreadable) (map[string][]asset.Track, error) {
 	var rows []trackRow
-	err := d.read.NewSelect().Model(&rows).Where("asset_id IN ?", bun.Tuple(assets)).Order("position", "id").Scan(ctx)
+	err := as.read.NewSelect().Model(&rows).Where("asset_id IN ?", bun.Tuple(assets)).Order("position", "id").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read tracks: %w", err)
 	}
@@ -250,7 +250,7 @@ func (d assetStore) tracks(ctx context.Context, assets []string, bad unreadable)
 	return out, nil
 }
 
-func (d assetStore) List(ctx context.Context, env id.Environment, q asset.ListQuery) ([]asset.Asset, string, error) {
+func (as assetStore) List(ctx context.Context, env id.Environment, q asset.ListQuery) ([]asset.Asset, string, error) {
 	if !possible(string(q.Upload)) || !possible(string(q.LiveStream)) {
 		return []asset.Asset{}, "", nil
 	}
@@ -271,13 +271,13 @@ func (d assetStore) List(ctx context.Context, env id.Environment, q asset.ListQu
 		}
 		return sel.Order("created_at DESC", "id DESC").Limit(int64(q.Limit) + 1) // one more tells whether there are more
 	}
-	found, err := d.many(ctx, func(sel *bun.SelectQuery) *bun.SelectQuery {
+	found, err := as.many(ctx, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		if q.Cursor != "" || q.Page <= 1 {
 			return listed(sel)
 		}
-		page := listed(d.read.NewSelect().Table("assets").Column("id")).Offset(int64(q.Page-1) * int64(q.Limit)) // rows in front are not read
+		page := listed(as.read.NewSelect().Table("assets").Column("id")).Offset(int64(q.Page-1) * int64(q.Limit)) // rows in front are not read
 		return sel.Where("id IN (?)", page).Order("created_at DESC", "id DESC")
-	}, d.listed)
+	}, as.listed)
 	if err != nil || len(found) <= q.Limit {
 		return found, "", err
 	}
@@ -287,14 +287,14 @@ func (d assetStore) List(ctx context.Context, env id.Environment, q asset.ListQu
 }
 
 // Some goes by the IDs: the environment shall not choose another index.
-func (d assetStore) Some(ctx context.Context, env id.Environment, of []id.Asset) ([]asset.Asset, error) {
+func (as assetStore) Some(ctx context.Context, env id.Environment, of []id.Asset) ([]asset.Asset, error) {
 	of = slices.DeleteFunc(slices.Clone(of), func(a id.Asset) bool { return !possible(string(a)) })
 	if len(of) == 0 {
 		return nil, nil
 	}
-	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+	return as.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
 		return q.Where("id IN ?", bun.Tuple(of)).Where("environment_id || '' = ?", string(env))
-	}, d.listed)
+	}, as.listed)
 }
 
 // cursor is the place behind a row in a list, newest first.
@@ -316,12 +316,12 @@ func readCursor(c string) (at int64, key string, err error) {
 	return 0, "", fault.New(fault.Invalid, "cursor must be a next_cursor of an earlier response")
 }
 
-func (d assetStore) Append(ctx context.Context, a id.Asset, by asset.Writer, entries []asset.TimelineEntry) error {
+func (as assetStore) Append(ctx context.Context, a id.Asset, by asset.Writer, entries []asset.TimelineEntry) error {
 	key := string(a)
 	if !possible(key) {
 		return noSuch(assetNoun)
 	}
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	return as.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		text, of := appendEntry, []any(nil)
 		if (by != asset.Writer{}) {
 			text, of = appendLed+shared(t)+onceOnly, leading(by, key)
@@ -384,9 +384,9 @@ func (t tx) appended(
 	return moved(assetNoun)
 }
 
-func (d assetStore) Timeline(ctx context.Context, a id.Asset, from int64) ([]asset.TimelineEntry, error) {
+func (as assetStore) Timeline(ctx context.Context, a id.Asset, from int64) ([]asset.TimelineEntry, error) {
 	var rows []entryRow
-	err := d.read.NewSelect().Model(&rows).Where("asset_id = ?", string(a)).Where("sequence >= ?", from).Order("sequence").Scan(ctx)
+	err := as.read.NewSelect().Model(&rows).Where("asset_id = ?", string(a)).Where("sequence >= ?", from).Order("sequence").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read timeline: %w", err)
 	}
@@ -397,19 +397,19 @@ func (d assetStore) Timeline(ctx context.Context, a id.Asset, from int64) ([]ass
 	return out, nil
 }
 
-func (d assetStore) Users(ctx context.Context, m id.Media) ([]asset.Asset, error) {
+func (as assetStore) Users(ctx context.Context, m id.Media) ([]asset.Asset, error) {
 	if m == "" {
 		return []asset.Asset{}, nil
 	}
-	users := d.read.NewSelect().Model((*useRow)(nil)).Column("asset_id").Where("media_id = ?", string(m))
-	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+	users := as.read.NewSelect().Model((*useRow)(nil)).Column("asset_id").Where("media_id = ?", string(m))
+	return as.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
 		return q.Where("media_id = ? OR id IN (?)", string(m), users).Order("created_at", "id")
 	}, refuse)
 }
 
-func (d assetStore) Unfinished(ctx context.Context) ([]asset.Asset, error) {
-	tracks := d.read.NewSelect().Model((*trackRow)(nil)).Column("asset_id").Where("status = 'preparing'")
-	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+func (as assetStore) Unfinished(ctx context.Context) ([]asset.Asset, error) {
+	tracks := as.read.NewSelect().Model((*trackRow)(nil)).Column("asset_id").Where("status = 'preparing'")
+	return as.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
 		return q.Where("unfinished OR id IN (?)", tracks).Order("created_at", "id")
 	}, refuse)
 }

@@ -90,19 +90,19 @@ func assetRowOf(a asset.Asset) (assetRow, error) {
 	}, nil
 }
 
-func (r assetRow) value() (asset.Asset, error) {
+func (a assetRow) value() (asset.Asset, error) {
 	var doc assetDocument
-	err := read(r.Document, &doc)
+	err := read(a.Document, &doc)
 	if err != nil {
-		doc, err = assetDocument{}, fmt.Errorf("read asset %s: %w", r.ID, err)
+		doc, err = assetDocument{}, fmt.Errorf("read asset %s: %w", a.ID, err)
 	}
 	return asset.Asset{
-		ID: id.Asset(r.ID), Environment: id.Environment(r.Environment), Status: asset.Status(r.Status), Progress: doc.Progress,
-		Origin: asset.Origin(r.Origin), LiveStream: id.LiveStream(r.LiveStream), SourceAsset: id.Asset(r.SourceAsset), Upload: id.Upload(r.Upload), IsLive: r.IsLive,
+		ID: id.Asset(a.ID), Environment: id.Environment(a.Environment), Status: asset.Status(a.Status), Progress: doc.Progress,
+		Origin: asset.Origin(a.Origin), LiveStream: id.LiveStream(a.LiveStream), SourceAsset: id.Asset(a.SourceAsset), Upload: id.Upload(a.Upload), IsLive: a.IsLive,
 		Options: doc.Options, Facts: doc.Facts, Errors: doc.Errors, Recordings: doc.Recordings, InputInfo: doc.InputInfo,
 		ThumbnailTime: doc.Thumbnail, NonStandard: doc.Unusual, Static: doc.Static, Master: doc.Master, Limit: doc.Limit,
-		Media: id.Media(r.Media), Index: r.Index, Entries: r.Entries,
-		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), Revision: r.Revision,
+		Media: id.Media(a.Media), Index: a.Index, Entries: a.Entries,
+		CreatedAt: moment(a.CreatedAt), UpdatedAt: moment(a.UpdatedAt), Revision: a.Revision,
 	}, err
 }
 
@@ -123,16 +123,16 @@ func trackRowOf(a id.Asset, t asset.Track) (trackRow, error) {
 	}, nil
 }
 
-func (r trackRow) value() (asset.Track, error) {
+func (tr trackRow) value() (asset.Track, error) {
 	var t asset.Track
-	err := read(r.Document, &t)
-	if err == nil && r.Speech != "" {
-		err = read(r.Speech, &t.Speech)
+	err := read(tr.Document, &t)
+	if err == nil && tr.Speech != "" {
+		err = read(tr.Speech, &t.Speech)
 	}
 	if err != nil {
-		t, err = asset.Track{}, fmt.Errorf("read track %s: %w", r.ID, err)
+		t, err = asset.Track{}, fmt.Errorf("read track %s: %w", tr.ID, err)
 	}
-	t.ID, t.Asset, t.Type, t.Status = id.Track(r.ID), id.Asset(r.Asset), asset.TrackType(r.Type), asset.TrackStatus(r.Status)
-	t.URL, t.Rendition, t.Object, t.Channel, t.CreatedAt = r.URL, r.Rendition, r.Object, r.Channel, moment(r.CreatedAt)
+	t.ID, t.Asset, t.Type, t.Status = id.Track(tr.ID), id.Asset(tr.Asset), asset.TrackType(tr.Type), asset.TrackStatus(tr.Status)
+	t.URL, t.Rendition, t.Object, t.Channel, t.CreatedAt = tr.URL, tr.Rendition, tr.Object, tr.Channel, moment(tr.CreatedAt)
 	return t, err
 }

@@ -31,18 +31,18 @@ func (d *DB) Audiences() audience.Store { return audienceStore{d} }
 const reportLifetime = 30 * time.Second
 
 // Tell implements audience.Store. A node alone has its rows, so no two wait for each other.
-func (d audienceStore) Tell(ctx context.Context, node id.Node, v audience.Views) error {
+func (as audienceStore) Tell(ctx context.Context, node id.Node, v audience.Views) error {
 	rows := make([]audienceRow, 0, len(v))
 	for key, s := range v {
 		rows = append(rows, audienceRow{Node: string(node), Key: int64(key), Viewers: s.Bytes()})
 	}
 	slices.SortFunc(rows, func(a, b audienceRow) int { return cmp.Compare(a.Key, b.Key) })
-	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	err := as.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		if _, err := t.NewDelete().Model((*audienceRow)(nil)).Where("node = ?", string(node)).Exec(ctx); err != nil {
 			return err
 		}
 		for batch := range slices.Chunk(rows, 100) {
-			if _, err := t.NewInsert().Model(&batch).Value("told_at", "?", bun.Safe(d.engine.now())).Exec(ctx); err != nil {
+			if _, err := t.NewInsert().Model(&batch).Value("told_at", "?", bun.Safe(as.engine.now())).Exec(ctx); err != nil {
 				return err
 			}
 		}
@@ -55,7 +55,7 @@ func (d audienceStore) Tell(ctx context.Context, node id.Node, v audience.Views)
 }
 
 // Reported implements audience.Store.
-func (d audienceStore) Reported(ctx context.Context, but id.Node, keys []uint64) ([]audience.Views, error) {
+func (as audienceStore) Reported(ctx context.Context, but id.Node, keys []uint64) ([]audience.Views, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -64,8 +64,8 @@ func (d audienceStore) Reported(ctx context.Context, but id.Node, keys []uint64)
 		signed = append(signed, int64(k))
 	}
 	var rows []audienceRow
-	err := d.read.NewSelect().Model(&rows).Where("playback_key IN ?", bun.Tuple(signed)).Where("node <> ?", string(but)).
-		Where("told_at > ? - ?", bun.Safe(d.engine.now()), reportLifetime.Milliseconds()).Scan(ctx)
+	err := as.read.NewSelect().Model(&rows).Where("playback_key IN ?", bun.Tuple(signed)).Where("node <> ?", string(but)).
+		Where("told_at > ? - ?", bun.Safe(as.engine.now()), reportLifetime.Milliseconds()).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read who is watching: %w", err)
 	}

@@ -27,10 +27,10 @@ type auditRow struct {
 	RequestID     string `bun:"request_id"`
 }
 
-func (r auditRow) value() audit.Entry {
+func (a auditRow) value() audit.Entry {
 	return audit.Entry{
-		ID: r.ID, At: moment(r.At), Environment: id.Environment(r.Environment), Actor: audit.Actor{Type: r.ActorType, ID: r.ActorID, Name: r.ActorName},
-		Operation: r.Operation, Resource: audit.Resource{Type: r.ResourceType, ID: r.ResourceID}, Address: r.Address, RequestID: r.RequestID,
+		ID: a.ID, At: moment(a.At), Environment: id.Environment(a.Environment), Actor: audit.Actor{Type: a.ActorType, ID: a.ActorID, Name: a.ActorName},
+		Operation: a.Operation, Resource: audit.Resource{Type: a.ResourceType, ID: a.ResourceID}, Address: a.Address, RequestID: a.RequestID,
 	}
 }
 

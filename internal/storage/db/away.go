@@ -106,8 +106,8 @@ func (r reached) Connect(ctx context.Context) (driver.Conn, error) {
 // reachedConn is a connection of reached; database/sql sends everything through these methods.
 type reachedConn struct{ *stdlib.Conn }
 
-func (c reachedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := c.Conn.QueryContext(ctx, query, args)
+func (r reachedConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := r.Conn.QueryContext(ctx, query, args)
 	if err != nil {
 		return nil, away(ctx, err)
 	}
@@ -117,25 +117,25 @@ func (c reachedConn) QueryContext(ctx context.Context, query string, args []driv
 	return rows, nil
 }
 
-func (c reachedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := c.Conn.ExecContext(ctx, query, args)
+func (r reachedConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := r.Conn.ExecContext(ctx, query, args)
 	return result, away(ctx, err)
 }
 
-func (c reachedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	stmt, err := c.Conn.PrepareContext(ctx, query)
+func (r reachedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	stmt, err := r.Conn.PrepareContext(ctx, query)
 	return stmt, away(ctx, err)
 }
 
-func (c reachedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
-	tx, err := c.Conn.BeginTx(ctx, opts)
+func (r reachedConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
+	tx, err := r.Conn.BeginTx(ctx, opts)
 	return tx, away(ctx, err)
 }
 
-func (c reachedConn) Ping(ctx context.Context) error { return away(ctx, c.Conn.Ping(ctx)) }
+func (r reachedConn) Ping(ctx context.Context) error { return away(ctx, r.Conn.Ping(ctx)) }
 
-func (c reachedConn) ResetSession(ctx context.Context) error {
-	return away(ctx, c.Conn.ResetSession(ctx))
+func (r reachedConn) ResetSession(ctx context.Context) error {
+	return away(ctx, r.Conn.ResetSession(ctx))
 }
 
 // reachedRows are the rows of a query whose connection may end before the last one.

@@ -26,12 +26,12 @@ type drmRow struct {
 	CreatedAt     int64  `bun:"created_at"`
 }
 
-func (r drmRow) value(v *masterkey.Vault) (drm.Configuration, error) {
+func (d drmRow) value(v *masterkey.Vault) (drm.Configuration, error) {
 	c := drm.Configuration{
-		ID: id.DRMConfiguration(r.ID), Environment: id.Environment(r.Environment), Name: r.Name, CreatedAt: moment(r.CreatedAt),
+		ID: id.DRMConfiguration(d.ID), Environment: id.Environment(d.Environment), Name: d.Name, CreatedAt: moment(d.CreatedAt),
 	}
-	if err := openDocument(v, r.Settings, "drm_configurations/"+r.ID, &c.Settings); err != nil {
-		return c, fmt.Errorf("read DRM configuration %s: %w", r.ID, err)
+	if err := openDocument(v, d.Settings, "drm_configurations/"+d.ID, &c.Settings); err != nil {
+		return c, fmt.Errorf("read DRM configuration %s: %w", d.ID, err)
 	}
 	return c, nil
 }
@@ -152,14 +152,14 @@ type contentKeysRow struct {
 	Revision      int64  `bun:"revision"`
 }
 
-func (r contentKeysRow) place() string { return "content_keys/" + r.Resource + "/" + r.Configuration }
+func (c contentKeysRow) place() string { return "content_keys/" + c.Resource + "/" + c.Configuration }
 
-func (r contentKeysRow) value(v *masterkey.Vault) (drm.Stored, error) {
+func (c contentKeysRow) value(v *masterkey.Vault) (drm.Stored, error) {
 	s := drm.Stored{
-		Environment: id.Environment(r.Environment), Resource: drm.Resource{Kind: playbackid.ObjectKind(r.Kind), ID: r.Resource},
-		Configuration: id.DRMConfiguration(r.Configuration), Revision: r.Revision,
+		Environment: id.Environment(c.Environment), Resource: drm.Resource{Kind: playbackid.ObjectKind(c.Kind), ID: c.Resource},
+		Configuration: id.DRMConfiguration(c.Configuration), Revision: c.Revision,
 	}
-	return s, openDocument(v, r.Keys, r.place(), &s.StoredKeys)
+	return s, openDocument(v, c.Keys, c.place(), &s.StoredKeys)
 }
 
 // Keys implements drm.Store.

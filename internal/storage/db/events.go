@@ -32,10 +32,10 @@ type eventRow struct {
 	Data          string `bun:"data"`
 }
 
-func (r eventRow) value() event.Event {
+func (e eventRow) value() event.Event {
 	return event.Event{
-		ID: r.ID, Environment: id.Environment(r.Environment), Type: r.Type, ObjectKind: r.ObjectKind, ObjectID: r.ObjectID, Resource: r.Resource,
-		At: moment(r.At), Data: []byte(r.Data), Number: r.Number, Sequence: r.Sequence, RequestID: r.Request,
+		ID: e.ID, Environment: id.Environment(e.Environment), Type: e.Type, ObjectKind: e.ObjectKind, ObjectID: e.ObjectID, Resource: e.Resource,
+		At: moment(e.At), Data: []byte(e.Data), Number: e.Number, Sequence: e.Sequence, RequestID: e.Request,
 	}
 }
 

@@ -24,7 +24,7 @@ type JobArgs struct {
 }
 
 // Kind is for River.
-func (a JobArgs) Kind() string { return a.kind }
+func (j JobArgs) Kind() string { return j.kind }
 
 // ArgsOf names a kind to River.
 func ArgsOf(kind string) JobArgs { return JobArgs{kind: kind} }

@@ -29,8 +29,8 @@ type quietDriver struct {
 const someJobs = "SELECT EXISTS (SELECT 1 FROM river_job WHERE state = 'available' AND queue = ?)"
 
 // GetExecutor implements riverdriver.Driver.
-func (d quietDriver) GetExecutor() riverdriver.Executor {
-	return quietExecutor{d.Driver.GetExecutor(), d.read}
+func (q quietDriver) GetExecutor() riverdriver.Executor {
+	return quietExecutor{q.Driver.GetExecutor(), q.read}
 }
 
 type quietExecutor struct {
@@ -39,17 +39,17 @@ type quietExecutor struct {
 }
 
 // JobGetAvailable implements riverdriver.Executor.
-func (e quietExecutor) JobGetAvailable(
+func (q quietExecutor) JobGetAvailable(
 	ctx context.Context, params *riverdriver.JobGetAvailableParams,
 ) ([]*rivertype.JobRow, error) {
 	some := false
-	if err := e.read.QueryRowContext(ctx, someJobs, params.Queue).Scan(&some); err != nil {
+	if err := q.read.QueryRowContext(ctx, someJobs, params.Queue).Scan(&some); err != nil {
 		return nil, fmt.Errorf("look for jobs: %w", err)
 	}
 	if !some {
 		return nil, nil
 	}
-	return e.Executor.JobGetAvailable(ctx, params) //nolint:wrapcheck // River's own
+	return q.Executor.JobGetAvailable(ctx, params) //nolint:wrapcheck // River's own
 }
 
 // newJobs is which queues have new jobs, until River's listener has told of them. River's own notes in the database
@@ -96,8 +96,8 @@ const (
 )
 
 // GetListener implements riverdriver.Driver.
-func (d quietDriver) GetListener(params *riverdriver.GetListenenerParams) riverdriver.Listener {
-	return &quietListener{Listener: d.Driver.GetListener(params), jobs: d.jobs}
+func (q quietDriver) GetListener(params *riverdriver.GetListenenerParams) riverdriver.Listener {
+	return &quietListener{Listener: q.Driver.GetListener(params), jobs: q.jobs}
 }
 
 type quietListener struct {
@@ -107,20 +107,20 @@ type quietListener struct {
 }
 
 // WaitForNotification implements riverdriver.Listener.
-func (l *quietListener) WaitForNotification(ctx context.Context) (*riverdriver.Notification, error) {
+func (q *quietListener) WaitForNotification(ctx context.Context) (*riverdriver.Notification, error) {
 	for {
-		if queue := l.jobs.take(); queue != "" {
+		if queue := q.jobs.take(); queue != "" {
 			return &riverdriver.Notification{Topic: insertTopic, Payload: fmt.Sprintf(`{"queue": %q}`, queue)}, nil
 		}
-		t := time.NewTimer(listenEvery - time.Since(l.asked))
+		t := time.NewTimer(listenEvery - time.Since(q.asked))
 		select {
 		case <-ctx.Done():
 			t.Stop()
 			return nil, ctx.Err()
-		case <-l.jobs.some:
+		case <-q.jobs.some:
 			t.Stop()
 		case <-t.C:
-			if n, err := l.ask(ctx); n != nil || err != nil {
+			if n, err := q.ask(ctx); n != nil || err != nil {
 				return n, err
 			}
 		}
@@ -128,10 +128,10 @@ func (l *quietListener) WaitForNotification(ctx context.Context) (*riverdriver.N
 }
 
 // ask looks for River's own notes; nil: there are none.
-func (l *quietListener) ask(ctx context.Context) (*riverdriver.Notification, error) {
+func (q *quietListener) ask(ctx context.Context) (*riverdriver.Notification, error) {
 	within, stop := context.WithTimeout(ctx, listenFor)
 	defer stop()
-	n, err := l.Listener.WaitForNotification(within)
+	n, err := q.Listener.WaitForNotification(within)
 	switch {
 	case err == nil:
 		return n, nil
@@ -140,6 +140,6 @@ func (l *quietListener) ask(ctx context.Context) (*riverdriver.Notification, err
 	case !errors.Is(err, context.DeadlineExceeded):
 		return nil, err //nolint:wrapcheck // River's own
 	}
-	l.asked = time.Now()
+	q.asked = time.Now()
 	return nil, nil //nolint:nilnil // the documented value of "none"
 }

@@ -45,9 +45,9 @@ type liveRow struct {
 	Revision       int64  `bun:"revision"`
 }
 
-func (d liveStore) row(s live.Stream) (liveRow, error) {
-	hash := keyHash(d.vault, s.StreamKey)
-	s, secrets, err := sealLive(d.vault, s)
+func (l liveStore) row(s live.Stream) (liveRow, error) {
+	hash := keyHash(l.vault, s.StreamKey)
+	s, secrets, err := sealLive(l.vault, s)
 	if err != nil {
 		return liveRow{}, err
 	}
@@ -68,7 +68,7 @@ func (d liveStore) row(s live.Stream) (liveRow, error) {
 	}, nil
 }
 
-func (d liveStore) value(r liveRow, ids []playbackid.ID) (live.Stream, error) {
+func (l liveStore) value(r liveRow, ids []playbackid.ID) (live.Stream, error) {
 	s := live.Stream{
 		ID: id.LiveStream(r.ID), Environment: id.Environment(r.Environment),
 		State: live.State(r.State), PlaybackIDs: ids, Epoch: id.Epoch(r.Epoch), ActiveAsset: id.Asset(r.ActiveAsset), Protocol: r.Protocol,
@@ -78,7 +78,7 @@ func (d liveStore) value(r liveRow, ids []playbackid.ID) (live.Stream, error) {
 	}
 	err := errors.Join(read(r.Settings, &s.Settings), read(r.RecentAssets, &s.RecentAssets))
 	if err == nil {
-		err = openLive(d.vault, r.Secrets, &s)
+		err = openLive(l.vault, r.Secrets, &s)
 	}
 	if err != nil {
 		return s, fmt.Errorf("read live stream %s: %w", r.ID, err)
@@ -86,12 +86,12 @@ func (d liveStore) value(r liveRow, ids []playbackid.ID) (live.Stream, error) {
 	return s, nil
 }
 
-func (d liveStore) Insert(ctx context.Context, c live.Change) error {
-	row, err := d.row(c.Stream)
+func (l liveStore) Insert(ctx context.Context, c live.Change) error {
+	row, err := l.row(c.Stream)
 	if err != nil {
 		return err
 	}
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	return l.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		if err := t.insert(ctx, &row); isUnique(err) {
 			return exists(err, liveStream)
 		} else if err != nil {
@@ -104,33 +104,33 @@ func (d liveStore) Insert(ctx context.Context, c live.Change) error {
 	})
 }
 
-func (d liveStore) Get(ctx context.Context, env id.Environment, s id.LiveStream) (live.Stream, error) {
+func (l liveStore) Get(ctx context.Context, env id.Environment, s id.LiveStream) (live.Stream, error) {
 	if !possible(string(s)) {
 		return live.Stream{}, noSuch(liveStream)
 	}
-	return d.one(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+	return l.one(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
 		return q.Where("id = ?", string(s)).Where("environment_id = ?", string(env)).Where("deleted_at = 0")
 	})
 }
 
-func (d liveStore) Find(ctx context.Context, s id.LiveStream) (live.Stream, error) {
+func (l liveStore) Find(ctx context.Context, s id.LiveStream) (live.Stream, error) {
 	if !possible(string(s)) {
 		return live.Stream{}, noSuch(liveStream)
 	}
-	return d.one(ctx, func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("id = ?", string(s)) })
+	return l.one(ctx, func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("id = ?", string(s)) })
 }
 
-func (d liveStore) ByKey(ctx context.Context, key string) (live.Stream, error) {
+func (l liveStore) ByKey(ctx context.Context, key string) (live.Stream, error) {
 	if !possible(key) {
 		return live.Stream{}, noSuch(liveStream)
 	}
-	return d.one(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
-		return q.Where("stream_key_hash = ?", keyHash(d.vault, key)).Where("deleted_at = 0")
+	return l.one(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("stream_key_hash = ?", keyHash(l.vault, key)).Where("deleted_at = 0")
 	})
 }
 
-func (d liveStore) one(ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery) (live.Stream, error) {
-	found, err := d.many(ctx, where, refuse)
+func (l liveStore) one(ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery) (live.Stream, error) {
+	found, err := l.many(ctx, where, refuse)
 	if err != nil {
 		return live.Stream{}, err
 	}
@@ -141,24 +141,24 @@ func (d liveStore) one(ctx context.Context, where func(*bun.SelectQuery) *bun.Se
 }
 
 // many reads streams with their playback IDs in two queries.
-func (d liveStore) many(
+func (l liveStore) many(
 	ctx context.Context, where func(*bun.SelectQuery) *bun.SelectQuery, bad unreadable,
 ) ([]live.Stream, error) {
 	var rows []liveRow
-	if err := where(d.read.NewSelect().Model(&rows)).Scan(ctx); err != nil && !errors.Is(err, sql.ErrNoRows) {
+	if err := where(l.read.NewSelect().Model(&rows)).Scan(ctx); err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("read live streams: %w", err)
 	}
 	keys := make([]string, 0, len(rows))
 	for _, r := range rows {
 		keys = append(keys, r.ID)
 	}
-	ids, err := playbackIDs(ctx, d.read, playbackid.OfLiveStream, keys)
+	ids, err := playbackIDs(ctx, l.read, playbackid.OfLiveStream, keys)
 	if err != nil {
 		return nil, err
 	}
 	out := make([]live.Stream, 0, len(rows))
 	for _, r := range rows {
-		s, err := d.value(r, ids[r.ID])
+		s, err := l.value(r, ids[r.ID])
 		if err = bad(ctx, err); err != nil {
 			return nil, err
 		}
@@ -167,49 +167,49 @@ func (d liveStore) many(
 	return out, nil
 }
 
-func (d liveStore) List(ctx context.Context, env id.Environment, q live.ListQuery) ([]live.Stream, error) {
+func (l liveStore) List(ctx context.Context, env id.Environment, q live.ListQuery) ([]live.Stream, error) {
 	if !possible(q.StreamKey) {
 		return nil, nil
 	}
-	return d.many(ctx, func(sel *bun.SelectQuery) *bun.SelectQuery {
+	return l.many(ctx, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		sel = sel.Where("environment_id = ?", string(env)).Where("deleted_at = 0")
 		if q.Status != "" {
 			sel = sel.Where("state IN ?", bun.Tuple(live.StatesOf(q.Status)))
 		}
 		if q.StreamKey != "" {
-			sel = sel.Where("stream_key_hash = ?", keyHash(d.vault, q.StreamKey))
+			sel = sel.Where("stream_key_hash = ?", keyHash(l.vault, q.StreamKey))
 		}
 		return sel.Order("created_at DESC", "id DESC").Limit(int64(q.Limit)).Offset(int64(q.Page-1) * int64(q.Limit))
-	}, d.listed)
+	}, l.listed)
 }
 
 // Some goes by the IDs: the environment shall not choose another index.
-func (d liveStore) Some(ctx context.Context, env id.Environment, of []id.LiveStream) ([]live.Stream, error) {
+func (l liveStore) Some(ctx context.Context, env id.Environment, of []id.LiveStream) ([]live.Stream, error) {
 	of = slices.DeleteFunc(slices.Clone(of), func(s id.LiveStream) bool { return !possible(string(s)) })
 	if len(of) == 0 {
 		return nil, nil
 	}
-	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+	return l.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
 		return q.Where("id IN ?", bun.Tuple(of)).Where("environment_id || '' = ?", string(env)).Where("deleted_at = 0")
-	}, d.listed)
+	}, l.listed)
 }
 
-func (d liveStore) Broadcasting(ctx context.Context) ([]live.Stream, error) {
+func (l liveStore) Broadcasting(ctx context.Context) ([]live.Stream, error) {
 	now := func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("active_asset <> ''").Order("id") }
-	return d.many(ctx, now, refuse)
+	return l.many(ctx, now, refuse)
 }
 
-func (d liveStore) Save(ctx context.Context, c live.Change) error {
-	row, err := d.row(c.Stream)
+func (l liveStore) Save(ctx context.Context, c live.Change) error {
+	row, err := l.row(c.Stream)
 	if err != nil {
 		return err
 	}
 	row.Revision++
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	return l.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		q := t.NewUpdate().Model(&row).WherePK().
 			Value("reserved", "CASE WHEN epoch = ? THEN reserved ELSE ? END", row.Epoch, row.Reserved).
 			Where("revision = ?", c.Stream.Revision).Where("state = ?", string(c.From)).Where("epoch = ?", int64(c.FromEpoch))
-		res, err := d.ifDead(q, c).Exec(ctx)
+		res, err := l.ifDead(q, c).Exec(ctx)
 		if isUnique(err) {
 			return exists(err, liveStream)
 		}
@@ -228,9 +228,9 @@ func (d liveStore) Save(ctx context.Context, c live.Change) error {
 	})
 }
 
-func (d liveStore) Delete(ctx context.Context, c live.Change) error {
+func (l liveStore) Delete(ctx context.Context, c live.Change) error {
 	key := string(c.Stream.ID)
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	return l.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		res, err := t.NewDelete().Model((*liveRow)(nil)).Where("id = ?", key).
 			Where("revision = ?", c.Stream.Revision).Where("state = ?", string(c.From)).Where("epoch = ?", int64(c.FromEpoch)).Exec(ctx)
 		if err = t.touched(ctx, res, err, (*liveRow)(nil), key, liveStream); err != nil {

@@ -42,21 +42,21 @@ type nodeRow struct {
 	Alive        bool    `bun:"alive"`
 }
 
-func (r nodeRow) value() node.Node {
+func (nr nodeRow) value() node.Node {
 	n := node.Node{
-		Name: id.Node(r.Name), Run: r.Run, Version: r.Version, Schema: r.Schema, Outdated: r.Outdated,
-		AdvertiseURL: r.AdvertiseURL, State: node.Gone,
-		Load:      node.Load{Streams: r.Streams, Viewers: r.Viewers, CPU: r.CPU},
-		StartedAt: moment(r.StartedAt), SeenAt: moment(r.RenewedAt), ValidUntil: moment(r.ValidUntil),
+		Name: id.Node(nr.Name), Run: nr.Run, Version: nr.Version, Schema: nr.Schema, Outdated: nr.Outdated,
+		AdvertiseURL: nr.AdvertiseURL, State: node.Gone,
+		Load:      node.Load{Streams: nr.Streams, Viewers: nr.Viewers, CPU: nr.CPU},
+		StartedAt: moment(nr.StartedAt), SeenAt: moment(nr.RenewedAt), ValidUntil: moment(nr.ValidUntil),
 	}
-	if r.Roles != "" {
-		n.Roles = strings.Split(r.Roles, ",")
+	if nr.Roles != "" {
+		n.Roles = strings.Split(nr.Roles, ",")
 	}
-	if r.Alive {
+	if nr.Alive {
 		n.State = node.Alive
 	}
-	if r.Run == "" {
-		n.SeenAt = moment(r.SeenAt)
+	if nr.Run == "" {
+		n.SeenAt = moment(nr.SeenAt)
 	}
 	return n
 }
@@ -65,32 +65,32 @@ func (r nodeRow) value() node.Node {
 const newestSchema = "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied"
 
 // Schema implements node.Store.
-func (s nodeStore) Schema(ctx context.Context) (newest int64, err error) {
-	if err = s.read.NewRaw(newestSchema).Scan(ctx, &newest); err != nil {
+func (ns nodeStore) Schema(ctx context.Context) (newest int64, err error) {
+	if err = ns.read.NewRaw(newestSchema).Scan(ctx, &newest); err != nil {
 		return 0, fmt.Errorf("read version of schema: %w", err)
 	}
 	return newest, nil
 }
 
 // nodeColumns are nodeRow's, by the database's clock.
-func (s nodeStore) nodeColumns() string {
+func (ns nodeStore) nodeColumns() string {
 	return "id, seen_at, run, version, schema_version, schema_version < (" + newestSchema + ") AS outdated, " +
 		"roles, advertise_url, streams, viewers, cpu_load, " +
 		"started_at, renewed_at, valid_until, " +
-		"CASE WHEN run = '' THEN seen_at >= " + s.engine.now() + fmt.Sprintf(" - %d", queueSilent.Milliseconds()) +
-		" ELSE valid_until > " + s.engine.now() + " END AS alive"
+		"CASE WHEN run = '' THEN seen_at >= " + ns.engine.now() + fmt.Sprintf(" - %d", queueSilent.Milliseconds()) +
+		" ELSE valid_until > " + ns.engine.now() + " END AS alive"
 }
 
 // Register implements node.Store.
-func (s nodeStore) Register(ctx context.Context, n node.Node, valid time.Duration) (time.Time, *node.Node, error) {
+func (ns nodeStore) Register(ctx context.Context, n node.Node, valid time.Duration) (time.Time, *node.Node, error) {
 	var before nodeRow
-	err := s.own.NewRaw("SELECT "+s.nodeColumns()+" FROM nodes WHERE id = ?", string(n.Name)).Scan(ctx, &before)
+	err := ns.own.NewRaw("SELECT "+ns.nodeColumns()+" FROM nodes WHERE id = ?", string(n.Name)).Scan(ctx, &before)
 	known := err == nil
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return time.Time{}, nil, fmt.Errorf("read node: %w", err)
 	}
 	var started int64
-	if err = s.put(n, "TRUE", valid).Scan(ctx, &started); err != nil {
+	if err = ns.put(n, "TRUE", valid).Scan(ctx, &started); err != nil {
 		return time.Time{}, nil, fmt.Errorf("register node: %w", err)
 	}
 	if !known {
@@ -102,9 +102,9 @@ func (s nodeStore) Register(ctx context.Context, n node.Node, valid time.Duratio
 
 // Renew implements node.Store. A row that was removed meanwhile is there again; one without a run is what the queue of
 // this node wrote after that.
-func (s nodeStore) Renew(ctx context.Context, n node.Node, valid time.Duration) error {
+func (ns nodeStore) Renew(ctx context.Context, n node.Node, valid time.Duration) error {
 	var started int64
-	err := s.put(n, "nodes.run IN (EXCLUDED.run, '')", valid).Scan(ctx, &started)
+	err := ns.put(n, "nodes.run IN (EXCLUDED.run, '')", valid).Scan(ctx, &started)
 	if errors.Is(err, sql.ErrNoRows) {
 		return node.ErrReplaced
 	}
@@ -115,13 +115,13 @@ func (s nodeStore) Renew(ctx context.Context, n node.Node, valid time.Duration) 
 }
 
 // put writes a node's row if there is none, or if it is the one that where says.
-func (s nodeStore) put(n node.Node, where string, valid time.Duration) *bun.RawQuery {
-	now := bun.Safe(s.engine.now())
+func (ns nodeStore) put(n node.Node, where string, valid time.Duration) *bun.RawQuery {
+	now := bun.Safe(ns.engine.now())
 	var started any = now
 	if !n.StartedAt.IsZero() {
 		started = millis(n.StartedAt)
 	}
-	return s.own.NewRaw(
+	return ns.own.NewRaw(
 		"INSERT INTO nodes (id, seen_at, run, version, schema_version, roles, advertise_url, "+
 			"streams, viewers, cpu_load, "+
 			"started_at, renewed_at, valid_until) VALUES (?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? + ?) "+
@@ -136,14 +136,14 @@ func (s nodeStore) put(n node.Node, where string, valid time.Duration) *bun.RawQ
 }
 
 // Leave implements node.Store.
-func (s nodeStore) Leave(ctx context.Context, name id.Node, run string, kept time.Duration) error {
-	now := bun.Safe(s.engine.now())
-	_, err := s.own.NewRaw("UPDATE nodes SET renewed_at = ?, valid_until = ?, streams = 0, viewers = 0, cpu_load = 0 "+
+func (ns nodeStore) Leave(ctx context.Context, name id.Node, run string, kept time.Duration) error {
+	now := bun.Safe(ns.engine.now())
+	_, err := ns.own.NewRaw("UPDATE nodes SET renewed_at = ?, valid_until = ?, streams = 0, viewers = 0, cpu_load = 0 "+
 		"WHERE id = ? AND run = ?", now, now, string(name), run).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("mark node as gone: %w", err)
 	}
-	_, err = s.own.NewRaw("DELETE FROM nodes WHERE valid_until < ? - ? AND seen_at < ? - ?",
+	_, err = ns.own.NewRaw("DELETE FROM nodes WHERE valid_until < ? - ? AND seen_at < ? - ?",
 		now, kept.Milliseconds(), now, kept.Milliseconds()).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("remove nodes that are gone: %w", err)
@@ -152,9 +152,9 @@ func (s nodeStore) Leave(ctx context.Context, name id.Node, run string, kept tim
 }
 
 // Nodes implements node.Store.
-func (s nodeStore) Nodes(ctx context.Context) ([]node.Node, error) {
+func (ns nodeStore) Nodes(ctx context.Context) ([]node.Node, error) {
 	var rows []nodeRow
-	if err := s.read.NewRaw("SELECT "+s.nodeColumns()+" FROM nodes ORDER BY id").Scan(ctx, &rows); err != nil {
+	if err := ns.read.NewRaw("SELECT "+ns.nodeColumns()+" FROM nodes ORDER BY id").Scan(ctx, &rows); err != nil {
 		return nil, fmt.Errorf("read nodes: %w", err)
 	}
 	out := make([]node.Node, 0, len(rows))

@@ -50,37 +50,37 @@ func (d *DB) KeepNode(ctx context.Context) error { return d.engine.keepNode(ctx)
 
 // occupy locks a file beside the database: SQLite's own locks are on the database, and last no longer than a
 // transaction.
-func (e *sqliteEngine) occupy(context.Context, id.Node) error {
-	if e.lock != nil {
+func (s *sqliteEngine) occupy(context.Context, id.Node) error {
+	if s.lock != nil {
 		return nil
 	}
-	f, err := os.OpenFile(e.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(s.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return fmt.Errorf("open lock of database: %w", err)
 	}
 	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return fmt.Errorf("%w, %s: stop it, or give this one its own --database-url", ErrOccupied, e.path)
+			return fmt.Errorf("%w, %s: stop it, or give this one its own --database-url", ErrOccupied, s.path)
 		}
 		return fmt.Errorf("lock database: %w", err)
 	}
-	e.lock = f
+	s.lock = f
 	return nil
 }
 
 // unlock lets go of what occupy took.
-func (e *sqliteEngine) unlock() error {
-	if e.lock == nil {
+func (s *sqliteEngine) unlock() error {
+	if s.lock == nil {
 		return nil
 	}
 	// a child that is just being started has it open too, for a moment
-	_ = syscall.Flock(int(e.lock.Fd()), syscall.LOCK_UN)
-	return e.lock.Close() //nolint:wrapcheck // by DB.Close
+	_ = syscall.Flock(int(s.lock.Fd()), syscall.LOCK_UN)
+	return s.lock.Close() //nolint:wrapcheck // by DB.Close
 }
 
 // keepNode has nothing to do: the lock ends with the process.
-func (e *sqliteEngine) keepNode(context.Context) error { return nil }
+func (s *sqliteEngine) keepNode(context.Context) error { return nil }
 
 // nodeLock is a lock on a node's name, on a connection of its own: it lasts as long as that.
 type nodeLock struct {
@@ -97,31 +97,31 @@ const (
 // serverNotices has the server find out within seconds that this machine has gone without a word.
 const serverNotices = "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET idle_session_timeout = 0"
 
-func (e *postgresEngine) occupy(ctx context.Context, node id.Node) error {
-	e.node.mu.Lock()
-	defer e.node.mu.Unlock()
-	e.node.node = node
-	return e.lockNode(ctx)
+func (p *postgresEngine) occupy(ctx context.Context, node id.Node) error {
+	p.node.mu.Lock()
+	defer p.node.mu.Unlock()
+	p.node.node = node
+	return p.lockNode(ctx)
 }
 
-func (e *postgresEngine) keepNode(ctx context.Context) error {
-	e.node.mu.Lock()
-	defer e.node.mu.Unlock()
-	if e.node.node == "" {
+func (p *postgresEngine) keepNode(ctx context.Context) error {
+	p.node.mu.Lock()
+	defer p.node.mu.Unlock()
+	if p.node.node == "" {
 		return nil
 	}
-	if e.node.conn != nil {
-		if e.node.conn.Ping(ctx) == nil {
+	if p.node.conn != nil {
+		if p.node.conn.Ping(ctx) == nil {
 			return nil
 		}
-		e.node.drop()
+		p.node.drop()
 	}
-	return e.lockNode(ctx)
+	return p.lockNode(ctx)
 }
 
 // lockNode is called with the lock.
-func (e *postgresEngine) lockNode(ctx context.Context) (err error) {
-	conn, err := pgx.ConnectConfig(ctx, e.pool.Config().ConnConfig)
+func (p *postgresEngine) lockNode(ctx context.Context) (err error) {
+	conn, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
 	if err != nil {
 		return away(ctx, fmt.Errorf("connect to database: %w", err))
 	}
@@ -132,32 +132,32 @@ func (e *postgresEngine) lockNode(ctx context.Context) (err error) {
 	}()
 	_, _ = conn.Exec(ctx, serverNotices) // an older server lacks some of it
 	var taken bool
-	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1::int, hashtext($2))", nodeLockClass, string(e.node.node)).Scan(&taken); err != nil {
+	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1::int, hashtext($2))", nodeLockClass, string(p.node.node)).Scan(&taken); err != nil {
 		return away(ctx, fmt.Errorf("lock name of node: %w", err))
 	}
 	if !taken {
 		return fmt.Errorf("%w under the node's name %s: stop it, or give this one its own --node-id (and data folder: its file node-id must not be copied)",
-			ErrOccupied, e.node.node)
+			ErrOccupied, p.node.node)
 	}
-	e.node.conn = conn
+	p.node.conn = conn
 	return nil
 }
 
 // drop is called with the lock.
-func (l *nodeLock) drop() {
-	if l.conn == nil {
+func (n *nodeLock) drop() {
+	if n.conn == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTime) //nolint:forbidigo // the last word of a connection
 	defer cancel()
 	// The lock ends with the connection too, but the server may notice later that this has gone.
-	_, _ = l.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
-	_ = l.conn.Close(ctx)
-	l.conn = nil
+	_, _ = n.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
+	_ = n.conn.Close(ctx)
+	n.conn = nil
 }
 
-func (l *nodeLock) release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drop()
+func (n *nodeLock) release() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.drop()
 }

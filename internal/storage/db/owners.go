@@ -25,16 +25,16 @@ const (
 )
 
 // sure is for how long o's row is valid still; 0: it is not.
-func (d liveStore) sure(ctx context.Context, o, by live.Owner) (time.Duration, error) {
-	if d.engine.alone() {
+func (l liveStore) sure(ctx context.Context, o, by live.Owner) (time.Duration, error) {
+	if l.engine.alone() {
 		if o.Run != "" && o.Run == by.Run {
 			return forAlone, nil
 		}
 		return 0, nil
 	}
 	var left int64
-	err := d.read.NewRaw("SELECT valid_until - ? FROM nodes WHERE id = ? AND run = ? AND run <> ''",
-		bun.Safe(d.engine.now()), string(o.Node), o.Run).Scan(ctx, &left)
+	err := l.read.NewRaw("SELECT valid_until - ? FROM nodes WHERE id = ? AND run = ? AND run <> ''",
+		bun.Safe(l.engine.now()), string(o.Node), o.Run).Scan(ctx, &left)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("read owner of live streams: %w", err)
 	}
@@ -42,24 +42,24 @@ func (d liveStore) sure(ctx context.Context, o, by live.Owner) (time.Duration, e
 }
 
 // ifDead makes a change depend on the death of the owner whose place it takes.
-func (d liveStore) ifDead(q *bun.UpdateQuery, c live.Change) *bun.UpdateQuery {
+func (l liveStore) ifDead(q *bun.UpdateQuery, c live.Change) *bun.UpdateQuery {
 	switch {
 	case c.Dead == live.Owner{}:
 		return q
-	case d.engine.alone():
+	case l.engine.alone():
 		return q.Where("? <> ?", c.Dead.Run, c.Stream.Run)
 	}
 	return q.Where("NOT EXISTS (SELECT 1 FROM nodes AS n WHERE n.id = ? AND n.run = ? AND n.run <> '' AND n.valid_until > ?)",
-		string(c.Dead.Node), c.Dead.Run, bun.Safe(d.engine.now()))
+		string(c.Dead.Node), c.Dead.Run, bun.Safe(l.engine.now()))
 }
 
-func (d liveStore) Standing(ctx context.Context, o, by live.Owner) (live.Standing, error) {
-	sure, err := d.sure(ctx, o, by)
+func (l liveStore) Standing(ctx context.Context, o, by live.Owner) (live.Standing, error) {
+	sure, err := l.sure(ctx, o, by)
 	if err != nil {
 		return live.Standing{}, err
 	}
 	var seen int64
-	err = d.read.NewRaw("SELECT seen_at FROM owners WHERE run = ?", o.Run).Scan(ctx, &seen)
+	err = l.read.NewRaw("SELECT seen_at FROM owners WHERE run = ?", o.Run).Scan(ctx, &seen)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return live.Standing{}, fmt.Errorf("read when the owner of live streams was there: %w", err)
 	}
@@ -67,20 +67,20 @@ func (d liveStore) Standing(ctx context.Context, o, by live.Owner) (live.Standin
 }
 
 // Hold asks for the node first: what the row says then is true for at least as long.
-func (d liveStore) Hold(ctx context.Context, s id.LiveStream, o live.Owner) (live.Stream, time.Duration, error) {
-	sure, err := d.sure(ctx, o, o)
+func (l liveStore) Hold(ctx context.Context, s id.LiveStream, o live.Owner) (live.Stream, time.Duration, error) {
+	sure, err := l.sure(ctx, o, o)
 	if err != nil {
 		return live.Stream{}, 0, err
 	}
-	st, err := d.Find(ctx, s)
+	st, err := l.Find(ctx, s)
 	return st, sure, err
 }
 
-func (d liveStore) Held(ctx context.Context, o live.Owner) ([]live.Held, time.Duration, error) {
+func (l liveStore) Held(ctx context.Context, o live.Owner) ([]live.Held, time.Duration, error) {
 	valid := bun.Safe(fmt.Sprint(forAlone.Milliseconds()))
-	if !d.engine.alone() {
+	if !l.engine.alone() {
 		valid = bun.Safe("COALESCE((SELECT valid_until FROM nodes AS n WHERE n.id = s.node AND n.run = s.run), 0) - " +
-			d.engine.now())
+			l.engine.now())
 	}
 	var rows []struct {
 		ID         string `bun:"id"`
@@ -89,7 +89,7 @@ func (d liveStore) Held(ctx context.Context, o live.Owner) ([]live.Held, time.Du
 		Revision   int64  `bun:"revision"`
 		Sure       int64  `bun:"sure"`
 	}
-	err := d.read.NewRaw("SELECT s.id, s.epoch, s.generation, s.revision, ? AS sure FROM live_streams AS s "+
+	err := l.read.NewRaw("SELECT s.id, s.epoch, s.generation, s.revision, ? AS sure FROM live_streams AS s "+
 		"WHERE s.run = ? AND s.node = ? AND s.active_asset <> ''", valid, o.Run, string(o.Node)).Scan(ctx, &rows)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, 0, fmt.Errorf("read live streams of owner: %w", err)
@@ -105,13 +105,13 @@ func (d liveStore) Held(ctx context.Context, o live.Owner) ([]live.Held, time.Du
 }
 
 // Orphans leaves the broadcasts of a node that has been started again to that: it may have what was not stored yet.
-func (d liveStore) Orphans(ctx context.Context, by live.Owner, starting bool) ([]live.Stream, error) {
-	return d.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
+func (l liveStore) Orphans(ctx context.Context, by live.Owner, starting bool) ([]live.Stream, error) {
+	return l.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
 		q = q.Where("active_asset <> ''").Where("run <> ?", by.Run).Order("id")
-		if d.engine.alone() {
+		if l.engine.alone() {
 			return q
 		}
-		now := bun.Safe(d.engine.now())
+		now := bun.Safe(l.engine.now())
 		return q.WhereGroup(" AND ", func(q *bun.SelectQuery) *bun.SelectQuery {
 			if starting {
 				q = q.WhereOr("s.node = ?", string(by.Node))
@@ -125,7 +125,7 @@ func (d liveStore) Orphans(ctx context.Context, by live.Owner, starting bool) ([
 	}, refuse)
 }
 
-func (d liveStore) Reserve(ctx context.Context, o live.Owner, all []live.Reservation) ([]id.LiveStream, error) {
+func (l liveStore) Reserve(ctx context.Context, o live.Owner, all []live.Reservation) ([]id.LiveStream, error) {
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -135,7 +135,7 @@ func (d liveStore) Reserve(ctx context.Context, o live.Owner, all []live.Reserva
 		args = append(args, string(r.Stream), int64(r.Epoch), r.Generation, r.Next, r.Was)
 	}
 	var ids []id.LiveStream
-	err := d.write.NewRaw("UPDATE live_streams SET reserved = v.column4 FROM (VALUES "+strings.Join(values, ", ")+") AS v "+
+	err := l.write.NewRaw("UPDATE live_streams SET reserved = v.column4 FROM (VALUES "+strings.Join(values, ", ")+") AS v "+
 		"WHERE live_streams.id = v.column1 AND live_streams.epoch = v.column2 AND live_streams.generation = v.column3 "+
 		"AND (v.column5 = ? OR live_streams.reserved = v.column5) "+
 		"AND live_streams.node = ? AND live_streams.run = ? AND live_streams.active_asset <> '' RETURNING live_streams.id",
@@ -146,8 +146,8 @@ func (d liveStore) Reserve(ctx context.Context, o live.Owner, all []live.Reserva
 	return ids, nil
 }
 
-func (d liveStore) See(ctx context.Context, o live.Owner, at time.Time) error {
-	return see(ctx, d.write, o, at)
+func (l liveStore) See(ctx context.Context, o live.Owner, at time.Time) error {
+	return see(ctx, l.write, o, at)
 }
 
 func see(ctx context.Context, to bun.IDB, o live.Owner, at time.Time) error {
@@ -160,8 +160,8 @@ func see(ctx context.Context, to bun.IDB, o live.Owner, at time.Time) error {
 }
 
 // ForgetOwners removes what says when owners were heard of that have not been for long, and lead nothing any more.
-func (d liveStore) ForgetOwners(ctx context.Context, now time.Time) error {
-	_, err := d.write.NewRaw("DELETE FROM owners WHERE seen_at < ? AND NOT EXISTS (SELECT 1 FROM live_streams AS s "+
+func (l liveStore) ForgetOwners(ctx context.Context, now time.Time) error {
+	_, err := l.write.NewRaw("DELETE FROM owners WHERE seen_at < ? AND NOT EXISTS (SELECT 1 FROM live_streams AS s "+
 		"WHERE s.run = owners.run AND s.active_asset <> '')", millis(now.Add(-seenFor))).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("forget owners of live streams: %w", err)

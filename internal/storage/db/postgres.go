@@ -86,12 +86,12 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 
 // migrate lets one process at a time migrate: several that boot together on an empty database would trip over each
 // other.
-func (e *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver, o Options) (*masterkey.Vault, string, error) {
+func (p *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver, o Options) (*masterkey.Vault, string, error) {
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
 		return nil, "", fmt.Errorf("prepare migration of jobs: %w", err)
 	}
-	conn, err := e.pool.Acquire(ctx)
+	conn, err := p.pool.Acquire(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("connect to database: %w", err)
 	}
@@ -107,13 +107,13 @@ func (e *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver,
 	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, "", fmt.Errorf("migrate jobs: %w", err)
 	}
-	return migrate(ctx, goose.DialectPostgres, e.std, o.MasterKey)
+	return migrate(ctx, goose.DialectPostgres, p.std, o.MasterKey)
 }
 
 // begin opens a pgx transaction on the connection under a bun connection, so that bun's queries and River's inserts are
 // one transaction.
-func (e *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx) error) error {
-	conn, err := e.db.Conn(ctx)
+func (p *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx) error) error {
+	conn, err := p.db.Conn(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to database: %w", err)
 	}
@@ -132,46 +132,46 @@ func (e *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx)
 	events, queues := &afterCommit{}, map[string]bool{}
 	err = pgx.BeginFunc(ctx, raw, func(t pgx.Tx) error {
 		return fn(ctx, tx{
-			IDB: conn, scan: e.db.ScanRows, events: events,
-			jobs: jobsIn[pgx.Tx]{client: e.jobs, tx: t, inserted: func(queue string) { queues[queue] = true }},
+			IDB: conn, scan: p.db.ScanRows, events: events,
+			jobs: jobsIn[pgx.Tx]{client: p.jobs, tx: t, inserted: func(queue string) { queues[queue] = true }},
 		})
 	})
 	if err == nil {
-		e.notices.add(events.some, queues)
+		p.notices.add(events.some, queues)
 	}
 	return away(ctx, err)
 }
 
-func (e *postgresEngine) client(cfg *river.Config) (JobClient, error) {
-	return river.NewClient(riverpgxv5.New(e.pool), cfg)
+func (p *postgresEngine) client(cfg *river.Config) (JobClient, error) {
+	return river.NewClient(riverpgxv5.New(p.pool), cfg)
 }
 
-func (e *postgresEngine) now() string {
+func (p *postgresEngine) now() string {
 	return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint)"
 }
 
-func (e *postgresEngine) lastAttempt() string {
+func (p *postgresEngine) lastAttempt() string {
 	return "attempted_by[array_length(attempted_by, 1)]"
 }
 
-func (e *postgresEngine) cancelled() string {
+func (p *postgresEngine) cancelled() string {
 	return "metadata ->> 'cancel_attempted_at' IS NOT NULL"
 }
-func (e *postgresEngine) jobKey() string { return "args ->> 'key'" }
+func (p *postgresEngine) jobKey() string { return "args ->> 'key'" }
 
-func (e *postgresEngine) count(name string) string {
+func (p *postgresEngine) count(name string) string {
 	return "COALESCE((metadata ->> '" + name + "')::int, 0)"
 }
 
-func (e *postgresEngine) countUp(name string) string {
-	return "jsonb_set(metadata, '{" + name + "}', to_jsonb(" + e.count(name) + " + 1))"
+func (p *postgresEngine) countUp(name string) string {
+	return "jsonb_set(metadata, '{" + name + "}', to_jsonb(" + p.count(name) + " + 1))"
 }
 
-func (e *postgresEngine) later() string { return "clock_timestamp() + ? * interval '1 millisecond'" }
+func (p *postgresEngine) later() string { return "clock_timestamp() + ? * interval '1 millisecond'" }
 
-func (e *postgresEngine) close() error {
-	e.node.release()
-	err := errors.Join(e.own.Close(), e.std.Close())
-	e.pool.Close()
+func (p *postgresEngine) close() error {
+	p.node.release()
+	err := errors.Join(p.own.Close(), p.std.Close())
+	p.pool.Close()
 	return err
 }

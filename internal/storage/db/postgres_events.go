@@ -37,10 +37,10 @@ const numberCommitted = `WITH fresh AS (
 UPDATE events SET sequence = $1 + ordered.place FROM ordered WHERE events.id = ordered.id`
 
 // numberEvents implements engine.
-func (e *postgresEngine) numberEvents(ctx context.Context) error {
-	_, some, err := lookForEvents(ctx, e.pool)
+func (p *postgresEngine) numberEvents(ctx context.Context) error {
+	_, some, err := lookForEvents(ctx, p.pool)
 	if err == nil && some {
-		_, err = number(ctx, e.pool)
+		_, err = number(ctx, p.pool)
 	}
 	return away(ctx, err)
 }
@@ -79,7 +79,7 @@ func number(ctx context.Context, q querier) (last int64, err error) {
 }
 
 // tellRights implements engine.
-func (e *postgresEngine) tellRights(ctx context.Context, t tx, noun, key string) error {
+func (p *postgresEngine) tellRights(ctx context.Context, t tx, noun, key string) error {
 	// The commit sends it.
 	if _, err := t.ExecContext(ctx, "SELECT pg_notify(?, ?)", rightsChannel, noun+rightsSeparator+key); err != nil {
 		return fmt.Errorf("notify of %s: %w", noun, err)
@@ -87,9 +87,9 @@ func (e *postgresEngine) tellRights(ctx context.Context, t tx, noun, key string)
 	return nil
 }
 
-func (e *postgresEngine) alone() bool { return false }
+func (p *postgresEngine) alone() bool { return false }
 
-func (e *postgresEngine) logBytes() func() int64 { return nil }
+func (p *postgresEngine) logBytes() func() int64 { return nil }
 
 func wrapped(doing string, err error) error {
 	if err == nil {

@@ -30,12 +30,12 @@ const (
 
 // run numbers events as they are committed, by any process, and tells who waits for them here; it notifies others of
 // what this process commits; and it tells of changed rights.
-func (e *postgresEngine) run(ctx context.Context) error {
+func (p *postgresEngine) run(ctx context.Context) error {
 	pause := time.NewTicker(listenAgain)
 	defer pause.Stop()
 	for ctx.Err() == nil {
-		if err := e.listen(ctx); err != nil && ctx.Err() == nil {
-			e.logger.DebugContext(ctx, "stopped listening for events", slog.Any("error", err))
+		if err := p.listen(ctx); err != nil && ctx.Err() == nil {
+			p.logger.DebugContext(ctx, "stopped listening for events", slog.Any("error", err))
 		}
 		select {
 		case <-ctx.Done():
@@ -46,8 +46,8 @@ func (e *postgresEngine) run(ctx context.Context) error {
 }
 
 // listen has a connection of its own until that breaks.
-func (e *postgresEngine) listen(ctx context.Context) error {
-	cfg := e.pool.Config().ConnConfig
+func (p *postgresEngine) listen(ctx context.Context) error {
+	cfg := p.pool.Config().ConnConfig
 	cfg.RuntimeParams["application_name"] = listenerName
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
@@ -59,8 +59,8 @@ func (e *postgresEngine) listen(ctx context.Context) error {
 			return fmt.Errorf("listen for events: %w", err)
 		}
 	}
-	e.rights.missed() // what was changed while nobody listened
-	l := listening{postgresEngine: e, conn: conn, wanted: true}
+	p.rights.missed() // what was changed while nobody listened
+	l := listening{postgresEngine: p, conn: conn, wanted: true}
 	for {
 		if err := l.round(ctx); err != nil {
 			return err

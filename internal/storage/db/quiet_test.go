@@ -22,10 +22,10 @@ type quietFor struct {
 	then func()
 }
 
-func (l quietFor) WaitForNotification(ctx context.Context) (*riverdriver.Notification, error) {
+func (q quietFor) WaitForNotification(ctx context.Context) (*riverdriver.Notification, error) {
 	<-ctx.Done()
 	err := ctx.Err()
-	l.then()
+	q.then()
 	return nil, err
 }
 

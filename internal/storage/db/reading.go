@@ -43,12 +43,12 @@ type readConnector struct {
 }
 
 // Connect waits too: a new connection reads the file.
-func (c readConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	if err := c.reading.places.Acquire(ctx, 1); err != nil {
+func (r readConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	if err := r.reading.places.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("wait to open database for reading: %w", err)
 	}
-	defer c.reading.places.Release(1)
-	conn, err := c.Connector.Connect(ctx)
+	defer r.reading.places.Release(1)
+	conn, err := r.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // what database/sql would get
 	}
@@ -56,7 +56,7 @@ func (c readConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("connection is a %T", conn), conn.Close())
 	}
-	return readConn{able: able, reading: c.reading}, nil
+	return readConn{able: able, reading: r.reading}, nil
 }
 
 // ableConn is what database/sql uses of SQLite's connections to read.
@@ -78,24 +78,24 @@ var errSingleStatements = errors.New("this connection reads by single statements
 
 func (readConn) Prepare(string) (driver.Stmt, error) { return nil, errSingleStatements }
 func (readConn) Begin() (driver.Tx, error)           { return nil, errSingleStatements }
-func (c readConn) Close() error                      { return c.able.Close() } //nolint:wrapcheck // as database/sql would get it
-func (c readConn) IsValid() bool                     { return c.able.IsValid() }
+func (r readConn) Close() error                      { return r.able.Close() } //nolint:wrapcheck // as database/sql would get it
+func (r readConn) IsValid() bool                     { return r.able.IsValid() }
 
-func (c readConn) ResetSession(ctx context.Context) error {
-	return c.able.ResetSession(ctx) //nolint:wrapcheck // a certain value
+func (r readConn) ResetSession(ctx context.Context) error {
+	return r.able.ResetSession(ctx) //nolint:wrapcheck // a certain value
 }
 
-func (c readConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.reading.places.Acquire(ctx, 1); err != nil {
+func (r readConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := r.reading.places.Acquire(ctx, 1); err != nil {
 		return nil, fmt.Errorf("wait to read: %w", err)
 	}
-	leave, begun := sync.OnceFunc(func() { c.reading.places.Release(1) }), false
+	leave, begun := sync.OnceFunc(func() { r.reading.places.Release(1) }), false
 	defer func() {
 		if !begun {
 			leave()
 		}
 	}()
-	rows, err := c.able.QueryContext(ctx, query, args)
+	rows, err := r.able.QueryContext(ctx, query, args)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // as database/sql would get it
 	}

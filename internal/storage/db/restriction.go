@@ -41,7 +41,7 @@ type restrictionStore struct{ *DB }
 func (d *DB) Restrictions() restriction.Store { return restrictionStore{d} }
 
 // Insert implements restriction.Store. Of several that come at the same time, each counts the others.
-func (d restrictionStore) Insert(ctx context.Context, r restriction.Restriction, most int) error {
+func (rs restrictionStore) Insert(ctx context.Context, r restriction.Restriction, most int) error {
 	referrer, err := document(r.Referrer)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ func (d restrictionStore) Insert(ctx context.Context, r restriction.Restriction,
 	row := restrictionRow{
 		ID: string(r.ID), Environment: string(r.Environment), Referrer: referrer, UserAgent: agent, CreatedAt: millis(r.CreatedAt), UpdatedAt: millis(r.UpdatedAt),
 	}
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	return rs.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(r.Environment, restrictionNoun, row.ID)
 		if err := t.checkLimit(ctx, (*restrictionRow)(nil), row.Environment, restrictionNoun, most); err != nil {
 			return err
@@ -68,12 +68,12 @@ func (d restrictionStore) Insert(ctx context.Context, r restriction.Restriction,
 }
 
 // Get implements restriction.Store.
-func (d restrictionStore) Get(ctx context.Context, r id.PlaybackRestriction) (restriction.Restriction, error) {
+func (rs restrictionStore) Get(ctx context.Context, r id.PlaybackRestriction) (restriction.Restriction, error) {
 	if !possible(string(r)) {
 		return restriction.Restriction{}, noSuch(restrictionNoun)
 	}
 	var row restrictionRow
-	err := d.read.NewSelect().Model(&row).Where("id = ?", string(r)).Scan(ctx)
+	err := rs.read.NewSelect().Model(&row).Where("id = ?", string(r)).Scan(ctx)
 	if errors.Is(err, sql.ErrNoRows) {
 		return restriction.Restriction{}, noSuch(restrictionNoun)
 	}
@@ -84,32 +84,32 @@ func (d restrictionStore) Get(ctx context.Context, r id.PlaybackRestriction) (re
 }
 
 // List implements restriction.Store.
-func (d restrictionStore) List(ctx context.Context, env id.Environment, page, limit int) ([]restriction.Restriction, error) {
+func (rs restrictionStore) List(ctx context.Context, env id.Environment, page, limit int) ([]restriction.Restriction, error) {
 	var rows []restrictionRow
-	err := d.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).
+	err := rs.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).
 		Order("created_at DESC", "id DESC").Offset(int64(page-1) * int64(limit)).Limit(int64(limit)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read playback restrictions: %w", err)
 	}
-	return values(ctx, d.DB, rows, restrictionRow.value), nil
+	return values(ctx, rs.DB, rows, restrictionRow.value), nil
 }
 
 // SetReferrer implements restriction.Store.
-func (d restrictionStore) SetReferrer(
+func (rs restrictionStore) SetReferrer(
 	ctx context.Context, env id.Environment, r id.PlaybackRestriction, v restriction.Referrer, now time.Time,
 ) (restriction.Restriction, error) {
-	return d.set(ctx, env, r, "referrer = ?", v, now)
+	return rs.set(ctx, env, r, "referrer = ?", v, now)
 }
 
 // SetUserAgent implements restriction.Store.
-func (d restrictionStore) SetUserAgent(
+func (rs restrictionStore) SetUserAgent(
 	ctx context.Context, env id.Environment, r id.PlaybackRestriction, v restriction.UserAgent, now time.Time,
 ) (restriction.Restriction, error) {
-	return d.set(ctx, env, r, "user_agent = ?", v, now)
+	return rs.set(ctx, env, r, "user_agent = ?", v, now)
 }
 
 // set replaces one column and reads the row again, in one transaction.
-func (d restrictionStore) set(
+func (rs restrictionStore) set(
 	ctx context.Context, env id.Environment, r id.PlaybackRestriction, set string, v any, now time.Time,
 ) (out restriction.Restriction, err error) {
 	doc, err := document(v)
@@ -119,7 +119,7 @@ func (d restrictionStore) set(
 	if !possible(string(r)) {
 		return out, noSuch(restrictionNoun)
 	}
-	err = d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	err = rs.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(env, restrictionNoun, string(r))
 		_, err = t.NewUpdate().Model((*restrictionRow)(nil)).Set(set, doc).Set("updated_at = ?", millis(now)).
 			Where("id = ?", string(r)).Where("environment_id = ?", string(env)).Exec(ctx)
@@ -137,12 +137,12 @@ func (d restrictionStore) set(
 		if out, err = row.value(); err != nil {
 			return err
 		}
-		return d.engine.tellRights(ctx, t, restrictionNoun, string(r))
+		return rs.engine.tellRights(ctx, t, restrictionNoun, string(r))
 	})
 	return out, err
 }
 
 // Delete implements restriction.Store.
-func (d restrictionStore) Delete(ctx context.Context, env id.Environment, r id.PlaybackRestriction) error {
-	return d.removeRight(ctx, (*restrictionRow)(nil), env, string(r), restrictionNoun)
+func (rs restrictionStore) Delete(ctx context.Context, env id.Environment, r id.PlaybackRestriction) error {
+	return rs.removeRight(ctx, (*restrictionRow)(nil), env, string(r), restrictionNoun)
 }

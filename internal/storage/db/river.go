@@ -10,20 +10,20 @@ func riverLog(log *slog.Logger) *slog.Logger { return slog.New(riverHandler{log.
 
 type riverHandler struct{ slog.Handler }
 
-func (h riverHandler) Enabled(ctx context.Context, l slog.Level) bool {
-	return l >= slog.LevelInfo && h.Handler.Enabled(ctx, riverLevel(l))
+func (rh riverHandler) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= slog.LevelInfo && rh.Handler.Enabled(ctx, riverLevel(l))
 }
 
-func (h riverHandler) Handle(ctx context.Context, r slog.Record) error {
+func (rh riverHandler) Handle(ctx context.Context, r slog.Record) error {
 	r.Level = riverLevel(r.Level)
-	return h.Handler.Handle(ctx, r)
+	return rh.Handler.Handle(ctx, r)
 }
 
-func (h riverHandler) WithAttrs(a []slog.Attr) slog.Handler {
-	return riverHandler{h.Handler.WithAttrs(a)}
+func (rh riverHandler) WithAttrs(a []slog.Attr) slog.Handler {
+	return riverHandler{rh.Handler.WithAttrs(a)}
 }
 
-func (h riverHandler) WithGroup(n string) slog.Handler { return riverHandler{h.Handler.WithGroup(n)} }
+func (rh riverHandler) WithGroup(n string) slog.Handler { return riverHandler{rh.Handler.WithGroup(n)} }
 
 func riverLevel(l slog.Level) slog.Level {
 	if l < slog.LevelWarn {

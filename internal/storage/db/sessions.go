@@ -40,10 +40,10 @@ type sessionRow struct {
 	ExpiresAt     int64  `bun:"expires_at"`
 }
 
-func (r sessionRow) value() access.Session {
+func (s sessionRow) value() access.Session {
 	return access.Session{
-		Hash: r.Hash, Environment: id.Environment(r.Environment), Token: id.Token(r.Token), Address: r.Address,
-		CreatedAt: moment(r.CreatedAt), ExpiresAt: moment(r.ExpiresAt),
+		Hash: s.Hash, Environment: id.Environment(s.Environment), Token: id.Token(s.Token), Address: s.Address,
+		CreatedAt: moment(s.CreatedAt), ExpiresAt: moment(s.ExpiresAt),
 	}
 }
 
@@ -53,15 +53,15 @@ type sessionStore struct{ accessStore }
 func (d *DB) Sessions() access.SessionStore { return sessionStore{accessStore{d}} }
 
 // Password implements access.SessionStore.
-func (d sessionStore) Password(ctx context.Context) (string, error) {
+func (ss sessionStore) Password(ctx context.Context) (string, error) {
 	var row passwordRow
-	err := d.first(ctx, d.read.NewSelect().Model(&row).Where("one = 1"), "", passwordNoun)
+	err := ss.first(ctx, ss.read.NewSelect().Model(&row).Where("one = 1"), "", passwordNoun)
 	return row.Hash, err
 }
 
 // SetPassword implements access.SessionStore. Of two that have the same link, the one that deletes it wins.
-func (d sessionStore) SetPassword(ctx context.Context, link, password string, s access.Session) error {
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+func (ss sessionStore) SetPassword(ctx context.Context, link, password string, s access.Session) error {
+	return ss.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(s.Environment, passwordNoun, "owner")
 		res, err := t.NewDelete().Model((*linkRow)(nil)).Where("hash = ?", link).
 			Where("expires_at > ?", millis(s.CreatedAt)).Exec(ctx)
@@ -84,8 +84,8 @@ func (d sessionStore) SetPassword(ctx context.Context, link, password string, s 
 }
 
 // InsertLink implements access.SessionStore.
-func (d sessionStore) InsertLink(ctx context.Context, link string, now, until time.Time) error {
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+func (ss sessionStore) InsertLink(ctx context.Context, link string, now, until time.Time) error {
+	return ss.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about("", linkNoun, "owner")
 		if _, err := t.NewDelete().Model((*linkRow)(nil)).Where("expires_at <= ?", millis(now)).Exec(ctx); err != nil {
 			return fmt.Errorf("remove old dashboard links: %w", err)
@@ -98,15 +98,15 @@ func (d sessionStore) InsertLink(ctx context.Context, link string, now, until ti
 }
 
 // Link implements access.SessionStore.
-func (d sessionStore) Link(ctx context.Context, link string, now time.Time) error {
+func (ss sessionStore) Link(ctx context.Context, link string, now time.Time) error {
 	var row linkRow
-	q := d.read.NewSelect().Model(&row).Where("hash = ?", link).Where("expires_at > ?", millis(now))
-	return d.first(ctx, q, link, linkNoun)
+	q := ss.read.NewSelect().Model(&row).Where("hash = ?", link).Where("expires_at > ?", millis(now))
+	return ss.first(ctx, q, link, linkNoun)
 }
 
 // InsertSession implements access.SessionStore.
-func (d sessionStore) InsertSession(ctx context.Context, s access.Session, password string) error {
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+func (ss sessionStore) InsertSession(ctx context.Context, s access.Session, password string) error {
+	return ss.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(s.Environment, sessionNoun, who(s.Token))
 		if s.Token == "" {
 			n, err := t.NewSelect().Model((*passwordRow)(nil)).Where("hash = ?", password).Count(ctx)
@@ -145,16 +145,16 @@ func insertSession(ctx context.Context, t tx, s access.Session) error {
 }
 
 // Session implements access.SessionStore.
-func (d sessionStore) Session(ctx context.Context, hash string, now time.Time) (access.Session, error) {
+func (ss sessionStore) Session(ctx context.Context, hash string, now time.Time) (access.Session, error) {
 	var row sessionRow
-	q := d.read.NewSelect().Model(&row).Where("hash = ?", hash).Where("expires_at > ?", millis(now))
-	err := d.first(ctx, q, hash, sessionNoun)
+	q := ss.read.NewSelect().Model(&row).Where("hash = ?", hash).Where("expires_at > ?", millis(now))
+	err := ss.first(ctx, q, hash, sessionNoun)
 	return row.value(), err
 }
 
 // DeleteSession implements access.SessionStore.
-func (d sessionStore) DeleteSession(ctx context.Context, hash string) error {
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+func (ss sessionStore) DeleteSession(ctx context.Context, hash string) error {
+	return ss.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about("", sessionNoun, "one")
 		if _, err := t.NewDelete().Model((*sessionRow)(nil)).Where("hash = ?", hash).Exec(ctx); err != nil {
 			return fmt.Errorf("delete dashboard session: %w", err)
@@ -164,8 +164,8 @@ func (d sessionStore) DeleteSession(ctx context.Context, hash string) error {
 }
 
 // DeleteSessions implements access.SessionStore.
-func (d sessionStore) DeleteSessions(ctx context.Context, token id.Token) error {
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+func (ss sessionStore) DeleteSessions(ctx context.Context, token id.Token) error {
+	return ss.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about("", sessionNoun, who(token))
 		return endSessions(ctx, t, token)
 	})
@@ -179,8 +179,8 @@ func endSessions(ctx context.Context, t tx, token id.Token) error {
 }
 
 // NoteShown implements access.SessionStore.
-func (d sessionStore) NoteShown(ctx context.Context, e id.Environment, noun, key string) error {
-	return d.engine.begin(ctx, func(_ context.Context, t tx) error {
+func (ss sessionStore) NoteShown(ctx context.Context, e id.Environment, noun, key string) error {
+	return ss.engine.begin(ctx, func(_ context.Context, t tx) error {
 		t.about(e, noun, key)
 		return nil
 	})

@@ -22,8 +22,8 @@ type playbackRow struct {
 	Position      int64  `bun:"position"`
 }
 
-func (r playbackRow) value() playbackid.ID {
-	return playbackid.ID{ID: id.Playback(r.ID), Policy: playbackid.Policy(r.Policy), DRMConfigurationID: r.DRM}
+func (p playbackRow) value() playbackid.ID {
+	return playbackid.ID{ID: id.Playback(p.ID), Policy: playbackid.Policy(p.Policy), DRMConfigurationID: p.DRM}
 }
 
 // playbackIDs reads those of many objects in one query.

@@ -26,17 +26,17 @@ type signingKeyRow struct {
 	CreatedAt     int64  `bun:"created_at"`
 }
 
-func (r signingKeyRow) value() (signing.Key, error) {
+func (s signingKeyRow) value() (signing.Key, error) {
 	k := signing.Key{
-		ID: id.SigningKey(r.ID), Environment: id.Environment(r.Environment), CreatedAt: moment(r.CreatedAt),
+		ID: id.SigningKey(s.ID), Environment: id.Environment(s.Environment), CreatedAt: moment(s.CreatedAt),
 	}
-	parsed, err := x509.ParsePKIXPublicKey(r.Public)
+	parsed, err := x509.ParsePKIXPublicKey(s.Public)
 	if err != nil {
-		return k, fmt.Errorf("read signing key %s: %w", r.ID, err)
+		return k, fmt.Errorf("read signing key %s: %w", s.ID, err)
 	}
 	public, ok := parsed.(*rsa.PublicKey)
 	if !ok {
-		return k, fmt.Errorf("read signing key %s: it is %T", r.ID, parsed)
+		return k, fmt.Errorf("read signing key %s: it is %T", s.ID, parsed)
 	}
 	k.Public = public
 	return k, nil
@@ -48,13 +48,13 @@ type signingStore struct{ *DB }
 func (d *DB) Signing() signing.Store { return signingStore{d} }
 
 // InsertKey implements signing.Store. Of several that come at the same time, each counts the others.
-func (d signingStore) InsertKey(ctx context.Context, k signing.Key, most int) error {
+func (s signingStore) InsertKey(ctx context.Context, k signing.Key, most int) error {
 	public, err := x509.MarshalPKIXPublicKey(k.Public)
 	if err != nil {
 		return fmt.Errorf("encode signing key: %w", err)
 	}
 	row := signingKeyRow{ID: string(k.ID), Environment: string(k.Environment), Public: public, CreatedAt: millis(k.CreatedAt)}
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	return s.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(k.Environment, signingKeyNoun, row.ID)
 		if err = t.checkLimit(ctx, (*signingKeyRow)(nil), row.Environment, signingKeyNoun, most); err != nil {
 			return err
@@ -97,12 +97,12 @@ func tooMany(noun string, most int) error {
 }
 
 // Key implements signing.Store.
-func (d signingStore) Key(ctx context.Context, k id.SigningKey) (signing.Key, error) {
+func (s signingStore) Key(ctx context.Context, k id.SigningKey) (signing.Key, error) {
 	var row signingKeyRow
 	if !possible(string(k)) {
 		return signing.Key{}, noSuch(signingKeyNoun)
 	}
-	err := d.read.NewSelect().Model(&row).Where("id = ?", string(k)).Scan(ctx)
+	err := s.read.NewSelect().Model(&row).Where("id = ?", string(k)).Scan(ctx)
 	if errors.Is(err, sql.ErrNoRows) {
 		return signing.Key{}, noSuch(signingKeyNoun)
 	}
@@ -113,19 +113,19 @@ func (d signingStore) Key(ctx context.Context, k id.SigningKey) (signing.Key, er
 }
 
 // Keys implements signing.Store.
-func (d signingStore) Keys(ctx context.Context, env id.Environment, page, limit int) ([]signing.Key, error) {
+func (s signingStore) Keys(ctx context.Context, env id.Environment, page, limit int) ([]signing.Key, error) {
 	var rows []signingKeyRow
-	err := d.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).
+	err := s.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).
 		Order("created_at DESC", "id DESC").Offset(int64(page-1) * int64(limit)).Limit(int64(limit)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read signing keys: %w", err)
 	}
-	return values(ctx, d.DB, rows, signingKeyRow.value), nil
+	return values(ctx, s.DB, rows, signingKeyRow.value), nil
 }
 
 // DeleteKey implements signing.Store.
-func (d signingStore) DeleteKey(ctx context.Context, env id.Environment, k id.SigningKey) error {
-	return d.removeRight(ctx, (*signingKeyRow)(nil), env, string(k), signingKeyNoun)
+func (s signingStore) DeleteKey(ctx context.Context, env id.Environment, k id.SigningKey) error {
+	return s.removeRight(ctx, (*signingKeyRow)(nil), env, string(k), signingKeyNoun)
 }
 
 // remove deletes a row of an environment.
@@ -159,11 +159,11 @@ type pathSecretRow struct {
 }
 
 // PathSecret implements signing.Store.
-func (d signingStore) PathSecret(ctx context.Context, n int64) (signing.PathSecret, error) {
-	return d.pathSecret(ctx, d.read, n)
+func (s signingStore) PathSecret(ctx context.Context, n int64) (signing.PathSecret, error) {
+	return s.pathSecret(ctx, s.read, n)
 }
 
-func (d signingStore) pathSecret(ctx context.Context, q bun.IDB, n int64) (signing.PathSecret, error) {
+func (s signingStore) pathSecret(ctx context.Context, q bun.IDB, n int64) (signing.PathSecret, error) {
 	var row pathSecretRow
 	err := q.NewSelect().Model(&row).Where("number = ?", n).Scan(ctx)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -172,22 +172,22 @@ func (d signingStore) pathSecret(ctx context.Context, q bun.IDB, n int64) (signi
 	if err != nil {
 		return signing.PathSecret{}, fmt.Errorf("read path secret: %w", err)
 	}
-	secret, err := d.vault.Open(row.Secret, pathSecretPlace(row.Number))
+	secret, err := s.vault.Open(row.Secret, pathSecretPlace(row.Number))
 	return signing.PathSecret{Number: row.Number, Secret: secret}, err
 }
 
 // EnsurePathSecret implements signing.Store. Of several nodes that come at the same time all get what the first one has
 // written.
-func (d signingStore) EnsurePathSecret(ctx context.Context, fresh signing.PathSecret) (found signing.PathSecret, err error) {
-	row := pathSecretRow{Number: fresh.Number, Secret: d.vault.Seal(fresh.Secret, pathSecretPlace(fresh.Number))}
-	err = d.engine.begin(audit.Without(ctx), func(ctx context.Context, t tx) error {
+func (s signingStore) EnsurePathSecret(ctx context.Context, fresh signing.PathSecret) (found signing.PathSecret, err error) {
+	row := pathSecretRow{Number: fresh.Number, Secret: s.vault.Seal(fresh.Secret, pathSecretPlace(fresh.Number))}
+	err = s.engine.begin(audit.Without(ctx), func(ctx context.Context, t tx) error {
 		if _, err = t.NewInsert().Model(&row).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
 			return fmt.Errorf("insert path secret: %w", err)
 		}
 		if _, err = t.NewDelete().Model((*pathSecretRow)(nil)).Where("number < ?", fresh.Number-2).Exec(ctx); err != nil {
 			return fmt.Errorf("delete old path secrets: %w", err)
 		}
-		found, err = d.pathSecret(ctx, t, fresh.Number)
+		found, err = s.pathSecret(ctx, t, fresh.Number)
 		return err
 	})
 	return found, err

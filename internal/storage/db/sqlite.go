@@ -189,7 +189,7 @@ func migrateSQLite(ctx context.Context, driver *riversqlite.Driver, write *sql.D
 	return vault, master, nil
 }
 
-func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) error) error {
+func (s *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) error) error {
 	var late <-chan time.Time // what the service does by itself waits without end
 	if audit.Of(ctx).Wanted() {
 		wait := time.NewTimer(lockWait)
@@ -197,17 +197,17 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 		late = wait.C
 	}
 	w := newWaiting(ctx, fn)
-	e.waiting.join(w)
+	s.waiting.join(w)
 	select {
-	case e.turn <- struct{}{}:
-		e.lead(w)
+	case s.turn <- struct{}{}:
+		s.lead(w)
 	case <-w.done:
 	case <-late:
-		if e.waiting.leave(w) {
+		if s.waiting.leave(w) {
 			return locked(errTurn)
 		}
 	case <-ctx.Done():
-		if e.waiting.leave(w) {
+		if s.waiting.leave(w) {
 			return fmt.Errorf("wait to write: %w", context.Cause(ctx))
 		}
 	}
@@ -219,8 +219,8 @@ func (e *sqliteEngine) begin(ctx context.Context, fn func(context.Context, tx) e
 // commits.
 type inCommitOrder struct{ some bool }
 
-func (o *inCommitOrder) begin(ctx context.Context, t tx, n int) (int64, error) {
-	o.some = true
+func (i *inCommitOrder) begin(ctx context.Context, t tx, n int) (int64, error) {
+	i.some = true
 	last, err := t.number(ctx, advanceCursor, n)
 	if err != nil {
 		return 0, fmt.Errorf("advance cursor of events: %w", err)
@@ -229,50 +229,50 @@ func (o *inCommitOrder) begin(ctx context.Context, t tx, n int) (int64, error) {
 }
 
 // tellRights has nobody to tell: see DB.HearRights.
-func (e *sqliteEngine) tellRights(context.Context, tx, string, string) error { return nil }
+func (s *sqliteEngine) tellRights(context.Context, tx, string, string) error { return nil }
 
-func (e *sqliteEngine) alone() bool { return true }
+func (s *sqliteEngine) alone() bool { return true }
 
 // numberEvents has nothing to do.
-func (e *sqliteEngine) numberEvents(context.Context) error { return nil }
+func (s *sqliteEngine) numberEvents(context.Context) error { return nil }
 
-func (e *sqliteEngine) client(cfg *river.Config) (JobClient, error) {
+func (s *sqliteEngine) client(cfg *river.Config) (JobClient, error) {
 	own := *cfg
 	// River rebuilds indexes at midnight, which PostgreSQL needs and SQLite does not. Those it looks for are
 	// PostgreSQL's.
 	own.ReindexerIndexNames = []string{}
-	return river.NewClient(quietDriver{riversqlite.New(e.write), e.newJobs, e.read}, &own)
+	return river.NewClient(quietDriver{riversqlite.New(s.write), s.newJobs, s.read}, &own)
 }
 
-func (e *sqliteEngine) now() string {
+func (s *sqliteEngine) now() string {
 	return "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER)"
 }
-func (e *sqliteEngine) lastAttempt() string { return "attempted_by ->> '$[#-1]'" }
-func (e *sqliteEngine) cancelled() string   { return "metadata ->> 'cancel_attempted_at' IS NOT NULL" }
-func (e *sqliteEngine) jobKey() string      { return "args ->> 'key'" }
+func (s *sqliteEngine) lastAttempt() string { return "attempted_by ->> '$[#-1]'" }
+func (s *sqliteEngine) cancelled() string   { return "metadata ->> 'cancel_attempted_at' IS NOT NULL" }
+func (s *sqliteEngine) jobKey() string      { return "args ->> 'key'" }
 
-func (e *sqliteEngine) count(name string) string { return "COALESCE(metadata ->> '" + name + "', 0)" }
+func (s *sqliteEngine) count(name string) string { return "COALESCE(metadata ->> '" + name + "', 0)" }
 
-func (e *sqliteEngine) countUp(name string) string {
-	return "jsonb_set(metadata, '$." + name + "', " + e.count(name) + " + 1)"
+func (s *sqliteEngine) countUp(name string) string {
+	return "jsonb_set(metadata, '$." + name + "', " + s.count(name) + " + 1)"
 }
 
-func (e *sqliteEngine) later() string {
+func (s *sqliteEngine) later() string {
 	return "strftime('%Y-%m-%d %H:%M:%f', 'now', (? / 1000.0) || ' seconds')"
 }
 
-func (e *sqliteEngine) close() error {
-	errs := []error{e.prepared.close()}
-	for _, pool := range []*sql.DB{e.read, e.side} {
+func (s *sqliteEngine) close() error {
+	errs := []error{s.prepared.close()}
+	for _, pool := range []*sql.DB{s.read, s.side} {
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}
 	}
-	errs = append(errs, e.write.Close(), e.unlock()) // the last one out folds the WAL back into the file
+	errs = append(errs, s.write.Close(), s.unlock()) // the last one out folds the WAL back into the file
 	return errors.Join(errs...)
 }
 
 // run keeps the log short.
-func (e *sqliteEngine) run(ctx context.Context) error { return e.log.run(ctx) }
+func (s *sqliteEngine) run(ctx context.Context) error { return s.log.run(ctx) }
 
-func (e *sqliteEngine) logBytes() func() int64 { return e.log.bytes }
+func (s *sqliteEngine) logBytes() func() int64 { return s.log.bytes }

@@ -111,17 +111,17 @@ func openInUse(b *testing.B) *inUse {
 }
 
 // create has 16 clients create what is measured, and tells how many are created a second, and how long one takes.
-func (d *inUse) create(one func(n int) error) {
+func (iu *inUse) create(one func(n int) error) {
 	var created atomic.Int64
 	var clients sync.WaitGroup
 	took, first := make([][]float64, 16), time.Now()
-	d.b.ResetTimer()
+	iu.b.ResetTimer()
 	for i := range took {
 		clients.Go(func() {
-			for n := int(created.Add(1)); n <= d.b.N; n = int(created.Add(1)) {
+			for n := int(created.Add(1)); n <= iu.b.N; n = int(created.Add(1)) {
 				began := time.Now()
 				if err := one(n); err != nil {
-					d.b.Error(err)
+					iu.b.Error(err)
 					return
 				}
 				took[i] = append(took[i], milliseconds(began))
@@ -129,9 +129,9 @@ func (d *inUse) create(one func(n int) error) {
 		})
 	}
 	clients.Wait()
-	d.b.StopTimer()
-	d.b.ReportMetric(float64(d.b.N)/time.Since(first).Seconds(), "created/s")
-	d.b.ReportMetric(p95(took), "p95-ms")
+	iu.b.StopTimer()
+	iu.b.ReportMetric(float64(iu.b.N)/time.Since(first).Seconds(), "created/s")
+	iu.b.ReportMetric(p95(took), "p95-ms")
 }
 
 // processorTime is what this process has used of it.

@@ -58,7 +58,7 @@ type progress struct {
 func (p progress) nearly() bool { return p.size-p.done < nearlyAll }
 
 // run writes the log back into the file, beside the writer, whenever it has changed.
-func (l *sqliteLog) run(ctx context.Context) error {
+func (s *sqliteLog) run(ctx context.Context) error {
 	tick := time.NewTicker(checkpointEvery)
 	defer tick.Stop()
 	var done time.Time
@@ -68,53 +68,53 @@ func (l *sqliteLog) run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		info, err := os.Stat(l.file)
+		info, err := os.Stat(s.file)
 		if err != nil || info.ModTime().Equal(done) {
 			continue
 		}
-		whole, err := l.checkpoint(ctx)
+		whole, err := s.checkpoint(ctx)
 		if whole { // else the rest is written back at the next tick
 			done = info.ModTime()
 		}
 		if ctx.Err() == nil {
-			l.tellFailure(ctx, err)
+			s.tellFailure(ctx, err)
 		}
 	}
 }
 
 // checkpoint writes back what is in the log, and says whether that was all of it. When it has become long, checkpoint
 // catches up with the writers, who go on meanwhile, and lets them and the readers wait for the little that is left.
-func (l *sqliteLog) checkpoint(ctx context.Context) (whole bool, err error) {
-	at, err := l.writeBack(ctx, "PASSIVE")
+func (s *sqliteLog) checkpoint(ctx context.Context) (whole bool, err error) {
+	at, err := s.writeBack(ctx, "PASSIVE")
 	if err != nil {
 		return false, err
 	}
-	if at.size < l.long {
-		l.short(ctx, at)
+	if at.size < s.long {
+		s.short(ctx, at)
 		return at.done >= at.size, nil
 	}
 	for range maxPasses {
 		before := at.size
-		if at, err = l.writeBack(ctx, "PASSIVE"); err != nil {
+		if at, err = s.writeBack(ctx, "PASSIVE"); err != nil {
 			return false, err
 		}
 		if at.size-before < nearlyAll {
 			break
 		}
 	}
-	if !l.waits.over(at) {
+	if !s.waits.over(at) {
 		return false, nil
 	}
-	by, err := l.beginAgain(ctx)
+	by, err := s.beginAgain(ctx)
 	switch {
 	case err != nil:
 		return false, err
 	case by != nobody:
-		l.waits.again(at)
-		l.tellLarge(ctx, at, by)
+		s.waits.again(at)
+		s.tellLarge(ctx, at, by)
 		return false, nil
 	}
-	l.short(ctx, at)
+	s.short(ctx, at)
 	return true, nil
 }
 
@@ -130,14 +130,14 @@ const (
 // beginAgain has the next writer begin the log again, unless somebody goes on to read from it. The writer's turn comes
 // first, then its connection, which River and others take without the turn: a transaction that reads with another
 // connection holds both, and is not held back. A reader that waits for the turn waits as long as readers are held.
-func (l *sqliteLog) beginAgain(ctx context.Context) (reader, error) {
+func (s *sqliteLog) beginAgain(ctx context.Context) (reader, error) {
 	select {
-	case l.turn <- struct{}{}:
+	case s.turn <- struct{}{}:
 	case <-ctx.Done():
 		return nobody, fmt.Errorf("wait to begin log again: %w", context.Cause(ctx))
 	}
-	defer func() { <-l.turn }()
-	conn, err := l.write.Conn(ctx)
+	defer func() { <-s.turn }()
+	conn, err := s.write.Conn(ctx)
 	if err != nil {
 		return nobody, fmt.Errorf("wait for writer: %w", err)
 	}
@@ -146,7 +146,7 @@ func (l *sqliteLog) beginAgain(ctx context.Context) (reader, error) {
 	if _, err = conn.ExecContext(ctx, "PRAGMA wal_autocheckpoint = 0"); err != nil {
 		return nobody, fmt.Errorf("relieve writer of checkpoints: %w", err)
 	}
-	goOn, err := l.reading.hold(ctx, l.hold)
+	goOn, err := s.reading.hold(ctx, s.hold)
 	switch {
 	case ctx.Err() != nil && err != nil:
 		return nobody, err
@@ -154,7 +154,7 @@ func (l *sqliteLog) beginAgain(ctx context.Context) (reader, error) {
 		return ours, nil
 	}
 	// Unlike PASSIVE, RESTART says whether somebody still reads. It does not wait for them: side waits for no lock.
-	at, err := l.writeBack(ctx, "RESTART")
+	at, err := s.writeBack(ctx, "RESTART")
 	held := goOn()
 	switch {
 	case err != nil || !at.busy:
@@ -166,8 +166,8 @@ func (l *sqliteLog) beginAgain(ctx context.Context) (reader, error) {
 }
 
 // writeBack is one checkpoint. What comes meanwhile, and what is newer than what somebody reads, is left to the next.
-func (l *sqliteLog) writeBack(ctx context.Context, mode string) (at progress, err error) {
-	row := l.side.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")")
+func (s *sqliteLog) writeBack(ctx context.Context, mode string) (at progress, err error) {
+	row := s.side.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")")
 	if err = row.Scan(&at.busy, &at.size, &at.done); err != nil {
 		return at, fmt.Errorf("write log back: %w", err)
 	}
@@ -187,35 +187,35 @@ func (b *backoff) again(at progress) {
 }
 
 // short notes that the log is short, or begins again.
-func (l *sqliteLog) short(ctx context.Context, at progress) {
-	l.waits = backoff{}
-	if l.told {
-		l.told = false
-		l.logger.InfoContext(ctx, "the database's log begins again", slog.Int("pages", at.size))
+func (s *sqliteLog) short(ctx context.Context, at progress) {
+	s.waits = backoff{}
+	if s.told {
+		s.told = false
+		s.logger.InfoContext(ctx, "the database's log begins again", slog.Int("pages", at.size))
 	}
 }
 
 // tellLarge says once that the log grows, and why.
-func (l *sqliteLog) tellLarge(ctx context.Context, at progress, by reader) {
-	if l.told || at.size < l.large {
+func (s *sqliteLog) tellLarge(ctx context.Context, at progress, by reader) {
+	if s.told || at.size < s.large {
 		return
 	}
-	l.told = true
-	l.logger.WarnContext(ctx, "the database's log grows until somebody ends who reads from it",
-		slog.String("reader", string(by)), slog.Int64("bytes", l.bytes()))
+	s.told = true
+	s.logger.WarnContext(ctx, "the database's log grows until somebody ends who reads from it",
+		slog.String("reader", string(by)), slog.Int64("bytes", s.bytes()))
 }
 
 // tellFailure says once that the log can't be written back; nil ends that.
-func (l *sqliteLog) tellFailure(ctx context.Context, err error) {
-	if err != nil && !l.failed {
-		l.logger.ErrorContext(ctx, "the database's log can't be written back", slog.Any("error", err))
+func (s *sqliteLog) tellFailure(ctx context.Context, err error) {
+	if err != nil && !s.failed {
+		s.logger.ErrorContext(ctx, "the database's log can't be written back", slog.Any("error", err))
 	}
-	l.failed = err != nil
+	s.failed = err != nil
 }
 
 // bytes is the size of the log's file.
-func (l *sqliteLog) bytes() int64 {
-	info, err := os.Stat(l.file)
+func (s *sqliteLog) bytes() int64 {
+	info, err := os.Stat(s.file)
 	if errors.Is(err, fs.ErrNotExist) || info == nil {
 		return 0
 	}

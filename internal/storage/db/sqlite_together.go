@@ -56,39 +56,39 @@ type waitingList struct {
 	all []*waiting
 }
 
-func (c *waitingList) join(w *waiting) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.all = append(c.all, w)
+func (wl *waitingList) join(w *waiting) {
+	wl.mu.Lock()
+	defer wl.mu.Unlock()
+	wl.all = append(wl.all, w)
 }
 
 // leave reports whether w still waited, and no longer does.
-func (c *waitingList) leave(w *waiting) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i := slices.Index(c.all, w)
+func (wl *waitingList) leave(w *waiting) bool {
+	wl.mu.Lock()
+	defer wl.mu.Unlock()
+	i := slices.Index(wl.all, w)
 	if i < 0 {
 		return false
 	}
-	c.all = slices.Delete(c.all, i, i+1)
+	wl.all = slices.Delete(wl.all, i, i+1)
 	return true
 }
 
 // take takes the first ones out.
-func (c *waitingList) take() []*waiting {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := min(len(c.all), mostTogether)
-	some := slices.Clone(c.all[:n])
-	c.all = slices.Delete(c.all, 0, n)
+func (wl *waitingList) take() []*waiting {
+	wl.mu.Lock()
+	defer wl.mu.Unlock()
+	n := min(len(wl.all), mostTogether)
+	some := slices.Clone(wl.all[:n])
+	wl.all = slices.Delete(wl.all, 0, n)
 	return some
 }
 
 // lead writes what waits, in order, until w is written too. The turn is the caller's, and is given back.
-func (e *sqliteEngine) lead(w *waiting) {
-	defer func() { <-e.turn }()
+func (s *sqliteEngine) lead(w *waiting) {
+	defer func() { <-s.turn }()
 	for !w.isDone() {
-		e.writeTogether(e.waiting.take())
+		s.writeTogether(s.waiting.take())
 	}
 }
 
@@ -96,7 +96,7 @@ var errExited = errors.New("the goroutine ended that wrote this together with wh
 
 // writeTogether writes changes in one transaction. One that fails is taken back and leaves the others alone. Nobody is
 // told before all of them are committed; where that fails, none has happened.
-func (e *sqliteEngine) writeTogether(changes []*waiting) {
+func (s *sqliteEngine) writeTogether(changes []*waiting) {
 	err := errExited
 	defer func() {
 		for _, w := range changes {
@@ -106,12 +106,12 @@ func (e *sqliteEngine) writeTogether(changes []*waiting) {
 			close(w.done)
 		}
 	}()
-	err = full(e.db.RunInTx(changes[0].ctx, nil, func(_ context.Context, t bun.Tx) error {
+	err = full(s.db.RunInTx(changes[0].ctx, nil, func(_ context.Context, t bun.Tx) error {
 		if len(changes) == 1 { // there is nobody else whose changes have to stay
-			return e.apply(changes[0], t)
+			return s.apply(changes[0], t)
 		}
 		for _, w := range changes {
-			if failed := e.applyOne(w, t); failed != nil {
+			if failed := s.applyOne(w, t); failed != nil {
 				return failed
 			}
 		}
@@ -127,18 +127,18 @@ func (e *sqliteEngine) writeTogether(changes []*waiting) {
 		}
 		told = told || w.told
 		if len(w.jobs) > 0 {
-			e.newJobs.add(w.jobs)
+			s.newJobs.add(w.jobs)
 		}
 	}
 	if told {
-		e.events.tell()
+		s.events.tell()
 	}
 }
 
 // applyOne applies one of several changes, all of it or nothing. An error is about all of them.
-func (e *sqliteEngine) applyOne(w *waiting, t bun.Tx) error {
+func (s *sqliteEngine) applyOne(w *waiting, t bun.Tx) error {
 	step := func(statement string) error {
-		own := t.StmtContext(w.ctx, e.prepared[statement]) //nolint:sqlclosecheck // with the transaction
+		own := t.StmtContext(w.ctx, s.prepared[statement]) //nolint:sqlclosecheck // with the transaction
 		if _, err := own.ExecContext(w.ctx); err != nil {
 			return fmt.Errorf("%s: %w", statement, err)
 		}
@@ -147,7 +147,7 @@ func (e *sqliteEngine) applyOne(w *waiting, t bun.Tx) error {
 	if err := step(beginOne); err != nil {
 		return err
 	}
-	if w.err = full(e.apply(w, t)); w.err != nil {
+	if w.err = full(s.apply(w, t)); w.err != nil {
 		if err := step(undoOne); err != nil { // all is undone already where the disk is full
 			return errors.Join(w.err, err)
 		}
@@ -156,12 +156,12 @@ func (e *sqliteEngine) applyOne(w *waiting, t bun.Tx) error {
 }
 
 // apply runs a change. One that panics has failed.
-func (e *sqliteEngine) apply(w *waiting, t bun.Tx) error {
+func (s *sqliteEngine) apply(w *waiting, t bun.Tx) error {
 	events := &inCommitOrder{}
 	err := fault.Guard(func() error {
 		return w.fn(w.ctx, tx{
-			IDB: t, scan: e.db.ScanRows, prepared: e.prepared, bind: t.StmtContext, events: events,
-			jobs: jobsIn[*sql.Tx]{client: e.jobs, tx: t.Tx, inserted: func(queue string) { w.jobs[queue] = true }},
+			IDB: t, scan: s.db.ScanRows, prepared: s.prepared, bind: t.StmtContext, events: events,
+			jobs: jobsIn[*sql.Tx]{client: s.jobs, tx: t.Tx, inserted: func(queue string) { w.jobs[queue] = true }},
 		})
 	})
 	w.panic, _ = errors.AsType[*fault.PanicError](err)

@@ -56,9 +56,9 @@ func uploadRowOf(u upload.Upload) (uploadRow, error) {
 	}, err
 }
 
-func (d uploadStore) value(r uploadRow) (upload.Upload, error) {
+func (us uploadStore) value(r uploadRow) (upload.Upload, error) {
 	var doc uploadDocument
-	secret, err := openText(d.vault, r.Secret, uploadPlace(r.ID))
+	secret, err := openText(us.vault, r.Secret, uploadPlace(r.ID))
 	if err = errors.Join(err, read(r.Document, &doc)); err != nil {
 		err = fmt.Errorf("read upload %s: %w", r.ID, err)
 	}
@@ -73,13 +73,13 @@ func (d uploadStore) value(r uploadRow) (upload.Upload, error) {
 
 type uploadStore struct{ *DB }
 
-func (d uploadStore) Insert(ctx context.Context, c upload.Change) error {
+func (us uploadStore) Insert(ctx context.Context, c upload.Change) error {
 	row, err := uploadRowOf(c.Upload)
 	if err != nil {
 		return err
 	}
-	row.SecretHash, row.Secret = uploadHash(d.vault, c.Upload.Secret), sealText(d.vault, c.Upload.Secret, uploadPlace(row.ID))
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	row.SecretHash, row.Secret = uploadHash(us.vault, c.Upload.Secret), sealText(us.vault, c.Upload.Secret, uploadPlace(row.ID))
+	return us.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		if err := t.insert(ctx, &row); isUnique(err) {
 			return exists(err, uploadNoun)
 		} else if err != nil {
@@ -89,8 +89,8 @@ func (d uploadStore) Insert(ctx context.Context, c upload.Change) error {
 	})
 }
 
-func (d uploadStore) Save(ctx context.Context, c upload.Change) error {
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+func (us uploadStore) Save(ctx context.Context, c upload.Change) error {
+	return us.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		if err := t.saveUpload(ctx, c); err != nil {
 			return err
 		}
@@ -143,49 +143,49 @@ func (d *DB) CompleteUpload(ctx context.Context, u upload.Change, a asset.Change
 	})
 }
 
-func (d uploadStore) Get(ctx context.Context, env id.Environment, u id.Upload) (upload.Upload, error) {
-	return d.one(ctx, string(u), func(q *bun.SelectQuery) *bun.SelectQuery {
+func (us uploadStore) Get(ctx context.Context, env id.Environment, u id.Upload) (upload.Upload, error) {
+	return us.one(ctx, string(u), func(q *bun.SelectQuery) *bun.SelectQuery {
 		return q.Where("id = ?", string(u)).Where("environment_id = ?", string(env))
 	})
 }
 
-func (d uploadStore) Find(ctx context.Context, u id.Upload) (upload.Upload, error) {
-	return d.one(ctx, string(u), func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("id = ?", string(u)) })
+func (us uploadStore) Find(ctx context.Context, u id.Upload) (upload.Upload, error) {
+	return us.one(ctx, string(u), func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("id = ?", string(u)) })
 }
 
-func (d uploadStore) FindSecret(ctx context.Context, secret string) (upload.Upload, error) {
-	return d.one(ctx, secret, func(q *bun.SelectQuery) *bun.SelectQuery {
-		return q.Where("secret_hash = ?", uploadHash(d.vault, secret))
+func (us uploadStore) FindSecret(ctx context.Context, secret string) (upload.Upload, error) {
+	return us.one(ctx, secret, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("secret_hash = ?", uploadHash(us.vault, secret))
 	})
 }
 
-func (d uploadStore) one(ctx context.Context, key string, where func(*bun.SelectQuery) *bun.SelectQuery) (upload.Upload, error) {
+func (us uploadStore) one(ctx context.Context, key string, where func(*bun.SelectQuery) *bun.SelectQuery) (upload.Upload, error) {
 	if key == "" || !possible(key) {
 		return upload.Upload{}, noSuch(uploadNoun)
 	}
 	var row uploadRow
-	err := where(d.read.NewSelect().Model(&row)).Scan(ctx)
+	err := where(us.read.NewSelect().Model(&row)).Scan(ctx)
 	if errors.Is(err, sql.ErrNoRows) {
 		return upload.Upload{}, noSuch(uploadNoun)
 	}
 	if err != nil {
 		return upload.Upload{}, fmt.Errorf("read upload: %w", err)
 	}
-	return d.value(row)
+	return us.value(row)
 }
 
-func (d uploadStore) List(ctx context.Context, env id.Environment, q upload.ListQuery) ([]upload.Upload, error) {
+func (us uploadStore) List(ctx context.Context, env id.Environment, q upload.ListQuery) ([]upload.Upload, error) {
 	var rows []uploadRow
-	err := d.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).
+	err := us.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).
 		Order("created_at DESC", "id DESC").Offset(int64(q.Page-1) * int64(q.Limit)).Limit(int64(q.Limit)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read uploads: %w", err)
 	}
-	return values(ctx, d.DB, rows, d.value), nil
+	return values(ctx, us.DB, rows, us.value), nil
 }
 
-func (d uploadStore) Declare(ctx context.Context, u id.Upload, length upload.Length, quota int64) error {
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+func (us uploadStore) Declare(ctx context.Context, u id.Upload, length upload.Length, quota int64) error {
+	return us.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		var row uploadRow
 		err := t.NewSelect().Model(&row).Where("id = ?", string(u)).Scan(ctx)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -208,9 +208,9 @@ func (d uploadStore) Declare(ctx context.Context, u id.Upload, length upload.Len
 	})
 }
 
-func (d uploadStore) Expected(ctx context.Context) ([]upload.Expected, error) {
+func (us uploadStore) Expected(ctx context.Context) ([]upload.Expected, error) {
 	var rows []uploadRow
-	err := d.read.NewSelect().Model(&rows).Column("id", "environment_id", "media_id", "size").
+	err := us.read.NewSelect().Model(&rows).Column("id", "environment_id", "media_id", "size").
 		Where("status = 'waiting'").Where("size > 0").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read uploads under way: %w", err)

@@ -11,14 +11,14 @@ import (
 	"millrace/internal/id"
 )
 
-func (d uploadStore) Overdue(
+func (us uploadStore) Overdue(
 	ctx context.Context, before time.Time, behind upload.Overdue, limit int,
 ) ([]upload.Overdue, error) {
-	return overdueUploads(ctx, d.read, before, behind, limit)
+	return overdueUploads(ctx, us.read, before, behind, limit)
 }
 
-func (d uploadStore) Expecting(ctx context.Context, all []id.Media) ([]id.Media, error) {
-	return expectingUploads(ctx, d.read, all)
+func (us uploadStore) Expecting(ctx context.Context, all []id.Media) ([]id.Media, error) {
+	return expectingUploads(ctx, us.read, all)
 }
 
 func overdueUploads(

@@ -69,7 +69,7 @@ func (d *DB) Usage() usage.Store { return usageStore{d} }
 
 // Add implements usage.Store. Several nodes add to the same rows; they do so in the same order, since PostgreSQL would
 // end one of two that wait for each other.
-func (d usageStore) Add(ctx context.Context, hour time.Time, all []usage.Delivered) error {
+func (u usageStore) Add(ctx context.Context, hour time.Time, all []usage.Delivered) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (d usageStore) Add(ctx context.Context, hour time.Time, all []usage.Deliver
 		begin := millis(hour.UTC().Truncate(day))
 		days = append(days, usageDayRow{Asset: r.Asset, Day: begin, Environment: r.Environment, Total: r.Total})
 	}
-	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	err := u.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		for batch := range slices.Chunk(rows, usageTogether) {
 			q := t.NewInsert().Model(&batch).On("CONFLICT (asset_id, hour) DO UPDATE")
 			for _, column := range append(sizes(), "total") {
@@ -116,18 +116,18 @@ func (d usageStore) Add(ctx context.Context, hour time.Time, all []usage.Deliver
 }
 
 // Reports implements usage.Store.
-func (d usageStore) Reports(ctx context.Context, env id.Environment, q usage.Query) ([]usage.Report, int, error) {
+func (u usageStore) Reports(ctx context.Context, env id.Environment, q usage.Query) ([]usage.Report, int, error) {
 	if !possible(string(q.Asset)) || !possible(string(q.LiveStream)) || !q.From.Before(q.To) {
 		return nil, 0, nil
 	}
-	rows, total, err := d.most(ctx, env, q)
+	rows, total, err := u.most(ctx, env, q)
 	if err != nil || len(rows) == 0 {
 		return nil, total, err
 	}
-	if err = d.bySize(ctx, env, q, rows); err != nil {
+	if err = u.bySize(ctx, env, q, rows); err != nil {
 		return nil, 0, err
 	}
-	reports, err := d.describe(ctx, env, rows)
+	reports, err := u.describe(ctx, env, rows)
 	return reports, total, err
 }
 
@@ -185,7 +185,7 @@ func amountsOf(env id.Environment, q usage.Query) (a amounts) {
 }
 
 // most is a page of the assets of which most was delivered, with that, and how many there are on all pages.
-func (d usageStore) most(
+func (u usageStore) most(
 	ctx context.Context, env id.Environment, q usage.Query,
 ) (rows []usageRow, total int, err error) {
 	a := amountsOf(env, q)
@@ -197,7 +197,7 @@ func (d usageStore) most(
 	}
 	text := "SELECT asset_id, CAST(SUM(ms) AS bigint) AS total, COUNT(*) OVER () AS n" + grouped +
 		" ORDER BY SUM(ms) DESC, asset_id LIMIT ? OFFSET ?"
-	err = d.read.NewRaw(text, append(slices.Clone(a.args), q.Limit, (q.Page-1)*q.Limit)...).Scan(ctx, &page)
+	err = u.read.NewRaw(text, append(slices.Clone(a.args), q.Limit, (q.Page-1)*q.Limit)...).Scan(ctx, &page)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read delivery usage: %w", err)
 	}
@@ -206,7 +206,7 @@ func (d usageStore) most(
 	}
 	if len(page) == 0 && q.Page > 1 {
 		text = "SELECT COUNT(*) FROM (SELECT asset_id" + grouped + ") AS assets"
-		if err = d.read.NewRaw(text, a.args...).Scan(ctx, &total); err != nil {
+		if err = u.read.NewRaw(text, a.args...).Scan(ctx, &total); err != nil {
 			return nil, 0, fmt.Errorf("count delivery usage: %w", err)
 		}
 	}
@@ -214,13 +214,13 @@ func (d usageStore) most(
 }
 
 // bySize adds to each of rows what was delivered of each size.
-func (d usageStore) bySize(ctx context.Context, env id.Environment, q usage.Query, rows []usageRow) error {
+func (u usageStore) bySize(ctx context.Context, env id.Environment, q usage.Query, rows []usageRow) error {
 	keys := make([]string, 0, len(rows))
 	for _, r := range rows {
 		keys = append(keys, r.Asset)
 	}
 	var sums []usageRow
-	s := d.read.NewSelect().Model((*usageRow)(nil)).
+	s := u.read.NewSelect().Model((*usageRow)(nil)).
 		ColumnExpr("d.asset_id").ColumnExpr("MAX(d.live_stream_id) AS live_stream_id").
 		Where("d.asset_id IN ?", bun.Tuple(keys)).
 		Where("d.hour >= ?", millis(q.From)).Where("d.hour < ?", millis(q.To)).
@@ -244,17 +244,17 @@ func (d usageStore) bySize(ctx context.Context, env id.Environment, q usage.Quer
 }
 
 // describe adds what is known of the assets.
-func (d usageStore) describe(ctx context.Context, env id.Environment, rows []usageRow) ([]usage.Report, error) {
+func (u usageStore) describe(ctx context.Context, env id.Environment, rows []usageRow) ([]usage.Report, error) {
 	keys := make([]string, 0, len(rows))
 	for _, r := range rows {
 		keys = append(keys, r.Asset)
 	}
 	var there []assetRow
-	if err := d.read.NewSelect().Model(&there).Where("id IN ?", bun.Tuple(keys)).Scan(ctx); err != nil {
+	if err := u.read.NewSelect().Model(&there).Where("id IN ?", bun.Tuple(keys)).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read assets of delivery usage: %w", err)
 	}
 	var gone []deletedRow
-	if err := d.read.NewSelect().Model(&gone).Where("id IN ?", bun.Tuple(keys)).Scan(ctx); err != nil {
+	if err := u.read.NewSelect().Model(&gone).Where("id IN ?", bun.Tuple(keys)).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read deleted assets of delivery usage: %w", err)
 	}
 	known := map[string]usage.Report{}
@@ -262,14 +262,14 @@ func (d usageStore) describe(ctx context.Context, env id.Environment, rows []usa
 		a, err := assetRow{
 			ID: g.ID, Environment: g.Environment, LiveStream: g.LiveStream, Document: g.Document, CreatedAt: g.CreatedAt,
 		}.value()
-		if err = d.listed(ctx, err); err != nil {
+		if err = u.listed(ctx, err); err != nil {
 			return nil, err
 		}
 		known[g.ID] = usage.Report{Asset: a, Deleted: true, DeletedAt: moment(g.DeletedAt)}
 	}
 	for _, r := range there {
 		a, err := r.value()
-		if err = d.listed(ctx, err); err != nil {
+		if err = u.listed(ctx, err); err != nil {
 			return nil, err
 		}
 		known[r.ID] = usage.Report{Asset: a}
@@ -295,9 +295,9 @@ func (d usageStore) describe(ctx context.Context, env id.Environment, rows []usa
 const outlives = 24 * time.Hour
 
 // Forget implements usage.Store.
-func (d usageStore) Forget(ctx context.Context, before time.Time, limit int) (bool, error) {
+func (u usageStore) Forget(ctx context.Context, before time.Time, limit int) (bool, error) {
 	more := false
-	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	err := u.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		hours, failed := t.NewDelete().Model((*usageRow)(nil)).Where("(asset_id, hour) IN (?)",
 			t.NewSelect().Model((*usageRow)(nil)).Column("asset_id", "hour").Where("hour < ?", millis(before)).Limit(int64(limit))).Exec(ctx)
 		if failed != nil {

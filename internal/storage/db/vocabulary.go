@@ -25,13 +25,13 @@ type vocabularyRow struct {
 	UpdatedAt     int64  `bun:"updated_at"`
 }
 
-func (r vocabularyRow) value() (vocabulary.Vocabulary, error) {
+func (vr vocabularyRow) value() (vocabulary.Vocabulary, error) {
 	v := vocabulary.Vocabulary{
-		ID: id.TranscriptionVocabulary(r.ID), Environment: id.Environment(r.Environment), Name: r.Name, Passthrough: r.Passthrough,
-		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt),
+		ID: id.TranscriptionVocabulary(vr.ID), Environment: id.Environment(vr.Environment), Name: vr.Name, Passthrough: vr.Passthrough,
+		CreatedAt: moment(vr.CreatedAt), UpdatedAt: moment(vr.UpdatedAt),
 	}
-	if err := read(r.Phrases, &v.Phrases); err != nil {
-		return v, fmt.Errorf("read transcription vocabulary %s: %w", r.ID, err)
+	if err := read(vr.Phrases, &v.Phrases); err != nil {
+		return v, fmt.Errorf("read transcription vocabulary %s: %w", vr.ID, err)
 	}
 	return v, nil
 }
@@ -50,12 +50,12 @@ type vocabularyStore struct{ *DB }
 func (d *DB) Vocabularies() vocabulary.Store { return vocabularyStore{d} }
 
 // Insert implements vocabulary.Store. Of several that come at the same time, each counts the others.
-func (d vocabularyStore) Insert(ctx context.Context, v vocabulary.Vocabulary, most int) error {
+func (vs vocabularyStore) Insert(ctx context.Context, v vocabulary.Vocabulary, most int) error {
 	row, err := vocabularyRowOf(v)
 	if err != nil {
 		return err
 	}
-	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	return vs.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(v.Environment, vocabularyNoun, row.ID)
 		if err := t.checkLimit(ctx, (*vocabularyRow)(nil), row.Environment, vocabularyNoun, most); err != nil {
 			return err
@@ -70,11 +70,11 @@ func (d vocabularyStore) Insert(ctx context.Context, v vocabulary.Vocabulary, mo
 }
 
 // Get implements vocabulary.Store.
-func (d vocabularyStore) Get(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary) (vocabulary.Vocabulary, error) {
-	return d.one(ctx, d.read.NewSelect(), env, v)
+func (vs vocabularyStore) Get(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary) (vocabulary.Vocabulary, error) {
+	return vs.one(ctx, vs.read.NewSelect(), env, v)
 }
 
-func (d vocabularyStore) one(
+func (vs vocabularyStore) one(
 	ctx context.Context, q *bun.SelectQuery, env id.Environment, v id.TranscriptionVocabulary,
 ) (vocabulary.Vocabulary, error) {
 	if !possible(string(v)) {
@@ -92,23 +92,23 @@ func (d vocabularyStore) one(
 }
 
 // List implements vocabulary.Store.
-func (d vocabularyStore) List(ctx context.Context, env id.Environment, page, limit int) ([]vocabulary.Vocabulary, error) {
+func (vs vocabularyStore) List(ctx context.Context, env id.Environment, page, limit int) ([]vocabulary.Vocabulary, error) {
 	var rows []vocabularyRow
-	err := d.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).
+	err := vs.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).
 		Order("created_at DESC", "id DESC").Offset(int64(page-1) * int64(limit)).Limit(int64(limit)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read transcription vocabularies: %w", err)
 	}
-	return values(ctx, d.DB, rows, vocabularyRow.value), nil
+	return values(ctx, vs.DB, rows, vocabularyRow.value), nil
 }
 
 // Save implements vocabulary.Store.
-func (d vocabularyStore) Save(
+func (vs vocabularyStore) Save(
 	ctx context.Context, env id.Environment, v id.TranscriptionVocabulary, change func(*vocabulary.Vocabulary),
 ) (out vocabulary.Vocabulary, err error) {
-	err = d.engine.begin(ctx, func(ctx context.Context, t tx) error {
+	err = vs.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(env, vocabularyNoun, string(v))
-		if out, err = d.one(ctx, t.NewSelect(), env, v); err != nil {
+		if out, err = vs.one(ctx, t.NewSelect(), env, v); err != nil {
 			return err
 		}
 		change(&out)
@@ -129,6 +129,6 @@ func (d vocabularyStore) Save(
 }
 
 // Delete implements vocabulary.Store.
-func (d vocabularyStore) Delete(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary) error {
-	return d.remove(ctx, (*vocabularyRow)(nil), env, string(v), vocabularyNoun)
+func (vs vocabularyStore) Delete(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary) error {
+	return vs.remove(ctx, (*vocabularyRow)(nil), env, string(v), vocabularyNoun)
 }

@@ -14,7 +14,7 @@ type libraryLog struct{ slog.Handler }
 const alarming = 4
 
 // Handle implements slog.Handler.
-func (h libraryLog) Handle(ctx context.Context, r slog.Record) error {
+func (l libraryLog) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level > slog.LevelInfo && strings.Contains(r.Message, "Elector") {
 		attempt := int64(alarming)
 		r.Attrs(func(a slog.Attr) bool {
@@ -26,17 +26,17 @@ func (h libraryLog) Handle(ctx context.Context, r slog.Record) error {
 		if r.Level = slog.LevelWarn; attempt < alarming {
 			r.Level = slog.LevelInfo
 		}
-		if !h.Enabled(ctx, r.Level) {
+		if !l.Enabled(ctx, r.Level) {
 			return nil
 		}
 	}
-	return h.Handler.Handle(ctx, r) //nolint:wrapcheck // a handler passes on
+	return l.Handler.Handle(ctx, r) //nolint:wrapcheck // a handler passes on
 }
 
 // WithAttrs implements slog.Handler.
-func (h libraryLog) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return libraryLog{h.Handler.WithAttrs(attrs)}
+func (l libraryLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return libraryLog{l.Handler.WithAttrs(attrs)}
 }
 
 // WithGroup implements slog.Handler.
-func (h libraryLog) WithGroup(name string) slog.Handler { return libraryLog{h.Handler.WithGroup(name)} }
+func (l libraryLog) WithGroup(name string) slog.Handler { return libraryLog{l.Handler.WithGroup(name)} }

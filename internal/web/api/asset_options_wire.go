@@ -252,21 +252,21 @@ func wireInput(i assetopt.Input) InputSettings {
 	return out
 }
 
-func (a NewAssetSettings) domain(problems *fault.List, path string) assetopt.Options {
-	policies := alias(problems, path+"playback_policies", path+"playback_policy", a.PlaybackPolicies, a.PlaybackPolicy)
-	inputs := alias(problems, path+"inputs", path+"input", a.Inputs, a.Input)
-	if len(a.Directives) > 0 {
+func (n NewAssetSettings) domain(problems *fault.List, path string) assetopt.Options {
+	policies := alias(problems, path+"playback_policies", path+"playback_policy", n.PlaybackPolicies, n.PlaybackPolicy)
+	inputs := alias(problems, path+"inputs", path+"input", n.Inputs, n.Input)
+	if len(n.Directives) > 0 {
 		problems.AbsentAt(path+"directives",
 			"must be empty or left out: jobs of language models are not part of this service")
 	}
 	o := assetopt.Options{
-		PlaybackPolicies: policiesOf(policies), AdvancedPolicies: requestsOf(a.Advanced),
-		Passthrough: a.Passthrough, Meta: a.Meta.domain(), MP4Support: string(a.MP4Support),
-		VideoQuality: a.VideoQuality, EncodingTier: a.EncodingTier, MaxResolution: a.MaxResolution, MasterAccess: a.MasterAccess,
-		NormalizeAudio: a.NormalizeAudio, CopyOverlays: a.CopyOverlays, GenerateShots: a.GenerateShots, Test: a.Test,
+		PlaybackPolicies: policiesOf(policies), AdvancedPolicies: requestsOf(n.Advanced),
+		Passthrough: n.Passthrough, Meta: n.Meta.domain(), MP4Support: string(n.MP4Support),
+		VideoQuality: n.VideoQuality, EncodingTier: n.EncodingTier, MaxResolution: n.MaxResolution, MasterAccess: n.MasterAccess,
+		NormalizeAudio: n.NormalizeAudio, CopyOverlays: n.CopyOverlays, GenerateShots: n.GenerateShots, Test: n.Test,
 	}
 	o.Inputs = inputsOf(inputs)
-	for _, r := range a.StaticRenditions {
+	for _, r := range n.StaticRenditions {
 		o.StaticRenditions = append(o.StaticRenditions, assetopt.StaticRendition(r))
 	}
 	return o

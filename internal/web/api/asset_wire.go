@@ -131,14 +131,14 @@ type AssetUpdate struct {
 	ThumbnailTime Optional[*float64]   `json:"thumbnail_time,omitzero" minimum:"0" doc:"Seconds, at most the asset's duration; null clears it."`
 }
 
-func (c AssetCreate) input() (asset.CreateInput, error) {
+func (a AssetCreate) input() (asset.CreateInput, error) {
 	var problems fault.List
-	in := asset.CreateInput{Options: c.domain(&problems, "")}
+	in := asset.CreateInput{Options: a.domain(&problems, "")}
 	return in, problems.Err()
 }
 
-func (u AssetUpdate) input() asset.PatchInput {
-	return asset.PatchInput{Passthrough: u.Passthrough.Ptr(), Meta: metaPtr(u.Meta), ThumbnailTime: u.ThumbnailTime.Ptr()}
+func (a AssetUpdate) input() asset.PatchInput {
+	return asset.PatchInput{Passthrough: a.Passthrough.Ptr(), Meta: metaPtr(a.Meta), ThumbnailTime: a.ThumbnailTime.Ptr()}
 }
 
 func wireAsset(a asset.Asset) Asset {
@@ -302,30 +302,30 @@ type assetForm struct {
 }
 
 // asset is wireAsset with what only this server knows: the address of the master, and how long work still takes.
-func (f assetForm) asset(a asset.Asset) Asset {
-	out := assetAt(f.public, a)
+func (af assetForm) asset(a asset.Asset) Asset {
+	out := assetAt(af.public, a)
 	for i, t := range a.Tracks {
-		out.Tracks[i] = f.track(t)
+		out.Tracks[i] = af.track(t)
 	}
 	for i, file := range a.Static.Files {
 		if file.Status == asset.FilePreparing {
-			out.StaticRenditions.Files[i].TimeLeft = f.timeLeft(file.Pace)
+			out.StaticRenditions.Files[i].TimeLeft = af.timeLeft(file.Pace)
 		}
 	}
 	return out
 }
 
 // track is wireTrack with how long work on it still takes.
-func (f assetForm) track(t asset.Track) Track {
+func (af assetForm) track(t asset.Track) Track {
 	out := wireTrack(t)
 	if t.Status == asset.TrackPreparing {
-		out.TimeLeft = f.timeLeft(t.Pace)
+		out.TimeLeft = af.timeLeft(t.Pace)
 	}
 	return out
 }
 
 // timeLeft is how long work still takes, in whole seconds; 0: nobody knows.
-func (f assetForm) timeLeft(p asset.Pace) float64 { return math.Ceil(p.Left(f.now()).Seconds()) }
+func (af assetForm) timeLeft(p asset.Pace) float64 { return math.Ceil(p.Left(af.now()).Seconds()) }
 
 // assetAt is an asset of the service at a URL. The master has an address only together with the signature that opens
 // it.

@@ -21,7 +21,7 @@ type AssetRef struct {
 	ID string `path:"asset_id" maxLength:"255"`
 }
 
-func (r AssetRef) id() id.Asset { return id.Asset(r.ID) }
+func (a AssetRef) id() id.Asset { return id.Asset(a.ID) }
 
 // assets are the operations of assets.
 type assets struct {

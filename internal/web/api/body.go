@@ -122,11 +122,11 @@ type bodyContext struct {
 	body io.Reader
 }
 
-func (c bodyContext) BodyReader() io.Reader { return c.body }
-func (c bodyContext) Unwrap() huma.Context  { return c.wrapped }
-func (c bodyContext) Header(name string) string {
+func (b bodyContext) BodyReader() io.Reader { return b.body }
+func (b bodyContext) Unwrap() huma.Context  { return b.wrapped }
+func (b bodyContext) Header(name string) string {
 	if strings.EqualFold(name, "Content-Type") {
 		return jsonType
 	}
-	return c.wrapped.Header(name)
+	return b.wrapped.Header(name)
 }

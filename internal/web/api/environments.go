@@ -20,7 +20,7 @@ type EnvironmentRef struct {
 	ID string `path:"environment_id" maxLength:"255"`
 }
 
-func (r EnvironmentRef) id() id.Environment { return id.Environment(r.ID) }
+func (e EnvironmentRef) id() id.Environment { return id.Environment(e.ID) }
 
 // Environment is an environment as it is shown.
 type Environment struct {

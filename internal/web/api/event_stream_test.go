@@ -128,9 +128,9 @@ type openedStream struct {
 	ended chan struct{}
 }
 
-func (s *openedStream) over() bool {
+func (o *openedStream) over() bool {
 	select {
-	case <-s.ended:
+	case <-o.ended:
 		return true
 	default:
 		return false
@@ -138,4 +138,4 @@ func (s *openedStream) over() bool {
 }
 
 // events counts those that were sent; the stream must have ended.
-func (s *openedStream) events() int { return strings.Count(s.w.Body.String(), "\ndata: ") }
+func (o *openedStream) events() int { return strings.Count(o.w.Body.String(), "\ndata: ") }

@@ -43,7 +43,7 @@ func (EventData) Schema(huma.Registry) *huma.Schema {
 }
 
 // MarshalJSON implements json.Marshaler.
-func (d EventData) MarshalJSON() ([]byte, error) { return json.Marshal(d.object) }
+func (e EventData) MarshalJSON() ([]byte, error) { return json.Marshal(e.object) }
 
 // EventObject is what an event is about.
 type EventObject struct {
@@ -87,9 +87,9 @@ type EventForm struct {
 }
 
 // page is the form for events of one page: each environment is read once.
-func (f EventForm) page() EventForm {
-	find, known := f.Environment, map[id.Environment]access.Environment{}
-	f.Environment = func(ctx context.Context, e id.Environment) (access.Environment, error) {
+func (ef EventForm) page() EventForm {
+	find, known := ef.Environment, map[id.Environment]access.Environment{}
+	ef.Environment = func(ctx context.Context, e id.Environment) (access.Environment, error) {
 		if env, is := known[e]; is {
 			return env, nil
 		}
@@ -99,29 +99,29 @@ func (f EventForm) page() EventForm {
 		}
 		return env, err
 	}
-	return f
+	return ef
 }
 
 // Show is an event without secrets, for anyone who may read events.
-func (f EventForm) Show(ctx context.Context, e event.Event) (Event, error) {
-	data, err := f.data(ctx, e, false)
+func (ef EventForm) Show(ctx context.Context, e event.Event) (Event, error) {
+	data, err := ef.data(ctx, e, false)
 	if err != nil {
 		return Event{}, err
 	}
-	return f.envelope(ctx, e, data)
+	return ef.envelope(ctx, e, data)
 }
 
 // Send is an event with the secrets that its object has now, for a webhook.
-func (f EventForm) Send(ctx context.Context, e event.Event) (Event, error) {
-	data, err := f.data(ctx, e, true)
+func (ef EventForm) Send(ctx context.Context, e event.Event) (Event, error) {
+	data, err := ef.data(ctx, e, true)
 	if err != nil {
 		return Event{}, err
 	}
-	return f.envelope(ctx, e, data)
+	return ef.envelope(ctx, e, data)
 }
 
-func (f EventForm) envelope(ctx context.Context, e event.Event, data any) (Event, error) {
-	env, err := f.Environment(ctx, e.Environment)
+func (ef EventForm) envelope(ctx context.Context, e event.Event, data any) (Event, error) {
+	env, err := ef.Environment(ctx, e.Environment)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return Event{}, err
 	}
@@ -145,20 +145,20 @@ func objectType(kind string) string {
 }
 
 // data is the object of an event. Kinds that are not known here are shown as they are stored.
-func (f EventForm) data(ctx context.Context, e event.Event, secrets bool) (any, error) {
+func (ef EventForm) data(ctx context.Context, e event.Event, secrets bool) (any, error) {
 	switch e.Type {
 	case live.EventWarning:
-		return f.liveWarning(ctx, e, secrets)
+		return ef.liveWarning(ctx, e, secrets)
 	case asset.EventWarning:
 		return assetWarning(e)
 	}
 	switch e.ObjectKind {
 	case live.EventObject:
-		return f.liveStream(ctx, e, secrets)
+		return ef.liveStream(ctx, e, secrets)
 	case live.EventTargetObject:
-		return f.target(ctx, e, secrets)
+		return ef.target(ctx, e, secrets)
 	case asset.EventObject:
-		return f.asset(ctx, e, secrets)
+		return ef.asset(ctx, e, secrets)
 	case asset.EventTrackObject:
 		t, err := stored[asset.Track](e)
 		return eventTrack{wireTrack(t), string(t.Asset)}, err
@@ -166,7 +166,7 @@ func (f EventForm) data(ctx context.Context, e event.Event, secrets bool) (any, 
 		file, err := stored[asset.StaticRendition](e)
 		return eventFile{wireFile(file), string(file.Asset), wireProblem(file.Errors)}, err
 	case upload.EventObject:
-		return f.upload(ctx, e, secrets)
+		return ef.upload(ctx, e, secrets)
 	}
 	return e.Data, nil
 }
@@ -243,30 +243,30 @@ func current[K ~string, T any](ctx context.Context, key K, find func(context.Con
 }
 
 // upload has its URLs only when it is sent, and only while they can be used.
-func (f EventForm) upload(ctx context.Context, e event.Event, secrets bool) (any, error) {
+func (ef EventForm) upload(ctx context.Context, e event.Event, secrets bool) (any, error) {
 	u, err := stored[upload.Upload](e)
 	if err != nil {
 		return nil, err
 	}
 	u = u.WithoutSecrets()
 	if secrets {
-		today, err := current(ctx, u.ID, f.Upload)
+		today, err := current(ctx, u.ID, ef.Upload)
 		if err != nil {
 			return nil, err
 		}
 		u = u.WithSecrets(today)
 	}
-	return wireUpload(u, f.PublicURL), nil
+	return wireUpload(u, ef.PublicURL), nil
 }
 
-func (f EventForm) liveStream(ctx context.Context, e event.Event, secrets bool) (any, error) {
+func (ef EventForm) liveStream(ctx context.Context, e event.Event, secrets bool) (any, error) {
 	st, err := stored[live.Stream](e)
 	if err != nil {
 		return nil, err
 	}
 	st = st.WithoutSecrets()
 	if secrets {
-		today, err := current(ctx, st.ID, f.LiveStream)
+		today, err := current(ctx, st.ID, ef.LiveStream)
 		if err != nil {
 			return nil, err
 		}
@@ -275,14 +275,14 @@ func (f EventForm) liveStream(ctx context.Context, e event.Event, secrets bool) 
 	return eventStream{wireLiveStream(st), st.CreatedAt.Unix(), st.StreamKey, st.State.HasEncoder(), st.State.Records()}, nil
 }
 
-func (f EventForm) target(ctx context.Context, e event.Event, secrets bool) (any, error) {
+func (ef EventForm) target(ctx context.Context, e event.Event, secrets bool) (any, error) {
 	t, err := stored[live.SimulcastTarget](e)
 	if err != nil {
 		return nil, err
 	}
 	t = t.WithoutSecrets()
 	if secrets {
-		today, err := current(ctx, id.LiveStream(e.Resource), f.LiveStream)
+		today, err := current(ctx, id.LiveStream(e.Resource), ef.LiveStream)
 		if err != nil {
 			return nil, err
 		}
@@ -295,23 +295,23 @@ func (f EventForm) target(ctx context.Context, e event.Event, secrets bool) (any
 	return out, nil
 }
 
-func (f EventForm) asset(ctx context.Context, e event.Event, secrets bool) (any, error) {
+func (ef EventForm) asset(ctx context.Context, e event.Event, secrets bool) (any, error) {
 	a, err := stored[asset.Asset](e)
 	if err != nil {
 		return nil, err
 	}
 	a = a.WithoutSecrets()
 	if secrets && a.Master != nil {
-		today, err := current(ctx, a.ID, f.Asset)
+		today, err := current(ctx, a.ID, ef.Asset)
 		if err != nil {
 			return nil, err
 		}
 		a = a.WithSecrets(today)
 	}
-	return eventAsset{assetAt(f.PublicURL, a), a.CreatedAt.Unix()}, nil
+	return eventAsset{assetAt(ef.PublicURL, a), a.CreatedAt.Unix()}, nil
 }
 
-func (f EventForm) liveWarning(ctx context.Context, e event.Event, secrets bool) (any, error) {
+func (ef EventForm) liveWarning(ctx context.Context, e event.Event, secrets bool) (any, error) {
 	w, err := stored[live.Warned](e)
 	if err != nil {
 		return nil, err
@@ -320,7 +320,7 @@ func (f EventForm) liveWarning(ctx context.Context, e event.Event, secrets bool)
 		ID: string(w.ID), Status: string(w.State.Status()), ActiveAsset: string(w.ActiveAsset), Passthrough: w.Passthrough, Warning: eventWarning(w.Warning),
 	}
 	if secrets {
-		today, err := current(ctx, w.ID, f.LiveStream)
+		today, err := current(ctx, w.ID, ef.LiveStream)
 		if err != nil {
 			return nil, err
 		}

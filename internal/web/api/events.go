@@ -64,10 +64,10 @@ const (
 	maxShown = 20
 )
 
-func (f EventFilter) query(ctx context.Context, problems *fault.List) event.Query {
-	q := event.Query{Environment: environment(ctx), Object: f.Object}
-	if f.Type != "" {
-		q.Types = strings.Split(f.Type, ",")
+func (e EventFilter) query(ctx context.Context, problems *fault.List) event.Query {
+	q := event.Query{Environment: environment(ctx), Object: e.Object}
+	if e.Type != "" {
+		q.Types = strings.Split(e.Type, ",")
 	}
 	if len(q.Types) > maxTypes {
 		problems.At("type", "may name at most %d types", maxTypes)

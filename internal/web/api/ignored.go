@@ -74,12 +74,12 @@ type telling struct {
 	fields []ignored
 }
 
-func (c telling) Unwrap() huma.Context { return c.wrapped }
-func (c telling) SetStatus(code int) {
+func (t telling) Unwrap() huma.Context { return t.wrapped }
+func (t telling) SetStatus(code int) {
 	if code < http.StatusBadRequest {
-		tellIgnored(c.wrapped, c.fields)
+		tellIgnored(t.wrapped, t.fields)
 	}
-	c.wrapped.SetStatus(code)
+	t.wrapped.SetStatus(code)
 }
 
 // tellIgnored names fields without effect in the headers of the response.

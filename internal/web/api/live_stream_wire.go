@@ -135,49 +135,49 @@ func wireTarget(t live.SimulcastTarget) SimulcastTarget {
 	}
 }
 
-func (c SimulcastTargetCreate) domain() live.SimulcastTarget {
-	return live.SimulcastTarget{URL: c.URL, StreamKey: c.StreamKey, Passthrough: c.Passthrough}
+func (s SimulcastTargetCreate) domain() live.SimulcastTarget {
+	return live.SimulcastTarget{URL: s.URL, StreamKey: s.StreamKey, Passthrough: s.Passthrough}
 }
 
-func (c LiveStreamCreate) input() (live.CreateInput, error) {
+func (l LiveStreamCreate) input() (live.CreateInput, error) {
 	var problems fault.List
 	in := live.CreateInput{
-		PlaybackPolicies: policiesOf(alias(&problems, "playback_policies", "playback_policy", c.PlaybackPolicies, c.PlaybackPolicy)),
-		AdvancedPolicies: requestsOf(c.Advanced),
-		ReconnectWindow:  c.ReconnectWindow, SlateForStandard: c.SlateForStandard, ReconnectSlateURL: c.ReconnectSlateURL,
-		Passthrough: c.Passthrough, AudioOnly: c.AudioOnly, GeneratedSubtitles: subtitlesOf(c.GeneratedSubtitles),
-		LatencyMode: live.LatencyMode(c.LatencyMode), LowLatency: c.LowLatency, ReducedLatency: c.ReducedLatency, Test: c.Test,
-		MaxContinuous: c.MaxContinuous, Meta: c.Meta.domain(),
+		PlaybackPolicies: policiesOf(alias(&problems, "playback_policies", "playback_policy", l.PlaybackPolicies, l.PlaybackPolicy)),
+		AdvancedPolicies: requestsOf(l.Advanced),
+		ReconnectWindow:  l.ReconnectWindow, SlateForStandard: l.SlateForStandard, ReconnectSlateURL: l.ReconnectSlateURL,
+		Passthrough: l.Passthrough, AudioOnly: l.AudioOnly, GeneratedSubtitles: subtitlesOf(l.GeneratedSubtitles),
+		LatencyMode: live.LatencyMode(l.LatencyMode), LowLatency: l.LowLatency, ReducedLatency: l.ReducedLatency, Test: l.Test,
+		MaxContinuous: l.MaxContinuous, Meta: l.Meta.domain(),
 	}
-	if c.NewAssetSettings != nil {
-		o := c.NewAssetSettings.domain(&problems, "new_asset_settings.")
+	if l.NewAssetSettings != nil {
+		o := l.NewAssetSettings.domain(&problems, "new_asset_settings.")
 		in.NewAsset = &o
 	}
-	for _, e := range c.EmbeddedSubtitles {
+	for _, e := range l.EmbeddedSubtitles {
 		in.EmbeddedSubtitles = append(in.EmbeddedSubtitles, assetopt.EmbeddedSubtitle(e))
 	}
-	for _, t := range c.SimulcastTargets {
+	for _, t := range l.SimulcastTargets {
 		in.SimulcastTargets = append(in.SimulcastTargets, t.domain())
 	}
 	return in, problems.Err()
 }
 
-func (u LiveStreamUpdate) input() live.PatchInput {
+func (l LiveStreamUpdate) input() live.PatchInput {
 	in := live.PatchInput{
-		LatencyMode: (*live.LatencyMode)(u.LatencyMode.Ptr()), SlateForStandard: u.SlateForStandard,
-		ReconnectWindow: u.ReconnectWindow.Ptr(), DefaultWindow: u.ReconnectWindow.Null,
-		ReconnectSlateURL: u.ReconnectSlateURL.Ptr(), Passthrough: u.Passthrough.Ptr(), MaxContinuous: u.MaxContinuous.Ptr(),
-		Meta: metaPtr(u.Meta),
+		LatencyMode: (*live.LatencyMode)(l.LatencyMode.Ptr()), SlateForStandard: l.SlateForStandard,
+		ReconnectWindow: l.ReconnectWindow.Ptr(), DefaultWindow: l.ReconnectWindow.Null,
+		ReconnectSlateURL: l.ReconnectSlateURL.Ptr(), Passthrough: l.Passthrough.Ptr(), MaxContinuous: l.MaxContinuous.Ptr(),
+		Meta: metaPtr(l.Meta),
 	}
-	if u.LatencyMode.Null {
+	if l.LatencyMode.Null {
 		*in.LatencyMode = live.Standard
 	}
-	if u.MaxContinuous.Null {
+	if l.MaxContinuous.Null {
 		*in.MaxContinuous = live.MaxContinuous
 	}
-	n := u.NewAssetSettings.Value
+	n := l.NewAssetSettings.Value
 	change := live.NewAssetPatch{
-		Clear: u.NewAssetSettings.Null, MasterAccess: n.MasterAccess, MP4Support: (*string)(n.MP4Support), VideoQuality: n.VideoQuality, Meta: metaPtr(n.Meta),
+		Clear: l.NewAssetSettings.Null, MasterAccess: n.MasterAccess, MP4Support: (*string)(n.MP4Support), VideoQuality: n.VideoQuality, Meta: metaPtr(n.Meta),
 	}
 	if change != (live.NewAssetPatch{}) {
 		in.NewAsset = &change

@@ -23,7 +23,7 @@ type LiveRef struct {
 	ID string `path:"live_stream_id" maxLength:"255"`
 }
 
-func (r LiveRef) id() id.LiveStream { return id.LiveStream(r.ID) }
+func (l LiveRef) id() id.LiveStream { return id.LiveStream(l.ID) }
 
 // liveStreams are the operations of live streams.
 type liveStreams struct {

@@ -256,14 +256,14 @@ func of(op *huma.Operation, vars map[string]string) string {
 }
 
 // as sends a request with a token, "id:secret".
-func (r deployment) as(t *testing.T, token, method, path, body string) *httptest.ResponseRecorder {
+func (d deployment) as(t *testing.T, token, method, path, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	user, secret, _ := strings.Cut(token, ":")
 	req.SetBasicAuth(user, secret)
 	req.RemoteAddr = "203.0.113.7:4711"
 	w := httptest.NewRecorder()
-	r.ServeHTTP(w, req)
+	d.ServeHTTP(w, req)
 	return w
 }
 
@@ -292,13 +292,13 @@ func valueAt(v any, place string) string {
 }
 
 // do takes a step, with the installation's token where it needs that, and saves what it made.
-func (r deployment) do(t *testing.T, op *huma.Operation, s step, vars map[string]string) *httptest.ResponseRecorder {
+func (d deployment) do(t *testing.T, op *huma.Operation, s step, vars map[string]string) *httptest.ResponseRecorder {
 	t.Helper()
 	token := vars["token"]
 	if strings.HasPrefix(permissionOf[s.op], "installation") {
 		token = vars["installation"]
 	}
-	w := r.as(t, token, op.Method, of(op, vars), s.body)
+	w := d.as(t, token, op.Method, of(op, vars), s.body)
 	if w.Code < 300 && len(s.save) > 0 {
 		made := decode(t, w)
 		for name, place := range s.save {

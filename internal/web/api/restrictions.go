@@ -138,9 +138,9 @@ func (r *ReferrerRestriction) domain() restriction.Referrer {
 	return restriction.Referrer{AllowedDomains: append([]string{}, r.AllowedDomains...), AllowNoReferrer: r.AllowNoReferrer}
 }
 
-func (r *UserAgentRestriction) domain() restriction.UserAgent {
+func (u *UserAgentRestriction) domain() restriction.UserAgent {
 	given := func(v *bool) bool { return v == nil || *v }
-	return restriction.UserAgent{AllowNone: given(r.AllowNone), AllowHighRisk: given(r.AllowHighRisk)}
+	return restriction.UserAgent{AllowNone: given(u.AllowNone), AllowHighRisk: given(u.AllowHighRisk)}
 }
 
 func wireRestriction(r restriction.Restriction) PlaybackRestriction {

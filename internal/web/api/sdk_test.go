@@ -153,8 +153,8 @@ func openServices(t *testing.T, url string) deployment {
 }
 
 // deliver does what viewers do who are sent so many seconds of an asset, at a time in Unix seconds.
-func (r deployment) deliver(ctx context.Context, book *usage.Service, req *http.Request) error {
-	a, err := r.assets.Find(ctx, id.Asset(req.FormValue("asset")))
+func (d deployment) deliver(ctx context.Context, book *usage.Service, req *http.Request) error {
+	a, err := d.assets.Find(ctx, id.Asset(req.FormValue("asset")))
 	if err != nil {
 		return err
 	}
@@ -172,12 +172,12 @@ func (r deployment) deliver(ctx context.Context, book *usage.Service, req *http.
 }
 
 // ask sends one request with the token that may do everything.
-func (r deployment) ask(t *testing.T, method, path, body string) *httptest.ResponseRecorder {
+func (d deployment) ask(t *testing.T, method, path, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	req := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 	req.SetBasicAuth(tokenID, tokenValue)
 	w := httptest.NewRecorder()
-	r.ServeHTTP(w, req)
+	d.ServeHTTP(w, req)
 	return w
 }
 
@@ -201,10 +201,10 @@ func measured() asset.Growth {
 }
 
 // encode does what the media side does for a broadcast.
-func (r deployment) encode(ctx context.Context, what, key string) error {
+func (d deployment) encode(ctx context.Context, what, key string) error {
 	now := time.Now()
 	if what == "connect" {
-		st, err := r.broadcasts.Connect(ctx, live.Connection{
+		st, err := d.broadcasts.Connect(ctx, live.Connection{
 			StreamKey: key, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
 		}, now)
 		if err != nil {
@@ -213,25 +213,25 @@ func (r deployment) encode(ctx context.Context, what, key string) error {
 		made := asset.NewRecording{
 			ID: st.ActiveAsset, Environment: st.Environment, LiveStream: st.ID, Origin: asset.FromLiveRTMP, Options: *st.Settings.NewAsset, Media: id.Media(id.New()),
 		}
-		if _, err := r.assets.Record(ctx, made, now); err != nil {
+		if _, err := d.assets.Record(ctx, made, now); err != nil {
 			return err
 		}
-		return r.broadcasts.Active(ctx, st.ID, st.Writer(), now)
+		return d.broadcasts.Active(ctx, st.ID, st.Writer(), now)
 	}
-	st, err := r.streams.ByKey(ctx, key)
+	st, err := d.streams.ByKey(ctx, key)
 	if err != nil {
 		return err
 	}
 	if st.EndWanted != live.EndComplete {
 		return fault.New(fault.Conflict, "nobody asked for the end")
 	}
-	if _, err = r.broadcasts.Disconnected(ctx, st.ID, st.Writer(), now); err != nil {
+	if _, err = d.broadcasts.Disconnected(ctx, st.ID, st.Writer(), now); err != nil {
 		return err
 	}
 	stretch := asset.Recording{StartedAt: st.StartedAt, Duration: 10, Type: "content"}
-	if err = r.assets.EndLive(ctx, st.ActiveAsset, asset.Writer{}, []asset.Recording{stretch}, now); err != nil {
+	if err = d.assets.EndLive(ctx, st.ActiveAsset, asset.Writer{}, []asset.Recording{stretch}, now); err != nil {
 		return err
 	}
-	_, err = r.broadcasts.End(ctx, st.ID, st.Writer(), live.EndComplete, now)
+	_, err = d.broadcasts.End(ctx, st.ID, st.Writer(), live.EndComplete, now)
 	return err
 }

@@ -59,13 +59,13 @@ func wireTrack(t asset.Track) Track {
 	return out
 }
 
-func (c TrackCreate) input() asset.TrackInput {
+func (t TrackCreate) input() asset.TrackInput {
 	return asset.TrackInput{
-		URL: c.URL, Type: asset.TrackType(c.Type), TextType: c.TextType, LanguageCode: c.LanguageCode, Name: c.Name,
-		ClosedCaptions: c.ClosedCaptions, Passthrough: c.Passthrough,
+		URL: t.URL, Type: asset.TrackType(t.Type), TextType: t.TextType, LanguageCode: t.LanguageCode, Name: t.Name,
+		ClosedCaptions: t.ClosedCaptions, Passthrough: t.Passthrough,
 	}
 }
 
-func (u TrackUpdate) input() asset.TrackPatch {
-	return asset.TrackPatch{LanguageCode: u.LanguageCode, Name: u.Name, ClosedCaptions: u.ClosedCaptions, Passthrough: u.Passthrough.Ptr()}
+func (t TrackUpdate) input() asset.TrackPatch {
+	return asset.TrackPatch{LanguageCode: t.LanguageCode, Name: t.Name, ClosedCaptions: t.ClosedCaptions, Passthrough: t.Passthrough.Ptr()}
 }

@@ -25,7 +25,7 @@ type UploadRef struct {
 	ID string `path:"upload_id" maxLength:"255"`
 }
 
-func (r UploadRef) id() id.Upload { return id.Upload(r.ID) }
+func (u UploadRef) id() id.Upload { return id.Upload(u.ID) }
 
 // Upload is a direct upload as responses have it.
 type Upload struct {
@@ -124,13 +124,13 @@ func (u uploads) cancel(ctx context.Context, in *UploadRef) (*one[Upload], error
 	return just(u.show(cancelled)), err
 }
 
-func (c UploadCreate) input() (upload.CreateInput, error) {
-	in := upload.CreateInput{Timeout: c.Timeout, CORSOrigin: c.CORSOrigin, Test: c.Test}
-	if c.NewAssetSettings == nil {
+func (u UploadCreate) input() (upload.CreateInput, error) {
+	in := upload.CreateInput{Timeout: u.Timeout, CORSOrigin: u.CORSOrigin, Test: u.Test}
+	if u.NewAssetSettings == nil {
 		return in, nil
 	}
 	var problems fault.List
-	in.Options = c.NewAssetSettings.domain(&problems, "new_asset_settings.")
+	in.Options = u.NewAssetSettings.domain(&problems, "new_asset_settings.")
 	return in, problems.Err()
 }
 

@@ -94,16 +94,16 @@ func (d deliveryUsage) list(ctx context.Context, in *listUsageInput) (*listUsage
 	}}, err
 }
 
-func (in *listUsageInput) query() (q usage.Query, err error) {
+func (l *listUsageInput) query() (q usage.Query, err error) {
 	var problems fault.List
 	q = usage.Query{
-		Page: readNumber(&problems, "page", string(in.Page), maxPage, 1), Limit: readNumber(&problems, "limit", string(in.Limit), maxLimit, defaultUsageLimit),
-		Asset: id.Asset(in.AssetID), LiveStream: id.LiveStream(in.LiveStreamID),
+		Page: readNumber(&problems, "page", string(l.Page), maxPage, 1), Limit: readNumber(&problems, "limit", string(l.Limit), maxLimit, defaultUsageLimit),
+		Asset: id.Asset(l.AssetID), LiveStream: id.LiveStream(l.LiveStreamID),
 	}
-	switch len(in.Timeframe) {
+	switch len(l.Timeframe) {
 	case 0:
 	case 2:
-		q.From, q.To = readTime(&problems, "timeframe[0]", in.Timeframe[0]), readTime(&problems, "timeframe[1]", in.Timeframe[1])
+		q.From, q.To = readTime(&problems, "timeframe[0]", l.Timeframe[0]), readTime(&problems, "timeframe[1]", l.Timeframe[1])
 	default:
 		problems.At("timeframe[]", "must be given twice: the start and the end")
 	}

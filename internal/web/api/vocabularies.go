@@ -21,7 +21,7 @@ type VocabularyRef struct {
 	ID string `path:"transcription_vocabulary_id" maxLength:"255"`
 }
 
-func (r VocabularyRef) id() id.TranscriptionVocabulary { return id.TranscriptionVocabulary(r.ID) }
+func (v VocabularyRef) id() id.TranscriptionVocabulary { return id.TranscriptionVocabulary(v.ID) }
 
 // TranscriptionVocabulary is a transcription vocabulary as it is shown.
 type TranscriptionVocabulary struct {
@@ -40,7 +40,7 @@ type TranscriptionVocabularyInput struct {
 	Passthrough *string   `json:"passthrough,omitempty" maxLength:"255"`
 }
 
-func (in TranscriptionVocabularyInput) domain() vocabulary.Input { return vocabulary.Input(in) }
+func (t TranscriptionVocabularyInput) domain() vocabulary.Input { return vocabulary.Input(t) }
 
 type vocabularies struct {
 	vocabularies vocabulary.API

@@ -75,14 +75,14 @@ func withSecret(w webhook.Webhook) Webhook {
 	return out
 }
 
-func (c WebhookCreate) input() webhook.CreateInput {
+func (w WebhookCreate) input() webhook.CreateInput {
 	return webhook.CreateInput{
-		Address: c.Address, Types: c.EventTypes, Disabled: c.Enabled != nil && !*c.Enabled,
+		Address: w.Address, Types: w.EventTypes, Disabled: w.Enabled != nil && !*w.Enabled,
 	}
 }
 
-func (u WebhookUpdate) input() webhook.PatchInput {
-	return webhook.PatchInput{Address: u.Address, Enabled: u.Enabled, Types: u.EventTypes.Ptr()}
+func (w WebhookUpdate) input() webhook.PatchInput {
+	return webhook.PatchInput{Address: w.Address, Enabled: w.Enabled, Types: w.EventTypes.Ptr()}
 }
 
 func wireDelivery(d webhook.Delivery) WebhookDelivery {

@@ -22,7 +22,7 @@ type WebhookRef struct {
 	ID string `path:"webhook_id" maxLength:"255"`
 }
 
-func (r WebhookRef) id() id.Webhook { return id.Webhook(r.ID) }
+func (w WebhookRef) id() id.Webhook { return id.Webhook(w.ID) }
 
 type webhooks struct {
 	webhooks webhook.API

@@ -17,7 +17,7 @@ const nodesPage = "/dashboard/settings/nodes"
 // nodesOf lists nodes.
 type nodesOf func() ([]node.Node, error)
 
-func (f nodesOf) Nodes(context.Context) ([]node.Node, error) { return f() }
+func (n nodesOf) Nodes(context.Context) ([]node.Node, error) { return n() }
 
 // TestNodesPage: what the owner sees of the nodes, and nobody else does.
 func TestNodesPage(t *testing.T) {

@@ -33,75 +33,75 @@ var over = func() context.Context {
 }()
 
 // Deadline implements context.Context.
-func (f *requestContext) Deadline() (time.Time, bool) { return f.parent.Deadline() }
+func (r *requestContext) Deadline() (time.Time, bool) { return r.parent.Deadline() }
 
 // Err implements context.Context.
-func (f *requestContext) Err() error { return f.current(false).Err() }
+func (r *requestContext) Err() error { return r.current(false).Err() }
 
 // Value implements context.Context. What package context asks for with keys of its own must be of the context that Done
 // is of.
-func (f *requestContext) Value(key any) any { return f.current(false).Value(key) }
+func (r *requestContext) Value(key any) any { return r.current(false).Value(key) }
 
 // Done implements context.Context.
-func (f *requestContext) Done() <-chan struct{} { return f.current(true).Done() }
+func (r *requestContext) Done() <-chan struct{} { return r.current(true).Done() }
 
 // current is the context behind this one now. watch: somebody wants to hear of its end.
-func (f *requestContext) current(watch bool) context.Context {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (r *requestContext) current(watch bool) context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	switch {
-	case f.own != nil:
-		return f.own
-	case !f.running:
+	case r.own != nil:
+		return r.own
+	case !r.running:
 		return over
 	case !watch:
-		return f.parent
+		return r.parent
 	}
-	f.own, f.cancel = context.WithCancel(f.parent)
-	f.watched = make(chan struct{})
-	f.c.l.wg.Go(f.watch)
-	return f.own
+	r.own, r.cancel = context.WithCancel(r.parent)
+	r.watched = make(chan struct{})
+	r.c.l.wg.Go(r.watch)
+	return r.own
 }
 
 // begin starts a request.
-func (f *requestContext) begin() {
-	f.mu.Lock()
-	f.running = true
-	f.mu.Unlock()
+func (r *requestContext) begin() {
+	r.mu.Lock()
+	r.running = true
+	r.mu.Unlock()
 }
 
 // end ends a request; the connection's goroutine may read again. It is false when that is over too.
-func (f *requestContext) end() (again bool) {
-	f.mu.Lock()
-	f.running = false
-	used := f.own != nil
-	f.mu.Unlock()
+func (r *requestContext) end() (again bool) {
+	r.mu.Lock()
+	r.running = false
+	used := r.own != nil
+	r.mu.Unlock()
 	if !used {
 		return true
 	}
-	f.cancel()
-	_ = f.c.nc.SetReadDeadline(past) // if it is closed, nobody reads it
-	<-f.watched
-	f.c.due.reading = clockNone
+	r.cancel()
+	_ = r.c.nc.SetReadDeadline(past) // if it is closed, nobody reads it
+	<-r.watched
+	r.c.due.reading = clockNone
 	return false
 }
 
 // watch reads what the viewer sends ahead until the request is over, there is no more room, or the viewer has gone.
-func (f *requestContext) watch() {
-	defer close(f.watched)
-	c := f.c
+func (r *requestContext) watch() {
+	defer close(r.watched)
+	c := r.c
 	c.makeRoom()
-	f.mu.Lock()
-	if f.running { // otherwise end has set the deadline that ends this
+	r.mu.Lock()
+	if r.running { // otherwise end has set the deadline that ends this
 		_ = c.nc.SetReadDeadline(time.Time{})
 	}
-	f.mu.Unlock()
+	r.mu.Unlock()
 	for c.to < len(c.buf) {
 		n, err := c.in.Read(c.buf[c.to:])
 		c.to += n
 		if err != nil {
 			if !errors.Is(err, os.ErrDeadlineExceeded) {
-				f.cancel()
+				r.cancel()
 			}
 			return
 		}

@@ -24,14 +24,14 @@ type waiter struct {
 
 func newWaiter() *waiter { return &waiter{make(chan context.Context, 64), make(chan string)} }
 
-func (h *waiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (wa *waiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/wait" {
 		_, _ = io.WriteString(w, "at once")
 		return
 	}
-	h.began <- r.Context()
+	wa.began <- r.Context()
 	select {
-	case s := <-h.give:
+	case s := <-wa.give:
 		_, _ = io.WriteString(w, s)
 	case <-r.Context().Done():
 		w.WriteHeader(http.StatusServiceUnavailable)

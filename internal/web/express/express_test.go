@@ -331,16 +331,16 @@ type troubled struct {
 	odd   net.Conn
 }
 
-func (l *troubled) Accept() (net.Conn, error) {
-	if l.fails > 0 {
-		l.fails--
+func (t *troubled) Accept() (net.Conn, error) {
+	if t.fails > 0 {
+		t.fails--
 		return nil, &net.OpError{Op: "accept", Err: syscall.EMFILE}
 	}
-	if nc := l.odd; nc != nil {
-		l.odd = nil
+	if nc := t.odd; nc != nil {
+		t.odd = nil
 		return nc, nil
 	}
-	return l.Listener.Accept()
+	return t.Listener.Accept()
 }
 
 // TestAcceptRecovers from a lack of descriptors, and gives away what it can't read cheaply.

@@ -27,18 +27,18 @@ const playbackID = "AbCdEfGhIjKlMnOpQrStUvWxYz0123"
 // ("s").
 type recording struct{ file string }
 
-func (s recording) Open(_ context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
+func (rec recording) Open(_ context.Context, r playback.Request) (playback.Presentation, playback.Permit, error) {
 	switch {
 	case slices.Contains(r.Tokens, "bad"):
 		return nil, playback.Permit{}, fault.New(fault.Denied, "no")
 	case r.PlaybackID != playbackID:
 		return nil, playback.Permit{}, fault.New(fault.NotReady, "soon")
 	case r.Path != "": // until long after anything may be kept: max-age is the same whenever it is computed
-		return s, playback.Permit{Signed: true, Path: r.Path, Until: time.Now().AddDate(10, 0, 0), Shared: true}, nil
+		return rec, playback.Permit{Signed: true, Path: r.Path, Until: time.Now().AddDate(10, 0, 0), Shared: true}, nil
 	case len(r.Tokens) > 0:
-		return s, playback.Permit{Signed: true, Path: "signed-x.1"}, nil
+		return rec, playback.Permit{Signed: true, Path: "signed-x.1"}, nil
 	}
-	return s, playback.Permit{}, nil
+	return rec, playback.Permit{}, nil
 }
 
 func (recording) Master(context.Context, string, string, string) (playback.File, error) {
@@ -76,11 +76,11 @@ func (recording) Covers(context.Context, string, hls.Resource, playback.Clip) (b
 	return true, nil
 }
 
-func (s recording) Chunk(_ context.Context, rendition string, _ hls.Resource) (playback.Body, error) {
+func (rec recording) Chunk(_ context.Context, rendition string, _ hls.Resource) (playback.Body, error) {
 	if rendition == "v" {
 		return playback.Body{Data: bytes.Repeat([]byte("part"), 20000)}, nil
 	}
-	f, err := os.Open(s.file)
+	f, err := os.Open(rec.file)
 	if err != nil {
 		return playback.Body{}, err
 	}

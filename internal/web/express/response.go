@@ -34,127 +34,127 @@ type response struct {
 	err      error
 }
 
-func (w *response) reset(headOnly bool) {
-	clear(w.header)
-	*w = response{
-		c: w.c, header: w.header, headOnly: headOnly, last: w.c.last, length: -1, held: w.held[:0],
-		pending: w.pending[:0],
+func (r *response) reset(headOnly bool) {
+	clear(r.header)
+	*r = response{
+		c: r.c, header: r.header, headOnly: headOnly, last: r.c.last, length: -1, held: r.held[:0],
+		pending: r.pending[:0],
 	}
 }
 
 // Header implements http.ResponseWriter.
-func (w *response) Header() http.Header { return w.header }
+func (r *response) Header() http.Header { return r.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *response) WriteHeader(status int) {
-	if w.status != 0 || status < http.StatusOK {
+func (r *response) WriteHeader(status int) {
+	if r.status != 0 || status < http.StatusOK {
 		return
 	}
-	w.status = status
-	if v := w.header["Content-Length"]; len(v) > 0 {
+	r.status = status
+	if v := r.header["Content-Length"]; len(v) > 0 {
 		n, err := strconv.ParseInt(v[0], 10, 64)
 		if err != nil || n < 0 {
-			delete(w.header, "Content-Length")
+			delete(r.header, "Content-Length")
 			return
 		}
-		w.length = n
+		r.length = n
 	}
 }
 
 // Write implements http.ResponseWriter.
-func (w *response) Write(p []byte) (int, error) {
-	w.WriteHeader(http.StatusOK)
+func (r *response) Write(p []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if bodyless(w.status) {
+	if bodyless(r.status) {
 		return 0, http.ErrBodyNotAllowed
 	}
-	w.written += int64(len(p))
-	if w.length >= 0 && w.written > w.length {
+	r.written += int64(len(p))
+	if r.length >= 0 && r.written > r.length {
 		return 0, http.ErrContentLength
 	}
-	if w.length < 0 && !w.started && len(w.held)+len(p) <= maxHeld {
-		w.held = append(w.held, p...)
+	if r.length < 0 && !r.started && len(r.held)+len(p) <= maxHeld {
+		r.held = append(r.held, p...)
 		return len(p), nil
 	}
-	begins := !w.started
+	begins := !r.started
 	if begins {
-		w.chunked = w.length < 0 && !w.headOnly
-		w.start(p)
+		r.chunked = r.length < 0 && !r.headOnly
+		r.start(p)
 	}
-	if w.headOnly {
-		return len(p), w.emit(nil)
+	if r.headOnly {
+		return len(p), r.emit(nil)
 	}
-	if w.chunked {
-		w.openChunk(p, begins)
+	if r.chunked {
+		r.openChunk(p, begins)
 	}
-	if err := w.emit(p); err != nil {
+	if err := r.emit(p); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
 // openChunk begins a chunk that ends with p; the first one has what was held before it.
-func (w *response) openChunk(p []byte, first bool) {
+func (r *response) openChunk(p []byte, first bool) {
 	n := len(p)
 	if first {
-		n += len(w.held)
+		n += len(r.held)
 	} else {
-		w.pending = append(w.pending, "\r\n"...)
+		r.pending = append(r.pending, "\r\n"...)
 	}
-	w.pending = append(strconv.AppendInt(w.pending, int64(n), 16), "\r\n"...)
+	r.pending = append(strconv.AppendInt(r.pending, int64(n), 16), "\r\n"...)
 	if first {
-		w.pending = append(w.pending, w.held...)
+		r.pending = append(r.pending, r.held...)
 	}
 }
 
 // emit sends what is pending and what follows it.
-func (w *response) emit(p []byte) error {
-	if w.err == nil && len(w.pending)+len(p) > 0 {
-		w.err = w.c.out.Write(w.pending, p)
+func (r *response) emit(p []byte) error {
+	if r.err == nil && len(r.pending)+len(p) > 0 {
+		r.err = r.c.out.Write(r.pending, p)
 	}
-	w.pending = w.pending[:0]
-	return w.err
+	r.pending = r.pending[:0]
+	return r.err
 }
 
 // ReadFrom implements io.ReaderFrom: a file goes to the socket inside the kernel.
-func (w *response) ReadFrom(src io.Reader) (int64, error) {
-	w.WriteHeader(http.StatusOK)
-	room := w.length - w.written
-	if _, typed := w.header["Content-Type"]; room <= 0 || w.headOnly || !typed || bodyless(w.status) {
-		return io.Copy(struct{ io.Writer }{w}, src)
+func (r *response) ReadFrom(src io.Reader) (int64, error) {
+	r.WriteHeader(http.StatusOK)
+	room := r.length - r.written
+	if _, typed := r.header["Content-Type"]; room <= 0 || r.headOnly || !typed || bodyless(r.status) {
+		return io.Copy(struct{ io.Writer }{r}, src)
 	}
-	if !w.started {
-		w.start(nil)
+	if !r.started {
+		r.start(nil)
 	}
-	if part, n := sectionOf(src, room); part != nil && w.err == nil {
-		return w.sendFile(part, n)
+	if part, n := sectionOf(src, room); part != nil && r.err == nil {
+		return r.sendFile(part, n)
 	}
-	return w.copy(src, room)
+	return r.copy(src, room)
 }
 
 // copied are the buffers of copy.
 var copied = sync.Pool{New: func() any { return new([32 << 10]byte) }} //nolint:gochecknoglobals // used again
 
 // copy sends what is pending and what src has, at most room bytes: a body never runs into the next response.
-func (w *response) copy(src io.Reader, room int64) (n int64, err error) {
+func (r *response) copy(src io.Reader, room int64) (n int64, err error) {
 	buf, _ := copied.Get().(*[32 << 10]byte)
 	defer copied.Put(buf)
-	for w.err == nil && n < room {
+	for r.err == nil && n < room {
 		k, err := src.Read(buf[:min(room-n, int64(len(buf)))])
-		if k > 0 && w.emit(buf[:k]) == nil {
+		if k > 0 && r.emit(buf[:k]) == nil {
 			n += int64(k)
-			w.written += int64(k)
+			r.written += int64(k)
 		}
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				w.err = err
+				r.err = err
 			}
 			break
 		}
 	}
-	return n, w.err
+	return n, r.err
 }
 
 // section is a reader of some bytes of a file that others read at the same time.
@@ -180,47 +180,47 @@ func sectionOf(src io.Reader, room int64) (section, int64) {
 type whole struct{ *os.File }
 
 // Rest implements section.
-func (f whole) Rest() (file *os.File, off, n int64) {
-	off, err := f.Seek(0, io.SeekCurrent)
+func (w whole) Rest() (file *os.File, off, n int64) {
+	off, err := w.Seek(0, io.SeekCurrent)
 	if err != nil { // a pipe: sendfile says what is wrong
 		off = 0
 	}
-	return f.File, off, math.MaxInt64
+	return w.File, off, math.MaxInt64
 }
 
 // sendFile sends what is pending and at most n bytes of a file.
-func (w *response) sendFile(part section, n int64) (int64, error) {
+func (r *response) sendFile(part section, n int64) (int64, error) {
 	f, off, left := part.Rest()
-	n, w.err = w.c.out.SendFile(w.pending, f, off, min(n, left))
-	w.pending = w.pending[:0]
-	w.written += n
-	if w.err == nil {
-		_, w.err = part.Seek(n, io.SeekCurrent)
+	n, r.err = r.c.out.SendFile(r.pending, f, off, min(n, left))
+	r.pending = r.pending[:0]
+	r.written += n
+	if r.err == nil {
+		_, r.err = part.Seek(n, io.SeekCurrent)
 	}
-	return n, w.err
+	return n, r.err
 }
 
 // finish ends the response; false when the connection can't go on.
-func (w *response) finish() bool {
-	w.WriteHeader(http.StatusOK)
+func (r *response) finish() bool {
+	r.WriteHeader(http.StatusOK)
 	switch {
-	case w.chunked:
-		w.pending = append(w.pending, "\r\n0\r\n\r\n"...)
-		_ = w.emit(nil) // kept
-	case !w.started:
-		if w.length < 0 && !bodyless(w.status) && (!w.headOnly || len(w.held) > 0) {
-			w.length = int64(len(w.held))
-			w.header["Content-Length"] = []string{strconv.Itoa(len(w.held))}
+	case r.chunked:
+		r.pending = append(r.pending, "\r\n0\r\n\r\n"...)
+		_ = r.emit(nil) // kept
+	case !r.started:
+		if r.length < 0 && !bodyless(r.status) && (!r.headOnly || len(r.held) > 0) {
+			r.length = int64(len(r.held))
+			r.header["Content-Length"] = []string{strconv.Itoa(len(r.held))}
 		}
-		w.start(nil)
-		body := w.held
-		if w.headOnly {
+		r.start(nil)
+		body := r.held
+		if r.headOnly {
 			body = nil
 		}
-		_ = w.emit(body) // kept
+		_ = r.emit(body) // kept
 	}
-	whole := w.headOnly || w.length < 0 || bodyless(w.status) || w.written == w.length
-	return w.err == nil && whole && !w.last
+	whole := r.headOnly || r.length < 0 || bodyless(r.status) || r.written == r.length
+	return r.err == nil && whole && !r.last
 }
 
 func bodyless(status int) bool {
@@ -229,30 +229,30 @@ func bodyless(status int) bool {
 
 // start makes the status line and the header fields, RFC 9112 sections 4 and 5, as net/http would: p is what is written
 // first.
-func (w *response) start(p []byte) {
-	w.started = true
-	h := w.header
+func (r *response) start(p []byte) {
+	r.started = true
+	h := r.header
 	delete(h, "Transfer-Encoding")
-	if bodyless(w.status) {
+	if bodyless(r.status) {
 		delete(h, "Content-Length")
-		if w.status == http.StatusNotModified {
+		if r.status == http.StatusNotModified {
 			delete(h, "Content-Type")
 		}
-	} else if _, typed := h["Content-Type"]; !typed && len(w.held)+len(p) > 0 && len(h["Content-Encoding"]) == 0 {
+	} else if _, typed := h["Content-Type"]; !typed && len(r.held)+len(p) > 0 && len(h["Content-Encoding"]) == 0 {
 		sample := p
-		if len(w.held) > 0 {
-			sample = append(slices.Clip(w.held), p[:min(len(p), maxHeld)]...)
+		if len(r.held) > 0 {
+			sample = append(slices.Clip(r.held), p[:min(len(p), maxHeld)]...)
 		}
 		h["Content-Type"] = []string{http.DetectContentType(sample)}
 	}
 	if v := h["Connection"]; len(v) > 0 {
-		w.last = w.last || strings.EqualFold(v[0], "close")
+		r.last = r.last || strings.EqualFold(v[0], "close")
 		delete(h, "Connection")
 	}
-	w.last = w.last || w.c.resting.Load()
-	b := append(w.pending[:0], "HTTP/1.1 "...)
-	b = strconv.AppendInt(b, int64(w.status), 10)
-	b = append(append(b, ' '), statusText(w.status)...)
+	r.last = r.last || r.c.resting.Load()
+	b := append(r.pending[:0], "HTTP/1.1 "...)
+	b = strconv.AppendInt(b, int64(r.status), 10)
+	b = append(append(b, ' '), statusText(r.status)...)
 	if _, dated := h["Date"]; !dated {
 		b = append(append(b, "\r\nDate: "...), httpdate.Now()...)
 	}
@@ -265,13 +265,13 @@ func (w *response) start(p []byte) {
 			b = appendValue(b, v)
 		}
 	}
-	if w.last {
+	if r.last {
 		b = append(b, "\r\nConnection: close"...)
 	}
-	if w.chunked {
+	if r.chunked {
 		b = append(b, "\r\nTransfer-Encoding: chunked"...)
 	}
-	w.pending = append(b, "\r\n\r\n"...)
+	r.pending = append(b, "\r\n\r\n"...)
 }
 
 func statusText(status int) string {

@@ -154,13 +154,13 @@ type secureAgain struct {
 }
 
 // Whole is the connection as it counts against its budget.
-func (r *secureAgain) Whole() *socket.Counted { return r.counted }
+func (s *secureAgain) Whole() *socket.Counted { return s.counted }
 
-func (r *secureAgain) Read(p []byte) (int, error) {
-	if len(r.ahead) == 0 {
-		return r.Conn.Read(p)
+func (s *secureAgain) Read(p []byte) (int, error) {
+	if len(s.ahead) == 0 {
+		return s.Conn.Read(p)
 	}
-	return again(&r.ahead, p), nil
+	return again(&s.ahead, p), nil
 }
 
 // again reads what was read already.

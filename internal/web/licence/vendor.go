@@ -29,9 +29,9 @@ type vendorError struct {
 	cause  error
 }
 
-func (e *vendorError) Error() string { return e.text }
+func (v *vendorError) Error() string { return v.text }
 
-func (e *vendorError) Unwrap() error { return e.cause }
+func (v *vendorError) Unwrap() error { return v.cause }
 
 // pass sends a licence request to a vendor's server and gives its response, unread.
 func (s *server) pass(

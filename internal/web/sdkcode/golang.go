@@ -7,8 +7,8 @@ import (
 )
 
 // golang writes requests with mux-go, which has no setting for the address of the service: it is put in below it.
-func (c requests) golang(base string) string {
-	if last := c.last(); last.Go == "" {
+func (r requests) golang(base string) string {
+	if last := r.last(); last.Go == "" {
 		return last.plainGo(base)
 	}
 	var scheme, host string
@@ -16,8 +16,8 @@ func (c requests) golang(base string) string {
 		scheme, host = u.Scheme, u.Host
 	}
 	var steps strings.Builder
-	for i, one := range c {
-		steps.WriteString(one.goStep(i == len(c)-1))
+	for i, one := range r {
+		steps.WriteString(one.goStep(i == len(r)-1))
 	}
 	return `package main
 
@@ -44,23 +44,23 @@ func main() {
 	client := mux.NewAPIClient(mux.NewConfiguration(
 		mux.WithBasicAuth(os.Getenv("MUX_TOKEN_ID"), os.Getenv("MUX_TOKEN_SECRET")),
 	))
-` + steps.String() + `	fmt.Println(` + c.last().outcome() + `.Data.Id)
+` + steps.String() + `	fmt.Println(` + r.last().outcome() + `.Data.Id)
 }
 `
 }
 
 // goStep writes a Request and what is done when it fails, with what the library can't send. The last one's response is
 // kept.
-func (c Request) goStep(last bool) string {
+func (r Request) goStep(last bool) string {
 	w := goWriter{}
-	do := "client." + c.Go + "(" + c.first() + w.structure(c.GoType, c.Body, "\t") + ")"
+	do := "client." + r.Go + "(" + r.first() + w.structure(r.GoType, r.Body, "\t") + ")"
 	note := ""
 	if len(w.lacks) > 0 {
 		note = "\t// This library can't send: " + strings.Join(w.lacks, ", ") + ".\n"
 	}
 	const fails = "err != nil {\n\t\tlog.Fatal(err)\n\t}\n"
 	if last {
-		return note + "\t" + c.outcome() + ", err := " + do + "\n\tif " + fails
+		return note + "\t" + r.outcome() + ", err := " + do + "\n\tif " + fails
 	}
 	return note + "\tif _, err := " + do + "; " + fails
 }
@@ -87,16 +87,16 @@ var goNames = map[string]string{ //nolint:gochecknoglobals // a table
 // goWriter writes literals of mux-go, and notes what they can't have.
 type goWriter struct{ lacks []string }
 
-func (w *goWriter) structure(of string, o Object, indent string) string {
+func (g *goWriter) structure(of string, o Object, indent string) string {
 	var has Object
 	for _, m := range o {
 		switch {
 		case strings.HasSuffix(of, "LiveStreamRequest") && m.Name == "meta":
-			w.lacks = append(w.lacks, m.Name)
+			g.lacks = append(g.lacks, m.Name)
 		case m.Value == 0.0, m.Value == false, m.Value == nil: // omitempty
-			w.lacks = append(w.lacks, m.Name+" of "+plainly(m.Value))
+			g.lacks = append(g.lacks, m.Name+" of "+plainly(m.Value))
 		case m.Value == "" && of != "":
-			w.lacks = append(w.lacks, "empty "+m.Name)
+			g.lacks = append(g.lacks, "empty "+m.Name)
 		default:
 			has = append(has, m)
 		}
@@ -105,17 +105,17 @@ func (w *goWriter) structure(of string, o Object, indent string) string {
 	case 0:
 		return of + "{}"
 	case 1:
-		return of + "{" + goName(has[0].Name) + ": " + w.value(of, has[0], indent) + "}"
+		return of + "{" + goName(has[0].Name) + ": " + g.value(of, has[0], indent) + "}"
 	}
 	var b strings.Builder
 	for _, m := range has {
-		b.WriteString(indent + "\t" + goName(m.Name) + ": " + w.value(of, m, indent+"\t") + ",\n")
+		b.WriteString(indent + "\t" + goName(m.Name) + ": " + g.value(of, m, indent+"\t") + ",\n")
 	}
 	return of + "{\n" + b.String() + indent + "}"
 }
 
 // value writes that of a member of a structure.
-func (w *goWriter) value(of string, m Member, indent string) string {
+func (g *goWriter) value(of string, m Member, indent string) string {
 	name := goTypes[of+"."+m.Name]
 	if name == "" {
 		name = goTypes[m.Name]
@@ -126,11 +126,11 @@ func (w *goWriter) value(of string, m Member, indent string) string {
 	case Secret:
 		return "os.Getenv(" + strconv.Quote(string(v)) + ")"
 	case Object:
-		return w.structure(name, v, indent)
+		return g.structure(name, v, indent)
 	case []string:
 		return name + "{" + joined(v, strconv.Quote) + "}"
 	case []Object:
-		return name + "{" + joined(v, func(o Object) string { return w.structure("", o, indent) }) + "}"
+		return name + "{" + joined(v, func(o Object) string { return g.structure("", o, indent) }) + "}"
 	}
 	return plainly(m.Value)
 }

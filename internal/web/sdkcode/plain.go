@@ -6,14 +6,14 @@ import (
 )
 
 // plainGo writes a Request for which mux-go has no method.
-func (c Request) plainGo(base string) string {
+func (r Request) plainGo(base string) string {
 	// Between backquotes everything is as it is written, but for the backquote.
 	body := notation{
 		key:  quoted,
 		text: func(text string) string { return strings.ReplaceAll(quoted(text), "`", `\u0060`) },
-	}.object(c.Body, "")
-	method, status := capitalised(strings.ToLower(c.verb())), "Created"
-	if c.Method != "" {
+	}.object(r.Body, "")
+	method, status := capitalised(strings.ToLower(r.verb())), "Created"
+	if r.Method != "" {
 		status = "OK"
 	}
 	return `package main
@@ -31,7 +31,7 @@ const body = ` + "`" + body + "`" + `
 
 func main() {
 	// Mux's library for Go has no method for this.
-	r, err := http.NewRequest(http.Method` + method + ", " + strconv.Quote(base+c.Path) + `, strings.NewReader(body))
+	r, err := http.NewRequest(http.Method` + method + ", " + strconv.Quote(base+r.Path) + `, strings.NewReader(body))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -45,28 +45,28 @@ func main() {
 	if response.StatusCode != http.Status` + status + ` {
 		log.Panic(response.Status)
 	}
-	var ` + c.outcome() + " " + c.goData() + `
-	if err := json.NewDecoder(response.Body).Decode(&` + c.outcome() + `); err != nil {
+	var ` + r.outcome() + " " + r.goData() + `
+	if err := json.NewDecoder(response.Body).Decode(&` + r.outcome() + `); err != nil {
 		log.Panic(err)
 	}
-	fmt.Println(` + c.goPrints() + `
+	fmt.Println(` + r.goPrints() + `
 }
 `
 }
 
 // goData is the type of what is read of the response.
-func (c Request) goData() string {
-	if c.Once == "" {
+func (r Request) goData() string {
+	if r.Once == "" {
 		return "struct{ Data struct{ ID string } }"
 	}
-	return "struct {\n\t\tData struct {\n\t\t\tID     string\n\t\t\tSecret string `json:" + strconv.Quote(c.Once) +
+	return "struct {\n\t\tData struct {\n\t\t\tID     string\n\t\t\tSecret string `json:" + strconv.Quote(r.Once) +
 		"`\n\t\t}\n\t}"
 }
 
 // goPrints ends the line that prints the ID, and a secret.
-func (c Request) goPrints() string {
-	data := c.outcome() + ".Data."
-	if c.Once == "" {
+func (r Request) goPrints() string {
+	data := r.outcome() + ".Data."
+	if r.Once == "" {
 		return data + "ID)"
 	}
 	return data + "ID, " + data + "Secret) // the secret is shown this once"

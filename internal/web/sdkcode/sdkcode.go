@@ -26,15 +26,15 @@ type Request struct {
 }
 
 // verb is the method of HTTP.
-func (c Request) verb() string { return cmp.Or(c.Method, http.MethodPost) }
+func (r Request) verb() string { return cmp.Or(r.Method, http.MethodPost) }
 
 // idle reports whether it would change nothing.
-func (c Request) idle() bool { return c.Method != "" && len(c.Body) == 0 }
+func (r Request) idle() bool { return r.Method != "" && len(r.Body) == 0 }
 
 // requests are made one after the other. There is one at least; where there are several, mux-go has a method for each.
 type requests []Request
 
-func (c requests) last() Request { return c[len(c)-1] }
+func (r requests) last() Request { return r[len(r)-1] }
 
 // Object is a JSON object whose members keep their order. A value is a string, a bool, a number, nil, a Secret, an
 // Object, or a slice of strings or objects.
@@ -102,41 +102,41 @@ func Samples(base string, all ...Request) []Sample {
 	return []Sample{{"curl", c.curl(base)}, {"Node", c.nodeJS(base)}, {"Go", c.golang(base)}}
 }
 
-func (c requests) curl(base string) string {
+func (r requests) curl(base string) string {
 	var b strings.Builder
-	for _, one := range c {
+	for _, one := range r {
 		b.WriteString(one.curl(base))
 	}
 	return b.String()
 }
 
-func (c Request) curl(base string) string {
+func (r Request) curl(base string) string {
 	// The shell puts secrets between the quotes.
 	body := notation{
 		key:    func(name string) string { return quoted(name) },
 		text:   func(text string) string { return strings.ReplaceAll(quoted(text), "'", `'\''`) },
 		secret: func(v Secret) string { return `"'"$` + string(v) + `"'"` },
-	}.object(c.Body, "")
+	}.object(r.Body, "")
 	method := ""
-	if c.Method != "" {
-		method = "-X " + c.Method + " "
+	if r.Method != "" {
+		method = "-X " + r.Method + " "
 	}
-	return "curl " + method + `-u "$MUX_TOKEN_ID:$MUX_TOKEN_SECRET" '` + base + c.Path + "' \\\n" +
+	return "curl " + method + `-u "$MUX_TOKEN_ID:$MUX_TOKEN_SECRET" '` + base + r.Path + "' \\\n" +
 		"  -H 'Content-Type: application/json' \\\n  -d '" + body + "'\n"
 }
 
 // outcome is a name for what the response has.
-func (c Request) outcome() string {
-	if c.Method == "" {
+func (r Request) outcome() string {
+	if r.Method == "" {
 		return "made"
 	}
 	return "changed"
 }
 
 // first are the arguments before the body.
-func (c Request) first() string {
+func (r Request) first() string {
 	var b strings.Builder
-	for _, id := range c.IDs {
+	for _, id := range r.IDs {
 		b.WriteString(quoted(id) + ", ")
 	}
 	return b.String()

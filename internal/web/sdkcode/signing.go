@@ -15,11 +15,11 @@ type SignedLink struct {
 }
 
 // Samples sign it at a shell and in each language. The private half is a file or a variable.
-func (l SignedLink) Samples() []Sample {
-	shell := "millrace token sign --key-id " + l.Key + " --private-key-file signing.key \\\n" +
-		"  --playback-id " + l.Playback + " --type " + l.Type + " --expiry " + l.Span
+func (s SignedLink) Samples() []Sample {
+	shell := "millrace token sign --key-id " + s.Key + " --private-key-file signing.key \\\n" +
+		"  --playback-id " + s.Playback + " --type " + s.Type + " --expiry " + s.Span
 	params, claim := "", ""
-	if of := l.Restriction; of != "" {
+	if of := s.Restriction; of != "" {
 		shell += " \\\n  --param playback_restriction_id=" + of
 		params = "  params: { playback_restriction_id: " + quoted(of) + " },\n"
 		claim = `		"playback_restriction_id": ` + strconv.Quote(of) + ",\n"
@@ -27,11 +27,11 @@ func (l SignedLink) Samples() []Sample {
 	node := `import Mux from "@mux/mux-node";
 
 const mux = new Mux({ tokenId: "", tokenSecret: "" }); // signing calls no API
-const token = await mux.jwt.signPlaybackId(` + quoted(l.Playback) + `, {
-  keyId: ` + quoted(l.Key) + `,
+const token = await mux.jwt.signPlaybackId(` + quoted(s.Playback) + `, {
+  keyId: ` + quoted(s.Key) + `,
   keySecret: process.env.SIGNING_PRIVATE_KEY,
-  type: ` + quoted(l.Type) + `,
-  expiration: ` + quoted(l.Span) + `,
+  type: ` + quoted(s.Type) + `,
+  expiration: ` + quoted(s.Span) + `,
 ` + params + `});
 console.log(token);
 `
@@ -57,11 +57,11 @@ func main() {
 		log.Fatal(err)
 	}
 	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{
-		"sub": ` + strconv.Quote(l.Playback) + `,
-		"aud": ` + strconv.Quote(l.Audience) + `,
-		"exp": time.Now().Add(` + strconv.Itoa(int(l.Lasts/time.Minute)) + ` * time.Minute).Unix(),
+		"sub": ` + strconv.Quote(s.Playback) + `,
+		"aud": ` + strconv.Quote(s.Audience) + `,
+		"exp": time.Now().Add(` + strconv.Itoa(int(s.Lasts/time.Minute)) + ` * time.Minute).Unix(),
 ` + claim + `	})
-	token.Header["kid"] = ` + strconv.Quote(l.Key) + `
+	token.Header["kid"] = ` + strconv.Quote(s.Key) + `
 	signed, err := token.SignedString(key)
 	if err != nil {
 		log.Fatal(err)

@@ -59,6 +59,6 @@ const chunkUnit = 256 << 10
 
 // whole reports whether a chunk may be followed by others: it has whole units, or ends at one, as after a chunk that
 // was cut off.
-func (r contentRange) whole() bool {
-	return r.end == r.total || (r.end-r.first)%chunkUnit == 0 || r.end%chunkUnit == 0
+func (c contentRange) whole() bool {
+	return c.end == c.total || (c.end-c.first)%chunkUnit == 0 || c.end%chunkUnit == 0
 }

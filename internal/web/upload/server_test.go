@@ -96,13 +96,13 @@ type uploadFiles struct {
 	service *service
 }
 
-func (d uploadFiles) Open(ctx context.Context, u id.Upload, interrupt func()) (webupload.Writer, error) {
-	once(&d.service.opening)
-	w, err := d.Files.Open(ctx, u, interrupt)
+func (uf uploadFiles) Open(ctx context.Context, u id.Upload, interrupt func()) (webupload.Writer, error) {
+	once(&uf.service.opening)
+	w, err := uf.Files.Open(ctx, u, interrupt)
 	if err != nil {
 		return nil, err
 	}
-	return writer{w, d.service}, nil
+	return writer{w, uf.service}, nil
 }
 
 // once calls what is there, and not again.

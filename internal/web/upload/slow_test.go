@@ -60,17 +60,17 @@ type oneConn struct {
 	closed chan struct{}
 }
 
-func (l *oneConn) Accept() (net.Conn, error) {
+func (o *oneConn) Accept() (net.Conn, error) {
 	select {
-	case c := <-l.conns:
+	case c := <-o.conns:
 		return c, nil
-	case <-l.closed:
+	case <-o.closed:
 		return nil, net.ErrClosed
 	}
 }
 
-func (l *oneConn) Close() error   { close(l.closed); return nil }
-func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+func (o *oneConn) Close() error   { close(o.closed); return nil }
+func (o *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestSlowBytes: a client that sends nothing any more, or a byte now and then, is told so after a minute, its upload
 // is let go of, and what has come counts. tus clients are told by a status after which they go on. That others need not

@@ -40,10 +40,10 @@ type tusBody struct {
 }
 
 // Read implements io.Reader.
-func (b *tusBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
+func (t *tusBody) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		b.failed = err
+		t.failed = err
 	}
 	return n, err
 }
@@ -191,37 +191,37 @@ type tusLock struct {
 }
 
 // Lock opens the upload for writing, unless it is whole already.
-func (l *tusLock) Lock(ctx context.Context, interrupt func()) error {
-	u, err := l.tus.opt.Files.Find(ctx, l.secret)
+func (t *tusLock) Lock(ctx context.Context, interrupt func()) error {
+	u, err := t.tus.opt.Files.Find(ctx, t.secret)
 	if err != nil {
-		return l.tus.libraryError(ctx, err)
+		return t.tus.libraryError(ctx, err)
 	}
 	switch u.Status {
 	case upload.AssetCreated:
 		return nil
 	case upload.Waiting:
 	case upload.Errored, upload.Cancelled, upload.TimedOut:
-		return l.tus.libraryError(ctx, fault.New(fault.Conflict, "the upload is %s: it takes nothing any more", u.Status))
+		return t.tus.libraryError(ctx, fault.New(fault.Conflict, "the upload is %s: it takes nothing any more", u.Status))
 	}
-	w, err := l.tus.opt.Files.Open(ctx, u.ID, interrupt)
+	w, err := t.tus.opt.Files.Open(ctx, u.ID, interrupt)
 	if fault.Is(err, fault.TooMany) {
 		return handler.ErrFileLocked
 	}
 	if err != nil {
-		return l.tus.libraryError(ctx, err)
+		return t.tus.libraryError(ctx, err)
 	}
-	l.turn = turnOf(ctx)
-	l.turn.writer = w
+	t.turn = turnOf(ctx)
+	t.turn.writer = w
 	return nil
 }
 
 // Unlock implements handler.Lock.
-func (l *tusLock) Unlock() error {
-	if l.turn == nil {
+func (t *tusLock) Unlock() error {
+	if t.turn == nil {
 		return nil
 	}
-	w := l.turn.writer
-	l.turn.writer = nil
+	w := t.turn.writer
+	t.turn.writer = nil
 	return w.Close()
 }
 
@@ -276,24 +276,24 @@ type tusUpload struct {
 }
 
 // GetInfo implements handler.Upload.
-func (u *tusUpload) GetInfo(ctx context.Context) (handler.FileInfo, error) {
-	if u.created != nil {
-		return *u.created, nil
+func (t *tusUpload) GetInfo(ctx context.Context) (handler.FileInfo, error) {
+	if t.created != nil {
+		return *t.created, nil
 	}
 	var now upload.Upload
 	var size int64
-	if w := u.turn.writer; w != nil {
+	if w := t.turn.writer; w != nil {
 		now, size = w.Upload(), w.Size()
 	} else {
 		var err error
-		if now, err = u.tus.opt.Files.Find(ctx, u.secret); err != nil {
-			return handler.FileInfo{}, u.tus.libraryError(ctx, err)
+		if now, err = t.tus.opt.Files.Find(ctx, t.secret); err != nil {
+			return handler.FileInfo{}, t.tus.libraryError(ctx, err)
 		}
 		if now.Status == upload.AssetCreated {
 			size = now.Size
 		}
 	}
-	info := handler.FileInfo{ID: u.secret, Size: now.Size, Offset: size, MetaData: handler.ParseMetadataHeader(now.Metadata)}
+	info := handler.FileInfo{ID: t.secret, Size: now.Size, Offset: size, MetaData: handler.ParseMetadataHeader(now.Metadata)}
 	if !now.Whole {
 		info.Size, info.SizeIsDeferred = 0, true
 	}
@@ -303,10 +303,10 @@ func (u *tusUpload) GetInfo(ctx context.Context) (handler.FileInfo, error) {
 // WriteChunk implements handler.Upload. What comes with a creation may have come before, with one whose response was
 // lost: those bytes are read and are not taken again. The number that is returned brings the client to the end of what
 // is kept.
-func (u *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
-	w := u.turn.writer
+func (t *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader) (int64, error) {
+	w := t.turn.writer
 	if w == nil || w.Asset() != "" {
-		return u.again(ctx, offset, src)
+		return t.again(ctx, offset, src)
 	}
 	if offset > w.Size() {
 		return 0, handler.ErrMismatchOffset
@@ -317,34 +317,34 @@ func (u *tusUpload) WriteChunk(ctx context.Context, offset int64, src io.Reader)
 	} else if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	if err == nil && errors.Is(u.turn.body.failed, pace.ErrSlow) {
+	if err == nil && errors.Is(t.turn.body.failed, pace.ErrSlow) {
 		err = tooSlow()
 	}
-	return w.Size() - offset, u.tus.libraryError(ctx, err)
+	return w.Size() - offset, t.tus.libraryError(ctx, err)
 }
 
 // again reads what comes for a file that is whole already, with the creation of its upload or after waiting for who
 // sent its last byte. Another file is refused, as it would be lost.
-func (u *tusUpload) again(ctx context.Context, offset int64, src io.Reader) (int64, error) {
-	now, err := u.tus.opt.Files.Find(ctx, u.secret)
+func (t *tusUpload) again(ctx context.Context, offset int64, src io.Reader) (int64, error) {
+	now, err := t.tus.opt.Files.Find(ctx, t.secret)
 	if err != nil {
-		return 0, u.tus.libraryError(ctx, err)
+		return 0, t.tus.libraryError(ctx, err)
 	}
-	_, same, err := u.tus.opt.Files.Compare(ctx, now, offset, src)
+	_, same, err := t.tus.opt.Files.Compare(ctx, now, offset, src)
 	if err == nil && !same {
 		err = handler.NewError("upload_over", anotherFile(now.Size), http.StatusConflict)
 	}
 	_, _ = io.CopyN(io.Discard, src, drainBytes)
-	return now.Size - offset, u.tus.libraryError(ctx, err)
+	return now.Size - offset, t.tus.libraryError(ctx, err)
 }
 
 // FinishUpload implements handler.Upload.
-func (u *tusUpload) FinishUpload(ctx context.Context) error {
-	w := u.turn.writer
+func (t *tusUpload) FinishUpload(ctx context.Context) error {
+	w := t.turn.writer
 	if w == nil || w.Asset() != "" {
 		return nil
 	}
-	return u.tus.libraryError(ctx, w.Finish(ctx))
+	return t.tus.libraryError(ctx, w.Finish(ctx))
 }
 
 // GetReader implements handler.Upload; nobody may read what was uploaded.
@@ -353,19 +353,19 @@ func (*tusUpload) GetReader(context.Context) (io.ReadCloser, error) {
 }
 
 // Terminate implements handler.TerminatableUpload. The job that clears up waits until this request has left.
-func (u *tusUpload) Terminate(ctx context.Context) error {
-	now, err := u.tus.opt.Files.Find(ctx, u.secret)
+func (t *tusUpload) Terminate(ctx context.Context) error {
+	now, err := t.tus.opt.Files.Find(ctx, t.secret)
 	if err == nil {
-		err = u.tus.opt.Files.Quit(ctx, now.ID)
+		err = t.tus.opt.Files.Quit(ctx, now.ID)
 	}
-	return u.tus.libraryError(ctx, err)
+	return t.tus.libraryError(ctx, err)
 }
 
 // DeclareLength implements handler.LengthDeclarableUpload.
-func (u *tusUpload) DeclareLength(ctx context.Context, length int64) error {
-	w := u.turn.writer
+func (t *tusUpload) DeclareLength(ctx context.Context, length int64) error {
+	w := t.turn.writer
 	if w == nil {
 		return nil
 	}
-	return u.tus.libraryError(ctx, w.Declare(ctx, upload.Length{Size: length, Whole: true}))
+	return t.tus.libraryError(ctx, w.Declare(ctx, upload.Length{Size: length, Whole: true}))
 }

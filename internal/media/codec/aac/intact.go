@@ -62,43 +62,43 @@ const (
 )
 
 // Intact reports whether decoders take a block.
-func (x *Inspector) Intact(block []byte) bool {
+func (i *Inspector) Intact(block []byte) bool {
 	if len(block) == 0 || len(block) > MaxBlock {
 		return false
 	}
-	copy(x.block, block)
-	clear(x.block[len(block) : len(block)+padding])
-	x.at, x.end = 0, 8*len(block)
+	copy(i.block, block)
+	clear(i.block[len(block) : len(block)+padding])
+	i.at, i.end = 0, 8*len(block)
 	next := 0
 	for {
-		id := x.take(3)
+		id := i.take(3)
 		if id == endOfBlock {
-			return next == len(x.elements) && x.at <= x.end && x.empty(block)
+			return next == len(i.elements) && i.at <= i.end && i.empty(block)
 		}
-		tag := x.take(4)
+		tag := i.take(4)
 		ok := false
 		switch {
 		case id == fill:
-			ok = x.fill(tag)
+			ok = i.fill(tag)
 		case id == dataStream:
-			ok = x.data()
-		case id == coupling, id == programLayout, next == len(x.elements), id != x.elements[next].ID:
+			ok = i.data()
+		case id == coupling, id == programLayout, next == len(i.elements), id != i.elements[next].ID:
 		case id == ChannelPair:
-			ok = x.pair()
+			ok = i.pair()
 			next++
 		default:
-			ok = x.channel(nil)
+			ok = i.channel(nil)
 			next++
 		}
-		if !ok || x.at+3 > x.end {
+		if !ok || i.at+3 > i.end {
 			return false
 		}
 	}
 }
 
 // empty reports whether nothing follows the end of a block: a decoder would take it for another one.
-func (x *Inspector) empty(block []byte) bool {
-	for _, b := range block[min((x.at+7)/8, len(block)):] {
+func (i *Inspector) empty(block []byte) bool {
+	for _, b := range block[min((i.at+7)/8, len(block)):] {
 		if b != 0 {
 			return false
 		}
@@ -107,47 +107,47 @@ func (x *Inspector) empty(block []byte) bool {
 }
 
 // ahead is the next n bits, at most 32, with zeros behind the end.
-func (x *Inspector) ahead(n int) int {
-	v := binary.BigEndian.Uint64(x.block[x.at/8:]) << (x.at % 8)
+func (i *Inspector) ahead(n int) int {
+	v := binary.BigEndian.Uint64(i.block[i.at/8:]) << (i.at % 8)
 	return int(v >> (64 - n))
 }
 
 // take reads n bits, at most 32; behind the end it stays there, so that nothing is read beyond the padding.
-func (x *Inspector) take(n int) int {
-	v := x.ahead(n)
-	x.skip(n)
+func (i *Inspector) take(n int) int {
+	v := i.ahead(n)
+	i.skip(n)
 	return v
 }
 
-func (x *Inspector) skip(n int) { x.at = min(x.at+n, x.end+8*(padding-8)) }
+func (i *Inspector) skip(n int) { i.at = min(i.at+n, i.end+8*(padding-8)) }
 
 // fill passes over a fill_element. Of what is in it only a decoder knows how long the dynamic range control is.
-func (x *Inspector) fill(n int) bool {
+func (i *Inspector) fill(n int) bool {
 	if n == 15 {
-		n += x.take(8) - 1
+		n += i.take(8) - 1
 	}
 	const dynamicRange = 11
-	if x.at+8*n > x.end || n > 0 && x.ahead(4) == dynamicRange {
+	if i.at+8*n > i.end || n > 0 && i.ahead(4) == dynamicRange {
 		return false
 	}
-	x.skip(8 * n)
+	i.skip(8 * n)
 	return true
 }
 
 // data passes over a data_stream_element.
-func (x *Inspector) data() bool {
-	align := x.take(1) == 1
-	n := x.take(8)
+func (i *Inspector) data() bool {
+	align := i.take(1) == 1
+	n := i.take(8)
 	if n == 255 {
-		n += x.take(8)
+		n += i.take(8)
 	}
 	if align {
-		x.at += (8 - x.at%8) % 8
+		i.at += (8 - i.at%8) % 8
 	}
-	if x.at+8*n > x.end {
+	if i.at+8*n > i.end {
 		return false
 	}
-	x.skip(8 * n)
+	i.skip(8 * n)
 	return true
 }
 
@@ -159,20 +159,20 @@ type windows struct {
 	begins []int
 }
 
-func (x *Inspector) windows() (w windows, ok bool) {
+func (i *Inspector) windows() (w windows, ok bool) {
 	const eightShort = 2
-	reserved := x.take(1)
-	w.eight = x.take(2) == eightShort
-	x.skip(1) // shape
-	w.groups, w.begins = []int{1}, x.long
+	reserved := i.take(1)
+	w.eight = i.take(2) == eightShort
+	i.skip(1) // shape
+	w.groups, w.begins = []int{1}, i.long
 	if !w.eight {
-		w.bands = x.take(6)
-		predicted := x.take(1) // which AAC-LC has not
+		w.bands = i.take(6)
+		predicted := i.take(1) // which AAC-LC has not
 		return w, reserved+predicted == 0 && w.bands < len(w.begins)
 	}
-	w.begins, w.bands = x.short, x.take(4)
+	w.begins, w.bands = i.short, i.take(4)
 	for range 7 {
-		if x.take(1) == 1 {
+		if i.take(1) == 1 {
 			w.groups[len(w.groups)-1]++
 		} else {
 			w.groups = append(w.groups, 1)
@@ -182,26 +182,26 @@ func (x *Inspector) windows() (w windows, ok bool) {
 }
 
 // pair reads a channel_pair_element.
-func (x *Inspector) pair() bool {
-	if x.take(1) == 0 { // each channel has windows of its own
-		return x.both(nil)
+func (i *Inspector) pair() bool {
+	if i.take(1) == 0 { // each channel has windows of its own
+		return i.both(nil)
 	}
-	w, ok := x.windows()
+	w, ok := i.windows()
 	if !ok {
 		return false
 	}
-	switch x.take(2) { // middle and side
+	switch i.take(2) { // middle and side
 	case 1:
-		x.skip(len(w.groups) * w.bands)
+		i.skip(len(w.groups) * w.bands)
 	case 3:
 		return false
 	}
-	return x.both(&w)
+	return i.both(&w)
 }
 
-func (x *Inspector) both(shared *windows) bool {
+func (i *Inspector) both(shared *windows) bool {
 	for range 2 {
-		if !x.channel(shared) {
+		if !i.channel(shared) {
 			return false
 		}
 	}
@@ -209,29 +209,29 @@ func (x *Inspector) both(shared *windows) bool {
 }
 
 // channel reads an individual_channel_stream; shared: the windows of its pair; nil: it has its own.
-func (x *Inspector) channel(shared *windows) bool {
-	gain := x.take(8)
+func (i *Inspector) channel(shared *windows) bool {
+	gain := i.take(8)
 	if shared == nil {
-		w, ok := x.windows()
+		w, ok := i.windows()
 		if !ok {
 			return false
 		}
 		shared = &w
 	}
 	w := *shared
-	if !x.sections(w) || !x.factors(w, gain) {
+	if !i.sections(w) || !i.factors(w, gain) {
 		return false
 	}
-	if x.take(1) == 1 && !x.pulses(w) {
+	if i.take(1) == 1 && !i.pulses(w) {
 		return false
 	}
-	if x.take(1) == 1 && !x.shaping(w) {
+	if i.take(1) == 1 && !i.shaping(w) {
 		return false
 	}
-	if x.take(1) == 1 { // gain control, which AAC-LC has not
+	if i.take(1) == 1 { // gain control, which AAC-LC has not
 		return false
 	}
-	return x.spectrum(w)
+	return i.spectrum(w)
 }
 
 // The codebooks that are none: a band without anything, a reserved one, and noise, behind which is intensity stereo.
@@ -242,116 +242,116 @@ const (
 )
 
 // sections reads section_data.
-func (x *Inspector) sections(w windows) bool {
+func (i *Inspector) sections(w windows) bool {
 	width := 5
 	if w.eight {
 		width = 3
 	}
 	for g := range w.groups {
 		for k := 0; k < w.bands; {
-			kind, end := x.take(4), k
+			kind, end := i.take(4), k
 			if kind == reserved {
 				return false
 			}
 			for more := true; more; {
-				n := x.take(width)
+				n := i.take(width)
 				end += n
-				if more = n == 1<<width-1; x.at > x.end || end > w.bands {
+				if more = n == 1<<width-1; i.at > i.end || end > w.bands {
 					return false
 				}
 			}
 			for ; k < end; k++ {
-				x.kinds[g*w.bands+k] = uint8(kind)
+				i.kinds[g*w.bands+k] = uint8(kind)
 			}
 		}
 	}
-	return x.at <= x.end
+	return i.at <= i.end
 }
 
 // factors reads scale_factor_data.
-func (x *Inspector) factors(w windows, gain int) bool {
+func (i *Inspector) factors(w windows, gain int) bool {
 	first := true // of the noise
-	for _, kind := range x.kinds[:len(w.groups)*w.bands] {
+	for _, kind := range i.kinds[:len(w.groups)*w.bands] {
 		switch {
 		case kind == zero:
 		case kind == noise && first:
 			first = false
-			x.skip(9)
+			i.skip(9)
 		case kind >= noise:
-			x.step()
+			i.step()
 		default:
-			if gain += x.step(); gain < 0 || gain > 255 {
+			if gain += i.step(); gain < 0 || gain > 255 {
 				return false
 			}
 		}
-		if x.at > x.end {
+		if i.at > i.end {
 			return false
 		}
 	}
 	return true
 }
 
-func (x *Inspector) step() int {
-	w := x.codes.steps.find(x.ahead(x.codes.steps.most))
-	x.skip(int(w.length))
+func (i *Inspector) step() int {
+	w := i.codes.steps.find(i.ahead(i.codes.steps.most))
+	i.skip(int(w.length))
 	return int(w.value) - noStep
 }
 
 // pulses reads pulse_data.
-func (x *Inspector) pulses(w windows) bool {
-	more, band := x.take(2), x.take(6)
+func (i *Inspector) pulses(w windows) bool {
+	more, band := i.take(2), i.take(6)
 	if w.eight || band >= len(w.begins)-1 {
 		return false
 	}
 	at := w.begins[band]
 	for range more + 1 {
-		at += x.take(5)
-		x.skip(4) // amplitude
+		at += i.take(5)
+		i.skip(4) // amplitude
 		if at >= w.begins[len(w.begins)-1] {
 			return false
 		}
 	}
-	return x.at <= x.end
+	return i.at <= i.end
 }
 
 // shaping reads tns_data.
-func (x *Inspector) shaping(w windows) bool {
+func (i *Inspector) shaping(w windows) bool {
 	count, filters, length, order, most := 1, 2, 6, 5, 12
 	if w.eight {
 		count, filters, length, order, most = 8, 1, 4, 3, 7
 	}
 	for range count {
-		n := x.take(filters)
+		n := i.take(filters)
 		if n == 0 {
 			continue
 		}
-		fine := x.take(1)
+		fine := i.take(1)
 		for range n {
-			x.skip(length)
-			o := x.take(order)
+			i.skip(length)
+			o := i.take(order)
 			if o > most {
 				return false
 			}
 			if o > 0 {
-				x.skip(1) // direction
-				compressed := x.take(1)
-				x.skip(o * (fine + 3 - compressed))
+				i.skip(1) // direction
+				compressed := i.take(1)
+				i.skip(o * (fine + 3 - compressed))
 			}
 		}
 	}
-	return x.at <= x.end
+	return i.at <= i.end
 }
 
 // spectrum reads spectral_data.
-func (x *Inspector) spectrum(w windows) bool {
+func (i *Inspector) spectrum(w windows) bool {
 	for g, n := range w.groups {
 		for k := range w.bands {
-			kind := x.kinds[g*w.bands+k]
+			kind := i.kinds[g*w.bands+k]
 			if kind == zero || kind >= noise {
 				continue
 			}
-			c := x.codes.spectra[kind-1]
-			if !x.codewords(c, n*(w.begins[k+1]-w.begins[k])/c.values) {
+			c := i.codes.spectra[kind-1]
+			if !i.codewords(c, n*(w.begins[k+1]-w.begins[k])/c.values) {
 				return false
 			}
 		}
@@ -360,10 +360,10 @@ func (x *Inspector) spectrum(w windows) bool {
 }
 
 // codewords reads n codewords, most of them several from one look at the block.
-func (x *Inspector) codewords(c *code, n int) bool {
+func (i *Inspector) codewords(c *code, n int) bool {
 	const seen = 64 - 7 // bits at least
 	for n > 0 {
-		v, used := binary.BigEndian.Uint64(x.block[x.at/8:])<<(x.at%8), 0
+		v, used := binary.BigEndian.Uint64(i.block[i.at/8:])<<(i.at%8), 0
 		span := uint8(1)
 		for n > 0 && used <= seen-quick {
 			if span = c.spans[v>>(64-quick)]; span == 0 {
@@ -373,11 +373,11 @@ func (x *Inspector) codewords(c *code, n int) bool {
 			used += int(span)
 			n--
 		}
-		if x.at += used; x.at > x.end {
+		if i.at += used; i.at > i.end {
 			return false
 		}
 		if span == 0 {
-			if !x.word(c) {
+			if !i.word(c) {
 				return false
 			}
 			n--
@@ -387,17 +387,17 @@ func (x *Inspector) codewords(c *code, n int) bool {
 }
 
 // word reads a codeword with the signs and escapes behind it.
-func (x *Inspector) word(c *code) bool {
-	w := c.find(x.ahead(c.most))
-	x.at += int(w.length) + int(w.value&0xf)
+func (i *Inspector) word(c *code) bool {
+	w := c.find(i.ahead(c.most))
+	i.at += int(w.length) + int(w.value&0xf)
 	for range w.value >> 4 {
-		ones := leadingOnes(uint32(x.ahead(32)))
+		ones := leadingOnes(uint32(i.ahead(32)))
 		if ones > 8 {
 			return false
 		}
-		x.at += 2*ones + 5
+		i.at += 2*ones + 5
 	}
-	return x.at <= x.end
+	return i.at <= i.end
 }
 
 // bandsOf are, by the index of a sample rate, the bands of a long window and of a short one.

@@ -73,57 +73,57 @@ type Held struct {
 
 // Follow does what a picture does to the references. Its number is the next one's: where some are missing they have
 // been put in.
-func (v *Held) Follow(x *Slices, h Slice) {
+func (hd *Held) Follow(x *Slices, h Slice) {
 	switch {
 	case h.IDR || h.Restarts:
-		*v = Held{short: append(v.short[:0], 0)}
+		*hd = Held{short: append(hd.short[:0], 0)}
 		return
 	case !h.Reference:
 		return
 	case !h.Adaptive:
-		v.makeRoom(x)
+		hd.makeRoom(x)
 	}
 	current := true
 	for _, op := range h.operations {
 		switch op.code {
 		case forgetShort, shortToLong:
-			v.forget(x.named(h, op))
+			hd.forget(x.named(h, op))
 		case currentToLong:
 			current = false
 		}
-		v.long = v.long || op.code != forgetShort
+		hd.long = hd.long || op.code != forgetShort
 	}
 	if current {
-		v.makeRoom(x) // a stream that has more than it says is bounded, too
-		v.short = append(v.short, h.FrameNum)
+		hd.makeRoom(x) // a stream that has more than it says is bounded, too
+		hd.short = append(hd.short, h.FrameNum)
 	}
 }
 
-func (v *Held) makeRoom(x *Slices) {
-	if n := len(v.short) - max(x.references, 1) + 1; n > 0 {
-		v.short = slices.Delete(v.short, 0, n)
+func (hd *Held) makeRoom(x *Slices) {
+	if n := len(hd.short) - max(x.references, 1) + 1; n > 0 {
+		hd.short = slices.Delete(hd.short, 0, n)
 	}
 }
 
-func (v *Held) forget(num int) (had bool) {
-	n := len(v.short)
-	v.short = slices.DeleteFunc(v.short, func(have int) bool { return have == num })
-	return len(v.short) < n
+func (hd *Held) forget(num int) (had bool) {
+	n := len(hd.short)
+	hd.short = slices.DeleteFunc(hd.short, func(have int) bool { return have == num })
+	return len(hd.short) < n
 }
 
 // named is the frame number of the short-term reference that an operation of a picture names, equation 8-39.
-func (x *Slices) named(h Slice, op operation) int {
-	return ((h.FrameNum-op.first-1)%x.FrameNums() + x.FrameNums()) % x.FrameNums()
+func (s *Slices) named(h Slice, op operation) int {
+	return ((h.FrameNum-op.first-1)%s.FrameNums() + s.FrameNums()) % s.FrameNums()
 }
 
 // Possible is a picture's header whose operations name only references that are held: behind pictures that were put in
 // for lost ones, of which it is not known what they asked for, others may be held than the encoder had. changed: it
 // asked for one that is not; the oldest goes in its place where there is no room.
-func (v *Held) Possible(x *Slices, h Slice) (possible Slice, changed bool) {
-	if v.long || !h.Adaptive || h.Restarts || h.IDR {
+func (hd *Held) Possible(x *Slices, h Slice) (possible Slice, changed bool) {
+	if hd.long || !h.Adaptive || h.Restarts || h.IDR {
 		return h, false
 	}
-	after := Held{short: slices.Clone(v.short)}
+	after := Held{short: slices.Clone(hd.short)}
 	var kept []operation
 	for _, op := range h.operations {
 		if op.code != forgetShort {
@@ -147,8 +147,8 @@ func (v *Held) Possible(x *Slices, h Slice) (possible Slice, changed bool) {
 
 // Mark writes a slice again with the operations of h, which is its picture's header. Errors: ErrMalformed,
 // ErrUnsupported.
-func (x *Slices) Mark(unit []byte, h Slice) ([]byte, error) {
-	own, err := x.Read(unit)
+func (s *Slices) Mark(unit []byte, h Slice) ([]byte, error) {
+	own, err := s.Read(unit)
 	if err != nil {
 		return nil, err
 	}
@@ -162,12 +162,12 @@ func (x *Slices) Mark(unit []byte, h Slice) ([]byte, error) {
 	writeMarking(&w, h)
 	r.Skip(own.marking[1] - own.marking[0])
 	rest := *r
-	x.skipToData(r, own)
+	s.skipToData(r, own)
 	copyBits(&w, &rest, r.Pos()-rest.Pos())
 	if r.Short() {
 		return nil, malformed("slice of %d bytes", len(unit))
 	}
-	if x.cabac {
+	if s.cabac {
 		r.Align() // cabac_alignment_one_bit
 		w.Fill()
 		w.Append(payload[r.Pos()/8:])
@@ -179,12 +179,12 @@ func (x *Slices) Mark(unit []byte, h Slice) ([]byte, error) {
 }
 
 // skipToData reads what is behind dec_ref_pic_marking in a slice header, section 7.3.3.
-func (x *Slices) skipToData(r *bits.Reader, h Slice) {
-	if x.cabac && !h.Intra {
+func (s *Slices) skipToData(r *bits.Reader, h Slice) {
+	if s.cabac && !h.Intra {
 		r.Golomb() // cabac_init_idc
 	}
 	r.Signed() // slice_qp_delta
-	if x.deblock && r.Golomb() != 1 {
+	if s.deblock && r.Golomb() != 1 {
 		r.Signed() // slice_alpha_c0_offset_div2
 		r.Signed() // slice_beta_offset_div2
 	}

@@ -10,24 +10,24 @@ import (
 // Repeat writes a picture in the place of the one that a slice header is of, in which every macroblock is skipped: it
 // shows the reference that was decoded last or, of B slices, the mean of the nearest two. It does to the references
 // what that picture did, so that those behind it find what they refer to. Of an IDR there is none.
-func (x *Slices) Repeat(h Slice) ([]byte, error) {
-	if h.IDR || x.references == 0 {
+func (s *Slices) Repeat(h Slice) ([]byte, error) {
+	if h.IDR || s.references == 0 {
 		return nil, ErrUnsupported
 	}
-	return x.skipped(h), nil
+	return s.skipped(h), nil
 }
 
 // Missing writes n pictures for as many references of which nothing is known but that they were lost before the picture
 // that a slice header is of. Those before a B picture come after it in output order, others before it. ErrUnsupported:
 // there is no room for them in that order, or they are more than are kept.
-func (x *Slices) Missing(h Slice, n int) (units [][]byte, err error) {
-	if x.references == 0 || n > x.references || h.IDR || x.pocType == 1 || x.pocType == 2 && h.B {
+func (s *Slices) Missing(h Slice, n int) (units [][]byte, err error) {
+	if s.references == 0 || n > s.references || h.IDR || s.pocType == 1 || s.pocType == 2 && h.B {
 		return nil, ErrUnsupported
 	}
-	if x.pocType == 0 && (h.order&1 != 0 || x.bottom) {
+	if s.pocType == 0 && (h.order&1 != 0 || s.bottom) {
 		return nil, ErrUnsupported // frames have even numbers in all but odd streams: those between are free
 	}
-	nums, orders := x.FrameNums(), 1<<x.pocBits
+	nums, orders := s.FrameNums(), 1<<s.pocBits
 	for i := range n {
 		m := Slice{Reference: true, refIDC: 1, FrameNum: (h.FrameNum - n + i + nums) % nums}
 		away := 2*(n-i) - 1
@@ -35,7 +35,7 @@ func (x *Slices) Missing(h Slice, n int) (units [][]byte, err error) {
 			away = -away
 		}
 		m.order = (h.order + away + orders) % orders
-		units = append(units, x.skipped(m))
+		units = append(units, s.skipped(m))
 	}
 	return units, nil
 }
@@ -43,7 +43,7 @@ func (x *Slices) Missing(h Slice, n int) (units [][]byte, err error) {
 // worstQP is the quantiser for which CABAC's first guess is nearest to what is written.
 const worstQP = 51
 
-func (x *Slices) skipped(h Slice) []byte {
+func (s *Slices) skipped(h Slice) []byte {
 	var w bits.Writer
 	w.Golomb(0) // first_mb_in_slice
 	kind := 5   // table 7-6: all slices of the picture are P
@@ -51,46 +51,46 @@ func (x *Slices) skipped(h Slice) []byte {
 		kind = 6
 	}
 	w.Golomb(kind)
-	w.Golomb(x.pps)
-	w.Bits(h.FrameNum, x.frameNumBits)
+	w.Golomb(s.pps)
+	w.Bits(h.FrameNum, s.frameNumBits)
 	switch {
-	case x.pocType == 0:
-		w.Bits(h.order, x.pocBits)
-		if x.bottom {
+	case s.pocType == 0:
+		w.Bits(h.order, s.pocBits)
+		if s.bottom {
 			w.Signed(h.deltas[1])
 		}
-	case x.pocType == 1 && !x.noDelta:
+	case s.pocType == 1 && !s.noDelta:
 		w.Signed(h.deltas[0])
-		if x.bottom {
+		if s.bottom {
 			w.Signed(h.deltas[1])
 		}
 	}
-	if x.redundant {
+	if s.redundant {
 		w.Golomb(0)
 	}
-	x.writeLists(&w, h.B)
+	s.writeLists(&w, h.B)
 	if h.Reference {
 		writeMarking(&w, h)
 	}
-	if x.cabac {
+	if s.cabac {
 		w.Golomb(0) // cabac_init_idc
 	}
-	w.Signed(worstQP - x.qp)
-	if x.deblock {
+	w.Signed(worstQP - s.qp)
+	if s.deblock {
 		w.Golomb(1) // disable_deblocking_filter_idc
 	}
-	if x.cabac {
+	if s.cabac {
 		w.Fill()
-		w.Append(x.skips(h.B))
+		w.Append(s.skips(h.B))
 	} else {
-		w.Golomb(x.macroblocks) // mb_skip_run
+		w.Golomb(s.macroblocks) // mb_skip_run
 		w.Trail()
 	}
 	return slices.Concat([]byte{h.refIDC<<5 | TypeNonIDR}, nal.Escape(w.Bytes()))
 }
 
 // writeLists says that one reference of each list is used, as it comes, with no weight.
-func (x *Slices) writeLists(w *bits.Writer, b bool) {
+func (s *Slices) writeLists(w *bits.Writer, b bool) {
 	lists := 1
 	if b {
 		lists = 2
@@ -103,14 +103,14 @@ func (x *Slices) writeLists(w *bits.Writer, b bool) {
 	for range lists {
 		w.Flag(false) // ref_pic_list_modification_flag
 	}
-	if x.weighted && !b || x.bipred == 1 && b {
+	if s.weighted && !b || s.bipred == 1 && b {
 		w.Golomb(0)
-		if !x.monochrome {
+		if !s.monochrome {
 			w.Golomb(0)
 		}
 		for range lists {
 			w.Flag(false)
-			if !x.monochrome {
+			if !s.monochrome {
 				w.Flag(false)
 			}
 		}
@@ -119,14 +119,14 @@ func (x *Slices) writeLists(w *bits.Writer, b bool) {
 
 // skips is the data of a slice whose macroblocks are all skipped. It is the same for every picture, and made once: a
 // large picture's takes a millisecond.
-func (x *Slices) skips(b bool) []byte {
-	made := &x.dataP
+func (s *Slices) skips(b bool) []byte {
+	made := &s.dataP
 	if b {
-		made = &x.dataB
+		made = &s.dataB
 	}
 	if *made == nil {
 		var w bits.Writer
-		writeSkips(&w, b, x.macroblocks)
+		writeSkips(&w, b, s.macroblocks)
 		*made = w.Bytes()
 	}
 	return *made
@@ -195,38 +195,38 @@ type cabac struct {
 	first       bool
 }
 
-func (e *cabac) renormalise() {
-	for e.width < 256 {
+func (c *cabac) renormalise() {
+	for c.width < 256 {
 		switch {
-		case e.low < 256:
-			e.put(0)
-		case e.low >= 512:
-			e.low -= 512
-			e.put(1)
+		case c.low < 256:
+			c.put(0)
+		case c.low >= 512:
+			c.low -= 512
+			c.put(1)
 		default:
-			e.low -= 256
-			e.outstanding++
+			c.low -= 256
+			c.outstanding++
 		}
-		e.width <<= 1
-		e.low <<= 1
+		c.width <<= 1
+		c.low <<= 1
 	}
 }
 
-func (e *cabac) put(bit int) {
-	if !e.first {
-		e.w.Bits(bit, 1)
+func (c *cabac) put(bit int) {
+	if !c.first {
+		c.w.Bits(bit, 1)
 	}
-	e.first = false
-	for ; e.outstanding > 0; e.outstanding-- {
-		e.w.Bits(1-bit, 1)
+	c.first = false
+	for ; c.outstanding > 0; c.outstanding-- {
+		c.w.Bits(1-bit, 1)
 	}
 }
 
 // end writes that the slice ends; its last bit is the stop bit.
-func (e *cabac) end() {
-	e.low += e.width
-	e.width = 2
-	e.renormalise()
-	e.put(e.low >> 9 & 1)
-	e.w.Bits(e.low>>7&3|1, 2)
+func (c *cabac) end() {
+	c.low += c.width
+	c.width = 2
+	c.renormalise()
+	c.put(c.low >> 9 & 1)
+	c.w.Bits(c.low>>7&3|1, 2)
 }

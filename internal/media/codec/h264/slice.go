@@ -103,25 +103,25 @@ func hasChromaFormat(profile uint8) bool {
 	return false
 }
 
-func (x *Slices) readPPS(pps []byte) error {
+func (s *Slices) readPPS(pps []byte) error {
 	if len(pps) > maxSPS || Type(pps) != TypePPS {
 		return malformed("PPS of %d bytes", len(pps))
 	}
 	r := bits.NewReader(nal.Unescape(pps[1:]))
-	x.pps = r.Golomb()
+	s.pps = r.Golomb()
 	r.Golomb() // seq_parameter_set_id
-	x.cabac, x.bottom = r.Flag(), r.Flag()
+	s.cabac, s.bottom = r.Flag(), r.Flag()
 	if r.Golomb() != 0 {
 		return fmt.Errorf("%w: slice groups", ErrUnsupported)
 	}
-	x.active = [2]int{r.Golomb() + 1, r.Golomb() + 1}
-	x.weighted, x.bipred = r.Flag(), r.Bits(2)
-	x.qp = 26 + r.Signed()
+	s.active = [2]int{r.Golomb() + 1, r.Golomb() + 1}
+	s.weighted, s.bipred = r.Flag(), r.Bits(2)
+	s.qp = 26 + r.Signed()
 	r.Signed() // pic_init_qs_minus26
 	r.Signed() // chroma_qp_index_offset
-	x.deblock = r.Flag()
+	s.deblock = r.Flag()
 	r.Flag() // constrained_intra_pred_flag
-	x.redundant = r.Flag()
+	s.redundant = r.Flag()
 	if r.Short() {
 		return malformed("PPS of %d bytes", len(pps))
 	}
@@ -129,10 +129,10 @@ func (x *Slices) readPPS(pps []byte) error {
 }
 
 // FrameNums is how many numbers reference pictures have, one after the other.
-func (x *Slices) FrameNums() int { return 1 << x.frameNumBits }
+func (s *Slices) FrameNums() int { return 1 << s.frameNumBits }
 
 // Gaps reports whether numbers may be missing though no picture was lost, gaps_in_frame_num_value_allowed_flag.
-func (x *Slices) Gaps() bool { return x.gaps }
+func (s *Slices) Gaps() bool { return s.gaps }
 
 // Bounds of a slice header: what is longer, or refers to more, is none that is read here.
 const (
@@ -143,7 +143,7 @@ const (
 )
 
 // Read reads the header of a slice; of the unit there need be no more than that. Errors: ErrMalformed, ErrUnsupported.
-func (x *Slices) Read(unit []byte) (h Slice, err error) {
+func (s *Slices) Read(unit []byte) (h Slice, err error) {
 	t := Type(unit)
 	if t != TypeNonIDR && t != TypeIDR {
 		return h, fmt.Errorf("%w: a NAL unit of type %d", ErrUnsupported, t)
@@ -152,8 +152,8 @@ func (x *Slices) Read(unit []byte) (h Slice, err error) {
 	h.refIDC, h.IDR = unit[0]>>5&3, t == TypeIDR
 	h.Reference = h.refIDC != 0
 	first, kind := r.Golomb(), r.Golomb() // first_mb_in_slice, slice_type
-	if first >= x.macroblocks || kind > maxSliceType {
-		return h, malformed("slice of type %d from macroblock %d of %d on", kind, first, x.macroblocks)
+	if first >= s.macroblocks || kind > maxSliceType {
+		return h, malformed("slice of type %d from macroblock %d of %d on", kind, first, s.macroblocks)
 	}
 	h.First = first == 0
 	kind %= 5 // table 7-6: P, B, I, SP, SI
@@ -161,21 +161,21 @@ func (x *Slices) Read(unit []byte) (h Slice, err error) {
 		return h, fmt.Errorf("%w: a switching slice", ErrUnsupported)
 	}
 	h.B, h.Intra = kind == 1, kind == 2
-	if pps := r.Golomb(); pps != x.pps {
+	if pps := r.Golomb(); pps != s.pps {
 		return h, fmt.Errorf("%w: picture parameter set %d", ErrUnsupported, pps)
 	}
-	h.FrameNum = r.Bits(x.frameNumBits)
+	h.FrameNum = r.Bits(s.frameNumBits)
 	if h.IDR {
 		r.Golomb() // idr_pic_id
 	}
-	x.readOrder(r, &h)
-	if x.redundant {
+	s.readOrder(r, &h)
+	if s.redundant {
 		r.Golomb()
 	}
 	if h.B {
 		r.Flag() // direct_spatial_mv_pred_flag
 	}
-	if err = x.readLists(r, &h); err != nil {
+	if err = s.readLists(r, &h); err != nil {
 		return h, err
 	}
 	if h.Reference {
@@ -189,27 +189,27 @@ func (x *Slices) Read(unit []byte) (h Slice, err error) {
 	return h, nil
 }
 
-func (x *Slices) readOrder(r *bits.Reader, h *Slice) {
+func (s *Slices) readOrder(r *bits.Reader, h *Slice) {
 	switch {
-	case x.pocType == 0:
-		h.order = r.Bits(x.pocBits)
-		if x.bottom {
+	case s.pocType == 0:
+		h.order = r.Bits(s.pocBits)
+		if s.bottom {
 			h.deltas[1] = r.Signed()
 		}
-	case x.pocType == 1 && !x.noDelta:
+	case s.pocType == 1 && !s.noDelta:
 		h.deltas[0] = r.Signed()
-		if x.bottom {
+		if s.bottom {
 			h.deltas[1] = r.Signed()
 		}
 	}
 }
 
 // readLists passes over what is said of the lists of references, sections 7.3.3.1 and 7.3.3.2.
-func (x *Slices) readLists(r *bits.Reader, h *Slice) error {
+func (s *Slices) readLists(r *bits.Reader, h *Slice) error {
 	if h.Intra {
 		return nil
 	}
-	active, lists := x.active, 1
+	active, lists := s.active, 1
 	if h.B {
 		lists = 2
 	}
@@ -232,15 +232,15 @@ func (x *Slices) readLists(r *bits.Reader, h *Slice) error {
 			}
 		}
 	}
-	if x.weighted && !h.B || x.bipred == 1 && h.B {
-		x.readWeights(r, active[:lists])
+	if s.weighted && !h.B || s.bipred == 1 && h.B {
+		s.readWeights(r, active[:lists])
 	}
 	return nil
 }
 
-func (x *Slices) readWeights(r *bits.Reader, active []int) {
+func (s *Slices) readWeights(r *bits.Reader, active []int) {
 	r.Golomb()
-	if !x.monochrome {
+	if !s.monochrome {
 		r.Golomb()
 	}
 	for _, n := range active {
@@ -249,7 +249,7 @@ func (x *Slices) readWeights(r *bits.Reader, active []int) {
 				r.Signed()
 				r.Signed()
 			}
-			if !x.monochrome && r.Flag() {
+			if !s.monochrome && r.Flag() {
 				for range 4 {
 					r.Signed()
 				}

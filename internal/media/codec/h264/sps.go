@@ -32,9 +32,9 @@ type SPSInfo struct {
 }
 
 // PixelFormat is ffmpeg's name for how the stream samples its pixels, such as yuv420p.
-func (i SPSInfo) PixelFormat() string {
-	name := [...]string{"gray", "yuv420p", "yuv422p", "yuv444p"}[i.ChromaFormat&3]
-	if depth := max(i.BitDepth, i.BitDepthChroma); depth > 8 {
+func (sps SPSInfo) PixelFormat() string {
+	name := [...]string{"gray", "yuv420p", "yuv422p", "yuv444p"}[sps.ChromaFormat&3]
+	if depth := max(sps.BitDepth, sps.BitDepthChroma); depth > 8 {
 		name += fmt.Sprintf("%dle", depth)
 	}
 	return name
@@ -85,7 +85,7 @@ func Info(sps []byte) (info SPSInfo, err error) {
 	return info, nil
 }
 
-func (i *SPSInfo) size(s *h264.SPS) error {
+func (sps *SPSInfo) size(s *h264.SPS) error {
 	w := (int64(s.PicWidthInMbsMinus1) + 1) * 16
 	h := (int64(s.PicHeightInMapUnitsMinus1) + 1) * 16
 	unitX, unitY := int64(1), int64(1) // section 7.4.2.1.1, equations 7-19 to 7-22
@@ -97,7 +97,7 @@ func (i *SPSInfo) size(s *h264.SPS) error {
 			unitY = 2
 		}
 	}
-	if i.Interlaced {
+	if sps.Interlaced {
 		h, unitY = h*2, unitY*2
 	}
 	if c := s.FrameCropping; c != nil {
@@ -107,25 +107,25 @@ func (i *SPSInfo) size(s *h264.SPS) error {
 	if w <= 0 || h <= 0 || w > maxDimension || h > maxDimension {
 		return malformed("SPS: picture of %d by %d pixels", w, h)
 	}
-	i.Width, i.Height = int(w), int(h)
+	sps.Width, sps.Height = int(w), int(h)
 	return nil
 }
 
-func (i *SPSInfo) vui(v *h264.SPS_VUI) {
+func (sps *SPSInfo) vui(v *h264.SPS_VUI) {
 	if v.AspectRatioInfoPresentFlag {
-		i.PARWidth, i.PARHeight = nal.Aspect(v.AspectRatioIdc, v.SarWidth, v.SarHeight)
+		sps.PARWidth, sps.PARHeight = nal.Aspect(v.AspectRatioIdc, v.SarWidth, v.SarHeight)
 	}
 	if t := v.TimingInfo; t != nil && t.NumUnitsInTick > 0 && t.TimeScale > 0 {
 		if r := float64(t.TimeScale) / 2 / float64(t.NumUnitsInTick); r <= maxFrameRate {
-			i.FrameRate = r
+			sps.FrameRate = r
 		}
 	}
 	if r := v.BitstreamRestriction; r != nil && r.MaxNumReorderFrames <= 16 {
-		i.ReorderFrames = int(r.MaxNumReorderFrames)
+		sps.ReorderFrames = int(r.MaxNumReorderFrames)
 	}
-	i.Colour = Colour{Primaries: 2, Transfer: 2, Matrix: 2, FullRange: v.VideoFullRangeFlag}
+	sps.Colour = Colour{Primaries: 2, Transfer: 2, Matrix: 2, FullRange: v.VideoFullRangeFlag}
 	if v.ColourDescriptionPresentFlag {
-		i.Colour.Present = true
-		i.Colour.Primaries, i.Colour.Transfer, i.Colour.Matrix = v.ColourPrimaries, v.TransferCharacteristics, v.MatrixCoefficients
+		sps.Colour.Present = true
+		sps.Colour.Primaries, sps.Colour.Transfer, sps.Colour.Matrix = v.ColourPrimaries, v.TransferCharacteristics, v.MatrixCoefficients
 	}
 }

@@ -107,14 +107,14 @@ func skipSubLayers(r *bits.Reader, sub int) {
 
 // usability takes frame rate, colours and pixel shape from far behind in the SPS. A stream can do without them: what
 // the library does not know of the syntax before is no error.
-func (i *SPSInfo) usability(sps []byte) {
+func (spsi *SPSInfo) usability(sps []byte) {
 	defer func() { _ = recover() }()
 	var s library.SPS
 	if s.Unmarshal(sps) != nil {
 		return
 	}
 	if n := s.MaxNumReorderPics; len(n) > 0 && n[len(n)-1] <= 16 {
-		i.ReorderFrames = int(n[len(n)-1])
+		spsi.ReorderFrames = int(n[len(n)-1])
 	}
 	if s.VUI == nil {
 		return
@@ -122,14 +122,14 @@ func (i *SPSInfo) usability(sps []byte) {
 	v := s.VUI
 	if t := v.TimingInfo; t != nil && t.NumUnitsInTick > 0 && t.TimeScale > 0 {
 		if rate := float64(t.TimeScale) / float64(t.NumUnitsInTick); rate <= maxFrameRate {
-			i.FrameRate = rate
+			spsi.FrameRate = rate
 		}
 	}
-	i.Colour = Colour{Primaries: 2, Transfer: 2, Matrix: 2, FullRange: v.VideoFullRangeFlag}
+	spsi.Colour = Colour{Primaries: 2, Transfer: 2, Matrix: 2, FullRange: v.VideoFullRangeFlag}
 	if v.ColourDescriptionPresentFlag {
-		i.Colour = Colour{true, v.ColourPrimaries, v.TransferCharacteristics, v.MatrixCoefficients, v.VideoFullRangeFlag}
+		spsi.Colour = Colour{true, v.ColourPrimaries, v.TransferCharacteristics, v.MatrixCoefficients, v.VideoFullRangeFlag}
 	}
 	if v.AspectRatioInfoPresentFlag {
-		i.PARWidth, i.PARHeight = nal.Aspect(v.AspectRatioIdc, v.SarWidth, v.SarHeight)
+		spsi.PARWidth, spsi.PARHeight = nal.Aspect(v.AspectRatioIdc, v.SarWidth, v.SarHeight)
 	}
 }

@@ -24,16 +24,16 @@ func Malformed(format string, args ...any) error {
 type FourCC [4]byte
 
 // Is compares without allocating.
-func (c FourCC) Is(s string) bool { return string(c[:]) == s }
+func (f FourCC) Is(s string) bool { return string(f[:]) == s }
 
 // String shows bytes that are no printable ASCII as dots: the code may come from anywhere and go into an error message.
-func (c FourCC) String() string {
-	for i, x := range c {
+func (f FourCC) String() string {
+	for i, x := range f {
 		if x < 0x20 || x > 0x7e {
-			c[i] = '.'
+			f[i] = '.'
 		}
 	}
-	return string(c[:])
+	return string(f[:])
 }
 
 // Header is the first 8 or 16 bytes of a box.

@@ -56,27 +56,27 @@ func (t *Track) info(f *fragment) sampleInfo {
 const fullBox, saizHead, saioBox, sencHead = 12, fullBox + 5, fullBox + 8, fullBox + 4
 
 // growth is how many bytes a fragment grows by.
-func (x *sampleInfo) growth() int {
-	return len(x.groups) + saizHead + len(x.sizes) + saioBox + sencHead + len(x.data)
+func (s *sampleInfo) growth() int {
+	return len(s.groups) + saizHead + len(s.sizes) + saioBox + sencHead + len(s.data)
 }
 
 // append appends the boxes; base is how far b is from the beginning of the moof box.
-func (x *sampleInfo) append(b []byte, base int) []byte {
+func (s *sampleInfo) append(b []byte, base int) []byte {
 	be := binary.BigEndian
 	head := func(size int, typ string, flags uint32) {
 		b = append(be.AppendUint32(b, uint32(size)), typ...)
 		b = be.AppendUint32(b, flags)
 	}
-	b = append(b, x.groups...)
-	head(saizHead+len(x.sizes), "saiz", 0)
-	b = be.AppendUint32(append(b, 0), uint32(len(x.sizes)))
-	b = append(b, x.sizes...)
+	b = append(b, s.groups...)
+	head(saizHead+len(s.sizes), "saiz", 0)
+	b = be.AppendUint32(append(b, 0), uint32(len(s.sizes)))
+	b = append(b, s.sizes...)
 	head(saioBox, "saio", 0)
 	b = be.AppendUint32(b, 1)
-	b = be.AppendUint32(b, uint32(base+len(x.groups)+saizHead+len(x.sizes)+saioBox+sencHead))
-	head(sencHead+len(x.data), "senc", x.flags)
-	b = be.AppendUint32(b, uint32(len(x.sizes)))
-	return append(b, x.data...)
+	b = be.AppendUint32(b, uint32(base+len(s.groups)+saizHead+len(s.sizes)+saioBox+sencHead))
+	head(sencHead+len(s.data), "senc", s.flags)
+	b = be.AppendUint32(b, uint32(len(s.sizes)))
+	return append(b, s.data...)
 }
 
 // withInfo appends a moof box whose traf box ends with what decrypters are told.

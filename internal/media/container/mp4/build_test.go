@@ -120,11 +120,11 @@ func index(b []byte) (*mp4.File, error) { return mp4.Index(readerAt(b), int64(le
 
 type readerAt []byte
 
-func (b readerAt) ReadAt(p []byte, at int64) (int, error) {
-	if at >= int64(len(b)) {
+func (r readerAt) ReadAt(p []byte, at int64) (int, error) {
+	if at >= int64(len(r)) {
 		return 0, io.EOF
 	}
-	n := copy(p, b[at:])
+	n := copy(p, r[at:])
 	if n < len(p) {
 		return n, io.EOF
 	}

@@ -30,60 +30,60 @@ func newFragments(t *Track) *fragments {
 }
 
 // fragment reads a moof; it is taken in when it is known how far its data may reach.
-func (x *indexer) fragment(h bmff.Header, at, body int64, cut bool) error {
-	if x.fragments == nil {
-		if x.hasMoov {
+func (ix *indexer) fragment(h bmff.Header, at, body int64, cut bool) error {
+	if ix.fragments == nil {
+		if ix.hasMoov {
 			return nil
 		}
 		return bmff.Malformed("it begins with a fragment, its header is missing")
 	}
 	if cut {
-		x.file.Truncated = true
+		ix.file.Truncated = true
 		return nil
 	}
-	if err := x.takeMoof(at, false); err != nil {
+	if err := ix.takeMoof(at, false); err != nil {
 		return err
 	}
-	if x.moofTotal += body; body > maxMoof || x.moofTotal > maxMoofTotal {
+	if ix.moofTotal += body; body > maxMoof || ix.moofTotal > maxMoofTotal {
 		return fmt.Errorf("%w: its fragments' headers are too large", ErrUnsupported)
 	}
-	b, err := x.bytes(at+int64(h.Len), body)
-	x.moof, x.moofAt = b, at
+	b, err := ix.bytes(at+int64(h.Len), body)
+	ix.moof, ix.moofAt = b, at
 	return err
 }
 
 // takeMoof adds the samples of the moof that was read last; the next one begins at end. A last fragment that the file
 // does not hold whole is left out.
-func (x *indexer) takeMoof(end int64, last bool) error {
-	if x.moof == nil {
+func (ix *indexer) takeMoof(end int64, last bool) error {
+	if ix.moof == nil {
 		return nil
 	}
-	m := bmff.Moof{Body: x.moof, Start: x.moofAt, MaxSamples: int(min(end-x.moofAt, int64(x.left))), Defaults: x.defaults}
-	x.moof = nil
+	m := bmff.Moof{Body: ix.moof, Start: ix.moofAt, MaxSamples: int(min(end-ix.moofAt, int64(ix.left))), Defaults: ix.defaults}
+	ix.moof = nil
 	runs, err := m.Runs()
 	if err != nil {
-		return fmt.Errorf("fragment at byte %d: %w", x.moofAt, err)
+		return fmt.Errorf("fragment at byte %d: %w", ix.moofAt, err)
 	}
 	for _, run := range runs {
 		for i, s := range run.Samples {
-			if s.Offset >= 0 && s.Offset+int64(s.Size) <= x.size {
+			if s.Offset >= 0 && s.Offset+int64(s.Size) <= ix.size {
 				continue
 			}
 			if last {
-				x.file.Truncated = true
+				ix.file.Truncated = true
 				return nil
 			}
-			return fmt.Errorf("%w: fragment at byte %d, track %d: sample %d would lie beyond its end", ErrTruncated, x.moofAt, run.TrackID, i+1)
+			return fmt.Errorf("%w: fragment at byte %d, track %d: sample %d would lie beyond its end", ErrTruncated, ix.moofAt, run.TrackID, i+1)
 		}
 	}
 	for _, run := range runs {
-		f := x.fragments[run.TrackID]
+		f := ix.fragments[run.TrackID]
 		if f == nil {
 			continue
 		}
-		x.left -= len(run.Samples)
+		ix.left -= len(run.Samples)
 		if err := f.add(run); err != nil {
-			return fmt.Errorf("fragment at byte %d: track %d: %w", x.moofAt, run.TrackID, err)
+			return fmt.Errorf("fragment at byte %d: track %d: %w", ix.moofAt, run.TrackID, err)
 		}
 	}
 	return nil

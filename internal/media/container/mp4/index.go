@@ -55,15 +55,15 @@ type indexer struct {
 }
 
 // scan goes over the boxes at the top of the file.
-func (x *indexer) scan() error {
+func (ix *indexer) scan() error {
 	at := int64(0)
-	for count := 0; at+8 <= x.size; count++ {
+	for count := 0; at+8 <= ix.size; count++ {
 		if count == maxBoxes {
 			return fmt.Errorf("%w: more than %d boxes", ErrUnsupported, maxBoxes)
 		}
-		h, err := x.header(at)
+		h, err := ix.header(at)
 		if errors.Is(err, bmff.ErrMalformed) {
-			return x.broken(at, err)
+			return ix.broken(at, err)
 		}
 		if err != nil {
 			return err
@@ -72,29 +72,29 @@ func (x *indexer) scan() error {
 			return ErrNotMP4
 		}
 		end := at + int64(h.Size)
-		if h.Size == 0 || h.Size > uint64(x.size-at) {
-			end = x.size
+		if h.Size == 0 || h.Size > uint64(ix.size-at) {
+			end = ix.size
 		}
-		if err := x.box(h, at, end); err != nil {
+		if err := ix.box(h, at, end); err != nil {
 			return err
 		}
-		if x.hasMoov && !x.file.Fragmented {
+		if ix.hasMoov && !ix.file.Fragmented {
 			return nil // what follows is media or nothing
 		}
 		at = end
 	}
-	return x.takeMoof(x.size, true)
+	return ix.takeMoof(ix.size, true)
 }
 
 // broken is a box header that makes no sense. Behind a whole index of fragments it is the tail of a recording that was
 // cut off.
-func (x *indexer) broken(at int64, err error) error {
+func (ix *indexer) broken(at int64, err error) error {
 	if at == 0 {
 		return ErrNotMP4
 	}
-	if x.file.Fragmented {
-		x.file.Truncated = true
-		return x.takeMoof(at, true)
+	if ix.file.Fragmented {
+		ix.file.Truncated = true
+		return ix.takeMoof(at, true)
 	}
 	return fmt.Errorf("at byte %d: %w", at, err)
 }
@@ -109,57 +109,57 @@ func opens(c bmff.FourCC) bool {
 	return false
 }
 
-func (x *indexer) box(h bmff.Header, at, end int64) error {
-	cut := h.Size > uint64(x.size-at)
+func (ix *indexer) box(h bmff.Header, at, end int64) error {
+	cut := h.Size > uint64(ix.size-at)
 	body := end - at - int64(h.Len)
 	switch {
 	case h.Type.Is("ftyp"):
-		x.media = true
-		b, err := x.bytes(at+int64(h.Len), min(body, 4096))
+		ix.media = true
+		b, err := ix.bytes(at+int64(h.Len), min(body, 4096))
 		if err != nil {
 			return err
 		}
-		x.brands(b)
+		ix.brands(b)
 	case h.Type.Is("moov"):
-		x.media = true
+		ix.media = true
 		if cut {
 			return fmt.Errorf("%w inside its index (moov)", ErrTruncated)
 		}
-		if x.hasMoov {
+		if ix.hasMoov {
 			return nil // the first one counts
 		}
 		if body > maxMoov {
 			return fmt.Errorf("%w: its index has %d bytes, at most %d are read", ErrUnsupported, body, maxMoov)
 		}
-		b, err := x.bytes(at+int64(h.Len), body)
+		b, err := ix.bytes(at+int64(h.Len), body)
 		if err != nil {
 			return err
 		}
-		return x.moov(b)
+		return ix.moov(b)
 	case h.Type.Is("moof"):
-		x.media = true
-		return x.fragment(h, at, body, cut)
+		ix.media = true
+		return ix.fragment(h, at, body, cut)
 	case h.Type.Is("mdat"):
-		x.media = true
-		if cut && x.file.Fragmented {
-			x.file.Truncated = true
+		ix.media = true
+		if cut && ix.file.Fragmented {
+			ix.file.Truncated = true
 		}
 	}
 	return nil
 }
 
-func (x *indexer) brands(b []byte) {
+func (ix *indexer) brands(b []byte) {
 	if len(b) < 8 {
 		return
 	}
-	x.file.Brands = append(x.file.Brands, bmff.FourCC(b[:4]).String())
-	for b = b[8:]; len(b) >= 4 && len(x.file.Brands) < 64; b = b[4:] {
-		x.file.Brands = append(x.file.Brands, bmff.FourCC(b[:4]).String())
+	ix.file.Brands = append(ix.file.Brands, bmff.FourCC(b[:4]).String())
+	for b = b[8:]; len(b) >= 4 && len(ix.file.Brands) < 64; b = b[4:] {
+		ix.file.Brands = append(ix.file.Brands, bmff.FourCC(b[:4]).String())
 	}
 }
 
-func (x *indexer) moov(b []byte) error {
-	x.hasMoov = true
+func (ix *indexer) moov(b []byte) error {
+	ix.hasMoov = true
 	if bmff.Find(b, "cmov") != nil {
 		return fmt.Errorf("%w: its index is compressed (cmov)", ErrUnsupported)
 	}
@@ -167,34 +167,34 @@ func (x *indexer) moov(b []byte) error {
 	version, _ := r.Full()
 	r.Sized(version)
 	r.Sized(version)
-	x.file.MovieTimescale = r.U32()
-	if r.Err() != nil || x.file.MovieTimescale == 0 {
+	ix.file.MovieTimescale = r.U32()
+	if r.Err() != nil || ix.file.MovieTimescale == 0 {
 		return bmff.Malformed("it has no usable movie header")
 	}
 	if mvex := bmff.Find(b, "mvex"); mvex != nil {
-		x.file.Fragmented = true
-		x.defaults, x.fragments = bmff.ParseDefaults(mvex), map[uint32]*fragments{}
+		ix.file.Fragmented = true
+		ix.defaults, ix.fragments = bmff.ParseDefaults(mvex), map[uint32]*fragments{}
 	}
 	seen := map[uint32]bool{}
 	var refused error
 	err := bmff.Walk(b, func(box bmff.Box) error {
 		if box.Type.Is("trak") {
-			refused = x.add(box.Body, seen)
+			refused = ix.add(box.Body, seen)
 		}
 		return refused
 	})
-	if refused == nil && len(x.file.Tracks) > 0 {
+	if refused == nil && len(ix.file.Tracks) > 0 {
 		return nil // rubbish behind the tracks hurts nobody
 	}
 	return err
 }
 
 // add takes in a track; seen has the IDs so far.
-func (x *indexer) add(trak []byte, seen map[uint32]bool) error {
+func (ix *indexer) add(trak []byte, seen map[uint32]bool) error {
 	if len(seen) == maxTracks {
 		return fmt.Errorf("%w: more than %d tracks", ErrUnsupported, maxTracks)
 	}
-	t, err := x.track(trak)
+	t, err := ix.track(trak)
 	if err != nil {
 		return err
 	}
@@ -205,9 +205,9 @@ func (x *indexer) add(trak []byte, seen map[uint32]bool) error {
 	if t.FourCC == "" { // neither video nor audio nor text
 		return nil
 	}
-	x.file.Tracks = append(x.file.Tracks, t)
-	if x.file.Fragmented {
-		x.fragments[t.ID] = newFragments(t)
+	ix.file.Tracks = append(ix.file.Tracks, t)
+	if ix.file.Fragmented {
+		ix.fragments[t.ID] = newFragments(t)
 	}
 	return nil
 }

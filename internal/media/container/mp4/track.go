@@ -16,7 +16,7 @@ import (
 )
 
 // track makes a track of a trak box. One that is neither video nor audio nor text comes back with an ID and no FourCC.
-func (x *indexer) track(trak []byte) (*Track, error) {
+func (ix *indexer) track(trak []byte) (*Track, error) {
 	if hdlr := bmff.Find(trak, "mdia", "hdlr"); len(hdlr) < 12 || !known(bmff.FourCC(hdlr[8:12])) {
 		return ignored(trak)
 	}
@@ -35,7 +35,7 @@ func (x *indexer) track(trak []byte) (*Track, error) {
 	}
 	t.Config.Kind = t.Kind
 	t.Enabled = bmff.Find(trak, "tkhd")[3]&1 == 1
-	if err := x.fill(t, b, trak); err != nil {
+	if err := ix.fill(t, b, trak); err != nil {
 		return nil, fmt.Errorf("track %d: %w", t.ID, err)
 	}
 	return t, nil
@@ -58,16 +58,16 @@ func ignored(trak []byte) (*Track, error) {
 	return &Track{ID: id}, nil
 }
 
-func (x *indexer) fill(t *Track, b *bmff.Track, trak []byte) error {
+func (ix *indexer) fill(t *Track, b *bmff.Track, trak []byte) error {
 	tabs, err := readTables(b.Tables)
 	var description uint32
 	if err == nil {
-		t.samples, description, err = tabs.build(x.size, x.left)
+		t.samples, description, err = tabs.build(ix.size, ix.left)
 	}
-	x.left -= t.Len()
+	ix.left -= t.Len()
 	if errors.Is(err, errNoTables) {
 		err = nil
-		description = x.defaults[t.ID].Description
+		description = ix.defaults[t.ID].Description
 	}
 	if description == 0 {
 		description = 1
@@ -98,7 +98,7 @@ func (x *indexer) fill(t *Track, b *bmff.Track, trak []byte) error {
 	if t.Kind == frame.Audio {
 		t.samples.sync = nil
 	}
-	t.edits(b.Edits, x.file.MovieTimescale)
+	t.edits(b.Edits, ix.file.MovieTimescale)
 	if t.Kind == frame.Video {
 		t.picture(entry)
 	}

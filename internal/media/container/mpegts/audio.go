@@ -254,26 +254,26 @@ func (*adts) next(b []byte) (size int, short bool, err error) {
 	return h.Size, false, err
 }
 
-func (f *adts) open(b []byte) ([][]byte, time.Duration, error) {
+func (a *adts) open(b []byte) ([][]byte, time.Duration, error) {
 	h, err := aac.ParseADTS(b)
 	if err != nil {
 		return nil, 0, err
 	}
-	if f.set(h.ASC[:]); f.fresh || f.rate == 0 {
-		c, err := aac.Parse(f.key)
+	if a.set(h.ASC[:]); a.fresh || a.rate == 0 {
+		c, err := aac.Parse(a.key)
 		if err != nil {
 			return nil, 0, err
 		}
-		f.rate = c.SampleRate
+		a.rate = c.SampleRate
 	}
-	return [][]byte{b[h.Header:len(b):len(b)]}, long(1024, f.rate), nil
+	return [][]byte{b[h.Header:len(b):len(b)]}, long(1024, a.rate), nil
 }
 
-func (f *adts) presume() { f.set(aac.LC(usualRate, usualChannels)) }
+func (a *adts) presume() { a.set(aac.LC(usualRate, usualChannels)) }
 
-func (f *adts) config() (frame.Config, error) {
-	f.fresh = false
-	return aac.TrackConfig(f.key)
+func (a *adts) config() (frame.Config, error) {
+	a.fresh = false
+	return aac.TrackConfig(a.key)
 }
 
 // latm cuts AAC in LATM with LOAS framing, ISO 14496-3 section 1.7.2.
@@ -293,26 +293,26 @@ func (*latm) next(b []byte) (size int, short bool, err error) {
 	return aac.LOASHeaderSize + n, false, err
 }
 
-func (f *latm) open(b []byte) ([][]byte, time.Duration, error) {
-	units, err := f.mux.Read(b[aac.LOASHeaderSize:])
-	if err != nil || f.mux.ASC() == nil {
+func (l *latm) open(b []byte) ([][]byte, time.Duration, error) {
+	units, err := l.mux.Read(b[aac.LOASHeaderSize:])
+	if err != nil || l.mux.ASC() == nil {
 		return nil, 0, err
 	}
-	if f.set(f.mux.ASC()); f.fresh || f.each == 0 {
-		c, err := aac.Parse(f.key)
+	if l.set(l.mux.ASC()); l.fresh || l.each == 0 {
+		c, err := aac.Parse(l.key)
 		if err != nil {
 			return nil, 0, err
 		}
-		f.each = long(int64(c.SamplesPerFrame), c.SampleRate)
+		l.each = long(int64(c.SamplesPerFrame), c.SampleRate)
 	}
-	return units, f.each, nil
+	return units, l.each, nil
 }
 
-func (f *latm) presume() { f.set(aac.LC(usualRate, usualChannels)) }
+func (l *latm) presume() { l.set(aac.LC(usualRate, usualChannels)) }
 
-func (f *latm) config() (frame.Config, error) {
-	f.fresh = false
-	return aac.TrackConfig(f.key)
+func (l *latm) config() (frame.Config, error) {
+	l.fresh = false
+	return aac.TrackConfig(l.key)
 }
 
 // mpegAudio cuts MP3.
@@ -334,31 +334,31 @@ func (*mpegAudio) next(b []byte) (size int, short bool, err error) {
 // usualMP3 is the header of a frame of 128 kbit/s, 48 kHz and two channels, ISO 11172-3 section 2.4.1.3.
 var usualMP3 = []byte{0xff, 0xfb, 0x94, 0} //nolint:gochecknoglobals // a constant
 
-func (f *mpegAudio) presume() {
+func (m *mpegAudio) presume() {
 	if h, err := mp3.Parse(usualMP3); err == nil {
-		f.seen(h, usualMP3)
+		m.seen(h, usualMP3)
 	}
 }
 
-func (f *mpegAudio) open(b []byte) ([][]byte, time.Duration, error) {
+func (m *mpegAudio) open(b []byte) ([][]byte, time.Duration, error) {
 	h, err := mp3.Parse(b)
 	if err != nil {
 		return nil, 0, err
 	}
-	f.seen(h, b)
+	m.seen(h, b)
 	return [][]byte{slices.Clip(b)}, long(h.Samples, h.SampleRate), nil
 }
 
-func (f *mpegAudio) seen(h mp3.Header, b []byte) {
+func (m *mpegAudio) seen(h mp3.Header, b []byte) {
 	key := [...]byte{byte(h.Channels), byte(h.SampleRate >> 16), byte(h.SampleRate >> 8), byte(h.SampleRate)} // bit rates may vary
-	if f.set(key[:]); f.fresh {
-		f.header = bytes.Clone(b[:mp3.HeaderSize])
+	if m.set(key[:]); m.fresh {
+		m.header = bytes.Clone(b[:mp3.HeaderSize])
 	}
 }
 
-func (f *mpegAudio) config() (frame.Config, error) {
-	f.fresh = false
-	return mp3.TrackConfig(f.header)
+func (m *mpegAudio) config() (frame.Config, error) {
+	m.fresh = false
+	return mp3.TrackConfig(m.header)
 }
 
 // dolby cuts AC-3.
@@ -380,30 +380,30 @@ func (*dolby) next(b []byte) (size int, short bool, err error) {
 // usualAC3 is the header of a frame of 192 kbit/s, 48 kHz and two channels, ETSI TS 102 366 section 4.3.
 var usualAC3 = []byte{0x0b, 0x77, 0, 0, 0x14, 0x40, 0x43} //nolint:gochecknoglobals // a constant
 
-func (f *dolby) presume() {
+func (d *dolby) presume() {
 	if h, err := ac3.Parse(usualAC3); err == nil {
-		f.seen(h, usualAC3)
+		d.seen(h, usualAC3)
 	}
 }
 
-func (f *dolby) open(b []byte) ([][]byte, time.Duration, error) {
+func (d *dolby) open(b []byte) ([][]byte, time.Duration, error) {
 	h, err := ac3.Parse(b)
 	if err != nil {
 		return nil, 0, err
 	}
-	f.seen(h, b)
+	d.seen(h, b)
 	return [][]byte{slices.Clip(b)}, long(ac3.Samples, h.SampleRate), nil
 }
 
-func (f *dolby) seen(h ac3.Header, b []byte) {
-	if f.set(h.Specific[:]); f.fresh {
-		f.header = bytes.Clone(b[:ac3.HeaderSize])
+func (d *dolby) seen(h ac3.Header, b []byte) {
+	if d.set(h.Specific[:]); d.fresh {
+		d.header = bytes.Clone(b[:ac3.HeaderSize])
 	}
 }
 
-func (f *dolby) config() (frame.Config, error) {
-	f.fresh = false
-	return ac3.TrackConfig(f.header)
+func (d *dolby) config() (frame.Config, error) {
+	d.fresh = false
+	return ac3.TrackConfig(d.header)
 }
 
 const maxOpus = 8 * 1275 * 48 // bytes of a packet: eight channels, 120 ms in frames of 2.5 ms at the largest size of one
@@ -476,11 +476,11 @@ func (*opusFramer) open(b []byte) ([][]byte, time.Duration, error) {
 
 func (*opusFramer) presume() {} // the tables say how many channels there are
 
-func (f *opusFramer) changed() bool { return !f.configured }
+func (o *opusFramer) changed() bool { return !o.configured }
 
-func (f *opusFramer) config() (frame.Config, error) {
-	f.configured = true
-	h, err := opus.Header(f.channels)
+func (o *opusFramer) config() (frame.Config, error) {
+	o.configured = true
+	h, err := opus.Header(o.channels)
 	if err != nil {
 		return frame.Config{}, err
 	}

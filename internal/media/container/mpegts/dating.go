@@ -45,26 +45,26 @@ func (v *video) date(t stamps) stamps {
 }
 
 // decodes returns when the picture that comes next in decoding order is decoded.
-func (x *dating) decodes(pts, interval time.Duration) time.Duration {
-	if n := len(x.newest); n > 0 {
-		early := n > x.depth && pts < x.newest[0]
+func (d *dating) decodes(pts, interval time.Duration) time.Duration {
+	if n := len(d.newest); n > 0 {
+		early := n > d.depth && pts < d.newest[0]
 		switch {
-		case early && pts > x.newest[0]-clockStep && x.depth < max(x.declared, maxReorder):
-			x.depth = max(x.depth+1, x.declared) // more are reordered than in what came first
-		case early, pts > x.newest[n-1]+clockStep: // a jump of the clock
-			x.newest = x.newest[:0]
+		case early && pts > d.newest[0]-clockStep && d.depth < max(d.declared, maxReorder):
+			d.depth = max(d.depth+1, d.declared) // more are reordered than in what came first
+		case early, pts > d.newest[n-1]+clockStep: // a jump of the clock
+			d.newest = d.newest[:0]
 		}
 	}
-	at, _ := slices.BinarySearch(x.newest, pts)
-	x.newest = slices.Insert(x.newest, at, pts)
+	at, _ := slices.BinarySearch(d.newest, pts)
+	d.newest = slices.Insert(d.newest, at, pts)
 	if interval <= 0 {
 		interval = time.Second / 30
 	}
-	if missing := x.depth + 1 - len(x.newest); missing >= 0 {
-		return x.newest[0] - time.Duration(missing)*interval
+	if missing := d.depth + 1 - len(d.newest); missing >= 0 {
+		return d.newest[0] - time.Duration(missing)*interval
 	}
-	x.newest = slices.Delete(x.newest, 0, 1)
-	return x.newest[0]
+	d.newest = slices.Delete(d.newest, 0, 1)
+	return d.newest[0]
 }
 
 // give writes a picture out, or keeps it until it is known how many are reordered.

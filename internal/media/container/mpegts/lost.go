@@ -179,9 +179,9 @@ func (v *video) stepIn(d *Demuxer, t stamps, key bool) error {
 }
 
 // wait has pictures dropped up to one that refers to no other.
-func (v *loss) wait() {
-	if !v.waiting {
-		v.waiting, v.counted = true, false
+func (l *loss) wait() {
+	if !l.waiting {
+		l.waiting, l.counted = true, false
 	}
 }
 

@@ -33,12 +33,12 @@ type failure struct {
 // MovedError says that a node does not have the edge any more that was asked about.
 type MovedError struct{ Err error }
 
-func (e *MovedError) Error() string {
-	return "the broadcast is not at that node any more: " + e.Err.Error()
+func (m *MovedError) Error() string {
+	return "the broadcast is not at that node any more: " + m.Err.Error()
 }
 
 // Unwrap returns what the node said.
-func (e *MovedError) Unwrap() error { return e.Err }
+func (m *MovedError) Unwrap() error { return m.Err }
 
 // Fail writes an error, with the kind and the sentences of a fault and nothing else of it; moved: the edge that was
 // asked about is not here any more.

@@ -361,9 +361,9 @@ type failingListener struct {
 	accepts  atomic.Int32
 }
 
-func (l *failingListener) Accept() (net.Conn, error) {
-	if l.accepts.Add(1) <= l.failures {
+func (f *failingListener) Accept() (net.Conn, error) {
+	if f.accepts.Add(1) <= f.failures {
 		return nil, errors.New("too many open files")
 	}
-	return l.pipeListener.Accept()
+	return f.pipeListener.Accept()
 }

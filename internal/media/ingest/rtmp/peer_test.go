@@ -90,22 +90,22 @@ func newPipeListener() *pipeListener {
 	return &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 }
 
-func (l *pipeListener) Accept() (net.Conn, error) {
+func (p *pipeListener) Accept() (net.Conn, error) {
 	select {
-	case c := <-l.conns:
+	case c := <-p.conns:
 		return c, nil
-	case <-l.done:
+	case <-p.done:
 		return nil, net.ErrClosed
 	}
 }
 
-func (l *pipeListener) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
+func (p *pipeListener) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
+func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 // dial connects and reads away whatever the server says; closed is closed when it hangs up.
-func (l *pipeListener) dial() (c net.Conn, closed chan struct{}) {
+func (p *pipeListener) dial() (c net.Conn, closed chan struct{}) {
 	ours, theirs := net.Pipe()
-	l.conns <- theirs
+	p.conns <- theirs
 	closed = make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, ours)

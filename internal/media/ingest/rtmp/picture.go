@@ -29,8 +29,8 @@ type videoState struct {
 
 // configure reads a sequence header. It gives a configuration when there is a new one to be told; AV1's and VP9's waits
 // for a key frame, as what some encoders send here is made up.
-func (p *videoState) configure(codec frame.Codec, record []byte) (*frame.Config, error) {
-	if len(record) == 0 || p.record != nil && p.codec == codec && bytes.Equal(record, p.record) {
+func (v *videoState) configure(codec frame.Codec, record []byte) (*frame.Config, error) {
+	if len(record) == 0 || v.record != nil && v.codec == codec && bytes.Equal(record, v.record) {
 		return nil, nil //nolint:nilnil // nothing new
 	}
 	next := videoState{codec: codec, record: record, lengthSize: 4}
@@ -57,143 +57,143 @@ func (p *videoState) configure(codec frame.Codec, record []byte) (*frame.Config,
 	if err != nil {
 		return nil, ingest.Unsupported("video configuration can not be read: " + err.Error())
 	}
-	*p = next
+	*v = next
 	if codec == frame.AV1 || codec == frame.VP9 {
 		return nil, nil //nolint:nilnil // with the key frame
 	}
-	return p.tell(c), nil
+	return v.tell(c), nil
 }
 
-func (p *videoState) tell(c frame.Config) *frame.Config {
-	p.config, p.announced = c, true
+func (v *videoState) tell(c frame.Config) *frame.Config {
+	v.config, v.announced = c, true
 	return &c
 }
 
-func (p *videoState) fromAVC(sps, pps [][]byte) (frame.Config, error) {
+func (v *videoState) fromAVC(sps, pps [][]byte) (frame.Config, error) {
 	if len(sps) == 0 || len(pps) == 0 {
 		return frame.Config{}, fmt.Errorf("%w: no parameter sets, send them in the sequence header", h264.ErrMalformed)
 	}
-	p.sets = sps
+	v.sets = sps
 	return h264.TrackConfig(sps[0], pps[0], slices.Concat(sps[1:], pps[1:])...)
 }
 
-func (p *videoState) fromHEVC(vps, sps, pps [][]byte) (frame.Config, error) {
+func (v *videoState) fromHEVC(vps, sps, pps [][]byte) (frame.Config, error) {
 	if len(vps) == 0 || len(sps) == 0 || len(pps) == 0 {
 		return frame.Config{}, fmt.Errorf("%w: no parameter sets, send them in the sequence header", hevc.ErrMalformed)
 	}
-	p.sets = sps
+	v.sets = sps
 	return hevc.TrackConfig(vps[0], sps[0], pps[0], slices.Concat(vps[1:], sps[1:], pps[1:])...)
 }
 
 // read turns a coded frame into a sample. It gives a configuration when the frame brings a new one; a frame without any
 // before it can not be used and is nil.
-func (p *videoState) read(data []byte) (sample []byte, key bool, c *frame.Config, err error) {
-	switch p.codec { //nolint:exhaustive // as in configure
+func (v *videoState) read(data []byte) (sample []byte, key bool, c *frame.Config, err error) {
+	switch v.codec { //nolint:exhaustive // as in configure
 	case frame.H264, frame.HEVC:
-		return p.readUnits(data)
+		return v.readUnits(data)
 	case frame.AV1:
 		if sample, err = av1.Sample(data); err != nil {
 			return nil, false, nil, fmt.Errorf("%w: %w", flv.ErrMalformed, err)
 		}
 		if key = av1.IsKey(sample); key {
-			c, err = p.learnAV1(sample)
+			c, err = v.learnAV1(sample)
 		}
 	case frame.VP9:
 		if sample, key = data, vp9.IsKey(data); key {
-			c, err = p.learnVP9(data)
+			c, err = v.learnVP9(data)
 		}
 	default:
 		return nil, false, nil, nil
 	}
-	if err != nil || !p.announced {
+	if err != nil || !v.announced {
 		return nil, false, nil, err
 	}
 	return sample, key, c, nil
 }
 
-func (p *videoState) readUnits(au []byte) (sample []byte, key bool, c *frame.Config, err error) {
-	if p.lengthSize != 4 {
-		au = widen(au, p.lengthSize)
+func (v *videoState) readUnits(au []byte) (sample []byte, key bool, c *frame.Config, err error) {
+	if v.lengthSize != 4 {
+		au = widen(au, v.lengthSize)
 	}
 	if err = nal.Check(au); err != nil {
 		return nil, false, nil, fmt.Errorf("%w: %w", flv.ErrMalformed, err)
 	}
-	if p.codec == frame.H264 {
+	if v.codec == frame.H264 {
 		key = h264.HasIDR(au)
 	} else {
 		key = hevc.IsKey(au)
 	}
 	if key {
-		c, err = p.learnSets(au)
+		c, err = v.learnSets(au)
 	}
 	return au, key, c, err
 }
 
 // learnSets notices parameter sets that come with a key frame and are others than the sequence header's: encoders that
 // change the picture do not all send that again.
-func (p *videoState) learnSets(au []byte) (*frame.Config, error) {
+func (v *videoState) learnSets(au []byte) (*frame.Config, error) {
 	var vps, sps, pps [][]byte
 	for unit := range nal.Units(au, 4) {
 		typ := h264.Type(unit)
-		if p.codec == frame.HEVC {
+		if v.codec == frame.HEVC {
 			typ = hevc.Type(unit)
 		}
 		switch {
-		case p.codec == frame.H264 && typ == h264.TypeSPS, p.codec == frame.HEVC && typ == hevc.TypeSPS:
+		case v.codec == frame.H264 && typ == h264.TypeSPS, v.codec == frame.HEVC && typ == hevc.TypeSPS:
 			sps = append(sps, unit)
-		case p.codec == frame.H264 && typ == h264.TypePPS, p.codec == frame.HEVC && typ == hevc.TypePPS:
+		case v.codec == frame.H264 && typ == h264.TypePPS, v.codec == frame.HEVC && typ == hevc.TypePPS:
 			pps = append(pps, unit)
-		case p.codec == frame.HEVC && typ == hevc.TypeVPS:
+		case v.codec == frame.HEVC && typ == hevc.TypeVPS:
 			vps = append(vps, unit)
 		}
 	}
 	known := func(set []byte) bool {
-		return slices.ContainsFunc(p.sets, func(s []byte) bool { return bytes.Equal(s, set) })
+		return slices.ContainsFunc(v.sets, func(s []byte) bool { return bytes.Equal(s, set) })
 	}
 	if !slices.ContainsFunc(sps, func(s []byte) bool { return !known(s) }) {
 		return nil, nil //nolint:nilnil // nothing new
 	}
 	if len(vps) == 0 {
-		vps = [][]byte{p.config.VPS}
+		vps = [][]byte{v.config.VPS}
 	}
 	if len(pps) == 0 {
-		pps = [][]byte{p.config.PPS}
+		pps = [][]byte{v.config.PPS}
 	}
 	var c frame.Config
 	var err error
-	if p.codec == frame.H264 {
-		c, err = p.fromAVC(sps, pps)
+	if v.codec == frame.H264 {
+		c, err = v.fromAVC(sps, pps)
 	} else {
-		c, err = p.fromHEVC(vps, sps, pps)
+		c, err = v.fromHEVC(vps, sps, pps)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: parameter sets: %w", flv.ErrMalformed, err)
 	}
-	return p.tell(c), nil
+	return v.tell(c), nil
 }
 
-func (p *videoState) learnAV1(sample []byte) (*frame.Config, error) {
+func (v *videoState) learnAV1(sample []byte) (*frame.Config, error) {
 	header := av1.SequenceHeader(sample)
-	if p.announced && bytes.Equal(header, p.header) {
+	if v.announced && bytes.Equal(header, v.header) {
 		return nil, nil //nolint:nilnil // nothing new
 	}
 	c, err := av1.TrackConfig(header)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", flv.ErrMalformed, err)
 	}
-	p.header = header
-	return p.tell(c), nil
+	v.header = header
+	return v.tell(c), nil
 }
 
-func (p *videoState) learnVP9(key []byte) (*frame.Config, error) {
-	c, err := vp9.TrackConfig(p.header, key)
+func (v *videoState) learnVP9(key []byte) (*frame.Config, error) {
+	c, err := vp9.TrackConfig(v.header, key)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", flv.ErrMalformed, err)
 	}
-	if p.announced && c.Width == p.config.Width && c.Height == p.config.Height && bytes.Equal(c.Header, p.config.Header) {
+	if v.announced && c.Width == v.config.Width && c.Height == v.config.Height && bytes.Equal(c.Header, v.config.Header) {
 		return nil, nil //nolint:nilnil // nothing new
 	}
-	return p.tell(c), nil
+	return v.tell(c), nil
 }
 
 // widen rewrites an access unit with 1 or 2 byte lengths to one with 4.

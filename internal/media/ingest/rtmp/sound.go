@@ -24,11 +24,11 @@ type audioState struct {
 }
 
 // configure reads a sequence header. It gives a configuration when there is a new one to be told.
-func (s *audioState) configure(codec frame.Codec, record []byte) (*frame.Config, error) {
+func (a *audioState) configure(codec frame.Codec, record []byte) (*frame.Config, error) {
 	if codec == frame.AC3 || codec == frame.MP3 { // their frames say it
 		return nil, nil //nolint:nilnil // nothing new
 	}
-	if len(record) == 0 || s.record != nil && s.codec == codec && bytes.Equal(record, s.record) {
+	if len(record) == 0 || a.record != nil && a.codec == codec && bytes.Equal(record, a.record) {
 		return nil, nil //nolint:nilnil // nothing new
 	}
 	var c frame.Config
@@ -51,7 +51,7 @@ func (s *audioState) configure(codec frame.Codec, record []byte) (*frame.Config,
 	if err != nil {
 		return nil, ingest.Unsupported("audio configuration can not be used: " + err.Error())
 	}
-	*s = audioState{codec: codec, record: record, config: c}
+	*a = audioState{codec: codec, record: record, config: c}
 	return &c, nil
 }
 
@@ -59,7 +59,7 @@ var errNoSequenceHeader = errors.New("no sequence header before it")
 
 // next takes the first frame off a message. It gives a configuration when the frame brings a new one. length is 0 where
 // the frame's is not needed because nothing can follow it.
-func (s *audioState) next(codec frame.Codec, data []byte) (sample, rest []byte, length time.Duration, c *frame.Config, err error) {
+func (a *audioState) next(codec frame.Codec, data []byte) (sample, rest []byte, length time.Duration, c *frame.Config, err error) {
 	switch codec { //nolint:exhaustive // the others are told by a sequence header
 	case frame.AC3:
 		h, err := ac3.Parse(data)
@@ -69,9 +69,9 @@ func (s *audioState) next(codec frame.Codec, data []byte) (sample, rest []byte, 
 		if err != nil {
 			return nil, nil, 0, nil, fmt.Errorf("%w: AC-3 frame: %w", flv.ErrMalformed, err)
 		}
-		if s.codec != codec || !bytes.Equal(s.config.Header, h.Specific[:]) {
+		if a.codec != codec || !bytes.Equal(a.config.Header, h.Specific[:]) {
 			c = &frame.Config{Kind: frame.Audio, Codec: frame.AC3, Header: bytes.Clone(h.Specific[:]), SampleRate: h.SampleRate, Channels: h.Channels}
-			*s = audioState{codec: codec, config: *c}
+			*a = audioState{codec: codec, config: *c}
 		}
 		return data[:h.Size:h.Size], data[h.Size:], samples(ac3.Samples, h.SampleRate), c, nil
 	case frame.MP3:
@@ -82,14 +82,14 @@ func (s *audioState) next(codec frame.Codec, data []byte) (sample, rest []byte, 
 		if err != nil {
 			return nil, nil, 0, nil, fmt.Errorf("%w: MP3 frame: %w", flv.ErrMalformed, err)
 		}
-		if s.codec != codec || s.config.SampleRate != h.SampleRate || s.config.Channels != h.Channels {
+		if a.codec != codec || a.config.SampleRate != h.SampleRate || a.config.Channels != h.Channels {
 			c = &frame.Config{Kind: frame.Audio, Codec: frame.MP3, SampleRate: h.SampleRate, Channels: h.Channels}
-			*s = audioState{codec: codec, config: *c}
+			*a = audioState{codec: codec, config: *c}
 		}
 		return data[:h.Size:h.Size], data[h.Size:], samples(h.Samples, h.SampleRate), c, nil
 	}
 	switch {
-	case s.record == nil, s.codec != codec:
+	case a.record == nil, a.codec != codec:
 		return nil, nil, 0, nil, errNoSequenceHeader
 	case codec == frame.Opus && opus.Samples(data) == 0, codec == frame.FLAC && flac.Samples(data) == 0:
 		return nil, nil, 0, nil, fmt.Errorf("%w: %s frame of %d bytes", flv.ErrMalformed, codec, len(data))

@@ -48,18 +48,18 @@ func parseStreamID(s string) (streamID, error) {
 	return id.checked()
 }
 
-func (id streamID) checked() (streamID, error) {
-	if id.key == "" || len(id.key) > maxKey {
+func (s streamID) checked() (streamID, error) {
+	if s.key == "" || len(s.key) > maxKey {
 		return streamID{}, errStreamID
 	}
-	id.user = strings.Map(func(r rune) rune { // it goes into the log
+	s.user = strings.Map(func(r rune) rune { // it goes into the log
 		if r < ' ' || r == 0x7f || r == '�' {
 			return -1
 		}
 		return r
-	}, id.user)
-	if len(id.user) > maxUser {
-		id.user = strings.ToValidUTF8(id.user[:maxUser], "")
+	}, s.user)
+	if len(s.user) > maxUser {
+		s.user = strings.ToValidUTF8(s.user[:maxUser], "")
 	}
-	return id, nil
+	return s, nil
 }

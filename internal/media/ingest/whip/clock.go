@@ -34,45 +34,45 @@ type rtpClock struct {
 }
 
 // unwrap makes a timestamp one that does not wrap. It is that of the nearest one: packets may come out of order.
-func (c *rtpClock) unwrap(ts uint32) int64 {
-	if !c.seen {
-		c.seen, c.last = true, int64(ts)
-		return c.last
+func (r *rtpClock) unwrap(ts uint32) int64 {
+	if !r.seen {
+		r.seen, r.last = true, int64(ts)
+		return r.last
 	}
-	at := c.last + int64(int32(ts-uint32(c.last)))
-	c.last = max(c.last, at)
+	at := r.last + int64(int32(ts-uint32(r.last)))
+	r.last = max(r.last, at)
 	return at
 }
 
 // media is how long after timestamp 0 a timestamp is.
-func (c *rtpClock) media(ts int64) time.Duration {
-	sec, rest := ts/c.rate, ts%c.rate
-	return time.Duration(sec)*time.Second + time.Duration(rest*int64(time.Second)/c.rate)
+func (r *rtpClock) media(ts int64) time.Duration {
+	sec, rest := ts/r.rate, ts%r.rate
+	return time.Duration(sec)*time.Second + time.Duration(rest*int64(time.Second)/r.rate)
 }
 
 // arrived takes the time, on this machine's clock, when a frame's first packet was there.
-func (c *rtpClock) arrived(ts int64, at time.Duration) {
-	d := at - c.media(ts)
-	if !c.measured {
-		c.measured, c.least, c.span = true, d, d
+func (r *rtpClock) arrived(ts int64, at time.Duration) {
+	d := at - r.media(ts)
+	if !r.measured {
+		r.measured, r.least, r.span = true, d, d
 	}
-	if c.fresh {
-		c.fresh, c.span = false, d
+	if r.fresh {
+		r.fresh, r.span = false, d
 	}
-	c.least, c.span = min(c.least, d), min(c.span, d)
+	r.least, r.span = min(r.least, d), min(r.span, d)
 }
 
 // beginSpan begins a span. Where nothing came in the last one, what was measured before goes on to hold.
-func (c *rtpClock) beginSpan() { c.least, c.fresh = c.span, true }
+func (r *rtpClock) beginSpan() { r.least, r.fresh = r.span, true }
 
 // report takes a sender report: its 64-bit NTP time and the same moment's timestamp.
-func (c *rtpClock) report(ntp uint64, ts uint32) {
-	if !c.seen { // the timestamp could be anywhere
+func (r *rtpClock) report(ntp uint64, ts uint32) {
+	if !r.seen { // the timestamp could be anywhere
 		return
 	}
-	at := c.last + int64(int32(ts-uint32(c.last)))
+	at := r.last + int64(int32(ts-uint32(r.last)))
 	wall := time.Duration(ntp>>32)*time.Second + time.Duration((ntp&0xffffffff)*uint64(time.Second)>>32)
-	c.wall, c.reported = wall-c.media(at), true
+	r.wall, r.reported = wall-r.media(at), true
 }
 
 // clocks puts audio and video on one clock. The picture's clock is what it goes by, and the sound is moved to it, as

@@ -172,7 +172,7 @@ func gone(err error) error {
 }
 
 // patch takes candidates or restarts ICE, RFC 9725 section 4.3.
-func (n *session) patch(w http.ResponseWriter, r *http.Request) error {
+func (sess *session) patch(w http.ResponseWriter, r *http.Request) error {
 	body, err := read(w, r, typeFragment, maxFragment)
 	if err != nil {
 		return err
@@ -181,32 +181,32 @@ func (n *session) patch(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	n.signal.Lock()
-	defer n.signal.Unlock()
+	sess.signal.Lock()
+	defer sess.signal.Unlock()
 	match := r.Header.Get("If-Match")
-	restart := f.ufrag != "" && (f.ufrag != n.offer.ufrag || f.pwd != n.offer.pwd)
+	restart := f.ufrag != "" && (f.ufrag != sess.offer.ufrag || f.pwd != sess.offer.pwd)
 	switch {
 	case match == "":
 		return &problem{status: http.StatusPreconditionRequired, detail: `If-Match is missing: give the session's ETag, or "*" to restart ICE`}
 	case match == "*" || match == `"*"`: // section 4.3.3 has it in both ways
-	case match != n.etag:
+	case match != sess.etag:
 		return &problem{status: http.StatusPreconditionFailed, detail: "ICE was restarted since: If-Match is not the session's ETag"}
 	}
 	if !restart {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	if err := n.negotiate(n.offer.restarted(f.ufrag, f.pwd)); err != nil {
-		if n.over() || errors.Is(err, ingest.ErrShutdown) {
+	if err := sess.negotiate(sess.offer.restarted(f.ufrag, f.pwd)); err != nil {
+		if sess.over() || errors.Is(err, ingest.ErrShutdown) {
 			return gone(fmt.Errorf("restart ICE of a session that has ended: %w", err))
 		}
 		return &problem{status: http.StatusInternalServerError, detail: "ICE could not be restarted", err: fmt.Errorf("restart ICE: %w", err), ours: true}
 	}
 	head := w.Header()
 	head.Set("Content-Type", typeFragment)
-	head.Set("ETag", n.etag)
+	head.Set("ETag", sess.etag)
 	w.WriteHeader(http.StatusOK)
-	_, _ = io.WriteString(w, iceFragment(n.said))
+	_, _ = io.WriteString(w, iceFragment(sess.said))
 	return nil
 }
 

@@ -48,9 +48,9 @@ type limitedConn struct {
 }
 
 // Close implements net.Conn.
-func (c *limitedConn) Close() error {
-	c.release()
-	return c.Conn.Close()
+func (l *limitedConn) Close() error {
+	l.release()
+	return l.Conn.Close()
 }
 
 // loggers make pion's loggers: what it warns of is about one peer alone, and a line for each packet would be as many as

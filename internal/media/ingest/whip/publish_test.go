@@ -76,8 +76,8 @@ func checkVideo(t *testing.T, sink *ingesttest.Recorder) {
 // cues notes captions.
 type cues []captions.Cue
 
-func (x *cues) Publish(_ string, c captions.Cue) bool {
-	*x = append(*x, c)
+func (cs *cues) Publish(_ string, c captions.Cue) bool {
+	*cs = append(*cs, c)
 	return true
 }
 

@@ -86,57 +86,57 @@ func newSession(s *Server, o *offer, key, encoder string, remote netip.AddrPort)
 }
 
 // admit asks the gate.
-func (n *session) admit(root context.Context) error {
+func (sess *session) admit(root context.Context) error {
 	ctx, cancel := context.WithCancelCause(root)
-	pub, sink, err := n.server.opts.Gate.Admit(ctx, ingest.Publication{
-		Protocol: "whip", Key: n.key, Remote: n.remote, Encoder: n.encoder, Link: n.linkStats,
+	pub, sink, err := sess.server.opts.Gate.Admit(ctx, ingest.Publication{
+		Protocol: "whip", Key: sess.key, Remote: sess.remote, Encoder: sess.encoder, Link: sess.linkStats,
 	})
 	if err != nil {
 		cancel(err)
 		return refusal(err)
 	}
-	n.pub, n.cancel, n.sink, n.media.sink = pub, cancel, sink, sink
+	sess.pub, sess.cancel, sess.sink, sess.media.sink = pub, cancel, sink, sink
 	if l, ok := sink.(ingest.Labelled); ok {
-		n.labels = append(n.labels, l.LogAttributes()...)
-		n.log = n.server.opts.Logger.With(n.labels...)
+		sess.labels = append(sess.labels, l.LogAttributes()...)
+		sess.log = sess.server.opts.Logger.With(sess.labels...)
 	}
 	return nil
 }
 
 // linkStats is ingest.Publication.Link.
-func (n *session) linkStats() ingest.LinkStats {
-	if l := n.link.Load(); l != nil {
+func (sess *session) linkStats() ingest.LinkStats {
+	if l := sess.link.Load(); l != nil {
 		return *l
 	}
 	return ingest.LinkStats{}
 }
 
 // answer makes the connection and the first answer.
-func (n *session) answer(k *sockets) (err error) {
-	n.signal.Lock()
-	defer n.signal.Unlock()
-	if n.pc, err = newPeer(k, n.offer, func() { n.cancel(errManyStreams) }); err != nil {
+func (sess *session) answer(k *sockets) (err error) {
+	sess.signal.Lock()
+	defer sess.signal.Unlock()
+	if sess.pc, err = newPeer(k, sess.offer, func() { sess.cancel(errManyStreams) }); err != nil {
 		return err
 	}
-	n.pc.OnTrack(n.track)
-	n.pc.OnConnectionStateChange(func(s webrtc.PeerConnectionState) {
+	sess.pc.OnTrack(sess.track)
+	sess.pc.OnConnectionStateChange(func(s webrtc.PeerConnectionState) {
 		switch s { //nolint:exhaustive // the others end nothing
 		case webrtc.PeerConnectionStateConnected:
-			n.connected.Store(true)
+			sess.connected.Store(true)
 		case webrtc.PeerConnectionStateFailed:
-			n.cancel(errLost)
+			sess.cancel(errLost)
 		case webrtc.PeerConnectionStateClosed:
-			n.cancel(errHungUp)
+			sess.cancel(errHungUp)
 		}
 	})
-	return n.negotiate(n.offer)
+	return sess.negotiate(sess.offer)
 }
 
 // negotiate takes an offer; the caller holds signal.
-func (n *session) negotiate(o *offer) error {
-	n.server.mu.Lock()
-	k := n.server.sockets
-	n.server.mu.Unlock()
+func (sess *session) negotiate(o *offer) error {
+	sess.server.mu.Lock()
+	k := sess.server.sockets
+	sess.server.mu.Unlock()
 	if k == nil {
 		return ingest.ErrShutdown
 	}
@@ -144,61 +144,61 @@ func (n *session) negotiate(o *offer) error {
 	if err != nil {
 		return err
 	}
-	said, err := exchange(n.pub, n.pc, o, candidates(n.server.opts.Public, k.udpAddr, k.tcpAddr, machine))
+	said, err := exchange(sess.pub, sess.pc, o, candidates(sess.server.opts.Public, k.udpAddr, k.tcpAddr, machine))
 	if err != nil {
 		return err
 	}
-	n.offer, n.said, n.etag = o, said, `"`+rand.Text()+`"`
+	sess.offer, sess.said, sess.etag = o, said, `"`+rand.Text()+`"`
 	return nil
 }
 
 // over reports whether the session has ended, or its connection has, which ends it: a request may have found it just
 // before.
-func (n *session) over() bool {
-	return n.pub.Err() != nil || n.pc.ConnectionState() == webrtc.PeerConnectionStateClosed
+func (sess *session) over() bool {
+	return sess.pub.Err() != nil || sess.pc.ConnectionState() == webrtc.PeerConnectionStateClosed
 }
 
 // track reads what the peer sends of a track until the connection ends; pion calls it on a goroutine of its own.
-func (n *session) track(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
-	kind, want := frame.Video, n.media.tracks[frame.Video]
+func (sess *session) track(t *webrtc.TrackRemote, r *webrtc.RTPReceiver) {
+	kind, want := frame.Video, sess.media.tracks[frame.Video]
 	if t.Kind() == webrtc.RTPCodecTypeAudio {
-		kind, want = frame.Audio, n.media.tracks[frame.Audio]
+		kind, want = frame.Audio, sess.media.tracks[frame.Audio]
 	}
-	n.reading.Lock()
-	if n.closing || want == nil {
-		n.reading.Unlock()
+	sess.reading.Lock()
+	if sess.closing || want == nil {
+		sess.reading.Unlock()
 		return
 	}
-	n.readers.Add(2)
-	n.reading.Unlock()
-	go n.read(func() { n.readReports(kind, uint32(t.SSRC()), r) })
-	n.read(func() {
-		if n.hand(event{kind: kind, at: time.Now(), ssrc: uint32(t.SSRC())}) {
-			n.readPackets(kind, t)
+	sess.readers.Add(2)
+	sess.reading.Unlock()
+	go sess.read(func() { sess.readReports(kind, uint32(t.SSRC()), r) })
+	sess.read(func() {
+		if sess.hand(event{kind: kind, at: time.Now(), ssrc: uint32(t.SSRC())}) {
+			sess.readPackets(kind, t)
 		}
 	})
 }
 
 // read is one of the readers; a panic in what it reads ends the session.
-func (n *session) read(from func()) {
-	defer n.readers.Done()
+func (sess *session) read(from func()) {
+	defer sess.readers.Done()
 	if err := fault.Guard(func() error { from(); return nil }); err != nil {
-		n.cancel(err)
+		sess.cancel(err)
 	}
 }
 
 // hand passes an event to the session's goroutine; false when that has ended.
-func (n *session) hand(e event) bool {
+func (sess *session) hand(e event) bool {
 	select {
-	case n.events <- e:
+	case sess.events <- e:
 		return true
-	case <-n.pub.Done():
+	case <-sess.pub.Done():
 		return false
 	}
 }
 
-func (n *session) readPackets(kind frame.Kind, t *webrtc.TrackRemote) {
-	payload := n.payloads[kind]
+func (sess *session) readPackets(kind frame.Kind, t *webrtc.TrackRemote) {
+	payload := sess.payloads[kind]
 	buf := make([]byte, receiveMTU)
 	for {
 		size, _, err := t.Read(buf)
@@ -209,14 +209,14 @@ func (n *session) readPackets(kind frame.Kind, t *webrtc.TrackRemote) {
 		if err != nil || p.Unmarshal(bytes.Clone(buf[:size])) != nil || p.PayloadType != payload {
 			continue
 		}
-		if !n.hand(event{kind: kind, at: at, packet: p}) {
+		if !sess.hand(event{kind: kind, at: at, packet: p}) {
 			return
 		}
 	}
 }
 
 // readReports reads sender reports; reading alone lets pion answer what it answers by itself.
-func (n *session) readReports(kind frame.Kind, ssrc uint32, r *webrtc.RTPReceiver) {
+func (sess *session) readReports(kind frame.Kind, ssrc uint32, r *webrtc.RTPReceiver) {
 	buf := make([]byte, receiveMTU)
 	for {
 		size, _, err := r.Read(buf)
@@ -228,7 +228,7 @@ func (n *session) readReports(kind frame.Kind, ssrc uint32, r *webrtc.RTPReceive
 			continue
 		}
 		for _, p := range packets {
-			if report, ok := p.(*rtcp.SenderReport); ok && report.SSRC == ssrc && !n.hand(event{kind: kind, at: time.Now(), report: report}) {
+			if report, ok := p.(*rtcp.SenderReport); ok && report.SSRC == ssrc && !sess.hand(event{kind: kind, at: time.Now(), report: report}) {
 				return
 			}
 		}
@@ -236,28 +236,28 @@ func (n *session) readReports(kind frame.Kind, ssrc uint32, r *webrtc.RTPReceive
 }
 
 // run carries the media until the session's end, and closes everything.
-func (n *session) run() {
+func (sess *session) run() {
 	began := time.Now()
-	encoder, video, audio := n.encoder, n.offer.video.codec, n.offer.audio.codec
-	n.tell("connected", func(log *slog.Logger) {
+	encoder, video, audio := sess.encoder, sess.offer.video.codec, sess.offer.audio.codec
+	sess.tell("connected", func(log *slog.Logger) {
 		log.Info("encoder connected", "encoder", encoder, "video", video, "audio", audio)
 	})
-	err := fault.Guard(n.carry)
-	if cause := context.Cause(n.pub); cause != nil {
+	err := fault.Guard(sess.carry)
+	if cause := context.Cause(sess.pub); cause != nil {
 		if _, panicked := errors.AsType[*fault.PanicError](err); !panicked {
 			err = cause
 		}
 	}
-	if cerr := n.close(err); cerr != nil {
+	if cerr := sess.close(err); cerr != nil {
 		err = cerr
 	}
 	if p, ok := errors.AsType[*fault.PanicError](err); ok {
-		n.log.Error("session panicked", "error", p, "encoder", n.encoder, "stack", string(p.Stack))
+		sess.log.Error("session panicked", "error", p, "encoder", sess.encoder, "stack", string(p.Stack))
 		return
 	}
-	c := n.media.total()
+	c := sess.media.total()
 	lasted := time.Since(began)
-	n.tell("disconnected", func(log *slog.Logger) {
+	sess.tell("disconnected", func(log *slog.Logger) {
 		log.Info("encoder disconnected", "cause", err, "encoder", encoder, "lasted", lasted, "video_frames", c.video,
 			"audio_frames", c.audio, "malformed", c.malformed, "damaged", c.damaged, "packets_lost", c.lost,
 			"packets_late", c.late, "key_frames_asked", c.requests)
@@ -266,28 +266,28 @@ func (n *session) run() {
 
 // tell logs that the encoder has come or gone, unless that of one stream key does so all the time. The line may be
 // written when the session is long over, and has nothing of it.
-func (n *session) tell(what string, line func(*slog.Logger)) {
-	labels := n.labels
-	n.server.comings.Log(what+" "+n.key, func(log *slog.Logger) { line(log.With(labels...)) })
+func (sess *session) tell(what string, line func(*slog.Logger)) {
+	labels := sess.labels
+	sess.server.comings.Log(what+" "+sess.key, func(log *slog.Logger) { line(log.With(labels...)) })
 }
 
 // close ends the connection, its readers and the publication.
-func (n *session) close(cause error) error {
-	n.cancel(cause)
-	n.reading.Lock()
-	n.closing = true
-	n.reading.Unlock()
-	if n.pc != nil {
-		if err := n.pc.GracefulClose(); err != nil {
-			n.log.Debug("close peer connection", "error", err)
+func (sess *session) close(cause error) error {
+	sess.cancel(cause)
+	sess.reading.Lock()
+	sess.closing = true
+	sess.reading.Unlock()
+	if sess.pc != nil {
+		if err := sess.pc.GracefulClose(); err != nil {
+			sess.log.Debug("close peer connection", "error", err)
 		}
 	}
-	n.readers.Wait()
-	return fault.Guard(func() error { n.sink.Close(cause); return nil })
+	sess.readers.Wait()
+	return fault.Guard(func() error { sess.sink.Close(cause); return nil })
 }
 
 // carry moves media from the readers to the sink. It always returns an error: why it ended.
-func (n *session) carry() error {
+func (sess *session) carry() error {
 	began := time.Now()
 	active, connected := began, false
 	var ssrc uint32 // of the pictures
@@ -297,43 +297,43 @@ func (n *session) carry() error {
 		var err error
 		var now time.Time
 		select {
-		case <-n.pub.Done():
-			return context.Cause(n.pub)
+		case <-sess.pub.Done():
+			return context.Cause(sess.pub)
 		case now = <-ticker.C:
-			err = n.media.tick(now)
-			link := n.media.link()
-			n.link.Store(&link)
-		case e := <-n.events:
+			err = sess.media.tick(now)
+			link := sess.media.link()
+			sess.link.Store(&link)
+		case e := <-sess.events:
 			now = time.Now()
 			switch {
 			case e.packet != nil:
 				active = now
-				err = n.media.packet(e.kind, e.packet, e.at)
+				err = sess.media.packet(e.kind, e.packet, e.at)
 			case e.report != nil:
-				n.media.clocks.report(e.kind, e.report.NTPTime, e.report.RTPTime)
+				sess.media.clocks.report(e.kind, e.report.NTPTime, e.report.RTPTime)
 			case e.kind == frame.Video:
 				ssrc = e.ssrc
 			}
 		}
-		if !connected && n.connected.Load() { // from now on media is waited for
+		if !connected && sess.connected.Load() { // from now on media is waited for
 			active, connected = now, true
 		}
 		switch {
 		case err != nil:
 			return err
-		case !connected && now.Sub(began) > n.server.opts.ConnectTimeout:
-			return fmt.Errorf("%w: %v", errNoConnect, n.server.opts.ConnectTimeout)
-		case connected && now.Sub(active) > n.server.opts.IdleTimeout:
-			return fmt.Errorf("%w: no media for %v", ingest.ErrSilent, n.server.opts.IdleTimeout)
-		case ssrc != 0 && n.media.wantsKey(now):
-			n.askForKey(ssrc)
+		case !connected && now.Sub(began) > sess.server.opts.ConnectTimeout:
+			return fmt.Errorf("%w: %v", errNoConnect, sess.server.opts.ConnectTimeout)
+		case connected && now.Sub(active) > sess.server.opts.IdleTimeout:
+			return fmt.Errorf("%w: no media for %v", ingest.ErrSilent, sess.server.opts.IdleTimeout)
+		case ssrc != 0 && sess.media.wantsKey(now):
+			sess.askForKey(ssrc)
 		}
 	}
 }
 
 // askForKey sends a picture loss indication, RFC 4585 section 6.3.1. Whether it can be sent is the connection's affair.
-func (n *session) askForKey(ssrc uint32) {
-	if err := n.pc.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}}); err != nil {
-		n.log.Debug("ask for key frame", "error", err)
+func (sess *session) askForKey(ssrc uint32) {
+	if err := sess.pc.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: ssrc}}); err != nil {
+		sess.log.Debug("ask for key frame", "error", err)
 	}
 }

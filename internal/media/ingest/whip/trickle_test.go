@@ -19,18 +19,18 @@ type oneConn struct {
 	done chan struct{}
 }
 
-func (l oneConn) Accept() (net.Conn, error) {
+func (o oneConn) Accept() (net.Conn, error) {
 	select {
-	case c := <-l.conn:
+	case c := <-o.conn:
 		return c, nil
-	case <-l.done:
+	case <-o.done:
 		return nil, net.ErrClosed
 	}
 }
 
-func (l oneConn) Close() error { close(l.done); return nil }
+func (o oneConn) Close() error { close(o.done); return nil }
 
-func (l oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+func (o oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 // TestTrickle: who sends a body byte by byte, with a key that is guessed or none, is told so and hung up on.
 func TestTrickle(t *testing.T) {

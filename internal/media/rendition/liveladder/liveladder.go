@@ -136,132 +136,132 @@ func New(o Options) *Ladder {
 }
 
 // Want says that somebody watches a rung. It does not wait.
-func (c *Ladder) Want(id string) {
-	c.mu.Lock()
-	last, known := c.asked[id]
-	now := c.opt.Now()
-	c.asked[id] = now
-	c.mu.Unlock()
-	if !known || now.Sub(last) > c.opt.Idle {
-		c.poke()
+func (l *Ladder) Want(id string) {
+	l.mu.Lock()
+	last, known := l.asked[id]
+	now := l.opt.Now()
+	l.asked[id] = now
+	l.mu.Unlock()
+	if !known || now.Sub(last) > l.opt.Idle {
+		l.poke()
 	}
 }
 
-func (c *Ladder) poke() {
+func (l *Ladder) poke() {
 	select {
-	case c.wake <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
 // Run makes what is wanted until End is called and all is stored, or ctx ends. What is running then is ended.
-func (c *Ladder) Run(ctx context.Context) error {
+func (l *Ladder) Run(ctx context.Context) error {
 	keeping, stop := context.WithCancelCause(ctx)
 	var stored sync.WaitGroup
-	stored.Go(func() { c.uploads.run(keeping) })
+	stored.Go(func() { l.uploads.run(keeping) })
 	defer stored.Wait()
 	defer stop(nil)
-	defer c.all.Wait()
-	defer c.stopAll(context.Canceled)
+	defer l.all.Wait()
+	defer l.stopAll(context.Canceled)
 	alarm := time.NewTicker(tick)
 	defer alarm.Stop()
 	for {
-		c.reap(ctx)
-		more := c.keepHeads()
-		if over := c.over(); over && len(c.runs) == 0 {
-			c.uploads.close()
+		l.reap(ctx)
+		more := l.keepHeads()
+		if over := l.over(); over && len(l.runs) == 0 {
+			l.uploads.close()
 			stored.Wait()
 			return nil
 		} else if !over {
-			c.adjust(ctx)
+			l.adjust(ctx)
 		}
 		var due <-chan time.Time
-		if len(c.runs) > 0 || c.opt.Always || c.resting() || more {
+		if len(l.runs) > 0 || l.opt.Always || l.resting() || more {
 			due = alarm.C
 		}
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-c.wake:
+		case <-l.wake:
 		case <-due:
 		}
-		c.look()
+		l.look()
 	}
 }
 
 // End says that the broadcast has ended: what is in the encoders still comes out, and nothing is begun.
-func (c *Ladder) End() {
-	c.mu.Lock()
-	c.ended = true
-	c.mu.Unlock()
-	c.poke()
+func (l *Ladder) End() {
+	l.mu.Lock()
+	l.ended = true
+	l.mu.Unlock()
+	l.poke()
 }
 
-func (c *Ladder) over() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ended
+func (l *Ladder) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended
 }
 
 // wanted are the rungs that somebody watches.
-func (c *Ladder) wanted() []Rung {
-	all, now := c.opt.Rungs(), c.opt.Now()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (l *Ladder) wanted() []Rung {
+	all, now := l.opt.Rungs(), l.opt.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(all), func(r Rung) bool {
-		last, ok := c.asked[r.ID]
-		return !c.opt.Always && (!ok || now.Sub(last) > c.opt.Idle)
+		last, ok := l.asked[r.ID]
+		return !l.opt.Always && (!ok || now.Sub(last) > l.opt.Idle)
 	})
 }
 
-func (c *Ladder) resting() bool { return c.opt.Now().Before(c.restTill) }
+func (l *Ladder) resting() bool { return l.opt.Now().Before(l.restTill) }
 
 // adjust has the encoders be those that are needed.
-func (c *Ladder) adjust(ctx context.Context) {
-	want := c.wanted()
+func (l *Ladder) adjust(ctx context.Context) {
+	want := l.wanted()
 	switch {
 	case len(want) == 0:
-		c.stopAll(errIdle)
-		c.current = nil
-	case c.resting():
-	case c.current == nil && c.opt.Edge.Ended(): // it is only being stored
-	case c.current == nil:
-		c.begin(ctx, want)
-	case !c.current.steady() || sameRungs(c.current.job.rungs, want):
+		l.stopAll(errIdle)
+		l.current = nil
+	case l.resting():
+	case l.current == nil && l.opt.Edge.Ended(): // it is only being stored
+	case l.current == nil:
+		l.begin(ctx, want)
+	case !l.current.steady() || sameRungs(l.current.job.rungs, want):
 	default:
-		c.roll(ctx, want)
+		l.roll(ctx, want)
 	}
 }
 
 // begin begins with the open segment. The one before it has an encoder of its own, which ends with it: anyone who
 // begins to watch asks for that first, and one encoder would take twice as long for both.
-func (c *Ladder) begin(ctx context.Context, want []Rung) {
-	open := c.opt.Edge.Newest(c.opt.Source)
+func (l *Ladder) begin(ctx context.Context, want []Rung) {
+	open := l.opt.Edge.Newest(l.opt.Source)
 	for _, r := range want {
-		c.opt.Output.Attach(r.ID, open-1)
+		l.opt.Output.Attach(r.ID, open-1)
 	}
 	if open == 0 {
-		c.current = c.start(ctx, job{from: open, rungs: want})
+		l.current = l.start(ctx, job{from: open, rungs: want})
 		return
 	}
 	turn := make(chan struct{})
-	c.current = c.start(ctx, job{from: open, rungs: want, turn: turn})
-	c.start(ctx, job{from: open - 1, to: open, rungs: want, behind: c.current, over: turn})
+	l.current = l.start(ctx, job{from: open, rungs: want, turn: turn})
+	l.start(ctx, job{from: open - 1, to: open, rungs: want, behind: l.current, over: turn})
 }
 
 // roll has another encoder go on with other rungs at the next border. Those that are new begin at once, by themselves.
-func (c *Ladder) roll(ctx context.Context, want []Rung) {
-	next := c.opt.Edge.Newest(c.opt.Source) + 1
-	if !c.current.until(next) {
+func (l *Ladder) roll(ctx context.Context, want []Rung) {
+	next := l.opt.Edge.Newest(l.opt.Source) + 1
+	if !l.current.until(next) {
 		return // it has begun just now: the next one then
 	}
-	old := c.current
+	old := l.current
 	added := slices.DeleteFunc(slices.Clone(want), func(r Rung) bool { return old.job.has(r.ID) })
 	before := []*encoderRun{old}
 	if len(added) > 0 {
-		before = append(before, c.start(ctx, job{from: next - 1, to: next, rungs: added}))
+		before = append(before, l.start(ctx, job{from: next - 1, to: next, rungs: added}))
 	}
-	c.current = c.start(ctx, job{from: next, rungs: want, after: before})
+	l.current = l.start(ctx, job{from: next, rungs: want, after: before})
 }
 
 func sameRungs(a, b []Rung) bool {
@@ -275,41 +275,41 @@ var (
 )
 
 // start begins an encoder.
-func (c *Ladder) start(ctx context.Context, j job) *encoderRun {
+func (l *Ladder) start(ctx context.Context, j job) *encoderRun {
 	for _, r := range j.rungs {
-		c.attached[r.ID], c.rungs[r.ID] = struct{}{}, r
-		c.opt.Output.Attach(r.ID, j.from)
+		l.attached[r.ID], l.rungs[r.ID] = struct{}{}, r
+		l.opt.Output.Attach(r.ID, j.from)
 	}
-	if c.hold == nil {
-		c.hold, _ = c.opt.Edge.Follow(c.opt.Source, j.from) // without one the encoder says why
+	if l.hold == nil {
+		l.hold, _ = l.opt.Edge.Follow(l.opt.Source, j.from) // without one the encoder says why
 	}
 	if !j.ranged {
 		j.videoRange = j.rungs[0].Range
 	}
-	run := newEncoderRun(c, j)
-	c.opt.Logger.DebugContext(ctx, "encoder of rungs begins", "media_sequence", j.from, "before", j.to, "goes_on",
+	run := newEncoderRun(l, j)
+	l.opt.Logger.DebugContext(ctx, "encoder of rungs begins", "media_sequence", j.from, "before", j.to, "goes_on",
 		len(j.stood) > 0)
-	c.runs = append(c.runs, run)
+	l.runs = append(l.runs, run)
 	ctx, run.cancel = context.WithCancelCause(ctx)
-	c.all.Go(func() {
+	l.all.Go(func() {
 		run.run(ctx)
 		run.cancel(nil)
-		c.poke()
+		l.poke()
 	})
 	return run
 }
 
 // stopAll ends every encoder at once.
-func (c *Ladder) stopAll(why error) {
-	for _, x := range c.runs {
+func (l *Ladder) stopAll(why error) {
+	for _, x := range l.runs {
 		x.cancel(why)
 	}
 }
 
 // look ends encoders that hang, and has those give what they hold that get nothing, or nothing more.
-func (c *Ladder) look() {
-	now, over := c.opt.Now(), c.over()
-	for _, x := range c.runs {
+func (l *Ladder) look() {
+	now, over := l.opt.Now(), l.over()
+	for _, x := range l.runs {
 		switch x.look(now) {
 		case hangs:
 			x.cancel(errStuck)
@@ -324,75 +324,75 @@ func (c *Ladder) look() {
 }
 
 // reap deals with the encoders that have ended, or are about to because another one has to follow.
-func (c *Ladder) reap(ctx context.Context) {
-	for _, x := range slices.Clone(c.runs) {
+func (l *Ladder) reap(ctx context.Context) {
+	for _, x := range slices.Clone(l.runs) {
 		next, follows := x.successor()
 		over := x.over()
-		if c.current == x && (follows || over) {
-			c.current = nil
+		if l.current == x && (follows || over) {
+			l.current = nil
 			if !follows { // whatever it was: what can't begin is not begun over and over
-				c.restTill = c.opt.Now().Add(pause)
+				l.restTill = l.opt.Now().Add(pause)
 			}
-			if c.forgiven(x) && follows && !c.over() {
-				c.current = c.start(ctx, next)
+			if l.forgiven(x) && follows && !l.over() {
+				l.current = l.start(ctx, next)
 			}
 		} else if why := x.trouble(); over && why != nil {
-			c.opt.Logger.WarnContext(ctx, "encoder of rungs ended before its time", "error", why)
+			l.opt.Logger.WarnContext(ctx, "encoder of rungs ended before its time", "error", why)
 		}
 		if over {
-			c.runs = slices.DeleteFunc(c.runs, func(o *encoderRun) bool { return o == x })
+			l.runs = slices.DeleteFunc(l.runs, func(o *encoderRun) bool { return o == x })
 		}
 	}
-	if len(c.runs) == 0 && c.hold != nil {
-		c.hold.Close()
-		c.hold = nil
+	if len(l.runs) == 0 && l.hold != nil {
+		l.hold.Close()
+		l.hold = nil
 	}
-	for id := range c.attached {
-		if !slices.ContainsFunc(c.runs, func(x *encoderRun) bool { return x.job.has(id) }) {
-			delete(c.attached, id)
-			c.opt.Output.Detach(id)
+	for id := range l.attached {
+		if !slices.ContainsFunc(l.runs, func(x *encoderRun) bool { return x.job.has(id) }) {
+			delete(l.attached, id)
+			l.opt.Output.Detach(id)
 		}
 	}
 }
 
 // keepHeads keeps what was published of segments that are not gone on with here, and what a process before this one has
 // left. more says that there may be some soon.
-func (c *Ladder) keepHeads() (more bool) {
-	for _, r := range c.opt.Rungs() {
-		if _, known := c.rungs[r.ID]; !known {
-			c.rungs[r.ID] = r
+func (l *Ladder) keepHeads() (more bool) {
+	for _, r := range l.opt.Rungs() {
+		if _, known := l.rungs[r.ID]; !known {
+			l.rungs[r.ID] = r
 		}
 	}
-	all, more := c.opt.Output.Begun()
+	all, more := l.opt.Output.Begun()
 	for _, b := range all {
-		c.uploads.put(made{rung: c.rungs[b.ID], msn: b.MSN, data: b.Data, head: !b.Whole})
+		l.uploads.put(made{rung: l.rungs[b.ID], msn: b.MSN, data: b.Data, head: !b.Whole})
 	}
 	return more
 }
 
 // forgiven reports whether an encoder that has ended may have a successor now.
-func (c *Ladder) forgiven(x *encoderRun) bool {
-	now := c.opt.Now()
+func (l *Ladder) forgiven(x *encoderRun) bool {
+	now := l.opt.Now()
 	why := x.trouble()
 	if why == nil {
-		c.refused = false
+		l.refused = false
 		return true
 	}
 	if fault.Is(why, fault.Unavailable) { // nothing is wrong with it: there may be room soon
-		if !c.refused {
-			c.opt.Logger.Warn("no encoder of rungs: what is asked for is made segment by segment", "error", why)
+		if !l.refused {
+			l.opt.Logger.Warn("no encoder of rungs: what is asked for is made segment by segment", "error", why)
 		}
-		c.refused = true
+		l.refused = true
 		return true
 	}
 	if now.Sub(x.began) > calm {
-		c.failures = 0
+		l.failures = 0
 	}
-	c.failures++
-	c.opt.Logger.Warn("encoder of rungs ended before its time", "error", why, "failures", c.failures)
-	if c.failures < maxFailures {
+	l.failures++
+	l.opt.Logger.Warn("encoder of rungs ended before its time", "error", why, "failures", l.failures)
+	if l.failures < maxFailures {
 		return true
 	}
-	c.failures, c.restTill = 0, now.Add(rest)
+	l.failures, l.restTill = 0, now.Add(rest)
 	return false
 }

@@ -107,24 +107,24 @@ func (o *objects) get(key string) []byte {
 
 type blobs struct{ *objects }
 
-func (o blobs) Put(_ context.Context, key string, r io.Reader) error {
+func (b blobs) Put(_ context.Context, key string, r io.Reader) error {
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return err
 	}
-	return o.put(key, data)
+	return b.put(key, data)
 }
 
-func (o blobs) Link(ctx context.Context, key string, f *os.File) error {
-	return o.Put(ctx, key, io.NewSectionReader(f, 0, 1<<40))
+func (b blobs) Link(ctx context.Context, key string, f *os.File) error {
+	return b.Put(ctx, key, io.NewSectionReader(f, 0, 1<<40))
 }
 
 func (blobs) Record(context.Context, []timeline.Entry) error { return nil }
 
 type rungs struct{ *objects }
 
-func (o rungs) Keep(_ context.Context, key string, data []byte) (bool, error) {
-	return true, o.put(key, data)
+func (r rungs) Keep(_ context.Context, key string, data []byte) (bool, error) {
+	return true, r.put(key, data)
 }
 
 // studio is a broadcast with its rungs.

@@ -93,11 +93,11 @@ func (o *out) stood() bool {
 }
 
 // match finds the picture that went in for one that came out.
-func (x *encoderRun) match(o *out, pts time.Duration) (*fedSegment, int) {
-	scale := int64(x.c.opt.Timescale)
-	at := int64(pts/time.Millisecond)*scale/1000 - x.lead() + x.in.base
+func (e *encoderRun) match(o *out, pts time.Duration) (*fedSegment, int) {
+	scale := int64(e.c.opt.Timescale)
+	at := int64(pts/time.Millisecond)*scale/1000 - e.lead() + e.in.base
 	near, found, rank := scale/400, (*fedSegment)(nil), 0 // milliseconds, rounded
-	for _, s := range x.went {
+	for _, s := range e.went {
 		if s.msn < o.msn {
 			continue
 		}

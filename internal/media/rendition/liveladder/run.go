@@ -111,29 +111,29 @@ func newEncoderRun(c *Ladder, j job) *encoderRun {
 }
 
 // until has the encoder end before a segment; false when that has gone in.
-func (x *encoderRun) until(msn int64) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.in.ended || x.in.at >= msn {
+func (e *encoderRun) until(msn int64) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.in.ended || e.in.at >= msn {
 		return false
 	}
-	x.to = msn
+	e.to = msn
 	return true
 }
 
 // steady reports whether it gets pictures, and will go on.
-func (x *encoderRun) steady() bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.in.any && !x.in.ended && x.to == 0
+func (e *encoderRun) steady() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.in.any && !e.in.ended && e.to == 0
 }
 
 // finish ends the input: what is in the encoder comes out.
-func (x *encoderRun) finish() { x.stop() }
+func (e *encoderRun) finish() { e.stop() }
 
-func (x *encoderRun) over() bool {
+func (e *encoderRun) over() bool {
 	select {
-	case <-x.ended:
+	case <-e.ended:
 		return true
 	default:
 		return false
@@ -141,56 +141,56 @@ func (x *encoderRun) over() bool {
 }
 
 // trouble is why it ended before its time.
-func (x *encoderRun) trouble() error {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.err
+func (e *encoderRun) trouble() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
 }
 
 // successor is what another encoder has to do.
-func (x *encoderRun) successor() (job, bool) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.next == nil {
+func (e *encoderRun) successor() (job, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.next == nil {
 		return job{}, false
 	}
-	return *x.next, true
+	return *e.next, true
 }
 
 // run encodes until the input has ended and all is out.
-func (x *encoderRun) run(ctx context.Context) {
-	defer close(x.ended)
-	if x.job.over != nil {
-		defer close(x.job.over)
+func (e *encoderRun) run(ctx context.Context) {
+	defer close(e.ended)
+	if e.job.over != nil {
+		defer close(e.job.over)
 	}
-	defer x.stop()
+	defer e.stop()
 	// A panic of what reads and writes it ends it like any other fault.
-	err := fault.Guard(func() error { return x.encode(ctx) })
+	err := fault.Guard(func() error { return e.encode(ctx) })
 	if trace := fault.Trace(err); trace != "" {
 		err = fmt.Errorf("encode rungs: %w%s", err, trace)
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	cause := context.Cause(ctx)
 	idle := errors.Is(cause, errIdle)
 	if !idle && !errors.Is(cause, errNothing) {
-		x.err = err
+		e.err = err
 	}
 	switch {
-	case idle, x.err == nil && !x.in.ended, !x.in.any: // nothing is left to do, or nothing was begun
-		x.next = nil
-	case x.next == nil && x.to == 0 && (x.err != nil || x.paused): // it died, or was told to end in the middle
-		x.next = x.rest()
+	case idle, e.err == nil && !e.in.ended, !e.in.any: // nothing is left to do, or nothing was begun
+		e.next = nil
+	case e.next == nil && e.to == 0 && (e.err != nil || e.paused): // it died, or was told to end in the middle
+		e.next = e.rest()
 	}
-	x.in.ended = true
-	for _, o := range x.outs {
+	e.in.ended = true
+	for _, o := range e.outs {
 		o.leave()
 	}
 }
 
 // encode is the encoder's run.
-func (x *encoderRun) encode(ctx context.Context) error {
-	if b := x.job.behind; b != nil {
+func (e *encoderRun) encode(ctx context.Context) error {
+	if b := e.job.behind; b != nil {
 		select {
 		case <-b.fed:
 		case <-b.ended:
@@ -199,23 +199,23 @@ func (x *encoderRun) encode(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	work := encode.LadderArgs{Timescale: x.c.opt.Timescale, Whole: x.job.over != nil}
+	work := encode.LadderArgs{Timescale: e.c.opt.Timescale, Whole: e.job.over != nil}
 	var outputs []func(context.Context, io.Reader) error
-	for _, o := range x.outs {
+	for _, o := range e.outs {
 		work.Rungs = append(work.Rungs, encode.RungArgs{
-			Width: o.rung.Width, Height: o.rung.Height, Range: x.job.videoRange,
+			Width: o.rung.Width, Height: o.rung.Height, Range: e.job.videoRange,
 			CRF: o.rung.CRF, Bitrate: o.rung.Rate(), Level: o.rung.Level,
 			NoReorder: true, FrameRate: o.rung.FrameRate,
 		})
 		outputs = append(outputs, o.read)
 	}
-	return x.c.opt.Encoder.Ladder(ctx, work, x.write, outputs)
+	return e.c.opt.Encoder.Ladder(ctx, work, e.write, outputs)
 }
 
 // rest is what is left to do of what died: every rung goes on where it stood. The caller holds the lock.
-func (x *encoderRun) rest() *job {
-	j := job{rungs: x.job.rungs, from: x.outs[0].msn, stood: map[string]mark{}}
-	for _, o := range x.outs {
+func (e *encoderRun) rest() *job {
+	j := job{rungs: e.job.rungs, from: e.outs[0].msn, stood: map[string]mark{}}
+	for _, o := range e.outs {
 		j.from = min(j.from, o.msn)
 		j.stood[o.rung.ID] = o.mark
 	}
@@ -237,23 +237,23 @@ const (
 )
 
 // look says how the encoder does.
-func (x *encoderRun) look(now time.Time) health {
-	x.mu.Lock()
-	defer x.mu.Unlock()
+func (e *encoderRun) look(now time.Time) health {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	switch {
-	case !x.missing():
-	case now.Sub(x.moved) > slow && (x.writing || now.Sub(x.came) < slow/2):
+	case !e.missing():
+	case now.Sub(e.moved) > slow && (e.writing || now.Sub(e.came) < slow/2):
 		return hangs
-	case !x.in.ended && x.gave && x.went[len(x.went)-1].done && now.Sub(x.came) > hunger && now.Sub(x.moved) > hunger:
+	case !e.in.ended && e.gave && e.went[len(e.went)-1].done && now.Sub(e.came) > hunger && now.Sub(e.moved) > hunger:
 		return idle
 	}
 	return well
 }
 
 // missing reports whether pictures went in that did not come out of every rung. The caller holds the lock.
-func (x *encoderRun) missing() bool {
-	for _, s := range x.went {
-		for _, o := range x.outs {
+func (e *encoderRun) missing() bool {
+	for _, s := range e.went {
+		for _, o := range e.outs {
 			if n := len(s.shown); n > 0 && s.msn >= o.msn && o.last < s.shown[n-1] {
 				return true
 			}

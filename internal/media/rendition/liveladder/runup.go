@@ -29,14 +29,14 @@ const furthestBack = 3
 
 // runUp gives the pictures in front of the first step that have to be decoded for it, in the order of decoding; none
 // where it can be decoded by itself, or where they are not at hand any more.
-func (x *encoderRun) runUp(ctx context.Context, first *window.Step, init []byte) ([]window.Sample, error) {
+func (e *encoderRun) runUp(ctx context.Context, first *window.Step, init []byte) ([]window.Sample, error) {
 	codec := codecOf(init)
 	if first.Discontinuity || !refersBack(codec, first.Samples) {
 		return nil, nil
 	}
 	var before []window.Sample
 	for msn := first.MSN - 1; msn >= max(first.MSN-furthestBack, 0); msn-- {
-		step, err := x.whole(ctx, msn)
+		step, err := e.whole(ctx, msn)
 		if errors.Is(err, window.ErrBehind) || err == nil && (step.MSN != msn || step.Init != first.Init) {
 			break
 		}
@@ -46,7 +46,7 @@ func (x *encoderRun) runUp(ctx context.Context, first *window.Step, init []byte)
 		before = slices.Concat(step.Samples, before)
 		if i := entry(codec, before, &first.Samples[0]); i >= 0 {
 			before = before[i:]
-			if first.Samples[0].Time-before[0].Time > int64(mostRunUp/time.Second)*int64(x.c.opt.Timescale) {
+			if first.Samples[0].Time-before[0].Time > int64(mostRunUp/time.Second)*int64(e.c.opt.Timescale) {
 				break
 			}
 			return before, nil
@@ -55,14 +55,14 @@ func (x *encoderRun) runUp(ctx context.Context, first *window.Step, init []byte)
 			break
 		}
 	}
-	x.c.opt.Logger.DebugContext(ctx, "pictures in front of a segment are not at hand: some can't be decoded",
+	e.c.opt.Logger.DebugContext(ctx, "pictures in front of a segment are not at hand: some can't be decoded",
 		"media_sequence", first.MSN)
 	return nil, nil
 }
 
 // whole reads a segment that has ended.
-func (x *encoderRun) whole(ctx context.Context, msn int64) (window.Step, error) {
-	f, err := x.c.opt.Edge.Follow(x.c.opt.Source, msn)
+func (e *encoderRun) whole(ctx context.Context, msn int64) (window.Step, error) {
+	f, err := e.c.opt.Edge.Follow(e.c.opt.Source, msn)
 	if err != nil {
 		return window.Step{}, fmt.Errorf("follow the live edge: %w", err)
 	}
@@ -126,8 +126,8 @@ func entry(codec frame.Codec, pictures []window.Sample, next *window.Sample) int
 
 // begin writes what goes in before the first step: its init segment and the run-up. It gives the number of the next
 // movie fragment.
-func (x *encoderRun) begin(ctx context.Context, in io.Writer, first *window.Step, init []byte) (n uint32, err error) {
-	before, err := x.runUp(ctx, first, init)
+func (e *encoderRun) begin(ctx context.Context, in io.Writer, first *window.Step, init []byte) (n uint32, err error) {
+	before, err := e.runUp(ctx, first, init)
 	if err != nil {
 		return 0, err
 	}
@@ -135,14 +135,14 @@ func (x *encoderRun) begin(ctx context.Context, in io.Writer, first *window.Step
 		return 0, err // the engine says what was written
 	}
 	if len(before) > 0 {
-		x.mu.Lock()
-		x.in.base = first.Samples[0].Time
-		x.mu.Unlock()
+		e.mu.Lock()
+		e.in.base = first.Samples[0].Time
+		e.mu.Unlock()
 	}
 	n = 1
 	var fragment []byte
 	for _, p := range before {
-		fragment = x.appendPicture(fragment[:0], n, &p, decodedOnly)
+		fragment = e.appendPicture(fragment[:0], n, &p, decodedOnly)
 		if _, err = in.Write(fragment); err != nil {
 			return 0, err // the engine says what was written
 		}

@@ -329,20 +329,20 @@ type memory struct {
 	fail int // how often it fails first
 }
 
-func (s *memory) Keep(_ context.Context, key string, data []byte) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fail--; s.fail >= 0 {
+func (m *memory) Keep(_ context.Context, key string, data []byte) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.fail--; m.fail >= 0 {
 		return false, errors.New("away")
 	}
-	s.all = append(s.all, fmt.Sprintf("%s=%s", key, data))
+	m.all = append(m.all, fmt.Sprintf("%s=%s", key, data))
 	return true, nil
 }
 
-func (s *memory) has() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return fmt.Sprint(s.all)
+func (m *memory) has() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return fmt.Sprint(m.all)
 }
 
 // TestHeadsAreKept has a part published of a segment that nobody goes on with: it is kept for anyone who makes the

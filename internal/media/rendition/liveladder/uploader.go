@@ -41,88 +41,88 @@ type ByteBudget struct {
 func NewByteBudget(bytes int) *ByteBudget { return &ByteBudget{free: bytes} }
 
 // take takes bytes from the budget if it has them; a negative number gives bytes back.
-func (r *ByteBudget) take(bytes int) bool {
-	if r == nil {
+func (b *ByteBudget) take(bytes int) bool {
+	if b == nil {
 		return true
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if bytes > r.free {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if bytes > b.free {
 		return false
 	}
-	r.free -= bytes
+	b.free -= bytes
 	return true
 }
 
-func (r *ByteBudget) give(bytes int) {
-	if r == nil {
+func (b *ByteBudget) give(bytes int) {
+	if b == nil {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.free += bytes
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.free += bytes
 }
 
 func newUploader(o Options) *uploader { return &uploader{opt: o, wake: make(chan struct{}, 1)} }
 
 // room reports whether so many more bytes may be published: what players have must be kept until storage has it.
-func (k *uploader) room(bytes int) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	need := k.opt.Output.Held() + bytes
-	if k.over || need > maxKept || !k.opt.Waiting.take(need-k.taken) {
+func (u *uploader) room(bytes int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	need := u.opt.Output.Held() + bytes
+	if u.over || need > maxKept || !u.opt.Waiting.take(need-u.taken) {
 		return false
 	}
-	k.taken = need
+	u.taken = need
 	return true
 }
 
-func (k *uploader) put(m made) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !k.over {
-		k.queue = append(k.queue, m)
-		k.poke()
+func (u *uploader) put(m made) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.over {
+		u.queue = append(u.queue, m)
+		u.poke()
 	}
 }
 
-func (k *uploader) poke() {
+func (u *uploader) poke() {
 	select {
-	case k.wake <- struct{}{}:
+	case u.wake <- struct{}{}:
 	default:
 	}
 }
 
 // close has run end once the queue is empty.
-func (k *uploader) close() {
-	k.mu.Lock()
-	k.closed = true
-	k.mu.Unlock()
-	k.poke()
+func (u *uploader) close() {
+	u.mu.Lock()
+	u.closed = true
+	u.mu.Unlock()
+	u.poke()
 }
 
-func (k *uploader) run(ctx context.Context) {
-	defer k.drop()
+func (u *uploader) run(ctx context.Context) {
+	defer u.drop()
 	for {
-		k.mu.Lock()
+		u.mu.Lock()
 		var m *made
-		if len(k.queue) > 0 {
-			m = &k.queue[0]
+		if len(u.queue) > 0 {
+			m = &u.queue[0]
 		}
-		closed := k.closed
-		k.mu.Unlock()
+		closed := u.closed
+		u.mu.Unlock()
 		switch {
 		case m != nil:
-			same, err := k.insist(ctx, m)
+			same, err := u.insist(ctx, m)
 			switch {
 			case err == nil:
-				k.opt.Output.Stored(m.rung.ID, m.msn, same)
+				u.opt.Output.Stored(m.rung.ID, m.msn, same)
 			case ctx.Err() == nil: // else it is left to a process that goes on
-				k.opt.Logger.WarnContext(ctx, "segment of a rung can't be kept", "rendition", m.rung.ID,
+				u.opt.Logger.WarnContext(ctx, "segment of a rung can't be kept", "rendition", m.rung.ID,
 					"media_sequence", m.msn, "error", err)
-				k.opt.Output.Lost(m.rung.ID, m.msn)
+				u.opt.Output.Lost(m.rung.ID, m.msn)
 			}
-			k.done()
+			u.done()
 			continue
 		case closed || ctx.Err() != nil:
 			return
@@ -130,16 +130,16 @@ func (k *uploader) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-k.wake:
+		case <-u.wake:
 		}
 	}
 }
 
 // insist stores a segment, with growing pauses while storage fails.
-func (k *uploader) insist(ctx context.Context, m *made) (same bool, err error) {
+func (u *uploader) insist(ctx context.Context, m *made) (same bool, err error) {
 	const longest = 5 * time.Second
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, longest) {
-		if same, err = k.store(ctx, m); err == nil || fault.Permanent(err) {
+		if same, err = u.store(ctx, m); err == nil || fault.Permanent(err) {
 			return same, err
 		}
 		t := time.NewTimer(pause)
@@ -153,30 +153,30 @@ func (k *uploader) insist(ctx context.Context, m *made) (same bool, err error) {
 }
 
 // done takes the first one from the queue, and gives back what of the budget is not needed any more.
-func (k *uploader) done() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.queue[0] = made{}
-	k.queue = k.queue[1:]
-	if held := k.opt.Output.Held(); held < k.taken {
-		k.opt.Waiting.give(k.taken - held)
-		k.taken = held
+func (u *uploader) done() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.queue[0] = made{}
+	u.queue = u.queue[1:]
+	if held := u.opt.Output.Held(); held < u.taken {
+		u.opt.Waiting.give(u.taken - held)
+		u.taken = held
 	}
 }
 
 // drop discards what is left. Nothing is published from then on, although encoders that are being stopped still give
 // segments.
-func (k *uploader) drop() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.opt.Waiting.give(k.taken)
-	k.queue, k.taken, k.over = nil, 0, true
+func (u *uploader) drop() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.opt.Waiting.give(u.taken)
+	u.queue, u.taken, u.over = nil, 0, true
 }
 
 // store keeps a segment unless there is one: what was offered stays. same says that it is what is stored now.
-func (k *uploader) store(ctx context.Context, m *made) (same bool, err error) {
+func (u *uploader) store(ctx context.Context, m *made) (same bool, err error) {
 	err = fault.Guard(func() error {
-		same, err = k.keep(ctx, m)
+		same, err = u.keep(ctx, m)
 		return err
 	})
 	if trace := fault.Trace(err); trace != "" {
@@ -185,15 +185,15 @@ func (k *uploader) store(ctx context.Context, m *made) (same bool, err error) {
 	return same, err
 }
 
-func (k *uploader) keep(ctx context.Context, m *made) (same bool, err error) {
-	if await := k.opt.AwaitStored; await != nil {
+func (u *uploader) keep(ctx context.Context, m *made) (same bool, err error) {
+	if await := u.opt.AwaitStored; await != nil {
 		if err = await(ctx, m.msn); err != nil {
 			return false, err
 		}
 	}
 	if m.head { // what the rest is made behind
-		_, err = k.opt.Store.Keep(ctx, m.rung.HeadKey(m.msn), m.data)
+		_, err = u.opt.Store.Keep(ctx, m.rung.HeadKey(m.msn), m.data)
 		return false, err
 	}
-	return k.opt.Store.Keep(ctx, m.rung.Key(m.msn), m.data)
+	return u.opt.Store.Keep(ctx, m.rung.Key(m.msn), m.data)
 }

@@ -73,12 +73,12 @@ func parse(data []byte, length time.Duration) (speech.Result, error) {
 }
 
 // words are those that were said, in order.
-func (a *response) words(language string, length time.Duration) []speech.Word {
+func (r *response) words(language string, length time.Duration) []speech.Word {
 	spaces := !slices.Contains(withoutSpaces(), language)
-	whole := joined(a.Words, spaces)
+	whole := joined(r.Words, spaces)
 	var tokens []responseWord // of segments that follow on one another
 	var words []speech.Word
-	for _, s := range a.Segments {
+	for _, s := range r.Segments {
 		if s.NoSpeech > 0.6 && s.LogProb < -1 || isDescription(s.Text) { // music, or nothing
 			whole = outside(whole, s.Start.time(), s.End.time())
 			continue
@@ -92,10 +92,10 @@ func (a *response) words(language string, length time.Duration) []speech.Word {
 	}
 	words = append(words, joined(tokens, spaces)...)
 	switch {
-	case len(a.Words) > 0:
+	case len(r.Words) > 0:
 		return withoutDescriptions(whole)
-	case len(a.Segments) == 0 && !isDescription(a.Text):
-		words = speech.Spread(a.Text, 0, length)
+	case len(r.Segments) == 0 && !isDescription(r.Text):
+		words = speech.Spread(r.Text, 0, length)
 	}
 	return withoutDescriptions(words)
 }

@@ -15,10 +15,10 @@ type unreachedError struct {
 }
 
 // Error implements error.
-func (e *unreachedError) Error() string { return e.why }
+func (u *unreachedError) Error() string { return u.why }
 
 // Unwrap returns the cause.
-func (e *unreachedError) Unwrap() error { return e.cause }
+func (u *unreachedError) Unwrap() error { return u.cause }
 
 // unreached is what becomes of an error of a connection to a server.
 func unreached(err error) error {

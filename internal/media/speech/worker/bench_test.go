@@ -304,16 +304,16 @@ type inProcess struct {
 
 func (*inProcess) Abilities() (speech.Abilities, error) { return speech.Abilities{}, nil }
 
-func (e *inProcess) Transcribe(
+func (i *inProcess) Transcribe(
 	_ context.Context, pcm io.Reader, _ speech.Config, emit func(speech.Result) error,
 ) error {
 	data, err := io.ReadAll(pcm)
 	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.pieces++
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.pieces++
 	start := wire.Start{Model: programtest.SpeechModel, Effort: int(speech.Thorough), Whole: true}
 	var words []speech.Word
 	d, err := newDecoder(start, func(r wire.Result) error {

@@ -35,68 +35,68 @@ type streamDecoder struct {
 }
 
 // begin starts a stream at a sample.
-func (d *streamDecoder) begin(at int64) error {
-	d.engine.startStream()
-	d.base, d.at, d.speaking, d.kept = at, at, false, d.kept[:0]
-	d.begun, d.before = true, nil
-	return d.engine.startUtterance()
+func (s *streamDecoder) begin(at int64) error {
+	s.engine.startStream()
+	s.base, s.at, s.speaking, s.kept = at, at, false, s.kept[:0]
+	s.begun, s.before = true, nil
+	return s.engine.startUtterance()
 }
 
 // feed takes samples, the first of which has a number. One that does not follow begins a stream of its own.
-func (d *streamDecoder) feed(first int64, samples []int16) error {
-	if d.begun && first != d.at {
-		if err := d.end(); err != nil {
+func (s *streamDecoder) feed(first int64, samples []int16) error {
+	if s.begun && first != s.at {
+		if err := s.end(); err != nil {
 			return err
 		}
 	}
-	if !d.begun {
-		if err := d.begin(first); err != nil {
+	if !s.begun {
+		if err := s.begin(first); err != nil {
 			return err
 		}
 	}
 	for len(samples) > 0 {
 		n := min(step, len(samples))
-		if err := d.step(samples[:n]); err != nil {
+		if err := s.step(samples[:n]); err != nil {
 			return err
 		}
 		samples = samples[n:]
 	}
-	return d.advance()
+	return s.advance()
 }
 
-func (d *streamDecoder) step(samples []int16) error {
-	if err := d.engine.process(samples, false); err != nil {
+func (s *streamDecoder) step(samples []int16) error {
+	if err := s.engine.process(samples, false); err != nil {
 		return err
 	}
-	d.keep(samples)
-	d.at += int64(len(samples))
-	now := d.engine.speaking()
+	s.keep(samples)
+	s.at += int64(len(samples))
+	now := s.engine.speaking()
 	switch {
-	case now && !d.speaking:
-		d.speaking, d.since = true, d.at
-	case !now && d.speaking:
-		d.speaking, d.before = false, nil
-		if err := d.say(d.engine.endUtterance()); err != nil {
+	case now && !s.speaking:
+		s.speaking, s.since = true, s.at
+	case !now && s.speaking:
+		s.speaking, s.before = false, nil
+		if err := s.say(s.engine.endUtterance()); err != nil {
 			return err
 		}
-		return d.engine.startUtterance()
-	case now && d.longest > 0 && d.at-d.since >= d.longest:
-		return d.cut()
-	case now && d.at%look < step:
-		return d.tellStable()
+		return s.engine.startUtterance()
+	case now && s.longest > 0 && s.at-s.since >= s.longest:
+		return s.cut()
+	case now && s.at%look < step:
+		return s.tellStable()
 	}
 	return nil
 }
 
 // tellStable tells the words of speech that goes on which will hardly change any more.
-func (d *streamDecoder) tellStable() error {
-	all := d.engine.soFar()
-	n, end := 0, int32((d.at-d.base)/frameSamples)
-	for n < min(len(all), len(d.before)) && all[n].last < end-stable && all[n].same(d.before[n]) {
+func (s *streamDecoder) tellStable() error {
+	all := s.engine.soFar()
+	n, end := 0, int32((s.at-s.base)/frameSamples)
+	for n < min(len(all), len(s.before)) && all[n].last < end-stable && all[n].same(s.before[n]) {
 		n++
 	}
-	d.before = all
-	return d.say(all[:n])
+	s.before = all
+	return s.say(all[:n])
 }
 
 // same reports whether two segments are one, seen at different times.
@@ -105,40 +105,40 @@ func (s segment) same(o segment) bool {
 }
 
 // keep holds what a cut may have to process again.
-func (d *streamDecoder) keep(samples []int16) {
-	if d.longest == 0 {
+func (s *streamDecoder) keep(samples []int16) {
+	if s.longest == 0 {
 		return
 	}
-	d.kept = append(d.kept, samples...)
-	if most := int(d.longest) + 4*onset; len(d.kept) > 2*most {
-		d.kept = append(d.kept[:0], d.kept[len(d.kept)-most:]...)
+	s.kept = append(s.kept, samples...)
+	if most := int(s.longest) + 4*onset; len(s.kept) > 2*most {
+		s.kept = append(s.kept[:0], s.kept[len(s.kept)-most:]...)
 	}
 }
 
 // cut ends an utterance in which somebody speaks: its words are told up to where it is best, and the sound behind them
 // is processed again.
-func (d *streamDecoder) cut() error {
-	all := d.engine.endUtterance()
-	n := cutAt(all, int32((d.at-d.base)/frameSamples))
-	now, from := d.at, d.at
+func (s *streamDecoder) cut() error {
+	all := s.engine.endUtterance()
+	n := cutAt(all, int32((s.at-s.base)/frameSamples))
+	now, from := s.at, s.at
 	if n > 0 && n < len(all) {
-		from = max(d.base+int64(all[n].first)*frameSamples, d.at-int64(len(d.kept)))
-		if from <= d.since-onset { // no way forward
+		from = max(s.base+int64(all[n].first)*frameSamples, s.at-int64(len(s.kept)))
+		if from <= s.since-onset { // no way forward
 			from = now
 		}
 	} else {
 		n = len(all)
 	}
-	if err := d.say(all[:n]); err != nil {
+	if err := s.say(all[:n]); err != nil {
 		return err
 	}
-	again := slices.Clone(d.kept[len(d.kept)-int(now-from):])
-	if err := d.begin(from); err != nil {
+	again := slices.Clone(s.kept[len(s.kept)-int(now-from):])
+	if err := s.begin(from); err != nil {
 		return err
 	}
 	for len(again) > 0 {
 		k := min(step, len(again))
-		if err := d.step(again[:k]); err != nil {
+		if err := s.step(again[:k]); err != nil {
 			return err
 		}
 		again = again[k:]
@@ -166,26 +166,26 @@ func cutAt(all []segment, end int32) int {
 }
 
 // end ends the stream.
-func (d *streamDecoder) end() error {
-	if !d.begun {
+func (s *streamDecoder) end() error {
+	if !s.begun {
 		return nil
 	}
-	d.begun = false
-	if err := d.say(d.engine.endUtterance()); err != nil {
+	s.begun = false
+	if err := s.say(s.engine.endUtterance()); err != nil {
 		return err
 	}
-	d.speaking = false
-	return d.tellUntil(d.at, nil)
+	s.speaking = false
+	return s.tellUntil(s.at, nil)
 }
 
 // advance tells how far all is known.
-func (d *streamDecoder) advance() error {
-	until := d.at - onset
-	if d.speaking {
-		until = d.since - onset
+func (s *streamDecoder) advance() error {
+	until := s.at - onset
+	if s.speaking {
+		until = s.since - onset
 	}
-	if until < d.until+step {
+	if until < s.until+step {
 		return nil
 	}
-	return d.tellUntil(until, nil)
+	return s.tellUntil(until, nil)
 }

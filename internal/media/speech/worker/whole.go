@@ -24,18 +24,18 @@ type wholeDecoder struct {
 }
 
 // feed implements decoder.
-func (d *wholeDecoder) feed(first int64, samples []int16) error {
-	if len(d.held) > 0 && first != d.first+int64(len(d.held)) {
-		if err := d.end(); err != nil {
+func (w *wholeDecoder) feed(first int64, samples []int16) error {
+	if len(w.held) > 0 && first != w.first+int64(len(w.held)) {
+		if err := w.end(); err != nil {
 			return err
 		}
 	}
-	if len(d.held) == 0 {
-		d.first = first
+	if len(w.held) == 0 {
+		w.first = first
 	}
-	d.held = append(d.held, samples...)
-	for len(d.held) >= wholeMost {
-		if err := d.recognise(quietest(d.held[:wholeMost], wholeLeast)); err != nil {
+	w.held = append(w.held, samples...)
+	for len(w.held) >= wholeMost {
+		if err := w.recognise(quietest(w.held[:wholeMost], wholeLeast)); err != nil {
 			return err
 		}
 	}
@@ -43,27 +43,27 @@ func (d *wholeDecoder) feed(first int64, samples []int16) error {
 }
 
 // end implements decoder.
-func (d *wholeDecoder) end() error { return d.recognise(len(d.held)) }
+func (w *wholeDecoder) end() error { return w.recognise(len(w.held)) }
 
 // recognise tells the words of the first n samples that are held.
-func (d *wholeDecoder) recognise(n int) error {
+func (w *wholeDecoder) recognise(n int) error {
 	if n == 0 {
 		return nil
 	}
-	d.engine.startStream()
-	if err := d.engine.startUtterance(); err != nil {
+	w.engine.startStream()
+	if err := w.engine.startUtterance(); err != nil {
 		return err
 	}
-	if err := d.engine.process(d.held[:n], true); err != nil {
+	if err := w.engine.process(w.held[:n], true); err != nil {
 		return err
 	}
-	d.base = d.first
-	if err := d.say(d.engine.endUtterance()); err != nil {
+	w.base = w.first
+	if err := w.say(w.engine.endUtterance()); err != nil {
 		return err
 	}
-	d.first += int64(n)
-	d.held = append(d.held[:0], d.held[n:]...)
-	return d.tellUntil(d.first, nil)
+	w.first += int64(n)
+	w.held = append(w.held[:0], w.held[n:]...)
+	return w.tellUntil(w.first, nil)
 }
 
 // quietest is the middle of the quietest moment behind so many samples.

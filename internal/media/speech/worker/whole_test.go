@@ -16,19 +16,19 @@ type loudness struct {
 	pieces [][]int16
 }
 
-func (e *loudness) startStream()          {}
-func (e *loudness) startUtterance() error { return nil }
-func (e *loudness) speaking() bool        { return false }
-func (e *loudness) soFar() []segment      { return nil }
+func (l *loudness) startStream()          {}
+func (l *loudness) startUtterance() error { return nil }
+func (l *loudness) speaking() bool        { return false }
+func (l *loudness) soFar() []segment      { return nil }
 
-func (e *loudness) process(samples []int16, _ bool) error {
-	e.pieces = append(e.pieces, slices.Clone(samples))
+func (l *loudness) process(samples []int16, _ bool) error {
+	l.pieces = append(l.pieces, slices.Clone(samples))
 	return nil
 }
 
-func (e *loudness) endUtterance() (all []segment) {
+func (l *loudness) endUtterance() (all []segment) {
 	loud := false
-	for i, s := range e.pieces[len(e.pieces)-1] {
+	for i, s := range l.pieces[len(l.pieces)-1] {
 		if s != 0 && !loud {
 			all = append(all, segment{word: "word", first: int32(i / frameSamples), last: int32(i/frameSamples + 9)})
 		}

@@ -63,10 +63,10 @@ type body struct {
 	key string
 }
 
-func (r *body) Read(p []byte) (int, error) {
-	n, err := r.ReadCloser.Read(p)
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
 	if err != nil && err != io.EOF { //nolint:errorlint // io.EOF is never wrapped by a reader
-		err = explain(r.ctx, err, "read object "+r.key)
+		err = explain(b.ctx, err, "read object "+b.key)
 	}
 	return n, err
 }

@@ -47,21 +47,21 @@ type responseBody struct {
 }
 
 // Read implements io.Reader.
-func (a *responseBody) Read(p []byte) (int, error) {
-	a.timer.Reset(a.patience)
-	n, err := a.ReadCloser.Read(p)
-	a.timer.Stop()
-	if err != nil && err != io.EOF && context.Cause(a.ctx) == a.stalled { //nolint:errorlint // neither is ever wrapped here
-		err = a.stalled
+func (r *responseBody) Read(p []byte) (int, error) {
+	r.timer.Reset(r.patience)
+	n, err := r.ReadCloser.Read(p)
+	r.timer.Stop()
+	if err != nil && err != io.EOF && context.Cause(r.ctx) == r.stalled { //nolint:errorlint // neither is ever wrapped here
+		err = r.stalled
 	}
 	return n, err //nolint:wrapcheck // a body's errors are its own
 }
 
 // Close implements io.Closer.
-func (a *responseBody) Close() error {
-	err := a.ReadCloser.Close()
-	a.timer.Stop()
-	a.end(nil)
+func (r *responseBody) Close() error {
+	err := r.ReadCloser.Close()
+	r.timer.Stop()
+	r.end(nil)
 	return err //nolint:wrapcheck // a body's errors are its own
 }
 
@@ -87,9 +87,9 @@ type pressed struct {
 }
 
 // Write implements io.Writer.
-func (c *pressed) Write(p []byte) (int, error) {
-	if err := c.SetWriteDeadline(time.Now().Add(c.stall)); err != nil {
+func (pr *pressed) Write(p []byte) (int, error) {
+	if err := pr.SetWriteDeadline(time.Now().Add(pr.stall)); err != nil {
 		return 0, err //nolint:wrapcheck // a connection's errors are its own
 	}
-	return c.Conn.Write(p) //nolint:wrapcheck // likewise
+	return pr.Conn.Write(p) //nolint:wrapcheck // likewise
 }

@@ -19,19 +19,19 @@ type addForm struct {
 	shell.FormErrors
 }
 
-func (s *room) routeAdd() {
-	s.Handle("GET "+shell.AssetsPath+"/new", "", shell.Writes, s.showAdd)
-	s.Handle("POST "+shell.AssetsPath, "create-asset", shell.Writes, s.add)
+func (rm *room) routeAdd() {
+	rm.Handle("GET "+shell.AssetsPath+"/new", "", shell.Writes, rm.showAdd)
+	rm.Handle("POST "+shell.AssetsPath, "create-asset", shell.Writes, rm.add)
 }
 
-func (s *room) showAdd(_ *shell.Request) (shell.View, error) {
-	return s.renderAdd(http.StatusOK, addForm{Policy: string(playbackid.Public)}, false), nil
+func (rm *room) showAdd(_ *shell.Request) (shell.View, error) {
+	return rm.renderAdd(http.StatusOK, addForm{Policy: string(playbackid.Public)}, false), nil
 }
 
-func (s *room) add(r *shell.Request) (shell.View, error) {
+func (rm *room) add(r *shell.Request) (shell.View, error) {
 	f := readAdd(r)
-	made, err := s.Assets.Create(r.Context(), r.Person.Environment.ID,
-		asset.CreateInput{Options: f.options(), DefaultQuality: r.Person.Environment.VideoQuality}, s.Now())
+	made, err := rm.Assets.Create(r.Context(), r.Person.Environment.ID,
+		asset.CreateInput{Options: f.options(), DefaultQuality: r.Person.Environment.VideoQuality}, rm.Now())
 	if err == nil {
 		return shell.Redirect(Video{Asset: made}.Address()), nil
 	}
@@ -39,7 +39,7 @@ func (s *room) add(r *shell.Request) (shell.View, error) {
 	if err != nil {
 		return shell.View{}, err
 	}
-	return s.renderAdd(status, f, false), nil
+	return rm.renderAdd(status, f, false), nil
 }
 
 func readAdd(r *shell.Request) addForm {
@@ -59,12 +59,12 @@ func readAdd(r *shell.Request) addForm {
 }
 
 // options are what the API would be asked.
-func (f addForm) options() assetopt.Options {
+func (a addForm) options() assetopt.Options {
 	o := assetopt.Options{
-		Inputs: []assetopt.Input{{URL: f.URL}}, Meta: assetopt.Meta{Title: f.Title},
-		PlaybackPolicies: Policies(f.Policy), VideoQuality: f.Quality, Passthrough: f.Passthrough, Test: f.Test,
+		Inputs: []assetopt.Input{{URL: a.URL}}, Meta: assetopt.Meta{Title: a.Title},
+		PlaybackPolicies: Policies(a.Policy), VideoQuality: a.Quality, Passthrough: a.Passthrough, Test: a.Test,
 	}
-	if f.Download {
+	if a.Download {
 		o.StaticRenditions = []assetopt.StaticRendition{{Resolution: assetopt.Highest}}
 	}
 	return o
@@ -82,15 +82,15 @@ func Policies(word string) []playbackid.Policy {
 
 const addCodePath = shell.AssetsPath + "/code"
 
-func (s *room) showAddCode(r *shell.Request) (shell.View, error) {
-	return s.renderAdd(http.StatusOK, readAdd(r), !r.Resumed()), nil
+func (rm *room) showAddCode(r *shell.Request) (shell.View, error) {
+	return rm.renderAdd(http.StatusOK, readAdd(r), !r.Resumed()), nil
 }
 
 // renderAdd shows the form of an asset, with its code.
-func (s *room) renderAdd(
+func (rm *room) renderAdd(
 	status int, f addForm, open bool,
 ) shell.View {
-	f.Code = s.Code("make", addCodePath, assetCall(f.options()))
+	f.Code = rm.Code("make", addCodePath, assetCall(f.options()))
 	f.Code.Open = open
 	return shell.ShowAs(status, "addasset", f)
 }

@@ -23,25 +23,25 @@ const (
 	maxEvents = 20 // that the page of an asset shows
 )
 
-func (s *room) routeAsset() {
-	tracks, losses := &tracks{s}, &losses{s}
-	s.Links.Add(assetItem, s.linkedAsset)
-	s.Handle("POST "+addCodePath, "", shell.Writes, s.showAddCode)
-	s.Handle("POST "+assetItem+"/code", "", shell.Writes, s.showNameCode)
-	s.Handle("POST "+assetItem+"/clips/code", "", shell.Writes, s.showClipCode)
-	s.Handle("POST "+assetItem+"/tracks/code", "", shell.Writes, s.showAddTrackCode)
-	s.Handle("POST "+assetItem+"/tracks/{track}/code", "", shell.Writes, shell.With(tracks.readTrack, tracks.showTrackCode))
-	s.Handle("GET "+assetItem, "", shell.Reads, s.showAsset)
-	s.Handle("GET "+assetItem+"/follow", "", shell.Reads, s.followAsset)
-	s.Handle("POST "+assetItem+"/playback-ids", "create-asset-playback-id", shell.Writes, s.addPlaybackID)
-	s.Handle("POST "+assetItem, "update-asset", shell.Writes, s.editAsset)
-	s.Handle("POST "+assetItem+"/clips", "create-asset", shell.Writes, shell.With(s.load, s.clip))
-	s.Handle("POST "+assetItem+"/tracks", "create-asset-track", shell.Writes, s.addTrack)
-	s.Handle("GET "+assetItem+"/tracks/{track}", "", shell.Writes, shell.With(tracks.readTrack, tracks.showTrack))
-	s.Handle("POST "+assetItem+"/tracks/{track}", "update-asset-track", shell.Writes, shell.With(tracks.readTrack, tracks.editTrack))
+func (rm *room) routeAsset() {
+	tracks, losses := &tracks{rm}, &losses{rm}
+	rm.Links.Add(assetItem, rm.linkedAsset)
+	rm.Handle("POST "+addCodePath, "", shell.Writes, rm.showAddCode)
+	rm.Handle("POST "+assetItem+"/code", "", shell.Writes, rm.showNameCode)
+	rm.Handle("POST "+assetItem+"/clips/code", "", shell.Writes, rm.showClipCode)
+	rm.Handle("POST "+assetItem+"/tracks/code", "", shell.Writes, rm.showAddTrackCode)
+	rm.Handle("POST "+assetItem+"/tracks/{track}/code", "", shell.Writes, shell.With(tracks.readTrack, tracks.showTrackCode))
+	rm.Handle("GET "+assetItem, "", shell.Reads, rm.showAsset)
+	rm.Handle("GET "+assetItem+"/follow", "", shell.Reads, rm.followAsset)
+	rm.Handle("POST "+assetItem+"/playback-ids", "create-asset-playback-id", shell.Writes, rm.addPlaybackID)
+	rm.Handle("POST "+assetItem, "update-asset", shell.Writes, rm.editAsset)
+	rm.Handle("POST "+assetItem+"/clips", "create-asset", shell.Writes, shell.With(rm.load, rm.clip))
+	rm.Handle("POST "+assetItem+"/tracks", "create-asset-track", shell.Writes, rm.addTrack)
+	rm.Handle("GET "+assetItem+"/tracks/{track}", "", shell.Writes, shell.With(tracks.readTrack, tracks.showTrack))
+	rm.Handle("POST "+assetItem+"/tracks/{track}", "update-asset-track", shell.Writes, shell.With(tracks.readTrack, tracks.editTrack))
 	for path, l := range lossesByPath {
-		s.Handle("GET "+assetItem+path, "", shell.Writes, losses.askLoss(path))
-		s.Handle("POST "+assetItem+path, l.operation, shell.Writes, losses.lose(path))
+		rm.Handle("GET "+assetItem+path, "", shell.Writes, losses.askLoss(path))
+		rm.Handle("POST "+assetItem+path, l.operation, shell.Writes, losses.lose(path))
 	}
 }
 
@@ -60,10 +60,10 @@ type assetPage struct {
 }
 
 // Moving reports whether work goes on whose progress no events tell.
-func (v assetPage) Moving() bool {
-	return v.Working() || slices.ContainsFunc(v.Asset.Tracks, func(t asset.Track) bool {
+func (a assetPage) Moving() bool {
+	return a.Working() || slices.ContainsFunc(a.Asset.Tracks, func(t asset.Track) bool {
 		return t.Status == asset.TrackPreparing
-	}) || slices.ContainsFunc(v.Static.Files, func(f asset.StaticRendition) bool {
+	}) || slices.ContainsFunc(a.Static.Files, func(f asset.StaticRendition) bool {
 		return f.Status == asset.FilePreparing
 	})
 }
@@ -225,28 +225,28 @@ func (p playback) Who() string {
 // Address is where it is deleted.
 func (p playback) Address() string { return p.Asset.Address() + "/playback-ids/" + string(p.ID.ID) }
 
-func (s *room) showAsset(r *shell.Request) (shell.View, error) {
-	v, err := s.assetPage(r.Context(), r.Person, assetOf(r))
+func (rm *room) showAsset(r *shell.Request) (shell.View, error) {
+	v, err := rm.assetPage(r.Context(), r.Person, assetOf(r))
 	return shell.Show("asset", v), err
 }
 
 func assetOf(r *shell.Request) id.Asset { return id.Asset(r.PathValue("asset")) }
 
 // assetPage reads all that the page shows.
-func (s *room) assetPage(ctx context.Context, p access.Person, a id.Asset) (assetPage, error) {
-	row, err := s.Assets.Get(ctx, p.Environment.ID, a)
+func (rm *room) assetPage(ctx context.Context, p access.Person, a id.Asset) (assetPage, error) {
+	row, err := rm.Assets.Get(ctx, p.Environment.ID, a)
 	if err != nil {
 		return assetPage{}, err
 	}
-	v := assetPage{Video: Video{row, s.Now()}}
+	v := assetPage{Video: Video{row, rm.Now()}}
 	v.Edit = nameForm{Title: row.Options.Meta.Title, Passthrough: row.Options.Passthrough}
 	v.AddTrack.Type = string(asset.TextTrack)
-	v.Clip.Code, v.AddTrack.Code = s.clipCode(row, v.Clip), s.addTrackCode(row, v.AddTrack)
-	v.Edit.Code = s.nameCode(row, v.Edit)
-	v.Shared = s.shareAsset(p.Environment, v.Video)
+	v.Clip.Code, v.AddTrack.Code = rm.clipCode(row, v.Clip), rm.addTrackCode(row, v.AddTrack)
+	v.Edit.Code = rm.nameCode(row, v.Edit)
+	v.Shared = rm.shareAsset(p.Environment, v.Video)
 	v.Follow = v.Address() + "/follow"
 	v.Shown = shell.Each(v.PlaybackIDs, func(one playbackid.ID) playback { return playback{one, v.Video} })
-	v.Events, err = s.Events.ListEvents(ctx, event.Query{
+	v.Events, err = rm.Events.ListEvents(ctx, event.Query{
 		Environment: p.Environment.ID, Object: string(a), NewestFirst: true, Limit: maxEvents,
 	})
 	return v, err
@@ -257,18 +257,18 @@ func (p playback) Guarded() []links.Guarded {
 	return links.GuardedOf([]playbackid.ID{p.ID}, p.Asset.Address())
 }
 
-func (s *room) linkedAsset(r *shell.Request) (links.Linked, error) {
-	row, err := s.load(r)
+func (rm *room) linkedAsset(r *shell.Request) (links.Linked, error) {
+	row, err := rm.load(r)
 	if err != nil {
 		return links.Linked{}, err
 	}
-	v := Video{row, s.Now()}
+	v := Video{row, rm.Now()}
 	l := links.Linked{Title: v.Title(), ListAddress: shell.AssetsPath, ListName: "Assets"}
 	return links.LinkedOf(r, links.GuardedOf(row.PlaybackIDs, v.Address()), l)
 }
 
 // shareAsset gives the public playback IDs of an asset; none of one that came to nothing.
-func (s *room) shareAsset(e access.Environment, v Video) []links.Shared {
+func (rm *room) shareAsset(e access.Environment, v Video) []links.Shared {
 	if v.Status == asset.Errored {
 		return nil
 	}
@@ -276,5 +276,5 @@ func (s *room) shareAsset(e access.Environment, v Video) []links.Shared {
 	if v.Status == asset.Ready || v.IsLive {
 		shape = iframe.Size{Width: v.Facts.Width, Height: v.Facts.Height}
 	}
-	return s.Links.Share(e, v.PlaybackIDs, cmp.Or(v.Options.Meta.Title, "Video"), shape)
+	return rm.Links.Share(e, v.PlaybackIDs, cmp.Or(v.Options.Meta.Title, "Video"), shape)
 }

@@ -30,13 +30,13 @@ func readName(r *shell.Request) nameForm {
 }
 
 // changes is what is to be another; the rest of the metadata stays.
-func (f nameForm) changes(now assetopt.Options) (in asset.PatchInput) {
-	if !shell.Unchanged(f.Title, now.Meta.Title) {
+func (n nameForm) changes(now assetopt.Options) (in asset.PatchInput) {
+	if !shell.Unchanged(n.Title, now.Meta.Title) {
 		in.Meta = &assetopt.MetaPatch{Meta: now.Meta}
-		in.Meta.Title = f.Title
+		in.Meta.Title = n.Title
 	}
-	if !shell.Unchanged(f.Passthrough, now.Passthrough) {
-		in.Passthrough = &f.Passthrough
+	if !shell.Unchanged(n.Passthrough, now.Passthrough) {
+		in.Passthrough = &n.Passthrough
 	}
 	return in
 }
@@ -64,35 +64,35 @@ func readAddTrack(r *shell.Request) trackForm {
 }
 
 // addPlaybackID adds one that everybody may use, or one for signed links.
-func (s *room) addPlaybackID(r *shell.Request) (shell.View, error) {
+func (rm *room) addPlaybackID(r *shell.Request) (shell.View, error) {
 	request := playbackid.Request{Policy: playbackid.Policy(r.PostFormValue("policy"))}
-	_, err := s.Assets.AddPlaybackID(r.Context(), r.Person.Environment.ID, assetOf(r), request, s.Now())
-	return s.done(r, err, "#share")
+	_, err := rm.Assets.AddPlaybackID(r.Context(), r.Person.Environment.ID, assetOf(r), request, rm.Now())
+	return rm.done(r, err, "#share")
 }
 
 // addTrack adds text or sound by its URL.
-func (s *room) addTrack(r *shell.Request) (shell.View, error) {
+func (rm *room) addTrack(r *shell.Request) (shell.View, error) {
 	f := readAddTrack(r)
-	made, err := s.Assets.AddTrack(r.Context(), r.Person.Environment.ID, assetOf(r), asset.TrackInput{
+	made, err := rm.Assets.AddTrack(r.Context(), r.Person.Environment.ID, assetOf(r), asset.TrackInput{
 		URL: f.URL, Type: asset.TrackType(f.Type), LanguageCode: f.Language, Name: f.Name, ClosedCaptions: f.Captions,
-	}, s.Now())
+	}, rm.Now())
 	if fault.Is(err, fault.Invalid) {
 		f.AddMessages(fault.ByField(err))
-		return s.showWith(r, http.StatusBadRequest, func(v *assetPage) {
+		return rm.showWith(r, http.StatusBadRequest, func(v *assetPage) {
 			v.AddTrack = f
-			v.AddTrack.Code = s.addTrackCode(v.Asset, f)
+			v.AddTrack.Code = rm.addTrackCode(v.Asset, f)
 		})
 	}
 	if err == nil {
 		of := TrackView{made, Video{Asset: asset.Asset{ID: assetOf(r)}}}
 		r.Undoable("The track is added.", of.Address()+"/delete", nil, trackFormer(made))
 	}
-	return s.done(r, err, "#tracks")
+	return rm.done(r, err, "#tracks")
 }
 
 // editAsset changes the name and the passthrough.
-func (s *room) editAsset(r *shell.Request) (shell.View, error) {
-	row, err := s.load(r)
+func (rm *room) editAsset(r *shell.Request) (shell.View, error) {
+	row, err := rm.load(r)
 	if err == nil {
 		err = r.StillSo(assetFormer(row))
 	}
@@ -101,40 +101,40 @@ func (s *room) editAsset(r *shell.Request) (shell.View, error) {
 	in := f.changes(row.Options)
 	if err == nil && f.Overtaken(both) {
 		f.AddErr(in.Check())
-		return s.showName(r, http.StatusConflict, f)
+		return rm.showName(r, http.StatusConflict, f)
 	}
 	then := row
 	if err == nil && in != (asset.PatchInput{}) { // else no event has to tell of it
-		then, err = s.Assets.Patch(r.Context(), r.Person.Environment.ID, row.ID, in, s.Now())
+		then, err = rm.Assets.Patch(r.Context(), r.Person.Environment.ID, row.ID, in, rm.Now())
 	}
 	if fault.Is(err, fault.Invalid) {
 		f.AddMessages(fault.ByField(err))
-		return s.showName(r, http.StatusBadRequest, f)
+		return rm.showName(r, http.StatusBadRequest, f)
 	}
 	if err == nil {
 		r.Undoable("Saved.", Video{Asset: row}.Address(), assetFormer(row), assetFormer(then))
 	}
-	return s.done(r, err, "")
+	return rm.done(r, err, "")
 }
 
 // showName shows the form with what an asset is called, with what is wrong with it.
-func (s *room) showName(r *shell.Request, status int, f nameForm) (shell.View, error) {
-	return s.showWith(r, status, func(v *assetPage) {
+func (rm *room) showName(r *shell.Request, status int, f nameForm) (shell.View, error) {
+	return rm.showWith(r, status, func(v *assetPage) {
 		v.Edit = f
-		v.Edit.Code = s.nameCode(v.Asset, f)
+		v.Edit.Code = rm.nameCode(v.Asset, f)
 	})
 }
 
 // done leads back to the page of the asset, or says what went wrong. at is where on the page.
-func (s *room) done(r *shell.Request, err error, at string) (shell.View, error) {
+func (rm *room) done(r *shell.Request, err error, at string) (shell.View, error) {
 	return shell.Redirect(Video{Asset: asset.Asset{ID: assetOf(r)}}.Address() + at), err
 }
 
 // showWith shows the page of the asset with the form that put puts into it.
-func (s *room) showWith(
+func (rm *room) showWith(
 	r *shell.Request, status int, put func(*assetPage),
 ) (shell.View, error) {
-	v, err := s.assetPage(r.Context(), r.Person, assetOf(r))
+	v, err := rm.assetPage(r.Context(), r.Person, assetOf(r))
 	if err != nil {
 		return shell.View{}, err
 	}
@@ -152,44 +152,44 @@ func assetFormer(a asset.Asset) url.Values {
 // assetAPI is where the API has an asset.
 func assetAPI(a id.Asset) string { return "/video/v1/assets/" + url.PathEscape(string(a)) }
 
-func (s *room) showClipCode(r *shell.Request) (shell.View, error) {
-	return s.showWith(r, http.StatusOK, func(v *assetPage) {
+func (rm *room) showClipCode(r *shell.Request) (shell.View, error) {
+	return rm.showWith(r, http.StatusOK, func(v *assetPage) {
 		v.Clip = readClip(r)
 		v.Clip.options(v.Asset) // marks what can't be read
-		v.Clip.Code = s.clipCode(v.Asset, v.Clip)
+		v.Clip.Code = rm.clipCode(v.Asset, v.Clip)
 		v.Clip.Code.Open = !r.Resumed()
 	})
 }
 
 // clipCode is the form of a clip as code.
-func (s *room) clipCode(from asset.Asset, f clipForm) shell.Code {
+func (rm *room) clipCode(from asset.Asset, f clipForm) shell.Code {
 	f.FormErrors = shell.FormErrors{}
-	c := s.Code("clip-form", Video{Asset: from}.Address()+"/clips/code#clip", assetCall(f.options(from)))
+	c := rm.Code("clip-form", Video{Asset: from}.Address()+"/clips/code#clip", assetCall(f.options(from)))
 	if len(f.Bad) > 0 {
 		c.None = shell.Unreadable
 	}
 	return c
 }
 
-func (s *room) showNameCode(r *shell.Request) (shell.View, error) {
-	return s.showWith(r, http.StatusOK, func(v *assetPage) {
+func (rm *room) showNameCode(r *shell.Request) (shell.View, error) {
+	return rm.showWith(r, http.StatusOK, func(v *assetPage) {
 		both := r.Merge(assetFormer(v.Asset))
 		v.Edit = readName(r)
 		v.Edit.Overtaken(both)
-		v.Edit.Code = s.nameCode(v.Asset, v.Edit)
+		v.Edit.Code = rm.nameCode(v.Asset, v.Edit)
 		v.Edit.Code.Open = !r.Resumed()
 	})
 }
 
 // nameCode is the form with what an asset is called as code.
-func (s *room) nameCode(a asset.Asset, f nameForm) shell.Code {
+func (rm *room) nameCode(a asset.Asset, f nameForm) shell.Code {
 	in := f.changes(a.Options)
 	var body sdkcode.Object
 	if in.Meta != nil {
 		body = body.Set("meta", MetaBody(in.Meta.Meta))
 	}
 	body = sdkcode.Given(body, "passthrough", in.Passthrough)
-	return s.Code("name-form", Video{Asset: a}.Address()+"/code#edit", sdkcode.Request{
+	return rm.Code("name-form", Video{Asset: a}.Address()+"/code#edit", sdkcode.Request{
 		Method: http.MethodPatch, Path: assetAPI(a.ID), IDs: []string{string(a.ID)}, Body: body,
 		Node: "video.assets.update", Go: "AssetsApi.UpdateAsset", GoType: "mux.UpdateAssetRequest",
 	})
@@ -222,21 +222,21 @@ func readClip(r *shell.Request) clipForm {
 }
 
 // options are what the API would be asked. What is no time is said at once.
-func (f *clipForm) options(from asset.Asset) assetopt.Options {
+func (c *clipForm) options(from asset.Asset) assetopt.Options {
 	return assetopt.Options{
 		Inputs: []assetopt.Input{{
-			URL: clipURL(from.ID), StartTime: f.Time("start_time", f.Start), EndTime: f.Time("end_time", f.End),
+			URL: clipURL(from.ID), StartTime: c.Time("start_time", c.Start), EndTime: c.Time("end_time", c.End),
 		}},
-		PlaybackPolicies: plain(from.PlaybackIDs), Meta: assetopt.Meta{Title: f.Title},
+		PlaybackPolicies: plain(from.PlaybackIDs), Meta: assetopt.Meta{Title: c.Title},
 	}
 }
 
 // clip makes an asset of a stretch of this one, and leads to its page.
-func (s *room) clip(r *shell.Request, from asset.Asset) (shell.View, error) {
+func (rm *room) clip(r *shell.Request, from asset.Asset) (shell.View, error) {
 	f := readClip(r)
 	in := asset.CreateInput{Options: f.options(from), DefaultQuality: r.Person.Environment.VideoQuality}
 	if len(f.Bad) == 0 {
-		made, err := s.Assets.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
+		made, err := rm.Assets.Create(r.Context(), r.Person.Environment.ID, in, rm.Now())
 		if err == nil {
 			return shell.Redirect(Video{Asset: made}.Address()), nil
 		}
@@ -247,8 +247,8 @@ func (s *room) clip(r *shell.Request, from asset.Asset) (shell.View, error) {
 	} else {
 		f.AddErr(in.Check(&from))
 	}
-	f.Code = s.clipCode(from, f)
-	return s.showWith(r, http.StatusBadRequest, func(v *assetPage) { v.Clip = f })
+	f.Code = rm.clipCode(from, f)
+	return rm.showWith(r, http.StatusBadRequest, func(v *assetPage) { v.Clip = f })
 }
 
 // clipURL names an asset as the input of another one.

@@ -15,11 +15,11 @@ import (
 	"millrace/internal/web/dashboard/shell"
 )
 
-func (s *room) route() {
-	s.Handle("GET "+shell.AssetsPath, "", shell.Reads, s.listAssets)
-	s.Handle("GET "+shell.AssetsPath+"/follow", "", shell.Reads, shell.FollowList(s.rows, findAssets))
-	s.routeAdd()
-	s.routeAsset()
+func (rm *room) route() {
+	rm.Handle("GET "+shell.AssetsPath, "", shell.Reads, rm.listAssets)
+	rm.Handle("GET "+shell.AssetsPath+"/follow", "", shell.Reads, shell.FollowList(rm.rows, findAssets))
+	rm.routeAdd()
+	rm.routeAsset()
 }
 
 // Video is an asset as pages show it.
@@ -165,8 +165,8 @@ var states = map[string]func(Video) bool{ //nolint:gochecknoglobals // a table
 	"preparing": Video.Preparing, "growing": Video.Growing, "ready": Video.Ready, "failed": Video.Failed,
 }
 
-func (s *room) listAssets(r *shell.Request) (shell.View, error) {
-	l, err := s.videos(r.Context(), r.Person, findAssets(r))
+func (rm *room) listAssets(r *shell.Request) (shell.View, error) {
+	l, err := rm.videos(r.Context(), r.Person, findAssets(r))
 	return shell.Show("assets", l), err
 }
 
@@ -176,11 +176,11 @@ func findAssets(r *shell.Request) shell.Selection {
 }
 
 // videos reads what the page of the list shows.
-func (s *room) videos(ctx context.Context, p access.Person, f shell.Selection) (l assetList, err error) {
+func (rm *room) videos(ctx context.Context, p access.Person, f shell.Selection) (l assetList, err error) {
 	l.Selection = f
 	var rows []asset.Asset
 	list := func(page, limit int) ([]asset.Asset, error) {
-		some, _, failed := s.Assets.List(ctx, p.Environment.ID, asset.ListQuery{Page: page, Limit: limit})
+		some, _, failed := rm.Assets.List(ctx, p.Environment.ID, asset.ListQuery{Page: page, Limit: limit})
 		return some, failed
 	}
 	if !l.Filtered {
@@ -189,37 +189,37 @@ func (s *room) videos(ctx context.Context, p access.Person, f shell.Selection) (
 		rows, err = shell.Searched(&l.Selection, list, l.fits)
 	}
 	if err == nil && l.Query != "" && len(rows) == 0 {
-		rows, err = s.assetByID(ctx, p, l)
+		rows, err = rm.assetByID(ctx, p, l)
 	}
-	l.Rows = shell.Each(rows, s.video)
+	l.Rows = shell.Each(rows, rm.video)
 	return l, err
 }
 
-func (s *room) video(a asset.Asset) Video { return Video{a, s.Now()} }
+func (rm *room) video(a asset.Asset) Video { return Video{a, rm.Now()} }
 
 // New is empty: a page that is loaded has what is new.
-func (l assetList) New() string { return "" }
+func (al assetList) New() string { return "" }
 
 // Self is the address of the page.
-func (l assetList) Self() string { return l.Address(l.Page) }
+func (al assetList) Self() string { return al.Address(al.Page) }
 
 // Follow is the address of the events that change the page.
-func (l assetList) Follow() string {
-	return shell.FollowAddress(l.Selection, l.Rows, Video.Row)
+func (al assetList) Follow() string {
+	return shell.FollowAddress(al.Selection, al.Rows, Video.Row)
 }
 
 // fits reports whether an asset has the state and the text that are looked for.
-func (l assetList) fits(a asset.Asset) bool {
-	if is := states[l.Status]; is != nil && !is(Video{Asset: a}) {
+func (al assetList) fits(a asset.Asset) bool {
+	if is := states[al.Status]; is != nil && !is(Video{Asset: a}) {
 		return false
 	}
-	return l.Query == "" || links.Named(a.PlaybackIDs, l.Query) || shell.Contain(l.Query, a.Options.Meta.Title, string(a.ID),
+	return al.Query == "" || links.Named(a.PlaybackIDs, al.Query) || shell.Contain(al.Query, a.Options.Meta.Title, string(a.ID),
 		a.Options.Passthrough, a.Options.Meta.ExternalID)
 }
 
 // assetByID finds an asset by its ID, however old it is.
-func (s *room) assetByID(ctx context.Context, p access.Person, l assetList) ([]asset.Asset, error) {
-	a, err := s.Assets.Get(ctx, p.Environment.ID, id.Asset(l.Query))
+func (rm *room) assetByID(ctx context.Context, p access.Person, l assetList) ([]asset.Asset, error) {
+	a, err := rm.Assets.Get(ctx, p.Environment.ID, id.Asset(l.Query))
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, nil
@@ -232,8 +232,8 @@ func (s *room) assetByID(ctx context.Context, p access.Person, l assetList) ([]a
 }
 
 // load reads the asset that a request names.
-func (s *room) load(r *shell.Request) (asset.Asset, error) {
-	return s.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
+func (rm *room) load(r *shell.Request) (asset.Asset, error) {
+	return rm.Assets.Get(r.Context(), r.Person.Environment.ID, assetOf(r))
 }
 
 // Row names its row in a list.
@@ -258,15 +258,15 @@ type videoSource struct {
 func (videoSource) About(h shell.Change) id.Asset { return h.Asset }
 
 // Load implements source.
-func (s videoSource) Load(ctx context.Context, p access.Person, f shell.Selection) (shell.Loaded[Video], error) {
-	l, err := s.videos(ctx, p, f)
+func (v videoSource) Load(ctx context.Context, p access.Person, f shell.Selection) (shell.Loaded[Video], error) {
+	l, err := v.videos(ctx, p, f)
 	return shell.Loaded[Video]{Selection: l.Selection, Rows: l.Rows}, err
 }
 
 // Some implements source.
-func (s videoSource) Some(ctx context.Context, env id.Environment, of []id.Asset) ([]Video, error) {
-	found, err := s.Assets.Some(ctx, env, of)
-	return shell.Each(found, s.video), err
+func (v videoSource) Some(ctx context.Context, env id.Environment, of []id.Asset) ([]Video, error) {
+	found, err := v.Assets.Some(ctx, env, of)
+	return shell.Each(found, v.video), err
 }
 
 // Fits implements source.
@@ -275,8 +275,8 @@ func (videoSource) Fits(f shell.Selection, v Video) bool {
 }
 
 // Gone implements source.
-func (s videoSource) Gone(of id.Asset, name string) Video {
-	out := s.video(asset.Asset{ID: of})
+func (v videoSource) Gone(of id.Asset, name string) Video {
+	out := v.video(asset.Asset{ID: of})
 	out.Options.Meta.Title = name
 	return out
 }

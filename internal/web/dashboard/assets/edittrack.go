@@ -25,8 +25,8 @@ func (t TrackView) Text() bool { return t.Type == asset.TextTrack }
 // Editable reports whether it has a name that may be changed.
 func (t TrackView) Editable() bool { return t.Type != asset.VideoTrack }
 
-func (s *tracks) readTrack(r *shell.Request) (trackPage, error) {
-	row, err := s.load(r)
+func (trs *tracks) readTrack(r *shell.Request) (trackPage, error) {
+	row, err := trs.load(r)
 	if err != nil {
 		return trackPage{}, err
 	}
@@ -34,12 +34,12 @@ func (s *tracks) readTrack(r *shell.Request) (trackPage, error) {
 	if i < 0 || row.Tracks[i].Type == asset.VideoTrack {
 		return trackPage{}, fault.New(fault.NotFound, "the asset has no such track to edit")
 	}
-	return trackPage{TrackView: TrackView{row.Tracks[i], Video{row, s.Now()}}}, nil
+	return trackPage{TrackView: TrackView{row.Tracks[i], Video{row, trs.Now()}}}, nil
 }
 
-func (s *tracks) showTrack(_ *shell.Request, v trackPage) (shell.View, error) {
+func (trs *tracks) showTrack(_ *shell.Request, v trackPage) (shell.View, error) {
 	v.Form = trackForm{Name: v.Name, Language: v.LanguageCode, Captions: v.ClosedCaptions}
-	return s.renderTrack(http.StatusOK, v, false), nil
+	return trs.renderTrack(http.StatusOK, v, false), nil
 }
 
 func readTrackForm(r *shell.Request) trackForm {
@@ -54,20 +54,20 @@ func readTrackForm(r *shell.Request) trackForm {
 }
 
 // changes is what of the track is to be another. An empty name is that of the language, and goes with a new one.
-func (f trackForm) changes(now TrackView) (in asset.TrackPatch) {
-	if !shell.Unchanged(f.Language, now.LanguageCode) { // a main track may have none, which nobody may choose
-		in.LanguageCode = &f.Language
+func (t trackForm) changes(now TrackView) (in asset.TrackPatch) {
+	if !shell.Unchanged(t.Language, now.LanguageCode) { // a main track may have none, which nobody may choose
+		in.LanguageCode = &t.Language
 	}
-	if !shell.Unchanged(f.Name, now.Name) || f.Name == "" && in.LanguageCode != nil {
-		in.Name = &f.Name
+	if !shell.Unchanged(t.Name, now.Name) || t.Name == "" && in.LanguageCode != nil {
+		in.Name = &t.Name
 	}
-	if now.Text() && f.Captions != now.ClosedCaptions {
-		in.ClosedCaptions = &f.Captions
+	if now.Text() && t.Captions != now.ClosedCaptions {
+		in.ClosedCaptions = &t.Captions
 	}
 	return in
 }
 
-func (s *tracks) editTrack(r *shell.Request, v trackPage) (shell.View, error) {
+func (trs *tracks) editTrack(r *shell.Request, v trackPage) (shell.View, error) {
 	err := r.StillSo(trackFormer(v.Track))
 	if err != nil {
 		return shell.View{}, err
@@ -78,22 +78,22 @@ func (s *tracks) editTrack(r *shell.Request, v trackPage) (shell.View, error) {
 	if f.Overtaken(both) {
 		f.AddErr(in.Check(v.Track, v.Asset.Asset.Tracks))
 		v.Form = f
-		return s.renderTrack(http.StatusConflict, v, false), nil
+		return trs.renderTrack(http.StatusConflict, v, false), nil
 	}
 	then := v.Track
 	if in != (asset.TrackPatch{}) { // else no event has to tell of it
-		then, err = s.Assets.PatchTrack(r.Context(), r.Person.Environment.ID, v.Asset.ID, v.ID, in, s.Now())
+		then, err = trs.Assets.PatchTrack(r.Context(), r.Person.Environment.ID, v.Asset.ID, v.ID, in, trs.Now())
 	}
 	if err == nil {
 		r.Undoable("Saved.", v.Address(), trackFormer(v.Track), trackFormer(then))
-		return s.done(r, nil, "#tracks")
+		return trs.done(r, nil, "#tracks")
 	}
 	status, err := f.TakeErr(err)
 	if err != nil {
 		return shell.View{}, err
 	}
 	v.Form = f
-	return s.renderTrack(status, v, false), nil
+	return trs.renderTrack(status, v, false), nil
 }
 
 // Former is likewise for a track.
@@ -107,18 +107,18 @@ func trackFormer(t asset.Track) url.Values {
 	return v
 }
 
-func (s *tracks) showTrackCode(r *shell.Request, v trackPage) (shell.View, error) {
+func (trs *tracks) showTrackCode(r *shell.Request, v trackPage) (shell.View, error) {
 	both := r.Merge(trackFormer(v.Track))
 	v.Form = readTrackForm(r)
 	v.Form.Overtaken(both)
-	return s.renderTrack(http.StatusOK, v, !r.Resumed()), nil
+	return trs.renderTrack(http.StatusOK, v, !r.Resumed()), nil
 }
 
 // renderTrack shows the form that changes a track, with its code.
-func (s *tracks) renderTrack(
+func (trs *tracks) renderTrack(
 	status int, v trackPage, open bool,
 ) shell.View {
-	v.Form.Code = s.Code("change", v.Address()+"/code", sdkcode.Request{
+	v.Form.Code = trs.Code("change", v.Address()+"/code", sdkcode.Request{
 		Method: http.MethodPatch, Path: assetAPI(v.Asset.ID) + "/tracks/" + url.PathEscape(string(v.ID)),
 		IDs: []string{string(v.Asset.ID), string(v.ID)}, Body: trackBody(v.Form.changes(v.TrackView)),
 		Node: "video.assets.updateTrack",
@@ -135,17 +135,17 @@ func trackBody(in asset.TrackPatch) (o sdkcode.Object) {
 	return o
 }
 
-func (s *room) showAddTrackCode(r *shell.Request) (shell.View, error) {
-	return s.showWith(r, http.StatusOK, func(v *assetPage) {
+func (rm *room) showAddTrackCode(r *shell.Request) (shell.View, error) {
+	return rm.showWith(r, http.StatusOK, func(v *assetPage) {
 		v.AddTrack = readAddTrack(r)
-		v.AddTrack.Code = s.addTrackCode(v.Asset, v.AddTrack)
+		v.AddTrack.Code = rm.addTrackCode(v.Asset, v.AddTrack)
 		v.AddTrack.Code.Open = !r.Resumed()
 	})
 }
 
 // addTrackCode is the form that adds a track to an asset as code.
-func (s *room) addTrackCode(to asset.Asset, f trackForm) shell.Code {
-	return s.Code("track-form", Video{Asset: to}.Address()+"/tracks/code#tracks", sdkcode.Request{
+func (rm *room) addTrackCode(to asset.Asset, f trackForm) shell.Code {
+	return rm.Code("track-form", Video{Asset: to}.Address()+"/tracks/code#tracks", sdkcode.Request{
 		Path: assetAPI(to.ID) + "/tracks", IDs: []string{string(to.ID)},
 		Body: sdkcode.Object{}.With("url", f.URL).With("type", f.Type).With("language_code", f.Language).
 			With("name", f.Name).With("closed_captions", f.Captions),

@@ -10,11 +10,11 @@ import (
 )
 
 // followAsset keeps the page of an asset up to date.
-func (s *room) followAsset(r *shell.Request) (shell.View, error) {
-	if _, err := s.load(r); err != nil {
+func (rm *room) followAsset(r *shell.Request) (shell.View, error) {
+	if _, err := rm.load(r); err != nil {
 		return shell.View{}, err
 	}
-	return shell.KeepOpen(&followedAsset{s: s, r: r, asset: assetOf(r)}), nil
+	return shell.KeepOpen(&followedAsset{s: rm, r: r, asset: assetOf(r)}), nil
 }
 
 // followedAsset is the open page of an asset: it is sent whole, and the browser puts in what differs.

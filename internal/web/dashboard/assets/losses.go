@@ -105,12 +105,12 @@ func askPlaybackID(v Video, r *shell.Request) (shell.Question, bool) {
 }
 
 // loss reads what is asked before.
-func (s *losses) loss(r *shell.Request, path string) (shell.Question, Video, error) {
-	row, err := s.load(r)
+func (l *losses) loss(r *shell.Request, path string) (shell.Question, Video, error) {
+	row, err := l.load(r)
 	if err != nil {
 		return shell.Question{}, Video{}, err
 	}
-	v := Video{row, s.Now()}
+	v := Video{row, l.Now()}
 	q, ok := lossesByPath[path].ask(v, r)
 	if !ok {
 		return shell.Question{}, v, fault.New(fault.NotFound, "the asset has no such part")
@@ -119,21 +119,21 @@ func (s *losses) loss(r *shell.Request, path string) (shell.Question, Video, err
 	return q, v, nil
 }
 
-func (s *losses) askLoss(path string) shell.Handler {
+func (l *losses) askLoss(path string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
-		q, _, err := s.loss(r, path)
+		q, _, err := l.loss(r, path)
 		return shell.Show("ask", q), err
 	}
 }
 
-func (s *losses) lose(path string) shell.Handler {
+func (l *losses) lose(path string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
-		_, v, err := s.loss(r, path)
+		_, v, err := l.loss(r, path)
 		if err == nil {
 			err = trackStillSo(r, v)
 		}
 		if err == nil {
-			err = lossesByPath[path].do(r.Context(), s.Assets, r.Person.Environment.ID, r, s.Now())
+			err = lossesByPath[path].do(r.Context(), l.Assets, r.Person.Environment.ID, r, l.Now())
 		}
 		if err != nil {
 			return shell.View{}, err

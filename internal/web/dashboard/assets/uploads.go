@@ -30,43 +30,43 @@ type uploadState struct {
 	Error  string        `json:"error,omitempty"` // why nothing was
 }
 
-func (s *uploads) route() {
-	s.Handle("POST "+shell.UploadsPath, "create-direct-upload", shell.Writes, s.createUpload)
-	s.Handle("GET "+shell.UploadsPath+"/{upload}", "", shell.Reads, s.showUpload)
-	s.Handle("POST "+shell.UploadsPath+"/{upload}/cancel", "cancel-direct-upload", shell.Writes, s.cancelUpload)
+func (ups *uploads) route() {
+	ups.Handle("POST "+shell.UploadsPath, "create-direct-upload", shell.Writes, ups.createUpload)
+	ups.Handle("GET "+shell.UploadsPath+"/{upload}", "", shell.Reads, ups.showUpload)
+	ups.Handle("POST "+shell.UploadsPath+"/{upload}/cancel", "cancel-direct-upload", shell.Writes, ups.cancelUpload)
 }
 
 func uploadOf(r *shell.Request) id.Upload { return id.Upload(r.PathValue("upload")) }
 
 // createUpload makes an upload for a file of this machine, which this page alone may send.
-func (s *uploads) createUpload(r *shell.Request) (shell.View, error) {
+func (ups *uploads) createUpload(r *shell.Request) (shell.View, error) {
 	origin := r.Header.Get("Origin")
 	if origin == "" { // of a browser that sends none with requests to the page's own origin
 		origin = upload.AnyOrigin
 	}
 	seconds := int(uploadTime / time.Second)
-	u, err := s.Uploads.Create(r.Context(), r.Person.Environment.ID, upload.CreateInput{
+	u, err := ups.Uploads.Create(r.Context(), r.Person.Environment.ID, upload.CreateInput{
 		Timeout: &seconds, CORSOrigin: origin, DefaultQuality: r.Person.Environment.VideoQuality,
 		Options: assetopt.Options{
 			Meta: assetopt.Meta{Title: titleOf(r.PostFormValue("name"))}, PlaybackPolicies: []playbackid.Policy{playbackid.Public},
 		},
-	}, s.Now())
-	return s.tellFile(r, u, err)
+	}, ups.Now())
+	return ups.tellFile(r, u, err)
 }
 
 // showUpload says what became of an upload.
-func (s *uploads) showUpload(r *shell.Request) (shell.View, error) {
-	u, err := s.Uploads.Get(r.Context(), r.Person.Environment.ID, uploadOf(r), s.Now())
-	return s.tellFile(r, u, err)
+func (ups *uploads) showUpload(r *shell.Request) (shell.View, error) {
+	u, err := ups.Uploads.Get(r.Context(), r.Person.Environment.ID, uploadOf(r), ups.Now())
+	return ups.tellFile(r, u, err)
 }
 
-func (s *uploads) cancelUpload(r *shell.Request) (shell.View, error) {
-	u, err := s.Uploads.Cancel(r.Context(), r.Person.Environment.ID, uploadOf(r), s.Now())
-	return s.tellFile(r, u, err)
+func (ups *uploads) cancelUpload(r *shell.Request) (shell.View, error) {
+	u, err := ups.Uploads.Cancel(r.Context(), r.Person.Environment.ID, uploadOf(r), ups.Now())
+	return ups.tellFile(r, u, err)
 }
 
 // tellFile responds with an upload, or with what is wrong as a sentence.
-func (s *uploads) tellFile(r *shell.Request, u upload.Upload, err error) (shell.View, error) {
+func (ups *uploads) tellFile(r *shell.Request, u upload.Upload, err error) (shell.View, error) {
 	f := uploadState{ID: u.ID, Status: u.Status}
 	status := http.StatusOK
 	if err != nil {

@@ -36,65 +36,65 @@ var spans = map[string]struct { //nolint:gochecknoglobals // a table
 }
 
 // read reads what was chosen, and marks what is wrong with it.
-func (f *linkForm) read(private string) (o linkRequest) {
-	i := slices.IndexFunc(f.Uses, func(u use) bool { return u.Audience == f.Use })
+func (l *linkForm) read(private string) (o linkRequest) {
+	i := slices.IndexFunc(l.Uses, func(u use) bool { return u.Audience == l.Use })
 	if i < 0 {
-		f.Add("use", "Choose what the link is for.")
+		l.Add("use", "Choose what the link is for.")
 	} else {
-		o.use = f.Uses[i]
+		o.use = l.Uses[i]
 	}
-	span, known := spans[f.Unit]
-	n, err := strconv.Atoi(f.Amount)
+	span, known := spans[l.Unit]
+	n, err := strconv.Atoi(l.Amount)
 	if !known || err != nil || n < 1 || n > int(maxHolds/span.long) {
-		f.Add("amount", "This must be a whole number of minutes, hours or days, up to 366 days.")
+		l.Add("amount", "This must be a whole number of minutes, hours or days, up to 366 days.")
 	} else {
 		o.holds, o.span = time.Duration(n)*span.long, strconv.Itoa(n)+span.suffix
 	}
-	if f.Restriction != "" {
-		i = slices.IndexFunc(f.Restrictions, func(v settings.Restriction) bool { return string(v.ID) == f.Restriction })
+	if l.Restriction != "" {
+		i = slices.IndexFunc(l.Restrictions, func(v settings.Restriction) bool { return string(v.ID) == l.Restriction })
 		if i < 0 {
-			f.Add("restriction", "This playback restriction no longer exists. Choose another one.")
+			l.Add("restriction", "This playback restriction no longer exists. Choose another one.")
 		} else {
-			o.restriction = &f.Restrictions[i]
+			o.restriction = &l.Restrictions[i]
 		}
 	}
-	f.readKey(&o, private)
-	if len(f.Bad) > 0 && f.Bad["private_key"] == "" {
-		f.Add("private_key", "It is not stored, so paste it again.")
+	l.readKey(&o, private)
+	if len(l.Bad) > 0 && l.Bad["private_key"] == "" {
+		l.Add("private_key", "It is not stored, so paste it again.")
 	}
 	return o
 }
 
 // readKey sees to it that the private half is that of the key.
-func (f *linkForm) readKey(o *linkRequest, private string) {
-	i := slices.IndexFunc(f.keys, func(k signing.Key) bool { return string(k.ID) == f.Key })
+func (l *linkForm) readKey(o *linkRequest, private string) {
+	i := slices.IndexFunc(l.keys, func(k signing.Key) bool { return string(k.ID) == l.Key })
 	if i < 0 {
-		f.Add("key", "This signing key doesn't exist here. Choose one from the list.")
+		l.Add("key", "This signing key doesn't exist here. Choose one from the list.")
 		return
 	}
-	o.key = f.keys[i]
+	o.key = l.keys[i]
 	var err error
 	if o.private, err = signing.ReadPrivate(private); err != nil {
-		f.Add("private_key", shell.Sentence(err)+".")
+		l.Add("private_key", shell.Sentence(err)+".")
 		return
 	}
 	if o.private.PublicKey.Equal(o.key.Public) {
 		return
 	}
-	for _, k := range f.keys {
+	for _, k := range l.keys {
 		if o.private.PublicKey.Equal(k.Public) {
-			f.Add("private_key", "This is the private half of the key "+shell.Short(k.ID)+". Choose that key, or paste the half of "+
+			l.Add("private_key", "This is the private half of the key "+shell.Short(k.ID)+". Choose that key, or paste the half of "+
 				shell.Short(o.key.ID)+".")
 			return
 		}
 	}
-	f.Add("private_key", "This private half belongs to none of the signing keys here, so links signed with it would be "+
+	l.Add("private_key", "This private half belongs to none of the signing keys here, so links signed with it would be "+
 		"refused. Its key may be deleted, or another environment's.")
 }
 
 // madeLink signs what was asked for.
-func (s *Maker) madeLink(of Linked, o linkRequest) (madeLink, error) {
-	until := s.Now().Add(o.holds).Truncate(time.Second)
+func (mk *Maker) madeLink(of Linked, o linkRequest) (madeLink, error) {
+	until := mk.Now().Add(o.holds).Truncate(time.Second)
 	m := madeLink{Linked: of, Use: o.use, Until: until, Code: signingCode(of, o)}
 	query, err := o.token(of, o.use.Audience, until)
 	if err != nil {
@@ -123,9 +123,9 @@ func (s *Maker) madeLink(of Linked, o linkRequest) (madeLink, error) {
 		case p.what == "Watch page":
 			m.Watch = address
 		}
-		m.Lines = append(m.Lines, shell.CopyLine{What: p.what, Text: s.PublicURL + address})
+		m.Lines = append(m.Lines, shell.CopyLine{What: p.what, Text: mk.PublicURL + address})
 		if p.what == embedPage {
-			code := iframe.Code(s.PublicURL+address, "Video", iframe.Usual)
+			code := iframe.Code(mk.PublicURL+address, "Video", iframe.Usual)
 			m.Lines = append(m.Lines, shell.CopyLine{What: "Embed code", Text: code})
 		}
 	}
@@ -133,12 +133,12 @@ func (s *Maker) madeLink(of Linked, o linkRequest) (madeLink, error) {
 }
 
 // token signs one of a use.
-func (o linkRequest) token(of Linked, audience string, until time.Time) (string, error) {
+func (l linkRequest) token(of Linked, audience string, until time.Time) (string, error) {
 	claims := map[string]any{"sub": string(of.ID.ID), "aud": audience, "exp": until.Unix()}
-	if o.restriction != nil {
-		claims["playback_restriction_id"] = string(o.restriction.ID)
+	if l.restriction != nil {
+		claims["playback_restriction_id"] = string(l.restriction.ID)
 	}
-	return signing.Sign(o.key.ID, o.private, claims)
+	return signing.Sign(l.key.ID, l.private, claims)
 }
 
 // signingCode is the same link at a shell and in other languages.

@@ -22,16 +22,16 @@ type Shared struct {
 
 // Share gives the public ones of playback IDs. The title is that of the player, shape the size of the picture; zero: it
 // is not known.
-func (s *Maker) Share(e access.Environment, ids []playbackid.ID, title string, shape iframe.Size) []Shared {
+func (mk *Maker) Share(e access.Environment, ids []playbackid.ID, title string, shape iframe.Size) []Shared {
 	var out []Shared
 	for _, p := range ids {
 		if p.Policy != playbackid.Public {
 			continue
 		}
 		name := string(p.ID)
-		one := Shared{ID: p.ID, Watch: s.PublicURL + "/watch/" + name, Playlist: s.PublicURL + "/" + name + ".m3u8"}
+		one := Shared{ID: p.ID, Watch: mk.PublicURL + "/watch/" + name, Playlist: mk.PublicURL + "/" + name + ".m3u8"}
 		if e.FrameAncestors != access.FrameNone {
-			one.Embed = iframe.Code(s.PublicURL+"/embed/"+name, title, shape.Filling(iframe.Usual))
+			one.Embed = iframe.Code(mk.PublicURL+"/embed/"+name, title, shape.Filling(iframe.Usual))
 		}
 		out = append(out, one)
 	}

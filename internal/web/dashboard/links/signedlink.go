@@ -29,9 +29,9 @@ type Maker struct {
 
 // Add adds the pages on which links are made for what a path names. Nothing is stored, so the audit log has nothing of
 // it.
-func (s *Maker) Add(path string, find findLinked) {
-	s.Handle("GET "+path+linkEnd, "", access.SystemRead, s.withLinkForm(find, s.showLinkForm))
-	s.Handle("POST "+path+linkEnd, "", access.SystemRead, s.withLinkForm(find, s.makeLink))
+func (mk *Maker) Add(path string, find findLinked) {
+	mk.Handle("GET "+path+linkEnd, "", access.SystemRead, mk.withLinkForm(find, mk.showLinkForm))
+	mk.Handle("POST "+path+linkEnd, "", access.SystemRead, mk.withLinkForm(find, mk.makeLink))
 }
 
 // Guarded is a playback ID that plays only with tokens.
@@ -137,15 +137,15 @@ var linkFields = []shell.Field{ //nolint:gochecknoglobals // a table
 func (linkForm) Units() []string { return []string{"minutes", "hours", "days"} }
 
 // linkForm reads what there is to choose from.
-func (s *Maker) linkForm(ctx context.Context, p access.Person, of Linked) (linkForm, error) {
+func (mk *Maker) linkForm(ctx context.Context, p access.Person, of Linked) (linkForm, error) {
 	f := linkForm{Linked: of, Uses: uses, MayMake: p.Permits(access.SystemWrite)}
-	keys, err := s.Signing.List(ctx, p.Environment.ID, 1, signing.MaxKeys) // all that there can be
+	keys, err := mk.Signing.List(ctx, p.Environment.ID, 1, signing.MaxKeys) // all that there can be
 	if err != nil {
 		return f, err
 	}
 	f.keys = keys
 	f.Keys = shell.Each(keys, func(k signing.Key) settings.SigningKey { return settings.SigningKey{ID: k.ID, CreatedAt: k.CreatedAt} })
-	rules, err := s.Restrictions.List(ctx, p.Environment.ID, 1, maxRestrictions)
+	rules, err := mk.Restrictions.List(ctx, p.Environment.ID, 1, maxRestrictions)
 	f.Restrictions = shell.Each(rules, func(v restriction.Restriction) settings.Restriction { return settings.Restriction{Restriction: v} })
 	return f, err
 }
@@ -153,14 +153,14 @@ func (s *Maker) linkForm(ctx context.Context, p access.Person, of Linked) (linkF
 const maxRestrictions = 100 // playback restrictions of an environment
 
 // withLinkForm reads the form of what a request names, and hands it on.
-func (s *Maker) withLinkForm(
+func (mk *Maker) withLinkForm(
 	find findLinked, then func(r *shell.Request, f linkForm) (shell.View, error),
 ) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
 		of, err := find(r)
 		var f linkForm
 		if err == nil {
-			f, err = s.linkForm(r.Context(), r.Person, of)
+			f, err = mk.linkForm(r.Context(), r.Person, of)
 		}
 		if err != nil {
 			return shell.View{}, err
@@ -169,7 +169,7 @@ func (s *Maker) withLinkForm(
 	}
 }
 
-func (s *Maker) showLinkForm(_ *shell.Request, f linkForm) (shell.View, error) {
+func (mk *Maker) showLinkForm(_ *shell.Request, f linkForm) (shell.View, error) {
 	f.Use, f.Amount, f.Unit = "v", "6", "hours"
 	return shell.Show("signedlink", f), nil
 }
@@ -187,7 +187,7 @@ type madeLink struct {
 	Code  []sdkcode.Sample
 }
 
-func (s *Maker) makeLink(r *shell.Request, f linkForm) (shell.View, error) {
+func (mk *Maker) makeLink(r *shell.Request, f linkForm) (shell.View, error) {
 	f.Fields = linkFields
 	f.Use, f.Amount, f.Unit = r.Text("use"), r.Text("amount"), r.Text("unit")
 	f.Key, f.Restriction = r.Text("key"), r.Text("restriction")
@@ -196,6 +196,6 @@ func (s *Maker) makeLink(r *shell.Request, f linkForm) (shell.View, error) {
 		return shell.ShowAs(http.StatusBadRequest, "signedlink", f), nil
 	}
 	o.framed = r.Person.Environment.FrameAncestors != access.FrameNone
-	made, err := s.madeLink(f.Linked, o)
+	made, err := mk.madeLink(f.Linked, o)
 	return shell.Show("madelink", made), err
 }

@@ -45,9 +45,9 @@ func origins(value string) []string {
 	return typed
 }
 
-func (s *room) routeDefaults() {
-	s.Handle("GET "+defaultsPath, "", shell.Owns, s.showDefaults)
-	s.Handle("POST "+defaultsPath+"/{setting}", "update-environment", shell.Owns, s.setDefault)
+func (rm *room) routeDefaults() {
+	rm.Handle("GET "+defaultsPath, "", shell.Owns, rm.showDefaults)
+	rm.Handle("POST "+defaultsPath+"/{setting}", "update-environment", shell.Owns, rm.setDefault)
 }
 
 // defaultsPage is the page of an environment's defaults: what they are, or what was typed, by their parts of addresses.
@@ -60,31 +60,31 @@ type defaultsPage struct {
 // Section is where in the settings the page is.
 func (defaultsPage) Section() string { return "defaults" }
 
-func (s *room) defaultsOf(e access.Environment) defaultsPage {
-	d := defaultsPage{Quality: e.VideoQuality, LiveRungs: e.LiveRungs, Captions: e.Captions, Service: s.Configured}
+func (rm *room) defaultsOf(e access.Environment) defaultsPage {
+	d := defaultsPage{Quality: e.VideoQuality, LiveRungs: e.LiveRungs, Captions: e.Captions, Service: rm.Configured}
 	if d.Ancestors = e.FrameAncestors; d.Ancestors == access.FrameNone {
 		d.Ancestors = "none"
 	}
 	return d
 }
 
-func (s *room) showDefaults(r *shell.Request) (shell.View, error) {
-	return shell.Show("defaults", s.defaultsOf(r.Person.Environment)), nil
+func (rm *room) showDefaults(r *shell.Request) (shell.View, error) {
+	return shell.Show("defaults", rm.defaultsOf(r.Person.Environment)), nil
 }
 
 // setDefault changes one of them. What was typed stays where it is when it is refused.
-func (s *room) setDefault(r *shell.Request) (shell.View, error) {
+func (rm *room) setDefault(r *shell.Request) (shell.View, error) {
 	name, value := r.PathValue("setting"), r.Text("value")
 	set, known := defaults[name]
 	if !known {
 		return shell.View{}, shell.ErrNothing
 	}
-	err := set(s.Access)(r.Context(), r.Person.Environment.ID, value, s.Now())
+	err := set(rm.Access)(r.Context(), r.Person.Environment.ID, value, rm.Now())
 	switch {
 	case err == nil:
 		return shell.Redirect(defaultsPath + "#" + name), nil
 	case fault.Is(err, fault.Invalid):
-		d := s.defaultsOf(r.Person.Environment)
+		d := rm.defaultsOf(r.Person.Environment)
 		d.Add(name, shell.Sentence(err)+".")
 		switch name {
 		case "captions":

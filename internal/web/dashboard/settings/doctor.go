@@ -36,9 +36,9 @@ const (
 // soon after ctx does, with its error.
 type Examine func(ctx context.Context, tell func(Finding)) error
 
-func (s *room) routeHealth() {
-	s.Handle("GET "+healthPath, "", shell.Owns, s.showHealth)
-	s.Handle("POST "+healthPath, "", shell.Owns, s.lookAtHealth)
+func (rm *room) routeHealth() {
+	rm.Handle("GET "+healthPath, "", shell.Owns, rm.showHealth)
+	rm.Handle("POST "+healthPath, "", shell.Owns, rm.lookAtHealth)
 }
 
 // examination is the page of what was found.
@@ -75,31 +75,31 @@ func ended(text string) string {
 	return text + "."
 }
 
-func (s *room) showHealth(_ *shell.Request) (shell.View, error) {
+func (rm *room) showHealth(_ *shell.Request) (shell.View, error) {
 	return shell.Show("doctor", examination{}), nil
 }
 
 // lookAtHealth looks at everything, as long as somebody waits for it. One looks at a time: others wait for their turn.
-func (s *room) lookAtHealth(r *shell.Request) (shell.View, error) {
+func (rm *room) lookAtHealth(r *shell.Request) (shell.View, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), longestLook)
 	defer cancel()
-	e := examination{At: s.Now()}
-	err := s.look(ctx, func(f Finding) { e.Findings = append(e.Findings, f) })
+	e := examination{At: rm.Now()}
+	err := rm.look(ctx, func(f Finding) { e.Findings = append(e.Findings, f) })
 	if e.Late = errors.Is(err, context.DeadlineExceeded) && r.Context().Err() == nil; e.Late {
 		err = nil
 	}
 	return shell.Show("doctor", e), err
 }
 
-func (s *room) look(ctx context.Context, tell func(Finding)) error {
+func (rm *room) look(ctx context.Context, tell func(Finding)) error {
 	select {
-	case s.looking <- struct{}{}:
-		defer func() { <-s.looking }()
+	case rm.looking <- struct{}{}:
+		defer func() { <-rm.looking }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.Examine(ctx, tell)
+	return rm.Examine(ctx, tell)
 }

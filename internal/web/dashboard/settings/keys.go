@@ -13,11 +13,11 @@ import (
 
 const keysPath = shell.SettingsPath + "/signing-keys"
 
-func (s *keys) routeKeys() {
-	s.Handle("GET "+keysPath, "", access.SystemRead, s.listKeys)
-	s.Handle("POST "+keysPath, "create-signing-key", access.SystemWrite, s.createKey)
-	s.Handle("GET "+keysPath+"/{key}/delete", "", access.SystemWrite, s.askDeleteKey)
-	s.Handle("POST "+keysPath+"/{key}/delete", "delete-signing-key", access.SystemWrite, s.deleteKey)
+func (ks *keys) routeKeys() {
+	ks.Handle("GET "+keysPath, "", access.SystemRead, ks.listKeys)
+	ks.Handle("POST "+keysPath, "create-signing-key", access.SystemWrite, ks.createKey)
+	ks.Handle("GET "+keysPath+"/{key}/delete", "", access.SystemWrite, ks.askDeleteKey)
+	ks.Handle("POST "+keysPath+"/{key}/delete", "delete-signing-key", access.SystemWrite, ks.deleteKey)
 }
 
 // SigningKey is a signing key as pages show it.
@@ -27,7 +27,7 @@ type SigningKey struct {
 }
 
 // Delete is the address that asks before.
-func (k SigningKey) Delete() string { return keysPath + "/" + url.PathEscape(string(k.ID)) + "/delete" }
+func (s SigningKey) Delete() string { return keysPath + "/" + url.PathEscape(string(s.ID)) + "/delete" }
 
 // keyList is the page of the signing keys of the environment.
 type keyList struct {
@@ -40,17 +40,17 @@ type keyList struct {
 // Section is where in the settings the page is.
 func (keyList) Section() string { return "signing-keys" }
 
-func (s *keys) listKeys(r *shell.Request) (shell.View, error) {
+func (ks *keys) listKeys(r *shell.Request) (shell.View, error) {
 	l := keyList{Selection: shell.Select(r.URL.Query(), keysPath), May: r.Person.Permits(access.SystemWrite)}
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]signing.Key, error) {
-		return s.Signing.List(r.Context(), r.Person.Environment.ID, page, limit)
+		return ks.Signing.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
 	l.Rows = shell.Each(rows, func(k signing.Key) SigningKey { return SigningKey{k.ID, k.CreatedAt} })
 	return shell.Show("keys", l), err
 }
 
-func (s *keys) createKey(r *shell.Request) (shell.View, error) {
-	k, private, err := s.Signing.Create(r.Context(), r.Person.Environment.ID, s.Now())
+func (ks *keys) createKey(r *shell.Request) (shell.View, error) {
+	k, private, err := ks.Signing.Create(r.Context(), r.Person.Environment.ID, ks.Now())
 	if err != nil {
 		return shell.View{}, err
 	}
@@ -66,8 +66,8 @@ func (s *keys) createKey(r *shell.Request) (shell.View, error) {
 	}), nil
 }
 
-func (s *keys) askDeleteKey(r *shell.Request) (shell.View, error) {
-	found, err := s.Signing.Get(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
+func (ks *keys) askDeleteKey(r *shell.Request) (shell.View, error) {
+	found, err := ks.Signing.Get(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
 	if err != nil {
 		return shell.View{}, err
 	}
@@ -80,7 +80,7 @@ func (s *keys) askDeleteKey(r *shell.Request) (shell.View, error) {
 	}), nil
 }
 
-func (s *keys) deleteKey(r *shell.Request) (shell.View, error) {
-	err := s.Signing.Delete(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
+func (ks *keys) deleteKey(r *shell.Request) (shell.View, error) {
+	err := ks.Signing.Delete(r.Context(), r.Person.Environment.ID, id.SigningKey(r.PathValue("key")))
 	return shell.Redirect(keysPath), err
 }

@@ -16,8 +16,8 @@ type Nodes interface {
 	Nodes(ctx context.Context) ([]node.Node, error)
 }
 
-func (s *room) routeNodes() {
-	s.Handle("GET "+nodesPath, "", shell.Owns, s.showNodes)
+func (rm *room) routeNodes() {
+	rm.Handle("GET "+nodesPath, "", shell.Owns, rm.showNodes)
 }
 
 // nodeList is the page of the nodes.
@@ -27,8 +27,8 @@ type nodeList struct{ Rows []nodeRow }
 func (nodeList) Section() string { return "nodes" }
 
 // Alive is how many are there.
-func (l nodeList) Alive() (n int) {
-	for _, r := range l.Rows {
+func (nl nodeList) Alive() (n int) {
+	for _, r := range nl.Rows {
 		if r.Alive() {
 			n++
 		}
@@ -39,19 +39,19 @@ func (l nodeList) Alive() (n int) {
 type nodeRow struct{ node.Node }
 
 // Alive reports whether the node is there.
-func (r nodeRow) Alive() bool { return r.State == node.Alive }
+func (n nodeRow) Alive() bool { return n.State == node.Alive }
 
 // Earlier reports whether it is of a version that tells nothing more of itself.
-func (r nodeRow) Earlier() bool { return r.Run == "" }
+func (n nodeRow) Earlier() bool { return n.Run == "" }
 
 // Does are its roles.
-func (r nodeRow) Does() string { return strings.Join(r.Roles, ", ") }
+func (n nodeRow) Does() string { return strings.Join(n.Roles, ", ") }
 
 // CPU is the load of its machine, in percent of all processors.
-func (r nodeRow) CPU() string { return strconv.Itoa(int(r.Load.CPU*100+0.5)) + "%" }
+func (n nodeRow) CPU() string { return strconv.Itoa(int(n.Load.CPU*100+0.5)) + "%" }
 
-func (s *room) showNodes(r *shell.Request) (shell.View, error) {
-	found, err := s.Nodes.Nodes(r.Context())
+func (rm *room) showNodes(r *shell.Request) (shell.View, error) {
+	found, err := rm.Nodes.Nodes(r.Context())
 	var l nodeList
 	l.Rows = shell.Each(found, func(n node.Node) nodeRow { return nodeRow{n} })
 	return shell.Show("nodes", l), err

@@ -21,30 +21,30 @@ const (
 	restrictionItem = shell.RestrictionsPath + "/{restriction}"
 )
 
-func (s *restrictions) routeRestrictions() {
-	s.Handle("GET "+shell.RestrictionsPath, "", shell.Reads, s.listRestrictions)
-	s.Handle("GET "+shell.RestrictionsPath+"/new", "", shell.Writes, s.showNewRestriction)
-	s.Handle("POST "+shell.RestrictionsPath, "create-playback-restriction", shell.Writes, s.createRestriction)
-	s.Handle("POST "+shell.RestrictionsPath+"/code", "", shell.Writes, s.showRestrictionCode)
-	s.Handle("GET "+restrictionItem, "", shell.Writes, shell.With(s.restrictionOf, s.showRestriction))
-	s.Handle("POST "+restrictionItem, "", shell.Writes, s.editRestriction) // it audits each part
-	s.Handle("POST "+restrictionItem+"/code", "", shell.Writes, s.showRestrictionEditCode)
-	s.Handle("GET "+restrictionItem+"/delete", "", shell.Writes, shell.With(s.restrictionOf, s.askDeleteRestriction))
-	s.Handle("POST "+restrictionItem+"/delete", "delete-playback-restriction", shell.Writes, s.deleteRestriction)
+func (rs *restrictions) routeRestrictions() {
+	rs.Handle("GET "+shell.RestrictionsPath, "", shell.Reads, rs.listRestrictions)
+	rs.Handle("GET "+shell.RestrictionsPath+"/new", "", shell.Writes, rs.showNewRestriction)
+	rs.Handle("POST "+shell.RestrictionsPath, "create-playback-restriction", shell.Writes, rs.createRestriction)
+	rs.Handle("POST "+shell.RestrictionsPath+"/code", "", shell.Writes, rs.showRestrictionCode)
+	rs.Handle("GET "+restrictionItem, "", shell.Writes, shell.With(rs.restrictionOf, rs.showRestriction))
+	rs.Handle("POST "+restrictionItem, "", shell.Writes, rs.editRestriction) // it audits each part
+	rs.Handle("POST "+restrictionItem+"/code", "", shell.Writes, rs.showRestrictionEditCode)
+	rs.Handle("GET "+restrictionItem+"/delete", "", shell.Writes, shell.With(rs.restrictionOf, rs.askDeleteRestriction))
+	rs.Handle("POST "+restrictionItem+"/delete", "delete-playback-restriction", shell.Writes, rs.deleteRestriction)
 }
 
 // Restriction is a playback restriction as pages show it.
 type Restriction struct{ restriction.Restriction }
 
 // Address is that of its page.
-func (v Restriction) Address() string {
-	return shell.RestrictionsPath + "/" + url.PathEscape(string(v.ID))
+func (r Restriction) Address() string {
+	return shell.RestrictionsPath + "/" + url.PathEscape(string(r.ID))
 }
 
 // Pages says on whose pages something may be watched.
-func (v Restriction) Pages() string {
+func (r Restriction) Pages() string {
 	const most = 3 // that are named
-	d := v.Referrer.AllowedDomains
+	d := r.Referrer.AllowedDomains
 	switch {
 	case slices.Contains(d, "*"):
 		return "every domain"
@@ -67,10 +67,10 @@ type restrictionList struct {
 // Section is where in the settings the page is.
 func (restrictionList) Section() string { return "restrictions" }
 
-func (s *restrictions) listRestrictions(r *shell.Request) (shell.View, error) {
+func (rs *restrictions) listRestrictions(r *shell.Request) (shell.View, error) {
 	l := restrictionList{Selection: shell.Select(r.URL.Query(), shell.RestrictionsPath), May: r.Person.Permits(shell.Writes)}
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]restriction.Restriction, error) {
-		return s.Restrictions.List(r.Context(), r.Person.Environment.ID, page, limit)
+		return rs.Restrictions.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
 	l.Rows = shell.Each(rows, func(v restriction.Restriction) Restriction { return Restriction{v} })
 	return shell.Show("restrictions", l), err
@@ -86,15 +86,15 @@ type restrictionForm struct {
 }
 
 // To is where the form leads.
-func (f restrictionForm) To() string {
-	if f.Of != nil {
-		return f.Of.Address()
+func (rf restrictionForm) To() string {
+	if rf.Of != nil {
+		return rf.Of.Address()
 	}
 	return shell.RestrictionsPath
 }
 
-func (s *restrictions) showNewRestriction(_ *shell.Request) (shell.View, error) {
-	return s.renderForm(http.StatusOK, restrictionForm{NoAgent: true, Downloads: true}, false), nil // as the API has it
+func (rs *restrictions) showNewRestriction(_ *shell.Request) (shell.View, error) {
+	return rs.renderForm(http.StatusOK, restrictionForm{NoAgent: true, Downloads: true}, false), nil // as the API has it
 }
 
 func readRestriction(r *shell.Request) restrictionForm {
@@ -105,31 +105,31 @@ func readRestriction(r *shell.Request) restrictionForm {
 	}
 }
 
-func (f restrictionForm) referrer() restriction.Referrer {
-	return restriction.Referrer{AllowedDomains: f.domains(), AllowNoReferrer: f.NoReferrer}
+func (rf restrictionForm) referrer() restriction.Referrer {
+	return restriction.Referrer{AllowedDomains: rf.domains(), AllowNoReferrer: rf.NoReferrer}
 }
 
-func (f restrictionForm) agent() restriction.UserAgent {
-	return restriction.UserAgent{AllowNone: f.NoAgent, AllowHighRisk: f.Downloads}
+func (rf restrictionForm) agent() restriction.UserAgent {
+	return restriction.UserAgent{AllowNone: rf.NoAgent, AllowHighRisk: rf.Downloads}
 }
 
 // otherReferrer reports whether the referrers' part differs from what there is.
-func (f restrictionForm) otherReferrer() bool {
-	now := f.Of.Referrer
-	return f.NoReferrer != now.AllowNoReferrer || !slices.Equal(f.domains(), now.AllowedDomains)
+func (rf restrictionForm) otherReferrer() bool {
+	now := rf.Of.Referrer
+	return rf.NoReferrer != now.AllowNoReferrer || !slices.Equal(rf.domains(), now.AllowedDomains)
 }
 
 // otherAgent reports whether the user agents' part differs from what there is.
-func (f restrictionForm) otherAgent() bool { return f.agent() != f.Of.UserAgent }
+func (rf restrictionForm) otherAgent() bool { return rf.agent() != rf.Of.UserAgent }
 
 // domains are what is typed, with line breaks, spaces or commas between them.
-func (f restrictionForm) domains() []string {
-	return strings.FieldsFunc(f.Domains, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+func (rf restrictionForm) domains() []string {
+	return strings.FieldsFunc(rf.Domains, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
 // renderRefused shows the form with what the service says against it, which numbers the domains; people know them by
 // what they have typed.
-func (s *restrictions) renderRefused(f restrictionForm, err error) (shell.View, error) {
+func (rs *restrictions) renderRefused(f restrictionForm, err error) (shell.View, error) {
 	status, other := f.TakeErr(err)
 	if other != nil {
 		return shell.View{}, other
@@ -137,12 +137,12 @@ func (s *restrictions) renderRefused(f restrictionForm, err error) (shell.View, 
 	if typed, what := f.refusedDomains(fault.ByField(err)); len(typed) > 0 {
 		f.Bad["domains"] = strings.Join(typed, ", ") + " " + what + "."
 	}
-	return s.renderForm(status, f, false), nil
+	return rs.renderForm(status, f, false), nil
 }
 
 // refusedDomains are those as they were typed that messages number, and what is said of each.
-func (f restrictionForm) refusedDomains(messages []fault.Message) (typed []string, what string) {
-	domains := f.domains()
+func (rf restrictionForm) refusedDomains(messages []fault.Message) (typed []string, what string) {
+	domains := rf.domains()
 	for _, m := range messages {
 		var i int
 		_, err := fmt.Sscanf(m.Path, "referrer.allowed_domains[%d]", &i)
@@ -153,65 +153,65 @@ func (f restrictionForm) refusedDomains(messages []fault.Message) (typed []strin
 	return typed, what
 }
 
-func (s *restrictions) createRestriction(r *shell.Request) (shell.View, error) {
+func (rs *restrictions) createRestriction(r *shell.Request) (shell.View, error) {
 	f := readRestriction(r)
-	_, err := s.Restrictions.Create(r.Context(), r.Person.Environment.ID, f.referrer(), f.agent(), s.Now())
+	_, err := rs.Restrictions.Create(r.Context(), r.Person.Environment.ID, f.referrer(), f.agent(), rs.Now())
 	if err != nil {
-		return s.renderRefused(f, err)
+		return rs.renderRefused(f, err)
 	}
 	return shell.Redirect(shell.RestrictionsPath), nil
 }
 
 // restrictionOf reads the one that a request names.
-func (s *restrictions) restrictionOf(r *shell.Request) (Restriction, error) {
-	v, err := s.Restrictions.Get(r.Context(), r.Person.Environment.ID, id.PlaybackRestriction(r.PathValue("restriction")))
+func (rs *restrictions) restrictionOf(r *shell.Request) (Restriction, error) {
+	v, err := rs.Restrictions.Get(r.Context(), r.Person.Environment.ID, id.PlaybackRestriction(r.PathValue("restriction")))
 	return Restriction{v}, err
 }
 
 // changedForm reads the form that changes the one that a request names, and what somebody else has changed meanwhile.
-func (s *restrictions) changedForm(r *shell.Request) (f restrictionForm, both url.Values, err error) {
-	v, err := s.restrictionOf(r)
+func (rs *restrictions) changedForm(r *shell.Request) (f restrictionForm, both url.Values, err error) {
+	v, err := rs.restrictionOf(r)
 	both = r.Merge(former(v))
 	f = readRestriction(r)
 	f.Of = &v
 	return f, both, err
 }
 
-func (s *restrictions) showRestriction(_ *shell.Request, v Restriction) (shell.View, error) {
-	return s.renderForm(http.StatusOK, restrictionForm{
+func (rs *restrictions) showRestriction(_ *shell.Request, v Restriction) (shell.View, error) {
+	return rs.renderForm(http.StatusOK, restrictionForm{
 		Of: &v, Domains: strings.Join(v.Referrer.AllowedDomains, "\n"), NoReferrer: v.Referrer.AllowNoReferrer,
 		NoAgent: v.UserAgent.AllowNone, Downloads: v.UserAgent.AllowHighRisk,
 	}, false), nil
 }
 
 // editRestriction changes those of the two parts that are not as they were, each as an operation of the API.
-func (s *restrictions) editRestriction(r *shell.Request) (shell.View, error) {
-	f, both, err := s.changedForm(r)
+func (rs *restrictions) editRestriction(r *shell.Request) (shell.View, error) {
+	f, both, err := rs.changedForm(r)
 	if err != nil {
 		return shell.View{}, err
 	}
 	if f.Overtaken(both) {
-		return s.renderForm(http.StatusConflict, f, false), nil
+		return rs.renderForm(http.StatusConflict, f, false), nil
 	}
 	of := f.Of.ID
 	in := func(operation string) context.Context {
-		return s.Audited(r.Request, operation, shell.ActorOf(r.Person), r.Person.Environment.ID)
+		return rs.Audited(r.Request, operation, shell.ActorOf(r.Person), r.Person.Environment.ID)
 	}
 	if f.otherReferrer() {
-		_, err = s.Restrictions.SetReferrer(in("update-referrer-domain-restriction"), r.Person.Environment.ID, of,
-			f.referrer(), s.Now())
+		_, err = rs.Restrictions.SetReferrer(in("update-referrer-domain-restriction"), r.Person.Environment.ID, of,
+			f.referrer(), rs.Now())
 	}
 	if err == nil && f.otherAgent() {
-		_, err = s.Restrictions.SetUserAgent(in("update-user-agent-restriction"), r.Person.Environment.ID, of, f.agent(),
-			s.Now())
+		_, err = rs.Restrictions.SetUserAgent(in("update-user-agent-restriction"), r.Person.Environment.ID, of, f.agent(),
+			rs.Now())
 	}
 	if err != nil {
-		return s.renderRefused(f, err)
+		return rs.renderRefused(f, err)
 	}
 	return shell.Redirect(shell.RestrictionsPath), nil
 }
 
-func (s *restrictions) askDeleteRestriction(_ *shell.Request, v Restriction) (shell.View, error) {
+func (rs *restrictions) askDeleteRestriction(_ *shell.Request, v Restriction) (shell.View, error) {
 	return shell.Show("ask", shell.Question{
 		Heading: "Delete this playback restriction?", Name: string(v.ID), Yes: "Delete", No: "Keep it", Class: "harm",
 		ListAddress: shell.RestrictionsPath, ListName: "Restrictions", Address: v.Address(), To: v.Address() + "/delete",
@@ -220,14 +220,14 @@ func (s *restrictions) askDeleteRestriction(_ *shell.Request, v Restriction) (sh
 	}), nil
 }
 
-func (s *restrictions) deleteRestriction(r *shell.Request) (shell.View, error) {
+func (rs *restrictions) deleteRestriction(r *shell.Request) (shell.View, error) {
 	of := id.PlaybackRestriction(r.PathValue("restriction"))
-	err := s.Restrictions.Delete(r.Context(), r.Person.Environment.ID, of)
+	err := rs.Restrictions.Delete(r.Context(), r.Person.Environment.ID, of)
 	return shell.Redirect(shell.RestrictionsPath), err
 }
 
 // Former is likewise for a playback restriction.
-func (v Restriction) Former() string { return former(v).Encode() }
+func (r Restriction) Former() string { return former(r).Encode() }
 
 // former is a playback restriction as the form that changes it sends it.
 func former(v Restriction) url.Values {
@@ -243,27 +243,27 @@ func former(v Restriction) url.Values {
 	return out
 }
 
-func (s *restrictions) showRestrictionCode(r *shell.Request) (shell.View, error) {
-	return s.renderForm(http.StatusOK, readRestriction(r), !r.Resumed()), nil
+func (rs *restrictions) showRestrictionCode(r *shell.Request) (shell.View, error) {
+	return rs.renderForm(http.StatusOK, readRestriction(r), !r.Resumed()), nil
 }
 
-func (s *restrictions) showRestrictionEditCode(r *shell.Request) (shell.View, error) {
-	f, both, err := s.changedForm(r)
+func (rs *restrictions) showRestrictionEditCode(r *shell.Request) (shell.View, error) {
+	f, both, err := rs.changedForm(r)
 	if err != nil {
 		return shell.View{}, err
 	}
 	f.Overtaken(both)
-	return s.renderForm(http.StatusOK, f, !r.Resumed()), nil
+	return rs.renderForm(http.StatusOK, f, !r.Resumed()), nil
 }
 
 // renderForm shows the form of a playback restriction, with its code.
-func (s *restrictions) renderForm(
+func (rs *restrictions) renderForm(
 	status int, f restrictionForm, open bool,
 ) shell.View {
 	if f.Of != nil {
-		f.Code = s.Code("make", f.Of.Address()+"/code", f.changes()...)
+		f.Code = rs.Code("make", f.Of.Address()+"/code", f.changes()...)
 	} else {
-		f.Code = s.Code("make", shell.RestrictionsPath+"/code", sdkcode.Request{
+		f.Code = rs.Code("make", shell.RestrictionsPath+"/code", sdkcode.Request{
 			Path: "/video/v1/playback-restrictions", Body: f.body(), Node: "video.playbackRestrictions.create",
 			Go:     "PlaybackRestrictionsApi.CreatePlaybackRestriction",
 			GoType: "mux.CreatePlaybackRestrictionRequest",
@@ -274,20 +274,20 @@ func (s *restrictions) renderForm(
 }
 
 // changes are the requests for what differs from what there is: each part has one of its own.
-func (f restrictionForm) changes() (c []sdkcode.Request) {
-	of := []string{string(f.Of.ID)}
+func (rf restrictionForm) changes() (c []sdkcode.Request) {
+	of := []string{string(rf.Of.ID)}
 	path := "/video/v1/playback-restrictions/" + url.PathEscape(of[0])
-	if f.otherReferrer() {
+	if rf.otherReferrer() {
 		c = append(c, sdkcode.Request{
-			Method: http.MethodPut, Path: path + "/referrer", IDs: of, Body: f.referrerBody(),
+			Method: http.MethodPut, Path: path + "/referrer", IDs: of, Body: rf.referrerBody(),
 			Node:   "video.playbackRestrictions.updateReferrer",
 			Go:     "PlaybackRestrictionsApi.UpdateReferrerDomainRestriction",
 			GoType: "mux.UpdateReferrerDomainRestrictionRequest",
 		})
 	}
-	if f.otherAgent() {
+	if rf.otherAgent() {
 		c = append(c, sdkcode.Request{
-			Method: http.MethodPut, Path: path + "/user_agent", IDs: of, Body: f.agentBody(),
+			Method: http.MethodPut, Path: path + "/user_agent", IDs: of, Body: rf.agentBody(),
 			Node:   "video.playbackRestrictions.updateUserAgent",
 			Go:     "PlaybackRestrictionsApi.UpdateUserAgentRestriction",
 			GoType: "mux.UpdateUserAgentRestrictionRequest",
@@ -297,17 +297,17 @@ func (f restrictionForm) changes() (c []sdkcode.Request) {
 }
 
 // body is what the API would be sent for a new one.
-func (f restrictionForm) body() sdkcode.Object {
-	return sdkcode.Object{}.Set("referrer", f.referrerBody()).Set("user_agent", f.agentBody())
+func (rf restrictionForm) body() sdkcode.Object {
+	return sdkcode.Object{}.Set("referrer", rf.referrerBody()).Set("user_agent", rf.agentBody())
 }
 
-func (f restrictionForm) referrerBody() sdkcode.Object {
-	return sdkcode.Object{}.Set("allowed_domains", f.domains()).With("allow_no_referrer", f.NoReferrer)
+func (rf restrictionForm) referrerBody() sdkcode.Object {
+	return sdkcode.Object{}.Set("allowed_domains", rf.domains()).With("allow_no_referrer", rf.NoReferrer)
 }
 
 // agentBody has all of it: what is left out counts as allowed.
-func (f restrictionForm) agentBody() sdkcode.Object {
-	agent := f.agent()
+func (rf restrictionForm) agentBody() sdkcode.Object {
+	agent := rf.agent()
 	return sdkcode.Object{}.Set("allow_no_user_agent", agent.AllowNone).
 		Set("allow_high_risk_user_agent", agent.AllowHighRisk)
 }

@@ -6,17 +6,17 @@ import (
 	"millrace/internal/web/dashboard/shell"
 )
 
-func (s *room) route() {
-	s.Handle("GET "+shell.SettingsPath, "", shell.Anything, s.toSettings)
-	s.Handle("GET "+shell.SettingsPath+"/{$}", "", shell.Anything, s.toSettings)
-	(&tokens{s}).routeTokens()
-	(&keys{s}).routeKeys()
-	(&restrictions{s}).routeRestrictions()
-	s.routeDefaults()
-	s.routeNodes()
-	s.routeHealth()
+func (rm *room) route() {
+	rm.Handle("GET "+shell.SettingsPath, "", shell.Anything, rm.toSettings)
+	rm.Handle("GET "+shell.SettingsPath+"/{$}", "", shell.Anything, rm.toSettings)
+	(&tokens{rm}).routeTokens()
+	(&keys{rm}).routeKeys()
+	(&restrictions{rm}).routeRestrictions()
+	rm.routeDefaults()
+	rm.routeNodes()
+	rm.routeHealth()
 }
 
-func (s *room) toSettings(r *shell.Request) (shell.View, error) {
+func (rm *room) toSettings(r *shell.Request) (shell.View, error) {
 	return shell.View{Status: http.StatusFound, To: shell.SettingsOf(r.Person)}, nil
 }

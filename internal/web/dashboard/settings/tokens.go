@@ -13,13 +13,13 @@ import (
 	"millrace/internal/web/sdkcode"
 )
 
-func (s *tokens) routeTokens() {
-	s.Handle("GET "+shell.TokensPath, "", access.SystemRead, s.listTokens)
-	s.Handle("GET "+shell.TokensPath+"/new", "", access.SystemWrite, s.showNewToken)
-	s.Handle("POST "+shell.TokensPath, "create-access-token", access.SystemWrite, s.createToken)
-	s.Handle("POST "+shell.TokensPath+"/code", "", access.SystemWrite, s.showTokenCode)
-	s.Handle("GET "+shell.TokensPath+"/{token}/revoke", "", access.SystemWrite, shell.With(s.tokenOf, s.askRevoke))
-	s.Handle("POST "+shell.TokensPath+"/{token}/revoke", "delete-access-token", access.SystemWrite, s.revoke)
+func (ts *tokens) routeTokens() {
+	ts.Handle("GET "+shell.TokensPath, "", access.SystemRead, ts.listTokens)
+	ts.Handle("GET "+shell.TokensPath+"/new", "", access.SystemWrite, ts.showNewToken)
+	ts.Handle("POST "+shell.TokensPath, "create-access-token", access.SystemWrite, ts.createToken)
+	ts.Handle("POST "+shell.TokensPath+"/code", "", access.SystemWrite, ts.showTokenCode)
+	ts.Handle("GET "+shell.TokensPath+"/{token}/revoke", "", access.SystemWrite, shell.With(ts.tokenOf, ts.askRevoke))
+	ts.Handle("POST "+shell.TokensPath+"/{token}/revoke", "delete-access-token", access.SystemWrite, ts.revoke)
 }
 
 // token is an access token as pages show it.
@@ -41,8 +41,8 @@ func (t token) Everything() bool { return len(t.Permissions) == len(access.Permi
 // Expired reports whether its time is over.
 func (t token) Expired() bool { return !t.ExpiresAt.IsZero() && !t.Now.Before(t.ExpiresAt) }
 
-func (s *tokens) token(p access.Person, t access.Token) token {
-	return token{t, p.Session.Token == t.ID, s.Now()}
+func (ts *tokens) token(p access.Person, t access.Token) token {
+	return token{t, p.Session.Token == t.ID, ts.Now()}
 }
 
 // tokenList is the page of the tokens of the environment.
@@ -56,12 +56,12 @@ type tokenList struct {
 // Section is where in the settings the page is.
 func (tokenList) Section() string { return "tokens" }
 
-func (s *tokens) listTokens(r *shell.Request) (shell.View, error) {
+func (ts *tokens) listTokens(r *shell.Request) (shell.View, error) {
 	l := tokenList{Selection: shell.Select(r.URL.Query(), shell.TokensPath), May: r.Person.Permits(access.SystemWrite)}
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]access.Token, error) {
-		return s.Access.TokensOf(r.Context(), r.Person.Environment.ID, page, limit)
+		return ts.Access.TokensOf(r.Context(), r.Person.Environment.ID, page, limit)
 	})
-	l.Rows = shell.Each(rows, func(t access.Token) token { return s.token(r.Person, t) })
+	l.Rows = shell.Each(rows, func(t access.Token) token { return ts.token(r.Person, t) })
 	return shell.Show("tokens", l), err
 }
 
@@ -84,8 +84,8 @@ func readToken(r *shell.Request) tokenForm {
 }
 
 // permissions are the names of those that are ticked.
-func (f tokenForm) permissions() (names []string) {
-	for _, v := range f.May {
+func (t tokenForm) permissions() (names []string) {
+	for _, v := range t.May {
 		if v.Ticked {
 			names = append(names, v.Name)
 		}
@@ -118,18 +118,18 @@ func permissionsOf(p access.Person, ticked ...string) []permission {
 	return all
 }
 
-func (s *tokens) showNewToken(r *shell.Request) (shell.View, error) {
+func (ts *tokens) showNewToken(r *shell.Request) (shell.View, error) {
 	f := tokenForm{May: permissionsOf(r.Person, access.VideoRead, access.VideoWrite)}
-	return s.renderToken(http.StatusOK, f, false), nil
+	return ts.renderToken(http.StatusOK, f, false), nil
 }
 
-func (s *tokens) createToken(r *shell.Request) (shell.View, error) {
+func (ts *tokens) createToken(r *shell.Request) (shell.View, error) {
 	f := readToken(r)
 	in := access.TokenInput{Environment: r.Person.Environment.ID, Name: f.Name, Permissions: r.PostForm["permission"]}
-	f.check(&in, r.Person, s.Now())
+	f.check(&in, r.Person, ts.Now())
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
-		made, secret, err := s.Access.CreateToken(r.Context(), in, s.Now())
+		made, secret, err := ts.Access.CreateToken(r.Context(), in, ts.Now())
 		if err == nil {
 			return shell.ShowAs(http.StatusCreated, "once", tokenOnce(made, secret)), nil
 		}
@@ -138,9 +138,9 @@ func (s *tokens) createToken(r *shell.Request) (shell.View, error) {
 		}
 	} else {
 		in.Permissions = nil // what is wrong with them is said
-		f.AddErr(in.Check(s.Now()))
+		f.AddErr(in.Check(ts.Now()))
 	}
-	return s.renderToken(status, f, false), nil
+	return ts.renderToken(status, f, false), nil
 }
 
 // tokenOnce is the page of a token that was made.
@@ -159,41 +159,41 @@ func tokenOnce(t access.Token, secret string) shell.SecretPage {
 const maxDays = 36500
 
 // check says what the service does not: nobody gives what they do not have, nor, unsaid, everything.
-func (f *tokenForm) check(in *access.TokenInput, p access.Person, now time.Time) {
-	if f.Name == "" {
-		f.Add("name", "Say what will use it.")
+func (t *tokenForm) check(in *access.TokenInput, p access.Person, now time.Time) {
+	if t.Name == "" {
+		t.Add("name", "Say what will use it.")
 	}
 	if len(in.Permissions) == 0 {
-		f.Add("permission", "Choose what it may do.")
+		t.Add("permission", "Choose what it may do.")
 	}
 	for _, v := range in.Permissions {
 		if !slices.Contains(access.Permissions(), v) || !p.Permits(v) {
-			f.Add("permission", "You can only grant permissions that you have yourself.")
+			t.Add("permission", "You can only grant permissions that you have yourself.")
 		}
 	}
-	in.ExpiresAt = f.expires(now)
+	in.ExpiresAt = t.expires(now)
 }
 
 // expires is when it does; zero: never. What is no number of days is said beside it.
-func (f *tokenForm) expires(now time.Time) time.Time {
-	if f.Days == "" {
+func (t *tokenForm) expires(now time.Time) time.Time {
+	if t.Days == "" {
 		return time.Time{}
 	}
-	days, err := strconv.Atoi(f.Days)
+	days, err := strconv.Atoi(t.Days)
 	if err != nil || days < 1 || days > maxDays {
-		f.Add("days", "This must be a whole number of days, from 1 to "+strconv.Itoa(maxDays)+".")
+		t.Add("days", "This must be a whole number of days, from 1 to "+strconv.Itoa(maxDays)+".")
 		return time.Time{}
 	}
 	return now.AddDate(0, 0, days)
 }
 
 // tokenOf reads the token that a request names.
-func (s *tokens) tokenOf(r *shell.Request) (token, error) {
-	t, err := s.Access.TokenOf(r.Context(), r.Person.Environment.ID, id.Token(r.PathValue("token")))
-	return s.token(r.Person, t), err
+func (ts *tokens) tokenOf(r *shell.Request) (token, error) {
+	t, err := ts.Access.TokenOf(r.Context(), r.Person.Environment.ID, id.Token(r.PathValue("token")))
+	return ts.token(r.Person, t), err
 }
 
-func (s *tokens) askRevoke(_ *shell.Request, t token) (shell.View, error) {
+func (ts *tokens) askRevoke(_ *shell.Request, t token) (shell.View, error) {
 	q := shell.Question{
 		Heading: "Revoke this access token?", Name: t.Name, Yes: "Revoke", No: "Keep it", Class: "harm",
 		ListAddress: shell.TokensPath, ListName: "Access tokens", Address: shell.TokensPath, To: t.Revoke(),
@@ -212,27 +212,27 @@ func (s *tokens) askRevoke(_ *shell.Request, t token) (shell.View, error) {
 }
 
 // revoke ends a token. Who is signed in with it is out: the page that follows says so, as to everybody else who is.
-func (s *tokens) revoke(r *shell.Request) (shell.View, error) {
-	err := s.Access.RevokeTokenOf(r.Context(), r.Person.Environment.ID, id.Token(r.PathValue("token")), s.Now())
+func (ts *tokens) revoke(r *shell.Request) (shell.View, error) {
+	err := ts.Access.RevokeTokenOf(r.Context(), r.Person.Environment.ID, id.Token(r.PathValue("token")), ts.Now())
 	return shell.Redirect(shell.TokensPath), err
 }
 
-func (s *tokens) showTokenCode(r *shell.Request) (shell.View, error) {
-	return s.renderToken(http.StatusOK, readToken(r), !r.Resumed()), nil
+func (ts *tokens) showTokenCode(r *shell.Request) (shell.View, error) {
+	return ts.renderToken(http.StatusOK, readToken(r), !r.Resumed()), nil
 }
 
 // renderToken shows the form of an access token, with its code.
-func (s *tokens) renderToken(
+func (ts *tokens) renderToken(
 	status int, f tokenForm, open bool,
 ) shell.View {
 	read := f
 	read.FormErrors = shell.FormErrors{} // only of what can't be read
 	var ends string
-	if at := read.expires(s.Now()); !at.IsZero() {
+	if at := read.expires(ts.Now()); !at.IsZero() {
 		ends = at.UTC().Format(time.RFC3339)
 	}
 	may := f.permissions()
-	f.Code = s.Code("make", shell.TokensPath+"/code", sdkcode.Request{
+	f.Code = ts.Code("make", shell.TokensPath+"/code", sdkcode.Request{
 		Path: "/system/v1/access-tokens", Once: "secret",
 		Body: sdkcode.Object{}.With("name", f.Name).With("permissions", may).With("expires_at", ends),
 	})

@@ -16,8 +16,8 @@ import (
 // thing is a row of a list.
 type thing id.LiveStream
 
-func (v thing) Row() thing      { return v }
-func (v thing) Name() string    { return string(v) }
+func (t thing) Row() thing      { return t }
+func (t thing) Name() string    { return string(t) }
 func (thing) Made() time.Time   { return time.Time{} }
 func (thing) Moves() bool       { return false }
 func (thing) MadeOf() id.Upload { return "" }
@@ -30,9 +30,9 @@ type things struct {
 	reads int
 }
 
-func (s *things) Some(_ context.Context, _ id.Environment, of []thing) (found []thing, err error) {
-	s.reads++
-	for _, v := range s.all {
+func (t *things) Some(_ context.Context, _ id.Environment, of []thing) (found []thing, err error) {
+	t.reads++
+	for _, v := range t.all {
 		if slices.Contains(of, v) {
 			found = append(found, v)
 		}

@@ -33,9 +33,9 @@ type FormErrors struct {
 type FieldError struct{ Field, Label, Text string }
 
 // Wrongs are all of them, in the order of the page.
-func (s FormErrors) Wrongs() (all []FieldError) {
-	left := maps.Clone(s.Bad)
-	for _, f := range s.Fields {
+func (fe FormErrors) Wrongs() (all []FieldError) {
+	left := maps.Clone(fe.Bad)
+	for _, f := range fe.Fields {
 		if text, bad := left[f.field]; bad {
 			all = append(all, FieldError{f.field, f.label, text})
 			delete(left, f.field)
@@ -48,8 +48,8 @@ func (s FormErrors) Wrongs() (all []FieldError) {
 }
 
 // Wrong is what is wrong with a field; nil: nothing.
-func (s FormErrors) Wrong(field string) *FieldError {
-	if text, bad := s.Bad[field]; bad {
+func (fe FormErrors) Wrong(field string) *FieldError {
+	if text, bad := fe.Bad[field]; bad {
 		return &FieldError{Field: field, Text: text}
 	}
 	return nil
@@ -57,25 +57,25 @@ func (s FormErrors) Wrong(field string) *FieldError {
 
 // Mark are further attributes of the control of a field: one that is wrong is announced with what is wrong, and the
 // first one has the focus.
-func (s FormErrors) Mark(field string) template.HTMLAttr {
-	if s.Bad[field] == "" {
+func (fe FormErrors) Mark(field string) template.HTMLAttr {
+	if fe.Bad[field] == "" {
 		return ""
 	}
-	return ` aria-invalid="true"` + s.described(field)
+	return ` aria-invalid="true"` + fe.described(field)
 }
 
 // MarkGroup are those of a fieldset, which is a group of controls.
-func (s FormErrors) MarkGroup(field string) template.HTMLAttr {
-	if s.Bad[field] == "" {
+func (fe FormErrors) MarkGroup(field string) template.HTMLAttr {
+	if fe.Bad[field] == "" {
 		return ""
 	}
-	return ` tabindex="-1"` + s.described(field)
+	return ` tabindex="-1"` + fe.described(field)
 }
 
 // described are the attributes that a wrong field and a wrong group have in common. Names of fields are constants.
-func (s FormErrors) described(field string) template.HTMLAttr {
+func (fe FormErrors) described(field string) template.HTMLAttr {
 	attrs := ` aria-describedby="` + field + `-bad"`
-	if s.Wrongs()[0].Field == field {
+	if fe.Wrongs()[0].Field == field {
 		attrs += " autofocus"
 	}
 	return template.HTMLAttr(attrs) //nolint:gosec // see above
@@ -89,11 +89,11 @@ type FormSummary struct {
 }
 
 // Summary is that of this form; nil: nothing is wrong with it.
-func (s FormErrors) Summary(what string) *FormSummary {
-	if len(s.Bad)+len(s.Top) == 0 {
+func (fe FormErrors) Summary(what string) *FormSummary {
+	if len(fe.Bad)+len(fe.Top) == 0 {
 		return nil
 	}
-	return &FormSummary{what, s.Top, s.Wrongs()}
+	return &FormSummary{what, fe.Top, fe.Wrongs()}
 }
 
 // Text is what somebody typed into a field, as text that a page can show.
@@ -110,21 +110,21 @@ func Unchanged(typed, shown string) bool {
 }
 
 // Add says what is wrong with a field, behind what was said of it before.
-func (s *FormErrors) Add(field, what string) {
-	if s.Bad == nil {
-		s.Bad = map[string]string{}
+func (fe *FormErrors) Add(field, what string) {
+	if fe.Bad == nil {
+		fe.Bad = map[string]string{}
 	}
-	switch is := s.Bad[field]; {
+	switch is := fe.Bad[field]; {
 	case is == "":
-		s.Bad[field] = what
+		fe.Bad[field] = what
 	case !strings.Contains(is, what):
-		s.Bad[field] = is + " " + what
+		fe.Bad[field] = is + " " + what
 	}
 }
 
 // Overtaken puts beside their fields what somebody else has made of settings that are changed here too; it reports
 // whether there are any. The form that says so is filled in with what was typed here, so it can be sent again.
-func (s *FormErrors) Overtaken(both url.Values) bool {
+func (fe *FormErrors) Overtaken(both url.Values) bool {
 	for _, field := range slices.Sorted(maps.Keys(both)) {
 		is := strings.Join(both[field], ", ")
 		switch is {
@@ -135,35 +135,35 @@ func (s *FormErrors) Overtaken(both url.Values) bool {
 		}
 		if field == "type" { // has no message of its own
 			field = "which"
-		} else if s.Bad[field] != "" {
+		} else if fe.Bad[field] != "" {
 			continue
 		}
-		s.Add(field, "Changed meanwhile: it "+is+". Save again to replace that.")
+		fe.Add(field, "Changed meanwhile: it "+is+". Save again to replace that.")
 	}
 	return len(both) > 0
 }
 
 // Number reads a field that may be empty; what is no number is said beside it.
-func (s *FormErrors) Number(field, text, want string) (float64, bool) {
+func (fe *FormErrors) Number(field, text, want string) (float64, bool) {
 	if text == "" {
 		return 0, false
 	}
 	n, err := strconv.ParseFloat(strings.Replace(text, ",", ".", 1), 64)
 	if err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
-		s.Add(field, "This must be "+want+".")
+		fe.Add(field, "This must be "+want+".")
 		return 0, false
 	}
 	return n, true
 }
 
 // Time reads a field in which a time may stand, in seconds; nil: it is empty, or none, which is said beside it.
-func (s *FormErrors) Time(field, text string) *float64 {
+func (fe *FormErrors) Time(field, text string) *float64 {
 	if text == "" {
 		return nil
 	}
 	sec, ok := secondsOf(text)
 	if !ok {
-		s.Add(field, "This must be a time, as 0:01:30.5 or as seconds.")
+		fe.Add(field, "This must be a time, as 0:01:30.5 or as seconds.")
 		return nil
 	}
 	return &sec
@@ -199,26 +199,26 @@ func (f Field) covers(path string) bool {
 }
 
 // AddMessages puts messages of the service beside their fields.
-func (s *FormErrors) AddMessages(messages []fault.Message) {
+func (fe *FormErrors) AddMessages(messages []fault.Message) {
 	for _, m := range messages {
-		i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.covers(m.Path) })
+		i := slices.IndexFunc(fe.Fields, func(f Field) bool { return f.covers(m.Path) })
 		if i < 0 {
-			s.Top = append(s.Top, Capital(m.String())+".")
+			fe.Top = append(fe.Top, Capital(m.String())+".")
 			continue
 		}
-		s.Add(s.Fields[i].field, "This "+strings.TrimPrefix(m.Text, ": ")+".")
+		fe.Add(fe.Fields[i].field, "This "+strings.TrimPrefix(m.Text, ": ")+".")
 	}
 }
 
 // TakeErr takes what the service says against a form, and gives the status of its page. Where nothing that was typed is
 // at fault it gives err back.
-func (s *FormErrors) TakeErr(err error) (status int, _ error) {
+func (fe *FormErrors) TakeErr(err error) (status int, _ error) {
 	if !fault.Is(err, fault.Invalid) && !fault.Is(err, fault.Conflict) {
 		return 0, err
 	}
-	s.AddMessages(fault.ByField(err))
+	fe.AddMessages(fault.ByField(err))
 	return respond.Form.Of(err).Code, nil
 }
 
 // AddErr adds what the service would say against the rest of a form of which something is wrong already.
-func (s *FormErrors) AddErr(err error) { _, _ = s.TakeErr(err) }
+func (fe *FormErrors) AddErr(err error) { _, _ = fe.TakeErr(err) }

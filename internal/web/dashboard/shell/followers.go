@@ -26,17 +26,17 @@ func newFollowers() *follow.Places[string, *session] {
 func paceOf(pages int) time.Duration { return max(minPace, time.Duration(pages)*pacePerPage) }
 
 // who is the person of a session. All of its pages ask at the same time, and one of them looks for all.
-func (o *session) who(ctx context.Context, look func() (access.Person, error)) (access.Person, error) {
-	if err := o.lock.Lock(ctx); err != nil {
+func (s *session) who(ctx context.Context, look func() (access.Person, error)) (access.Person, error) {
+	if err := s.lock.Lock(ctx); err != nil {
 		return access.Person{}, err
 	}
-	defer o.lock.Unlock()
-	if time.Since(o.at) < Heartbeat/2 {
-		return o.person, nil
+	defer s.lock.Unlock()
+	if time.Since(s.at) < Heartbeat/2 {
+		return s.person, nil
 	}
 	p, err := look()
 	if err == nil {
-		o.person, o.at = p, time.Now()
+		s.person, s.at = p, time.Now()
 	}
 	return p, err
 }

@@ -63,54 +63,54 @@ func (s *Shell) once(w http.ResponseWriter, r *http.Request, p access.Person, h 
 }
 
 // find gives what is known of a form, and whether this is the first time that it is sent.
-func (k *presses) find(name string, now time.Time) (x *press, first bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	maps.DeleteFunc(k.done, func(_ string, x *press) bool { return now.Sub(x.at) >= pressTime })
-	if x = k.done[name]; x != nil {
+func (p *presses) find(name string, now time.Time) (x *press, first bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	maps.DeleteFunc(p.done, func(_ string, x *press) bool { return now.Sub(x.at) >= pressTime })
+	if x = p.done[name]; x != nil {
 		return x, false
 	}
 	x = &press{at: now, ready: make(chan struct{}), header: http.Header{}}
-	if k.done == nil {
-		k.done = map[string]*press{}
+	if p.done == nil {
+		p.done = map[string]*press{}
 	}
-	if len(k.done) < maxPresses {
-		k.done[name] = x
+	if len(p.done) < maxPresses {
+		p.done[name] = x
 	}
 	return x, true
 }
 
-func (k *presses) forget(name string, x *press) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.done[name] == x {
-		delete(k.done, name)
+func (p *presses) forget(name string, x *press) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.done[name] == x {
+		delete(p.done, name)
 	}
 }
 
 // Header implements http.ResponseWriter.
-func (x *press) Header() http.Header { return x.header }
+func (pr *press) Header() http.Header { return pr.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (x *press) WriteHeader(status int) {
-	if x.status == 0 {
-		x.status = status
+func (pr *press) WriteHeader(status int) {
+	if pr.status == 0 {
+		pr.status = status
 	}
 }
 
 // Write implements http.ResponseWriter.
-func (x *press) Write(p []byte) (int, error) {
-	x.WriteHeader(http.StatusOK)
-	return x.body.Write(p)
+func (pr *press) Write(p []byte) (int, error) {
+	pr.WriteHeader(http.StatusOK)
+	return pr.body.Write(p)
 }
 
 // give responds as the first time. Where that has panicked, there is nothing to give.
-func (x *press) give(w http.ResponseWriter) {
-	if x.status == 0 {
+func (pr *press) give(w http.ResponseWriter) {
+	if pr.status == 0 {
 		http.Error(w, "That didn't work. Go back and submit the form again.", http.StatusInternalServerError)
 		return
 	}
-	maps.Copy(w.Header(), x.header)
-	w.WriteHeader(x.status)
-	_, _ = w.Write(x.body.Bytes()) // who has gone needs no page
+	maps.Copy(w.Header(), pr.header)
+	w.WriteHeader(pr.status)
+	_, _ = w.Write(pr.body.Bytes()) // who has gone needs no page
 }

@@ -31,9 +31,9 @@ func pageBefore(r *http.Request) string {
 
 // keepForm has the sign-in page keep what was typed into a form that was sent by nobody. It reports false where there
 // is nothing to keep.
-func (s *entrance) keepForm(r *http.Request, d *door) bool {
+func (e *entrance) keepForm(r *http.Request, d *door) bool {
 	at := strings.TrimSuffix(r.URL.Path, codeEnd)
-	if len(r.PostForm) == 0 || !s.showsForm(&http.Request{Method: http.MethodPost, Host: r.Host, URL: codeURL(at)}) {
+	if len(r.PostForm) == 0 || !e.showsForm(&http.Request{Method: http.MethodPost, Host: r.Host, URL: codeURL(at)}) {
 		return false
 	}
 	if d.Typed = r.PostForm.Encode(); len(d.Typed) > maxResumed {
@@ -50,13 +50,13 @@ func (s *entrance) keepForm(r *http.Request, d *door) bool {
 func codeURL(form string) *url.URL { return &url.URL{Path: form + codeEnd} }
 
 // showsForm reports whether a request is for a form as it is filled in.
-func (s *entrance) showsForm(r *http.Request) bool {
-	_, pattern := s.mux.Handler(r)
+func (e *entrance) showsForm(r *http.Request) bool {
+	_, pattern := e.mux.Handler(r)
 	return strings.HasPrefix(pattern, http.MethodPost+" ") && strings.HasSuffix(pattern, codeEnd)
 }
 
 // resume shows a form with what was typed into it before the session had ended; nothing is done until it is sent again.
-func (s *entrance) resume(w http.ResponseWriter, r *http.Request, d door, session string) bool {
+func (e *entrance) resume(w http.ResponseWriter, r *http.Request, d door, session string) bool {
 	typed, err := url.ParseQuery(d.Typed)
 	if err != nil || d.Form == "" || Local(d.Form) != d.Form {
 		return false
@@ -67,14 +67,14 @@ func (s *entrance) resume(w http.ResponseWriter, r *http.Request, d door, sessio
 	again.Form, again.PostForm = typed, typed
 	again.Header.Del("Cookie")
 	for _, c := range r.Cookies() {
-		if c.Name != s.cookieName(r) {
+		if c.Name != e.cookieName(r) {
 			again.AddCookie(c)
 		}
 	}
-	again.AddCookie(&http.Cookie{Name: s.cookieName(r), Value: session}) //nolint:gosec // of a request
-	if !s.showsForm(again) {
+	again.AddCookie(&http.Cookie{Name: e.cookieName(r), Value: session}) //nolint:gosec // of a request
+	if !e.showsForm(again) {
 		return false
 	}
-	s.mux.ServeHTTP(w, again)
+	e.mux.ServeHTTP(w, again)
 	return true
 }

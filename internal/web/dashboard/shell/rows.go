@@ -94,25 +94,25 @@ func NewRows[ID ~string, T Item[ID]](s *Shell, page string, from Source[ID, T]) 
 }
 
 // render renders a part of the page.
-func (c *Rows[ID, T]) render(part string, of any) (string, error) {
+func (rw *Rows[ID, T]) render(part string, of any) (string, error) {
 	var b strings.Builder
-	err := c.page.ExecuteTemplate(&b, part, of)
+	err := rw.page.ExecuteTemplate(&b, part, of)
 	return b.String(), err
 }
 
 // changed gives rows, each with what happened up to a sequence in it, and none whose progress is older than a look. now
 // is one that has happened already.
-func (c *Rows[ID, T]) changed(
+func (rw *Rows[ID, T]) changed(
 	ctx context.Context, env id.Environment, since map[ID]int64, now int64,
 ) (map[ID]CachedRow[T], error) {
-	if err := c.lock.Lock(ctx); err != nil {
+	if err := rw.lock.Lock(ctx); err != nil {
 		return nil, err
 	}
-	defer c.lock.Unlock()
+	defer rw.lock.Unlock()
 	out := make(map[ID]CachedRow[T], len(since))
 	var missing []ID
 	for of, sequence := range since {
-		r, ok := c.rows[rowKey[ID]{env, of}]
+		r, ok := rw.rows[rowKey[ID]{env, of}]
 		if !ok || r.sequence < sequence || r.HTML != "" && r.Of.Moves() && time.Since(r.at) >= ProgressTime {
 			r = CachedRow[T]{sequence: now}
 			missing = append(missing, of)
@@ -120,23 +120,23 @@ func (c *Rows[ID, T]) changed(
 		out[of] = r
 	}
 	for some := range slices.Chunk(missing, maxAtOne) {
-		found, err := c.Some(ctx, env, some)
+		found, err := rw.Some(ctx, env, some)
 		if err != nil {
 			return nil, err
 		}
 		for _, v := range found {
-			html, err := c.render("row", v)
+			html, err := rw.render("row", v)
 			if err != nil {
 				return nil, err
 			}
 			out[v.Row()] = CachedRow[T]{now, v, html, time.Now()}
 		}
 	}
-	if len(c.rows)+len(missing) > maxRows {
-		clear(c.rows)
+	if len(rw.rows)+len(missing) > maxRows {
+		clear(rw.rows)
 	}
 	for _, of := range missing {
-		c.rows[rowKey[ID]{env, of}] = out[of]
+		rw.rows[rowKey[ID]{env, of}] = out[of]
 	}
 	return out, nil
 }

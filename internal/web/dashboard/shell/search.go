@@ -30,7 +30,7 @@ type Selection struct {
 }
 
 // newest reports whether it is what new rows belong on.
-func (f Selection) newest() bool { return f.Page <= 1 && f.Before == 0 && f.From == 0 }
+func (s Selection) newest() bool { return s.Page <= 1 && s.Before == 0 && s.From == 0 }
 
 // Select reads what a query asks for; a state that is none of states counts as all.
 func Select(q url.Values, path string, states ...string) Selection {
@@ -58,9 +58,9 @@ func number(text string) int {
 }
 
 // query is what the address of a page of the list says.
-func (f Selection) query(page int) url.Values {
+func (s Selection) query(page int) url.Values {
 	q := url.Values{}
-	for name, value := range map[string]string{f.Names[0]: f.Status, f.Names[1]: f.Query} {
+	for name, value := range map[string]string{s.Names[0]: s.Status, s.Names[1]: s.Query} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -68,21 +68,21 @@ func (f Selection) query(page int) url.Values {
 	if page > 1 {
 		q.Set("page", strconv.Itoa(page))
 	}
-	if f.From > 0 {
-		q.Set("from", strconv.Itoa(f.From))
+	if s.From > 0 {
+		q.Set("from", strconv.Itoa(s.From))
 	}
-	if f.Before > 0 {
-		q.Set("before", strconv.FormatInt(f.Before, 10))
+	if s.Before > 0 {
+		q.Set("before", strconv.FormatInt(s.Before, 10))
 	}
 	return q
 }
 
 // Address is that of a page of the list.
-func (f Selection) Address(page int) string {
-	if q := f.query(page); len(q) > 0 {
-		return f.path + "?" + q.Encode()
+func (s Selection) Address(page int) string {
+	if q := s.query(page); len(q) > 0 {
+		return s.path + "?" + q.Encode()
 	}
-	return f.path
+	return s.path
 }
 
 // FollowAddress is the address of the events that change a page, with the rows that it has.
@@ -150,9 +150,9 @@ func Searched[T any](f *Selection, list lister[T], fits func(T) bool) (rows []T,
 }
 
 // from is the address of the search without so many of the newest rows.
-func (f Selection) from(n int) string {
-	f.From = n
-	return f.Address(1)
+func (s Selection) from(n int) string {
+	s.From = n
+	return s.Address(1)
 }
 
 // Contain reports whether a text is in one of others, whatever the case.

@@ -25,17 +25,17 @@ func LinkURL(public, secret string) string { return public + linkPath + secret }
 // entrance is the pages for those who are not signed in.
 type entrance struct{ *Shell }
 
-func (s *entrance) route() {
-	mux := s.mux
-	mux.HandleFunc("GET "+signInPath, s.showSignIn)
-	mux.HandleFunc("POST "+signInPath, s.signIn)
-	mux.HandleFunc("GET "+linkPath+"{secret}", s.showLink)
-	mux.HandleFunc("POST "+linkPath+"{secret}", s.setPassword)
-	s.Handle("POST "+signOutPath, "sign-out", Anything, s.signOut)
+func (e *entrance) route() {
+	mux := e.mux
+	mux.HandleFunc("GET "+signInPath, e.showSignIn)
+	mux.HandleFunc("POST "+signInPath, e.signIn)
+	mux.HandleFunc("GET "+linkPath+"{secret}", e.showLink)
+	mux.HandleFunc("POST "+linkPath+"{secret}", e.setPassword)
+	e.Handle("POST "+signOutPath, "sign-out", Anything, e.signOut)
 }
 
 // askToSignIn leads to the sign-in, and from there back to the page that was asked for.
-func (s *entrance) askToSignIn(w http.ResponseWriter, r *http.Request) {
+func (e *entrance) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if WantsJSON(r) || wantsStream(r) {
 		http.Error(w, "sign in first", http.StatusUnauthorized)
 		return
@@ -44,8 +44,8 @@ func (s *entrance) askToSignIn(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		back = r.URL.RequestURI()
 	}
-	if d := (door{Host: r.Host, To: back, Action: signInPath}); r.Method == http.MethodPost && s.keepForm(r, &d) {
-		s.renderSignIn(w, r, http.StatusUnauthorized, d)
+	if d := (door{Host: r.Host, To: back, Action: signInPath}); r.Method == http.MethodPost && e.keepForm(r, &d) {
+		e.renderSignIn(w, r, http.StatusUnauthorized, d)
 		return
 	}
 	to := signInPath
@@ -72,64 +72,64 @@ type door struct {
 	MinLength int
 }
 
-func (s *entrance) door(r *http.Request) door {
+func (e *entrance) door(r *http.Request) door {
 	return door{
 		Host: r.Host, To: r.FormValue("to"), Form: r.PostFormValue("form"), Typed: r.PostFormValue("typed"),
 		Action: signInPath, MinLength: access.MinPassword,
 	}
 }
 
-func (s *entrance) showSignIn(w http.ResponseWriter, r *http.Request) {
-	p, err := s.who(r)
+func (e *entrance) showSignIn(w http.ResponseWriter, r *http.Request) {
+	p, err := e.who(r)
 	if err == nil {
 		http.Redirect(w, r, Local(r.FormValue("to")), http.StatusSeeOther) //nolint:gosec // local sees to it
 		return
 	}
-	d := s.door(r)
+	d := e.door(r)
 	if fault.Is(err, fault.Unauthorized) && p.Session.Token != "" {
 		d.Problem = "You were signed out: the access token you signed in with was revoked or has expired."
-		s.setCookie(w, r, "")
+		e.setCookie(w, r, "")
 	}
-	s.renderSignIn(w, r, http.StatusOK, d)
+	e.renderSignIn(w, r, http.StatusOK, d)
 }
 
-func (s *entrance) renderSignIn(w http.ResponseWriter, r *http.Request, status int, d door) {
-	has, err := s.Sessions.HasPassword(r.Context())
+func (e *entrance) renderSignIn(w http.ResponseWriter, r *http.Request, status int, d door) {
+	has, err := e.Sessions.HasPassword(r.Context())
 	if err != nil {
-		s.fail(w, r, access.Person{}, err)
+		e.fail(w, r, access.Person{}, err)
 		return
 	}
 	d.NoOwner = !has
-	s.render(w, r, access.Person{}, status, "door", d)
+	e.render(w, r, access.Person{}, status, "door", d)
 }
 
 // signIn begins a session by the password or an access token.
-func (s *entrance) signIn(w http.ResponseWriter, r *http.Request) {
-	d := s.door(r)
-	from := s.Clients.Of(r)
+func (e *entrance) signIn(w http.ResponseWriter, r *http.Request) {
+	d := e.door(r)
+	from := e.Clients.Of(r)
 	d.TokenID, d.ByToken = cut(r.PostFormValue("token_id")), r.PostFormValue("by") == "token"
 	var cookie string
 	var err error
 	if d.ByToken {
 		actor := audit.Actor{Type: audit.AccessToken, ID: d.TokenID}
-		cookie, err = s.Sessions.SignInByToken(s.Audited(r, "sign-in", actor, ""), access.Credentials{
+		cookie, err = e.Sessions.SignInByToken(e.Audited(r, "sign-in", actor, ""), access.Credentials{
 			Token: id.Token(d.TokenID), Secret: cut(r.PostFormValue("secret")), From: clientaddr.Network(from),
-		}, s.address(r), s.Now())
+		}, e.address(r), e.Now())
 	} else {
-		ctx := s.Audited(r, "sign-in", owner, "")
-		cookie, err = s.Sessions.SignIn(ctx, cut(r.PostFormValue("password")), clientaddr.Network(from), s.address(r),
-			s.Now())
+		ctx := e.Audited(r, "sign-in", owner, "")
+		cookie, err = e.Sessions.SignIn(ctx, cut(r.PostFormValue("password")), clientaddr.Network(from), e.address(r),
+			e.Now())
 	}
 	if err == nil {
-		s.begin(w, r, cookie)
-		if !s.resume(w, r, d, cookie) {
+		e.begin(w, r, cookie)
+		if !e.resume(w, r, d, cookie) {
 			http.Redirect(w, r, Local(d.To), http.StatusSeeOther)
 		}
 		return
 	}
 	status, known := doorStatus(err)
 	if !known {
-		s.fail(w, r, access.Person{}, err)
+		e.fail(w, r, access.Person{}, err)
 		return
 	}
 	if d.Problem = Sentence(err); d.ByToken && fault.Is(err, fault.Unauthorized) {
@@ -138,18 +138,18 @@ func (s *entrance) signIn(w http.ResponseWriter, r *http.Request) {
 	if status == http.StatusTooManyRequests {
 		respond.RetryAfter(w, fault.RetryAfter(err))
 	}
-	s.renderSignIn(w, r, status, d)
+	e.renderSignIn(w, r, status, d)
 }
 
 // begin gives the browser the cookie of a new session. The session that it had until then is over.
-func (s *entrance) begin(w http.ResponseWriter, r *http.Request, cookie string) {
-	before, err := r.Cookie(s.cookieName(r))
+func (e *entrance) begin(w http.ResponseWriter, r *http.Request, cookie string) {
+	before, err := r.Cookie(e.cookieName(r))
 	if err == nil && len(before.Value) <= maxSecret {
-		if err = s.Sessions.Replaced(r.Context(), before.Value); err != nil && !gone(r, err) {
-			s.Logger.WarnContext(r.Context(), "the earlier session of a browser could not be ended", "error", err)
+		if err = e.Sessions.Replaced(r.Context(), before.Value); err != nil && !gone(r, err) {
+			e.Logger.WarnContext(r.Context(), "the earlier session of a browser could not be ended", "error", err)
 		}
 	}
-	s.setCookie(w, r, cookie)
+	e.setCookie(w, r, cookie)
 }
 
 // doorStatus is the status of a sign-in that is refused. known is false where nothing that was typed is at fault.
@@ -158,56 +158,56 @@ func doorStatus(err error) (status int, known bool) {
 	return status, status < http.StatusInternalServerError && status != http.StatusRequestEntityTooLarge
 }
 
-func (s *entrance) showLink(w http.ResponseWriter, r *http.Request) {
-	d := s.linkDoor(r)
-	if err := s.Sessions.CheckLink(r.Context(), r.PathValue("secret"), s.Now()); err != nil {
-		s.refuseLink(w, r, err)
+func (e *entrance) showLink(w http.ResponseWriter, r *http.Request) {
+	d := e.linkDoor(r)
+	if err := e.Sessions.CheckLink(r.Context(), r.PathValue("secret"), e.Now()); err != nil {
+		e.refuseLink(w, r, err)
 		return
 	}
-	s.render(w, r, access.Person{}, http.StatusOK, "door", d)
+	e.render(w, r, access.Person{}, http.StatusOK, "door", d)
 }
 
-func (s *entrance) linkDoor(r *http.Request) door {
-	d := s.door(r)
+func (e *entrance) linkDoor(r *http.Request) door {
+	d := e.door(r)
 	d.First, d.Action = true, linkPath+r.PathValue("secret")
 	return d
 }
 
-func (s *entrance) refuseLink(w http.ResponseWriter, r *http.Request, err error) {
+func (e *entrance) refuseLink(w http.ResponseWriter, r *http.Request, err error) {
 	if !fault.Is(err, fault.NotFound) {
-		s.fail(w, r, access.Person{}, err)
+		e.fail(w, r, access.Person{}, err)
 		return
 	}
-	s.render(w, r, access.Person{}, http.StatusNotFound, "refused", refusal{
+	e.render(w, r, access.Person{}, http.StatusNotFound, "refused", refusal{
 		"This link does not work any more", "It was used already, or it is older than an hour. " +
 			"Who runs the machine makes a new one with: millrace dashboard link",
 	})
 }
 
 // setPassword uses a link up and signs in.
-func (s *entrance) setPassword(w http.ResponseWriter, r *http.Request) {
-	ctx := s.Audited(r, "set-dashboard-password", owner, "")
+func (e *entrance) setPassword(w http.ResponseWriter, r *http.Request) {
+	ctx := e.Audited(r, "set-dashboard-password", owner, "")
 	password := r.PostFormValue("password")
-	cookie, err := s.Sessions.SetPassword(ctx, r.PathValue("secret"), password, s.address(r), s.Now())
+	cookie, err := e.Sessions.SetPassword(ctx, r.PathValue("secret"), password, e.address(r), e.Now())
 	switch {
 	case err == nil:
-		s.begin(w, r, cookie)
+		e.begin(w, r, cookie)
 		http.Redirect(w, r, LivePath, http.StatusSeeOther)
 	case fault.Is(err, fault.Invalid), fault.Is(err, fault.TooMany):
-		d := s.linkDoor(r)
+		d := e.linkDoor(r)
 		d.Bad = Sentence(err)
 		status, _ := doorStatus(err)
-		s.render(w, r, access.Person{}, status, "door", d)
+		e.render(w, r, access.Person{}, status, "door", d)
 	default:
-		s.refuseLink(w, r, err)
+		e.refuseLink(w, r, err)
 	}
 }
 
 // signOut ends this session, or all of the person.
-func (s *entrance) signOut(r *Request) (View, error) {
+func (e *entrance) signOut(r *Request) (View, error) {
 	v := Redirect(signInPath)
 	v.signedOut = true
-	return v, s.Sessions.SignOut(r.Context(), r.Person.Session, r.Ticked("everywhere"))
+	return v, e.Sessions.SignOut(r.Context(), r.Person.Session, r.Ticked("everywhere"))
 }
 
 // cut bounds what is typed; nothing that long is right.

@@ -24,48 +24,48 @@ type eventLog struct {
 	err   error
 }
 
-func (l *eventLog) add(n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (e *eventLog) add(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for range n {
-		sequence := int64(len(l.all) + 1)
-		l.all = append(l.all, event.Event{
+		sequence := int64(len(e.all) + 1)
+		e.all = append(e.all, event.Event{
 			Sequence: sequence, ObjectKind: live.EventObject, ObjectID: fmt.Sprint(sequence),
 		})
 	}
-	if l.news != nil {
-		close(l.news)
-		l.news = nil
+	if e.news != nil {
+		close(e.news)
+		e.news = nil
 	}
 }
 
-func (l *eventLog) ListEvents(_ context.Context, q event.Query) ([]event.Event, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.reads++
-	found := l.all[min(q.After, int64(len(l.all))):]
-	return found[:min(len(found), q.Limit)], l.err
+func (e *eventLog) ListEvents(_ context.Context, q event.Query) ([]event.Event, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reads++
+	found := e.all[min(q.After, int64(len(e.all))):]
+	return found[:min(len(found), q.Limit)], e.err
 }
 
-func (l *eventLog) Standings(
+func (e *eventLog) Standings(
 	context.Context, id.Environment, []event.Event,
 ) (map[int64][]webhook.Standing, error) {
-	return nil, l.err
+	return nil, e.err
 }
 
-func (l *eventLog) LastEvent(context.Context) (int64, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return int64(len(l.all)), nil
+func (e *eventLog) LastEvent(context.Context) (int64, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return int64(len(e.all)), nil
 }
 
-func (l *eventLog) News() <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.news == nil {
-		l.news = make(chan struct{})
+func (e *eventLog) News() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.news == nil {
+		e.news = make(chan struct{})
 	}
-	return l.news
+	return e.news
 }
 
 // TestTail: what happens is read once for all who look, in order and without holes; who looks too seldom is told so.

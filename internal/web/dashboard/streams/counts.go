@@ -33,14 +33,14 @@ func newCounter() *counter { return &counter{lock: follow.NewLock(), of: map[id.
 // count counts the live streams of an environment, with what happened up to a sequence. now is one that has happened
 // already. again: these numbers are those of a moment ago, and it is the time until they may be counted again; 0: they
 // are new.
-func (s *room) count(
+func (rm *room) count(
 	ctx context.Context, env id.Environment, sequence, now int64,
 ) (_ live.Numbers, again time.Duration, err error) {
-	if err = s.counter.lock.Lock(ctx); err != nil {
+	if err = rm.counter.lock.Lock(ctx); err != nil {
 		return live.Numbers{}, 0, err
 	}
-	defer s.counter.lock.Unlock()
-	c, ok := s.counter.of[env]
+	defer rm.counter.lock.Unlock()
+	c, ok := rm.counter.of[env]
 	if ok && c.sequence >= sequence {
 		return c.Numbers, 0, nil
 	}
@@ -48,13 +48,13 @@ func (s *room) count(
 		return c.Numbers, again, nil
 	}
 	c = counted{sequence: now, at: time.Now()}
-	if c.Numbers, err = s.Live.Count(ctx, env); err != nil {
+	if c.Numbers, err = rm.Live.Count(ctx, env); err != nil {
 		return live.Numbers{}, 0, err
 	}
-	if len(s.counter.of) >= maxEnvironments {
-		clear(s.counter.of)
+	if len(rm.counter.of) >= maxEnvironments {
+		clear(rm.counter.of)
 	}
-	s.counter.of[env] = c
+	rm.counter.of[env] = c
 	return c.Numbers, 0, nil
 }
 

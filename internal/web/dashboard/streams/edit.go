@@ -15,11 +15,11 @@ import (
 )
 
 // showEdit is the form with the settings as they are.
-func (s *room) showEdit(_ *shell.Request, v live.Stream) (shell.View, error) {
-	return s.renderEdit(http.StatusOK, formOf(v.Settings), v, false), nil
+func (rm *room) showEdit(_ *shell.Request, v live.Stream) (shell.View, error) {
+	return rm.renderEdit(http.StatusOK, formOf(v.Settings), v, false), nil
 }
 
-func (s *room) edit(r *shell.Request, v live.Stream) (shell.View, error) {
+func (rm *room) edit(r *shell.Request, v live.Stream) (shell.View, error) {
 	err := r.StillSo(former(v.Settings))
 	if err != nil {
 		return shell.View{}, err
@@ -34,12 +34,12 @@ func (s *room) edit(r *shell.Request, v live.Stream) (shell.View, error) {
 	if len(f.Bad) == 0 {
 		then := v
 		if in != (live.PatchInput{}) { // else no event has to tell of it
-			then, err = s.Live.Patch(r.Context(), r.Person.Environment.ID, v.ID, in, s.Now())
+			then, err = rm.Live.Patch(r.Context(), r.Person.Environment.ID, v.ID, in, rm.Now())
 		}
 		if err == nil {
-			to := s.stream(v).Address() + "/edit"
+			to := rm.stream(v).Address() + "/edit"
 			r.Undoable("Saved.", to, former(v.Settings), former(then.Settings))
-			return shell.Redirect(s.stream(v).Address()), nil
+			return shell.Redirect(rm.stream(v).Address()), nil
 		}
 		if status, err = f.TakeErr(err); err != nil {
 			return shell.View{}, err
@@ -47,7 +47,7 @@ func (s *room) edit(r *shell.Request, v live.Stream) (shell.View, error) {
 	} else if in != (live.PatchInput{}) {
 		f.AddErr(in.Check(v))
 	}
-	return s.renderEdit(status, f, v, false), nil
+	return rm.renderEdit(status, f, v, false), nil
 }
 
 // formOf shows settings as they would be typed. A window that nobody chose stays empty: it follows the delay.
@@ -142,21 +142,21 @@ type editPage struct {
 	Code shell.Code
 }
 
-func (s *room) showEditCode(r *shell.Request, v live.Stream) (shell.View, error) {
+func (rm *room) showEditCode(r *shell.Request, v live.Stream) (shell.View, error) {
 	both := r.Merge(former(v.Settings))
 	f := readForm(r)
 	f.Overtaken(both)
 	f.changes(v.Settings) // marks what can't be read
-	return s.renderEdit(http.StatusOK, f, v, !r.Resumed()), nil
+	return rm.renderEdit(http.StatusOK, f, v, !r.Resumed()), nil
 }
 
-func (s *room) renderEdit(
+func (rm *room) renderEdit(
 	status int, f form, v live.Stream, open bool,
 ) shell.View {
-	f.Of = new(s.stream(v))
+	f.Of = new(rm.stream(v))
 	page := editPage{form: f}
 	f.FormErrors = shell.FormErrors{} // only of what can't be read
-	page.Code = s.Code("change", f.Of.Address()+"/edit/code", sdkcode.Request{
+	page.Code = rm.Code("change", f.Of.Address()+"/edit/code", sdkcode.Request{
 		Method: http.MethodPatch, Path: liveAPI(v.ID), IDs: []string{string(v.ID)},
 		Body: patchBody(f.changes(v.Settings)), Node: "video.liveStreams.update",
 		Go: "LiveStreamsApi.UpdateLiveStream", GoType: "mux.UpdateLiveStreamRequest",

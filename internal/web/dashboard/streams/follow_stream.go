@@ -11,12 +11,12 @@ import (
 )
 
 // followStream keeps the page of a live stream up to date.
-func (s *room) followStream(r *shell.Request) (shell.View, error) {
+func (rm *room) followStream(r *shell.Request) (shell.View, error) {
 	stream := id.LiveStream(r.PathValue("id"))
-	if _, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream); err != nil {
+	if _, err := rm.Live.Get(r.Context(), r.Person.Environment.ID, stream); err != nil {
 		return shell.View{}, err
 	}
-	return shell.KeepOpen(&followedStream{s: s, r: r, stream: stream}), nil
+	return shell.KeepOpen(&followedStream{s: rm, r: r, stream: stream}), nil
 }
 
 // followedStream is the open page of a live stream: it is sent whole when something happens, and the browser puts in

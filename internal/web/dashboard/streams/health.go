@@ -20,9 +20,9 @@ type vitals struct {
 }
 
 // The states that the page tells apart.
-func (h vitals) Silent() bool    { return h.Status == live.HealthSilent }
-func (h vitals) Elsewhere() bool { return h.Status == live.HealthElsewhere }
-func (h vitals) Begins() bool    { return h.Status == live.HealthLive && len(h.Figures) == 0 }
+func (v vitals) Silent() bool    { return v.Status == live.HealthSilent }
+func (v vitals) Elsewhere() bool { return v.Status == live.HealthElsewhere }
+func (v vitals) Begins() bool    { return v.Status == live.HealthLive && len(v.Figures) == 0 }
 
 // figure is a value of the newest sample.
 type figure struct{ Name, Value, More string }

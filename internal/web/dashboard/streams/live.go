@@ -15,31 +15,31 @@ import (
 	"millrace/internal/web/dashboard/shell"
 )
 
-func (s *room) route() {
-	targets := &simulcast{s}
-	s.Links.Add(shell.LivePath+"/{id}", s.linkedStream)
-	s.Handle("POST "+newCodePath, "", shell.Writes, s.showNewCode)
-	s.Handle("POST "+shell.LivePath+"/{id}/edit/code", "", shell.Writes, shell.With(s.load, s.showEditCode))
-	s.Handle("POST "+shell.LivePath+"/{id}/targets/code", "", shell.Writes, shell.With(targets.load, targets.showTargetCode))
-	s.Handle("GET "+shell.LivePath, "", shell.Reads, s.listLive)
-	s.Handle("GET "+shell.LivePath+"/new", "", shell.Writes, s.showNew)
-	s.Handle("POST "+shell.LivePath, "create-live-stream", shell.Writes, s.create)
-	s.Handle("GET "+shell.LivePath+"/follow", "", shell.Reads, shell.FollowList(s.rows, findStreams))
-	s.Handle("GET "+shell.LivePath+"/{id}", "", shell.Reads, s.showStream)
-	s.Handle("GET "+shell.LivePath+"/{id}/follow", "", shell.Reads, s.followStream)
-	s.Handle("GET "+shell.LivePath+"/{id}/edit", "", shell.Writes, shell.With(s.load, s.showEdit))
-	s.Handle("POST "+shell.LivePath+"/{id}/edit", "update-live-stream", shell.Writes, shell.With(s.load, s.edit))
-	s.Handle("GET "+shell.LivePath+"/{id}/targets/new", "", shell.Writes, shell.With(targets.load, targets.showNewTarget))
-	s.Handle("POST "+shell.LivePath+"/{id}/targets", "create-live-stream-simulcast-target", shell.Writes, shell.With(targets.load, targets.addTarget))
-	s.Handle("GET "+shell.LivePath+"/{id}/targets/{target}/delete", "", shell.Writes, targets.askDeleteTarget)
-	s.Handle("POST "+shell.LivePath+"/{id}/targets/{target}/delete", "delete-live-stream-simulcast-target", shell.Writes, targets.deleteTarget)
-	s.Handle("POST "+shell.LivePath+"/{id}/key", "show-stream-key", shell.Reads, s.showKey)
-	s.Handle("POST "+shell.LivePath+"/{id}/publish", "show-stream-key", shell.Reads, s.toPublish)
+func (rm *room) route() {
+	targets := &simulcast{rm}
+	rm.Links.Add(shell.LivePath+"/{id}", rm.linkedStream)
+	rm.Handle("POST "+newCodePath, "", shell.Writes, rm.showNewCode)
+	rm.Handle("POST "+shell.LivePath+"/{id}/edit/code", "", shell.Writes, shell.With(rm.load, rm.showEditCode))
+	rm.Handle("POST "+shell.LivePath+"/{id}/targets/code", "", shell.Writes, shell.With(targets.load, targets.showTargetCode))
+	rm.Handle("GET "+shell.LivePath, "", shell.Reads, rm.listLive)
+	rm.Handle("GET "+shell.LivePath+"/new", "", shell.Writes, rm.showNew)
+	rm.Handle("POST "+shell.LivePath, "create-live-stream", shell.Writes, rm.create)
+	rm.Handle("GET "+shell.LivePath+"/follow", "", shell.Reads, shell.FollowList(rm.rows, findStreams))
+	rm.Handle("GET "+shell.LivePath+"/{id}", "", shell.Reads, rm.showStream)
+	rm.Handle("GET "+shell.LivePath+"/{id}/follow", "", shell.Reads, rm.followStream)
+	rm.Handle("GET "+shell.LivePath+"/{id}/edit", "", shell.Writes, shell.With(rm.load, rm.showEdit))
+	rm.Handle("POST "+shell.LivePath+"/{id}/edit", "update-live-stream", shell.Writes, shell.With(rm.load, rm.edit))
+	rm.Handle("GET "+shell.LivePath+"/{id}/targets/new", "", shell.Writes, shell.With(targets.load, targets.showNewTarget))
+	rm.Handle("POST "+shell.LivePath+"/{id}/targets", "create-live-stream-simulcast-target", shell.Writes, shell.With(targets.load, targets.addTarget))
+	rm.Handle("GET "+shell.LivePath+"/{id}/targets/{target}/delete", "", shell.Writes, targets.askDeleteTarget)
+	rm.Handle("POST "+shell.LivePath+"/{id}/targets/{target}/delete", "delete-live-stream-simulcast-target", shell.Writes, targets.deleteTarget)
+	rm.Handle("POST "+shell.LivePath+"/{id}/key", "show-stream-key", shell.Reads, rm.showKey)
+	rm.Handle("POST "+shell.LivePath+"/{id}/publish", "show-stream-key", shell.Reads, rm.toPublish)
 	for name, a := range acts {
 		if a.Title != "" {
-			s.Handle("GET "+shell.LivePath+"/{id}/"+name, "", shell.Writes, s.ask(name))
+			rm.Handle("GET "+shell.LivePath+"/{id}/"+name, "", shell.Writes, rm.ask(name))
 		}
-		s.Handle("POST "+shell.LivePath+"/{id}/"+name, a.operation, shell.Writes, s.act(name))
+		rm.Handle("POST "+shell.LivePath+"/{id}/"+name, a.operation, shell.Writes, rm.act(name))
 	}
 }
 
@@ -149,8 +149,8 @@ type listing struct {
 	counts live.Numbers
 }
 
-func (s *room) listLive(r *shell.Request) (shell.View, error) {
-	l, err := s.streams(r.Context(), r.Person, findStreams(r))
+func (rm *room) listLive(r *shell.Request) (shell.View, error) {
+	l, err := rm.streams(r.Context(), r.Person, findStreams(r))
 	return shell.Show("live", l), err
 }
 
@@ -161,27 +161,27 @@ func findStreams(r *shell.Request) shell.Selection {
 }
 
 // streams reads what the page of the list shows.
-func (s *room) streams(ctx context.Context, p access.Person, f shell.Selection) (l listing, err error) {
+func (rm *room) streams(ctx context.Context, p access.Person, f shell.Selection) (l listing, err error) {
 	l.Selection = f
 	var rows []live.Stream
 	list := func(page, limit int) ([]live.Stream, error) {
 		q := live.ListQuery{Status: live.Status(l.Status), Page: page, Limit: limit}
-		return s.Live.List(ctx, p.Environment.ID, q)
+		return rm.Live.List(ctx, p.Environment.ID, q)
 	}
 	if l.Query == "" {
-		if l.counts, err = s.Live.Count(ctx, p.Environment.ID); err == nil {
+		if l.counts, err = rm.Live.Count(ctx, p.Environment.ID); err == nil {
 			rows, err = shell.Paged(&l.Selection, list)
 		}
 	} else if rows, err = shell.Searched(&l.Selection, list, l.fits); err == nil && len(rows) == 0 {
-		rows, err = s.byID(ctx, p, l)
+		rows, err = rm.byID(ctx, p, l)
 	}
-	l.Rows = s.measured(ctx, rows, true)
+	l.Rows = rm.measured(ctx, rows, true)
 	return l, err
 }
 
 // byID finds a stream by its ID, however old it is.
-func (s *room) byID(ctx context.Context, p access.Person, l listing) ([]live.Stream, error) {
-	v, err := s.Live.Get(ctx, p.Environment.ID, id.LiveStream(l.Query))
+func (rm *room) byID(ctx context.Context, p access.Person, l listing) ([]live.Stream, error) {
+	v, err := rm.Live.Get(ctx, p.Environment.ID, id.LiveStream(l.Query))
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, nil
@@ -216,20 +216,20 @@ func (l listing) Follow() string {
 }
 
 // stream is a row as pages show it that don't say how its encoder does.
-func (s *room) stream(v live.Stream) stream { return stream{Stream: v, Now: s.Now()} }
+func (rm *room) stream(v live.Stream) stream { return stream{Stream: v, Now: rm.Now()} }
 
 // healthTime is how long a page waits for other nodes to say how their encoders do.
 const healthTime = time.Second
 
 // measured adds to rows what is known of their encoders; brief: of those that are connected, and without samples.
-func (s *room) measured(ctx context.Context, rows []live.Stream, brief bool) []stream {
+func (rm *room) measured(ctx context.Context, rows []live.Stream, brief bool) []stream {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
 	out := make([]stream, len(rows))
 	var asked []live.Stream
 	var at []int
 	for i, v := range rows {
-		out[i] = s.stream(v)
+		out[i] = rm.stream(v)
 		if !brief || v.State.HasEncoder() {
 			asked, at = append(asked, v), append(at, i)
 		}
@@ -237,7 +237,7 @@ func (s *room) measured(ctx context.Context, rows []live.Stream, brief bool) []s
 	if len(asked) == 0 {
 		return out
 	}
-	for k, h := range s.Health.Health(ctx, asked, brief) {
+	for k, h := range rm.Health.Health(ctx, asked, brief) {
 		of := &out[at[k]]
 		of.health = h
 		if !of.State.HasEncoder() {
@@ -252,8 +252,8 @@ func (s *room) measured(ctx context.Context, rows []live.Stream, brief bool) []s
 }
 
 // load reads the live stream that a request names.
-func (s *room) load(r *shell.Request) (live.Stream, error) {
-	return s.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
+func (rm *room) load(r *shell.Request) (live.Stream, error) {
+	return rm.Live.Get(r.Context(), r.Person.Environment.ID, id.LiveStream(r.PathValue("id")))
 }
 
 // Row, Name, Made, Moves and MadeOf are those of a row.

@@ -43,18 +43,18 @@ const (
 	same = "same" // recordings: as the live stream
 )
 
-func (s *room) showNew(_ *shell.Request) (shell.View, error) {
+func (rm *room) showNew(_ *shell.Request) (shell.View, error) {
 	f := form{Latency: string(live.Low), Policy: string(playbackid.Public), Recordings: same}
-	return s.renderNew(http.StatusOK, f, false), nil
+	return rm.renderNew(http.StatusOK, f, false), nil
 }
 
-func (s *room) create(r *shell.Request) (shell.View, error) {
+func (rm *room) create(r *shell.Request) (shell.View, error) {
 	f := readForm(r)
 	in := f.input()
 	in.DefaultQuality = r.Person.Environment.VideoQuality
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
-		made, err := s.Live.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
+		made, err := rm.Live.Create(r.Context(), r.Person.Environment.ID, in, rm.Now())
 		if err == nil {
 			return shell.Redirect(stream{Stream: made}.Address()), nil
 		}
@@ -64,7 +64,7 @@ func (s *room) create(r *shell.Request) (shell.View, error) {
 	} else {
 		f.AddErr(in.Check())
 	}
-	return s.renderNew(status, f, false), nil
+	return rm.renderNew(status, f, false), nil
 }
 
 func readForm(r *shell.Request) form {
@@ -118,10 +118,10 @@ const newCodePath = shell.LivePath + "/code"
 // liveAPI is where the API has a live stream.
 func liveAPI(v id.LiveStream) string { return "/video/v1/live-streams/" + url.PathEscape(string(v)) }
 
-func (s *room) showNewCode(r *shell.Request) (shell.View, error) {
+func (rm *room) showNewCode(r *shell.Request) (shell.View, error) {
 	f := readForm(r)
 	f.input() // marks what can't be read
-	return s.renderNew(http.StatusOK, f, !r.Resumed()), nil
+	return rm.renderNew(http.StatusOK, f, !r.Resumed()), nil
 }
 
 // newPage is the form of a live stream, with its code.
@@ -131,12 +131,12 @@ type newPage struct {
 	Code shell.Code
 }
 
-func (s *room) renderNew(
+func (rm *room) renderNew(
 	status int, f form, open bool,
 ) shell.View {
 	page := newPage{form: f}
 	f.FormErrors = shell.FormErrors{} // only of what can't be read
-	page.Code = s.Code("make", newCodePath, sdkcode.Request{
+	page.Code = rm.Code("make", newCodePath, sdkcode.Request{
 		Path: "/video/v1/live-streams", Body: liveBody(f.input()), Node: "video.liveStreams.create",
 		Go: "LiveStreamsApi.CreateLiveStream", GoType: "mux.CreateLiveStreamRequest",
 	})

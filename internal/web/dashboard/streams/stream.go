@@ -35,36 +35,36 @@ type streamPage struct {
 	Follow     string // the address of the events that change the page
 }
 
-func (s *room) showStream(r *shell.Request) (shell.View, error) {
-	v, err := s.streamPage(r.Context(), r.Person, id.LiveStream(r.PathValue("id")))
+func (rm *room) showStream(r *shell.Request) (shell.View, error) {
+	v, err := rm.streamPage(r.Context(), r.Person, id.LiveStream(r.PathValue("id")))
 	return shell.Show("stream", v), err
 }
 
 // streamPage reads all that the page shows.
-func (s *room) streamPage(ctx context.Context, p access.Person, stream id.LiveStream) (streamPage, error) {
-	row, err := s.Live.Get(ctx, p.Environment.ID, stream)
+func (rm *room) streamPage(ctx context.Context, p access.Person, stream id.LiveStream) (streamPage, error) {
+	row, err := rm.Live.Get(ctx, p.Environment.ID, stream)
 	if err != nil {
 		return streamPage{}, err
 	}
 	q := asset.ListQuery{LiveStream: stream, Page: 1, Limit: maxRecordings}
-	found, more, err := s.Assets.List(ctx, p.Environment.ID, q)
+	found, more, err := rm.Assets.List(ctx, p.Environment.ID, q)
 	if err != nil {
 		return streamPage{}, err
 	}
-	v := streamPage{stream: s.measured(ctx, []live.Stream{row}, false)[0], Connect: s.connect()}
+	v := streamPage{stream: rm.measured(ctx, []live.Stream{row}, false)[0], Connect: rm.connect()}
 	v.Health = vitalsOf(v.health)
 	v.More = more != "" || len(found) == maxRecordings
 	v.Recordings = shell.Each(found, func(a asset.Asset) assets.Video { return assets.Video{Asset: a, Now: v.Now} })
-	v.Shared = s.shareStream(p.Environment, v.stream, v.Recordings)
+	v.Shared = rm.shareStream(p.Environment, v.stream, v.Recordings)
 	v.Follow = v.Address() + "/follow"
 	return v, nil
 }
 
 // showKey gives the secrets that encoders need, to a script as JSON, else on the page. The audit log has it.
-func (s *room) showKey(r *shell.Request) (shell.View, error) {
-	v, err := s.streamPage(r.Context(), r.Person, id.LiveStream(r.PathValue("id")))
+func (rm *room) showKey(r *shell.Request) (shell.View, error) {
+	v, err := rm.streamPage(r.Context(), r.Person, id.LiveStream(r.PathValue("id")))
 	if err == nil {
-		err = s.Sessions.NoteShown(r.Context(), r.Person.Environment.ID, "live_stream", string(v.ID))
+		err = rm.Sessions.NoteShown(r.Context(), r.Person.Environment.ID, "live_stream", string(v.ID))
 	}
 	if err != nil {
 		return shell.View{}, err
@@ -78,13 +78,13 @@ func (s *room) showKey(r *shell.Request) (shell.View, error) {
 
 // toPublish leads to the publish page with the stream key in the fragment, which no server sees and the page takes out
 // of the address. The audit log has it.
-func (s *room) toPublish(r *shell.Request) (shell.View, error) {
-	row, err := s.load(r)
-	if err == nil && s.Ingest.WHIP == "" {
+func (rm *room) toPublish(r *shell.Request) (shell.View, error) {
+	row, err := rm.load(r)
+	if err == nil && rm.Ingest.WHIP == "" {
 		return shell.View{}, shell.ErrNothing
 	}
 	if err == nil {
-		err = s.Sessions.NoteShown(r.Context(), r.Person.Environment.ID, "live_stream", string(row.ID))
+		err = rm.Sessions.NoteShown(r.Context(), r.Person.Environment.ID, "live_stream", string(row.ID))
 	}
 	return shell.Redirect("/publish/#" + row.StreamKey), err
 }
@@ -145,9 +145,9 @@ func (s stream) question(q shell.Question) shell.Question {
 }
 
 // question asks before an act.
-func (s *room) question(r *shell.Request, name string) (shell.Question, error) {
-	row, err := s.load(r)
-	v, a := s.stream(row), acts[name]
+func (rm *room) question(r *shell.Request, name string) (shell.Question, error) {
+	row, err := rm.load(r)
+	v, a := rm.stream(row), acts[name]
 	q := v.question(shell.Question{
 		Heading: a.Title, Text: a.IdleText, Yes: a.Yes, No: a.No, Class: a.Class, To: v.Address() + "/" + name,
 	})
@@ -157,16 +157,16 @@ func (s *room) question(r *shell.Request, name string) (shell.Question, error) {
 	return q, err
 }
 
-func (s *room) ask(name string) shell.Handler {
+func (rm *room) ask(name string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
-		q, err := s.question(r, name)
+		q, err := rm.question(r, name)
 		return shell.Show("ask", q), err
 	}
 }
 
-func (s *room) act(name string) shell.Handler {
+func (rm *room) act(name string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
-		q, err := s.question(r, name)
+		q, err := rm.question(r, name)
 		if err != nil {
 			return shell.View{}, err
 		}
@@ -175,7 +175,7 @@ func (s *room) act(name string) shell.Handler {
 			return shell.ShowAs(http.StatusBadRequest, "ask", q), nil
 		}
 		stream := id.LiveStream(r.PathValue("id"))
-		if err = s.actOn(r, stream, name); err != nil {
+		if err = rm.actOn(r, stream, name); err != nil {
 			return shell.View{}, err
 		}
 		to := q.Address
@@ -193,23 +193,23 @@ var reverse = map[string]struct{ act, FormErrors string }{ //nolint:gochecknoglo
 }
 
 // actOn does something to a live stream, and offers to undo it.
-func (s *room) actOn(
+func (rm *room) actOn(
 	r *shell.Request, stream id.LiveStream, name string,
 ) error {
-	was, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream)
+	was, err := rm.Live.Get(r.Context(), r.Person.Environment.ID, stream)
 	if err == nil {
 		err = r.StillSo(usage(was))
 	}
 	if err == nil {
-		err = acts[name].do(s.Live, r.Context(), r.Person.Environment.ID, stream, s.Now())
+		err = acts[name].do(rm.Live, r.Context(), r.Person.Environment.ID, stream, rm.Now())
 	}
 	back, can := reverse[name]
-	if err != nil || !can || s.stream(was).Broadcasting() || was.State.HasEncoder() {
+	if err != nil || !can || rm.stream(was).Broadcasting() || was.State.HasEncoder() {
 		return err
 	}
-	is, err := s.Live.Get(r.Context(), r.Person.Environment.ID, stream)
+	is, err := rm.Live.Get(r.Context(), r.Person.Environment.ID, stream)
 	if err == nil {
-		r.Undoable(back.FormErrors, s.stream(was).Address()+"/"+back.act, usage(was), usage(is))
+		r.Undoable(back.FormErrors, rm.stream(was).Address()+"/"+back.act, usage(was), usage(is))
 	}
 	return err
 }
@@ -255,8 +255,8 @@ func (c connect) WHIPSink() string {
 		"  signaller::auth-token=\"$STREAM_KEY\" \\\n  videotestsrc is-live=true ! w.  audiotestsrc is-live=true ! w."
 }
 
-func (s *room) connect() connect {
-	c := connect{Ingest: *s.Ingest}
+func (rm *room) connect() connect {
+	c := connect{Ingest: *rm.Ingest}
 	if c.SRT != "" {
 		c.SRTURL = (&url.URL{Scheme: "srt", Host: c.SRT}).String() + "?streamid=$STREAM_KEY&passphrase=$PASSPHRASE"
 	}
@@ -266,17 +266,17 @@ func (s *room) connect() connect {
 // Guarded are the playback IDs of a live stream that play only with tokens.
 func (s stream) Guarded() []links.Guarded { return links.GuardedOf(s.PlaybackIDs, s.Address()) }
 
-func (s *room) linkedStream(r *shell.Request) (links.Linked, error) {
-	row, err := s.load(r)
+func (rm *room) linkedStream(r *shell.Request) (links.Linked, error) {
+	row, err := rm.load(r)
 	if err != nil {
 		return links.Linked{}, err
 	}
-	v := s.stream(row)
+	v := rm.stream(row)
 	return links.LinkedOf(r, v.Guarded(), links.Linked{Title: v.Title(), ListAddress: shell.LivePath, ListName: "Live streams"})
 }
 
 // shareStream gives the public playback IDs of a live stream. Its picture is as large as that of its newest broadcast.
-func (s *room) shareStream(e access.Environment, v stream, recordings []assets.Video) []links.Shared {
+func (rm *room) shareStream(e access.Environment, v stream, recordings []assets.Video) []links.Shared {
 	newest := v.ActiveAsset
 	if n := len(v.RecentAssets); newest == "" && n > 0 {
 		newest = v.RecentAssets[n-1]
@@ -285,5 +285,5 @@ func (s *room) shareStream(e access.Environment, v stream, recordings []assets.V
 	if i := slices.IndexFunc(recordings, func(a assets.Video) bool { return a.ID == newest }); i >= 0 {
 		shape = iframe.Size{Width: recordings[i].Facts.Width, Height: recordings[i].Facts.Height}
 	}
-	return s.Links.Share(e, v.PlaybackIDs, cmp.Or(v.Settings.Meta.Title, "Live stream"), shape)
+	return rm.Links.Share(e, v.PlaybackIDs, cmp.Or(v.Settings.Meta.Title, "Live stream"), shape)
 }

@@ -23,10 +23,10 @@ const (
 	maxWebhooks = 100 // there are no more in an environment
 )
 
-func (s *eventLog) route() {
-	s.Handle("GET "+shell.EventsPath, "", access.SystemRead, s.listEvents)
-	s.Handle("GET "+shell.EventsPath+"/follow", "", access.SystemRead, shell.FollowList(s.rows, s.findEvents))
-	s.Handle("GET "+shell.EventsPath+"/{sequence}", "", access.SystemRead, s.showEvent)
+func (el *eventLog) route() {
+	el.Handle("GET "+shell.EventsPath, "", access.SystemRead, el.listEvents)
+	el.Handle("GET "+shell.EventsPath+"/follow", "", access.SystemRead, shell.FollowList(el.rows, el.findEvents))
+	el.Handle("GET "+shell.EventsPath+"/{sequence}", "", access.SystemRead, el.showEvent)
 }
 
 // loggedEvent is an event as pages show it.
@@ -37,7 +37,7 @@ type loggedEvent struct {
 }
 
 // Page is the address of its page.
-func (h loggedEvent) Page() string { return eventPage(h.Sequence) }
+func (l loggedEvent) Page() string { return eventPage(l.Sequence) }
 
 func eventPage(sequence int64) string {
 	return shell.EventsPath + "/" + strconv.FormatInt(sequence, 10)
@@ -49,14 +49,14 @@ type eventKey string
 func keyOf(sequence int64) eventKey { return eventKey(strconv.FormatInt(sequence, 10)) }
 
 // Of is the address of the page of what it is about, or of what that is a part of; empty: there is none.
-func (h loggedEvent) Of() string {
-	switch h.ObjectKind {
+func (l loggedEvent) Of() string {
+	switch l.ObjectKind {
 	case live.EventObject, live.EventTargetObject:
-		return shell.LivePath + "/" + url.PathEscape(h.Resource)
+		return shell.LivePath + "/" + url.PathEscape(l.Resource)
 	case asset.EventObject, asset.EventTrackObject, asset.EventFileObject:
-		return shell.AssetsPath + "/" + url.PathEscape(h.Resource)
+		return shell.AssetsPath + "/" + url.PathEscape(l.Resource)
 	case webhook.EventObject:
-		return shell.WebhooksPath + "/" + url.PathEscape(h.ObjectID)
+		return shell.WebhooksPath + "/" + url.PathEscape(l.ObjectID)
 	}
 	return ""
 }
@@ -71,33 +71,33 @@ type eventList struct {
 }
 
 // Newest is the address of the newest that fit, Self that of the page.
-func (l eventList) Newest() string { return l.before(0) }
-func (l eventList) Self() string   { return l.before(l.Before) }
+func (e eventList) Newest() string { return e.before(0) }
+func (e eventList) Self() string   { return e.before(e.Before) }
 
 // New is empty: a page that is loaded has what is new.
-func (l eventList) New() string { return "" }
+func (e eventList) New() string { return "" }
 
 // Follow is the address of the events that change the page.
-func (l eventList) Follow() string { return shell.FollowAddress(l.Selection, l.Rows, loggedEvent.Row) }
+func (e eventList) Follow() string { return shell.FollowAddress(e.Selection, e.Rows, loggedEvent.Row) }
 
-func (l eventList) before(sequence int64) string {
-	l.Before = sequence
-	return l.Address(1)
+func (e eventList) before(sequence int64) string {
+	e.Before = sequence
+	return e.Address(1)
 }
 
-func (s *eventLog) listEvents(r *shell.Request) (shell.View, error) {
-	l, err := s.events(r.Context(), r.Person, s.findEvents(r))
+func (el *eventLog) listEvents(r *shell.Request) (shell.View, error) {
+	l, err := el.events(r.Context(), r.Person, el.findEvents(r))
 	if err != nil {
 		return shell.View{}, err
 	}
-	l.Groups = grouped(s.EventTypes, []string{l.Status})
+	l.Groups = grouped(el.EventTypes, []string{l.Status})
 	return shell.Show("events", l), nil
 }
 
 // findEvents reads what a request asks for; what can't be counts as not asked for.
-func (s *eventLog) findEvents(r *shell.Request) shell.Selection {
+func (el *eventLog) findEvents(r *shell.Request) shell.Selection {
 	asked := r.URL.Query()
-	f := shell.Select(url.Values{"status": asked["type"], "q": asked["object_id"]}, shell.EventsPath, s.EventTypes...)
+	f := shell.Select(url.Values{"status": asked["type"], "q": asked["object_id"]}, shell.EventsPath, el.EventTypes...)
 	f.Names = [2]string{"type", "object_id"}
 	f.Before, _ = strconv.ParseInt(asked.Get("before"), 10, 64) // what is none counts as none
 	f.Before = max(f.Before, 0)
@@ -105,7 +105,7 @@ func (s *eventLog) findEvents(r *shell.Request) shell.Selection {
 }
 
 // events reads what the page of the log shows.
-func (s *eventLog) events(ctx context.Context, p access.Person, f shell.Selection) (eventList, error) {
+func (el *eventLog) events(ctx context.Context, p access.Person, f shell.Selection) (eventList, error) {
 	l := eventList{Selection: f}
 	q := event.Query{
 		Environment: p.Environment.ID, Object: f.Query, Before: f.Before, NewestFirst: true, Limit: shell.PerPage,
@@ -113,19 +113,19 @@ func (s *eventLog) events(ctx context.Context, p access.Person, f shell.Selectio
 	if f.Status != "" {
 		q.Types = []string{f.Status}
 	}
-	found, err := s.Events.ListEvents(ctx, q)
+	found, err := el.Events.ListEvents(ctx, q)
 	if err != nil {
 		return l, err
 	}
 	if len(found) == shell.PerPage {
 		l.Older = l.before(found[shell.PerPage-1].Sequence)
 	}
-	l.Rows, err = s.standing(ctx, p.Environment.ID, found)
+	l.Rows, err = el.standing(ctx, p.Environment.ID, found)
 	return l, err
 }
 
 // someEvents reads events by their rows.
-func (s *eventLog) someEvents(ctx context.Context, env id.Environment, keys []eventKey) ([]loggedEvent, error) {
+func (el *eventLog) someEvents(ctx context.Context, env id.Environment, keys []eventKey) ([]loggedEvent, error) {
 	var sequences []int64
 	for _, k := range keys {
 		if n, err := strconv.ParseInt(string(k), 10, 64); err == nil { // else there is none
@@ -135,18 +135,18 @@ func (s *eventLog) someEvents(ctx context.Context, env id.Environment, keys []ev
 	if len(sequences) == 0 {
 		return nil, nil
 	}
-	found, err := s.Events.ListEvents(ctx, event.Query{
+	found, err := el.Events.ListEvents(ctx, event.Query{
 		Environment: env, Sequences: sequences, Limit: len(sequences),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.standing(ctx, env, found)
+	return el.standing(ctx, env, found)
 }
 
 // standing puts to events how far they have come at the webhooks.
-func (s *eventLog) standing(ctx context.Context, env id.Environment, found []event.Event) ([]loggedEvent, error) {
-	standings, err := s.Events.Standings(ctx, env, found)
+func (el *eventLog) standing(ctx context.Context, env id.Environment, found []event.Event) ([]loggedEvent, error) {
+	standings, err := el.Events.Standings(ctx, env, found)
 	out := make([]loggedEvent, 0, len(found))
 	for _, e := range found {
 		out = append(out, loggedEvent{e, standings[e.Sequence]})
@@ -164,17 +164,17 @@ type eventPageOf struct {
 	Others     []delivery // to those that are enabled beside
 }
 
-func (s *eventLog) showEvent(r *shell.Request) (shell.View, error) {
+func (el *eventLog) showEvent(r *shell.Request) (shell.View, error) {
 	sequence, err := strconv.ParseInt(r.PathValue("sequence"), 10, 64)
 	if err != nil || sequence < 1 {
 		return shell.View{}, shell.ErrNothing
 	}
-	v, err := s.eventPage(r.Context(), r.Person, sequence)
+	v, err := el.eventPage(r.Context(), r.Person, sequence)
 	return shell.Show("event", v), err
 }
 
-func (s *eventLog) eventPage(ctx context.Context, p access.Person, sequence int64) (eventPageOf, error) {
-	found, err := s.Events.ListEvents(ctx, event.Query{
+func (el *eventLog) eventPage(ctx context.Context, p access.Person, sequence int64) (eventPageOf, error) {
+	found, err := el.Events.ListEvents(ctx, event.Query{
 		Environment: p.Environment.ID, After: sequence - 1, Limit: 1,
 	})
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *eventLog) eventPage(ctx context.Context, p access.Person, sequence int6
 		return eventPageOf{}, fault.New(fault.NotFound, "the event does not exist")
 	}
 	v := eventPageOf{loggedEvent: loggedEvent{Event: found[0]}, May: p.Permits(access.SystemWrite)}
-	text, err := s.ShowEvent(ctx, v.Event)
+	text, err := el.ShowEvent(ctx, v.Event)
 	var b bytes.Buffer
 	if err == nil {
 		err = json.Indent(&b, text, "", "  ")
@@ -192,12 +192,12 @@ func (s *eventLog) eventPage(ctx context.Context, p access.Person, sequence int6
 	if v.Payload = b.String(); err != nil {
 		return eventPageOf{}, err
 	}
-	hooks, err := s.Webhooks.List(ctx, p.Environment.ID, 1, maxWebhooks)
+	hooks, err := el.Webhooks.List(ctx, p.Environment.ID, 1, maxWebhooks)
 	if err != nil {
 		return eventPageOf{}, err
 	}
 	for _, h := range hooks {
-		if err = s.addDelivery(ctx, &v, endpoint{Webhook: h, Now: s.Now()}); err != nil {
+		if err = el.addDelivery(ctx, &v, endpoint{Webhook: h, Now: el.Now()}); err != nil {
 			return eventPageOf{}, err
 		}
 	}
@@ -205,8 +205,8 @@ func (s *eventLog) eventPage(ctx context.Context, p access.Person, sequence int6
 }
 
 // addDelivery looks what has become of an event at one webhook.
-func (s *eventLog) addDelivery(ctx context.Context, v *eventPageOf, e endpoint) error {
-	found, err := s.Webhooks.Deliveries(ctx, e.Environment, e.ID, webhook.DeliveryQuery{
+func (el *eventLog) addDelivery(ctx context.Context, v *eventPageOf, e endpoint) error {
+	found, err := el.Webhooks.Deliveries(ctx, e.Environment, e.ID, webhook.DeliveryQuery{
 		Before: v.Sequence + 1, Limit: 1,
 	})
 	if err != nil {
@@ -240,32 +240,32 @@ func (h hookRow) Skip() string {
 }
 
 // Shown are the webhooks that it was sent to, then the others.
-func (v eventPageOf) Shown() []hookRow {
+func (e eventPageOf) Shown() []hookRow {
 	var out []hookRow
-	for _, d := range v.Deliveries {
-		out = append(out, hookRow{d, v.May, v.Page(), d.Verb()})
+	for _, d := range e.Deliveries {
+		out = append(out, hookRow{d, e.May, e.Page(), d.Verb()})
 	}
-	for _, d := range v.Others {
-		out = append(out, hookRow{d, v.May, v.Page(), "Send it"})
+	for _, d := range e.Others {
+		out = append(out, hookRow{d, e.May, e.Page(), "Send it"})
 	}
 	return out
 }
 
 // Class and Word are how far an event has come, at all webhooks taken together: what is wrong is said first, then what
 // is still to come.
-func (h loggedEvent) Class() string {
-	class, _ := h.standing()
+func (l loggedEvent) Class() string {
+	class, _ := l.standing()
 	return class
 }
 
-func (h loggedEvent) Word() string {
-	_, word := h.standing()
+func (l loggedEvent) Word() string {
+	_, word := l.standing()
 	return word
 }
 
-func (h loggedEvent) standing() (class, word string) {
+func (l loggedEvent) standing() (class, word string) {
 	is := func(state webhook.State, tried bool) bool {
-		return slices.ContainsFunc(h.standings, func(s webhook.Standing) bool {
+		return slices.ContainsFunc(l.standings, func(s webhook.Standing) bool {
 			return s.State == state && (s.Tried || !tried)
 		})
 	}
@@ -280,20 +280,20 @@ func (h loggedEvent) standing() (class, word string) {
 		return "ok", "Delivered"
 	case is(webhook.Skipped, false):
 		return "off", "Skipped"
-	case len(h.standings) > 0:
+	case len(l.standings) > 0:
 		return "off", "Not sent" // to those that were made, enabled or changed after it
 	}
 	return "off", "No webhook wants it"
 }
 
 // Waits reports whether it is still to be sent to a webhook.
-func (h loggedEvent) Waits() bool {
-	return slices.ContainsFunc(h.standings, func(s webhook.Standing) bool { return s.State == webhook.Waiting })
+func (l loggedEvent) Waits() bool {
+	return slices.ContainsFunc(l.standings, func(s webhook.Standing) bool { return s.State == webhook.Waiting })
 }
 
 // Next is when the first of those attempts is made that are known; zero: none is.
-func (h loggedEvent) Next() (at time.Time) {
-	for _, s := range h.standings {
+func (l loggedEvent) Next() (at time.Time) {
+	for _, s := range l.standings {
 		if s.State == webhook.Waiting && !s.NextAt.IsZero() && (at.IsZero() || s.NextAt.Before(at)) {
 			at = s.NextAt
 		}
@@ -303,10 +303,10 @@ func (h loggedEvent) Next() (at time.Time) {
 
 // Row, Name, Made, Moves and MadeOf are those of a row. Clocks of nodes differ: the order of events is that of their
 // sequence.
-func (h loggedEvent) Row() eventKey   { return keyOf(h.Sequence) }
-func (h loggedEvent) Name() string    { return h.Type }
-func (h loggedEvent) Made() time.Time { return time.Unix(h.Sequence, 0) }
-func (h loggedEvent) Moves() bool     { return h.Waits() }
+func (l loggedEvent) Row() eventKey   { return keyOf(l.Sequence) }
+func (l loggedEvent) Name() string    { return l.Type }
+func (l loggedEvent) Made() time.Time { return time.Unix(l.Sequence, 0) }
+func (l loggedEvent) Moves() bool     { return l.Waits() }
 func (loggedEvent) MadeOf() id.Upload { return "" }
 
 // eventSource has the rows of the event log. Each event is a new row. That a webhook got it, or did not, is no event.
@@ -319,14 +319,14 @@ type eventSource struct {
 func (eventSource) About(h shell.Change) eventKey { return keyOf(h.Sequence) }
 
 // Load implements source.
-func (s eventSource) Load(ctx context.Context, p access.Person, f shell.Selection) (shell.Loaded[loggedEvent], error) {
-	l, err := s.events(ctx, p, f)
+func (e eventSource) Load(ctx context.Context, p access.Person, f shell.Selection) (shell.Loaded[loggedEvent], error) {
+	l, err := e.events(ctx, p, f)
 	return shell.Loaded[loggedEvent]{Selection: l.Selection, Rows: l.Rows}, err
 }
 
 // Some implements source.
-func (s eventSource) Some(ctx context.Context, env id.Environment, keys []eventKey) ([]loggedEvent, error) {
-	return s.someEvents(ctx, env, keys)
+func (e eventSource) Some(ctx context.Context, env id.Environment, keys []eventKey) ([]loggedEvent, error) {
+	return e.someEvents(ctx, env, keys)
 }
 
 // Fits implements source.

@@ -17,11 +17,11 @@ import (
 const looksAfter = 3
 
 // followWebhook keeps the page of a webhook up to date.
-func (s *room) followWebhook(r *shell.Request) (shell.View, error) {
-	if _, err := s.webhookOf(r); err != nil {
+func (rm *room) followWebhook(r *shell.Request) (shell.View, error) {
+	if _, err := rm.webhookOf(r); err != nil {
 		return shell.View{}, err
 	}
-	return shell.KeepOpen(&followedWebhook{s: s, r: r, of: webhookID(r), q: r.URL.Query()}), nil
+	return shell.KeepOpen(&followedWebhook{s: rm, r: r, of: webhookID(r), q: r.URL.Query()}), nil
 }
 
 // followedWebhook is the open page of a webhook: it is sent whole, and the browser puts in what differs.

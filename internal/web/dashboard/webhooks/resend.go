@@ -10,9 +10,9 @@ import (
 )
 
 // canResend looks whether there is something that could be sent now or again.
-func (s *room) canResend(ctx context.Context, v *webhookPage) error {
+func (rm *room) canResend(ctx context.Context, v *webhookPage) error {
 	newest := func(state webhook.State) ([]webhook.Delivery, error) {
-		return s.Webhooks.Deliveries(ctx, v.Environment, v.ID, webhook.DeliveryQuery{State: state, Limit: 1})
+		return rm.Webhooks.Deliveries(ctx, v.Environment, v.ID, webhook.DeliveryQuery{State: state, Limit: 1})
 	}
 	waits, err := newest(webhook.Waiting)
 	if err != nil {
@@ -27,15 +27,15 @@ func (s *room) canResend(ctx context.Context, v *webhookPage) error {
 }
 
 // replayEvent has one event sent again, and goes back to the page.
-func (s *room) replayEvent(r *shell.Request) (shell.View, error) {
-	if _, err := s.Webhooks.ReplayEvent(r.Context(), r.Person.Environment.ID, webhookID(r), r.PathValue("event")); err != nil {
+func (rm *room) replayEvent(r *shell.Request) (shell.View, error) {
+	if _, err := rm.Webhooks.ReplayEvent(r.Context(), r.Person.Environment.ID, webhookID(r), r.PathValue("event")); err != nil {
 		return shell.View{}, err
 	}
 	return shell.Redirect(shell.Local(r.PostFormValue("back"))), nil
 }
 
 // askSkip asks whether an event is to be skipped.
-func (s *room) askSkip(_ *shell.Request, d delivery) (shell.View, error) {
+func (rm *room) askSkip(_ *shell.Request, d delivery) (shell.View, error) {
 	return shell.Show("ask", shell.Question{
 		Heading: "Skip this event?", Name: d.EventType, Class: "harm", Yes: "Skip it", No: "Keep trying",
 		Text: "It is not sent to " + d.Webhook.Address + " any more. What waits behind it for the same object is " +
@@ -45,22 +45,22 @@ func (s *room) askSkip(_ *shell.Request, d delivery) (shell.View, error) {
 }
 
 // skipEvent has one event not sent.
-func (s *room) skipEvent(r *shell.Request) (shell.View, error) {
-	d, err := s.deliveryOf(r)
+func (rm *room) skipEvent(r *shell.Request) (shell.View, error) {
+	d, err := rm.deliveryOf(r)
 	if err == nil {
-		_, err = s.Webhooks.Skip(r.Context(), r.Person.Environment.ID, d.Webhook.ID, d.EventID)
+		_, err = rm.Webhooks.Skip(r.Context(), r.Person.Environment.ID, d.Webhook.ID, d.EventID)
 	}
 	return shell.Redirect(sent(d.Webhook)), err
 }
 
 // deliveryOf reads the delivery that a request names.
-func (s *room) deliveryOf(r *shell.Request) (delivery, error) {
-	of, err := s.webhookOf(r)
+func (rm *room) deliveryOf(r *shell.Request) (delivery, error) {
+	of, err := rm.webhookOf(r)
 	if err != nil {
 		return delivery{}, err
 	}
 	sequence, _ := strconv.ParseInt(r.PathValue("sequence"), 10, 64) // what is none counts as one that is not there
-	found, err := s.Webhooks.Deliveries(r.Context(), r.Person.Environment.ID, of.ID, webhook.DeliveryQuery{
+	found, err := rm.Webhooks.Deliveries(r.Context(), r.Person.Environment.ID, of.ID, webhook.DeliveryQuery{
 		Before: sequence + 1, Limit: 1,
 	})
 	if err != nil {

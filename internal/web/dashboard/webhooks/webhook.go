@@ -30,19 +30,19 @@ type webhookPage struct {
 	shell.FormErrors
 }
 
-func (s *room) showWebhook(r *shell.Request) (shell.View, error) {
-	v, err := s.webhookPage(r.Context(), r.Person, webhookID(r), r.URL.Query())
+func (rm *room) showWebhook(r *shell.Request) (shell.View, error) {
+	v, err := rm.webhookPage(r.Context(), r.Person, webhookID(r), r.URL.Query())
 	return shell.Show("webhook", v), err
 }
 
 // webhookPage reads all that the page shows, of what a query asks for.
-func (s *room) webhookPage(ctx context.Context, p access.Person, of id.Webhook, q url.Values) (webhookPage, error) {
-	row, err := s.Webhooks.Get(ctx, p.Environment.ID, of)
+func (rm *room) webhookPage(ctx context.Context, p access.Person, of id.Webhook, q url.Values) (webhookPage, error) {
+	row, err := rm.Webhooks.Get(ctx, p.Environment.ID, of)
 	if err != nil {
 		return webhookPage{}, err
 	}
 	v := webhookPage{
-		endpoint: endpoint{Webhook: row, Now: s.Now()}, May: p.Permits(access.SystemWrite),
+		endpoint: endpoint{Webhook: row, Now: rm.Now()}, May: p.Permits(access.SystemWrite),
 	}
 	v.Status = shell.Select(q, "", deliveryStates...).Status
 	v.Before, _ = strconv.ParseInt(q.Get("before"), 10, 64) // what is none counts as none
@@ -51,7 +51,7 @@ func (s *room) webhookPage(ctx context.Context, p access.Person, of id.Webhook, 
 	if at, ok := sinceOf(q.Get("since")); ok {
 		v.Since = at.UTC().Format(sinceForm)
 	}
-	found, err := s.Webhooks.Deliveries(ctx, p.Environment.ID, of, webhook.DeliveryQuery{
+	found, err := rm.Webhooks.Deliveries(ctx, p.Environment.ID, of, webhook.DeliveryQuery{
 		State: webhook.State(v.Status), Before: v.Before, Limit: maxDeliveries,
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *room) webhookPage(ctx context.Context, p access.Person, of id.Webhook, 
 	if len(found) == maxDeliveries {
 		v.Older = v.shows(v.Status, found[len(found)-1].Sequence)
 	}
-	if err = s.canResend(ctx, &v); err != nil {
+	if err = rm.canResend(ctx, &v); err != nil {
 		return webhookPage{}, err
 	}
 	v.Follow = v.Page() + "/follow" + v.query(v.Status, v.Before)
@@ -71,13 +71,13 @@ func (s *room) webhookPage(ctx context.Context, p access.Person, of id.Webhook, 
 }
 
 // shows is the address of deliveries of a state before an event.
-func (v webhookPage) shows(status string, before int64) string {
-	return v.Page() + v.query(status, before) + "#deliveries"
+func (w webhookPage) shows(status string, before int64) string {
+	return w.Page() + w.query(status, before) + "#deliveries"
 }
 
 // Shows is the address of the newest deliveries of a state, Self that of those that are shown.
-func (v webhookPage) Shows(status string) string { return v.shows(status, 0) }
-func (v webhookPage) Self() string               { return v.shows(v.Status, v.Before) }
+func (w webhookPage) Shows(status string) string { return w.shows(status, 0) }
+func (w webhookPage) Self() string               { return w.shows(w.Status, w.Before) }
 
 // States are those that the deliveries can be narrowed to.
 func (webhookPage) States() []choice {
@@ -98,7 +98,7 @@ var deliveryStates = []string{ //nolint:gochecknoglobals // a constant
 // choice is one of several, of which one is chosen.
 type choice struct{ Value, Name string }
 
-func (v webhookPage) query(status string, before int64) string {
+func (w webhookPage) query(status string, before int64) string {
 	q := url.Values{}
 	if status != "" {
 		q.Set("status", status)
@@ -126,8 +126,8 @@ func sinceOf(text string) (time.Time, bool) {
 }
 
 // replaySince has everything since a time sent again.
-func (s *room) replaySince(r *shell.Request) (shell.View, error) {
-	v, err := s.webhookPage(r.Context(), r.Person, webhookID(r), url.Values{})
+func (rm *room) replaySince(r *shell.Request) (shell.View, error) {
+	v, err := rm.webhookPage(r.Context(), r.Person, webhookID(r), url.Values{})
 	if err != nil {
 		return shell.View{}, err
 	}
@@ -137,7 +137,7 @@ func (s *room) replaySince(r *shell.Request) (shell.View, error) {
 		v.Add("since", "This must be a time, as 2026-01-02 15:04 in UTC, or with its zone.")
 		return shell.ShowAs(http.StatusBadRequest, "webhook", v), nil
 	}
-	if _, err = s.Webhooks.ReplaySince(r.Context(), r.Person.Environment.ID, v.ID, since); err != nil {
+	if _, err = rm.Webhooks.ReplaySince(r.Context(), r.Person.Environment.ID, v.ID, since); err != nil {
 		return shell.View{}, err
 	}
 	return shell.Redirect(v.shows("", 0)), nil

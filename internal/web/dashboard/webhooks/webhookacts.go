@@ -94,9 +94,9 @@ func missed(e endpoint) string {
 
 func sent(e endpoint) string { return e.Page() + "#deliveries" }
 
-func (s *room) askWebhook(name string) shell.Handler {
+func (rm *room) askWebhook(name string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
-		e, err := s.webhookOf(r)
+		e, err := rm.webhookOf(r)
 		if err != nil {
 			return shell.View{}, err
 		}
@@ -112,14 +112,14 @@ func (s *room) askWebhook(name string) shell.Handler {
 	}
 }
 
-func (s *room) actOnWebhook(name string) shell.Handler {
+func (rm *room) actOnWebhook(name string) shell.Handler {
 	return func(r *shell.Request) (shell.View, error) {
-		e, err := s.webhookOf(r)
+		e, err := rm.webhookOf(r)
 		if err == nil {
 			err = r.StillSo(state(e))
 		}
 		if err == nil {
-			err = webhookActs[name].do(r.Context(), s.Webhooks, r.Person.Environment.ID, e.ID, s.Now())
+			err = webhookActs[name].do(r.Context(), rm.Webhooks, r.Person.Environment.ID, e.ID, rm.Now())
 		}
 		if err != nil {
 			return shell.View{}, err
@@ -136,12 +136,12 @@ func (s *room) actOnWebhook(name string) shell.Handler {
 }
 
 // rotateSecret makes a new secret, and shows it.
-func (s *room) rotateSecret(r *shell.Request) (shell.View, error) {
-	made, err := s.Webhooks.RotateSecret(r.Context(), r.Person.Environment.ID, webhookID(r), s.Now())
+func (rm *room) rotateSecret(r *shell.Request) (shell.View, error) {
+	made, err := rm.Webhooks.RotateSecret(r.Context(), r.Person.Environment.ID, webhookID(r), rm.Now())
 	if err != nil {
 		return shell.View{}, err
 	}
-	return s.renderSecret(made, shell.SecretPage{
+	return rm.renderSecret(made, shell.SecretPage{
 		Heading: "The new secret is made",
 		Keep: "Put it into your receiver by " + shell.UTC(made.OldUntil) + ": until then the one before signs too. When it " +
 			"is lost, make another one.",
@@ -149,7 +149,7 @@ func (s *room) rotateSecret(r *shell.Request) (shell.View, error) {
 }
 
 // renderSecret shows the secret of a webhook that was made now.
-func (s *room) renderSecret(
+func (rm *room) renderSecret(
 	made webhook.Webhook, v shell.SecretPage,
 ) shell.View {
 	v.Secret, v.Name, v.To = "The signing secret", made.Address, endpoint{Webhook: made}.Page()

@@ -23,22 +23,22 @@ type webhookForm struct {
 	shell.FormErrors
 }
 
-func (s *room) readWebhook(r *shell.Request) webhookForm {
+func (rm *room) readWebhook(r *shell.Request) webhookForm {
 	f := webhookForm{
 		Address: r.Text("address"), Chosen: r.Text("which") == "chosen",
 		FormErrors: shell.FormErrors{Fields: []shell.Field{shell.At("address", "address", "Address"), shell.At("event_types", "which", "Events")}},
 	}
-	for _, t := range s.EventTypes {
+	for _, t := range rm.EventTypes {
 		if slices.Contains(r.PostForm["type"], t) || slices.Contains(r.PostForm["group"], groupOf(t)) {
 			f.types = append(f.types, t)
 		}
 	}
 	for _, t := range r.PostForm["type"] {
-		if !slices.Contains(s.EventTypes, t) { // the service says what is wrong with it
+		if !slices.Contains(rm.EventTypes, t) { // the service says what is wrong with it
 			f.types = append(f.types, strings.ToValidUTF8(t, "\uFFFD"))
 		}
 	}
-	f.Groups = grouped(s.EventTypes, f.types)
+	f.Groups = grouped(rm.EventTypes, f.types)
 	if !f.Chosen {
 		f.types = nil
 	} else if len(f.types) == 0 {
@@ -47,18 +47,18 @@ func (s *room) readWebhook(r *shell.Request) webhookForm {
 	return f
 }
 
-func (s *room) showNewWebhook(_ *shell.Request) (shell.View, error) {
-	return s.renderWebhook(http.StatusOK, webhookForm{Groups: grouped(s.EventTypes, nil)}, false), nil
+func (rm *room) showNewWebhook(_ *shell.Request) (shell.View, error) {
+	return rm.renderWebhook(http.StatusOK, webhookForm{Groups: grouped(rm.EventTypes, nil)}, false), nil
 }
 
-func (s *room) createWebhook(r *shell.Request) (shell.View, error) {
-	f := s.readWebhook(r)
+func (rm *room) createWebhook(r *shell.Request) (shell.View, error) {
+	f := rm.readWebhook(r)
 	in := webhook.CreateInput{Address: f.Address, Types: f.types}
 	status := http.StatusBadRequest
 	if len(f.Bad) == 0 {
-		made, err := s.Webhooks.Create(r.Context(), r.Person.Environment.ID, in, s.Now())
+		made, err := rm.Webhooks.Create(r.Context(), r.Person.Environment.ID, in, rm.Now())
 		if err == nil {
-			return s.renderSecret(made, shell.SecretPage{
+			return rm.renderSecret(made, shell.SecretPage{
 				Heading: "The webhook is made",
 				Keep:    "Configure it in your receiver. If it is lost, rotate it on the webhook's page.",
 			}), nil
@@ -67,35 +67,35 @@ func (s *room) createWebhook(r *shell.Request) (shell.View, error) {
 			return shell.View{}, err
 		}
 	} else {
-		f.AddErr(in.Check(s.EventTypes))
+		f.AddErr(in.Check(rm.EventTypes))
 	}
-	return s.renderWebhook(status, f, false), nil
+	return rm.renderWebhook(status, f, false), nil
 }
 
-func (s *room) showEditWebhook(_ *shell.Request, e endpoint) (shell.View, error) {
-	return s.renderWebhook(http.StatusOK, webhookForm{
-		Address: e.Address, Chosen: len(e.Types) > 0, Groups: grouped(s.EventTypes, e.Types), Of: &e, types: e.Types,
+func (rm *room) showEditWebhook(_ *shell.Request, e endpoint) (shell.View, error) {
+	return rm.renderWebhook(http.StatusOK, webhookForm{
+		Address: e.Address, Chosen: len(e.Types) > 0, Groups: grouped(rm.EventTypes, e.Types), Of: &e, types: e.Types,
 	}, false), nil
 }
 
 // changes is what of the webhook is to be another.
-func (f webhookForm) changes() (in webhook.PatchInput) {
-	if !shell.Unchanged(f.Address, f.Of.Address) {
-		in.Address = &f.Address
+func (w webhookForm) changes() (in webhook.PatchInput) {
+	if !shell.Unchanged(w.Address, w.Of.Address) {
+		in.Address = &w.Address
 	}
-	if now := f.Of.Types; !slices.Equal(slices.Sorted(slices.Values(f.types)), slices.Sorted(slices.Values(now))) {
-		in.Types = &f.types
+	if now := w.Of.Types; !slices.Equal(slices.Sorted(slices.Values(w.types)), slices.Sorted(slices.Values(now))) {
+		in.Types = &w.types
 	}
 	return in
 }
 
-func (s *room) editWebhook(r *shell.Request, e endpoint) (shell.View, error) {
+func (rm *room) editWebhook(r *shell.Request, e endpoint) (shell.View, error) {
 	err := r.StillSo(former(e))
 	if err != nil {
 		return shell.View{}, err
 	}
 	both := r.Merge(former(e))
-	f := s.readWebhook(r)
+	f := rm.readWebhook(r)
 	f.Of = &e
 	status := http.StatusBadRequest
 	if f.Overtaken(both) {
@@ -105,7 +105,7 @@ func (s *room) editWebhook(r *shell.Request, e endpoint) (shell.View, error) {
 	if len(f.Bad) == 0 {
 		then := e.Webhook
 		if in != (webhook.PatchInput{}) {
-			then, err = s.Webhooks.Patch(r.Context(), r.Person.Environment.ID, e.ID, in, s.Now())
+			then, err = rm.Webhooks.Patch(r.Context(), r.Person.Environment.ID, e.ID, in, rm.Now())
 		}
 		if err == nil {
 			r.Undoable("Saved.", e.Page(), former(e), former(endpoint{Webhook: then}))
@@ -115,9 +115,9 @@ func (s *room) editWebhook(r *shell.Request, e endpoint) (shell.View, error) {
 			return shell.View{}, err
 		}
 	} else if in != (webhook.PatchInput{}) {
-		f.AddErr(in.Check(s.EventTypes))
+		f.AddErr(in.Check(rm.EventTypes))
 	}
-	return s.renderWebhook(status, f, false), nil
+	return rm.renderWebhook(status, f, false), nil
 }
 
 // Former is likewise for a webhook.
@@ -139,31 +139,31 @@ func state(e endpoint) url.Values {
 
 const webhookAPI = "/system/v1/webhooks"
 
-func (s *room) showWebhookCode(r *shell.Request) (shell.View, error) {
-	f := s.readWebhook(r)
+func (rm *room) showWebhookCode(r *shell.Request) (shell.View, error) {
+	f := rm.readWebhook(r)
 	f.FormErrors = shell.FormErrors{}
-	return s.renderWebhook(http.StatusOK, f, !r.Resumed()), nil
+	return rm.renderWebhook(http.StatusOK, f, !r.Resumed()), nil
 }
 
-func (s *room) showEditWebhookCode(r *shell.Request, e endpoint) (shell.View, error) {
+func (rm *room) showEditWebhookCode(r *shell.Request, e endpoint) (shell.View, error) {
 	both := r.Merge(former(e))
-	f := s.readWebhook(r)
+	f := rm.readWebhook(r)
 	f.Of, f.FormErrors = &e, shell.FormErrors{}
 	f.Overtaken(both)
-	return s.renderWebhook(http.StatusOK, f, !r.Resumed()), nil
+	return rm.renderWebhook(http.StatusOK, f, !r.Resumed()), nil
 }
 
 // renderWebhook shows the form of a webhook, with its code.
-func (s *room) renderWebhook(
+func (rm *room) renderWebhook(
 	status int, f webhookForm, open bool,
 ) shell.View {
 	if f.Of == nil {
-		f.Code = s.Code("make", shell.WebhooksPath+"/code", sdkcode.Request{
+		f.Code = rm.Code("make", shell.WebhooksPath+"/code", sdkcode.Request{
 			Path: webhookAPI, Body: sdkcode.Object{}.With("address", f.Address).With("event_types", f.types),
 			Node: "system.webhooks.create", Once: "signing_secret",
 		})
 	} else {
-		f.Code = s.Code("make", f.Of.Page()+"/code", sdkcode.Request{
+		f.Code = rm.Code("make", f.Of.Page()+"/code", sdkcode.Request{
 			Method: http.MethodPatch, Path: webhookAPI + "/" + url.PathEscape(string(f.Of.ID)),
 			IDs: []string{string(f.Of.ID)}, Body: webhookBody(f.changes()), Node: "system.webhooks.update",
 		})

@@ -16,28 +16,28 @@ const (
 	maxCounted  = 20 // deliveries that the list of webhooks counts for each
 )
 
-func (s *room) route() {
+func (rm *room) route() {
 	const sees, changes = access.SystemRead, access.SystemWrite
-	s.Handle("GET "+shell.WebhooksPath, "", sees, s.listWebhooks)
-	s.Handle("GET "+shell.WebhooksPath+"/new", "", changes, s.showNewWebhook)
-	s.Handle("POST "+shell.WebhooksPath, "create-webhook", changes, s.createWebhook)
-	s.Handle("POST "+shell.WebhooksPath+"/code", "", changes, s.showWebhookCode)
-	s.Handle("GET "+webhookItem, "", sees, s.showWebhook)
-	s.Handle("GET "+webhookItem+"/follow", "", sees, s.followWebhook)
-	s.Handle("GET "+webhookItem+"/edit", "", changes, shell.With(s.webhookOf, s.showEditWebhook))
-	s.Handle("POST "+webhookItem, "update-webhook", changes, shell.With(s.webhookOf, s.editWebhook))
-	s.Handle("POST "+webhookItem+"/code", "", changes, shell.With(s.webhookOf, s.showEditWebhookCode))
-	s.Handle("POST "+webhookItem+"/"+newSecret, "rotate-webhook-secret", changes, s.rotateSecret)
-	s.Handle("POST "+webhookItem+"/replay", "replay-webhook", changes, s.replaySince)
-	s.Handle("POST "+webhookItem+"/deliveries/{event}/replay", "replay-webhook-delivery", changes, s.replayEvent)
-	s.Handle("GET "+webhookItem+"/deliveries/{sequence}/skip", "", changes, shell.With(s.deliveryOf, s.askSkip))
-	s.Handle("POST "+webhookItem+"/deliveries/{sequence}/skip", "skip-webhook-delivery", changes, s.skipEvent)
+	rm.Handle("GET "+shell.WebhooksPath, "", sees, rm.listWebhooks)
+	rm.Handle("GET "+shell.WebhooksPath+"/new", "", changes, rm.showNewWebhook)
+	rm.Handle("POST "+shell.WebhooksPath, "create-webhook", changes, rm.createWebhook)
+	rm.Handle("POST "+shell.WebhooksPath+"/code", "", changes, rm.showWebhookCode)
+	rm.Handle("GET "+webhookItem, "", sees, rm.showWebhook)
+	rm.Handle("GET "+webhookItem+"/follow", "", sees, rm.followWebhook)
+	rm.Handle("GET "+webhookItem+"/edit", "", changes, shell.With(rm.webhookOf, rm.showEditWebhook))
+	rm.Handle("POST "+webhookItem, "update-webhook", changes, shell.With(rm.webhookOf, rm.editWebhook))
+	rm.Handle("POST "+webhookItem+"/code", "", changes, shell.With(rm.webhookOf, rm.showEditWebhookCode))
+	rm.Handle("POST "+webhookItem+"/"+newSecret, "rotate-webhook-secret", changes, rm.rotateSecret)
+	rm.Handle("POST "+webhookItem+"/replay", "replay-webhook", changes, rm.replaySince)
+	rm.Handle("POST "+webhookItem+"/deliveries/{event}/replay", "replay-webhook-delivery", changes, rm.replayEvent)
+	rm.Handle("GET "+webhookItem+"/deliveries/{sequence}/skip", "", changes, shell.With(rm.deliveryOf, rm.askSkip))
+	rm.Handle("POST "+webhookItem+"/deliveries/{sequence}/skip", "skip-webhook-delivery", changes, rm.skipEvent)
 	for name, a := range webhookActs {
 		if a.Title != "" {
-			s.Handle("GET "+webhookItem+"/"+name, "", changes, s.askWebhook(name))
+			rm.Handle("GET "+webhookItem+"/"+name, "", changes, rm.askWebhook(name))
 		}
 		if a.do != nil {
-			s.Handle("POST "+webhookItem+"/"+name, a.operation, changes, s.actOnWebhook(name))
+			rm.Handle("POST "+webhookItem+"/"+name, a.operation, changes, rm.actOnWebhook(name))
 		}
 	}
 }
@@ -79,15 +79,15 @@ type webhookList struct {
 	May  bool // the person may make and change them
 }
 
-func (s *room) listWebhooks(r *shell.Request) (shell.View, error) {
+func (rm *room) listWebhooks(r *shell.Request) (shell.View, error) {
 	l := webhookList{Selection: shell.Select(r.URL.Query(), shell.WebhooksPath), May: r.Person.Permits(access.SystemWrite)}
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]webhook.Webhook, error) {
-		return s.Webhooks.List(r.Context(), r.Person.Environment.ID, page, limit)
+		return rm.Webhooks.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
 	for _, row := range rows {
-		e := endpoint{Webhook: row, Now: s.Now()}
+		e := endpoint{Webhook: row, Now: rm.Now()}
 		if err == nil {
-			err = s.counted(r.Context(), &e)
+			err = rm.counted(r.Context(), &e)
 		}
 		l.Rows = append(l.Rows, e)
 	}
@@ -95,9 +95,9 @@ func (s *room) listWebhooks(r *shell.Request) (shell.View, error) {
 }
 
 // counted looks what has become of what was sent to a webhook.
-func (s *room) counted(ctx context.Context, e *endpoint) error {
+func (rm *room) counted(ctx context.Context, e *endpoint) error {
 	count := func(state webhook.State) (string, error) {
-		found, err := s.Webhooks.Deliveries(ctx, e.Environment, e.ID, webhook.DeliveryQuery{
+		found, err := rm.Webhooks.Deliveries(ctx, e.Environment, e.ID, webhook.DeliveryQuery{
 			State: state, Limit: maxCounted + 1,
 		})
 		return shell.AtMost(len(found), maxCounted), err
@@ -109,7 +109,7 @@ func (s *room) counted(ctx context.Context, e *endpoint) error {
 	if e.Failed, err = count(webhook.Failed); err != nil || e.Failing() {
 		return err // where much waits, the last one that was delivered is far back
 	}
-	last, err := s.Webhooks.Deliveries(ctx, e.Environment, e.ID, webhook.DeliveryQuery{
+	last, err := rm.Webhooks.Deliveries(ctx, e.Environment, e.ID, webhook.DeliveryQuery{
 		State: webhook.Delivered, Limit: 1,
 	})
 	if err == nil && len(last) > 0 && len(last[0].Attempts) > 0 {
@@ -119,9 +119,9 @@ func (s *room) counted(ctx context.Context, e *endpoint) error {
 }
 
 // webhookOf reads the webhook that a request names.
-func (s *room) webhookOf(r *shell.Request) (endpoint, error) {
-	row, err := s.Webhooks.Get(r.Context(), r.Person.Environment.ID, webhookID(r))
-	return endpoint{Webhook: row, Now: s.Now()}, err
+func (rm *room) webhookOf(r *shell.Request) (endpoint, error) {
+	row, err := rm.Webhooks.Get(r.Context(), r.Person.Environment.ID, webhookID(r))
+	return endpoint{Webhook: row, Now: rm.Now()}, err
 }
 
 func webhookID(r *shell.Request) id.Webhook { return id.Webhook(r.PathValue("webhook")) }

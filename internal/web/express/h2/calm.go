@@ -37,28 +37,28 @@ type calm struct {
 	given atomic.Int64 // by others, and not yet part of left
 }
 
-func (m *calm) init(now time.Time) { m.left, m.at = mostVain, now }
+func (c *calm) init(now time.Time) { c.left, c.at = mostVain, now }
 
 // vain counts n frames.
-func (m *calm) vain(n int) error {
-	if m.left -= n; m.left >= 0 {
+func (c *calm) vain(n int) error {
+	if c.left -= n; c.left >= 0 {
 		return nil
 	}
 	now := time.Now()
-	back := m.given.Swap(0) + int64(min(now.Sub(m.at), mostVain/vainRate*time.Second)*vainRate/time.Second)
-	m.left, m.at = int(min(int64(m.left)+back, mostVain)), now
-	if m.left < 0 {
+	back := c.given.Swap(0) + int64(min(now.Sub(c.at), mostVain/vainRate*time.Second)*vainRate/time.Second)
+	c.left, c.at = int(min(int64(c.left)+back, mostVain)), now
+	if c.left < 0 {
 		return http2.ConnectionError(http2.ErrCodeEnhanceYourCalm)
 	}
 	return nil
 }
 
 // reset counts a stream that was reset.
-func (m *calm) reset() error { return m.vain(resetCost) }
+func (c *calm) reset() error { return c.vain(resetCost) }
 
 // useful gives n frames back.
-func (m *calm) useful(n int64) {
-	if m.given.Load() < mostVain {
-		m.given.Add(n)
+func (c *calm) useful(n int64) {
+	if c.given.Load() < mostVain {
+		c.given.Add(n)
 	}
 }

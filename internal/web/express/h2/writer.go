@@ -44,22 +44,22 @@ type tableSizes struct {
 	changed  bool
 }
 
-func (s *tableSizes) set(size uint32) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.now = min(size, tableSize)
-	s.few = min(s.few, s.now)
-	s.changed = true
+func (t *tableSizes) set(size uint32) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.now = min(size, tableSize)
+	t.few = min(t.few, t.now)
+	t.changed = true
 }
 
 // take says what is new.
-func (s *tableSizes) take(say func(size uint32)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.changed {
-		say(s.few)
-		say(s.now)
-		s.few, s.changed = s.now, false
+func (t *tableSizes) take(say func(size uint32)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.changed {
+		say(t.few)
+		say(t.now)
+		t.few, t.changed = t.now, false
 	}
 }
 

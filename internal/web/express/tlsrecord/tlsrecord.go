@@ -72,39 +72,39 @@ func New(nc *socket.Counted) *Conn {
 func Over(nc net.Conn, in io.Reader, out Sender) *Conn { return &Conn{Conn: nc, in: in, out: out} }
 
 // Whole is the connection as it counts against its budget.
-func (r *Conn) Whole() *socket.Counted { return r.counted }
+func (c *Conn) Whole() *socket.Counted { return c.counted }
 
 // spares are the buffers of records that are held.
 var spares = sync.Pool{New: func() any { return new([Gathered]byte) }} //nolint:gochecknoglobals // used again
 
 // Serving has the connection call before each time it is about to wait, ask late whether to go on when a deadline is
 // over, and break off writes that stall. Whoever reads the connection calls it.
-func (r *Conn) Serving(before func(), late func() bool, limit, stall time.Duration) {
-	_ = r.SetDeadline(time.Time{}) // a closed connection says so by itself
-	r.before, r.late = before, late
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.limit, r.stall = limit, stall
+func (c *Conn) Serving(before func(), late func() bool, limit, stall time.Duration) {
+	_ = c.SetDeadline(time.Time{}) // a closed connection says so by itself
+	c.before, c.late = before, late
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit, c.stall = limit, stall
 }
 
 // Unhook has nobody called any more. Whoever reads the connection calls it.
-func (r *Conn) Unhook() { r.before, r.late = nil, nil }
+func (c *Conn) Unhook() { c.before, c.late = nil, nil }
 
 // Patience is a socket.Writer's, for who moves the deadlines of a connection himself.
-func (r *Conn) Patience(d time.Duration, until time.Time) (moved bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.out.Patience(d, until)
+func (c *Conn) Patience(d time.Duration, until time.Time) (moved bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.out.Patience(d, until)
 }
 
 // Read implements net.Conn.
-func (r *Conn) Read(p []byte) (int, error) {
+func (c *Conn) Read(p []byte) (int, error) {
 	for {
-		if r.before != nil {
-			r.before()
+		if c.before != nil {
+			c.before()
 		}
-		n, err := r.in.Read(p)
-		if err != nil && r.late != nil && errors.Is(err, os.ErrDeadlineExceeded) && r.late() {
+		n, err := c.in.Read(p)
+		if err != nil && c.late != nil && errors.Is(err, os.ErrDeadlineExceeded) && c.late() {
 			continue
 		}
 		return n, err
@@ -112,63 +112,63 @@ func (r *Conn) Read(p []byte) (int, error) {
 }
 
 // Write implements net.Conn.
-func (r *Conn) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.failed != nil {
-		return 0, r.failed
+func (c *Conn) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed != nil {
+		return 0, c.failed
 	}
-	if r.held && len(r.buf)+len(p) <= Gathered {
-		r.buf = append(r.buf, p...)
+	if c.held && len(c.buf)+len(p) <= Gathered {
+		c.buf = append(c.buf, p...)
 		return len(p), nil
 	}
-	if err := r.send(p); err != nil {
+	if err := c.send(p); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
 // Hold begins to gather what is written, Release sends it.
-func (r *Conn) Hold() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.spare, _ = spares.Get().(*[Gathered]byte)
-	r.held, r.buf = true, r.spare[:0]
+func (c *Conn) Hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spare, _ = spares.Get().(*[Gathered]byte)
+	c.held, c.buf = true, c.spare[:0]
 }
 
 // Release ends what Hold began.
-func (r *Conn) Release() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	err := r.failed
-	if err == nil && len(r.buf) > 0 {
-		err = r.send(nil)
+func (c *Conn) Release() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.failed
+	if err == nil && len(c.buf) > 0 {
+		err = c.send(nil)
 	}
-	spares.Put(r.spare)
-	r.held, r.buf, r.spare = false, nil, nil
+	spares.Put(c.spare)
+	c.held, c.buf, c.spare = false, nil, nil
 	return err
 }
 
 // send sends what was gathered, and p. It needs the lock.
-func (r *Conn) send(p []byte) error {
-	if r.stall > 0 {
-		r.patience()
+func (c *Conn) send(p []byte) error {
+	if c.stall > 0 {
+		c.patience()
 	}
-	r.failed = r.out.Write(r.buf, p)
-	if r.held {
-		r.buf = r.buf[:0]
+	c.failed = c.out.Write(c.buf, p)
+	if c.held {
+		c.buf = c.buf[:0]
 	}
-	return r.failed
+	return c.failed
 }
 
 // patience moves the deadline for writing only when it matters, because each move costs a timer.
-func (r *Conn) patience() {
+func (c *Conn) patience() {
 	now := time.Now()
-	fresh := r.until.Sub(now) > r.limit-r.limit/8
+	fresh := c.until.Sub(now) > c.limit-c.limit/8
 	if !fresh {
-		r.until = now.Add(r.limit)
+		c.until = now.Add(c.limit)
 	}
-	if moved := r.out.Patience(r.stall, r.until); moved || !fresh {
-		_ = r.SetWriteDeadline(r.until) // a closed connection says so by itself
+	if moved := c.out.Patience(c.stall, c.until); moved || !fresh {
+		_ = c.SetWriteDeadline(c.until) // a closed connection says so by itself
 	}
 }
