@@ -158,6 +158,13 @@ func TestEveryCommandIsAudited(t *testing.T) {
 	c.reads("master-key fingerprint")
 	c.reads("audit")
 	c.reads("nodes")
+	if err := os.Mkdir(filepath.Join(dir, "storage"), 0o700); err != nil { // serve makes it
+		t.Fatal(err)
+	}
+	place := filepath.Join(t.TempDir(), "backup")
+	c.reads("backup", place)
+	c.reads("backup verify", place)
+	c.reads("restore", place, "--overwrite") // the audit log is the backup's, whole
 	for _, without := range []string{ // they run the service or ask it, or open no database, or only follow it
 		"serve", "demo", "doctor", "upload", "token sign", "events tail", "config check", "version", "help",
 		"completion",
