@@ -165,7 +165,7 @@ func TestEveryCommandIsAudited(t *testing.T) {
 	c.reads("backup", place)
 	c.reads("backup verify", place)
 	c.reads("restore", place, "--overwrite") // the audit log is the backup's, whole
-	for _, without := range []string{ // they run the service or ask it, or open no database, or only follow it
+	for _, without := range []string{        // they run the service or ask it, or open no database, or only follow it
 		"serve", "demo", "doctor", "upload", "token sign", "events tail", "config check", "version", "help",
 		"completion",
 	} {

@@ -27,8 +27,11 @@ func (a *arrival) came(f *frame.Frame) {
 	a.other[f.Kind] = a.newest[1-f.Kind]
 }
 
+// sinceLast is how far the other kind has gone on since the last of kind k came.
+func (a *arrival) sinceLast(k frame.Kind) time.Duration { return a.newest[1-k] - a.other[k] }
+
 // away reports whether nothing of kind k has come for a while.
-func (a *arrival) away(k frame.Kind) bool { return a.newest[1-k]-a.other[k] > a.alone }
+func (a *arrival) away(k frame.Kind) bool { return a.sinceLast(k) > a.alone }
 
 // patience is how long the other kind waits for k.
 func (a *arrival) patience(k frame.Kind) time.Duration {

@@ -261,7 +261,7 @@ func (p *Packager) write(f frame.Frame) error {
 	case p.videoStands(&f):
 		return p.parkVideo()
 	}
-	if p.uneven.still(&f) {
+	if p.uneven.still(&f, p.arrival.sinceLast(frame.Video)) {
 		p.video.standStill(f.PTS - p.lag)
 	}
 	return p.release(p.heldUntil())

@@ -7,8 +7,9 @@ import (
 	"millrace/internal/media/frame"
 )
 
-// stillness is how long no picture comes at a variable rate, while sound does, before a part ends with the last one.
-const stillness = time.Second / 2
+// stillness is how long no picture comes at a variable rate, while sound does, before a part ends with the last one. It
+// is longer than sound may be ahead of pictures that are encoded again.
+const stillness = time.Second
 
 // uneven is what is known of pictures at a variable rate. How long one lasts is said by the next one, but a part goes
 // out with its last picture: so that one is short in it, as long as is sure, and the first one of the next part is
@@ -54,9 +55,10 @@ func (u *uneven) lasts(f *frame.Frame) time.Duration {
 // did, or as pictures do.
 func (u *uneven) until() time.Duration { return u.at + min(u.usual, u.last) }
 
-// still reports whether no picture has come for a while, in real time too, where sound does.
-func (u *uneven) still(sound *frame.Frame) bool {
-	return u.on && sound.Received.Sub(u.received) >= stillness && sound.PTS-u.at >= stillness
+// still reports whether no picture has come for a while, in real time too, where sound has gone on by so much since the
+// last one came: pictures that are encoded again come late, behind their sound.
+func (u *uneven) still(sound *frame.Frame, gone time.Duration) bool {
+	return u.on && min(sound.Received.Sub(u.received), sound.PTS-u.at, gone) >= stillness
 }
 
 // begin begins a segment. other: of other media.

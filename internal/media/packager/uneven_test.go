@@ -2,6 +2,7 @@ package packager_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"testing"
@@ -24,6 +25,39 @@ func (b behindSession) Configure(c frame.Config) error {
 		c = video()
 	}
 	return b.Packager.Configure(c)
+}
+
+// slowly writes pictures behind their sound, as an encoder gives them that encodes them again.
+type slowly struct {
+	behindSession
+
+	by      time.Duration
+	waiting []frame.Frame
+}
+
+func (s *slowly) Write(f frame.Frame) error {
+	if f.Kind == frame.Video {
+		s.waiting = append(s.waiting, f)
+		return nil
+	}
+	if err := s.behindSession.Write(f); err != nil {
+		return err
+	}
+	return s.release(f.PTS - s.by)
+}
+
+func (s *slowly) release(until time.Duration) error {
+	for len(s.waiting) > 0 && s.waiting[0].PTS <= until {
+		if err := s.behindSession.Write(s.waiting[0]); err != nil {
+			return err
+		}
+		s.waiting = s.waiting[1:]
+	}
+	return nil
+}
+
+func (s *slowly) Close(cause error) error {
+	return errors.Join(s.release(time.Hour), s.behindSession.Close(cause))
 }
 
 // prompt notes which parts of the video go out while their last picture is the newest one.
@@ -60,6 +94,7 @@ type unevenEncoder struct {
 	later   func(i int) time.Duration // of presentation
 	seconds int
 	sound   bool
+	behind  time.Duration // pictures come so long behind their sound
 
 	prompt float64       // the least share of parts that go out with their last picture
 	late   time.Duration // by how much a picture may be presented late
@@ -140,6 +175,12 @@ func unevenEncoders() map[string]unevenEncoder {
 		"goes back": {
 			step: steps(50*ms, 40*ms, -12*ms, 37*ms, 55*ms), key: each(60), seconds: 30, sound: true, late: 33 * ms,
 		},
+		"encoded again": {
+			step: phone, key: each(60), seconds: 30, sound: true, behind: 500 * ms,
+		},
+		"encoded again, late": {
+			step: phone, key: each(60), seconds: 30, sound: true, behind: 1500 * ms,
+		},
 		"jumps": {step: hour, key: each(60), seconds: 30, breaks: true},
 	}
 }
@@ -187,7 +228,11 @@ func only(frames []frame.Frame, k frame.Kind) (out []frame.Frame) {
 func (u unevenEncoder) send(t *testing.T, spy *prompt) (sent []frame.Frame) {
 	t.Helper()
 	p := packager.New(packager.Options{Edge: spy, Segment: 2 * time.Second, Part: part})
-	s := session.New(session.Options{Output: behindSession{p}, Logger: slog.New(slog.DiscardHandler)})
+	var out session.Output = behindSession{p}
+	if u.behind > 0 {
+		out = &slowly{behindSession: behindSession{p}, by: u.behind}
+	}
+	s := session.New(session.Options{Output: out, Logger: slog.New(slog.DiscardHandler)})
 	configs := []frame.Config{{Kind: frame.Video, Codec: frame.VP8, Width: 320, Height: 180}}
 	if u.sound {
 		configs = append(configs, audio())
