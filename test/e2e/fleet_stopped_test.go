@@ -140,6 +140,9 @@ func TestNodeStopped(t *testing.T) {
 			list := firstList(t, c, l)
 			s := watchAt(t, list, a, b, c)
 			s.await(a, "before", s.at(a)+3)
+			// What no other node knows of is lost with the node, be it all that there was.
+			recorded := func(o rig.Object) bool { return o.Number("duration") > 0 }
+			b.AwaitAsset(t, b.Live(t, l.Text("id")).Text("active_asset_id"), "recorded", patience, recorded)
 			a.Signal(t, syscall.SIGSTOP)
 			t.Cleanup(func() { _ = syscall.Kill(a.PID(), syscall.SIGCONT) }) // it could not be ended otherwise
 			stopped := s.at(a)
