@@ -13,8 +13,9 @@ import (
 	"millrace/test/rig"
 )
 
-// onlookers are viewers of one media playlist at several nodes: a number means the same segment, at the
-// same time, wherever and whenever it is listed. One that is listed as a gap is lost, and stays so.
+// onlookers are viewers of one media playlist at several nodes: a number means the same segment, at the same time,
+// wherever and whenever it is listed. One that is listed as a gap stays lost at that node; another node may have listed
+// it before, or goes on listing it.
 type onlookers struct {
 	t    *testing.T
 	path string
@@ -88,8 +89,9 @@ func (o *onlookers) look(ctx context.Context, n *rig.Server) {
 func (o *onlookers) see(number int, now shownSegment, text []byte) {
 	was, known := o.all[number]
 	switch {
-	case !known, now.gap && !was.gap && was.at != now.at:
+	case !known, was.gap && !now.gap && was.at != now.at:
 		o.all[number] = now
+	case now.gap && !was.gap && was.at != now.at: // lost for that node
 	case was.uri != now.uri && !now.gap, was.gap != now.gap, was.date != "" && now.date != "" && was.date != now.date:
 		o.t.Errorf("number %d was %+v, and at node %s is %+v:\n%s", number, was, now.at.HTTP, now, text)
 		o.all[number] = now
