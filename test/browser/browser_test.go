@@ -34,7 +34,7 @@ var clips = sync.OnceValues(func() ([2]origin.Clip, error) {
 })
 
 func generate(frequency, seconds int) (origin.Clip, error) {
-	return origin.Generate(context.Background(), "ffmpeg", frequency, seconds)
+	return origin.Generate(context.Background(), "ffmpeg", frequency, seconds, origin.GOPSeconds)
 }
 
 // made fails or skips the test when there is no clip.

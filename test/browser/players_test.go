@@ -16,12 +16,23 @@ import (
 	"millrace/test/rig"
 )
 
+// numberOf is JavaScript: the number of the picture that a media element shows, -1: there is none.
+const numberOf = `(v) => {
+  if (!v || !v.videoWidth) return -1;
+  const size = 32, bits = 12, canvas = Object.assign(document.createElement('canvas'), { width: 640, height: 360 });
+  const c = canvas.getContext('2d', { willReadFrequently: true });
+  c.drawImage(v, 0, 0, 640, 360);
+  const row = c.getImageData(0, 360 - size / 2, bits * size, 1).data;
+  let n = 0;
+  for (let k = 0; k < bits; k++) if (row[4 * (k * size + size / 2)] > 127) n += 1 << k;
+  return n;
+}`
+
 // The versions are those of driver/package.json, and of the watch page.
 const playersPage = `<!doctype html><title>players</title>
 <video id="hls" muted autoplay width="320"></video><video id="shaka" muted autoplay width="320"></video>
 <video id="videojs" muted autoplay playsinline width="320"></video>
 <mux-player id="mux" muted autoplay="muted" disable-tracking disable-cookies style="width:320px"></mux-player>
-<canvas id="canvas" width="640" height="360" hidden></canvas>
 <script src="/watch/assets/hls.min.js"></script>
 <script src="/modules/shaka-player/dist/shaka-player.compiled.js"></script>
 <script src="/modules/@mux/mux-player/dist/mux-player.js"></script>
@@ -44,7 +55,9 @@ const logger = (name) => {
   return { trace: say, debug: say, log: say, info: say, warn: say, error: say };
 };
 const settings = {}; // of hls.js, for both
-const h = engine(Hls, { debug: logger('hls'), ...settings }); // set as docs/api.md says
+const set = { debug: logger('hls'), ...settings };
+const plain = new URLSearchParams(location.search).has('plain'); // hls.js by itself
+const h = plain ? new Hls({ lowLatencyMode: true, ...set }) : engine(Hls, set); // set as docs/api.md says
 h.on(Hls.Events.ERROR, (_, d) => errors.hls.push(d.details + (d.fatal ? ' fatal' : '')));
 if (names.includes('hls')) {
   h.loadSource(source);
@@ -112,15 +125,7 @@ for (const name of names) {
     w.last = v.currentTime;
   }, 100);
 }
-const number = (v) => { // of the picture that is shown; -1: there is none
-  if (!v || !v.videoWidth) return -1;
-  const size = 32, bits = 12, c = el('canvas').getContext('2d', { willReadFrequently: true });
-  c.drawImage(v, 0, 0, 640, 360);
-  const row = c.getImageData(0, 360 - size / 2, bits * size, 1).data;
-  let n = 0;
-  for (let k = 0; k < bits; k++) if (row[4 * (k * size + size / 2)] > 127) n += 1 << k;
-  return n;
-};
+const number = ` + numberOf + `;
 window.look = () => names.map((name) => {
   const v = media[name](), d = v && date[name]();
   return {

@@ -21,7 +21,7 @@ var clips = sync.OnceValues(func() ([2]origin.Clip, error) {
 	var c [2]origin.Clip
 	var err error
 	for i, hz := range []int{440, 660} {
-		if c[i], err = origin.Generate(context.Background(), "ffmpeg", hz, origin.Seconds); err != nil {
+		if c[i], err = origin.Generate(context.Background(), "ffmpeg", hz, origin.Seconds, origin.GOPSeconds); err != nil {
 			return c, err
 		}
 	}

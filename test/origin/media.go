@@ -39,9 +39,10 @@ const (
 	Height     = 360
 )
 
-// Generate encodes a clip of so many seconds: moving test picture that shows its number, whose B-frames take a delay of
-// two pictures, a beeping tone of the given frequency in Hz.
-func Generate(ctx context.Context, ffmpeg string, frequency, seconds int) (Clip, error) {
+// Generate encodes a clip of so many seconds, with a key frame every gop seconds (GOPSeconds for what New cuts): moving
+// test picture that shows its number, whose B-frames take a delay of two pictures, a beeping tone of the given frequency
+// in Hz.
+func Generate(ctx context.Context, ffmpeg string, frequency, seconds, gop int) (Clip, error) {
 	dir, err := os.MkdirTemp("", "millrace-clip-")
 	if err != nil {
 		return Clip{}, fmt.Errorf("make folder for clip: %w", err)
@@ -54,7 +55,7 @@ func Generate(ctx context.Context, ffmpeg string, frequency, seconds int) (Clip,
 		"-f", "lavfi", "-i", fmt.Sprintf("testsrc2=s=%dx%d:r=%d:d=%d%s", Width, Height, FrameRate, seconds, numbered()),
 		"-f", "lavfi", "-i", fmt.Sprintf("sine=f=%d:b=4:r=48000:d=%d", frequency, seconds),
 		"-map", "0:v", "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf", "3", "-b:v", "600k",
-		"-g", fmt.Sprint(GOPSeconds * FrameRate), "-keyint_min", fmt.Sprint(GOPSeconds * FrameRate), "-sc_threshold", "0",
+		"-g", fmt.Sprint(gop * FrameRate), "-keyint_min", fmt.Sprint(gop * FrameRate), "-sc_threshold", "0",
 	}
 	args = append(append(args, cmaf...), v, "-map", "1:a", "-c:a", "aac", "-ac", "2", "-b:a", "96k")
 	args = append(append(args, cmaf...), a)
