@@ -29,7 +29,7 @@ func (b *broadcasts) Connect(ctx context.Context, n Connection, now time.Time) (
 		case st.EndWanted != EndNone, st.State == Idle && st.ActiveAsset != "":
 			return nil, fault.New(fault.Conflict, "the last broadcast of the live stream is being finished")
 		}
-		if err := elsewhere(ctx, b.rows.store, *st, n); err != nil {
+		if err := elsewhere(ctx, b.rows.store, c, n); err != nil {
 			return nil, err
 		}
 		events, goesOn, err := b.displace(ctx, c, n.Owner, now)
@@ -37,7 +37,8 @@ func (b *broadcasts) Connect(ctx context.Context, n Connection, now time.Time) (
 			return nil, err
 		}
 		if st.State != Idle && !goesOn && !now.Before(st.DisconnectedAt.Add(st.window())) {
-			return nil, fault.New(fault.Conflict, "the reconnect window of the live stream has passed and its broadcast is being finished")
+			return nil, fault.New(fault.Conflict,
+				"the reconnect window of the live stream has passed and its broadcast is being finished")
 		}
 		to, ok := Next(st.State, PublisherConnected)
 		if !ok {
@@ -57,8 +58,10 @@ func (b *broadcasts) Connect(ctx context.Context, n Connection, now time.Time) (
 	})
 }
 
-// elsewhere is an ElsewhereError where a living node has the broadcast that was not asked to hand it over.
-func elsewhere(ctx context.Context, store Store, st Stream, n Connection) error {
+// elsewhere is an ElsewhereError where a living node has the broadcast that was not asked to hand it over. Where that
+// node's process has ended before its row has expired it makes the change depend on that.
+func elsewhere(ctx context.Context, store Store, c *Change, n Connection) error {
+	st := c.Stream
 	if st.ActiveAsset == "" || st.Owner == n.Owner || st.Writer() == n.Asked {
 		return nil
 	}
@@ -66,12 +69,23 @@ func elsewhere(ctx context.Context, store Store, st Stream, n Connection) error 
 	if err != nil {
 		return err
 	}
-	left := was.Sure
-	if !was.Alive() && n.Bound != nil {
-		left = n.Bound(st.Owner)
+	left, gone := was.Sure, false
+	if was.Alive() && st.Writer() == n.Refused {
+		if gone, err = store.Unlocked(ctx, st.Node); err != nil {
+			return err
+		}
+	}
+	if gone || !was.Alive() {
+		left = 0
+		if n.Bound != nil {
+			left = n.Bound(st.Owner)
+		}
 	}
 	if left > 0 {
 		return &ElsewhereError{st.ID, st.Writer(), left}
+	}
+	if gone {
+		c.Dead, c.Gone = st.Owner, true
 	}
 	return nil
 }
@@ -88,7 +102,8 @@ func (b *broadcasts) displace(ctx context.Context, c *Change, by Owner, now time
 	if err != nil {
 		return nil, false, err
 	}
-	if was.Alive() && !st.Silent {
+	alive := was.Alive() && !c.Gone
+	if alive && !st.Silent {
 		return nil, false, fault.New(fault.Conflict, "another encoder is connected to the live stream")
 	}
 	if !st.Silent {
@@ -96,7 +111,7 @@ func (b *broadcasts) displace(ctx context.Context, c *Change, by Owner, now time
 	}
 	st.State, st.DisconnectedAt = lost, st.lastSign(was.Seen, now) // where it lives, no window runs
 	st.targets(SourceLost)
-	return []string{EventDisconnected}, was.Alive(), nil
+	return []string{EventDisconnected}, alive, nil
 }
 
 // Passphrase is the secret of an SRT encoder; see Broadcasts.
