@@ -68,3 +68,43 @@ func (f *fleet) lock(n id.Node) {
 	defer f.mu.Unlock()
 	delete(f.ended, n)
 }
+
+// TestAfterDeath: the death of a node ends no broadcast, though there is no reconnect window. Its encoder has a minute
+// to come to another node, whether that has taken the broadcast up meanwhile or not; what comes later is the next
+// broadcast.
+func TestAfterDeath(t *testing.T) {
+	t.Parallel()
+	goesOn := begun + " disconnected connected recording " + closed
+	for name, tt := range map[string]struct {
+		away   time.Duration // from the death on
+		back   bool
+		events string
+	}{
+		"the encoder is back at once":       {back: true, events: goesOn},
+		"it is back before it is recovered": {away: 10 * time.Second, back: true, events: goesOn},
+		"it is back when it is recovered":   {away: 40 * time.Second, back: true, events: goesOn},
+		"it is back too late": {
+			away: 65 * time.Second, back: true, events: begun + " " + closed + " " + begun + " " + closed,
+		},
+		"it stays away": {away: 65 * time.Second, events: begun + " " + closed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(w *world) {
+				_, nodes := w.wired("a", "b")
+				s := w.stream(window(0))
+				nodes[0].publish(s.StreamKey).send(11 * time.Second)
+				nodes[0].kill()
+				w.wait(tt.away)
+				if tt.back {
+					nodes[1].publish(s.StreamKey).send(9 * time.Second).stop()
+				}
+				w.wait(10 * time.Second)
+				w.expect(strings.Fields(tt.events)...)
+				if got := w.row(s.ID); got.Orphaned || got.ActiveAsset != "" {
+					t.Errorf("the stream is left as %+v", got)
+				}
+			})
+		})
+	}
+}

@@ -36,7 +36,7 @@ func (b *broadcasts) Connect(ctx context.Context, n Connection, now time.Time) (
 		if err != nil {
 			return nil, err
 		}
-		if st.State != Idle && !goesOn && !now.Before(st.DisconnectedAt.Add(st.window())) {
+		if st.State != Idle && !goesOn && !now.Before(st.DisconnectedAt.Add(st.Window())) {
 			return nil, fault.New(fault.Conflict,
 				"the reconnect window of the live stream has passed and its broadcast is being finished")
 		}
@@ -51,7 +51,7 @@ func (b *broadcasts) Connect(ctx context.Context, n Connection, now time.Time) (
 		case n.Led == nil || st.Writer() != n.Led(st.ID):
 			st.Generation++
 		}
-		st.State, st.Protocol, st.DisconnectedAt, st.Silent = to, n.Protocol, time.Time{}, false
+		st.State, st.Protocol, st.DisconnectedAt, st.Silent, st.Orphaned = to, n.Protocol, time.Time{}, false, false
 		st.Owner, c.Seen = n.Owner, now
 		st.targets(SourceConnected)
 		return append(events, EventConnected), nil
@@ -110,6 +110,7 @@ func (b *broadcasts) displace(ctx context.Context, c *Change, by Owner, now time
 		c.Dead = st.Owner
 	}
 	st.State, st.DisconnectedAt = lost, st.lastSign(was.Seen, now) // where it lives, no window runs
+	st.Orphaned = !alive
 	st.targets(SourceLost)
 	return []string{EventDisconnected}, alive, nil
 }
@@ -139,6 +140,7 @@ func (b *broadcasts) Adopt(ctx context.Context, stream id.LiveStream, from Write
 		events := []string{}
 		if lost, ok := Next(st.State, PublisherLost); ok {
 			st.State, st.Protocol, st.DisconnectedAt, st.Silent = lost, "", st.lastSign(was.Seen, now), false
+			st.Orphaned = true
 			st.targets(SourceLost)
 			events = append(events, EventDisconnected)
 		}
@@ -163,8 +165,13 @@ func (s Stream) lastSign(seen, now time.Time) time.Time {
 	return change.Stamp(seen)
 }
 
-func (s Stream) window() time.Duration {
-	return time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
+// Window is how long the broadcast waits for an encoder that is away.
+func (s Stream) Window() time.Duration {
+	window := time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
+	if s.Orphaned {
+		return max(window, AfterDeath)
+	}
+	return window
 }
 
 // Recording says that first frames were accepted; see Broadcasts.
@@ -258,7 +265,7 @@ func (b *broadcasts) End(ctx context.Context, stream id.LiveStream, w Writer, wh
 			return change.Final(err)
 		}
 		c.Stream.StartedAt, c.Stream.DisconnectedAt, c.Stream.ActiveAt = time.Time{}, time.Time{}, time.Time{}
-		c.Stream.Silent = false
+		c.Stream.Silent, c.Stream.Orphaned = false, false
 		if c.Stream.State == Idle {
 			types = append(types, EventIdle)
 		}

@@ -49,6 +49,10 @@ type Connection struct {
 	Bound func(Owner) time.Duration
 }
 
+// AfterDeath is how long at least a broadcast waits for an encoder that was lost with its node, whatever the reconnect
+// window: it has not ended anything, and may need several attempts until it reaches another node.
+const AfterDeath = 60 * time.Second
+
 // ErrRefused says that the machine of a node refuses connections: no process listens there.
 var ErrRefused = errors.New("the node refuses connections: no process listens there")
 

@@ -159,7 +159,7 @@ func (l liveStore) Reserve(ctx context.Context, o live.Owner, all []live.Reserva
 		"WHERE live_streams.id = v.column1 AND live_streams.epoch = v.column2 AND live_streams.generation = v.column3 "+
 		"AND (v.column5 = ? OR live_streams.reserved = v.column5) "+
 		"AND live_streams.node = ? AND live_streams.run = ? AND live_streams.active_asset <> '' "+
-			"RETURNING live_streams.id",
+		"RETURNING live_streams.id",
 		append(args, live.Whatever, string(o.Node), o.Run)...).Scan(ctx, &ids)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("reserve media sequence numbers: %w", err)
