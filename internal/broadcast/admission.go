@@ -51,7 +51,7 @@ func (a admission) admit(ctx context.Context, p ingest.Publication) (*sink, erro
 
 // fetch opens a publication. A broadcast that another node has is handed over first, unless its encoder is still
 // there. While that node can't be asked, or does not respond, its row is looked at again: should it be dead, it is so
-// when its row has expired.
+// when its row has expired, and at once where it refuses connections and the lock on its name is free.
 func (a admission) fetch(ctx context.Context, p ingest.Publication) (*sink, error) {
 	s, err := a.connect(ctx, p, handover{})
 	at, elsewhere := errors.AsType[*live.ElsewhereError](err)
@@ -64,13 +64,17 @@ func (a admission) fetch(ctx context.Context, p ingest.Publication) (*sink, erro
 	asking, stop := context.WithTimeout(ctx, handoverPatience+time.Second)
 	defer stop()
 	answer := a.ask(asking, at)
+	var h handover
 	for end := a.opt.Now().Add(unasked); ; {
-		t := time.NewTimer(min(max(at.For, leastPause), unasked))
+		t := time.NewTimer(h.pause(at.For))
 		select {
 		case r := <-answer:
 			t.Stop()
 			if r.err == nil || fault.Is(r.err, fault.Conflict) {
 				return a.asked(ctx, p, r)
+			}
+			if errors.Is(r.err, live.ErrRefused) {
+				h = handover{refused: at.Writer, done: true}
 			}
 			a.opt.Logger.WarnContext(ctx, "the node that leads a broadcast can't be asked to hand it over",
 				"live_stream_id", at.Stream, "node", at.Writer.Node, "error", r.err)
@@ -81,7 +85,7 @@ func (a admission) fetch(ctx context.Context, p ingest.Publication) (*sink, erro
 			t.Stop()
 			return nil, context.Cause(ctx)
 		}
-		s, err = a.connect(ctx, p, handover{})
+		s, err = a.connect(ctx, p, h)
 		next, elsewhere := errors.AsType[*live.ElsewhereError](err)
 		switch {
 		case !elsewhere:
@@ -103,14 +107,28 @@ func (a admission) asked(ctx context.Context, p ingest.Publication, r answer) (*
 	return a.connect(ctx, p, r.handover)
 }
 
-// leastPause is the least time between two looks at the row of a node that can't be asked.
-const leastPause = 50 * time.Millisecond
+const (
+	// leastPause is the least time between two looks at the row of a node that can't be asked.
+	leastPause = 50 * time.Millisecond
+	// endPause is how long after a node has refused a connection it is looked whether its process has ended: the
+	// database hears of that in the same moment.
+	endPause = 100 * time.Millisecond
+)
 
 // handover is what became of asking for a broadcast.
 type handover struct {
-	asked live.Writer   // the node that had it; zero: nobody was asked
-	done  bool          // it has let go: it writes nothing any more
-	lost  time.Duration // what of its recording it could not store
+	asked   live.Writer   // the node that had it; zero: nobody was asked
+	refused live.Writer   // the node that had it refuses connections; zero: none does
+	done    bool          // it has let go: it writes nothing any more
+	lost    time.Duration // what of its recording it could not store
+}
+
+// pause is how long to wait for a node whose row is valid for so long still.
+func (h handover) pause(valid time.Duration) time.Duration {
+	if h.refused != (live.Writer{}) {
+		return endPause
+	}
+	return min(max(valid, leastPause), unasked)
 }
 
 // connect takes the live stream for an encoder, and gives it back if its publication can't be opened.
@@ -123,7 +141,7 @@ func (a admission) connect(ctx context.Context, p ingest.Publication, h handover
 	s, err := a.opt.Streams.Connect(ctx, live.Connection{
 		StreamKey: p.Key, Protocol: p.Protocol, NewAsset: fresh, Owner: a.opt.Owner,
 		Led:   func(s id.LiveStream) live.Writer { led = a.broadcasts.writer(s); return led },
-		Asked: h.asked, Bound: taking.bound,
+		Asked: h.asked, Refused: h.refused, Bound: taking.bound,
 	}, now)
 	if err != nil {
 		return nil, err

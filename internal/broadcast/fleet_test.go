@@ -14,6 +14,7 @@ import (
 type fleet struct {
 	mu    sync.Mutex
 	valid map[id.Node]row
+	ended map[id.Node]bool // its last process has, and so nobody has the lock on its name
 }
 
 // row is a node's row.
@@ -29,6 +30,9 @@ const rowValid = 3 * time.Second
 func (f *fleet) renew(o live.Owner, begins bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if begins {
+		delete(f.ended, o.Node)
+	}
 	if r, there := f.valid[o.Node]; begins || there && r.run == o.Run {
 		f.valid[o.Node] = row{o.Run, time.Now().Add(rowValid)}
 	}
@@ -69,6 +73,20 @@ func (f *fleet) sure(o live.Owner) time.Duration {
 		return 0
 	}
 	return max(time.Until(r.until), 0)
+}
+
+// end has a node's process end; the database hears of it.
+func (f *fleet) end(n id.Node) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended[n] = true
+}
+
+// unlocked reports whether nobody has the lock on a node's name.
+func (f *fleet) unlocked(n id.Node) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ended[n]
 }
 
 // there reports whether a node has a valid row, of whatever run, or had one lately.

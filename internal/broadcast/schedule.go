@@ -91,6 +91,6 @@ func (sch *schedule) follow(s live.Stream, now time.Time) {
 	}
 	sch.test = s.Settings.Test
 	sch.wanted = s.EndWanted
-	sch.window = time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
+	sch.window = s.Window()
 	sch.longest = time.Duration(s.Settings.MaxContinuous) * time.Second
 }

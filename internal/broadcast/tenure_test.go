@@ -39,7 +39,10 @@ func (o others) Promise(context.Context) error {
 	}
 	var all []error
 	for _, n := range o.wires.nodes {
-		if n.name != o.self.Node && !n.power.dead.Load() {
+		switch dead := n.power.dead.Load(); {
+		case n.name == o.self.Node && dead:
+			return errCut
+		case n.name != o.self.Node && !dead:
 			all = append(all, n.Promise(o.self))
 		}
 	}
@@ -55,7 +58,11 @@ func (w *world) wired(names ...id.Node) (*wires, []*node) {
 			o.Others = others{x, o.Owner}
 			o.Ask = func(ctx context.Context, s id.LiveStream, by live.Writer) (time.Duration, error) {
 				for _, n := range x.nodes {
-					if n.name == by.Node && !x.cut.Load() && !n.power.dead.Load() {
+					switch {
+					case n.name != by.Node || x.cut.Load():
+					case n.power.dead.Load():
+						return 0, live.ErrRefused
+					default:
 						return n.HandOver(ctx, s, by)
 					}
 				}

@@ -79,7 +79,7 @@ func run(t *testing.T, test func(w *world)) {
 		w := &world{
 			t: t, ctx: ctx, db: d, objects: &objects{data: map[string][]byte{}}, access: access.New(access.Options{Store: d.Access()}),
 			journal: &journal{}, began: time.Now(), log: &strings.Builder{}, disks: map[id.Node]string{},
-			fleet: fleet{valid: map[id.Node]row{}},
+			fleet: fleet{valid: map[id.Node]row{}, ended: map[id.Node]bool{}},
 		}
 		w.streams = live.New(live.Options{Store: streamStore{Store: d.LiveStreams(), journal: w.journal, fleet: &w.fleet}, Changed: func(s id.LiveStream) {
 			if w.changed != nil {
@@ -335,6 +335,7 @@ func (n *node) kill() {
 	n.w.t.Helper()
 	synctest.Wait()
 	n.power.dead.Store(true)
+	n.w.fleet.end(n.name)
 	if old := n.w.disks[n.name]; old != "" { // what it still writes is not what the next one finds
 		n.w.disks[n.name] = n.w.disk()
 		n.w.must(os.CopyFS(n.w.disks[n.name], os.DirFS(old)))
@@ -575,7 +576,8 @@ func (s streamStore) Broadcasting(ctx context.Context) ([]live.Stream, error) {
 
 func (s streamStore) Save(ctx context.Context, c live.Change) error {
 	return s.power.call(ctx, func() error {
-		if c.Dead != (live.Owner{}) && s.fleet.sure(c.Dead) > 0 {
+		if c.Dead != (live.Owner{}) && s.fleet.sure(c.Dead) > 0 &&
+			(!c.Gone || !s.fleet.unlocked(c.Dead.Node)) {
 			return fault.New(fault.Conflict, "the owner is alive")
 		}
 		return s.power.wrote(s.power.tell(s.journal.tell(s.Store.Save(ctx, c), c.Events), c.Events))
@@ -594,6 +596,10 @@ func (s streamStore) Standing(ctx context.Context, o, by live.Owner) (live.Stand
 		st.Sure = s.fleet.sure(o)
 		return st, err
 	})
+}
+
+func (s streamStore) Unlocked(ctx context.Context, n id.Node) (bool, error) {
+	return query(ctx, s.power, func() (bool, error) { return s.fleet.unlocked(n), nil })
 }
 
 func (s streamStore) Hold(

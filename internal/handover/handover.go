@@ -6,11 +6,13 @@ package handover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
+	"syscall"
 	"time"
 
 	"millrace/internal/control/live"
@@ -80,8 +82,8 @@ type Client struct {
 }
 
 // Ask asks the node of a writer to hand its broadcast over; lost is what of the recording that could not store. Its
-// error is a fault.Conflict while the encoder sends to that node. It is nil, too, where that process has ended or
-// another node owns the broadcast by now: read the row again.
+// error is a fault.Conflict while the encoder sends to that node, and live.ErrRefused where that refuses connections.
+// It is nil, too, where that process has ended or another node owns the broadcast by now: read the row again.
 func (c Client) Ask(ctx context.Context, s id.LiveStream, w live.Writer) (lost time.Duration, err error) {
 	c.Owners.Lost(s) // what is known may be of a second ago
 	at, err := c.Owners.Owner(ctx, s)
@@ -100,10 +102,13 @@ func (c Client) Ask(ctx context.Context, s id.LiveStream, w live.Writer) (lost t
 		"stream": {string(s)}, "epoch": {strconv.FormatInt(int64(w.Epoch), 10)},
 		"generation": {strconv.FormatInt(w.Generation, 10)}, "run": {w.Run},
 	}
-	r := &http.Request{
-		Method: http.MethodPost, Header: http.Header{}, URL: &url.URL{Path: Path, RawQuery: q.Encode()},
+	res, err := c.send(ctx, at.Node, q)
+	if err != nil && !errors.Is(err, syscall.ECONNREFUSED) && ctx.Err() == nil {
+		res, err = c.send(ctx, at.Node, q) // the connection that there was may have ended with its process
 	}
-	res, err := c.Peer.Do(ctx, at.Node, r.WithContext(ctx))
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		err = errors.Join(live.ErrRefused, err)
+	}
 	if err != nil {
 		return 0, fmt.Errorf("ask node: %w", err)
 	}
@@ -116,6 +121,13 @@ func (c Client) Ask(ctx context.Context, s id.LiveStream, w live.Writer) (lost t
 		return 0, fmt.Errorf("read response: %w", err)
 	}
 	return 0, wire.Failed(res.StatusCode, data)
+}
+
+func (c Client) send(ctx context.Context, to follow.Node, q url.Values) (*http.Response, error) {
+	r := &http.Request{
+		Method: http.MethodPost, Header: http.Header{}, URL: &url.URL{Path: Path, RawQuery: q.Encode()},
+	}
+	return c.Peer.Do(ctx, to, r.WithContext(ctx))
 }
 
 // lostIn is what a response says is lost.

@@ -2,8 +2,11 @@ package handover_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,7 +35,11 @@ type peer struct {
 	handler http.Handler
 	away    error
 	lost    int
+	sent    int
 }
+
+// errBroken is the error of a connection that ended with the process at its other end, which takes none since.
+var errBroken = errors.New("connection broken")
 
 func (p *peer) Owner(context.Context, id.LiveStream) (follow.Owner, error) {
 	return follow.Owner{Node: follow.Node{ID: p.node}}, nil
@@ -41,7 +48,11 @@ func (p *peer) Owner(context.Context, id.LiveStream) (follow.Owner, error) {
 func (p *peer) Lost(id.LiveStream) { p.lost++ }
 
 func (p *peer) Do(ctx context.Context, _ follow.Node, r *http.Request) (*http.Response, error) {
-	if p.away != nil {
+	p.sent++
+	switch {
+	case errors.Is(p.away, errBroken) && p.sent > 1:
+		return nil, fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+	case p.away != nil:
 		return nil, p.away
 	}
 	w := httptest.NewRecorder()
@@ -62,6 +73,8 @@ func TestAsk(t *testing.T) {
 		asked    int
 		want     fault.Kind // of the error, where there is one
 		wantFail bool
+		refused  bool // it is live.ErrRefused
+		sent     int  // how often it is tried; 0: it does not matter
 	}{
 		"it is handed over":             {self: writer.Owner, node: "there", asked: 1},
 		"it is handed over with a loss": {self: writer.Owner, node: "there", lost: 3500 * time.Millisecond, asked: 1},
@@ -71,6 +84,14 @@ func TestAsk(t *testing.T) {
 		},
 		"it was started again":       {self: live.Owner{Node: "there", Run: "another"}, node: "there"},
 		"another node has it by now": {self: writer.Owner, node: "third"},
+		"its process has ended": {
+			self: writer.Owner, node: "there", away: fmt.Errorf("dial: %w", syscall.ECONNREFUSED), sent: 1,
+			want: fault.Internal, wantFail: true, refused: true,
+		},
+		"its process has just ended": {
+			self: writer.Owner, node: "there", away: errBroken, sent: 2,
+			want: fault.Internal, wantFail: true, refused: true,
+		},
 		"it can't be reached": {
 			self: writer.Owner, node: "there", away: fault.New(fault.Unavailable, "no route"), want: fault.Unavailable, wantFail: true,
 		},
@@ -85,6 +106,9 @@ func TestAsk(t *testing.T) {
 			}
 			if (err != nil) != tt.wantFail || err != nil && fault.KindOf(err) != tt.want {
 				t.Errorf("ask: %v", err)
+			}
+			if errors.Is(err, live.ErrRefused) != tt.refused || tt.sent > 0 && p.sent != tt.sent {
+				t.Errorf("sent %d times: %v", p.sent, err)
 			}
 			if len(own.asked) != tt.asked || tt.asked > 0 && own.asked[0] != writer {
 				t.Errorf("the node was asked for %+v", own.asked)

@@ -29,15 +29,16 @@ func (b *broadcasts) Connect(ctx context.Context, n Connection, now time.Time) (
 		case st.EndWanted != EndNone, st.State == Idle && st.ActiveAsset != "":
 			return nil, fault.New(fault.Conflict, "the last broadcast of the live stream is being finished")
 		}
-		if err := elsewhere(ctx, b.rows.store, *st, n); err != nil {
+		if err := elsewhere(ctx, b.rows.store, c, n); err != nil {
 			return nil, err
 		}
 		events, goesOn, err := b.displace(ctx, c, n.Owner, now)
 		if err != nil {
 			return nil, err
 		}
-		if st.State != Idle && !goesOn && !now.Before(st.DisconnectedAt.Add(st.window())) {
-			return nil, fault.New(fault.Conflict, "the reconnect window of the live stream has passed and its broadcast is being finished")
+		if st.State != Idle && !goesOn && !now.Before(st.DisconnectedAt.Add(st.Window())) {
+			return nil, fault.New(fault.Conflict,
+				"the reconnect window of the live stream has passed and its broadcast is being finished")
 		}
 		to, ok := Next(st.State, PublisherConnected)
 		if !ok {
@@ -50,15 +51,17 @@ func (b *broadcasts) Connect(ctx context.Context, n Connection, now time.Time) (
 		case n.Led == nil || st.Writer() != n.Led(st.ID):
 			st.Generation++
 		}
-		st.State, st.Protocol, st.DisconnectedAt, st.Silent = to, n.Protocol, time.Time{}, false
+		st.State, st.Protocol, st.DisconnectedAt, st.Silent, st.Orphaned = to, n.Protocol, time.Time{}, false, false
 		st.Owner, c.Seen = n.Owner, now
 		st.targets(SourceConnected)
 		return append(events, EventConnected), nil
 	})
 }
 
-// elsewhere is an ElsewhereError where a living node has the broadcast that was not asked to hand it over.
-func elsewhere(ctx context.Context, store Store, st Stream, n Connection) error {
+// elsewhere is an ElsewhereError where a living node has the broadcast that was not asked to hand it over. Where that
+// node's process has ended before its row has expired it makes the change depend on that.
+func elsewhere(ctx context.Context, store Store, c *Change, n Connection) error {
+	st := c.Stream
 	if st.ActiveAsset == "" || st.Owner == n.Owner || st.Writer() == n.Asked {
 		return nil
 	}
@@ -66,12 +69,23 @@ func elsewhere(ctx context.Context, store Store, st Stream, n Connection) error 
 	if err != nil {
 		return err
 	}
-	left := was.Sure
-	if !was.Alive() && n.Bound != nil {
-		left = n.Bound(st.Owner)
+	left, gone := was.Sure, false
+	if was.Alive() && st.Writer() == n.Refused {
+		if gone, err = store.Unlocked(ctx, st.Node); err != nil {
+			return err
+		}
+	}
+	if gone || !was.Alive() {
+		left = 0
+		if n.Bound != nil {
+			left = n.Bound(st.Owner)
+		}
 	}
 	if left > 0 {
 		return &ElsewhereError{st.ID, st.Writer(), left}
+	}
+	if gone {
+		c.Dead, c.Gone = st.Owner, true
 	}
 	return nil
 }
@@ -88,15 +102,17 @@ func (b *broadcasts) displace(ctx context.Context, c *Change, by Owner, now time
 	if err != nil {
 		return nil, false, err
 	}
-	if was.Alive() && !st.Silent {
+	alive := was.Alive() && !c.Gone
+	if alive && !st.Silent {
 		return nil, false, fault.New(fault.Conflict, "another encoder is connected to the live stream")
 	}
 	if !st.Silent {
 		c.Dead = st.Owner
 	}
 	st.State, st.DisconnectedAt = lost, st.lastSign(was.Seen, now) // where it lives, no window runs
+	st.Orphaned = !alive
 	st.targets(SourceLost)
-	return []string{EventDisconnected}, was.Alive(), nil
+	return []string{EventDisconnected}, alive, nil
 }
 
 // Passphrase is the secret of an SRT encoder; see Broadcasts.
@@ -124,6 +140,7 @@ func (b *broadcasts) Adopt(ctx context.Context, stream id.LiveStream, from Write
 		events := []string{}
 		if lost, ok := Next(st.State, PublisherLost); ok {
 			st.State, st.Protocol, st.DisconnectedAt, st.Silent = lost, "", st.lastSign(was.Seen, now), false
+			st.Orphaned = true
 			st.targets(SourceLost)
 			events = append(events, EventDisconnected)
 		}
@@ -148,8 +165,13 @@ func (s Stream) lastSign(seen, now time.Time) time.Time {
 	return change.Stamp(seen)
 }
 
-func (s Stream) window() time.Duration {
-	return time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
+// Window is how long the broadcast waits for an encoder that is away.
+func (s Stream) Window() time.Duration {
+	window := time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
+	if s.Orphaned {
+		return max(window, AfterDeath)
+	}
+	return window
 }
 
 // Recording says that first frames were accepted; see Broadcasts.
@@ -243,7 +265,7 @@ func (b *broadcasts) End(ctx context.Context, stream id.LiveStream, w Writer, wh
 			return change.Final(err)
 		}
 		c.Stream.StartedAt, c.Stream.DisconnectedAt, c.Stream.ActiveAt = time.Time{}, time.Time{}, time.Time{}
-		c.Stream.Silent = false
+		c.Stream.Silent, c.Stream.Orphaned = false, false
 		if c.Stream.State == Idle {
 			types = append(types, EventIdle)
 		}

@@ -92,6 +92,8 @@ type Change struct {
 	// Dead is whose place is taken; zero: nobody's. While it lives, by the database's clock at the moment of the write,
 	// the change is fault.Conflict too.
 	Dead Owner
+	// Gone has Dead be dead while nobody has the lock on its node's name, too: see Store.Unlocked.
+	Gone bool
 	// Seen is when Stream.Owner, which takes the broadcast, is there, as See writes it; zero: it takes nothing.
 	Seen   time.Time
 	Events []event.Event
@@ -123,6 +125,10 @@ type Store interface {
 	Held(ctx context.Context, o Owner) ([]Held, time.Duration, error)
 	// Standing says how o stands; by asks. Where a database has one node only, every other process than by is gone.
 	Standing(ctx context.Context, o, by Owner) (Standing, error)
+	// Unlocked reports whether nobody has the lock on the name of a node, which each process takes when it starts and
+	// keeps on a connection of its own: that of n has ended, or it has lost the connection. Where a database has one
+	// node only nobody is asked, and it is false.
+	Unlocked(ctx context.Context, n id.Node) (bool, error)
 	// Orphans lists the streams whose broadcast nobody leads: the owner has by's name and is dead, or its name has no
 	// valid row since OrphanedAfter. When by is starting every other run of its name is dead.
 	Orphans(ctx context.Context, by Owner, starting bool) ([]Stream, error)
@@ -183,11 +189,12 @@ type Broadcasts interface {
 	// Connect admits an encoder: fault.NotFound unknown key, fault.Denied disabled, fault.Conflict an encoder is live.
 	// From idle it begins a broadcast: epoch+1, ActiveAsset = newAsset, events connected. From reconnecting (or
 	// waiting), within the window, it continues the same one (resumed: the returned stream's ActiveAsset is not
-	// newAsset); so it does when the owner is dead that had the encoder, and, whatever the window, when that encoder is
-	// silent (events disconnected, connected). A broadcast that is about to be ended is fault.Conflict. Sets Owner,
+	// newAsset); so it does within AfterDeath when the owner is dead that had the encoder, and, whatever the window, when
+	// that encoder is silent (events disconnected, connected). A broadcast that is about to be ended is fault.Conflict. Sets Owner,
 	// Generation (the same where the process leads the broadcast already), Protocol, StartedAt; clears DisconnectedAt.
 	// It is an ElsewhereError, and nothing has changed, when the broadcast is that of another living node which Asked
-	// does not name.
+	// does not name. A node whose row is valid still is dead, too, when Refused names its writer and the lock on its
+	// name is free.
 	Connect(ctx context.Context, c Connection, now time.Time) (Stream, error)
 	// Passphrase is the SRT passphrase that goes with a stream key, whatever the stream's state: fault.NotFound unknown
 	// key.

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"errors"
 	"time"
 
 	"millrace/internal/fault"
@@ -40,10 +41,20 @@ type Connection struct {
 	// Asked is the living writer at another node that was asked to hand the broadcast over, whatever it said; zero:
 	// none was.
 	Asked Writer
+	// Refused is the writer whose node refuses connections (ErrRefused): where nobody has the lock on that node's name
+	// either its process has ended, whatever its row says. Zero: none does.
+	Refused Writer
 	// Bound is for how long a broadcast of a dead owner is not to be taken, which was promised to that one; may be
 	// nil.
 	Bound func(Owner) time.Duration
 }
+
+// AfterDeath is how long at least a broadcast waits for an encoder that was lost with its node, whatever the reconnect
+// window: it has not ended anything, and may need several attempts until it reaches another node.
+const AfterDeath = 60 * time.Second
+
+// ErrRefused says that the machine of a node refuses connections: no process listens there.
+var ErrRefused = errors.New("the node refuses connections: no process listens there")
 
 // ElsewhereError is why an encoder is not admitted yet: another node leads the broadcast, lives, and has to be asked to
 // hand it over.

@@ -2,6 +2,7 @@ package live_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ type nodes struct {
 	live.Store
 	mu   sync.Mutex
 	dead map[live.Owner]bool
+	free bool // nobody has the lock on any node's name
 }
 
 // kill has owners be dead.
@@ -57,10 +59,63 @@ func (n *nodes) Standing(ctx context.Context, o, by live.Owner) (live.Standing, 
 }
 
 func (n *nodes) Save(ctx context.Context, c live.Change) error {
-	if c.Dead != (live.Owner{}) && n.sure(c.Dead) > 0 {
+	if c.Dead != (live.Owner{}) && n.sure(c.Dead) > 0 && (!c.Gone || !n.free) {
 		return fault.New(fault.Conflict, "the owner is alive")
 	}
 	return n.Store.Save(ctx, c)
+}
+
+func (n *nodes) Unlocked(context.Context, id.Node) (bool, error) { return n.free, nil }
+
+// TestTakeFromWhoIsGone has an encoder come to another node while the owner's row is valid: the broadcast is taken
+// where that owner refuses connections and the lock on its name is free, and by nothing less.
+func TestTakeFromWhoIsGone(t *testing.T) {
+	t.Parallel()
+	for _, state := range []live.State{live.Active, live.Reconnecting} {
+		for name, tt := range map[string]struct {
+			refused, free bool
+			earlier       bool          // it was an earlier writer that was refused
+			promised      time.Duration // to the owner
+			want          bool
+		}{
+			"its process has ended":               {refused: true, free: true, want: true},
+			"it lives":                            {},
+			"it refuses connections":              {refused: true},
+			"it has lost its connection":          {free: true},
+			"it had refused before it took it":    {refused: true, free: true, earlier: true},
+			"its process has ended, and promised": {refused: true, free: true, promised: 2 * time.Second},
+		} {
+			t.Run(string(state)+" "+name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				w.nodes.free = tt.free
+				s := w.on(state)
+				c := encoderAt("other", s.StreamKey, "rtmp", "new")
+				c.Bound = func(live.Owner) time.Duration { return tt.promised }
+				if tt.refused {
+					c.Refused = s.Writer()
+				}
+				if tt.earlier {
+					c.Refused.Generation--
+				}
+				got, err := w.Connect(w.ctx(), c, w.now())
+				if tt.want {
+					w.must(err)
+					if got.Owner != c.Owner || got.ActiveAsset != s.ActiveAsset || got.Generation != s.Generation+1 {
+						t.Errorf("it is %+v", got)
+					}
+					return
+				}
+				at, elsewhere := errors.AsType[*live.ElsewhereError](err)
+				if !elsewhere || at.Writer != s.Writer() || tt.promised > 0 && at.For != tt.promised {
+					t.Errorf("error %v", err)
+				}
+				if after := w.find(s.ID); after.Owner != s.Owner {
+					t.Errorf("the owner is %+v", after.Owner)
+				}
+			})
+		}
+	}
 }
 
 // TestLateFacts has everything that a writer can say come from one that the row does not name any more: an earlier

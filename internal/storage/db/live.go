@@ -38,6 +38,7 @@ type liveRow struct {
 	Generation     int64  `bun:"generation"`
 	Reserved       int64  `bun:"reserved"`
 	Silent         bool   `bun:"silent"`
+	Orphaned       bool   `bun:"orphaned"`
 	EndWanted      string `bun:"end_wanted"`
 	CreatedAt      int64  `bun:"created_at"`
 	UpdatedAt      int64  `bun:"updated_at"`
@@ -64,7 +65,7 @@ func (l liveStore) row(s live.Stream) (liveRow, error) {
 		Settings: settings, Epoch: int64(s.Epoch), ActiveAsset: string(s.ActiveAsset), RecentAssets: recent, Protocol: s.Protocol,
 		StartedAt: millis(s.StartedAt), DisconnectedAt: millis(s.DisconnectedAt), Node: string(s.Node), Run: s.Run,
 		ActiveAt: millis(s.ActiveAt), Silent: s.Silent, EndWanted: string(s.EndWanted), CreatedAt: millis(s.CreatedAt), UpdatedAt: millis(s.UpdatedAt), DeletedAt: millis(s.DeletedAt),
-		Revision: s.Revision, Generation: s.Generation, Reserved: s.Reserved,
+		Revision: s.Revision, Generation: s.Generation, Reserved: s.Reserved, Orphaned: s.Orphaned,
 	}, nil
 }
 
@@ -74,7 +75,7 @@ func (l liveStore) value(r liveRow, ids []playbackid.ID) (live.Stream, error) {
 		State: live.State(r.State), PlaybackIDs: ids, Epoch: id.Epoch(r.Epoch), ActiveAsset: id.Asset(r.ActiveAsset), Protocol: r.Protocol,
 		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), StartedAt: moment(r.StartedAt), DisconnectedAt: moment(r.DisconnectedAt),
 		Owner: live.Owner{Node: id.Node(r.Node), Run: r.Run}, ActiveAt: moment(r.ActiveAt), Silent: r.Silent, EndWanted: live.EndReason(r.EndWanted), DeletedAt: moment(r.DeletedAt),
-		Revision: r.Revision, Generation: r.Generation, Reserved: r.Reserved,
+		Revision: r.Revision, Generation: r.Generation, Reserved: r.Reserved, Orphaned: r.Orphaned,
 	}
 	err := errors.Join(read(r.Settings, &s.Settings), read(r.RecentAssets, &s.RecentAssets))
 	if err == nil {

@@ -94,6 +94,12 @@ const (
 	releaseTime   = 5 * time.Second
 )
 
+// nodeLocks has the lock on a node's name, if any process has it: class and name. PostgreSQL shows the two numbers of
+// such a lock as unsigned ones.
+const nodeLocks = "SELECT 1 FROM pg_locks AS k WHERE k.locktype = 'advisory' AND k.granted AND k.objsubid = 2 " +
+	"AND k.database = (SELECT oid FROM pg_database WHERE datname = current_database()) " +
+	"AND k.classid = CAST(? AS oid) AND k.objid = CAST(CAST(hashtext(?) AS bigint) & 4294967295 AS oid)"
+
 // serverNotices has the server find out within seconds that this machine has gone without a word.
 const serverNotices = "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET idle_session_timeout = 0"
 

@@ -49,8 +49,26 @@ func (l liveStore) ifDead(q *bun.UpdateQuery, c live.Change) *bun.UpdateQuery {
 	case l.engine.alone():
 		return q.Where("? <> ?", c.Dead.Run, c.Stream.Run)
 	}
-	return q.Where("NOT EXISTS (SELECT 1 FROM nodes AS n WHERE n.id = ? AND n.run = ? AND n.run <> '' AND n.valid_until > ?)",
-		string(c.Dead.Node), c.Dead.Run, bun.Safe(l.engine.now()))
+	dead := "NOT EXISTS (SELECT 1 FROM nodes AS n WHERE n.id = ? AND n.run = ? AND n.run <> '' " +
+		"AND n.valid_until > ?)"
+	args := []any{string(c.Dead.Node), c.Dead.Run, bun.Safe(l.engine.now())}
+	if c.Gone {
+		dead, args = "("+dead+" OR NOT EXISTS ("+nodeLocks+"))", append(args, nodeLockClass, string(c.Dead.Node))
+	}
+	return q.Where(dead, args...)
+}
+
+// Unlocked looks at the lock, and does not try to take it: a process that is just about to take it again is not to be
+// told that another one was faster.
+func (l liveStore) Unlocked(ctx context.Context, n id.Node) (free bool, err error) {
+	if l.engine.alone() {
+		return false, nil
+	}
+	err = l.write.NewRaw("SELECT NOT EXISTS ("+nodeLocks+")", nodeLockClass, string(n)).Scan(ctx, &free)
+	if err != nil {
+		return false, fmt.Errorf("read lock on a node's name: %w", err)
+	}
+	return free, nil
 }
 
 func (l liveStore) Standing(ctx context.Context, o, by live.Owner) (live.Standing, error) {
@@ -116,10 +134,11 @@ func (l liveStore) Orphans(ctx context.Context, by live.Owner, starting bool) ([
 			if starting {
 				q = q.WhereOr("s.node = ?", string(by.Node))
 			} else {
-				q = q.WhereOr("s.node = ? AND NOT EXISTS (SELECT 1 FROM nodes AS n WHERE n.id = s.node AND n.run = s.run "+
-					"AND n.run <> '' AND n.valid_until > ?)", string(by.Node), now)
+				q = q.WhereOr("s.node = ? AND NOT EXISTS (SELECT 1 FROM nodes AS n WHERE n.id = s.node "+
+					"AND n.run = s.run AND n.run <> '' AND n.valid_until > ?)", string(by.Node), now)
 			}
-			return q.WhereOr("s.node <> ? AND NOT EXISTS (SELECT 1 FROM nodes AS n WHERE n.id = s.node AND n.valid_until > ? - ?)",
+			return q.WhereOr("s.node <> ? AND NOT EXISTS (SELECT 1 FROM nodes AS n WHERE n.id = s.node "+
+				"AND n.valid_until > ? - ?)",
 				string(by.Node), now, live.OrphanedAfter.Milliseconds())
 		})
 	}, refuse)
@@ -135,10 +154,12 @@ func (l liveStore) Reserve(ctx context.Context, o live.Owner, all []live.Reserva
 		args = append(args, string(r.Stream), int64(r.Epoch), r.Generation, r.Next, r.Was)
 	}
 	var ids []id.LiveStream
-	err := l.write.NewRaw("UPDATE live_streams SET reserved = v.column4 FROM (VALUES "+strings.Join(values, ", ")+") AS v "+
+	err := l.write.NewRaw("UPDATE live_streams SET reserved = v.column4 FROM "+
+		"(VALUES "+strings.Join(values, ", ")+") AS v "+
 		"WHERE live_streams.id = v.column1 AND live_streams.epoch = v.column2 AND live_streams.generation = v.column3 "+
 		"AND (v.column5 = ? OR live_streams.reserved = v.column5) "+
-		"AND live_streams.node = ? AND live_streams.run = ? AND live_streams.active_asset <> '' RETURNING live_streams.id",
+		"AND live_streams.node = ? AND live_streams.run = ? AND live_streams.active_asset <> '' "+
+		"RETURNING live_streams.id",
 		append(args, live.Whatever, string(o.Node), o.Run)...).Scan(ctx, &ids)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("reserve media sequence numbers: %w", err)

@@ -9,6 +9,7 @@ import (
 	"millrace/internal/control/node"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/masterkey"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
@@ -84,6 +85,56 @@ func TestTakeFromTheDead(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestTakeFromTheGone changes a row on the condition that nobody has the lock on its owner's name, whose row is valid.
+// PostgreSQL shows names as numbers, of which half are negative to those who lock.
+func TestTakeFromTheGone(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d, fleet := dbtest.Open(t, url), url[:8] == "postgres"
+		store := d.LiveStreams()
+		for _, name := range []id.Node{"a", "b", "c", "d", "e", "f"} {
+			o := live.Owner{Node: name, Run: "its"}
+			s := led(t, d, string(name), o)
+			register(t, d, o, time.Hour)
+			take := live.Change{From: s.State, FromEpoch: s.Epoch, Stream: s, Dead: o, Gone: true}
+			take.Stream.Owner = here()
+			unlocked := func(want bool) {
+				t.Helper()
+				if free, err := store.Unlocked(t.Context(), name); err != nil || free != want {
+					t.Errorf("node %s is unlocked: %v, %v", name, free, err)
+				}
+			}
+			if fleet {
+				its, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
+				must(t, err)
+				must(t, its.Occupy(t.Context(), name, 0))
+				unlocked(false)
+				wantKind(t, store.Save(t.Context(), take), fault.Conflict)
+				must(t, its.Close())
+			}
+			unlocked(fleet)
+			living := take
+			living.Gone = false
+			if err := store.Save(t.Context(), living); fleet {
+				wantKind(t, err, fault.Conflict)
+				must(t, store.Save(t.Context(), take))
+			} else {
+				must(t, err)
+			}
+		}
+	})
+}
+
+// TestLockOfAnotherDatabase: another installation on the same server has a node of the same name.
+func TestLockOfAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	d, other := dbtest.Open(t, dbtest.Postgres(t)), dbtest.Open(t, dbtest.Postgres(t))
+	must(t, other.Occupy(t.Context(), there().Node, 0))
+	if free, err := d.LiveStreams().Unlocked(t.Context(), there().Node); err != nil || !free {
+		t.Errorf("it is unlocked: %v, %v", free, err)
 	}
 }
 
