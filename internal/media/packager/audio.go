@@ -26,15 +26,17 @@ func (p *Packager) followAudio(f frame.Frame) {
 
 // audioIsFull reports whether f would make the open segment longer than the target duration allows.
 func (p *Packager) audioIsFull(f *frame.Frame) bool {
-	const slack = 100 * time.Millisecond // the sound's segment may last a frame longer than the picture's
-	return p.audio.open && p.audio.elapsed()+f.Duration > p.limit()+slack
+	return p.audio.open && p.audio.elapsed()+f.Duration > p.audioLimit()
 }
+
+// audioLimit is how long the sound's segment may last: a frame longer than the picture's.
+func (p *Packager) audioLimit() time.Duration { return p.limit() + 100*time.Millisecond }
 
 // nextAudio ends the current audio segment and makes the next cut the current one.
 func (p *Packager) nextAudio() {
 	c := p.cuts[0]
 	p.cuts = p.cuts[1:]
-	p.audio.conclude(c.at)
+	p.audio.conclude(c.at, p.limit())
 	p.audio.wait = &c
 }
 
@@ -46,12 +48,14 @@ func (p *Packager) addAudio(f frame.Frame) {
 	// What was said, perhaps for frames of another length: with less, a frame that lasts longer leaves a part too
 	// short.
 	full := a.limit
-	if hole := a.ticks(f.DTS) - a.next; hole > 2 && len(a.pending) > 0 { // samples were lost
+	room := max(a.room(p.audioLimit())-long, 0) // for what is missing
+	if hole := min(a.ticks(f.DTS)-a.next, room); hole > 2 && len(a.pending) > 0 { // samples were lost
+		room -= min(hole, full-a.pendingLong)
 		a.stand(hole, full)
 	}
 	// A hole behind a part that is out already or full is put behind this frame instead of in front of it, and behind
 	// the next ones where that would make this one's part longer than said.
-	s := cmaf.Sample{Duration: uint32(min(max(a.ticks(f.DTS+f.Duration)-a.next, 1), full)), Sync: true, Data: f.Data}
+	s := cmaf.Sample{Duration: uint32(min(max(a.ticks(f.DTS+f.Duration)-a.next, 1), min(full, room+long))), Sync: true, Data: f.Data}
 	if len(a.pending) > 0 && a.pendingLong+int64(s.Duration) > full {
 		a.flush()
 	}

@@ -262,7 +262,7 @@ func (p *Packager) write(f frame.Frame) error {
 		return p.parkVideo()
 	}
 	if p.uneven.still(&f, p.arrival.sinceLast(frame.Video)) {
-		p.video.standStill(f.PTS - p.lag)
+		p.video.standStill(min(f.PTS-p.lag, p.video.duration(p.video.first)+p.limit()))
 	}
 	return p.release(p.heldUntil())
 }
@@ -368,6 +368,7 @@ func (p *Packager) finish() error {
 		}
 		if lead == p.video && p.audio != nil && p.audio.joined {
 			p.finishAudio(lead.end + p.lag)
+			p.sayTarget(max(lead.elapsed(), p.audio.elapsed()))
 		}
 		p.closeLead(lead)
 	}
@@ -399,8 +400,8 @@ func (p *Packager) finishAudio(end time.Duration) {
 	for range p.cuts {
 		p.nextAudio()
 	}
-	p.audio.reach(end, p.sound)
-	p.audio.conclude(end)
+	p.audio.reach(min(end, p.audio.duration(p.audio.first)+p.audioLimit()), p.sound)
+	p.audio.conclude(end, p.limit())
 }
 
 // closeLead ends the lead's segment. The first one that ends says the target duration.
@@ -476,7 +477,7 @@ func (p *Packager) parkVideo() error {
 	}
 	p.hold(p.held[n:])
 	v.flush()
-	v.next = max(v.next, v.ticks(a.end)) // the last picture stands as long as the audio lasts
+	v.next = max(v.next, min(v.ticks(a.end-p.lag), v.first+v.ticks(p.limit()))) // the last picture stands as long as the audio lasts
 	a.finish()
 	p.closeLead(v)
 	p.leave(v)

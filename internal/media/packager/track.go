@@ -140,6 +140,17 @@ func (t *track) full() int64 {
 	return t.partTarget + t.ticks(partSlack)
 }
 
+// fitting is how much of `more` ticks the pending part may get so that, with frames of the given length behind it, it
+// ends neither too short nor too long. The rest is for the parts behind it.
+func (t *track) fitting(more, frame int64) int64 {
+	long := t.pendingLong + more
+	if frame <= 0 || long >= t.least {
+		return more
+	}
+	frames := (t.least - long + frame - 1) / frame
+	return max(more-max(long+frames*frame-t.limit, 0), 0)
+}
+
 // stand has the last pending sample last for so many ticks more, as far as its part may be full ticks long. What would
 // be longer is a part then.
 func (t *track) stand(more, full int64) {
@@ -185,15 +196,16 @@ func (t *track) finish() {
 	t.edge.Finish(t.id, t.next-t.first)
 }
 
-// conclude ends the current segment of a follower at media time end; one that got no frame is a gap.
-func (t *track) conclude(end time.Duration) {
+// conclude ends the current segment of a follower at media time end; one that got no frame is a gap, no longer than a
+// segment may last.
+func (t *track) conclude(end, longest time.Duration) {
 	switch {
 	case t.open:
 		t.finish()
 	case t.wait != nil:
 		c := *t.wait
 		t.wait = nil
-		t.gap(c, 0, end-c.at)
+		t.gap(c, 0, min(end-c.at, longest))
 	}
 }
 
@@ -238,7 +250,7 @@ func (t *track) passed(f *frame.Frame, disc bool) bool {
 // decoded there: by lag earlier than it is presented.
 func (t *track) gap(c cut, lag, long time.Duration) {
 	const near = 100 * time.Millisecond
-	at := max(t.next, t.ticks(c.at))
+	at := max(t.next, t.ticks(c.at-lag))
 	end := at + t.ticks(max(long, time.Millisecond))
 	if t.next > 0 && at-t.next <= t.ticks(near) {
 		at = t.next
@@ -255,3 +267,6 @@ func (t *track) bytes() int { return t.done + len(t.buf) }
 
 // elapsed is the length of the open segment.
 func (t *track) elapsed() time.Duration { return t.duration(t.next - t.first) }
+
+// room is how many ticks the open segment may still get, of a segment that may last so long.
+func (t *track) room(long time.Duration) int64 { return max(t.first+t.ticks(long)-t.next, 0) }

@@ -169,6 +169,10 @@ func unevenEncoders() map[string]unevenEncoder {
 		"one in ten seconds": {
 			step: steps(9800*ms, 10*time.Second, 10300*ms), key: each(1), seconds: 150, sound: true, stands: true,
 		},
+		"one in ten seconds, no sound": {
+			step: steps(9800*ms, 10*time.Second, 10300*ms), key: each(1), seconds: 150, stands: true,
+		},
+		"0.5 fps, no sound": {step: steps(2*time.Second, 1900*ms, 2200*ms), key: each(2), seconds: 60, stands: true},
 		"stands still": {
 			step: steps(50*ms, 0, 0, 41*ms, 30*ms), key: each(60), seconds: 30, sound: true, late: 22 * ms,
 		},

@@ -12,6 +12,7 @@ const (
 	jumpBackward = 500 * time.Millisecond // more than this backwards is a jump, less is a step that is smoothed away
 	believed     = 150 * time.Millisecond // a hole up to this is taken as it is, of a larger one a second frame has to tell as well
 	slowFrame    = 5 * time.Second        // a video alone at a variable rate may stand still for this long in real time
+	slowHole     = 4                      // distances of few pictures that may pass, in real time too, without one
 	unrelated    = 10 * time.Second       // tracks further apart than this have clocks of their own
 
 	maxPending      = 128 // frames of a kind that wait for a verdict
@@ -54,6 +55,8 @@ type track struct {
 	last     time.Duration // continuous time of the last frame
 	step     time.Duration // usual distance to the next
 	fixed    bool          // step is known from the stream's parameters
+	usual    time.Duration // the smaller one of the last two distances, so that no single hole counts; 0: there is none yet
+	before   time.Duration // the last of them
 	own      time.Duration // added to offset for this track alone
 	received time.Time
 
@@ -64,6 +67,25 @@ type track struct {
 }
 
 func (t *track) due() time.Duration { return t.last + t.step }
+
+// came notes that the newest frame is one that is due at a time on the continuous clock.
+func (t *track) came(at time.Duration) {
+	if d := at - t.last; t.seen && d > 0 {
+		t.usual = d
+		if t.before > 0 {
+			t.usual = min(d, t.before)
+		}
+		t.before = d
+		if !t.fixed {
+			t.step = min(d, max(t.usual, 2*time.Second))
+		}
+	}
+	t.seen, t.last = true, at
+}
+
+// slow reports whether a frame that is due d after the last one is one of few, as of a slide show, real time having
+// passed between them: its clock has not jumped.
+func (t *track) slow(d, passed time.Duration) bool { return d <= slowHole*t.usual && 2*passed >= d }
 
 func (t *track) setStep(d time.Duration) { t.step, t.fixed = d, true }
 
@@ -93,7 +115,7 @@ func (c *continuity) judge(f frame.Frame) fit {
 		return smallStep
 	case at <= t.due()+believed:
 		return fits
-	case at <= t.due()+jumpForward, u.seen && at <= u.due()+jumpForward:
+	case at <= t.due()+jumpForward, u.seen && at <= u.due()+jumpForward, t.slow(at-t.last, f.Received.Sub(t.received)):
 		if f.Kind == frame.Video && !c.steady() {
 			return fits
 		}
@@ -137,7 +159,7 @@ func (c *continuity) write(f frame.Frame) error {
 		return c.accept(f)
 	}
 	last := t.pending[len(t.pending)-1]
-	if d := f.DTS - last.DTS; d >= -jumpBackward && d <= t.step+jumpForward {
+	if d := f.DTS - last.DTS; d >= -jumpBackward && (d <= t.step+jumpForward || t.slow(d, f.Received.Sub(last.Received))) {
 		return c.hold(f)
 	}
 	// yet another jump: close the one before, unless it was of one frame only, which never sets the clock
@@ -192,7 +214,11 @@ func (c *continuity) begin(frames ...frame.Frame) error {
 		return err
 	}
 	for _, f := range frames[1:] {
-		if err := c.write(f); err != nil {
+		follow := c.write
+		if f.Kind == frame.Video && c.time(f) > t.last { // these agree: how far apart pictures are is not known otherwise
+			follow = c.accept
+		}
+		if err := follow(f); err != nil {
 			return err
 		}
 	}
@@ -210,10 +236,8 @@ func (c *continuity) join(f frame.Frame) {
 func (c *continuity) accept(f frame.Frame) error {
 	t := &c.tracks[f.Kind]
 	i := item{Frame: f, at: c.time(f)}
-	if d := i.at - t.last; t.seen && !t.fixed && d > 0 {
-		t.step = min(d, 2*time.Second)
-	}
-	t.seen, t.last, t.received = true, i.at, f.Received
+	t.came(i.at)
+	t.received = f.Received
 	return c.pass(i)
 }
 
@@ -337,7 +361,7 @@ func (c *continuity) release(k frame.Kind, reason string) error {
 		if n == 0 {
 			i.jumped = reason
 		}
-		t.last = i.at
+		t.came(i.at)
 		if err := c.pass(i); err != nil {
 			return err
 		}

@@ -119,8 +119,10 @@ func classify(times []time.Duration, announced float64) rate {
 			}
 		}
 	}
-	for _, i := range knownRates {
-		try(i, 0)
+	if len(times) >= leastProbed {
+		for _, i := range knownRates {
+			try(i, 0)
+		}
 	}
 	if best.den == 0 && len(times) >= 8 {
 		if n := (span + median/2) / median; n > 0 {

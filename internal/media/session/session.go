@@ -282,8 +282,8 @@ func (s *Session) probe(i item) error {
 		}
 	}
 	span := times[len(times)-1] - times[0]
-	enough := len(times) >= probeFrames && s.announcedFits(times)
-	if !enough && span < probeTime && len(s.early) < maxProbeFrames && s.bytes < maxProbeBytes && i.Received.Sub(s.began) < probeWall {
+	enough := len(times) >= probeFrames && s.announcedFits(times) || len(times) >= leastProbed && span >= probeTime
+	if !enough && len(s.early) < maxProbeFrames && s.bytes < maxProbeBytes && i.Received.Sub(s.began) < probeWall {
 		return nil
 	}
 	return s.run()

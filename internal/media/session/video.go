@@ -9,7 +9,8 @@ import (
 
 const (
 	probeFrames    = 10          // enough when the parameter sets announce a rate that fits
-	probeTime      = time.Second // enough in any case, of stream time
+	probeTime      = time.Second // enough in any case, of stream time,
+	leastProbed    = 3           // with so many: one distance makes no grid by itself
 	probeWall      = 2 * time.Second
 	maxProbeFrames = 256
 	maxProbeBytes  = 32 << 20
