@@ -164,8 +164,11 @@ func TestEveryCommandIsAudited(t *testing.T) {
 	place := filepath.Join(t.TempDir(), "backup")
 	c.reads("backup", place)
 	c.reads("backup verify", place)
-	c.reads("restore", place, "--overwrite") // the audit log is the backup's, whole
-	for _, without := range []string{        // they run the service or ask it, or open no database, or only follow it
+	// The new database has the entry.
+	c.reads("migrate", "--to=sqlite:"+filepath.Join(t.TempDir(), "new.db"), "--storage="+t.TempDir())
+	// It comes behind the audit log of the backup.
+	c.changes("snapshot", "restore", place, "--overwrite")
+	for _, without := range []string{ // they run the service or ask it, or open no database, or only follow it
 		"serve", "demo", "doctor", "upload", "token sign", "events tail", "config check", "version", "help",
 		"completion",
 	} {

@@ -24,6 +24,7 @@ type Database interface {
 type Rows struct {
 	Schema    int64            // version of the schema
 	MasterKey string           // fingerprint of the master key that secrets are encrypted under
+	Identity  string           // whose rows they are, as Loader has it
 	Counts    map[string]int64 // rows of each table
 }
 
@@ -33,6 +34,8 @@ type Loader interface {
 	Empty(ctx context.Context) (empty bool, identity string, err error)
 	// Load puts rows into the place of what is there, all of them or none, and brings the schema up to date.
 	Load(ctx context.Context, from *rows.Reader) error
+	// LoadSame is Load, but for the schema, which stays; none are there when they differ from what was expected.
+	LoadSame(ctx context.Context, from *rows.Reader, expected *rows.Digest) error
 	Close() error
 }
 
@@ -95,6 +98,17 @@ func (f *Findings) add(text string) {
 // common is what all that is done with backups needs.
 type common struct {
 	target   blob.Store
+	at       layout
 	progress Progress
 	now      func() time.Time
 }
+
+// layout says where in the target things are.
+type layout struct {
+	objects string // in front of the keys of the storage
+	pending string // in front of lists of what runs have copied that did not come to their end
+	lock    string // key
+}
+
+// ofBackup is the layout of a backup.
+func ofBackup() layout { return layout{objectsRoot, pendingRoot, lockKey} }

@@ -34,6 +34,9 @@ type service struct {
 	assets map[string][]string // objects of each asset
 	before func()              // is called before a snapshot of the rows
 	after  func()              // and behind it
+	runs   bool                // somebody has it
+	held   bool                // a migration has it
+	unused bool                // nobody has used it
 	now    func() time.Time
 }
 
@@ -117,7 +120,7 @@ func (s *service) Snapshot(_ context.Context, w io.Writer) (backup.Rows, error) 
 	}}}),
 		out.Row([]any{[]byte("key")}))
 	counts, closed := out.Close()
-	return backup.Rows{Schema: 41, MasterKey: "finger", Counts: counts}, errors.Join(err, closed)
+	return backup.Rows{Schema: 41, MasterKey: "finger", Identity: keyText, Counts: counts}, errors.Join(err, closed)
 }
 
 func (s *service) backUp(ctx context.Context, target blob.Store, keep int) (backup.Made, error) {
@@ -164,7 +167,9 @@ func content(t *testing.T, dir string) map[string]string {
 type database struct {
 	identity string
 	loaded   int
+	rows     string // digest
 	fail     error
+	late     error // when the rows are written
 }
 
 func (d *database) Empty(context.Context) (bool, string, error) {
@@ -177,7 +182,7 @@ func (d *database) Load(_ context.Context, from *rows.Reader) error {
 	}
 	for {
 		if _, err := from.Next(); errors.Is(err, io.EOF) {
-			d.identity = fmt.Sprintf("%x", "key")
+			d.identity = keyText
 			d.loaded++
 			return nil
 		} else if err != nil {
@@ -192,6 +197,9 @@ func (d *database) Load(_ context.Context, from *rows.Reader) error {
 		}
 	}
 }
+
+// keyText is the identity of a service's database.
+var keyText = fmt.Sprintf("%x", "key")
 
 func (*database) Close() error { return nil }
 

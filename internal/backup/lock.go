@@ -24,7 +24,7 @@ const (
 )
 
 // errLockLost is that another process has taken the lock, after this one stood still for longer than it held.
-var errLockLost = errors.New("another process has begun to write to this backup")
+var errLockLost = errors.New("another process has begun to write there")
 
 type holder struct {
 	Run   string    `json:"run"`
@@ -65,7 +65,7 @@ func (c *common) locked(ctx context.Context, run string, fn func(ctx context.Con
 		}
 		released, done := context.WithTimeout(context.WithoutCancel(ctx), lockRenew)
 		defer done()
-		_ = c.target.Delete(released, lockKey) // it ends by itself
+		_ = c.target.Delete(released, c.at.lock) // it ends by itself
 	}()
 	return fn(ctx)
 }
@@ -80,10 +80,10 @@ func (c *common) takeLock(ctx context.Context, own holder) error {
 			return err
 		}
 		if !first && by.Run == other.Run && by.Until.After(other.Until) {
-			return fault.New(fault.Conflict, "another process, %d on %s, is writing to this backup", by.PID, by.Host)
+			return fault.New(fault.Conflict, "another process, %d on %s, is writing there", by.PID, by.Host)
 		}
 		if first {
-			c.progress.Say(fmt.Sprintf("process %d on %s was writing to this backup: waiting until %s for its sign",
+			c.progress.Say(fmt.Sprintf("process %d on %s was writing there: waiting until %s for its sign",
 				by.PID, by.Host, by.Until.Format(time.TimeOnly)))
 		}
 		other = by
@@ -102,7 +102,7 @@ func (c *common) tryLock(ctx context.Context, own holder) (taken bool, by holder
 	if err != nil {
 		return false, by, fmt.Errorf("encode lock: %w", err)
 	}
-	if taken, err = c.target.PutNew(ctx, lockKey, text); taken || err != nil {
+	if taken, err = c.target.PutNew(ctx, c.at.lock, text); taken || err != nil {
 		return taken, by, err
 	}
 	by, err = c.holder(ctx)
@@ -114,7 +114,7 @@ func (c *common) tryLock(ctx context.Context, own holder) (taken bool, by holder
 	case by.Until.After(c.now()) && !by.dead(own.Host):
 		return false, by, nil
 	}
-	if err = c.target.Put(ctx, lockKey, bytes.NewReader(text)); err != nil {
+	if err = c.target.Put(ctx, c.at.lock, bytes.NewReader(text)); err != nil {
 		return false, by, err
 	}
 	by, err = c.holder(ctx)
@@ -123,7 +123,7 @@ func (c *common) tryLock(ctx context.Context, own holder) (taken bool, by holder
 
 // holder is who has the lock; one that can't be read is nobody's.
 func (c *common) holder(ctx context.Context) (h holder, err error) {
-	text, err := readSmall(ctx, c.target, lockKey, maxLockBytes)
+	text, err := readSmall(ctx, c.target, c.at.lock, maxLockBytes)
 	if err == nil && json.Unmarshal(text, &h) != nil {
 		h = holder{}
 	}
@@ -149,7 +149,7 @@ func (c *common) keepLock(ctx context.Context, own holder, lost context.CancelCa
 		case err == nil:
 			own.Until = c.now().Add(lockFor)
 			text, _ := json.Marshal(own) //nolint:errchkjson // plain fields
-			if err = c.target.Put(ctx, lockKey, bytes.NewReader(text)); err == nil {
+			if err = c.target.Put(ctx, c.at.lock, bytes.NewReader(text)); err == nil {
 				until = own.Until
 			}
 		}

@@ -52,6 +52,7 @@ type maker struct {
 	storage         blob.Store
 	run             string // who holds the lock
 	keep            bool   // what was known stays, though the storage has not got it any more
+	readBack        bool   // what was sent is read again and compared
 	sent, sentBytes atomic.Int64
 }
 
@@ -71,7 +72,9 @@ func Make(ctx context.Context, o Options) (made Made, err error) {
 	if o.Progress == nil {
 		o.Progress = silent{}
 	}
-	m := &maker{common: common{o.Target, o.Progress, o.Now}, opt: o, storage: o.Storage, run: newName(o.Now())}
+	m := &maker{
+		common: common{o.Target, ofBackup(), o.Progress, o.Now}, opt: o, storage: o.Storage, run: newName(o.Now()),
+	}
 	err = m.locked(ctx, m.run, func(ctx context.Context) error {
 		made, err = m.make(ctx)
 		return err
@@ -176,20 +179,10 @@ func (s *snapshot) close() {
 
 // snapshot takes a snapshot of the rows, copies what has come since the last pass and looks whether all is there.
 func (m *maker) snapshot(ctx context.Context, s *snapshot) (err error) {
-	if s.rows != nil {
-		_ = s.rows.Close()
-	}
-	if s.rows, err = newScratch(); err != nil {
-		return err
-	}
 	m.progress.Begin(StepRows, -1, -1)
 	s.made = m.now()
-	zip := gzip.NewWriter(s.rows)
-	if s.of, err = m.opt.Database.Snapshot(ctx, zip); err != nil {
+	if err = s.read(ctx, m.opt.Database); err != nil {
 		return err
-	}
-	if err = zip.Close(); err != nil {
-		return fmt.Errorf("write rows: %w", err)
 	}
 	m.progress.Begin(StepCatchUp, -1, -1)
 	last := s.list
@@ -203,6 +196,14 @@ func (m *maker) snapshot(ctx context.Context, s *snapshot) (err error) {
 	if err != nil {
 		return err
 	}
+	return s.each(func(r *rows.Reader) (err error) {
+		s.lacks, s.lacking, err = missing(ctx, r, have, m.index)
+		return err
+	})
+}
+
+// each reads the rows.
+func (s *snapshot) each(read func(*rows.Reader) error) error {
 	unzip, err := gzip.NewReader(s.rows.reader())
 	if err != nil {
 		return fmt.Errorf("read rows: %w", err)
@@ -211,15 +212,32 @@ func (m *maker) snapshot(ctx context.Context, s *snapshot) (err error) {
 	if err != nil {
 		return err
 	}
-	s.lacks, s.lacking, err = missing(ctx, stream, have, m.index)
-	return err
+	return read(stream)
+}
+
+// read takes the snapshot of the rows.
+func (s *snapshot) read(ctx context.Context, from Database) (err error) {
+	if s.rows != nil {
+		_ = s.rows.Close()
+	}
+	if s.rows, err = newScratch(); err != nil {
+		return err
+	}
+	zip := gzip.NewWriter(s.rows)
+	if s.of, err = from.Snapshot(ctx, zip); err != nil {
+		return err
+	}
+	if err = zip.Close(); err != nil {
+		return fmt.Errorf("write rows: %w", err)
+	}
+	return nil
 }
 
 // index reads an index of a timeline from the storage, or from the backup when it has been deleted there.
 func (m *maker) index(ctx context.Context, key string) (io.ReadCloser, error) {
 	r, err := opening(m.storage, "")(ctx, key)
 	if fault.Is(err, fault.NotFound) {
-		return opening(m.target, objectsRoot)(ctx, key)
+		return opening(m.target, m.at.objects)(ctx, key)
 	}
 	return r, err
 }

@@ -27,7 +27,7 @@ type item struct {
 func (m *maker) items(ctx context.Context, known iter.Seq2[entry, error]) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
 		source := pull(blob.Objects(ctx, m.storage, ""))
-		kept := pull(blob.Objects(ctx, m.target, objectsRoot))
+		kept := pull(blob.Objects(ctx, m.target, m.at.objects))
 		list := pull(known)
 		defer func() { source.stop(); kept.stop(); list.stop() }()
 		for {
@@ -48,7 +48,7 @@ func (m *maker) items(ctx context.Context, known iter.Seq2[entry, error]) iter.S
 			if next.key == "" {
 				return
 			}
-			for kept.ok && strings.TrimPrefix(kept.head.Key, objectsRoot) < next.key {
+			for kept.ok && strings.TrimPrefix(kept.head.Key, m.at.objects) < next.key {
 				kept.advance()
 			}
 			if source.ok && source.head.Key == next.key {
@@ -61,7 +61,7 @@ func (m *maker) items(ctx context.Context, known iter.Seq2[entry, error]) iter.S
 				next.known = &e
 				list.advance()
 			}
-			if kept.ok && strings.TrimPrefix(kept.head.Key, objectsRoot) == next.key {
+			if kept.ok && strings.TrimPrefix(kept.head.Key, m.at.objects) == next.key {
 				next.kept = kept.head.Size
 			}
 			if stored(next.key) && !yield(next, nil) {
@@ -119,12 +119,21 @@ func (m *maker) copy(ctx context.Context, i item) (copied, error) {
 			return copied{entry: entry{i.key, size, sum, at}, has: true, sent: true}, nil
 		}
 	}
-	size, sum, err := transfer(ctx, m.storage, i.key, m.target, objectsRoot+i.key, nil, m.progress.Moved)
+	size, sum, err := transfer(ctx, m.storage, i.key, m.target, m.at.objects+i.key, nil, m.progress.Moved)
 	if fault.Is(err, fault.NotFound) { // deleted since it was listed
 		return copied{}, nil
 	}
 	if err != nil {
 		return copied{}, fmt.Errorf("copy object %s: %w", i.key, err)
+	}
+	if m.readBack {
+		gotSize, got, err := look(ctx, m.target, m.at.objects+i.key, m.progress.Moved)
+		if err == nil && (gotSize != size || got != sum) {
+			err = errDamaged
+		}
+		if err != nil {
+			return copied{}, fmt.Errorf("read object %s again: %w", i.key, err)
+		}
 	}
 	m.sent.Add(1)
 	m.sentBytes.Add(size)
@@ -146,7 +155,7 @@ func (m *maker) pass(ctx context.Context, known iter.Seq2[entry, error]) (_ *scr
 	if err != nil {
 		return nil, err
 	}
-	j := &pending{store: m.target, run: newName(m.now()), now: m.now}
+	j := &pending{store: m.target, root: m.at.pending, run: newName(m.now()), now: m.now}
 	err = inOrder(ctx, m.items(ctx, known), m.copy, func(c copied) error {
 		if !c.has {
 			return nil
@@ -159,6 +168,9 @@ func (m *maker) pass(ctx context.Context, known iter.Seq2[entry, error]) (_ *scr
 		}
 		return nil
 	})
+	if err == nil && m.readBack {
+		err = j.flush(ctx)
+	}
 	if err != nil {
 		ending, done := context.WithTimeout(context.WithoutCancel(ctx), lockRenew)
 		defer done()
@@ -218,6 +230,7 @@ const (
 // pending notes what a run has copied, in pieces that are lists.
 type pending struct {
 	store blob.Store
+	root  string
 	run   string
 	now   func() time.Time
 
@@ -257,7 +270,7 @@ func (p *pending) flush(ctx context.Context) error {
 	}
 	p.count++
 	p.piece, p.bytes = p.piece[:0], 0
-	key := fmt.Sprintf("%s%s/%08d", pendingRoot, p.run, p.count)
+	key := fmt.Sprintf("%s%s/%08d", p.root, p.run, p.count)
 	return patiently(ctx, func() error { return p.store.Put(ctx, key, bytes.NewReader(text.Bytes())) })
 }
 
@@ -265,11 +278,11 @@ func (p *pending) flush(ctx context.Context) error {
 func (m *maker) runs(ctx context.Context) (all []iter.Seq2[entry, error], err error) {
 	var names []string
 	pieces := map[string][]string{}
-	for key, err := range m.target.List(ctx, pendingRoot) {
+	for key, err := range m.target.List(ctx, m.at.pending) {
 		if err != nil {
 			return nil, fmt.Errorf("list what was copied before: %w", err)
 		}
-		run, _, _ := strings.Cut(strings.TrimPrefix(key, pendingRoot), "/")
+		run, _, _ := strings.Cut(strings.TrimPrefix(key, m.at.pending), "/")
 		if _, known := pieces[run]; !known {
 			names = append(names, run)
 		}

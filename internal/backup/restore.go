@@ -76,7 +76,7 @@ func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	if o.Progress == nil {
 		o.Progress = silent{}
 	}
-	r := &restorer{common: common{o.Target, o.Progress, time.Now}, opt: o}
+	r := &restorer{common: common{o.Target, ofBackup(), o.Progress, time.Now}, opt: o}
 	m, err := r.chosen(ctx, o.Snapshot)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func Verify(ctx context.Context, o VerifyOptions) (*Manifest, Findings, error) {
 	if o.Progress == nil {
 		o.Progress = silent{}
 	}
-	c := &common{o.Target, o.Progress, time.Now}
+	c := &common{o.Target, ofBackup(), o.Progress, time.Now}
 	m, err := c.chosen(ctx, o.Snapshot)
 	if err != nil {
 		return nil, f, err

@@ -34,3 +34,11 @@ func (c Config) StorageAt(text string) (Storage, error) {
 	}
 	return s, err
 }
+
+// DatabaseAt reads the URL of another database than the configured one, as database-url is written.
+func DatabaseAt(text string) (Database, error) {
+	if text == "" {
+		return Database{}, errors.New("names no database")
+	}
+	return parseDatabase(text)
+}

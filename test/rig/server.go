@@ -318,6 +318,9 @@ func (s *Server) Setting(name string) string {
 	return ""
 }
 
+// Environment is what the server was started with besides the environment of the test.
+func (s *Server) Environment() []string { return slices.Clone(s.env) }
+
 // Secrets are texts that must never appear in the log.
 func (s *Server) Secrets() []string { return []string{s.tokenSecret} }
 

@@ -16,6 +16,7 @@ import (
 
 	"millrace/internal/backup"
 	"millrace/internal/config"
+	"millrace/internal/control/audit"
 	"millrace/internal/masterkey"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
@@ -36,6 +37,7 @@ type Options struct {
 	IncludeMasterKey bool   // in the snapshot
 	Snapshot         string // name; empty: the newest
 	Overwrite        bool   // what is not empty
+	To, ToStorage    string // URLs of the database and the storage that are migrated to
 	Progress         backup.Progress
 	Looked           bool // somebody looks at the progress
 }
@@ -59,16 +61,11 @@ type KeyPlace struct {
 // Make adds a snapshot, whether the service runs or not.
 func Make(ctx context.Context, o Options) (made backup.Made, err error) {
 	cfg := o.Config
-	if cfg.Database.Engine == config.SQLite {
-		if _, err = os.Stat(cfg.Database.Path); errors.Is(err, fs.ErrNotExist) {
-			return made, fmt.Errorf("there is no database at %s: look at --data-dir and --database-url",
-				cfg.Database.Path)
-		}
+	if err = databaseThere(cfg); err != nil {
+		return made, err
 	}
-	if cfg.Storage.Kind == config.Folder {
-		if _, err = os.Stat(cfg.Storage.Path); err != nil { // else it would be made, and the backup be empty
-			return made, fmt.Errorf("look at the storage: %w", err)
-		}
+	if err = storageThere(cfg); err != nil {
+		return made, err
 	}
 	target, storage, err := openBoth(ctx, o)
 	if err != nil {
@@ -91,6 +88,33 @@ func Make(ctx context.Context, o Options) (made backup.Made, err error) {
 		}
 	}
 	return backup.Make(ctx, opt)
+}
+
+// databaseThere says when there is no database to read.
+func databaseThere(cfg config.Config) error {
+	if cfg.Database.Engine != config.SQLite {
+		return nil
+	}
+	if _, err := os.Stat(cfg.Database.Path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no database at %s: look at --data-dir and --database-url", cfg.Database.Path)
+	}
+	return nil
+}
+
+// storageThere says when the folder of the storage is not there: it would be made, and what is copied of it be nothing.
+func storageThere(cfg config.Config) error {
+	if cfg.Storage.Kind != config.Folder {
+		return nil
+	}
+	_, err := os.Stat(cfg.Storage.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no storage folder at %s: look at --data-dir and --storage-url (a disk that is not "+
+			"mounted?); millrace serve makes it when it starts", cfg.Storage.Path)
+	case err != nil:
+		return fmt.Errorf("look at the storage: %w", err)
+	}
+	return nil
 }
 
 // openBoth opens the backup at a place and the service's storage. One may not be in the other.
@@ -175,7 +199,7 @@ func (ro rowsOf) Snapshot(ctx context.Context, w io.Writer) (r backup.Rows, err 
 	if err = d.Rows(ctx, out); err != nil {
 		return r, err
 	}
-	r.Schema, r.MasterKey = d.Schema, d.MasterKey
+	r = headOf(d)
 	r.Counts, err = out.Close()
 	return r, err
 }
@@ -229,6 +253,9 @@ func Restore(ctx context.Context, o Options) (done *backup.Restored, key KeyPlac
 			return loader{l}, nil
 		},
 		Check: func(m *backup.Manifest) error {
+			if entry := audit.Of(ctx); entry.Wanted() { // written with the rows
+				entry.Entry.Resource = audit.Resource{Type: "snapshot", ID: m.Name}
+			}
 			key.Fingerprint = m.MasterKey
 			fits := db.Loadable(m.Schema)
 			if fits == nil {
@@ -298,10 +325,21 @@ func (l loader) Empty(ctx context.Context) (bool, string, error) {
 
 // Load implements backup.Loader.
 func (l loader) Load(ctx context.Context, from *rows.Reader) error {
-	if err := l.to.Rows(ctx, from); err != nil {
+	if err := l.to.Rows(ctx, from, nil); err != nil {
 		return err
 	}
 	return l.to.Migrate(ctx)
+}
+
+// LoadSame implements backup.Loader.
+func (l loader) LoadSame(ctx context.Context, from *rows.Reader, expected *rows.Digest) error {
+	return l.to.Rows(ctx, from, func(read func(to db.RowWriter) error) error {
+		got := rows.NewDigest()
+		if err := read(got); err != nil {
+			return err
+		}
+		return expected.Compare(got)
+	})
 }
 
 // Close implements backup.Loader.

@@ -42,6 +42,12 @@ func backupCommands() []command {
 				"come "+
 				"last, in one transaction. If the command is interrupted, running it again goes on. "+
 				""+place, &restore{}),
+		of("migrate", "copy the service to another database and storage",
+			"Copies the database and the storage that the settings name to others, such as from SQLite and a folder "+
+				"to PostgreSQL and S3, and changes nothing in the old ones. The new ones must be empty. Media is "+
+				"copied while the service may run, and each object is read again and compared. Then the command asks you to "+
+				"stop the service; given again, it copies what has come meanwhile and the rows, in one transaction, "+
+				"and compares them. If it is interrupted in any way, running it again goes on.", &migrate{}),
 	}
 }
 
@@ -56,10 +62,14 @@ func (q *quiet) flags(f *flags) {
 func (q *quiet) options(r *request) (backups.Options, *steps) {
 	looked := !q.quiet && isTerminal(r.err)
 	show := &steps{out: r.err, quiet: !looked}
-	return backups.Options{
-		Config: r.cfg, Place: r.words[0], OpenStorage: r.OpenStorage, Keys: r.MasterKey.Keys, Version: Version(),
+	o := backups.Options{
+		Config: r.cfg, OpenStorage: r.OpenStorage, Keys: r.MasterKey.Keys, Version: Version(),
 		Now: time.Now, Progress: show, Looked: looked,
-	}, show
+	}
+	if len(r.words) > 0 {
+		o.Place = r.words[0]
+	}
+	return o, show
 }
 
 // makeBackup adds a snapshot to a backup.
@@ -79,8 +89,8 @@ func (m *makeBackup) flags(f *flags) {
 		return n, nil
 	}, "keep", "number", strconv.Itoa(defaultKeep), "How many snapshots stay, with the new one. Media that none of "+
 		"them names is removed from the backup.")
-	f.on(&m.masterKey, "include-master-key", "Write the master key into the backup, too. Whoever can read the backup "+
-		"can then read every secret in it.")
+	f.on(&m.masterKey, "include-master-key", "Write the master key into the backup, too. Read access to the backup "+
+		"then gives access to every secret in it.")
 	m.quiet.flags(f)
 }
 
@@ -97,7 +107,7 @@ func (m *makeBackup) run(ctx context.Context, r *request) error {
 		made.Name, total(made.Counts), made.Objects, bytesText(float64(made.Bytes)),
 		made.Sent, bytesText(float64(made.SentBytes)), removed(made.Removed))
 	if err == nil && made.MasterKeyIncluded {
-		err = r.say("The master key is in it: whoever reads the backup can read every secret in it.")
+		err = r.say("The master key is in it: read access to the backup gives access to every secret in it.")
 	} else if err == nil && made.MasterKey != "" {
 		err = r.say("The master key, with the fingerprint %s, is not in it: keep a copy of it apart from the backup.",
 			made.MasterKey)

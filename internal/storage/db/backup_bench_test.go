@@ -74,7 +74,7 @@ func load(b *testing.B, url string, stream []byte) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err = l.Rows(b.Context(), r); err == nil {
+	if err = l.Rows(b.Context(), r, nil); err == nil {
 		err = l.Close()
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"millrace/internal/control/asset"
+	"millrace/internal/control/audit"
 	"millrace/internal/control/job"
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
@@ -112,7 +113,7 @@ func loadInto(t *testing.T, url string, stream []byte) error {
 		return err
 	}
 	defer func() { must(t, l.Close()) }()
-	if err = l.Rows(t.Context(), r); err != nil {
+	if err = l.Rows(t.Context(), r, nil); err != nil {
 		return err
 	}
 	return l.Migrate(t.Context())
@@ -134,6 +135,7 @@ func TestBackup(t *testing.T) {
 					t.Fatalf("%d assets, %d jobs and %d events are dumped", len(want["assets"]), len(want["jobs"]),
 						len(want["events"]))
 				}
+				sameRows(t, target(t), stream)
 				other := target(t)
 				must(t, loadInto(t, other, stream))
 				got, _ := dumped(t, other)
@@ -156,6 +158,70 @@ func TestBackup(t *testing.T) {
 				}
 				numbered(t, copied)
 			})
+		}
+	}
+}
+
+// sameRows loads a stream, and compares the rows before they are committed: a check that fails leaves nothing. The
+// entry of the audit log comes with them.
+func sameRows(t *testing.T, url string, stream []byte) {
+	t.Helper()
+	want := rows.NewDigest()
+	must(t, newStream(t, stream).into(want))
+	schema, err := db.SchemaVersion()
+	must(t, err)
+	l, err := db.OpenLoad(t.Context(), url, schema, slog.New(slog.DiscardHandler))
+	must(t, err)
+	defer func() { must(t, l.Close()) }()
+	ctx := audit.With(t.Context(), audit.Entry{At: start, Operation: "migrate", Resource: audit.Resource{ID: "here"}})
+	refused := errors.New("refused")
+	same := func(read func(db.RowWriter) error) error {
+		got := rows.NewDigest()
+		return errors.Join(read(got), want.Compare(got))
+	}
+	if err = l.Rows(ctx, newStream(t, stream), func(read func(db.RowWriter) error) error {
+		return errors.Join(same(read), refused)
+	}); !errors.Is(err, refused) || err.Error() != refused.Error() {
+		t.Fatalf("a check that refuses: %v", err)
+	}
+	if c, err := l.Content(ctx); err != nil || !c.Empty {
+		t.Fatalf("what was refused is there: %+v, %v", c, err)
+	}
+	must(t, l.Rows(ctx, newStream(t, stream), same))
+	tables, _ := dumped(t, url)
+	if log := tables["audit_log"]; len(log) != 1 || !strings.Contains(log[0], "operation=migrate") {
+		t.Errorf("the audit log has %q", log)
+	}
+}
+
+// stream is one that is read.
+type stream struct{ *rows.Reader }
+
+func newStream(t *testing.T, text []byte) stream {
+	t.Helper()
+	r, err := rows.NewReader(bytes.NewReader(text))
+	must(t, err)
+	return stream{r}
+}
+
+// into writes it out.
+func (s stream) into(to db.RowWriter) error {
+	for {
+		table, err := s.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = to.Table(table)
+		}
+		for err == nil {
+			var row []any
+			if row, err = s.Row(); err == nil {
+				err = to.Row(row)
+			}
+		}
+		if !errors.Is(err, io.EOF) {
+			return err
 		}
 	}
 }

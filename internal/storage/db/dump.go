@@ -1,10 +1,13 @@
 package db
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/stdlib"
@@ -29,6 +32,8 @@ type Dump struct {
 	// Schema is the version of the schema, and MasterKey the fingerprint of the master key.
 	Schema    int64
 	MasterKey string
+	// Identity is of the database, as IdentityOf has it; none: no service has used it.
+	Identity string
 }
 
 // OpenDump opens the database at a URL as Open takes it. One that is not there is fault.NotFound.
@@ -62,15 +67,18 @@ func OpenDump(ctx context.Context, rawURL string) (_ *Dump, err error) {
 		return nil, err
 	case d.Schema > newest:
 		return nil, fault.New(fault.Conflict, "the database has version %d of the schema, and this program knows %d: "+
-			"back it up with the version of Millrace that it is used with", d.Schema, newest)
+			"use the version of Millrace that the service runs on, or a later one", d.Schema, newest)
 	case d.Schema < masterKeyFrom:
 		return nil, fault.New(fault.Conflict, "the database is of a version before the master key: start the service "+
-			"once before you back it up")
+			"once, and then do this again")
 	}
-	err = d.tx.QueryRowContext(ctx, "SELECT fingerprint FROM master_key WHERE one = 1").Scan(&d.MasterKey)
+	var key []byte
+	err = d.tx.QueryRowContext(ctx, "SELECT fingerprint, data_key FROM master_key WHERE one = 1").
+		Scan(&d.MasterKey, &key)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, fmt.Errorf("read fingerprint of master key: %w", err)
 	}
+	d.Identity = IdentityOf(key)
 	return d, nil
 }
 
@@ -91,25 +99,29 @@ func openToDump(rawURL string) (*sql.DB, error) {
 
 // Rows gives all rows of all tables, in the order in which they can be inserted.
 func (d *Dump) Rows(ctx context.Context, to RowWriter) error {
+	return dumpRows(ctx, d.tx, d.postgres, to)
+}
+
+func dumpRows(ctx context.Context, q queries, postgres bool, to RowWriter) error {
 	for _, name := range backedUp() {
-		t, err := columnsOf(ctx, d.tx, d.postgres, name)
+		t, err := columnsOf(ctx, q, postgres, name)
 		if err != nil {
 			return err
 		}
 		if len(t.Columns) == 0 {
 			continue // a later version has it
 		}
-		if err = d.table(ctx, t, "SELECT "+names(t)+" FROM "+name, to); err != nil {
+		if err = dumpTable(ctx, q, t, "SELECT "+names(t)+" FROM "+name, to); err != nil {
 			return err
 		}
 	}
-	return d.table(ctx, jobsTable(), d.jobs(), to)
+	return dumpTable(ctx, q, jobsTable(), selectJobs(postgres), jobWriter{to})
 }
 
-// jobs asks for jobsTable.
-func (d *Dump) jobs() string {
+// selectJobs asks for jobsTable.
+func selectJobs(postgres bool) string {
 	at, args := "CAST(ROUND((julianday(scheduled_at) - 2440587.5) * 86400000) AS INTEGER)", "json(args)"
-	if d.postgres {
+	if postgres {
 		at, args = "CAST(EXTRACT(EPOCH FROM scheduled_at) * 1000 AS bigint)", "args::text"
 	}
 	states := make([]string, 0, len(unfinished()))
@@ -120,11 +132,38 @@ func (d *Dump) jobs() string {
 		strings.Join(states, ", ") + ") ORDER BY id"
 }
 
-func (d *Dump) table(ctx context.Context, t rows.Table, query string, to RowWriter) (err error) {
+// jobWriter writes the arguments of jobs in one form: the engines keep the fields of a document in different orders.
+type jobWriter struct{ RowWriter }
+
+// Row implements RowWriter.
+func (j jobWriter) Row(values []any) error {
+	row := slices.Clone(values)
+	i := jobsTable().Index("args")
+	text, is := row[i].([]byte)
+	if s, isText := row[i].(string); isText {
+		text, is = []byte(s), true
+	}
+	if is {
+		var v any
+		in := json.NewDecoder(bytes.NewReader(text))
+		in.UseNumber()
+		if err := in.Decode(&v); err != nil {
+			return fmt.Errorf("read arguments of a job: %w", err)
+		}
+		plain, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("write arguments of a job: %w", err)
+		}
+		row[i] = string(plain)
+	}
+	return j.RowWriter.Row(row)
+}
+
+func dumpTable(ctx context.Context, q queries, t rows.Table, query string, to RowWriter) (err error) {
 	if err = to.Table(t); err != nil {
 		return err
 	}
-	found, err := d.tx.QueryContext(ctx, query)
+	found, err := q.QueryContext(ctx, query)
 	if err != nil {
 		return fmt.Errorf("read table %s: %w", t.Name, err)
 	}

@@ -13,8 +13,10 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"millrace/internal/control/audit"
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 	"millrace/internal/masterkey"
 	"millrace/internal/storage/rows"
 )
@@ -104,9 +106,8 @@ func (l *Load) makeTables(ctx context.Context) error {
 		return err
 	}
 	if have > l.schema {
-		return fault.New(fault.Conflict, "the database has version %d of the schema already, and the backup %d: "+
-			"restore "+
-			"into a database that does not exist yet, or is empty", have, l.schema)
+		return fault.New(fault.Conflict, "the database has version %d of the schema already, and the rows have "+
+			"%d: name a database that does not exist yet, or is empty", have, l.schema)
 	}
 	return nil
 }
@@ -173,8 +174,10 @@ func IdentityOf(dataKey []byte) string {
 	return fmt.Sprintf("%x", dataKey)
 }
 
-// Rows puts all rows into the place of what is there, in one transaction: all of them, or none.
-func (l *Load) Rows(ctx context.Context, from RowReader) error {
+// Rows puts all rows into the place of what is there, in one transaction: all of them, or none. When the context has
+// an entry for the audit log, that is added in the same transaction. check may look at the rows as they are in the
+// database then, by what it is given, and refuse them; nil: nobody looks.
+func (l *Load) Rows(ctx context.Context, from RowReader, check func(read func(to RowWriter) error) error) error {
 	return l.in.within(ctx, func(q queries, enqueue func(job.Insert) error) error {
 		all, err := l.existing(ctx, q, append(backedUp(), leftOut()...))
 		if err != nil {
@@ -189,8 +192,33 @@ func (l *Load) Rows(ctx context.Context, from RowReader) error {
 		if err := l.tables(ctx, q, from, enqueue); err != nil {
 			return err
 		}
-		return numberAll(ctx, q)
+		if check != nil {
+			err := check(func(to RowWriter) error { return dumpRows(ctx, q, l.postgres(), to) })
+			if err != nil {
+				return err
+			}
+		}
+		return errors.Join(numberAll(ctx, q), l.audit(ctx, q))
 	})
+}
+
+// audit adds the entry of the context.
+func (l *Load) audit(ctx context.Context, q queries) error {
+	pending := audit.Of(ctx)
+	t, err := columnsOf(ctx, q, l.postgres(), "audit_log")
+	if err != nil || !pending.Wanted() || len(t.Columns) == 0 { // an older schema has none
+		return err
+	}
+	e := pending.Entry
+	_, err = q.ExecContext(ctx, "INSERT INTO audit_log (id, at, environment_id, actor_type, actor_id, actor_name, "+
+		"operation, resource_type, resource_id, address, request_id) "+
+		"VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+		id.NewOrderedUUID(e.At), millis(e.At), string(e.Environment), e.Actor.Type, e.Actor.ID, e.Actor.Name,
+		e.Operation, e.Resource.Type, e.Resource.ID, e.Address, e.RequestID)
+	if err != nil {
+		return fmt.Errorf("write audit log: %w", err)
+	}
+	return nil
 }
 
 func (l *Load) tables(ctx context.Context, q queries, from RowReader, enqueue func(job.Insert) error) error {

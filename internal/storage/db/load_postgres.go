@@ -59,9 +59,12 @@ func (l *loadPostgres) pool() *sql.DB        { return l.std }
 func (*loadPostgres) dialect() goose.Dialect { return goose.DialectPostgres }
 
 // inUse says that a node's row is valid still.
-func (l *loadPostgres) inUse(ctx context.Context) error {
+func (l *loadPostgres) inUse(ctx context.Context) error { return nodesRun(ctx, l.std) }
+
+// nodesRun is ErrOccupied when a node's row is valid still.
+func nodesRun(ctx context.Context, q queries) error {
 	var node string
-	err := l.std.QueryRowContext(ctx, "SELECT id FROM nodes WHERE valid_until > "+(*postgresEngine)(nil).now()+
+	err := q.QueryRowContext(ctx, "SELECT id FROM nodes WHERE valid_until > "+(*postgresEngine)(nil).now()+
 		" ORDER BY id LIMIT 1").Scan(&node)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
