@@ -83,7 +83,10 @@ require github.com/coder/websocket v1.8.15
 
 require github.com/pires/go-proxyproto v0.15.0
 
-require github.com/KimMachineGun/automemlimit v1.0.1
+require (
+	github.com/KimMachineGun/automemlimit v1.0.1
+	github.com/yuin/goldmark v1.8.7
+)
 
 require github.com/pbnjay/memory v0.0.0-20210728143218-7b4eea64cf58 // indirect
 

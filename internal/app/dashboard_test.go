@@ -21,8 +21,8 @@ func TestFront(t *testing.T) {
 		accept, want string
 	}{
 		"browser": {http.NotFoundHandler(), "text/html,application/xhtml+xml", "/dashboard"},
-		"program": {http.NotFoundHandler(), "*/*", "/docs"},
-		"off":     {nil, "text/html", "/docs"},
+		"program": {http.NotFoundHandler(), "*/*", "/docs/reference"},
+		"off":     {nil, "text/html", "/docs/reference"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

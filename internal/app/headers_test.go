@@ -44,7 +44,11 @@ func TestHeaders(t *testing.T) {
 		media        bool   // every site may read it
 	}{
 		{"GET", "/docs", none, false},
-		{"GET", "/docs/page.js", none, false},
+		{"GET", "/docs/", none, false},
+		{"POST", "/docs/", none, false},
+		{"GET", "/docs/obs.md", none, false},
+		{"GET", "/docs/reference", none, false},
+		{"GET", "/docs/reference.js", none, false},
 		{"GET", "/docs/nothing", none, false},
 		{"GET", "/openapi.json", none, false},
 		{"GET", "/", none, false},

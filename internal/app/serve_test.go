@@ -397,7 +397,9 @@ func TestBothListeners(t *testing.T) {
 	}
 	c := client(t, nil)
 	for path, want := range map[string]int{
-		"/healthz": http.StatusNoContent, "/readyz": http.StatusOK, "/": http.StatusFound, "/openapi.json": http.StatusOK, "/docs": http.StatusOK,
+		"/healthz": http.StatusNoContent, "/readyz": http.StatusOK, "/": http.StatusFound,
+		"/openapi.json": http.StatusOK,
+		"/docs": http.StatusMovedPermanently, "/docs/": http.StatusOK, "/docs/reference": http.StatusOK,
 		"/video/v1/live-streams": http.StatusUnauthorized, "/noSuchPlaybackID.m3u8": http.StatusNotFound, "/noSuchPlaybackID": http.StatusNotFound,
 		"/watch/noSuchPlaybackID": http.StatusOK,
 		"/embed/noSuchPlaybackID": http.StatusOK, "/oembed": http.StatusBadRequest,
@@ -557,7 +559,7 @@ func TestRouterNeverRedirects(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/watch", "/docs/"} {
+	for _, path := range []string{"/watch", "/docs/reference/", "/docs/nothing"} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 		if w.Code != http.StatusNotFound || w.Header().Get("Location") != "" {

@@ -80,7 +80,7 @@ func router(rest, playback, uploads, whip, ready, counts, licences, page, people
 // front sends people who come to the root to the dashboard, where there is one, and programs to the API's description.
 func front(people bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		to := "/docs"
+		to := api.ReferencePath
 		if people && strings.Contains(r.Header.Get("Accept"), "text/html") {
 			to = dashboard.Path
 		}

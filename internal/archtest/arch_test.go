@@ -23,6 +23,8 @@ var layers = map[string][]string{
 	"cmd":                 {"internal/app"},
 	"cmd/millrace-speech": {"internal/media/speech/worker"}, // alone: what loads libraries at run time is linked dynamically
 	"internal/app":        {"internal"},
+	"docs":                {},
+	"docs/site":           {"internal/web/docsite"},
 	"internal/broadcast":  {"internal/broadcast/subtitles", "internal/measure", "internal/mediastore", "internal/control", "internal/media", "internal/lifecycle", "internal/id", "internal/fault"},
 	"internal/broadcast/subtitles": {
 		"internal/control/asset", "internal/control/live", "internal/media/delivered", "internal/media/livespeech",
@@ -123,8 +125,10 @@ var layers = map[string][]string{
 	"internal/web": {
 		"internal/clientaddr", "internal/control", "internal/web/header", "internal/web/limit", "internal/web/pace",
 		"internal/web/player", "internal/web/style", "internal/web/static", "internal/web/iframe", "internal/web/respond",
-		"internal/web/sdkcode", "internal/web/follow", "internal/id", "internal/fault", "internal/spelling",
+		"internal/web/sdkcode", "internal/web/follow", "internal/web/docsite", "internal/id",
+		"internal/fault", "internal/spelling",
 	},
+	"internal/web/docsite":    {"docs", "internal/web/static", "internal/web/style"},
 	"internal/web/express":    {"internal/socket", "internal/web/express/tlsrecord", "internal/web/httpdate"},
 	"internal/web/express/h2": {"internal/socket", "internal/web/express/tlsrecord", "internal/web/httpdate"},
 	"internal/web/httpdate":   {},

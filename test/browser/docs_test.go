@@ -30,7 +30,7 @@ func TestDocs(t *testing.T) {
 	made(t, json.Unmarshal(w.Body.Bytes(), &doc))
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
-	p := browser.Start(t).Open(t, server.URL+"/docs")
+	p := browser.Start(t).Open(t, server.URL+api.ReferencePath)
 	var shown struct {
 		Intro  string            `json:"intro"`
 		Needs  map[string]string `json:"needs"`  // by operation: what stands behind its method and path

@@ -21,7 +21,8 @@ func TestFraming(t *testing.T) {
 	watch, embed, unknown := s.WatchURL(id), s.HTTP+"/embed/"+id, s.HTTP+"/embed/unknown"
 	pages := []string{
 		watch, embed, unknown,
-		s.HTTP + "/docs", s.HTTP + "/openapi.json", s.HTTP + "/publish/", s.HTTP + "/watch/unknown",
+		s.HTTP + "/docs/", s.HTTP + "/docs/reference",
+		s.HTTP + "/openapi.json", s.HTTP + "/publish/", s.HTTP + "/watch/unknown",
 	}
 	// Each site frames all pages, in the order of the list.
 	site := func() string {

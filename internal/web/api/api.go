@@ -97,8 +97,9 @@ type resource interface {
 	register(on *server)
 }
 
-// New returns a handler for /video/v1/…, /system/v1/…, /openapi.json, /openapi.yaml and /docs. It responds to every
-// other path with 404 in the envelope of the API, so it may be mounted at the root or under any of these.
+// New returns a handler for /video/v1/…, /system/v1/…, /openapi.json, /openapi.yaml and /docs, the documentation with
+// the reference below ReferencePath. It responds to every other path with 404 in the envelope of the API, so it may be
+// mounted at the root or under any of these.
 func New(o Options) http.Handler {
 	s := newServer(o)
 	return s.observe(s.limited(s.sameOrigin(s.plainPath(s.mux))))
@@ -127,6 +128,7 @@ func newServer(o Options) *server {
 	}
 	s.routeAbsent()
 	s.routeDocument()
+	s.routeSite(o)
 	s.templates = templatesOf(s.huma.OpenAPI())
 	s.mux.HandleFunc("/", s.unrouted)
 	return s

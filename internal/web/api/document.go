@@ -4,12 +4,14 @@ import (
 	"embed"
 	"encoding/json"
 	"net/http"
+	"path"
 	"reflect"
 	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"millrace/internal/web/docsite"
 	"millrace/internal/web/static"
 )
 
@@ -19,6 +21,9 @@ var docsFiles embed.FS
 // docsPolicy lets the page load itself and the document, nothing else.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// ReferencePath is where the page stands that shows the document; its script and style sheet stand beside it.
+const ReferencePath = "/docs/reference"
 
 // about introduces the document, in paragraphs.
 const about = "Live and on-demand video. Requests and responses have the wire format of Mux Video, so its client " +
@@ -60,12 +65,16 @@ func documentConfig(o Options, name string) huma.Config {
 				{Name: auditTag, Description: "The audit log: who changed which resource."},
 				{Name: nodeTag, Description: "The processes of the service, and how busy they are."},
 				{Name: "System"},
-				{Name: absentTag, Description: "What client libraries can call and this service does not have. The response is 400 and says why."},
+				{Name: absentTag, Description: "What client libraries can call and this service does not have. " +
+					"The response is 400 and says why."},
 			},
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
-					"accessToken": {Type: "http", Scheme: "basic", Description: "The access token's ID as user name, its secret as password."},
+					"accessToken": {
+						Type: "http", Scheme: "basic",
+						Description: "The access token's ID as user name, its secret as password.",
+					},
 				},
 			},
 		},
@@ -97,12 +106,20 @@ func (s *server) routeDocument() {
 	tolerate(doc.Components.Schemas)
 	s.serve("/openapi.json", "application/json", func() ([]byte, error) { return json.MarshalIndent(doc, "", "  ") })
 	s.serve("/openapi.yaml", "application/yaml", doc.YAML)
-	for path, file := range map[string]struct{ name, media string }{
-		"/docs":         {"docs/page.html", "text/html; charset=utf-8"},
-		"/docs/page.js": {"docs/page.js", "text/javascript; charset=utf-8"}, "/docs/page.css": {"docs/page.css", "text/css; charset=utf-8"},
+	for at, file := range map[string]struct{ name, media string }{
+		ReferencePath:          {"docs/page.html", "text/html; charset=utf-8"},
+		ReferencePath + ".js":  {"docs/page.js", "text/javascript; charset=utf-8"},
+		ReferencePath + ".css": {"docs/page.css", "text/css; charset=utf-8"},
 	} {
-		s.serve(path, file.media, func() ([]byte, error) { return docsFiles.ReadFile(file.name) })
+		s.serve(at, file.media, func() ([]byte, error) { return docsFiles.ReadFile(file.name) })
 	}
+}
+
+// routeSite serves the documentation.
+func (s *server) routeSite(o Options) {
+	site := docsite.Embedded(docsite.Options{Version: o.Version, Reference: path.Base(ReferencePath)})
+	s.mux.Handle(docsite.Path, site)
+	s.mux.Handle(docsite.Path+"/", site)
 }
 
 // tolerate says in the document what is so: objects may have more fields than it names.
@@ -114,17 +131,17 @@ func tolerate(schemas huma.Registry) {
 	}
 }
 
-// serve responds to GET and HEAD of path with what content gives, which is asked once: it never changes while the
+// serve responds to GET and HEAD of a path with what content gives, which is asked once: it never changes while the
 // process runs.
-func (s *server) serve(path, media string, content func() ([]byte, error)) {
+func (s *server) serve(at, media string, content func() ([]byte, error)) {
 	made := sync.OnceValue(func() static.Asset {
 		c, err := content()
 		if err != nil {
-			panic("write " + path + ": " + err.Error()) // it is made of our own types and files
+			panic("write " + at + ": " + err.Error()) // it is made of our own types and files
 		}
 		return static.New(c, media)
 	})
-	s.mux.HandleFunc(http.MethodGet+" "+path, func(w http.ResponseWriter, r *http.Request) {
+	s.mux.HandleFunc(http.MethodGet+" "+at, func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", docsPolicy)
 		h.Set("Referrer-Policy", "no-referrer")

@@ -145,7 +145,7 @@ func TestDocumentRefs(t *testing.T) {
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	h := New(Options{})
-	page := get(t, h, "/docs")
+	page := get(t, h, ReferencePath)
 	if page.Code != http.StatusOK || page.Header().Get("Content-Type") != "text/html; charset=utf-8" {
 		t.Fatalf("%d %v", page.Code, page.Header())
 	}
@@ -155,12 +155,13 @@ func TestDocsPage(t *testing.T) {
 	}
 	outside := regexp.MustCompile(`(?i)(https?:)?//[a-z0-9.-]+\.[a-z]{2,}|\burl\(|@import`)
 	links := regexp.MustCompile(`(?:href|src)="(/[^"]*)"`)
-	for _, path := range append([]string{"/docs"}, paths(links.FindAllStringSubmatch(page.Body.String(), -1))...) {
+	loads := paths(links.FindAllStringSubmatch(page.Body.String(), -1))
+	for _, path := range append([]string{ReferencePath}, loads...) {
 		w := get(t, h, path)
 		if w.Code != http.StatusOK || w.Header().Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
-		if strings.HasPrefix(path, "/docs") {
+		if strings.HasPrefix(path, ReferencePath) {
 			for _, found := range outside.FindAllString(strings.ReplaceAll(w.Body.String(), "https://example.com", ""), -1) {
 				t.Errorf("%s mentions %s", path, found)
 			}

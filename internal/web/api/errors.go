@@ -32,9 +32,10 @@ const (
 	textUnauth      = "Unauthorized request"
 	textCredentials = "Authenticate by HTTP Basic, with an access token's ID as user name and its secret as password; " +
 		"millrace token create makes one, millrace token list shows which are revoked or expired"
-	textForbidden   = "This access token does not have the permission that the request needs"
-	textNotFound    = "The requested resource does not exist, or this access token may not see it"
-	textNoPath      = "There is nothing under this path; /docs lists every operation, below /video/v1 and /system/v1"
+	textForbidden = "This access token does not have the permission that the request needs"
+	textNotFound  = "The requested resource does not exist, or this access token may not see it"
+	textNoPath    = "There is nothing under this path; /docs/reference lists every operation, " +
+		"below /video/v1 and /system/v1"
 	textUnavailable = "The service is not available at the moment; try again"
 )
 
