@@ -1,14 +1,12 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -36,14 +34,11 @@ import (
 	"millrace/internal/media/images"
 	"millrace/internal/media/ingest/rtmp"
 	"millrace/internal/media/ingest/srt"
-	"millrace/internal/media/journal"
 	"millrace/internal/media/metering"
 	"millrace/internal/media/ondemand"
 	"millrace/internal/media/overlay"
 	"millrace/internal/media/playback"
-	"millrace/internal/media/rendition"
 	"millrace/internal/media/rendition/justintime"
-	"millrace/internal/media/rendition/liveladder"
 	"millrace/internal/media/transform"
 	"millrace/internal/media/watching"
 	"millrace/internal/mediastore"
@@ -219,10 +214,6 @@ func (n *node) open(ctx context.Context) (err error) {
 	if n.mark, err = transform.Mark(); err != nil {
 		return err
 	}
-	broadcasts := live.NewBroadcasts(n.db.LiveStreams())
-	if n.metrics != nil {
-		broadcasts = n.metrics.Broadcasts(broadcasts)
-	}
 	version, err := n.ffmpeg.Encoder(ctx)
 	if err != nil {
 		return fmt.Errorf("ask for ffmpeg's version: %w (millrace doctor says what is wrong)", err)
@@ -230,18 +221,9 @@ func (n *node) open(ctx context.Context) (err error) {
 	made := mediastore.Derived{Objects: mediastore.Objects{Blob: n.blob}, Assets: n.assets}
 	n.makeRungs(made, version)
 	n.makeUploads()
-	journals := filepath.Join(n.cfg.DataDir, "journal")
-	if err = journal.Check(journals); err != nil {
+	if err = openBroadcasts(n, made); err != nil {
 		return err
 	}
-	memory := journal.OpenMemory(journals)
-	n.close = append(n.close, memory.Close)
-	n.live = broadcast.New(broadcast.Options{
-		Streams: broadcasts, Assets: n.assets, Store: n.blob, Owner: live.Owner{Node: n.id, Run: n.run}, Grace: n.cfg.ShutdownTimeout, Now: clock, Logger: n.log,
-		Journals: broadcast.Journals{Dir: journals, Marks: memory.Dir}, Stills: n.ffmpeg, Images: slates{n.fetch}, Simulcast: n.fetch,
-		Encoder: n.ffmpeg, Mark: n.mark, Below: n.liveRenditions(made), Meter: &n.meter, Speech: n.liveSpeech(),
-		Fleet: asks(n),
-	})
 	n.makeImages(made)
 	n.viewers = presentation.New(presentation.Options{
 		Access: n.access, Assets: n.assets, Broadcasts: n.broadcasts(),
@@ -283,20 +265,6 @@ func (n *node) makeRungs(made mediastore.Derived, version string) {
 		o.Encoded = n.metrics.Encoded
 	}
 	n.rungs = justintime.New(o)
-}
-
-// heldRungs are the bytes of live rungs that may wait for storage.
-const heldRungs = 256 << 20
-
-// liveRenditions is how the renditions below the videos of broadcasts are made.
-func (n *node) liveRenditions(made mediastore.Derived) *broadcast.Renditions {
-	return &broadcast.Renditions{
-		Makers: rendition.Makers{Encoder: n.ffmpeg, Maker: n.rungs, Waiting: liveladder.NewByteBudget(heldRungs), Objects: made},
-		Policy: func(ctx context.Context, e id.Environment) (broadcast.Policy, error) {
-			env, err := n.access.Environment(ctx, e)
-			return broadcast.Policy(cmp.Or(env.LiveRungs, n.cfg.LiveRungs)), err
-		},
-	}
 }
 
 // makeImages builds what makes thumbnails, animations and storyboards.

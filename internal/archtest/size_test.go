@@ -27,7 +27,7 @@ type size struct{ imports, methods, fields, lines int }
 // it here, and nothing comes in anew.
 var large = sizes{
 	"internal/app":                                   {imports: 100},
-	"internal/app.node":                              {methods: 59, fields: 38},
+	"internal/app.node":                              {methods: 58, fields: 38},
 	"internal/broadcast.Options":                     {fields: 19},
 	"internal/broadcast.broadcast":                   {methods: 57, fields: 16},
 	"internal/broadcast.recorder":                    {fields: 19},
