@@ -112,7 +112,7 @@ func (o *owners) Owner(ctx context.Context, s id.LiveStream) (follow.Owner, erro
 		return follow.Owner{}, err
 	}
 	if found.Name == o.self {
-		return follow.Owner{}, fault.New(fault.NotFound, "no other node has the live stream")
+		return follow.Owner{}, follow.ErrHere
 	}
 	return follow.Owner{
 		Node: follow.Node{ID: found.Name, URL: found.AdvertiseURL}, Environment: found.Environment,

@@ -196,7 +196,7 @@ var layers = map[string][]string{
 	"internal/media/speech/filter": {"internal/media/speech", "internal/media/encode"},
 	"internal/media/follow": {
 		"internal/media/follow/wire", "internal/media/captions", "internal/media/delivered", "internal/media/hls",
-		"internal/media/metering", "internal/media/playback", "internal/media/timeline",
+		"internal/media/metering", "internal/media/objectkey", "internal/media/playback", "internal/media/timeline",
 		"internal/id", "internal/fault",
 	},
 	"internal/media/follow/wire": {

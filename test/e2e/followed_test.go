@@ -179,8 +179,8 @@ func fetched(t *testing.T, s *rig.Server, path, encoding string) (int, []byte) {
 	return res.StatusCode, body
 }
 
-// TestFollowedOwnerDies: those who wait at another node are told when the node with the encoder is killed, and play on
-// when the encoder is back at a node.
+// TestFollowedOwnerDies: when the node with the encoder is killed another one still has the playlists of its viewers.
+// Those who wait there are told when the encoder has come to that node, and play on.
 func TestFollowedOwnerDies(t *testing.T) {
 	rig.Parallel(t)
 	a, b := speaking(t)
@@ -200,6 +200,10 @@ func TestFollowedOwnerDies(t *testing.T) {
 	}()
 	rig.Pause(200 * time.Millisecond) // it waits now
 	a.Kill(t)
+	if code, body := fetched(t, b, "/"+list, "identity"); code != http.StatusOK {
+		t.Errorf("while nobody has it: status %d\n%s", code, body)
+	}
+	b.Publish(t, l.Text("stream_key"), small())
 	select {
 	case code := <-told:
 		if code != http.StatusServiceUnavailable {
@@ -208,7 +212,6 @@ func TestFollowedOwnerDies(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("who waited at the other node is not told that the owner died")
 	}
-	b.Publish(t, l.Text("stream_key"), small())
 	for end := time.Now().Add(patience); ; rig.Pause(100 * time.Millisecond) {
 		code, body := fetched(t, b, "/"+list, "identity")
 		if code == http.StatusOK && strings.Count(string(body), "#EXTINF") > before+2 {

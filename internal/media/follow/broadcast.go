@@ -19,6 +19,7 @@ type broadcast struct {
 	owner  Owner
 	about  wire.Description // as it was at first
 	meter  *metering.Counter
+	adrift *adrift
 
 	ctx   context.Context //nolint:containedctx // the life of all that is asked for it
 	cease context.CancelCauseFunc
@@ -33,10 +34,11 @@ type broadcast struct {
 
 var _ playback.Broadcast = (*broadcast)(nil)
 
-func newBroadcast(f *Follower, s id.LiveStream, owner Owner, about wire.Description) *broadcast {
+// newBroadcast follows an owner; before is what was followed of the same media until now, or nil.
+func newBroadcast(f *Follower, s id.LiveStream, owner Owner, about wire.Description, before *broadcast) *broadcast {
 	b := &broadcast{
 		f: f, stream: s, owner: owner, about: about, used: f.opt.Now(), revision: about.Revision, texts: about.Texts,
-		watched: map[string]time.Time{},
+		adrift: newAdrift(before, f.opt.Now()), watched: map[string]time.Time{},
 		meter: f.opt.Meter.Counter(metering.Asset{
 			ID: string(about.Asset), Environment: string(owner.Environment), LiveStream: string(s),
 		}),
@@ -60,7 +62,7 @@ func (b *broadcast) HasTexts() bool {
 
 // View implements playback.Broadcast.
 func (b *broadcast) View(w playback.Watch) playback.Live {
-	v := view{broadcast: b, event: w.Event, names: wire.TextsOf(w.Texts)}
+	v := view{broadcast: b, objects: w.Objects, event: w.Event, names: wire.TextsOf(w.Texts)}
 	if w.Event {
 		var added []playback.TextName
 		for _, t := range w.Texts {
@@ -81,13 +83,18 @@ func (b *broadcast) touch() {
 	b.used = now
 }
 
-// follow hears of each change until no viewer asks any more, or the owner has the broadcast no more.
+// follow hears of each change until no viewer asks any more, or the owner has the broadcast no more and nobody else has
+// it.
 func (b *broadcast) follow() {
 	defer b.f.forget(b)
 	for b.isWatched() {
 		c, err := b.change()
 		if err != nil {
 			b.lose(err)
+			if fault.Is(err, fault.Internal) { // it would lie again and again
+				b.end(err)
+			}
+			b.seek()
 			return
 		}
 		b.changed(c)
@@ -144,27 +151,38 @@ func (b *broadcast) changed(c wire.Change) {
 	}
 }
 
-// lose gives up a broadcast that its owner has no more, or whose owner does not respond. Those who wait are told at
-// once.
+// lose sets a broadcast adrift that its owner has no more, or whose owner does not respond.
 func (b *broadcast) lose(err error) {
-	if context.Cause(b.ctx) != nil { // it has ended already
+	if context.Cause(b.ctx) != nil { // it is so already
 		return
 	}
 	b.f.opt.Directory.Lost(b.stream)
 	b.f.opt.Logger.Info("a broadcast is not followed any more", "live_stream", b.stream, "node", b.owner.Node.ID,
 		"error", err)
-	b.end(fault.Wrap(fault.Unavailable, err,
+	b.adrift.begin()
+	b.cease(fault.Wrap(fault.Unavailable, err,
 		"the node that had the live stream does not respond, or has it no more: ask again in a moment"))
 }
 
 // end ends all that is under way, with an error.
 func (b *broadcast) end(err error) {
 	b.cease(err)
+	b.adrift.end(nil)
 	b.f.forget(b)
 }
 
-// ask is one request to the owner for all who want the same.
+// ask is one request to the owner for all who want the same; or to the next one.
 func (b *broadcast) ask(ctx context.Context, a wire.Ask) (response, error) {
+	return onward(ctx, b, func(b *broadcast) (response, error) {
+		if r, ok := b.f.kept.get(b, a); ok && b.isAdrift() {
+			return r, nil
+		}
+		return b.direct(ctx, a)
+	})
+}
+
+// direct is ask of this owner alone.
+func (b *broadcast) direct(ctx context.Context, a wire.Ask) (response, error) {
 	r, err := b.calls.do(ctx, b.ctx, a, func(ctx context.Context) (response, error) {
 		r, err := b.f.ask(ctx, b.owner.Node, b.of(), a, most(a.What))
 		switch {
@@ -172,8 +190,10 @@ func (b *broadcast) ask(ctx context.Context, a wire.Ask) (response, error) {
 			return r, err
 		case a.What == wire.Playlist:
 			b.listed(a, r)
+		case a.What == wire.Multivariant: // for as long as nobody has the broadcast
+			b.f.kept.put(b.ctx, b, a, r)
 		case a.What == wire.Chunk || a.What == wire.FilmInit || a.What == wire.FilmSegment:
-			b.f.kept.put(b, a, r) // before anybody else asks again
+			b.f.kept.put(b.ctx, b.adrift.media, a, r) // before anybody else asks again
 		}
 		return r, nil
 	})
@@ -186,7 +206,7 @@ func (b *broadcast) ask(ctx context.Context, a wire.Ask) (response, error) {
 
 // keep is ask for what never changes.
 func (b *broadcast) keep(ctx context.Context, a wire.Ask) (response, error) {
-	if r, ok := b.f.kept.get(b, a); ok {
+	if r, ok := b.f.kept.get(b.adrift.media, a); ok {
 		return r, nil
 	}
 	return b.ask(ctx, a)

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"container/list"
+	"context"
 	"sync"
 
 	"millrace/internal/media/follow/wire"
@@ -20,7 +21,7 @@ type cache struct {
 }
 
 type cacheKey struct {
-	of  *broadcast
+	of  any // a *broadcast, or what it shares with those that follow it
 	ask wire.Ask
 }
 
@@ -37,7 +38,7 @@ func newCache(most int64) *cache {
 }
 
 // get is what is kept.
-func (c *cache) get(of *broadcast, ask wire.Ask) (response, bool) {
+func (c *cache) get(of any, ask wire.Ask) (response, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.all[cacheKey{of, ask}]
@@ -49,8 +50,9 @@ func (c *cache) get(of *broadcast, ask wire.Ask) (response, bool) {
 	return e.Value.(*cached).what, true //nolint:forcetypeassert // there is nothing else in it
 }
 
-// put keeps a response in place of what was there. One that would take more than an eighth of the room is not kept.
-func (c *cache) put(of *broadcast, ask wire.Ask, r response) {
+// put keeps a response in place of what was there, unless life has ended. One that would take more than an eighth of
+// the room is not kept.
+func (c *cache) put(life context.Context, of any, ask wire.Ask, r response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := cacheKey{of, ask}
@@ -58,7 +60,7 @@ func (c *cache) put(of *broadcast, ask wire.Ask, r response) {
 		c.remove(e)
 	}
 	size := int64(len(r.data)) + overhead
-	if size > c.most/8 || of.ctx.Err() != nil {
+	if size > c.most/8 || life.Err() != nil {
 		return
 	}
 	c.all[k] = c.order.PushFront(&cached{k, r})
@@ -74,8 +76,8 @@ func (c *cache) remove(e *list.Element) {
 	c.bytes -= int64(len(had.what.data)) + overhead
 }
 
-// drop takes out all of a broadcast.
-func (c *cache) drop(of *broadcast) {
+// drop takes out all of one key.
+func (c *cache) drop(of any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for k, e := range c.all {

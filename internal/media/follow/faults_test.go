@@ -18,37 +18,89 @@ import (
 	"millrace/internal/media/timeline"
 )
 
-// TestOwnerDies: viewers who wait for a part are told within seconds that the owner is gone, and who asks then as well;
-// another node that has the broadcast is followed.
+// objects are what is stored.
+type objects map[string]string
+
+func (o objects) Open(_ context.Context, key string, _, _ int64) (delivered.Body, error) {
+	data, ok := o[key]
+	if !ok {
+		return delivered.Body{}, fault.New(fault.NotFound, "there is no such object")
+	}
+	return delivered.Body{Data: []byte(data)}, nil
+}
+
+// TestOwnerDies: while nobody has the broadcast of an owner that has gone its viewers have their last playlists, what
+// they had of its media, and segments that are stored. Who waits for a part gets it from the next owner, and what was
+// in memory is there still. If there is none, who waits is told in the end, and nothing is followed any more.
 func TestOwnerDies(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		broken func(http.ResponseWriter, *http.Request) bool
-		within time.Duration
+		within time.Duration // until it is noticed
+		ends   bool          // there is no next one
 	}{
-		"it resets connections": {reset, time.Second + time.Second/2},
-		"it says nothing":       {hang, follow.Prompt + 2*time.Second},
+		"it resets connections":           {broken: reset, within: time.Second + time.Second/2},
+		"it says nothing":                 {broken: hang, within: follow.Prompt + time.Second},
+		"it resets connections, and ends": {broken: reset, within: time.Second + time.Second/2, ends: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := newStudio(true, 0)
-				s.publish(16)
+				s.publish(18)
 				f, n, all := pair(t, s, 64<<20)
-				v := view(t, f, playback.Watch{})
-				waited := make(chan error)
+				v := view(t, f, playback.Watch{Objects: objects{"media/" + string(media) + "/v/2.m4s": "stored"}})
+				before, err := listed(t.Context(), v)
+				if err != nil {
+					t.Fatal(err)
+				}
+				chunk := func(r hls.Resource) string {
+					r.Init, r.Ext = -1, "m4s"
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					data, err := delivered.Bytes(v.Chunk(ctx, timeline.MainVideo, r))
+					if err != nil {
+						return err.Error()
+					}
+					return string(data)
+				}
+				part := hls.Resource{MSN: 4, Part: 1}
+				had := chunk(part)
+				type response struct {
+					text string
+					err  error
+				}
+				waited := make(chan response, 1)
 				go func() {
-					_, err := v.Playlist(t.Context(), timeline.MainVideo, playback.Reload{MSN: 4, Part: 0}, false)
-					waited <- err
+					text, err := v.Playlist(
+						t.Context(), timeline.MainVideo, playback.Reload{MSN: 4, Part: 2}, false,
+					)
+					waited <- response{string(text.Data), err}
 				}()
 				synctest.Wait()
-				began := time.Now()
+				all.move("")
 				n.is(tt.broken)
-				if err := <-waited; !fault.Is(err, fault.Unavailable) || time.Since(began) > tt.within {
-					t.Errorf("who waited is told %v after %v", err, time.Since(began))
+				time.Sleep(tt.within)
+				for range 3 {
+					time.Sleep(time.Second)
+					v = view(t, f, playback.Watch{Objects: objects{"media/" + string(media) + "/v/2.m4s": "stored"}})
+					if text, err := listed(t.Context(), v); err != nil || text != before {
+						t.Fatalf("while nobody has it: %v\n%s", err, text)
+					}
 				}
-				if _, err := f.Watched(t.Context(), stream); !fault.Is(err, fault.Unavailable) {
-					t.Errorf("who asks is told %v", err)
+				if got := chunk(part); got != had || !strings.HasPrefix(had, "v 4 1.") {
+					t.Errorf("a part that is kept is %q, was %q", got, had)
+				}
+				if got := chunk(hls.Resource{MSN: 2, Part: -1}); got != "stored" {
+					t.Errorf("a segment that is stored is %q", got)
+				}
+				if tt.ends {
+					time.Sleep(time.Minute)
+					if r := <-waited; !fault.Is(r.err, fault.Unavailable) || f.Following() != 0 || f.Kept() != 0 {
+						t.Errorf("who waited is told %v, %d are followed, %d bytes kept", r.err, f.Following(),
+							f.Kept())
+					}
+					return
 				}
 				next := newStudio(true, 1)
 				next.publish(20)
@@ -56,14 +108,46 @@ func TestOwnerDies(t *testing.T) {
 				all.nodes["b"] = newNode("another run", next)
 				all.mu.Unlock()
 				all.move("b")
-				time.Sleep(2 * time.Second)
-				text, err := listed(t.Context(), view(t, f, playback.Watch{}))
-				if err != nil || !strings.Contains(text, "v/1-4.m4s") {
+				began := time.Now()
+				r := <-waited
+				if r.err != nil || !strings.Contains(r.text, "v/1-4.m4s") || time.Since(began) > time.Second {
+					t.Errorf("who waited has after %v: %v\n%s", time.Since(began), r.err, r.text)
+				}
+				v = view(t, f, playback.Watch{})
+				if text, err := listed(t.Context(), v); err != nil || !strings.Contains(text, "v/1-4.m4s") {
 					t.Errorf("of the next generation: %v\n%s", err, text)
+				}
+				if got := chunk(part); got != had {
+					t.Errorf("a part that was kept is %q, was %q", got, had)
 				}
 			})
 		})
 	}
+}
+
+// TestOwnerIsHere: when this node itself has the broadcast of an owner that has gone, who waits is told so at once.
+func TestOwnerIsHere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newStudio(true, 0)
+		s.publish(16)
+		f, n, all := pair(t, s, 64<<20)
+		v := view(t, f, playback.Watch{})
+		waited := make(chan error, 1)
+		go func() {
+			_, err := v.Playlist(t.Context(), timeline.MainVideo, playback.Reload{MSN: 4, Part: 0}, false)
+			waited <- err
+		}()
+		synctest.Wait()
+		all.move("")
+		n.is(reset)
+		time.Sleep(3 * time.Second)
+		all.move("here")
+		began := time.Now()
+		if err := <-waited; !fault.Is(err, fault.Unavailable) || time.Since(began) > time.Second {
+			t.Errorf("who waited is told %v after %v", err, time.Since(began))
+		}
+	})
 }
 
 // TestNextGeneration: when the node's broadcast is another writer's, as after a restart, nothing of the earlier one is

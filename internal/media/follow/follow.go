@@ -42,8 +42,8 @@ type Owner struct {
 
 // Directory knows who has the edges of live streams.
 type Directory interface {
-	// Owner is another node than this one. NotFound: no other node has the stream. It is called for each request of a
-	// viewer that nothing is followed for, and is to respond from memory where it can.
+	// Owner is another node than this one. NotFound: no other node has the stream; ErrHere: this one has it. It is
+	// called for each request of a viewer that nothing is followed for, and is to respond from memory where it can.
 	Owner(ctx context.Context, s id.LiveStream) (Owner, error)
 	// Lost says that a stream's owner does not have it any more, or does not respond.
 	Lost(s id.LiveStream)
@@ -188,6 +188,10 @@ func (f *Follower) describe(ctx context.Context, of wire.Of) (*broadcast, error)
 	if err != nil {
 		return nil, err
 	}
+	return f.describeAt(ctx, owner, of)
+}
+
+func (f *Follower) describeAt(ctx context.Context, owner Owner, of wire.Of) (*broadcast, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, prompt, errSilent())
 	defer cancel()
 	r, err := f.ask(ctx, owner.Node, of, wire.Ask{What: wire.About}, wire.MaxShort)
@@ -209,6 +213,7 @@ func (f *Follower) describe(ctx context.Context, of wire.Of) (*broadcast, error)
 	}
 	b, old, err := f.follow(of.Stream, owner, about)
 	if old != nil {
+		old.adrift.end(b) // before all that is under way ends
 		old.end(fault.New(fault.Unavailable, "another node has the live stream now: ask again in a moment"))
 	}
 	return b, err
@@ -230,16 +235,16 @@ func (f *Follower) follow(s id.LiveStream, owner Owner, about wire.Description) 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old = f.all[about.Media]
-	if old != nil && old.stream == s && old.owner == owner && old.about.Edition == about.Edition {
+	if old != nil && old.stream == s && old.owner == owner && old.about.Edition == about.Edition && !old.isAdrift() {
 		return old, nil, nil
 	}
 	switch {
 	case f.closed:
 		return nil, nil, fault.New(fault.Unavailable, "the service is stopping: ask again in a moment")
-	case len(f.all) >= mostFollowed || f.of(owner.Node.ID) >= mostOfOne:
+	case old == nil && len(f.all) >= mostFollowed || f.of(owner.Node.ID) >= mostOfOne:
 		return nil, nil, fault.New(fault.TooMany, "this node follows as many live streams as it can: ask again later")
 	}
-	b = newBroadcast(f, s, owner, about)
+	b = newBroadcast(f, s, owner, about, old)
 	f.all[about.Media], f.assets[about.Asset] = b, b
 	if about.Watched == about.Media {
 		f.current[s] = b
@@ -277,6 +282,9 @@ func (f *Follower) forget(b *broadcast) {
 	}
 	f.mu.Unlock()
 	f.kept.drop(b)
+	if !b.adrift.succeeded() {
+		f.kept.drop(b.adrift.media)
+	}
 }
 
 // replaced says that a stream's viewers see another broadcast now.

@@ -226,7 +226,10 @@ func (f *fleet) Owner(context.Context, id.LiveStream) (follow.Owner, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
-	if f.has == "" {
+	switch f.has {
+	case "here":
+		return follow.Owner{}, follow.ErrHere
+	case "":
 		return follow.Owner{}, fault.New(fault.NotFound, "no other node has the live stream")
 	}
 	return follow.Owner{Node: follow.Node{ID: id.Node(f.has), URL: f.has}, Environment: "env"}, nil

@@ -16,23 +16,30 @@ import (
 func (v view) Playlist(
 	ctx context.Context, rendition string, r playback.Reload, compressed bool,
 ) (playback.Text, error) {
-	b := v.broadcast
-	b.touch()
+	v.touch()
 	a := wire.Ask{
 		What: wire.Playlist, Event: v.event, Texts: v.added, Rendition: rendition, MSN: -1, Part: -1,
 		Skip: r.Skip, Hold: r.TextHoldBack, Clip: wire.ClipOf(r.Clip), Compressed: compressed,
 	}
+	return onward(ctx, v.broadcast, func(b *broadcast) (playback.Text, error) { return b.playlist(ctx, a, r) })
+}
+
+func (b *broadcast) playlist(ctx context.Context, a wire.Ask, r playback.Reload) (playback.Text, error) {
 	need := b.newest()
 	if r.Clip == (playback.Clip{}) {
 		had, ok := b.f.kept.get(b, a)
-		if ok && had.listed.At.Revision >= need && (r.MSN < 0 || had.listed.At.Reached(r)) {
+		reached := r.MSN < 0 || had.listed.At.Reached(r)
+		if ok && reached && (b.isAdrift() || had.listed.At.Revision >= need) {
 			return textOf(had), nil
 		}
 	}
 	a.MSN, a.Part = r.MSN, r.Part
 	// What others have asked for already may be older; what is asked for now is not.
 	for range 3 {
-		got, err := b.ask(ctx, a)
+		got, err := b.direct(ctx, a)
+		for fault.Is(err, fault.Invalid) && b.isCatchingUp() && wait(ctx, seekEvery) == nil {
+			got, err = b.direct(ctx, a)
+		}
 		if err != nil {
 			return playback.Text{}, err
 		}
@@ -57,7 +64,7 @@ func (b *broadcast) listed(a wire.Ask, r response) {
 	kind := a
 	kind.MSN, kind.Part = -1, -1
 	if had, ok := b.f.kept.get(b, kind); !ok || had.listed.At.Revision < at.Revision {
-		b.f.kept.put(b, kind, r)
+		b.f.kept.put(b.ctx, b, kind, r)
 	}
 	b.expect(a, at)
 }

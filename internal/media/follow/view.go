@@ -11,6 +11,7 @@ import (
 	"millrace/internal/media/follow/wire"
 	"millrace/internal/media/hls"
 	"millrace/internal/media/metering"
+	"millrace/internal/media/objectkey"
 	"millrace/internal/media/playback"
 	"millrace/internal/media/timeline"
 )
@@ -18,6 +19,8 @@ import (
 // view is a broadcast of another node as it is watched. It implements playback.Live.
 type view struct {
 	*broadcast
+
+	objects delivered.Objects // what is stored; may be nil
 
 	event bool
 	names string // of all text renditions that are offered
@@ -49,9 +52,11 @@ func (v view) Pictures(ctx context.Context) ([]hls.Picture, error) {
 // Chunk implements playback.Renditions.
 func (v view) Chunk(ctx context.Context, rendition string, res hls.Resource) (playback.Body, error) {
 	v.touch()
-	r, err := v.keep(ctx, wire.Ask{
-		What: wire.Chunk, Event: v.event, Texts: v.added, Rendition: rendition, Resource: res,
-	})
+	a := wire.Ask{What: wire.Chunk, Event: v.event, Texts: v.added, Rendition: rendition, Resource: res}
+	if b, ok := v.stored(ctx, a); ok {
+		return b, nil
+	}
+	r, err := v.keep(ctx, a)
 	if err != nil {
 		return playback.Body{}, err
 	}
@@ -62,6 +67,24 @@ func (v view) Chunk(ctx context.Context, rendition string, res hls.Resource) (pl
 		b.Watched = metering.Delivery{Of: v.meter, Length: m.Length, Pixels: m.Pixels}
 	}
 	return b, nil
+}
+
+// stored is media that is not in memory, from where it is stored, while its broadcast is adrift: of all but parts and
+// text, as far as it was stored when the owner was lost.
+func (v view) stored(ctx context.Context, a wire.Ask) (playback.Body, bool) {
+	if !v.isAdrift() || v.objects == nil || a.Resource.Part >= 0 || a.Resource.Ext == "vtt" {
+		return playback.Body{}, false
+	}
+	if _, ok := v.f.kept.get(v.adrift.media, a); ok {
+		return playback.Body{}, false
+	}
+	uri := hls.SegmentURI(a.Rendition, a.Resource.MSN, a.Resource.Ext)
+	if a.Resource.Init >= 0 {
+		uri = hls.InitURI(a.Rendition, a.Resource.Init)
+	}
+	key := objectkey.Resource(v.about.Media, hls.InGeneration(a.Resource.Generation, uri))
+	b, err := v.objects.Open(ctx, key, 0, -1)
+	return b, err == nil
 }
 
 // Covers implements playback.Renditions.

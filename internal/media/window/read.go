@@ -410,11 +410,11 @@ func (e *Edge) current(rendition string, k listing) (*rendered, Listing, error) 
 	defer e.mu.Unlock()
 	l := e.find(rendition)
 	switch {
-	case l == nil:
-		return nil, Listing{}, ErrUnknown
 	case e.yielded:
 		return nil, Listing{}, ErrMoved
-	case e.sealed == 0:
+	case l == nil && (len(e.renditions) > 0 || e.ended):
+		return nil, Listing{}, ErrUnknown
+	case l == nil, e.sealed == 0: // of what an earlier process has shown nothing may be recorded
 		return nil, Listing{}, ErrNotYet
 	}
 	text, out := e.rendered(l, k), e.reach(l)

@@ -515,3 +515,24 @@ func TestNothingIsShownBeforeOneWholeSegment(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 }
+
+// TestNothingRecorded: a viewer of an earlier process, of which nothing was recorded, is told to ask again until there
+// is something, or will be nothing.
+func TestNothingRecorded(t *testing.T) {
+	t.Parallel()
+	r := newRig(Options{Mode: low})
+	for _, q := range []Reload{now(), ask(3, 0)} {
+		if _, err := r.Playlist(t.Context(), "v", q, false); !errors.Is(err, ErrNotYet) {
+			t.Errorf("before anything came: %v", err)
+		}
+	}
+	r.Close()
+	if _, err := r.Playlist(t.Context(), "v", now(), false); !errors.Is(err, ErrUnknown) {
+		t.Errorf("when nothing will come: %v", err)
+	}
+	r = newRig(Options{Mode: low})
+	r.start()
+	if _, err := r.Playlist(t.Context(), "x", now(), false); !errors.Is(err, ErrUnknown) {
+		t.Errorf("a rendition that is not among those: %v", err)
+	}
+}

@@ -32,8 +32,8 @@ func fullStream(name string) live.Stream {
 		},
 		PlaybackIDs: []playbackid.ID{{ID: id.Playback("p2-" + name), Policy: "public"}, {ID: id.Playback("p1-" + name), Policy: "drm", DRMConfigurationID: "d"}},
 		Epoch:       7, ActiveAsset: "asset", RecentAssets: []id.Asset{"old", "newer"}, Protocol: "rtmp", CreatedAt: at(1), UpdatedAt: at(2),
-		StartedAt: at(3), DisconnectedAt: at(4), Owner: live.Owner{Node: "node", Run: "run"}, ActiveAt: at(6), Silent: true,
-		EndWanted: live.EndComplete, Revision: 3, Generation: 4, Reserved: 5, Orphaned: true,
+		StartedAt: at(3), DisconnectedAt: at(4), Owner: live.Owner{Node: "node", Run: "run"}, ActiveAt: at(6),
+		Silent: true, EndWanted: live.EndComplete, Revision: 3, Generation: 4, Reserved: 5, Orphaned: true,
 	}
 }
 
