@@ -57,7 +57,7 @@ func scheduleOf(seed uint64) schedule {
 			s.late[k] = between(0, 900*ms)
 		}
 	}
-	if fps < 4 { // where sound has said how long parts are, a picture that lasts longer is one all the same
+	if fps <= 10 { // where sound alone has said how long parts are, no whole number of such pictures may fit
 		s.away[frame.Video] = slices.DeleteFunc(s.away[frame.Video], func(a stretch) bool {
 			return a.from < 3*time.Second
 		})
