@@ -2,7 +2,6 @@ package packager
 
 import (
 	"math"
-	"time"
 
 	"millrace/internal/media/codec"
 	"millrace/internal/media/container/cmaf"
@@ -26,11 +25,8 @@ func (p *Packager) followAudio(f frame.Frame) {
 
 // audioIsFull reports whether f would make the open segment longer than the target duration allows.
 func (p *Packager) audioIsFull(f *frame.Frame) bool {
-	return p.audio.open && p.audio.elapsed()+f.Duration > p.audioLimit()
+	return p.audio.open && p.audio.elapsed()+f.Duration > p.limit()+soundSlack
 }
-
-// audioLimit is how long the sound's segment may last: a frame longer than the picture's.
-func (p *Packager) audioLimit() time.Duration { return p.limit() + 100*time.Millisecond }
 
 // nextAudio ends the current audio segment and makes the next cut the current one.
 func (p *Packager) nextAudio() {
@@ -48,14 +44,15 @@ func (p *Packager) addAudio(f frame.Frame) {
 	// What was said, perhaps for frames of another length: with less, a frame that lasts longer leaves a part too
 	// short.
 	full := a.limit
-	room := max(a.room(p.audioLimit())-long, 0) // for what is missing
+	room := max(a.room(p.limit()+soundSlack)-long, 0)                             // for what is missing
 	if hole := min(a.ticks(f.DTS)-a.next, room); hole > 2 && len(a.pending) > 0 { // samples were lost
 		room -= min(hole, full-a.pendingLong)
 		a.stand(hole, full)
 	}
 	// A hole behind a part that is out already or full is put behind this frame instead of in front of it, and behind
 	// the next ones where that would make this one's part longer than said.
-	s := cmaf.Sample{Duration: uint32(min(max(a.ticks(f.DTS+f.Duration)-a.next, 1), min(full, room+long))), Sync: true, Data: f.Data}
+	lasts := min(max(a.ticks(f.DTS+f.Duration)-a.next, 1), full, room+long)
+	s := cmaf.Sample{Duration: uint32(lasts), Sync: true, Data: f.Data}
 	if len(a.pending) > 0 && a.pendingLong+int64(s.Duration) > full {
 		a.flush()
 	}

@@ -45,11 +45,13 @@ func TestSoundIsFollowed(t *testing.T) {
 				}
 			}
 			if end := times[len(times)-1] + 1024; first < 0 || end != last.Time+last.Duration {
-				t.Errorf("joined behind %d frames: sound from %d to %d, and it ends at %d", joined, times[0], end, last.Time+last.Duration)
+				t.Errorf("joined behind %d frames: sound from %d to %d, and it ends at %d",
+					joined, times[0], end, last.Time+last.Duration)
 			}
 			for i := range times[1:] {
 				if times[i+1]-times[i] != 1024 {
-					t.Fatalf("joined behind %d frames: behind the frame at %d comes the one at %d", joined, times[i], times[i+1])
+					t.Fatalf("joined behind %d frames: behind the frame at %d comes the one at %d",
+						joined, times[i], times[i+1])
 				}
 			}
 		}

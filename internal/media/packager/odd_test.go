@@ -68,7 +68,8 @@ func writeChanging(t *testing.T, p *packager.Packager, frames []frame.Frame, fro
 	write(t, p, frames[:first])
 	other := video()
 	other.PPS = append(slices.Clone(other.PPS), 0x80)
-	if err := errors.Join(p.Discontinuity("video parameters changed"), p.Configure(other), p.Rate(30, true)); err != nil {
+	change := p.Discontinuity("video parameters changed")
+	if err := errors.Join(change, p.Configure(other), p.Rate(30, true)); err != nil {
 		t.Fatal(err)
 	}
 	write(t, p, frames[first:])
@@ -198,7 +199,8 @@ func (b *bench) whole(tl *timeline.Timeline) {
 			}
 			for k, f := range frags {
 				if int64(f.BaseMediaDecodeTime) != at {
-					b.t.Errorf("%s %d part %d starts at %d, the one before ends at %d", l.ID, i, k, f.BaseMediaDecodeTime, at)
+					b.t.Errorf("%s %d part %d starts at %d, the one before ends at %d",
+						l.ID, i, k, f.BaseMediaDecodeTime, at)
 				}
 				at += int64(f.Duration)
 			}
@@ -564,7 +566,8 @@ func TestFlappingEncoder(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"v", "a"} {
-		if _, err := b.edge.Playlist(t.Context(), id, window.Reload{MSN: -1, Part: -1, Event: true}, false); err != nil {
+		all := window.Reload{MSN: -1, Part: -1, Event: true}
+		if _, err := b.edge.Playlist(t.Context(), id, all, false); err != nil {
 			t.Error(err)
 		}
 	}

@@ -63,8 +63,8 @@ const (
 	maxSegmentBytes = 48 << 20
 	// partSlack is how much a part's frames may stretch when the session follows a drifting encoder.
 	partSlack = 2 * time.Millisecond
-	// audioSlack is the same for sound, whose frames are of one length.
-	audioSlack = time.Millisecond
+	// audioSlack is the same for sound, whose frames are of one length. Its segment may be longer by soundSlack.
+	audioSlack, soundSlack = time.Millisecond, 100 * time.Millisecond
 	// littleLag is how much earlier than the sound pictures may end though none is presented late.
 	littleLag = 100 * time.Millisecond
 	// audioPatience is how far the video may be ahead before the audio's segment is closed without waiting for its
@@ -254,8 +254,7 @@ func (p *Packager) write(f frame.Frame) error {
 	if f.Kind == frame.Video {
 		return p.writeVideo(f)
 	}
-	p.held = append(p.held, f)
-	switch {
+	switch p.held = append(p.held, f); {
 	case p.video == nil || !p.video.joined:
 		return p.leadHeld(p.leadUntil(&f))
 	case p.videoStands(&f):
@@ -400,7 +399,7 @@ func (p *Packager) finishAudio(end time.Duration) {
 	for range p.cuts {
 		p.nextAudio()
 	}
-	p.audio.reach(min(end, p.audio.duration(p.audio.first)+p.audioLimit()), p.sound)
+	p.audio.reach(min(end, p.audio.duration(p.audio.first)+p.limit()+soundSlack), p.sound)
 	p.audio.conclude(end, p.limit())
 }
 
@@ -477,7 +476,7 @@ func (p *Packager) parkVideo() error {
 	}
 	p.hold(p.held[n:])
 	v.flush()
-	v.next = max(v.next, min(v.ticks(a.end-p.lag), v.first+v.ticks(p.limit()))) // the last picture stands as long as the audio lasts
+	v.standBeside(a.end-p.lag, p.limit())
 	a.finish()
 	p.closeLead(v)
 	p.leave(v)

@@ -151,6 +151,30 @@ func (t *track) fitting(more, frame int64) int64 {
 	return max(more-max(long+frames*frame-t.limit, 0), 0)
 }
 
+// place has the pending part wait for the picture f, or ends it, and gives how many ticks f lasts. What of a hole is
+// left, behind a part that is out already or full, is put in front of f: decoded early, presented in time; and in front
+// of the pictures behind, where that would make its part or segment longer than said. Decoding times are the encoder's,
+// but for the first ones behind a discontinuity, see cmaf.Start.
+func (t *track) place(f *frame.Frame, constant bool, limit time.Duration) int64 {
+	at, end := t.ticks(f.DTS), t.ticks(f.DTS+f.Duration)
+	each := int64(0) // of a constant rate
+	if constant {
+		each = end - at
+	}
+	if hole := at - t.next; hole > 0 && len(t.pending) > 0 { // something was lost, or the rate is variable
+		t.stand(t.fitting(hole, each), t.full()) // the picture before stands until this one
+	}
+	long := min(max(end-t.next, 1), t.partTarget+t.ticks(partSlack), max(t.room(limit), each, 1))
+	switch room := t.full() - t.pendingLong; {
+	case len(t.pending) == 0 || long <= room:
+	case t.pendingLong < t.least && room >= each:
+		long = max(room, 1)
+	default:
+		t.flush()
+	}
+	return max(t.fitting(long, each), min(long, each))
+}
+
 // stand has the last pending sample last for so many ticks more, as far as its part may be full ticks long. What would
 // be longer is a part then.
 func (t *track) stand(more, full int64) {
@@ -260,6 +284,11 @@ func (t *track) gap(c cut, lag, long time.Duration) {
 	t.next = end
 	t.goes = false
 	t.edge.Finish(t.id, t.next-at)
+}
+
+// standBeside has the last picture stand until media time end, as long as the segment may last.
+func (t *track) standBeside(end, longest time.Duration) {
+	t.next = max(t.next, min(t.ticks(end), t.first+t.ticks(longest)))
 }
 
 // bytes is the size of the open segment.

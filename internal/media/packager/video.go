@@ -27,7 +27,7 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 			return err
 		}
 	}
-	long := p.placeVideo(&f)
+	long := v.place(&f, p.constant, p.limit())
 	later := v.ticks(f.PTS) - v.next
 	if !p.constant { // a picture that comes sooner than was thought is late rather than shown before it is decoded
 		later = max(later, 0)
@@ -46,31 +46,6 @@ func (p *Packager) writeVideo(f frame.Frame) error {
 		p.nextAudio()
 	}
 	return p.release(p.heldUntil())
-}
-
-// placeVideo has the pending part wait for f, or ends it, and gives how many ticks f lasts. What of a hole is left,
-// behind a part that is out already or full, is put in front of f: decoded early, presented in time; and in front of the
-// pictures behind, where that would make its part or segment longer than said. Decoding times are the encoder's, but for
-// the first ones behind a discontinuity, see cmaf.Start.
-func (p *Packager) placeVideo(f *frame.Frame) int64 {
-	v := p.video
-	at, end := v.ticks(f.DTS), v.ticks(f.DTS+f.Duration)
-	each := int64(0) // of a constant rate
-	if p.constant {
-		each = end - at
-	}
-	if hole := at - v.next; hole > 0 && len(v.pending) > 0 { // something was lost, or the rate is variable
-		v.stand(v.fitting(hole, each), v.full()) // the picture before stands until this one
-	}
-	long := min(max(end-v.next, 1), v.partTarget+v.ticks(partSlack), max(v.room(p.limit()), each, 1))
-	switch room := v.full() - v.pendingLong; {
-	case len(v.pending) == 0 || long <= room:
-	case v.pendingLong < v.least && room >= each:
-		long = max(room, 1)
-	default:
-		v.flush()
-	}
-	return max(v.fitting(long, each), min(long, each))
 }
 
 // partIsFull closes a part with its last frame instead of the next part's first one. The frame is decoded at `at`.
@@ -141,7 +116,7 @@ func (p *Packager) cutVideo(f *frame.Frame) error {
 	// The pictures before may have been presented longer after their decoding than these are.
 	small := v.ticks(max(p.opt.Lag, littleLag))
 	at := v.align(v.ticks(f.DTS), small, c.Discontinuity)
-	if !c.Discontinuity { // what is left of a hole belongs to the segment, of all renditions: it begins where the one before ends
+	if !c.Discontinuity { // what is left of a hole belongs to the segment, which begins where the one before ends
 		moved := v.duration(at) - f.DTS
 		c.at, c.Start = c.at+moved, c.Start.Add(moved)
 	}

@@ -55,7 +55,7 @@ type track struct {
 	last     time.Duration // continuous time of the last frame
 	step     time.Duration // usual distance to the next
 	fixed    bool          // step is known from the stream's parameters
-	usual    time.Duration // the smaller one of the last two distances, so that no single hole counts; 0: there is none yet
+	usual    time.Duration // the smaller one of the last two distances: a single hole does not count; 0: none yet
 	before   time.Duration // the last of them
 	own      time.Duration // added to offset for this track alone
 	received time.Time
@@ -159,7 +159,8 @@ func (c *continuity) write(f frame.Frame) error {
 		return c.accept(f)
 	}
 	last := t.pending[len(t.pending)-1]
-	if d := f.DTS - last.DTS; d >= -jumpBackward && (d <= t.step+jumpForward || t.slow(d, f.Received.Sub(last.Received))) {
+	d := f.DTS - last.DTS
+	if d >= -jumpBackward && (d <= t.step+jumpForward || t.slow(d, f.Received.Sub(last.Received))) {
 		return c.hold(f)
 	}
 	// yet another jump: close the one before, unless it was of one frame only, which never sets the clock
@@ -215,7 +216,7 @@ func (c *continuity) begin(frames ...frame.Frame) error {
 	}
 	for _, f := range frames[1:] {
 		follow := c.write
-		if f.Kind == frame.Video && c.time(f) > t.last { // these agree: how far apart pictures are is not known otherwise
+		if f.Kind == frame.Video && c.time(f) > t.last { // nothing else says how far apart they are
 			follow = c.accept
 		}
 		if err := follow(f); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // slowSteps are encoders that send few pictures: from each one to the next.
-var slowSteps = map[string][]time.Duration{ //nolint:gochecknoglobals // a table
+var slowSteps = map[string][]time.Duration{
 	"2 fps":              {500 * ms},
 	"1.25 fps":           {800 * ms},
 	"1 fps":              {time.Second},
@@ -58,7 +58,8 @@ func (s *slideShow) write(k frame.Kind, at time.Duration) {
 	}
 	stamp := (at + s.stamp).Truncate(ms)
 	data := []byte{byte(n >> 16), byte(n >> 8), byte(n)}
-	if err := s.s.Write(frame.Frame{Kind: k, DTS: stamp, PTS: stamp, Key: true, Data: data, Received: epoch.Add(at)}); err != nil {
+	f := frame.Frame{Kind: k, DTS: stamp, PTS: stamp, Key: true, Data: data, Received: epoch.Add(at)}
+	if err := s.s.Write(f); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -120,8 +121,8 @@ func TestSlideShowsInBursts(t *testing.T) {
 			late := epoch.Add(x.now)
 			for range 3 {
 				stamp := x.now.Truncate(ms)
-				n := byte(len(x.sent))
-				f := frame.Frame{Kind: frame.Video, DTS: stamp, PTS: stamp, Key: true, Data: []byte{0, 0, n}, Received: late}
+				f := frame.Frame{Kind: frame.Video, DTS: stamp, PTS: stamp, Key: true, Received: late}
+				f.Data = []byte{0, 0, byte(len(x.sent))}
 				if err := s.Write(f); err != nil {
 					t.Fatal(err)
 				}
