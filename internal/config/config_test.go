@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the settings table into README.md")
+var update = flag.Bool("update", false, "write the settings table into docs/settings.md")
 
 // files is a readFile over a map.
 func files(m map[string]string) func(string) ([]byte, error) {
@@ -248,9 +248,10 @@ func TestPublicBases(t *testing.T) {
 	}
 }
 
-func TestREADME(t *testing.T) {
+func TestSettingsPage(t *testing.T) {
 	t.Parallel()
-	const path, begin, end = "../../README.md", "<!-- settings: written by go test ./internal/config -update -->\n", "<!-- settings end -->"
+	const path, begin = "../../docs/settings.md", "<!-- settings: written by go test ./internal/config -update -->\n"
+	const end = "<!-- settings end -->"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -258,13 +259,13 @@ func TestREADME(t *testing.T) {
 	head, rest, ok := strings.Cut(string(text), begin)
 	table, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("README.md has no %q … %q", begin, end)
+		t.Fatalf("docs/settings.md has no %q … %q", begin, end)
 	}
 	if table == Markdown() {
 		return
 	}
 	if !*update {
-		t.Fatal("the table of settings in README.md differs from the code; run go test ./internal/config -update")
+		t.Fatal("docs/settings.md differs from the code; run go test ./internal/config -update")
 	}
 	if err := os.WriteFile(path, []byte(head+begin+Markdown()+end+tail), 0o644); err != nil {
 		t.Fatal(err)
