@@ -184,7 +184,7 @@ func TestDocumentsNameWhatThereIsComplains(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	got, err := wrongNames(fstest.MapFS{
-		"deploy/millrace.1":                      file(".B \"token create\"\n.B \"\\-\\-name\"\n" +
+		"deploy/millrace.1": file(".B \"token create\"\n.B \"\\-\\-name\"\n" +
 			"\\-\\-data\\-dir\nMILLRACE_DATA_DIR\n"),
 		"internal/web/api/testdata/openapi.json": file(`{"paths":{"/video/v1/assets/{id}":{}}}`),
 		"internal/a.go":                          file("package a // playback_id \"video.asset.ready\""),
