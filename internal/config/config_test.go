@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -269,5 +271,32 @@ func TestSettingsPage(t *testing.T) {
 	}
 	if err := os.WriteFile(path, []byte(head+begin+Markdown()+end+tail), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFilesOfPages: each settings file that a page of the documentation shows is one.
+func TestFilesOfPages(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?ms)^```[a-z]*\n(# (?:/etc/)?millrace\\.yaml\n.*?)^```")
+	found := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range block.FindAllSubmatch(text, -1) {
+			found++
+			file := files(map[string]string{"m.yaml": string(m[1])})
+			if _, err = Parse([]string{"--config=m.yaml"}, nil, file); err != nil {
+				t.Errorf("%s: %v in\n%s", page, err, m[1])
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("%d settings files are in pages", found)
 	}
 }

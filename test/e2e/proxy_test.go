@@ -195,9 +195,12 @@ func documentedHAProxy(t *testing.T, http, rtmp string) (web, encoders string) {
 	}
 	config := documentedProxy(t, "haproxy")
 	for _, r := range [][2]string{
-		{"bind :443 ssl", "bind fd@4 ssl"}, {"/etc/ssl/video.example.org.pem", pem}, {"10.0.0.11:8080", http},
+		{"bind :443 ssl", "bind fd@4 ssl"},
+		{"/etc/ssl/video.example.org.pem", pem},
+		{"10.0.0.11:8080", http},
 		{"    server two 10.0.0.12:8080 check\n", ""},
-		{"bind :1935", "bind fd@3"}, {"10.0.0.5:1935", rtmp + " source 127.0.0.3"},
+		{"bind :1935", "bind fd@3"},
+		{"10.0.0.5:1935", rtmp + " source 127.0.0.3"},
 	} {
 		config = replaced(t, config, r[0], r[1])
 	}
