@@ -1,8 +1,9 @@
 #!/bin/bash
 # Prints the path of a tool of the tests: tool.sh golangci-lint|versitygw|h2spec|mediamtx|nginx|prometheus|caddy
 # Builds it when it is not there yet: from the Go module proxy, pinned with checksums in tools/*/go.mod; nginx, Caddy
-# and Prometheus (with promtool beside it) are unpacked from the distribution's packages. All clones of a user share the tools, in the user's cache folder, by
-# version, Go and processor. What nobody has asked for in two weeks is removed when another one is built.
+# and Prometheus (with promtool beside it) are unpacked from the distribution's packages. All clones of a user share the
+# tools, in the user's cache folder, by version, Go and processor. What nobody has asked for in two weeks is removed when
+# another one is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 go="${GO:-go}"
