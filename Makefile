@@ -27,7 +27,7 @@ LINT = GOFLAGS="$$($(GO) env GOFLAGS) -trimpath" "$$($(TOOL) golangci-lint)"
 
 # How tests are run with everything that they need; what that is, ready prepares.
 SERVICES = -services -require -versitygw "$$($(TOOL) versitygw)"
-TESTRUN = PATH="$$PATH:$$(dirname "$$($(TOOL) nginx)"):$$(dirname "$$($(TOOL) prometheus)")" \
+TESTRUN = PATH="$$PATH:$$(dirname "$$($(TOOL) nginx)"):$$(dirname "$$($(TOOL) prometheus)"):$$(dirname "$$($(TOOL) caddy)")" \
 	MILLRACE_TEST_BINARY="$(CURDIR)/bin/millrace" bin/testrun $(SERVICES)
 
 # Not $(MAKE), whose lines make -n runs: what was only printed would be taken for green.
@@ -62,12 +62,12 @@ test-long: ready ## everything that make test and make race run, end to end on a
 
 # What a run needs, step by step: step.X makes X and says how long it took, or that it failed.
 .PHONY: ready
-ready: step.modules step.build step.size step.testrun step.s3-server step.packages step.node-packages step.nginx step.prometheus step.machine
+ready: step.modules step.build step.size step.testrun step.s3-server step.packages step.node-packages step.nginx step.prometheus step.caddy step.machine
 
 step.%:
 	@scripts/step.sh $* $(MAKE) --no-print-directory $*
 
-.PHONY: modules linter size testrun s3-server packages node-packages nginx prometheus machine archtest
+.PHONY: modules linter size testrun s3-server packages node-packages nginx prometheus caddy machine archtest
 modules:
 	@for dir in . tools/sdk tools/release; do scripts/retry.sh $(GO) -C $$dir mod download; done
 size:
@@ -87,6 +87,8 @@ nginx:
 	@$(TOOL) nginx >/dev/null
 prometheus:
 	@$(TOOL) prometheus >/dev/null
+caddy:
+	@$(TOOL) caddy >/dev/null
 machine:
 	@scripts/machine.sh
 archtest:

@@ -1,8 +1,9 @@
 #!/bin/bash
-# Prints the path of a tool of the tests: tool.sh golangci-lint|versitygw|h2spec|mediamtx|nginx|prometheus
-# Builds it when it is not there yet: from the Go module proxy, pinned with checksums in tools/*/go.mod; nginx and
-# Prometheus (with promtool beside it) are unpacked from the distribution's packages. All clones of a user share the tools, in the user's cache folder, by
-# version, Go and processor. What nobody has asked for in two weeks is removed when another one is built.
+# Prints the path of a tool of the tests: tool.sh golangci-lint|versitygw|h2spec|mediamtx|nginx|prometheus|caddy
+# Builds it when it is not there yet: from the Go module proxy, pinned with checksums in tools/*/go.mod; nginx, Caddy
+# and Prometheus (with promtool beside it) are unpacked from the distribution's packages. All clones of a user share the
+# tools, in the user's cache folder, by version, Go and processor. What nobody has asked for in two weeks is removed when
+# another one is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 go="${GO:-go}"
@@ -58,6 +59,7 @@ case "$1" in
   h2spec) built "$1" tools/h2spec github.com/summerwind/h2spec/cmd/h2spec "some seconds" ;;
   mediamtx) built "$1" tools/peer github.com/bluenviron/mediamtx "some minutes" test/bench/peers/mediamtx.sh ;;
   nginx) unpacked nginx usr/sbin/nginx nginx libnginx-mod-rtmp ;;
+  caddy) unpacked caddy usr/bin/caddy caddy ;;
   prometheus) unpacked prometheus usr/bin/prometheus prometheus ;;
   *) echo "tool: unknown name $1" >&2; exit 2 ;;
 esac

@@ -399,7 +399,7 @@ func TestBothListeners(t *testing.T) {
 	for path, want := range map[string]int{
 		"/healthz": http.StatusNoContent, "/readyz": http.StatusOK, "/": http.StatusFound,
 		"/openapi.json": http.StatusOK,
-		"/docs": http.StatusMovedPermanently, "/docs/": http.StatusOK, "/docs/reference": http.StatusOK,
+		"/docs":         http.StatusMovedPermanently, "/docs/": http.StatusOK, "/docs/reference": http.StatusOK,
 		"/video/v1/live-streams": http.StatusUnauthorized, "/noSuchPlaybackID.m3u8": http.StatusNotFound, "/noSuchPlaybackID": http.StatusNotFound,
 		"/watch/noSuchPlaybackID": http.StatusOK,
 		"/embed/noSuchPlaybackID": http.StatusOK, "/oembed": http.StatusBadRequest,

@@ -1,6 +1,6 @@
 // Package config is the only reader of flags, environment variables and the configuration file. It turns them into
 // typed values, once. One table of settings yields the flags, the MILLRACE_* names, the YAML keys, the help text and
-// the table in the README. It must never know what a value is used for: it opens nothing and connects to nothing. It
+// docs/settings.md. It must never know what a value is used for: it opens nothing and connects to nothing. It
 // owns no goroutines.
 package config
 

@@ -9,13 +9,15 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the settings table into README.md")
+var update = flag.Bool("update", false, "write the settings table into docs/settings.md")
 
 // files is a readFile over a map.
 func files(m map[string]string) func(string) ([]byte, error) {
@@ -248,9 +250,10 @@ func TestPublicBases(t *testing.T) {
 	}
 }
 
-func TestREADME(t *testing.T) {
+func TestSettingsPage(t *testing.T) {
 	t.Parallel()
-	const path, begin, end = "../../README.md", "<!-- settings: written by go test ./internal/config -update -->\n", "<!-- settings end -->"
+	const path, begin = "../../docs/settings.md", "<!-- settings: written by go test ./internal/config -update -->\n"
+	const end = "<!-- settings end -->"
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -258,15 +261,42 @@ func TestREADME(t *testing.T) {
 	head, rest, ok := strings.Cut(string(text), begin)
 	table, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		t.Fatalf("README.md has no %q … %q", begin, end)
+		t.Fatalf("docs/settings.md has no %q … %q", begin, end)
 	}
 	if table == Markdown() {
 		return
 	}
 	if !*update {
-		t.Fatal("the table of settings in README.md differs from the code; run go test ./internal/config -update")
+		t.Fatal("docs/settings.md differs from the code; run go test ./internal/config -update")
 	}
 	if err := os.WriteFile(path, []byte(head+begin+Markdown()+end+tail), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFilesOfPages: each settings file that a page of the documentation shows is one.
+func TestFilesOfPages(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?ms)^```[a-z]*\n(# (?:/etc/)?millrace\\.yaml\n.*?)^```")
+	found := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range block.FindAllSubmatch(text, -1) {
+			found++
+			file := files(map[string]string{"m.yaml": string(m[1])})
+			if _, err = Parse([]string{"--config=m.yaml"}, nil, file); err != nil {
+				t.Errorf("%s: %v in\n%s", page, err, m[1])
+			}
+		}
+	}
+	if found < 2 {
+		t.Errorf("%d settings files are in pages", found)
 	}
 }

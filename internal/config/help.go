@@ -31,7 +31,7 @@ func Help() string {
 		"YAML file (http-addr: \":8080\"). Flags override the environment, which overrides the file.\n"
 }
 
-// Markdown is the table of settings as it stands in the README.
+// Markdown is the table of settings as it stands in docs/settings.md.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| flag and YAML key | environment | default | meaning |\n|---|---|---|---|\n")

@@ -3,80 +3,243 @@ package e2e
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"millrace/internal/programtest"
 	"millrace/test/rig"
 )
 
-// TestDocsHAProxy runs HAProxy as docs/network.md configures it: an encoder behind it is known by its own address.
+// TestDocsHAProxy runs HAProxy as docs/proxies.md configures it: an encoder behind it is known by its own address, and
+// a viewer gets the stream over HTTP/2, new parts as soon as they exist.
 func TestDocsHAProxy(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	l := s.CreateLive(t, "standard", nil)
-	front := documentedHAProxy(t, strings.TrimPrefix(s.RTMP, "rtmp://"))
+	web, front := documentedHAProxy(t, strings.TrimPrefix(s.HTTP, "http://"), strings.TrimPrefix(s.RTMP, "rtmp://"))
 	rig.PublishTo(t, "rtmp://"+front+"/app/"+l.Text("stream_key"), small())
 	h := health(t, s, l, "through HAProxy", func(h rig.Object) bool { return h.Text("status") == "live" })
 	if address := h.Text("encoder.remote_address"); !strings.HasPrefix(address, "127.0.0.1:") {
 		t.Errorf("the encoder is at %s, want 127.0.0.1, as whom HAProxy knows it", address)
 	}
+	s.AwaitPlayable(t, s.PlayURL(l.Text("playback_ids.0.id")), patience)
+	watchedThrough(t, l.Text("playback_ids.0.id"), func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", web)
+	})
 }
 
-// documentedHAProxy runs HAProxy with the configuration of docs/network.md in front of an address, from 127.0.0.3,
-// and gives its own.
-func documentedHAProxy(t *testing.T, behind string) string {
+// dialer opens a connection, as http.Transport asks for one.
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// watchedThrough plays a live stream through a proxy over HTTP/2 and TLS, and waits for a segment that does not exist.
+func watchedThrough(t *testing.T, id string, dial dialer) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/network.md")
-	if err != nil {
-		t.Fatal(err)
+	const base = "https://video.example.org"
+	transport := &http.Transport{
+		DialContext: dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true,
 	}
-	_, rest, _ := strings.Cut(string(page), "```haproxy\n")
-	config, _, ok := strings.Cut(rest, "```")
-	if !ok {
-		t.Fatal("docs/network.md has no configuration of HAProxy")
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range [][2]string{{"bind :1935", "bind fd@3"}, {"10.0.0.5:1935", behind + " source 127.0.0.3"}} {
-		if !strings.Contains(config, r[0]) {
-			t.Fatalf("the configuration has no %q:\n%s", r[0], config)
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport}
+	get := func(path string) (string, *http.Response) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		config = strings.ReplaceAll(config, r[0], r[1])
+		res, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(res.Body)
+		_ = res.Body.Close()
+		if err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %v\n%s", path, res.StatusCode, err, body)
+		}
+		return string(body), res
 	}
-	file := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err = os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
+	main, res := get("/" + id + ".m3u8")
+	if res.ProtoMajor != 2 {
+		t.Errorf("viewers get %s", res.Proto)
 	}
-	inherited, err := ln.(*net.TCPListener).File()
+	media := regexp.MustCompile(`(?m)^[^#\s].*$`).FindString(main)
+	at, err := url.Parse("/" + id + ".m3u8")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = ln.Close() // the copy is open
-	cmd := exec.CommandContext(t.Context(), programtest.Path(t, "haproxy"), "-db", "-f", file)
-	cmd.ExtraFiles = []*os.File{inherited}
+	playlist, err := at.Parse(media)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := get(playlist.RequestURI())
+	first := regexp.MustCompile(`#EXT-X-MEDIA-SEQUENCE:(\d+)`).FindStringSubmatch(text)
+	if first == nil {
+		t.Fatalf("no media sequence in\n%s", text)
+	}
+	n, err := strconv.Atoi(first[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := playlist.Query()
+	next := n + strings.Count(text, "#EXTINF")
+	query.Set("_HLS_msn", strconv.Itoa(next)) // the segment that is not there yet
+	playlist.RawQuery = query.Encode()
+	text, _ = get(playlist.RequestURI())
+	if !strings.Contains(text, "/"+strconv.Itoa(next)+".m4s") {
+		t.Errorf("segment %d was waited for, and is not in\n%s", next, text)
+	}
+	if page, _ := get("/watch/" + id); !strings.Contains(page, "<html") {
+		t.Errorf("the watch page is\n%s", page)
+	}
+}
+
+// TestDocsCaddy runs Caddy as docs/proxies.md configures it.
+func TestDocsCaddy(t *testing.T) {
+	rig.Parallel(t)
+	s := rig.Start(t, rig.Options{})
+	l := s.CreateLive(t, "standard", nil)
+	s.Publish(t, l.Text("stream_key"), small())
+	s.AwaitPlayable(t, s.PlayURL(l.Text("playback_ids.0.id")), patience)
+	dir := t.TempDir()
+	socket := filepath.Join(dir, "https")
+	// A port would have to be chosen for it; Let's Encrypt knows nothing of this machine.
+	config := replaced(t, documentedProxy(t, "caddy"), "video.example.org {", "{\n\tadmin off\n"+
+		"\tauto_https disable_redirects\n\tskip_install_trust\n}\nhttps://video.example.org {\n\ttls internal\n"+
+		"\tbind unix/"+socket)
+	config = replaced(t, config, "10.0.0.11:8080", strings.TrimPrefix(s.HTTP, "http://"))
+	file := filepath.Join(dir, "Caddyfile")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), programtest.Path(t, "caddy"), "run", "--config", file,
+		"--adapter", "caddyfile")
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir, "HOME="+dir)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	var said strings.Builder
 	cmd.Stderr = &said
-	if err = cmd.Start(); err != nil {
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_ = inherited.Close() // HAProxy has it
 	t.Cleanup(func() {
 		_ = cmd.Wait() // it was told to end
 		if t.Failed() {
 			t.Log(said.String())
 		}
 	})
-	return ln.Addr().String()
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}
+	for end := time.Now().Add(patience); ; rig.Pause(50 * time.Millisecond) {
+		c, err := dial(t.Context(), "", "")
+		if err == nil {
+			_ = c.Close()
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	watchedThrough(t, l.Text("playback_ids.0.id"), dial)
+}
+
+// documentedProxy is the configuration of a proxy in docs/proxies.md.
+func documentedProxy(t *testing.T, language string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/proxies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```"+language+"\n")
+	config, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatalf("docs/proxies.md has no configuration of %s", language)
+	}
+	return config
+}
+
+// replaced is a configuration with another text in it, which has to be there.
+func replaced(t *testing.T, config, text, other string) string {
+	t.Helper()
+	if !strings.Contains(config, text) {
+		t.Fatalf("the configuration has no %q:\n%s", text, config)
+	}
+	return strings.ReplaceAll(config, text, other)
+}
+
+// documentedHAProxy runs HAProxy with the configuration of docs/proxies.md in front of the addresses of two listeners,
+// to that of encoders from 127.0.0.3, and gives its own.
+func documentedHAProxy(t *testing.T, http, rtmp string) (web, encoders string) {
+	t.Helper()
+	dir := t.TempDir()
+	cert, key := ownCertificate(t, dir, 1)
+	both, err := os.ReadFile(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := os.ReadFile(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pem := filepath.Join(dir, "both.pem")
+	if err = os.WriteFile(pem, append(both, private...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := documentedProxy(t, "haproxy")
+	for _, r := range [][2]string{
+		{"bind :443 ssl", "bind fd@4 ssl"},
+		{"/etc/ssl/video.example.org.pem", pem},
+		{"10.0.0.11:8080", http},
+		{"    server two 10.0.0.12:8080 check\n", ""},
+		{"bind :1935", "bind fd@3"},
+		{"10.0.0.5:1935", rtmp + " source 127.0.0.3"},
+	} {
+		config = replaced(t, config, r[0], r[1])
+	}
+	file := filepath.Join(dir, "haproxy.cfg")
+	if err = os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var addresses []string
+	var inherited []*os.File
+	for range 2 {
+		ln, failed := net.Listen("tcp", "127.0.0.1:0")
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		f, failed := ln.(*net.TCPListener).File()
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		_ = ln.Close() // the copy is open
+		addresses, inherited = append(addresses, ln.Addr().String()), append(inherited, f)
+	}
+	cmd := exec.CommandContext(t.Context(), programtest.Path(t, "haproxy"), "-db", "-f", file)
+	cmd.ExtraFiles = inherited
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err = cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range inherited {
+		_ = f.Close() // HAProxy has it
+	}
+	t.Cleanup(func() {
+		_ = cmd.Wait() // it was told to end
+		if t.Failed() {
+			t.Log(said.String())
+		}
+	})
+	return addresses[1], addresses[0]
 }
 
 // TestProxiedClients: over HTTP and HTTPS the address that a PROXY header gives is the one that is locked out after

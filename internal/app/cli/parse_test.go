@@ -268,11 +268,11 @@ func TestHelpOfGroup(t *testing.T) {
 	}
 }
 
-// TestREADMECommands holds the README's table of commands against the commands: a row has a command or several of one
-// word.
-func TestREADMECommands(t *testing.T) {
+// TestCommandsPage holds the table of docs/commands.md against the commands: a row has a command, or several of one
+// group.
+func TestCommandsPage(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../README.md")
+	text, err := os.ReadFile("../../../docs/commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,12 +296,12 @@ func TestREADMECommands(t *testing.T) {
 	for _, c := range commands() {
 		want = append(want, c.name)
 		if !slices.Contains(listed, c.name) {
-			t.Errorf("README.md does not list millrace %s", c.name)
+			t.Errorf("docs/commands.md does not list millrace %s", c.name)
 		}
 	}
 	for _, name := range listed[1:] { // the first row is the table's line
 		if !slices.Contains(want, name) {
-			t.Errorf("README.md lists millrace %s, which is no command", name)
+			t.Errorf("docs/commands.md lists millrace %s, which is no command", name)
 		}
 	}
 }

@@ -150,7 +150,8 @@ func TestDocsPage(t *testing.T) {
 		t.Fatalf("%d %v", page.Code, page.Header())
 	}
 	policy := page.Header().Get("Content-Security-Policy")
-	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
+	if !strings.Contains(policy, "default-src 'none'") ||
+		strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
 		t.Errorf("policy %q", policy)
 	}
 	outside := regexp.MustCompile(`(?i)(https?:)?//[a-z0-9.-]+\.[a-z]{2,}|\burl\(|@import`)

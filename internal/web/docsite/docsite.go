@@ -65,7 +65,7 @@ func Build(from fs.FS, o Options) (map[string][]byte, error) {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
 	}
-	if err := others(from, out); err != nil {
+	if err = others(from, out); err != nil {
 		return nil, err
 	}
 	layout, err := template.ParseFS(files, "assets/page.html")

@@ -149,8 +149,10 @@ func TestBuild(t *testing.T) {
 	if got := complaints(t, files); len(got) > 0 {
 		t.Errorf("complaints %q", got)
 	}
-	want := []string{"README.md", "a.html", "a.md", "assets/docs.css", "assets/docs.js", "assets/search-index.js",
-		"assets/style.css", "assets/theme.js", "index.html", "llms.txt", "pictures/here.webp", "x.conf"}
+	want := []string{
+		"README.md", "a.html", "a.md", "assets/docs.css", "assets/docs.js", "assets/search-index.js",
+		"assets/style.css", "assets/theme.js", "index.html", "llms.txt", "pictures/here.webp", "x.conf",
+	}
 	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) {
 		t.Errorf("files %q", got)
 	}

@@ -236,6 +236,7 @@ type nodes struct{}
 func (n *nodes) RegisterFuncs(r renderer.NodeRendererFuncRegisterer) {
 	r.Register(ast.KindHeading, n.heading)
 	r.Register(ast.KindFencedCodeBlock, n.code)
+	r.Register(ast.KindCodeSpan, n.word)
 	r.Register(ast.KindHTMLBlock, nothing)
 	r.Register(ast.KindRawHTML, nothing)
 	r.Register(east.KindTable, n.table)
@@ -258,7 +259,7 @@ func (n *nodes) heading(w util.BufWriter, source []byte, of ast.Node, entering b
 		return ast.WalkContinue, err
 	}
 	if h.Level > 1 {
-		_, _ = fmt.Fprintf(w, ` <a class="anchor" href="#%s" aria-label="Link to %s">#</a>`, at,
+		_, _ = fmt.Fprintf(w, `&nbsp;<a class="anchor" href="#%s" aria-label="Link to %s">#</a>`, at,
 			util.EscapeHTML([]byte(plain(h, source))))
 	}
 	_, err := fmt.Fprintf(w, "</h%d>\n", h.Level)
@@ -272,6 +273,22 @@ func (n *nodes) code(w util.BufWriter, source []byte, of ast.Node, entering bool
 	}
 	_, err := fmt.Fprintf(w, `<div class="code"><pre tabindex="0"><code>%s</code></pre></div>`+"\n",
 		util.EscapeHTML(of.Lines().Value(source)))
+	return ast.WalkSkipChildren, err
+}
+
+// shortWord is how many bytes of code stay in one line, which browsers else break at hyphens.
+const shortWord = 28
+
+// word is code in a line of text.
+func (n *nodes) word(w util.BufWriter, source []byte, of ast.Node, entering bool) (ast.WalkStatus, error) {
+	if !entering {
+		return ast.WalkContinue, nil
+	}
+	code, tag := plain(of, source), "<code>"
+	if len(code) <= shortWord {
+		tag = `<code class="short">`
+	}
+	_, err := fmt.Fprintf(w, "%s%s</code>", tag, util.EscapeHTML([]byte(code)))
 	return ast.WalkSkipChildren, err
 }
 
