@@ -31,7 +31,7 @@ func read(tree fs.FS, wanted func(file string) bool) (map[string]string, error) 
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && file != "."):
+		case d.IsDir() && (file == "dist" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && file != "."):
 			return fs.SkipDir
 		case d.IsDir() || !wanted(file):
 			return nil
