@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"millrace/internal/app/cli"
 	"millrace/internal/config"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -33,7 +34,11 @@ func openDatabaseWith(
 			return nil, err
 		}
 	}
-	return db.Open(ctx, db.Options{URL: cfg.Database.Address(), Logger: log, MasterKey: key})
+	o := db.Options{URL: cfg.Database.Address(), Logger: log, MasterKey: key}
+	if cfg.Database.UpgradeBackup {
+		o.BeforeMigration = cli.BeforeMigration(cfg, log)
+	}
+	return db.Open(ctx, o)
 }
 
 // databaseFolder makes the folder of an SQLite database. A mistyped --data-dir is not to become a database of its own.
@@ -108,7 +113,8 @@ func occupy(dir string) (release func(), err error) {
 		return nil, fmt.Errorf("open lock of data folder: %w", err)
 	}
 	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("another millrace uses the data folder %s: stop it, or give this one its own --data-dir", dir), f.Close())
+		return nil, errors.Join(fmt.Errorf("another millrace uses the data folder %s: stop it, or give this one "+
+			"its own --data-dir", dir), f.Close())
 	}
 	return func() { // a child that is just being started has the file too, for a moment: the lock would stay with it
 		_ = syscall.Flock(int(f.Fd()), syscall.LOCK_UN)

@@ -26,7 +26,11 @@ type item struct {
 // items goes through the storage, what is known of the backup and what is in it, side by side.
 func (m *maker) items(ctx context.Context, known iter.Seq2[entry, error]) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
-		source := pull(blob.Objects(ctx, m.storage, ""))
+		objects := iter.Seq2[blob.Object, error](func(func(blob.Object, error) bool) {})
+		if m.storage != nil {
+			objects = blob.Objects(ctx, m.storage, "")
+		}
+		source := pull(objects)
 		kept := pull(blob.Objects(ctx, m.target, m.at.objects))
 		list := pull(known)
 		defer func() { source.stop(); kept.stop(); list.stop() }()

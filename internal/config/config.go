@@ -52,6 +52,8 @@ type Database struct {
 
 	// MustExist reports whether a file that is not there is an error: only serve and demo, and --create, make one.
 	MustExist bool
+	// UpgradeBackup backs up the rows before the schema is migrated.
+	UpgradeBackup bool
 }
 
 // Address is where the database is: a path or a URL, with its password.
@@ -228,7 +230,7 @@ func reachable(addr string) string {
 // derive fills what follows from other settings.
 func (c *Config) derive() {
 	if c.Database.Engine == "" {
-		c.Database = Database{Engine: SQLite, Path: filepath.Join(c.DataDir, "millrace.db")}
+		c.Database.Engine, c.Database.Path = SQLite, filepath.Join(c.DataDir, "millrace.db")
 	}
 	if c.Storage.Kind == "" {
 		path := filepath.Join(c.DataDir, "storage")

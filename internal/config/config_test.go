@@ -45,7 +45,7 @@ func TestDefaults(t *testing.T) {
 	if cfg.HTTPAddr != ":8080" || cfg.RTMPAddr != ":1935" || cfg.LogLevel != slog.LevelInfo || cfg.ShutdownTimeout != 30*time.Second {
 		t.Errorf("got %+v", cfg)
 	}
-	if cfg.Database != (Database{Engine: SQLite, Path: "millrace-data/millrace.db"}) {
+	if cfg.Database != (Database{Engine: SQLite, Path: "millrace-data/millrace.db", UpgradeBackup: true}) {
 		t.Errorf("database %+v", cfg.Database)
 	}
 	if cfg.Storage.Kind != Folder || cfg.Storage.Path != "millrace-data/storage" {

@@ -207,13 +207,24 @@ var settings = []Setting{
 	},
 	{ //nolint:gosec // the password is an example
 		Name: "database-url", Kind: KindURL, Absent: "SQLite file millrace.db in data-dir",
-		Help:  "sqlite:/path/to/file.db or postgres://user:password@host/name. Flags are visible in the process list: put a password in the settings file or the environment.",
-		apply: into(parseDatabase, func(c *Config) *Database { return &c.Database }),
+		Help: "sqlite:/path/to/file.db or postgres://user:password@host/name. Flags are visible in the process list: put a password in the settings file or the environment.",
+		apply: func(c *Config, text string) error {
+			d, err := parseDatabase(text)
+			d.UpgradeBackup = c.Database.UpgradeBackup
+			c.Database = d
+			return err
+		},
 	},
 	{
 		Name: "storage-url", Kind: KindURL, Absent: "folder storage in data-dir",
 		Help:  "Storage for media: file:///path/to/folder or s3://bucket?region=…&endpoint=…&path_style=true&prefix=…. S3 credentials come from AWS_* in the environment, or from where AWS tools find them: profile, web identity, role of the container or machine.",
 		apply: into(parseStorage, func(c *Config) *Storage { return &c.Storage }),
+	},
+	{
+		Name: "upgrade-backup", Kind: KindChoice, Default: "on",
+		Words: []string{"on", "off"},
+		Help:  "Back up the rows of the database into data-dir before a new version migrates its schema.",
+		apply: into(onOff, func(c *Config) *bool { return &c.Database.UpgradeBackup }),
 	},
 	{
 		Name: "master-key-file", Kind: KindPath, Absent: "master-key in data-dir, made at the first start",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"strconv"
 	"strings"
 	"sync"
@@ -45,9 +46,23 @@ func backupCommands() []command {
 		of("migrate", "copy the service to another database and storage",
 			"Copies the database and the storage that the settings name to others, such as from SQLite and a folder "+
 				"to PostgreSQL and S3, and changes nothing in the old ones. The new ones must be empty. Media is "+
-				"copied while the service may run, and each object is read again and compared. Then the command asks you to "+
-				"stop the service; given again, it copies what has come meanwhile and the rows, in one transaction, "+
-				"and compares them. If it is interrupted in any way, running it again goes on.", &migrate{}),
+				"copied while the service may run, and each object is read again and compared. Then the command asks "+
+				"you to stop the service; given again, it copies what has come meanwhile and the rows, in one "+
+				"transaction, and compares them. If it is interrupted in any way, running it again goes on.", &migrate{}),
+	}
+}
+
+// BeforeMigration backs the rows of the configured database up, and is called before its schema is migrated.
+func BeforeMigration(cfg config.Config, log *slog.Logger) func(ctx context.Context, from, to int64) error {
+	return func(ctx context.Context, from, to int64) error {
+		made, err := backups.BeforeUpgrade(ctx, cfg, Version(), time.Now)
+		if err != nil {
+			return fmt.Errorf("the schema of the database is not migrated from version %d to %d, as the backup before "+
+				"that failed (mend that, or set --upgrade-backup=off): %w", from, to, err)
+		}
+		log.InfoContext(ctx, "the rows of the database are backed up before its schema is migrated",
+			"place", backups.UpgradePlace(cfg), "snapshot", made.Name, "schema", from, "new_schema", to)
+		return nil
 	}
 }
 

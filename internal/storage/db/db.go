@@ -33,6 +33,9 @@ type Options struct {
 	// MasterKey gives the key that secrets are encrypted under. It is called once, with the fingerprint of the key that
 	// the database knows; empty: it knows none yet, and the key that is given becomes its key.
 	MasterKey func(known string) (masterkey.Key, error)
+	// BeforeMigration is called before the schema of a database that has been used is migrated, while no other process
+	// can do so; after an error it is not. nil: nobody is.
+	BeforeMigration func(ctx context.Context, from, to int64) error
 }
 
 // DB is an open database with its schema up to date. Close it last.

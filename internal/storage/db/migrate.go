@@ -10,6 +10,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"millrace/internal/fault"
 	"millrace/internal/masterkey"
 )
 
@@ -42,13 +43,35 @@ func migrate(
 	return vault, fingerprint, nil
 }
 
+// schemaKnown compares the schema of the database with that of this program. alone says that no other process can run
+// on the database: then a newer one is refused; otherwise nodes of two versions run while a fleet is upgraded.
+func (o Options) schemaKnown(ctx context.Context, db *sql.DB, alone bool) error {
+	have, err := newestVersion(ctx, db)
+	if err != nil || have < masterKeyFrom { // there is none yet, or the migration says what is wrong
+		return nil //nolint:nilerr // as above
+	}
+	newest, err := SchemaVersion()
+	switch {
+	case err != nil:
+		return err
+	case have > newest && alone:
+		return fault.New(fault.Conflict, "the database has version %d of the schema, and this program knows %d: run "+
+			"the version of Millrace that migrated it, or a later one, or restore the backup that was made "+
+			"before", have, newest)
+	case have < newest && o.BeforeMigration != nil:
+		return o.BeforeMigration(ctx, have, newest)
+	}
+	return nil
+}
+
 // provider has the migrations; those that encrypt look at the vault when they run.
 func provider(d goose.Dialect, db *sql.DB, vault **masterkey.Vault) (*goose.Provider, error) {
 	folder, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
-	p, err := goose.NewProvider(d, db, folder, goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(encryption(vault), uploadEncryption(vault)))
+	p, err := goose.NewProvider(d, db, folder, goose.WithDisableGlobalRegistry(true),
+		goose.WithGoMigrations(encryption(vault), uploadEncryption(vault)))
 	if err != nil {
 		return nil, fmt.Errorf("prepare migration: %w", err)
 	}
@@ -74,13 +97,16 @@ func SchemaVersion() (newest int64, err error) {
 }
 
 // unlock decrypts the data key, which is made at the first time.
-func unlock(ctx context.Context, db *sql.DB, key func(known string) (masterkey.Key, error)) (*masterkey.Vault, string, error) {
+func unlock(
+	ctx context.Context, db *sql.DB, key func(known string) (masterkey.Key, error),
+) (*masterkey.Vault, string, error) {
 	if key == nil {
 		return nil, "", errors.New("open database: there is no master key")
 	}
 	var fingerprint string
 	var wrapped []byte
-	err := db.QueryRowContext(ctx, "SELECT fingerprint, data_key FROM master_key WHERE one = 1").Scan(&fingerprint, &wrapped)
+	err := db.QueryRowContext(ctx, "SELECT fingerprint, data_key FROM master_key WHERE one = 1").
+		Scan(&fingerprint, &wrapped)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, "", fmt.Errorf("read fingerprint of master key: %w", err)
 	}
@@ -90,14 +116,16 @@ func unlock(ctx context.Context, db *sql.DB, key func(known string) (masterkey.K
 	}
 	if fingerprint == "" {
 		vault := masterkey.NewVault()
-		_, err = db.ExecContext(ctx, "INSERT INTO master_key (one, fingerprint, data_key) VALUES (1, $1, $2)", master.Fingerprint(), master.Wrap(vault))
+		_, err = db.ExecContext(ctx, "INSERT INTO master_key (one, fingerprint, data_key) VALUES (1, $1, $2)",
+			master.Fingerprint(), master.Wrap(vault))
 		if err != nil {
 			return nil, "", fmt.Errorf("write data key: %w", err)
 		}
 		return vault, master.Fingerprint(), nil
 	}
 	if master.Fingerprint() != fingerprint {
-		return nil, "", fmt.Errorf("the secrets of this database are encrypted under the master key with the fingerprint %s, and the one given has %s: "+
+		return nil, "", fmt.Errorf("the secrets of this database are encrypted under the master key with the "+
+			"fingerprint %s, and the one given has %s: "+
 			"give every node of the database the same master key", fingerprint, master.Fingerprint())
 	}
 	vault, err := master.Unwrap(wrapped)
@@ -121,7 +149,8 @@ func (d *DB) MasterKey() string { return d.master }
 func (d *DB) SetMasterKey(ctx context.Context, k masterkey.Key) error {
 	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about("", "master key", k.Fingerprint())
-		res, err := t.NewUpdate().Table("master_key").Set("fingerprint = ?", k.Fingerprint()).Set("data_key = ?", k.Wrap(d.vault)).
+		res, err := t.NewUpdate().Table("master_key").Set("fingerprint = ?", k.Fingerprint()).
+			Set("data_key = ?", k.Wrap(d.vault)).
 			Where("fingerprint = ?", d.master).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("write data key: %w", err)

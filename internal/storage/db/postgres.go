@@ -86,7 +86,9 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 
 // migrate lets one process at a time migrate: several that boot together on an empty database would trip over each
 // other.
-func (p *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver, o Options) (*masterkey.Vault, string, error) {
+func (p *postgresEngine) migrate(
+	ctx context.Context, driver *riverpgxv5.Driver, o Options,
+) (*masterkey.Vault, string, error) {
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
 		return nil, "", fmt.Errorf("prepare migration of jobs: %w", err)
@@ -104,6 +106,9 @@ func (p *postgresEngine) migrate(ctx context.Context, driver *riverpgxv5.Driver,
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}
 	}()
+	if err := o.schemaKnown(ctx, p.std, false); err != nil {
+		return nil, "", err
+	}
 	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, "", fmt.Errorf("migrate jobs: %w", err)
 	}

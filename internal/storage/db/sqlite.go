@@ -168,6 +168,9 @@ func openAlone(ctx context.Context, path string) (release func(), err error) {
 }
 
 func migrateSQLite(ctx context.Context, driver *riversqlite.Driver, write *sql.DB, o Options) (*masterkey.Vault, string, error) {
+	if err := o.schemaKnown(ctx, write, true); err != nil {
+		return nil, "", err
+	}
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
 		return nil, "", fmt.Errorf("prepare migration of jobs: %w", err)
