@@ -139,9 +139,8 @@ func TestDocsCaddy(t *testing.T) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
 	for end := time.Now().Add(patience); ; rig.Pause(50 * time.Millisecond) {
-		c, err := dial(t.Context(), "", "")
+		err := handshake(t.Context(), dial) // it listens before it has made its certificate
 		if err == nil {
-			_ = c.Close()
 			break
 		}
 		if time.Now().After(end) {
@@ -149,6 +148,16 @@ func TestDocsCaddy(t *testing.T) {
 		}
 	}
 	watchedThrough(t, l.Text("playback_ids.0.id"), dial)
+}
+
+// handshake reports whether somebody speaks TLS there.
+func handshake(ctx context.Context, dial dialer) error {
+	c, err := dial(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }() // nothing was sent
+	return tls.Client(c, &tls.Config{ServerName: "video.example.org", InsecureSkipVerify: true}).HandshakeContext(ctx)
 }
 
 // documentedProxy is the configuration of a proxy in docs/proxies.md.
