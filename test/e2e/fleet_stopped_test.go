@@ -24,6 +24,7 @@ type onlookers struct {
 	all    map[int]shownSegment
 	newest map[*rig.Server]int // number of the newest segment that a node has shown
 	codes  map[*rig.Server]map[int]int
+	loses  bool // what was listed last may have been lost with its owner, at every node
 	wg     sync.WaitGroup
 }
 
@@ -60,9 +61,13 @@ func (o *onlookers) look(ctx context.Context, n *rig.Server) {
 	code, text, err := try(ctx, n.HTTP+o.path)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.codes[n][code]++; err != nil || code != http.StatusOK {
-		return
+	if o.codes[n][code]++; err == nil && code == http.StatusOK {
+		o.note(n, text)
 	}
+}
+
+// note looks at a playlist that a node has given; who calls it has the lock.
+func (o *onlookers) note(n *rig.Server, text []byte) {
 	number, next := 0, shownSegment{at: n}
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimSpace(line)
@@ -91,11 +96,21 @@ func (o *onlookers) see(number int, now shownSegment, text []byte) {
 	switch {
 	case !known, was.gap && !now.gap && was.at != now.at:
 		o.all[number] = now
-	case now.gap && !was.gap && was.at != now.at: // lost for that node
+	case now.gap && !was.gap && (was.at != now.at || o.loses): // lost for that node
+		if o.loses { // for good
+			o.all[number] = now
+		}
 	case was.uri != now.uri && !now.gap, was.gap != now.gap, was.date != "" && now.date != "" && was.date != now.date:
-		o.t.Errorf("number %d was %+v, and at node %s is %+v:\n%s", number, was, now.at.HTTP, now, text)
+		o.t.Errorf("number %d was %+v, and at node %p is %+v:\n%s", number, was, now.at, now, text)
 		o.all[number] = now
 	}
+}
+
+// lose says that an owner dies.
+func (o *onlookers) lose() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.loses = true
 }
 
 // at is the number of the newest segment that a node has shown.
