@@ -1,7 +1,7 @@
 // Package backup makes backups of a service while it runs, checks them, and puts them back: the rows of the database
-// and the objects of the storage, in a folder or a bucket of its own. It reads rows as package rows has them, whatever
-// engine they are from, and must never know SQL, HTTP or the master key's text. Its goroutines copy objects and end
-// with the call that needed them.
+// and the objects of the storage, in a folder or a bucket of its own. It copies them to another database and storage,
+// too. It reads rows as package rows has them, whatever engine they are from, and must never know SQL, HTTP or the
+// master key's text. Its goroutines copy objects and end with the call that needed them.
 package backup
 
 import (

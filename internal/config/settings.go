@@ -207,13 +207,8 @@ var settings = []Setting{
 	},
 	{ //nolint:gosec // the password is an example
 		Name: "database-url", Kind: KindURL, Absent: "SQLite file millrace.db in data-dir",
-		Help: "sqlite:/path/to/file.db or postgres://user:password@host/name. Flags are visible in the process list: put a password in the settings file or the environment.",
-		apply: func(c *Config, text string) error {
-			d, err := parseDatabase(text)
-			d.UpgradeBackup = c.Database.UpgradeBackup
-			c.Database = d
-			return err
-		},
+		Help:  "sqlite:/path/to/file.db or postgres://user:password@host/name. Flags are visible in the process list: put a password in the settings file or the environment.",
+		apply: into(parseDatabase, func(c *Config) *Database { return &c.Database }),
 	},
 	{
 		Name: "storage-url", Kind: KindURL, Absent: "folder storage in data-dir",
@@ -221,6 +216,7 @@ var settings = []Setting{
 		apply: into(parseStorage, func(c *Config) *Storage { return &c.Storage }),
 	},
 	{
+		// After database-url, which sets all of Database.
 		Name: "upgrade-backup", Kind: KindChoice, Default: "on",
 		Words: []string{"on", "off"},
 		Help:  "Back up the rows of the database into data-dir before a new version migrates its schema.",

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,9 @@ func TestNodeSchemas(t *testing.T) {
 		const migrate = "INSERT INTO goose_db_version (version_id, is_applied) VALUES (%d, TRUE)"
 		must(t, d.Exec(ctx, fmt.Sprintf(migrate, own+1)))
 		expect(own+1, true, true, true, false)
+		if !strings.HasPrefix(url, "postgres") {
+			return // TestBeforeMigration: it is refused where no other node can run
+		}
 		older := dbtest.Open(t, url) // a program that knows less opens it all the same
 		_, err = older.Nodes().Nodes(ctx)
 		must(t, err)

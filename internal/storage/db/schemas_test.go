@@ -35,8 +35,6 @@ import (
 
 // updateSchemas writes the rows of the newest schema into testdata/schemas, where none of that schema are; those of
 // earlier ones stay as they were written.
-//
-//nolint:gochecknoglobals // a flag
 var updateSchemas = flag.Bool("update", false, "write rows of the newest schema, for TestUpgrade")
 
 const (
