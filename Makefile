@@ -61,14 +61,14 @@ test-long: ready ## everything that make test and make race run, end to end on a
 
 # What a run needs, step by step: step.X makes X and says how long it took, or that it failed.
 .PHONY: ready
-ready: step.modules step.build step.size step.testrun step.s3-server step.packages step.node-packages step.nginx step.prometheus step.machine
+ready: step.modules step.build step.size step.testrun step.s3-server step.packages step.node-packages step.nginx step.prometheus step.image-root step.machine
 
 step.%:
 	@scripts/step.sh $* $(MAKE) --no-print-directory $*
 
-.PHONY: modules linter size testrun s3-server packages node-packages nginx prometheus machine archtest
+.PHONY: modules linter size testrun s3-server packages node-packages nginx prometheus image-root machine archtest
 modules:
-	@for dir in . tools/sdk tools/release; do scripts/retry.sh $(GO) -C $$dir mod download; done
+	@for dir in . tools/sdk tools/release tools/image tools/deploy; do scripts/retry.sh $(GO) -C $$dir mod download; done
 size:
 	@size="$$(stat -c %s bin/millrace)"; if [ "$$size" -gt $(MOST_BYTES) ]; then \
 		echo "bin/millrace has $$size bytes, more than $(MOST_BYTES): go version -m shows what was linked in"; exit 1; fi
@@ -79,13 +79,15 @@ s3-server:
 linter:
 	@$(TOOL) golangci-lint >/dev/null
 packages:
-	@scripts/install-packages.sh ffmpeg speech postgresql chromium-headless-shell node gstreamer pebble srt haproxy varnish systemd rpm
+	@scripts/install-packages.sh ffmpeg speech postgresql chromium-headless-shell node gstreamer pebble srt haproxy varnish systemd rpm crun
 node-packages:
 	@scripts/install-node-packages.sh
 nginx:
 	@$(TOOL) nginx >/dev/null
 prometheus:
 	@$(TOOL) prometheus >/dev/null
+image-root:
+	@$(TOOL) image-root >/dev/null
 machine:
 	@scripts/machine.sh
 archtest:
@@ -150,6 +152,10 @@ build: ## build bin/millrace, and bin/millrace-speech which it starts to recogni
 .PHONY: release
 release: modules ## build dist/: archives, packages, SBOMs and checksums for amd64 and arm64 (docs/install.md)
 	@$(GO) -C tools/release run . -root "$(CURDIR)" -out "$(CURDIR)/dist"
+
+.PHONY: image
+image: release ## build dist/millrace-*.oci.tar too, the container image, without Docker (IMAGEARCH="amd64 arm64"; docs/docker.md)
+	@scripts/image.sh "$(CURDIR)/dist" $(IMAGEARCH)
 
 .PHONY: fmt
 fmt: ## format the code
