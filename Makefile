@@ -67,9 +67,9 @@ ready: step.modules step.build step.size step.testrun step.s3-server step.packag
 step.%:
 	@scripts/step.sh $* $(MAKE) --no-print-directory $*
 
-.PHONY: modules linter size testrun s3-server packages node-packages nginx prometheus caddy machine archtest
+.PHONY: modules linter size testrun s3-server packages node-packages nginx prometheus caddy image-root machine archtest
 modules:
-	@for dir in . tools/sdk tools/release; do scripts/retry.sh $(GO) -C $$dir mod download; done
+	@for dir in . tools/sdk tools/release tools/image tools/deploy; do scripts/retry.sh $(GO) -C $$dir mod download; done
 size:
 	@size="$$(stat -c %s bin/millrace)"; if [ "$$size" -gt $(MOST_BYTES) ]; then \
 		echo "bin/millrace has $$size bytes, more than $(MOST_BYTES): go version -m shows what was linked in"; exit 1; fi
@@ -80,7 +80,7 @@ s3-server:
 linter:
 	@$(TOOL) golangci-lint >/dev/null
 packages:
-	@scripts/install-packages.sh ffmpeg speech postgresql chromium-headless-shell node gstreamer pebble srt haproxy varnish systemd rpm
+	@scripts/install-packages.sh ffmpeg speech postgresql chromium-headless-shell node gstreamer pebble srt haproxy varnish systemd rpm crun
 node-packages:
 	@scripts/install-node-packages.sh
 nginx:
@@ -89,6 +89,8 @@ prometheus:
 	@$(TOOL) prometheus >/dev/null
 caddy:
 	@$(TOOL) caddy >/dev/null
+image-root:
+	@$(TOOL) image-root >/dev/null
 machine:
 	@scripts/machine.sh
 archtest:
@@ -159,6 +161,10 @@ docs: ## build dist/docs, the documentation as a static site (SOURCE=URL of the 
 .PHONY: release
 release: modules ## build dist/: archives, packages, SBOMs and checksums for amd64 and arm64 (docs/install.md)
 	@$(GO) -C tools/release run . -root "$(CURDIR)" -out "$(CURDIR)/dist"
+
+.PHONY: image
+image: release ## build dist/millrace-*.oci.tar too, the container image, without Docker (IMAGEARCH="amd64 arm64"; docs/docker.md)
+	@scripts/image.sh "$(CURDIR)/dist" $(IMAGEARCH)
 
 .PHONY: fmt
 fmt: ## format the code

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|speech|postgresql|chromium|
-# chromium-headless-shell|node|gstreamer|pebble|srt|haproxy|varnish|systemd|rpm ...
+# chromium-headless-shell|node|gstreamer|pebble|srt|haproxy|varnish|systemd|rpm|crun ...
 # Does nothing for what is there already. Needs root or sudo only when something is missing.
 set -euo pipefail
 
@@ -17,7 +17,7 @@ have() {
     haproxy) command -v haproxy ;;
     varnish) command -v varnishd && command -v varnishadm ;;
     systemd) command -v systemd-analyze && [ -e /lib/systemd/systemd ] ;;
-    rpm) command -v rpm ;;
+    rpm|crun) command -v "$1" ;;
     *) echo "install-packages: unknown name $1" >&2; exit 2 ;;
   esac >/dev/null
 }

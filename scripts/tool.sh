@@ -1,9 +1,10 @@
 #!/bin/bash
-# Prints the path of a tool of the tests: tool.sh golangci-lint|versitygw|h2spec|mediamtx|nginx|prometheus|caddy
+# Prints the path of a tool of the tests:
+# tool.sh golangci-lint|versitygw|h2spec|mediamtx|nginx|prometheus|caddy|image-root
 # Builds it when it is not there yet: from the Go module proxy, pinned with checksums in tools/*/go.mod; nginx, Caddy
-# and Prometheus (with promtool beside it) are unpacked from the distribution's packages. All clones of a user share the
-# tools, in the user's cache folder, by version, Go and processor. What nobody has asked for in two weeks is removed when
-# another one is built.
+# and Prometheus (with promtool beside it) are unpacked from the distribution's packages; image-root is the folder that
+# deploy/image/root.sh makes. All clones of a user share the tools, in the user's cache folder, by version, Go and
+# processor. What nobody has asked for in two weeks is removed when another one is built.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 go="${GO:-go}"
@@ -53,6 +54,18 @@ unpacked() {
   exit
 }
 
+# root: what the container image has of Debian, for this processor.
+root() {
+  local arch
+  arch="$("$go" env GOARCH)"
+  kept="$cache/image-root-$arch-$(sha256sum deploy/image/root.sh | cut -c1-8)"
+  if [ -d "$kept" ]; then return; fi
+  echo "unpacking Debian's part of the container image (about a minute, once)" >&2
+  begin
+  scripts/retry.sh bash -c 'rm -rf "$1" && deploy/image/root.sh "$0" "$1"' "$arch" "$work/root" >&2
+  mv -T "$work/root" "$kept" || [ -d "$kept" ] # another one was quicker
+}
+
 case "$1" in
   golangci-lint) built "$1" tools/lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint "some minutes" ;;
   versitygw) built "$1" tools/s3 github.com/versity/versitygw/cmd/versitygw "about two minutes" ;;
@@ -61,6 +74,7 @@ case "$1" in
   nginx) unpacked nginx usr/sbin/nginx nginx libnginx-mod-rtmp ;;
   caddy) unpacked caddy usr/bin/caddy caddy ;;
   prometheus) unpacked prometheus usr/bin/prometheus prometheus ;;
+  image-root) root ;;
   *) echo "tool: unknown name $1" >&2; exit 2 ;;
 esac
 touch "$kept"

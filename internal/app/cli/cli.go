@@ -43,9 +43,11 @@ type Actions struct {
 	Events func(ctx context.Context, cfg config.Config) (events Events, closeDB func() error, err error)
 	// Webhooks opens the webhooks of an environment of the configured database, the default one for an empty ID;
 	// closeDB closes it.
-	Webhooks func(ctx context.Context, cfg config.Config, e id.Environment) (hooks webhook.API, env id.Environment, closeDB func() error, err error)
+	Webhooks func(ctx context.Context, cfg config.Config, e id.Environment) (
+		hooks webhook.API, env id.Environment, closeDB func() error, err error)
 	// SigningKeys opens the signing keys of an environment likewise.
-	SigningKeys func(ctx context.Context, cfg config.Config, e id.Environment) (keys SigningKeys, closeDB func() error, err error)
+	SigningKeys func(ctx context.Context, cfg config.Config, e id.Environment) (
+		keys SigningKeys, closeDB func() error, err error)
 	// SpeechEngines are what would recognise speech, the one of this machine first; nothing runs yet.
 	SpeechEngines func(cfg config.Config) ([]speech.Engine, error)
 	// Audit opens the audit log of the configured database; closeDB closes it.
@@ -53,7 +55,8 @@ type Actions struct {
 	// Nodes opens the nodes on the configured database; closeDB closes it.
 	Nodes func(ctx context.Context, cfg config.Config) (nodes Nodes, closeDB func() error, err error)
 	// DRM opens the DRM configurations of an environment likewise.
-	DRM func(ctx context.Context, cfg config.Config, e id.Environment) (configurations DRMConfigurations, closeDB func() error, err error)
+	DRM func(ctx context.Context, cfg config.Config, e id.Environment) (
+		configurations DRMConfigurations, closeDB func() error, err error)
 	// MasterKey is what can be done with the master key of the configured database.
 	MasterKey MasterKey
 	// DashboardLink makes a link to the dashboard in the configured database.

@@ -85,9 +85,9 @@ func (r *request) done(err error, format string, args ...any) error {
 // commands are all commands, in the order of the help.
 func commands() []command {
 	return slices.Concat(
-		serviceCommands(), healthCommands(), tokenCommands(), signingKeyCommands(), environmentCommands(), auditCommands(),
-		nodeCommands(), dashboardCommands(), backupCommands(), uploadCommands(), eventCommands(), webhookCommands(), drmCommands(), masterKeyCommands(),
-		otherCommands(), completionCommands(),
+		serviceCommands(), healthCommands(), tokenCommands(), signingKeyCommands(), environmentCommands(),
+		auditCommands(), nodeCommands(), dashboardCommands(), backupCommands(), uploadCommands(), eventCommands(),
+		webhookCommands(), drmCommands(), masterKeyCommands(), otherCommands(), completionCommands(),
 	)
 }
 

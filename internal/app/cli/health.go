@@ -35,7 +35,7 @@ func health(ctx context.Context, r *request) error {
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", address, err)
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }() // nothing comes after it
 	version := resp.Header.Get("Millrace-Version")
 	if resp.StatusCode != http.StatusNoContent || version == "" {
 		return fmt.Errorf("%s responds with %s, which is not Millrace's /healthz", address, resp.Status)
@@ -52,8 +52,11 @@ func nearAddress(listens string) (string, error) {
 	if port == "0" {
 		return "", errors.New("http-addr has port 0, so the service's port is not known")
 	}
-	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
-		host = "localhost" // either family
+	switch host { // a container need not know the name localhost
+	case "", "0.0.0.0":
+		host = "127.0.0.1"
+	case "::":
+		host = "::1"
 	}
 	return net.JoinHostPort(host, port), nil
 }

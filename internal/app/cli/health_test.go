@@ -28,8 +28,11 @@ func TestHealth(t *testing.T) {
 		"up":             {ours(http.StatusNoContent), ""},
 		"refused":        {ours(http.StatusServiceUnavailable), "503 Service Unavailable"},
 		"redirected":     {ours(http.StatusFound), "302 Found"},
-		"something else": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }, "which is not"},
-		"nothing":        {nil, "refused"},
+		"something else": {http.NotFound, "which is not"},
+		"without a version": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNoContent)
+		}, "which is not"},
+		"nothing": {nil, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -55,7 +58,7 @@ func TestHealth(t *testing.T) {
 func TestNearAddress(t *testing.T) {
 	t.Parallel()
 	for listens, want := range map[string]string{
-		":8080": "localhost:8080", "0.0.0.0:80": "localhost:80", "[::]:80": "localhost:80",
+		":8080": "127.0.0.1:8080", "0.0.0.0:80": "127.0.0.1:80", "[::]:80": "[::1]:80",
 		"10.0.0.5:8080": "10.0.0.5:8080", "[fd00::1]:80": "[fd00::1]:80", ":0": "", "8080": "",
 	} {
 		if got, err := nearAddress(listens); got != want || (err == nil) != (want != "") {
