@@ -31,7 +31,10 @@ var (
 )
 
 // othersFlags are options of other programs that pages name by themselves.
-var othersFlags = []string{"--convert", "--help", "--inference-path", "--ipc", "--memory", "--ulimit"}
+var othersFlags = []string{
+	"--convert", "--env", "--health-cmd", "--help", "--inference-path", "--ipc", "--memory", "--platform", "--read-only",
+	"--stop-timeout", "--ulimit", "--volume",
+}
 
 // othersNames are names with an underscore of other programs, or that are accepted without effect.
 var othersNames = []string{"proxy_cache_lock", "redundant_streams", "server_name"}
