@@ -62,7 +62,7 @@ test-long: ready ## everything that make test and make race run, end to end on a
 
 # What a run needs, step by step: step.X makes X and says how long it took, or that it failed.
 .PHONY: ready
-ready: step.modules step.build step.size step.testrun step.s3-server step.packages step.node-packages step.nginx step.prometheus step.caddy step.machine
+ready: step.modules step.build step.size step.testrun step.s3-server step.packages step.node-packages step.nginx step.prometheus step.caddy step.image-root step.machine
 
 step.%:
 	@scripts/step.sh $* $(MAKE) --no-print-directory $*
