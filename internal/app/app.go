@@ -127,7 +127,13 @@ func (el eventLog) Show(ctx context.Context, e event.Event) (any, error) { retur
 
 // formOf shows events of a database in the form of the API of the service at a URL.
 func formOf(d *db.DB, publicURL string) api.EventForm {
-	return api.EventForm{Environment: d.Access().Environment, LiveStream: d.LiveStreams().Find, Asset: d.Assets().Find, Upload: d.Uploads().Find, PublicURL: publicURL}
+	return api.EventForm{
+		Environment: d.Access().Environment,
+		LiveStream:  d.LiveStreams().Find,
+		Asset:       d.Assets().Find,
+		Upload:      d.Uploads().Find,
+		PublicURL:   publicURL,
+	}
 }
 
 func logger(cfg config.Config, w io.Writer) *slog.Logger {

@@ -15,7 +15,12 @@ import (
 // countViewers builds what counts those who watch. With SQLite there are no other nodes.
 func (n *node) countViewers() {
 	n.watched = &watching.Register{}
-	o := audience.Options{Verifier: permit.Counts{Guard: n.guard}, Finder: handles{n}, Local: localAudience{n.watched}, Node: n.id}
+	o := audience.Options{
+		Verifier: permit.Counts{Guard: n.guard},
+		Finder:   handles{n},
+		Local:    localAudience{n.watched},
+		Node:     n.id,
+	}
 	if n.cfg.Database.Engine == config.Postgres {
 		o.Store = n.db.Audiences()
 	}

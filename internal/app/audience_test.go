@@ -22,13 +22,17 @@ func TestHandles(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	n := &node{
-		access: access.New(access.Options{Store: d.Access()}), assets: assets{Service: asset.New(asset.Options{Store: d.Assets()})},
+		access:  access.New(access.Options{Store: d.Access()}),
+		assets:  assets{Service: asset.New(asset.Options{Store: d.Assets()})},
 		streams: live.New(live.Options{Store: d.LiveStreams()}),
 	}
 	film, err := n.assets.Create(t.Context(), "env", asset.CreateInput{Options: assetopt.Options{
-		PlaybackPolicies: []playbackid.Policy{playbackid.Public, playbackid.Signed}, Inputs: []assetopt.Input{{URL: "https://example.com/a.mp4"}},
+		PlaybackPolicies: []playbackid.Policy{playbackid.Public, playbackid.Signed},
+		Inputs:           []assetopt.Input{{URL: "https://example.com/a.mp4"}},
 	}}, time.Now())
-	talk, failed := n.streams.Create(t.Context(), "env", live.CreateInput{PlaybackPolicies: []playbackid.Policy{playbackid.Public}}, time.Now())
+	talk, failed := n.streams.Create(t.Context(), "env", live.CreateInput{
+		PlaybackPolicies: []playbackid.Policy{playbackid.Public},
+	}, time.Now())
 	if err = errors.Join(err, failed); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +55,9 @@ func TestHandles(t *testing.T) {
 		if err != nil || !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, %v; want %v", tt.kind, got, err, tt.want)
 		}
-		if got, err = (handles{n}).PlaybackIDs(t.Context(), audience.Grant{Environment: "other", Kind: tt.kind, ID: tt.id}); fault.KindOf(err) != fault.NotFound {
+		if got, err = (handles{n}).PlaybackIDs(t.Context(), audience.Grant{
+			Environment: "other", Kind: tt.kind, ID: tt.id,
+		}); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("%s of another environment: %v, %v", tt.kind, got, err)
 		}
 	}

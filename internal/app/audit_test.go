@@ -98,7 +98,8 @@ func (c *commandLine) changes(resource, command string, args ...string) string {
 	switch all := c.fresh(); {
 	case len(all) != 1:
 		c.t.Errorf("%s: %d entries in the audit log: %+v", command, len(all), all)
-	case all[0].Operation != command, all[0].Resource.Type != resource, all[0].Resource.ID == "", all[0].Actor.Type != audit.CommandLine:
+	case all[0].Operation != command, all[0].Resource.Type != resource, all[0].Resource.ID == "",
+		all[0].Actor.Type != audit.CommandLine:
 		c.t.Errorf("%s: the audit log says %+v", command, all[0])
 	}
 	return word
@@ -118,7 +119,10 @@ func (c *commandLine) reads(command string, args ...string) {
 func TestEveryCommandIsAudited(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	c := &commandLine{t: t, cfg: config.Config{DataDir: dir, Database: config.Database{Path: filepath.Join(dir, "millrace.db")}}, seen: map[string]bool{}, ran: map[string]bool{}}
+	c := &commandLine{
+		t: t, cfg: config.Config{DataDir: dir, Database: config.Database{Path: filepath.Join(dir, "millrace.db")}},
+		seen: map[string]bool{}, ran: map[string]bool{},
+	}
 	vendors := filepath.Join(dir, "vendors.yaml")
 	if err := os.WriteFile(vendors, []byte("widevine:\n  url: https://licences.example/\n"), 0o600); err != nil {
 		t.Fatal(err)

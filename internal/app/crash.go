@@ -14,6 +14,7 @@ func (n *node) watchCrashes(ctx context.Context) error {
 		return err
 	}
 	n.died = before.Job
-	n.log.ErrorContext(ctx, "the process before this one crashed", "reason", before.Reason, "job_id", before.Job, "trace", before.Trace)
+	n.log.ErrorContext(ctx, "the process before this one crashed", "reason", before.Reason, "job_id", before.Job,
+		"trace", before.Trace)
 	return nil
 }

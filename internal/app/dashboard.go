@@ -115,7 +115,8 @@ func dashboardLink(ctx context.Context, cfg config.Config) (link string, err err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	tokens := access.New(access.Options{Store: d.Access()})
-	secret, err := access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: tokens}).CreateLink(ctx, clock())
+	secret, err := access.NewSessions(access.SessionOptions{Store: d.Sessions(), Access: tokens}).CreateLink(ctx,
+		clock())
 	base := strings.TrimSuffix(cfg.PublicBase(cfg.HTTPAddr).String(), "/")
 	return dashboard.LinkURL(base, secret), err
 }

@@ -60,10 +60,16 @@ func (n *node) licences() http.Handler {
 		Resolve: n.viewers.Resolve, Smallest: n.viewers.Smallest, DRM: n.drm, Now: clock, Logger: n.log,
 		Limit: limit.New(n.cfg.LicenceRateAddress), Clients: n.clients(),
 		Admit: func(ctx context.Context, o playbackid.Object, r licence.Request, now time.Time) (url.Values, error) {
-			t, err := n.guard.Licence(ctx, o, playback.Request{Tokens: r.Tokens, Referrers: r.Referrers, UserAgents: r.UserAgents}, now)
+			t, err := n.guard.Licence(ctx, o, playback.Request{
+				Tokens:     r.Tokens,
+				Referrers:  r.Referrers,
+				UserAgents: r.UserAgents,
+			}, now)
 			return t.Modifiers, err
 		},
-		Post: func(ctx context.Context, to string, header http.Header, body []byte, most int64) (licence.Response, error) {
+		Post: func(
+			ctx context.Context, to string, header http.Header, body []byte, most int64,
+		) (licence.Response, error) {
 			a, err := n.fetch.Post(ctx, to, header, body, most)
 			return licence.Response{Status: a.Status, ContentType: a.Header.Get("Content-Type"), Body: a.Body}, err
 		},

@@ -22,7 +22,8 @@ func (n *node) newEngine(ctx context.Context, h encode.H264) (*encode.Engine, er
 		return nil, fmt.Errorf("%w (it comes with ffmpeg)", err)
 	}
 	if missing := encode.Confined().Missing(); len(missing) > 0 {
-		n.log.WarnContext(ctx, "ffmpeg is less confined than it could be: the kernel does not offer all that it takes", "missing", strings.Join(missing, ", "))
+		n.log.WarnContext(ctx, "ffmpeg is less confined than it could be: the kernel does not offer all that it takes",
+			"missing", strings.Join(missing, ", "))
 	}
 	if h != encode.X264 { // x264 comes with ffmpeg
 		if err = encode.Try(ctx, ffmpeg, h); err != nil {
@@ -32,6 +33,10 @@ func (n *node) newEngine(ctx context.Context, h encode.H264) (*encode.Engine, er
 	reserve := encode.NewReserve(spareEncoders)
 	n.spares = append(n.spares, reserve)
 	return encode.NewEngine(encode.Options{
-		FFmpeg: ffmpeg, FFprobe: ffprobe, H264: h, Reserve: reserve, Budget: encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()}),
+		FFmpeg:  ffmpeg,
+		FFprobe: ffprobe,
+		H264:    h,
+		Reserve: reserve,
+		Budget:  encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()}),
 	})
 }

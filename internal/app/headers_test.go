@@ -35,7 +35,8 @@ func TestHeaders(t *testing.T) {
 		return map[string]string{"closed": "'none'", "some": "https://a.example"}[id], nil
 	}})
 	empty := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	h := router(api.New(api.Options{}), playback.New(playback.Options{Source: nobody{}}), empty, empty, empty, empty, empty, page, nil)
+	h := router(api.New(api.Options{}), playback.New(playback.Options{Source: nobody{}}), empty, empty, empty, empty,
+		empty, page, nil)
 	secure := header.Strict(time.Hour, h)
 	const none = "'none'"
 	for _, tt := range []struct {
@@ -90,17 +91,22 @@ func TestHeaders(t *testing.T) {
 		if ancestors != tt.ancestors || head.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s %s: headers %v", tt.method, tt.path, head)
 		}
-		if !tt.media && (!strings.HasPrefix(head.Get("Content-Security-Policy"), "default-src 'none'") || head.Get("Referrer-Policy") != "no-referrer") {
+		if !tt.media &&
+			(!strings.HasPrefix(head.Get("Content-Security-Policy"), "default-src 'none'") ||
+				head.Get("Referrer-Policy") != "no-referrer") {
 			t.Errorf("%s %s: headers %v", tt.method, tt.path, head)
 		}
 		if open := head.Get("Access-Control-Allow-Origin") == "*"; open != tt.media {
 			t.Errorf("%s %s: other sites may read it: %t", tt.method, tt.path, open)
 		}
-		if exposed := head.Get("Access-Control-Expose-Headers"); tt.media && (!strings.Contains(exposed, "Age") || !strings.Contains(exposed, "Content-Range")) {
+		if exposed := head.Get("Access-Control-Expose-Headers"); tt.media &&
+			(!strings.Contains(exposed, "Age") || !strings.Contains(exposed, "Content-Range")) {
 			t.Errorf("%s %s: exposed are %q", tt.method, tt.path, exposed)
 		}
-		if head.Get("Strict-Transport-Security") != "" || overTLS.Header().Get("Strict-Transport-Security") != "max-age=3600" {
-			t.Errorf("%s %s: HSTS %q, %q over TLS", tt.method, tt.path, head.Get("Strict-Transport-Security"), overTLS.Header().Get("Strict-Transport-Security"))
+		if head.Get("Strict-Transport-Security") != "" ||
+			overTLS.Header().Get("Strict-Transport-Security") != "max-age=3600" {
+			t.Errorf("%s %s: HSTS %q, %q over TLS", tt.method, tt.path, head.Get("Strict-Transport-Security"),
+				overTLS.Header().Get("Strict-Transport-Security"))
 		}
 	}
 }

@@ -57,11 +57,23 @@ func (n *node) handlers(scratch string, workers int) (all []job.Handler, tidy fu
 		MaxSize: n.cfg.MaxUploadBytes, Mark: n.mark, ProbeLimiter: probes, Now: clock, Logger: n.log,
 	})
 	tracks := track.New(track.Options{
-		Assets: n.assets, Store: n.blob, Fetch: n.fetch, Engine: n.ffmpeg, Scratch: scratch, MaxSize: n.cfg.MaxUploadBytes,
-		ProbeLimiter: probes, Now: clock,
+		Assets:       n.assets,
+		Store:        n.blob,
+		Fetch:        n.fetch,
+		Engine:       n.ffmpeg,
+		Scratch:      scratch,
+		MaxSize:      n.cfg.MaxUploadBytes,
+		ProbeLimiter: probes,
+		Now:          clock,
 	})
 	downloads := &static.Worker{
-		Assets: n.assets, Store: n.blob, Footage: n.viewers, Encoder: n.ffmpeg, Scratch: scratch, Pass: time.Minute, Now: clock,
+		Assets:  n.assets,
+		Store:   n.blob,
+		Footage: n.viewers,
+		Encoder: n.ffmpeg,
+		Scratch: scratch,
+		Pass:    time.Minute,
+		Now:     clock,
 	}
 	said := n.speechWorker(scratch)
 	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}

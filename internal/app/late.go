@@ -10,7 +10,8 @@ import (
 // or a storage that does not respond one after the other, and the database's connections for it without end.
 const lastGrace = 10 * time.Second
 
-var errLate = errors.New("the service has not stopped in time and is cut off: what it has not told is made good at the next start")
+var errLate = errors.New("the service has not stopped in time and is cut off: what it has not told is made good at " +
+	"the next start")
 
 // within runs the service and gives it up some time after ctx has ended. What it leaves behind ends with the process.
 func within(ctx context.Context, limit time.Duration, run func() error) error {

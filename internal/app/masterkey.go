@@ -30,8 +30,10 @@ func masterKey(cfg config.Config) func(known string) (masterkey.Key, error) {
 		case !errors.Is(err, fs.ErrNotExist):
 			return key, err
 		case known != "":
-			return key, fmt.Errorf("the secrets of this database are encrypted under the master key with the fingerprint %s, and there is none in %s: "+
-				"copy it from where the database was first used, or name it with --master-key-file", known, path)
+			return key,
+				fmt.Errorf("the secrets of this database are encrypted under the master key with the fingerprint %s, "+
+					"and there is none in %s: "+
+					"copy it from where the database was first used, or name it with --master-key-file", known, path)
 		}
 		key = masterkey.Generate()
 		return key, writeMasterKey(path, key)
@@ -84,7 +86,9 @@ func fingerprints(ctx context.Context, cfg config.Config) (database, own string,
 // rotateMasterKey has the database know another master key.
 func rotateMasterKey(ctx context.Context, cfg config.Config, file string) (path, fingerprint string, err error) {
 	if file == "" && cfg.MasterKey != "" {
-		return "", "", errors.New("the master key is in the environment: say with --new-key-file where the new one is, or is to be written")
+		return "", "",
+			errors.New("the master key is in the environment: say with --new-key-file where the new one is, or is to " +
+				"be written")
 	}
 	d, err := openDatabase(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -151,7 +155,8 @@ func newMasterKey(old, known, file string) (key masterkey.Key, path string, err 
 		return key, file, err
 	}
 	path = old + next
-	if left, failed := readMasterKey(path); failed == nil && left.Fingerprint() == known { // of a rotation that was broken off
+	// of a rotation that was broken off
+	if left, failed := readMasterKey(path); failed == nil && left.Fingerprint() == known {
 		if err = os.Rename(path, old); err != nil {
 			return key, path, fmt.Errorf("put the master key in the place of the old one: %w", err)
 		}

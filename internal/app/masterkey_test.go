@@ -56,7 +56,8 @@ func TestMasterKey(t *testing.T) {
 		t.Errorf("from a file: %v", err)
 	}
 	key, _ := masterkey.Parse(text)
-	if err = open(cfg); err == nil || !strings.Contains(err.Error(), key.Fingerprint()) || !strings.Contains(err.Error(), "--master-key-file") {
+	if err = open(cfg); err == nil || !strings.Contains(err.Error(), key.Fingerprint()) ||
+		!strings.Contains(err.Error(), "--master-key-file") {
 		t.Errorf("it is lost: %v", err)
 	}
 	if left, _ := filepath.Glob(path + "*"); len(left) != 1 {
@@ -64,7 +65,8 @@ func TestMasterKey(t *testing.T) {
 	}
 	other := cfg
 	other.MasterKey = config.Secret(masterkey.Generate().Text())
-	if err = open(other); err == nil || !strings.Contains(err.Error(), key.Fingerprint()) || strings.Contains(err.Error(), other.MasterKey.Reveal()) {
+	if err = open(other); err == nil || !strings.Contains(err.Error(), key.Fingerprint()) ||
+		strings.Contains(err.Error(), other.MasterKey.Reveal()) {
 		t.Errorf("another one: %v", err)
 	}
 	given.MasterKeyFile = filepath.Join(dir, "x.db")
@@ -127,7 +129,8 @@ func TestRotateMasterKey(t *testing.T) {
 		t.Errorf("fingerprints %s and %s, %v", database, own, failed)
 	}
 	// Broken off behind the database's commit.
-	if err = errors.Join(os.WriteFile(path+next, []byte(second), 0o600), os.WriteFile(path, []byte(first), 0o600)); err != nil {
+	if err = errors.Join(os.WriteFile(path+next, []byte(second), 0o600),
+		os.WriteFile(path, []byte(first), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	readable("broken off at its end", cfg)
@@ -145,7 +148,8 @@ func TestRotateMasterKey(t *testing.T) {
 	}
 	environment := cfg
 	environment.MasterKey = config.Secret(read())
-	if _, _, err = rotateMasterKey(t.Context(), environment, ""); err == nil || !strings.Contains(err.Error(), "--new-key-file") {
+	if _, _, err = rotateMasterKey(t.Context(), environment, ""); err == nil ||
+		!strings.Contains(err.Error(), "--new-key-file") {
 		t.Errorf("of the environment: %v", err)
 	}
 	file := filepath.Join(dir, "elsewhere", "key")

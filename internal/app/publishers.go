@@ -33,11 +33,16 @@ func (n *node) publishers(ctx context.Context) (*publishers, error) {
 		}
 	}
 	o := whip.Options{
-		Gate: n.live, Logger: n.log, Video: []frame.Codec{frame.H264, frame.AV1, frame.VP9, frame.VP8}, // the last one has to be encoded again
+		// the last one has to be encoded again
+		Gate: n.live, Logger: n.log, Video: []frame.Codec{frame.H264, frame.AV1, frame.VP9, frame.VP8},
 		Public: n.cfg.WebRTCPublicIPs, MaxPerIP: n.cfg.MaxConnectionsPerAddress, Client: n.clients().Of,
 	}
 	for _, s := range n.cfg.WebRTCICEServers {
-		o.ICEServers = append(o.ICEServers, whip.ICEServer{URL: s.URL, Username: s.Username, Credential: s.Credential.Reveal()})
+		o.ICEServers = append(o.ICEServers, whip.ICEServer{
+			URL:        s.URL,
+			Username:   s.Username,
+			Credential: s.Credential.Reveal(),
+		})
 	}
 	p.server = whip.New(o)
 	return &p, nil

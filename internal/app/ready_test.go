@@ -84,7 +84,8 @@ func TestReachable(t *testing.T) {
 	if err = reachable(t.Context(), store); err != nil {
 		t.Error(err)
 	}
-	away, err := blob.OpenURL(t.Context(), "s3://b?endpoint=http%3A%2F%2F127.0.0.1%3A1&access_key_id=a&secret_access_key=b")
+	away, err := blob.OpenURL(t.Context(),
+		"s3://b?endpoint=http%3A%2F%2F127.0.0.1%3A1&access_key_id=a&secret_access_key=b")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -183,7 +183,12 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.close = append(n.close, n.blob.Close)
 	n.measure()
-	n.fetch = fetch.New(fetch.Options{Allow: n.cfg.FetchAllow, Public: n.cfg.WebRTCPublicIPs, UserAgent: "millrace/" + cli.Version(), Logger: n.log})
+	n.fetch = fetch.New(fetch.Options{
+		Allow:     n.cfg.FetchAllow,
+		Public:    n.cfg.WebRTCPublicIPs,
+		UserAgent: "millrace/" + cli.Version(),
+		Logger:    n.log,
+	})
 	n.close = append(n.close, func() error { n.fetch.Close(); return nil })
 	if n.ffmpeg, err = n.newEngine(ctx, encode.H264(n.cfg.H264Encoder)); err != nil {
 		return err
@@ -256,7 +261,14 @@ const goneAfter = 15 * time.Second
 
 // makeRungs builds what makes segments of smaller renditions. With SQLite there are no other nodes.
 func (n *node) makeRungs(made mediastore.Derived, version string) {
-	o := justintime.Options{Encoder: n.ffmpeg, Store: made, Version: version, Cores: n.ffmpeg.Budget().Cores(), Now: clock, Logger: n.log}
+	o := justintime.Options{
+		Encoder: n.ffmpeg,
+		Store:   made,
+		Version: version,
+		Cores:   n.ffmpeg.Budget().Cores(),
+		Now:     clock,
+		Logger:  n.log,
+	}
 	if n.cfg.Database.Engine == config.Postgres {
 		n.claims = claim.New(claim.Options{Store: n.db.Claims(), Node: n.id, Run: n.run, Now: clock, Logger: n.log})
 		o.Claims = n.claims
@@ -269,7 +281,8 @@ func (n *node) makeRungs(made mediastore.Derived, version string) {
 
 // makeImages builds what makes thumbnails, animations and storyboards.
 func (n *node) makeImages(made mediastore.Derived) {
-	pictures, webps := encode.NewWarm(n.ffmpeg, encode.PictureArgs(frame.SDR), 2), encode.NewWarm(n.ffmpeg, encode.WebPArgs(), 1)
+	pictures, webps := encode.NewWarm(n.ffmpeg, encode.PictureArgs(frame.SDR), 2),
+		encode.NewWarm(n.ffmpeg, encode.WebPArgs(), 1)
 	n.spares = append(n.spares, pictures.Reserve, webps.Reserve)
 	o := images.Options{
 		Encoder: n.ffmpeg, Pictures: pictures, WebPs: webps, Budget: n.ffmpeg.Budget(), Store: made,
@@ -314,7 +327,8 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	}
 	n.base = strings.TrimSuffix(n.cfg.PublicBase(web.Addr().String()).String(), "/")
 	var players http.Handler = playback.New(playback.Options{
-		Logger: n.log, Source: n.viewers, Base: n.base, Watching: n.watched, Clients: n.clients(), Unsent: n.budgets.unsent,
+		Logger: n.log, Source: n.viewers, Base: n.base, Watching: n.watched, Clients: n.clients(),
+		Unsent: n.budgets.unsent,
 	})
 	if n.metrics != nil {
 		players = n.metrics.Viewers(players)
@@ -412,8 +426,9 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 	}
 	return router(
 		api.New(api.Options{
-			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(), Health: streamhealth.One{All: n.health()},
-			Usage: n.usage, Vocabularies: n.vocabularies,
+			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(),
+			Health: streamhealth.One{All: n.health()},
+			Usage:  n.usage, Vocabularies: n.vocabularies,
 			Received: n.files.Received,
 			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
 			Webhooks: n.endpoints(), Nodes: n.row, Events: n.db, EventForm: formOf(n.db, n.base),

@@ -132,7 +132,8 @@ func configuration(t *testing.T, dir string, args ...string) config.Config {
 		programtest.Path(t, tool)
 	}
 	dbtest.Fill(t, filepath.Join(dir, "millrace.db"))
-	if err := writeMasterKey(filepath.Join(dir, "master-key"), masterkey.Key{}); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := writeMasterKey(filepath.Join(dir, "master-key"), masterkey.Key{}); err != nil &&
+		!errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
 	args = append([]string{
@@ -149,7 +150,10 @@ func configuration(t *testing.T, dir string, args ...string) config.Config {
 func start(t *testing.T, cfg config.Config) *service {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	s := &service{t: t, stop: stop, done: make(chan error, 1), out: &output{}, logs: &logs{addrs: map[string]string{}, ready: make(chan struct{})}}
+	s := &service{
+		t: t, stop: stop, done: make(chan error, 1), out: &output{},
+		logs: &logs{addrs: map[string]string{}, ready: make(chan struct{})},
+	}
 	go func() { s.done <- serve(ctx, cfg, slog.New(s.logs), s.out) }()
 	t.Cleanup(s.end)
 	select {
@@ -188,7 +192,10 @@ func client(t *testing.T, change func(*http.Transport)) *http.Client {
 		change(tr)
 	}
 	t.Cleanup(tr.CloseIdleConnections)
-	return &http.Client{Transport: tr, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &http.Client{
+		Transport: tr, Timeout: patience,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 type response struct {
@@ -247,7 +254,9 @@ func TestFirstTokenIsPrintedOnce(t *testing.T) {
 		t.Errorf("the second start prints %q", printed)
 	}
 	c := client(t, nil)
-	who := ask(t, c, http.MethodGet, "http://"+again.addr("http")+"/system/v1/whoami", "", func(r *http.Request) { r.SetBasicAuth(token, secret) })
+	who := ask(t, c, http.MethodGet, "http://"+again.addr("http")+"/system/v1/whoami", "", func(r *http.Request) {
+		r.SetBasicAuth(token, secret)
+	})
 	if who.status != http.StatusOK {
 		t.Errorf("the first token returns %d: %s", who.status, who.body)
 	}
@@ -261,7 +270,8 @@ func TestSeededToken(t *testing.T) {
 	if printed := s.out.String(); strings.Contains(printed, "TOKEN") {
 		t.Errorf("it prints %q", printed)
 	}
-	who := ask(t, client(t, nil), http.MethodGet, "http://"+s.addr("http")+"/system/v1/whoami", "", func(r *http.Request) {
+	who := ask(t, client(t, nil), http.MethodGet, "http://"+s.addr("http")+
+		"/system/v1/whoami", "", func(r *http.Request) {
 		r.SetBasicAuth(cfg.TokenID, cfg.TokenSecret.Reveal())
 	})
 	if who.status != http.StatusOK {
@@ -283,7 +293,8 @@ func TestRevokedSeededToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := start(t, cfg)
-	who := ask(t, client(t, nil), http.MethodGet, "http://"+s.addr("http")+"/system/v1/whoami", "", func(r *http.Request) {
+	who := ask(t, client(t, nil), http.MethodGet, "http://"+s.addr("http")+
+		"/system/v1/whoami", "", func(r *http.Request) {
 		r.SetBasicAuth(cfg.TokenID, cfg.TokenSecret.Reveal())
 	})
 	if who.status != http.StatusUnauthorized {
@@ -300,7 +311,8 @@ func TestSecondServiceOnTheSameFolderIsRefused(t *testing.T) {
 	cfg := configuration(t, dir)
 	start(t, cfg)
 	err := serve(t.Context(), cfg, slog.New(slog.DiscardHandler), io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "another millrace uses the data folder "+dir) || !strings.Contains(err.Error(), "--data-dir") {
+	if err == nil || !strings.Contains(err.Error(), "another millrace uses the data folder "+dir) ||
+		!strings.Contains(err.Error(), "--data-dir") {
 		t.Errorf("it says %v", err)
 	}
 }
@@ -345,7 +357,8 @@ func TestQualityOfTheEnvironment(t *testing.T) {
 		if got := made("assets", `{"inputs":[{"url":"https://example.invalid/a.mp4"}]}`); got != tt.asset {
 			t.Errorf("%q: an asset is %q", tt.set, got)
 		}
-		if got := made("assets", `{"inputs":[{"url":"https://example.invalid/a.mp4"}],"encoding_tier":"baseline"}`); got != tt.chosen {
+		if got := made("assets",
+			`{"inputs":[{"url":"https://example.invalid/a.mp4"}],"encoding_tier":"baseline"}`); got != tt.chosen {
 			t.Errorf("%q: an asset that chose is %q", tt.set, got)
 		}
 		if got := made("live-streams", `{}`); got != tt.live {
@@ -360,7 +373,8 @@ func TestEncoderThatDoesNotEncode(t *testing.T) {
 	t.Parallel()
 	cfg := configuration(t, t.TempDir(), "--h264-encoder=videotoolbox")
 	err := serve(t.Context(), cfg, slog.New(slog.DiscardHandler), io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "use --h264-encoder: videotoolbox does not encode: ") || !strings.Contains(err.Error(), "millrace doctor") {
+	if err == nil || !strings.Contains(err.Error(), "use --h264-encoder: videotoolbox does not encode: ") ||
+		!strings.Contains(err.Error(), "millrace doctor") {
 		t.Errorf("it says %v", err)
 	}
 }
@@ -400,7 +414,8 @@ func TestBothListeners(t *testing.T) {
 		"/healthz": http.StatusNoContent, "/readyz": http.StatusOK, "/": http.StatusFound,
 		"/openapi.json": http.StatusOK,
 		"/docs":         http.StatusMovedPermanently, "/docs/": http.StatusOK, "/docs/reference": http.StatusOK,
-		"/video/v1/live-streams": http.StatusUnauthorized, "/noSuchPlaybackID.m3u8": http.StatusNotFound, "/noSuchPlaybackID": http.StatusNotFound,
+		"/video/v1/live-streams": http.StatusUnauthorized, "/noSuchPlaybackID.m3u8": http.StatusNotFound,
+		"/noSuchPlaybackID":       http.StatusNotFound,
 		"/watch/noSuchPlaybackID": http.StatusOK,
 		"/embed/noSuchPlaybackID": http.StatusOK, "/oembed": http.StatusBadRequest,
 	} {
@@ -442,7 +457,8 @@ func TestPlaybackAddresses(t *testing.T) {
 	s := start(t, configuration(t, t.TempDir()))
 	token, secret := credentials(t, s.out.String())
 	base, c := "http://"+s.addr("http"), client(t, nil)
-	made := ask(t, c, http.MethodPost, base+"/video/v1/live-streams", `{"playback_policies":["public"]}`, func(r *http.Request) {
+	made := ask(t, c, http.MethodPost, base+
+		"/video/v1/live-streams", `{"playback_policies":["public"]}`, func(r *http.Request) {
 		r.SetBasicAuth(token, secret)
 		r.Header.Set("Content-Type", "application/json")
 	})
@@ -453,7 +469,8 @@ func TestPlaybackAddresses(t *testing.T) {
 			} `json:"playback_ids"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal([]byte(made.body), &stream); err != nil || made.status != http.StatusCreated || len(stream.Data.PlaybackIDs) != 1 {
+	if err := json.Unmarshal([]byte(made.body), &stream); err != nil || made.status != http.StatusCreated ||
+		len(stream.Data.PlaybackIDs) != 1 {
 		t.Fatalf("status %d: %s", made.status, made.body)
 	}
 	id := stream.Data.PlaybackIDs[0].ID
@@ -462,7 +479,8 @@ func TestPlaybackAddresses(t *testing.T) {
 			t.Errorf("GET %s returns %d: %s", path, got.status, got.body)
 		}
 	}
-	if got := ask(t, c, http.MethodGet, base+"/counts?token=a.b.c", "", nil); got.status != http.StatusForbidden || !strings.Contains(got.body, "token: is not a JSON Web Token") {
+	if got := ask(t, c, http.MethodGet, base+"/counts?token=a.b.c", "", nil); got.status != http.StatusForbidden ||
+		!strings.Contains(got.body, "token: is not a JSON Web Token") {
 		t.Errorf("viewer counts return %d: %s", got.status, got.body)
 	}
 }
@@ -470,7 +488,9 @@ func TestPlaybackAddresses(t *testing.T) {
 func TestProtocols(t *testing.T) {
 	t.Parallel()
 	certFile, keyFile, pool := selfSigned(t)
-	s := start(t, configuration(t, t.TempDir(), "--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0"))
+	s := start(t,
+		configuration(t, t.TempDir(), "--tls-cert", certFile, "--tls-key", keyFile, "--https-addr", "127.0.0.1:0",
+			"--rtmps-addr", "127.0.0.1:0"))
 	versions := func(h1, h2, h2c bool) func(*http.Transport) {
 		return func(tr *http.Transport) {
 			tr.Protocols = &http.Protocols{}
@@ -528,7 +548,8 @@ func TestRequestsAtTheEnd(t *testing.T) {
 					synctest.Wait()
 					got = context.Cause(r.Context())
 				})
-				router(h, h, h, h, h, h, h, h, h).ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, tt.path, nil))
+				router(h, h, h, h, h, h, h, h, h).ServeHTTP(httptest.NewRecorder(),
+					httptest.NewRequestWithContext(ctx, http.MethodGet, tt.path, nil))
 				if (got != nil) != tt.ends {
 					t.Errorf("it ended with %v", got)
 				}
@@ -541,11 +562,15 @@ func TestRequestsAtTheEnd(t *testing.T) {
 func TestRouterNeverRedirects(t *testing.T) {
 	t.Parallel()
 	lives := playback.New(playback.Options{Logger: slog.New(slog.DiscardHandler)})
-	h := router(api.New(api.Options{}), lives, http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), nil)
+	h := router(api.New(api.Options{}), lives, http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(),
+		http.NotFoundHandler(), http.NotFoundHandler(), http.NotFoundHandler(), nil)
 	for _, path := range []string{
-		"/video/v1/live-streams/abc/playback-ids/..", "/video/v1/live-streams/abc/playback-ids/%2e%2e", "/video/v1/live-streams/abc/playback-ids/../",
-		"/video/v1/live-streams/abc/./playback-ids/x", "/video/v1//live-streams/abc", "//video/v1/assets/abc", "/video/v1/assets/abc/x/../..", "/system/v1/./whoami",
-		"/video", "/system", "/whip/../video", "//", "/abcdefghijklmnopqrstuvwx/../docs", "//abcdefghijklmnopqrstuvwx.m3u8", "/abcdefghijklmnopqrstuvwx/m/../v.m3u8",
+		"/video/v1/live-streams/abc/playback-ids/..", "/video/v1/live-streams/abc/playback-ids/%2e%2e",
+		"/video/v1/live-streams/abc/playback-ids/../",
+		"/video/v1/live-streams/abc/./playback-ids/x", "/video/v1//live-streams/abc", "//video/v1/assets/abc",
+		"/video/v1/assets/abc/x/../..", "/system/v1/./whoami",
+		"/video", "/system", "/whip/../video", "//", "/abcdefghijklmnopqrstuvwx/../docs",
+		"//abcdefghijklmnopqrstuvwx.m3u8", "/abcdefghijklmnopqrstuvwx/m/../v.m3u8",
 	} {
 		for _, method := range []string{http.MethodDelete, http.MethodGet} {
 			w := httptest.NewRecorder()
@@ -576,8 +601,10 @@ func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 		t.Fatal(err)
 	}
 	about := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "millrace test"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "millrace test"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:   time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
 	if err != nil {
@@ -589,7 +616,9 @@ func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	}
 	dir := t.TempDir()
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+	for file, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private},
+	} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,11 @@ func speechEngines(cfg config.Config, budget *encode.Budget) (*speech.Engines, e
 	if err != nil {
 		return nil, err
 	}
-	e := &speech.Engines{All: []speech.Engine{local.New(local.Options{Program: speechProgram(cfg), Budget: budget})}, Default: rules, Now: clock}
+	e := &speech.Engines{
+		All:     []speech.Engine{local.New(local.Options{Program: speechProgram(cfg), Budget: budget})},
+		Default: rules,
+		Now:     clock,
+	}
 	if cfg.Speech.FFmpegModel != "" {
 		engine, err := speechFilter(cfg, budget)
 		if err != nil {
@@ -138,14 +142,27 @@ func (n *node) recognisable(
 
 // liveSpeech is what recognises what is said in broadcasts.
 func (n *node) liveSpeech() *subtitles.Generator {
-	return &subtitles.Generator{Engines: n.speech, Decoder: n.ffmpeg, Objects: mediastore.Objects{Blob: n.blob}, Rules: n.speechRules, Phrases: n.vocabularies.Phrases}
+	return &subtitles.Generator{
+		Engines: n.speech,
+		Decoder: n.ffmpeg,
+		Objects: mediastore.Objects{Blob: n.blob},
+		Rules:   n.speechRules,
+		Phrases: n.vocabularies.Phrases,
+	}
 }
 
 // speechWorker makes text tracks of sound.
 func (n *node) speechWorker(scratch string) *workerspeech.Worker {
 	return &workerspeech.Worker{
-		Assets: n.assets, Store: n.blob, Footage: n.viewers, Decoder: n.ffmpeg, Engines: n.speech, Rules: n.speechRules, Most: runtime.NumCPU(),
-		Scratch: scratch, Now: clock,
+		Assets:  n.assets,
+		Store:   n.blob,
+		Footage: n.viewers,
+		Decoder: n.ffmpeg,
+		Engines: n.speech,
+		Rules:   n.speechRules,
+		Most:    runtime.NumCPU(),
+		Scratch: scratch,
+		Now:     clock,
 	}
 }
 
@@ -158,14 +175,37 @@ func speechServer(cfg config.Config, kind, where string) (speech.Engine, error) 
 	}
 	switch kind {
 	case "vosk":
-		return remote.NewSocket(remote.SocketOptions{Name: kind, Dialect: remote.Vosk, URL: where, Client: client, AtOnce: cfg.Speech.Requests}), nil
+		return remote.NewSocket(remote.SocketOptions{
+			Name:    kind,
+			Dialect: remote.Vosk,
+			URL:     where,
+			Client:  client,
+			AtOnce:  cfg.Speech.Requests,
+		}), nil
 	case "sherpa":
-		return remote.NewSocket(remote.SocketOptions{Name: kind, Dialect: remote.Sherpa, URL: where, Client: client, AtOnce: cfg.Speech.Requests}), nil
+		return remote.NewSocket(remote.SocketOptions{
+			Name:    kind,
+			Dialect: remote.Sherpa,
+			URL:     where,
+			Client:  client,
+			AtOnce:  cfg.Speech.Requests,
+		}), nil
 	case "whisper":
-		return remote.NewHTTP(remote.HTTPOptions{Name: kind, Flavour: remote.WhisperCPP, URL: where, Client: client}), nil
+		return remote.NewHTTP(remote.HTTPOptions{
+			Name:    kind,
+			Flavour: remote.WhisperCPP,
+			URL:     where,
+			Client:  client,
+		}), nil
 	}
 	return remote.NewHTTP(remote.HTTPOptions{
-		Name: kind, Flavour: remote.OpenAI, URL: where, Model: cfg.Speech.Model, Key: cfg.Speech.Key.Reveal(), Client: client, AtOnce: cfg.Speech.Requests,
+		Name:    kind,
+		Flavour: remote.OpenAI,
+		URL:     where,
+		Model:   cfg.Speech.Model,
+		Key:     cfg.Speech.Key.Reveal(),
+		Client:  client,
+		AtOnce:  cfg.Speech.Requests,
 	}), nil
 }
 
@@ -185,7 +225,10 @@ func speechClient(cfg config.Config, where string) (*http.Client, error) {
 		allow = append(allow, netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"))
 	}
 	client := fetch.New(fetch.Options{
-		Allow: allow, Public: cfg.WebRTCPublicIPs, UserAgent: "millrace/" + cli.Version(), Timeouts: fetch.Timeouts{Header: speechPatience},
+		Allow:     allow,
+		Public:    cfg.WebRTCPublicIPs,
+		UserAgent: "millrace/" + cli.Version(),
+		Timeouts:  fetch.Timeouts{Header: speechPatience},
 	}).HTTP()
 	transport, ok := client.Transport.(*http.Transport)
 	if !ok {
@@ -195,5 +238,8 @@ func speechClient(cfg config.Config, where string) (*http.Client, error) {
 	transport.ForceAttemptHTTP2 = false // websockets want HTTP/1.1
 	transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
 	// What is sent has a key: it goes to no other address.
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}, nil
+	return &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
 }

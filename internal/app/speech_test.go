@@ -46,7 +46,9 @@ func TestRecognisable(t *testing.T) {
 			config.Speech{Program: "/nowhere"}, assetopt.GeneratedSubtitle{}, "put it beside millrace",
 		},
 		"an engine that is not configured": {
-			config.Speech{Rules: "*=whisper"}, assetopt.GeneratedSubtitle{LanguageCode: "fr"}, "whisper is not configured",
+			config.Speech{Rules: "*=whisper"},
+			assetopt.GeneratedSubtitle{LanguageCode: "fr"},
+			"whisper is not configured",
 		},
 		"switched off": {config.Speech{Rules: "*=none"}, assetopt.GeneratedSubtitle{}, "millrace environment captions"},
 		"an unknown vocabulary": {
@@ -76,7 +78,8 @@ func TestRecognisable(t *testing.T) {
 					return
 				}
 				said := strings.Join(fault.Messages(err), "\n")
-				if !fault.Is(err, fault.Invalid) || !strings.HasPrefix(said, path+"[0].") || !strings.Contains(said, tt.says) {
+				if !fault.Is(err, fault.Invalid) || !strings.HasPrefix(said, path+"[0].") ||
+					!strings.Contains(said, tt.says) {
 					t.Errorf("%s: %v, want %q", what, err, tt.says)
 				}
 			}
@@ -92,7 +95,9 @@ func TestRecognisable(t *testing.T) {
 			if strings.Contains(tt.says, "vocabulary") {
 				return
 			}
-			input := assetopt.Options{Inputs: []assetopt.Input{{URL: "https://example.com/a.mp4", GeneratedSubtitles: all}}}
+			input := assetopt.Options{
+				Inputs: []assetopt.Input{{URL: "https://example.com/a.mp4", GeneratedSubtitles: all}},
+			}
 			_, failed = assets.Create(ctx, env.ID, asset.CreateInput{Options: input}, now)
 			want("an asset", "inputs[0].generated_subtitles", failed)
 			_, failed = assets.GenerateTracks(ctx, env.ID, "none", "none", all, now)

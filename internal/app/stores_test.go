@@ -55,7 +55,8 @@ func TestAwaited(t *testing.T) {
 					}
 					return 1, tt.then
 				})
-				if !errors.Is(err, tt.want) || time.Since(began) != tt.takes || len(logged.warns) != tt.lines || asked != tt.calls {
+				if !errors.Is(err, tt.want) || time.Since(began) != tt.takes || len(logged.warns) != tt.lines ||
+					asked != tt.calls {
 					t.Errorf("%v after %v, %d lines, asked %d times", err, time.Since(began), len(logged.warns), asked)
 				}
 			})
@@ -76,7 +77,10 @@ func TestServeWaitsForPostgres(t *testing.T) {
 	_ = free.Close()
 	cfg := configuration(t, t.TempDir(), "--database-url="+dbtest.At(t, url, addr))
 	ctx, stop := context.WithCancel(t.Context())
-	s := &service{t: t, stop: stop, done: make(chan error, 1), out: &output{}, logs: &logs{addrs: map[string]string{}, ready: make(chan struct{})}}
+	s := &service{
+		t: t, stop: stop, done: make(chan error, 1), out: &output{},
+		logs: &logs{addrs: map[string]string{}, ready: make(chan struct{})},
+	}
 	s.onWarn = sync.OnceFunc(func() {
 		ln, err := lc.Listen(t.Context(), "tcp", addr)
 		if err != nil {
@@ -106,8 +110,11 @@ func TestSecondServiceOnTheSameDatabase(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "m.db")
 	first := configuration(t, t.TempDir(), "--database-url=sqlite:"+file)
 	start(t, first)
-	err := serve(t.Context(), configuration(t, t.TempDir(), "--database-url=sqlite:"+file, "--master-key-file="+masterKeyPath(first)), slog.New(slog.DiscardHandler), io.Discard)
-	if !errors.Is(err, db.ErrOccupied) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "--database-url") {
+	err := serve(t.Context(),
+		configuration(t, t.TempDir(), "--database-url=sqlite:"+file, "--master-key-file="+masterKeyPath(first)),
+		slog.New(slog.DiscardHandler), io.Discard)
+	if !errors.Is(err, db.ErrOccupied) || !strings.Contains(err.Error(), file) ||
+		!strings.Contains(err.Error(), "--database-url") {
 		t.Errorf("it says %v", err)
 	}
 }

@@ -23,7 +23,9 @@ func firstToken(ctx context.Context, service access.API, cfg config.Config, log 
 	if cfg.TokenID != "" {
 		revoked, err := service.SeedToken(ctx, id.Token(cfg.TokenID), cfg.TokenSecret.Reveal(), clock())
 		if revoked {
-			log.WarnContext(ctx, "the token of the settings was revoked and stays so: take token-id and token-secret out, or name another one", "token_id", cfg.TokenID)
+			log.WarnContext(ctx,
+				"the token of the settings was revoked and stays so: take token-id and token-secret out, or name "+
+					"another one", "token_id", cfg.TokenID)
 		}
 		return err
 	}
@@ -36,14 +38,22 @@ func firstToken(ctx context.Context, service access.API, cfg config.Config, log 
 		return err
 	}
 	log.InfoContext(ctx, "made the first access token", "token_id", t.ID)
-	fmt.Fprintf(show, "\nAccess token for the API (the secret is shown this once):\n  MILLRACE_TOKEN_ID=%s\n  MILLRACE_TOKEN_SECRET=%s\n\n", t.ID, secret)
+	fmt.Fprintf(show,
+		"\nAccess token for the API (the secret is shown this once):\n  MILLRACE_TOKEN_ID=%s\n  "+
+			"MILLRACE_TOKEN_SECRET=%s\n\n", t.ID, secret)
 	return nil
 }
 
 // tidy adds what keeps the database small and up to date.
 func (n *node) tidy(g *lifecycle.Group) {
 	g.Add(&prune.Pruner{What: "events", Prune: n.db.PruneEvents, Keep: n.cfg.EventRetention, Now: clock, Logger: n.log})
-	g.Add(&prune.Pruner{What: "audit log", Prune: n.db.PruneAuditLog, Keep: n.cfg.AuditRetention, Now: clock, Logger: n.log})
+	g.Add(&prune.Pruner{
+		What:   "audit log",
+		Prune:  n.db.PruneAuditLog,
+		Keep:   n.cfg.AuditRetention,
+		Now:    clock,
+		Logger: n.log,
+	})
 	g.Add(&prune.Pruner{What: "uploads", Prune: n.db.PruneUploads, Keep: upload.Keep, Now: clock, Logger: n.log})
 	g.Add(&tokenUse{access: n.access, log: n.log})
 	g.Add(n.storageUsers())

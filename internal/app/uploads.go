@@ -24,15 +24,21 @@ func (n *node) makeUploads() {
 		DRM: n.drm.Named, Recognition: n.recognisable,
 	})
 	o := receive.Options{
-		Uploads: n.uploads, Assets: n.assets, Complete: n.db.CompleteUpload, Store: n.blob, MaxSize: n.cfg.MaxUploadBytes,
-		Space: space, Now: clock,
+		Uploads:  n.uploads,
+		Assets:   n.assets,
+		Complete: n.db.CompleteUpload,
+		Store:    n.blob,
+		MaxSize:  n.cfg.MaxUploadBytes,
+		Space:    space,
+		Now:      clock,
 	}
 	if n.claims != nil {
 		o.Claims = n.claims
 	}
 	n.files = receive.New(o)
 	if most := n.files.MaxSize(); most < o.MaxSize {
-		n.log.Warn("uploads are limited by the storage: it takes less than max-upload-bytes in one object", "bytes", most)
+		n.log.Warn("uploads are limited by the storage: it takes less than max-upload-bytes in one object", "bytes",
+			most)
 	}
 }
 
@@ -63,7 +69,12 @@ func uploadQuota(set int64, space func() (disk.Space, error)) int64 {
 
 // uploadHandler serves the URLs of direct uploads.
 func (n *node) uploadHandler() (http.Handler, error) {
-	h, err := webupload.New(webupload.Options{Files: uploadFiles{n.files}, PublicURL: n.base, Now: clock, Logger: n.log})
+	h, err := webupload.New(webupload.Options{
+		Files:     uploadFiles{n.files},
+		PublicURL: n.base,
+		Now:       clock,
+		Logger:    n.log,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("make handler of uploads: %w", err)
 	}

@@ -36,7 +36,10 @@ func router(rest, playback, uploads, whip, ready, counts, licences, page, people
 	rest = header.Closed(finishing(rest))
 	mux := http.NewServeMux()
 	handle := func(pattern string, h http.Handler) { mux.Handle(pattern, header.Closed(h)) }
-	for _, path := range []string{"/video", "/video/", "/system", "/system/", "/openapi.json", "/openapi.yaml", "/docs", "/docs/", "/data/v1", "/data/v1/", "/robots/v0", "/robots/v0/"} {
+	for _, path := range []string{
+		"/video", "/video/", "/system", "/system/", "/openapi.json", "/openapi.yaml", "/docs", "/docs/", "/data/v1",
+		"/data/v1/", "/robots/v0", "/robots/v0/",
+	} {
 		mux.Handle(path, rest)
 	}
 	handle("/counts", counts)
@@ -134,12 +137,20 @@ func (w *webServer) Run(ctx context.Context) error {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(w.cert == nil)
 	server := &http.Server{
-		Handler: unsent.Handler(w.unsent, w.clients, places(w.mux)), ConnContext: connContext,
-		Protocols: &protocols, TLSConfig: w.cert,
+		Handler:           unsent.Handler(w.unsent, w.clients, places(w.mux)),
+		ConnContext:       connContext,
+		Protocols:         &protocols,
+		TLSConfig:         w.cert,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: streams, WriteByteTimeout: unsent.Patience},
-		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 2 * time.Minute, WriteTimeout: 5 * time.Minute, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 64 << 10, ConnState: connState, ErrorLog: slog.NewLogLogger(w.log.Handler(), slog.LevelDebug),
-		BaseContext: func(net.Listener) context.Context { return ctx }, // blocked playlist requests end with the service
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       2 * time.Minute,
+		WriteTimeout:      5 * time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ConnState:         connState,
+		ErrorLog:          slog.NewLogLogger(w.log.Handler(), slog.LevelDebug),
+		// blocked playlist requests end with the service
+		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	if w.cert != nil {
 		w.http2(server)
@@ -184,7 +195,8 @@ func (n *node) listenUDP(ctx context.Context, what, addr string) (net.PacketConn
 	var lc net.ListenConfig
 	c, err := lc.ListenPacket(ctx, "udp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen for %s on %s over UDP: %w (millrace doctor says who has the port)", what, addr, err)
+		return nil, fmt.Errorf("listen for %s on %s over UDP: %w (millrace doctor says who has the port)", what, addr,
+			err)
 	}
 	n.close = append(n.close, func() error {
 		if err := c.Close(); err != nil && !errors.Is(err, net.ErrClosed) {

@@ -27,8 +27,17 @@ const idlePerEndpoint = 16
 // waits for nobody.
 func (n *node) webhooks() lifecycle.Service {
 	client := fetch.New(fetch.Options{
-		Allow: n.cfg.FetchAllow, Public: n.cfg.WebRTCPublicIPs, UserAgent: "millrace/" + cli.Version(), KeepPerHost: idlePerEndpoint, Logger: n.log,
-		Timeouts: fetch.Timeouts{Dial: webhook.Timeout, Handshake: webhook.Timeout, Header: webhook.Timeout, Get: webhook.Timeout},
+		Allow:       n.cfg.FetchAllow,
+		Public:      n.cfg.WebRTCPublicIPs,
+		UserAgent:   "millrace/" + cli.Version(),
+		KeepPerHost: idlePerEndpoint,
+		Logger:      n.log,
+		Timeouts: fetch.Timeouts{
+			Dial:      webhook.Timeout,
+			Handshake: webhook.Timeout,
+			Header:    webhook.Timeout,
+			Get:       webhook.Timeout,
+		},
 	})
 	n.close = append(n.close, func() error { client.Close(); return nil })
 	return delivery.New(delivery.Options{
@@ -67,7 +76,9 @@ func postBy(
 
 // openWebhooks opens the webhooks of an environment, of the default one for an empty ID, whether the service runs or
 // not.
-func openWebhooks(ctx context.Context, cfg config.Config, e id.Environment) (webhook.API, id.Environment, func() error, error) {
+func openWebhooks(
+	ctx context.Context, cfg config.Config, e id.Environment,
+) (webhook.API, id.Environment, func() error, error) {
 	d, err := openDatabase(ctx, cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return nil, "", nil, err

@@ -20,45 +20,62 @@ const module = "millrace/"
 
 // layers says what each folder may import of this module; the longest matching prefix rules.
 var layers = map[string][]string{
-	"cmd":                 {"internal/app"},
-	"cmd/millrace-speech": {"internal/media/speech/worker"}, // alone: what loads libraries at run time is linked dynamically
+	"cmd": {"internal/app"},
+	// alone: what loads libraries at run time is linked dynamically
+	"cmd/millrace-speech": {"internal/media/speech/worker"},
 	"internal/app":        {"internal"},
 	"docs":                {},
 	"docs/site":           {"internal/web/docsite"},
-	"internal/broadcast":  {"internal/broadcast/subtitles", "internal/measure", "internal/mediastore", "internal/control", "internal/media", "internal/lifecycle", "internal/id", "internal/fault"},
+	"internal/broadcast": {
+		"internal/broadcast/subtitles", "internal/measure", "internal/mediastore", "internal/control", "internal/media",
+		"internal/lifecycle", "internal/id", "internal/fault",
+	},
 	"internal/broadcast/subtitles": {
 		"internal/control/asset", "internal/control/live", "internal/media/delivered", "internal/media/livespeech",
 		"internal/media/speech", "internal/media/timeline", "internal/media/window", "internal/id",
 	},
-	"internal/presentation": { // no edge: what is live is asked of a playback.Broadcast, so that another node's can be shown as well
-		"internal/mediastore", "internal/stalecache", "internal/control", "internal/storage/blob", "internal/id", "internal/fault",
-		"internal/media/captions", "internal/media/delivered", "internal/media/download", "internal/media/frame", "internal/media/hls",
-		"internal/media/images", "internal/media/metering", "internal/media/objectkey", "internal/media/ondemand", "internal/media/playback",
+	// no edge: what is live is asked of a playback.Broadcast, so that another node's can be shown as well
+	"internal/presentation": {
+		"internal/mediastore", "internal/stalecache", "internal/control", "internal/storage/blob", "internal/id",
+		"internal/fault",
+		"internal/media/captions", "internal/media/delivered", "internal/media/download", "internal/media/frame",
+		"internal/media/hls",
+		"internal/media/images", "internal/media/metering", "internal/media/objectkey", "internal/media/ondemand",
+		"internal/media/playback",
 		"internal/media/protection", "internal/media/rendition", "internal/media/timeline",
 	},
-	"internal/config":             {"internal/spelling"},
-	"internal/spelling":           {},
-	"internal/id":                 {},
-	"internal/fault":              {},
-	"internal/masterkey":          {},
-	"internal/cpix":               {},
-	"internal/lifecycle":          {},
-	"internal/socket":             {},
-	"internal/openfile":           {},
-	"internal/unsent":             {"internal/clientaddr", "internal/fault"},
-	"internal/clientaddr":         {},
-	"internal/proxyprotocol":      {"internal/socket"},
-	"internal/programtest":        {},
-	"internal/leaktest":           {},
-	"internal/disk":               {},
-	"internal/crash":              {},
-	"internal/fetch":              {"internal/fault", "internal/disk"},
-	"internal/certificate":        {},
-	"internal/delivery":           {"internal/control/event", "internal/control/webhook", "internal/id", "internal/fault"},
-	"internal/control/audit":      {"internal/id"},
-	"internal/control":            {"internal/control/change", "internal/control/event", "internal/control/job", "internal/control/playbackid", "internal/control/assetopt", "internal/control/field", "internal/control/language", "internal/id", "internal/fault"},
-	"internal/sketch":             {},
-	"internal/control/webhook":    {"internal/control/change", "internal/control/event", "internal/control/field", "internal/spelling", "internal/id", "internal/fault"},
+	"internal/config":        {"internal/spelling"},
+	"internal/spelling":      {},
+	"internal/id":            {},
+	"internal/fault":         {},
+	"internal/masterkey":     {},
+	"internal/cpix":          {},
+	"internal/lifecycle":     {},
+	"internal/socket":        {},
+	"internal/openfile":      {},
+	"internal/unsent":        {"internal/clientaddr", "internal/fault"},
+	"internal/clientaddr":    {},
+	"internal/proxyprotocol": {"internal/socket"},
+	"internal/programtest":   {},
+	"internal/leaktest":      {},
+	"internal/disk":          {},
+	"internal/crash":         {},
+	"internal/fetch":         {"internal/fault", "internal/disk"},
+	"internal/certificate":   {},
+	"internal/delivery": {
+		"internal/control/event", "internal/control/webhook", "internal/id", "internal/fault",
+	},
+	"internal/control/audit": {"internal/id"},
+	"internal/control": {
+		"internal/control/change", "internal/control/event", "internal/control/job", "internal/control/playbackid",
+		"internal/control/assetopt", "internal/control/field", "internal/control/language", "internal/id",
+		"internal/fault",
+	},
+	"internal/sketch": {},
+	"internal/control/webhook": {
+		"internal/control/change", "internal/control/event", "internal/control/field", "internal/spelling",
+		"internal/id", "internal/fault",
+	},
 	"internal/control/audience":   {"internal/sketch", "internal/id", "internal/fault"},
 	"internal/control/usage":      {"internal/control/asset", "internal/id", "internal/fault"},
 	"internal/control/event":      {"internal/id"},
@@ -67,51 +84,101 @@ var layers = map[string][]string{
 	"internal/control/playbackid": {"internal/control/field", "internal/id", "internal/fault"},
 	"internal/control/field":      {"internal/control/language", "internal/fault"},
 	"internal/control/language":   {"internal/fault"},
-	"internal/control/assetopt":   {"internal/control/playbackid", "internal/control/field", "internal/control/language", "internal/id", "internal/fault"},
-	"internal/media/frame":        {},
-	"internal/media/hls":          {},
-	"internal/media/metering":     {},
-	"internal/media/watching":     {"internal/sketch"},
-	"internal/media/turns":        {"internal/fault"},
-	"internal/media/captions":     {},
-	"internal/media/codec":        {"internal/media/frame", "internal/media/codec"},
-	"internal/media/container":    {"internal/media/frame", "internal/media/codec", "internal/media/container"},
-	"internal/media/objectkey":    {"internal/id"},
-	"internal/media/delivered":    {"internal/media/metering", "internal/fault"},
-	"internal/mediastore":         {"internal/control/asset", "internal/media/captions", "internal/media/delivered", "internal/media/objectkey", "internal/media/ondemand", "internal/media/timeline", "internal/storage/blob", "internal/id", "internal/fault"},
-	"internal/media/timeline":     {"internal/media/captions", "internal/media/frame"},
-	"internal/media/ondemand":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
-	"internal/media/rtmpwire":     {},
-	"internal/media/ingest":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/rtmpwire", "internal/media/ingest", "internal/web/respond", "internal/fault", "internal/lifecycle", "internal/socket"},
-	"internal/media/relay":        {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/rtmpwire", "internal/fault"},
-	"internal/media/health":       {"internal/media/frame"},
-	"internal/media/session":      {"internal/media/frame", "internal/media/codec", "internal/lifecycle"},
-	"internal/media/slate":        {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/lettering"},
-	"internal/media/transform":    {"internal/fault", "internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/lettering", "internal/media/overlay"},
-	"internal/media/lettering":    {},
-	"internal/media/overlay":      {"internal/media/codec", "internal/fault"},
-	"internal/media/clip":         {"internal/media/delivered", "internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode"},
-	"internal/media/download":     {"internal/media/delivered", "internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/fault"},
-	"internal/media/images":       {"internal/media/delivered", "internal/media/turns", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/frame", "internal/fault"},
-	"internal/media/packager":     {"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec"},
-	"internal/media/journal":      {"internal/media/frame", "internal/media/timeline", "internal/openfile"},
-	"internal/media/window":       {"internal/media/captions", "internal/media/delivered", "internal/media/objectkey", "internal/id", "internal/fault", "internal/media/frame", "internal/media/timeline", "internal/media/journal", "internal/media/hls", "internal/media/container", "internal/openfile", "internal/lifecycle"},
-	"internal/media/playback":     {"internal/clientaddr", "internal/unsent", "internal/web/respond", "internal/media/turns", "internal/media/delivered", "internal/media/metering", "internal/media/watching", "internal/media/frame", "internal/media/hls", "internal/media/timeline", "internal/media/captions", "internal/id", "internal/fault"},
-	"internal/media/encode":       {"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/timeline", "internal/lifecycle", "internal/fault"},
-	"internal/storage/blob":       {"internal/storage/blob", "internal/openfile", "internal/fault"},
-	"internal/storage/queue":      {"internal/control/job", "internal/storage/db", "internal/crash", "internal/lifecycle", "internal/id", "internal/fault"},
-	"internal/receive":            {"internal/control", "internal/media/objectkey", "internal/storage/blob", "internal/disk", "internal/id", "internal/fault"},
-	"internal/stalecache":         {"internal/fault"},
-	"internal/claim":              {"internal/lifecycle", "internal/id"},
-	"internal/internode":          {"internal/id", "internal/fault"},
-	"internal/tally":              {"internal/control/usage", "internal/media/metering", "internal/id"},
-	"internal/streamhealth":       {"internal/control/live", "internal/media/follow", "internal/id", "internal/fault"},
+	"internal/control/assetopt": {
+		"internal/control/playbackid", "internal/control/field", "internal/control/language", "internal/id",
+		"internal/fault",
+	},
+	"internal/media/frame":     {},
+	"internal/media/hls":       {},
+	"internal/media/metering":  {},
+	"internal/media/watching":  {"internal/sketch"},
+	"internal/media/turns":     {"internal/fault"},
+	"internal/media/captions":  {},
+	"internal/media/codec":     {"internal/media/frame", "internal/media/codec"},
+	"internal/media/container": {"internal/media/frame", "internal/media/codec", "internal/media/container"},
+	"internal/media/objectkey": {"internal/id"},
+	"internal/media/delivered": {"internal/media/metering", "internal/fault"},
+	"internal/mediastore": {
+		"internal/control/asset", "internal/media/captions", "internal/media/delivered", "internal/media/objectkey",
+		"internal/media/ondemand", "internal/media/timeline", "internal/storage/blob", "internal/id", "internal/fault",
+	},
+	"internal/media/timeline": {"internal/media/captions", "internal/media/frame"},
+	"internal/media/ondemand": {
+		"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec",
+	},
+	"internal/media/rtmpwire": {},
+	"internal/media/ingest": {
+		"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/rtmpwire",
+		"internal/media/ingest", "internal/web/respond", "internal/fault", "internal/lifecycle", "internal/socket",
+	},
+	"internal/media/relay": {
+		"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/rtmpwire",
+		"internal/fault",
+	},
+	"internal/media/health":  {"internal/media/frame"},
+	"internal/media/session": {"internal/media/frame", "internal/media/codec", "internal/lifecycle"},
+	"internal/media/slate": {
+		"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/lettering",
+	},
+	"internal/media/transform": {
+		"internal/fault", "internal/media/frame", "internal/media/codec", "internal/media/container",
+		"internal/media/encode", "internal/media/lettering", "internal/media/overlay",
+	},
+	"internal/media/lettering": {},
+	"internal/media/overlay":   {"internal/media/codec", "internal/fault"},
+	"internal/media/clip": {
+		"internal/media/delivered", "internal/media/frame", "internal/media/timeline", "internal/media/codec",
+		"internal/media/container", "internal/media/encode",
+	},
+	"internal/media/download": {
+		"internal/media/delivered", "internal/media/frame", "internal/media/timeline", "internal/media/container",
+		"internal/fault",
+	},
+	"internal/media/images": {
+		"internal/media/delivered", "internal/media/turns", "internal/media/timeline", "internal/media/codec",
+		"internal/media/container", "internal/media/encode", "internal/media/frame", "internal/fault",
+	},
+	"internal/media/packager": {
+		"internal/media/frame", "internal/media/timeline", "internal/media/container", "internal/media/codec",
+	},
+	"internal/media/journal": {"internal/media/frame", "internal/media/timeline", "internal/openfile"},
+	"internal/media/window": {
+		"internal/media/captions", "internal/media/delivered", "internal/media/objectkey", "internal/id",
+		"internal/fault", "internal/media/frame", "internal/media/timeline", "internal/media/journal",
+		"internal/media/hls", "internal/media/container", "internal/openfile", "internal/lifecycle",
+	},
+	"internal/media/playback": {
+		"internal/clientaddr", "internal/unsent", "internal/web/respond", "internal/media/turns",
+		"internal/media/delivered", "internal/media/metering", "internal/media/watching", "internal/media/frame",
+		"internal/media/hls", "internal/media/timeline", "internal/media/captions", "internal/id", "internal/fault",
+	},
+	"internal/media/encode": {
+		"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/timeline",
+		"internal/lifecycle", "internal/fault",
+	},
+	"internal/storage/blob": {"internal/storage/blob", "internal/openfile", "internal/fault"},
+	"internal/storage/queue": {
+		"internal/control/job", "internal/storage/db", "internal/crash", "internal/lifecycle", "internal/id",
+		"internal/fault",
+	},
+	"internal/receive": {
+		"internal/control", "internal/media/objectkey", "internal/storage/blob", "internal/disk", "internal/id",
+		"internal/fault",
+	},
+	"internal/stalecache":   {"internal/fault"},
+	"internal/claim":        {"internal/lifecycle", "internal/id"},
+	"internal/internode":    {"internal/id", "internal/fault"},
+	"internal/tally":        {"internal/control/usage", "internal/media/metering", "internal/id"},
+	"internal/streamhealth": {"internal/control/live", "internal/media/follow", "internal/id", "internal/fault"},
 	"internal/handover": {
 		"internal/control/live", "internal/control/node", "internal/media/follow", "internal/id", "internal/fault",
 	},
-	"internal/measure": {"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline"},
+	"internal/measure": {
+		"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline",
+	},
 	"internal/worker/workertest": {
-		"internal/worker", "internal/control", "internal/media", "internal/mediastore", "internal/storage", "internal/fetch",
+		"internal/worker", "internal/control", "internal/media", "internal/mediastore", "internal/storage",
+		"internal/fetch",
 		"internal/programtest", "internal/id", "internal/fault",
 	},
 	"internal/worker/static/statictest": {
@@ -121,10 +188,15 @@ var layers = map[string][]string{
 	"internal/worker/captions/captionstest": {
 		"internal/worker", "internal/control", "internal/media/captions", "internal/programtest",
 	},
-	"internal/worker": {"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt", "internal/worker/clipping", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch", "internal/id", "internal/fault"},
+	"internal/worker": {
+		"internal/measure", "internal/mediastore", "internal/worker/assetfile", "internal/worker/attempt",
+		"internal/worker/clipping", "internal/control", "internal/media", "internal/storage/blob", "internal/fetch",
+		"internal/id", "internal/fault",
+	},
 	"internal/web": {
 		"internal/clientaddr", "internal/control", "internal/web/header", "internal/web/limit", "internal/web/pace",
-		"internal/web/player", "internal/web/style", "internal/web/static", "internal/web/iframe", "internal/web/respond",
+		"internal/web/player", "internal/web/style", "internal/web/static", "internal/web/iframe",
+		"internal/web/respond",
 		"internal/web/sdkcode", "internal/web/follow", "internal/web/docsite", "internal/id",
 		"internal/fault", "internal/spelling",
 	},
@@ -137,7 +209,8 @@ var layers = map[string][]string{
 	"internal/web/follow":     {},
 	// The rooms of the dashboard stand over the shell.
 	"internal/web/dashboard": {
-		"internal/web/dashboard", "internal/control", "internal/clientaddr", "internal/web/iframe", "internal/web/respond",
+		"internal/web/dashboard", "internal/control", "internal/clientaddr", "internal/web/iframe",
+		"internal/web/respond",
 		"internal/web/sdkcode", "internal/web/follow", "internal/id", "internal/fault",
 	},
 	"internal/web/dashboard/shell": {
@@ -161,22 +234,36 @@ var layers = map[string][]string{
 	},
 	"test/bench/populate": {"internal/control", "internal/storage/db", "internal/masterkey", "internal/id"},
 
-	"internal/control/signing":     {"internal/control/change", "internal/stalecache", "internal/control/field", "internal/id", "internal/fault"},
-	"internal/control/drm":         {"internal/control/change", "internal/stalecache", "internal/control/field", "internal/control/playbackid", "internal/id", "internal/fault"},
-	"internal/control/restriction": {"internal/control/change", "internal/stalecache", "internal/control/field", "internal/id", "internal/fault"},
+	"internal/control/signing": {
+		"internal/control/change", "internal/stalecache", "internal/control/field", "internal/id", "internal/fault",
+	},
+	"internal/control/drm": {
+		"internal/control/change", "internal/stalecache", "internal/control/field", "internal/control/playbackid",
+		"internal/id", "internal/fault",
+	},
+	"internal/control/restriction": {
+		"internal/control/change", "internal/stalecache", "internal/control/field", "internal/id", "internal/fault",
+	},
 	"internal/permit": {
 		"internal/control/audience", "internal/control/drm", "internal/control/playbackid",
 		"internal/control/restriction", "internal/control/signing", "internal/media/container/cenc",
 		"internal/media/playback", "internal/media/protection", "internal/id", "internal/fault",
 	},
 
-	"internal/web/express/tlsrecord":      {"internal/socket"},
-	"internal/media/rendition":            {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/delivered", "internal/media/metering", "internal/media/objectkey", "internal/media/hls", "internal/media/window", "internal/media/rendition", "internal/stalecache", "internal/id", "internal/fault"},
-	"internal/media/captions/cea608":      {"internal/media/captions"},
-	"internal/media/captions/cea708":      {"internal/media/captions"},
-	"internal/media/closedcaptions":       {"internal/media/captions", "internal/media/codec", "internal/media/frame"},
-	"internal/media/rendition/ladder":     {"internal/media/frame"},
-	"internal/media/rendition/liveladder": {"internal/fault", "internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/encode", "internal/media/rendition/ladder", "internal/media/window"},
+	"internal/web/express/tlsrecord": {"internal/socket"},
+	"internal/media/rendition": {
+		"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/container",
+		"internal/media/delivered", "internal/media/metering", "internal/media/objectkey", "internal/media/hls",
+		"internal/media/window", "internal/media/rendition", "internal/stalecache", "internal/id", "internal/fault",
+	},
+	"internal/media/captions/cea608":  {"internal/media/captions"},
+	"internal/media/captions/cea708":  {"internal/media/captions"},
+	"internal/media/closedcaptions":   {"internal/media/captions", "internal/media/codec", "internal/media/frame"},
+	"internal/media/rendition/ladder": {"internal/media/frame"},
+	"internal/media/rendition/liveladder": {
+		"internal/fault", "internal/media/frame", "internal/media/codec", "internal/media/container",
+		"internal/media/encode", "internal/media/rendition/ladder", "internal/media/window",
+	},
 	"internal/media/rendition/justintime": {
 		"internal/media/turns", "internal/media/delivered", "internal/media/frame", "internal/media/metering",
 		"internal/media/timeline", "internal/media/codec", "internal/media/container", "internal/media/encode",
@@ -190,7 +277,10 @@ var layers = map[string][]string{
 	"internal/media/speech":        {"internal/media/speech/wire", "internal/media/encode", "internal/fault"},
 	"internal/media/speech/worker": {"internal/media/speech/wire"},
 	"internal/media/speech/wire":   {},
-	"internal/media/livespeech":    {"internal/fault", "internal/media/captions", "internal/media/container", "internal/media/speech", "internal/media/timeline", "internal/media/window"},
+	"internal/media/livespeech": {
+		"internal/fault", "internal/media/captions", "internal/media/container", "internal/media/speech",
+		"internal/media/timeline", "internal/media/window",
+	},
 	"internal/media/speech/remote": {"internal/media/speech"},
 	"internal/media/speech/local":  {"internal/media/speech", "internal/media/encode"},
 	"internal/media/speech/filter": {"internal/media/speech", "internal/media/encode"},
@@ -211,7 +301,10 @@ var layers = map[string][]string{
 		"internal/media/container", "internal/media/delivered", "internal/media/hls", "internal/media/metering",
 		"internal/media/playback", "internal/fault",
 	},
-	"internal/media/edgewriter": {"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/encode", "internal/media/packager", "internal/media/slate", "internal/media/window", "internal/fault"},
+	"internal/media/edgewriter": {
+		"internal/media/frame", "internal/media/timeline", "internal/media/codec", "internal/media/encode",
+		"internal/media/packager", "internal/media/slate", "internal/media/window", "internal/fault",
+	},
 
 	"internal/storage/db": {
 		"internal/sketch", "internal/masterkey", "internal/control", "internal/storage/db", "internal/storage/rows",
@@ -239,7 +332,8 @@ var mayGo = []string{
 // mayRecover lists the folders that stop panics themselves; all others do it through fault.Guard.
 var mayRecover = []string{
 	"internal/fault",
-	"internal/media/codec/h264", "internal/media/codec/hevc", "internal/media/container/cenc", // a library's, on bytes from outside; they know no fault
+	// a library's, on bytes from outside; they know no fault
+	"internal/media/codec/h264", "internal/media/codec/hevc", "internal/media/container/cenc",
 	// net/http's http.ErrAbortHandler goes on through them
 	"internal/web/express", "internal/web/express/h2", "internal/web/api",
 }
@@ -344,7 +438,8 @@ func check(tree fs.FS) (complaints []string, err error) {
 					complain("%s: stops a panic; use fault.Guard", set.Position(n.Pos()))
 				}
 				if startsGoroutine(n) && !slices.ContainsFunc(mayGo, func(f string) bool { return within(pkg, f) }) {
-					complain("%s: starts a goroutine; give it to lifecycle or to an owner in mayGo", set.Position(n.Pos()))
+					complain("%s: starts a goroutine; give it to lifecycle or to an owner in mayGo",
+						set.Position(n.Pos()))
 				}
 			case *ast.BinaryExpr:
 				if comparesKind(n) {
@@ -401,21 +496,46 @@ func TestTree(t *testing.T) {
 func TestCheckComplains(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ file, src, want string }{
-		"planes":    {"internal/media/session/x.go", `package session; import _ "millrace/internal/control/live"`, "imports internal/control/live"},
-		"nouns":     {"internal/control/live/x.go", `package live; import _ "millrace/internal/control/asset"`, "imports internal/control/asset"},
-		"sql":       {"internal/web/api/x.go", `package api; import _ "millrace/internal/storage/db"`, "imports internal/storage/db"},
-		"edges":     {"internal/presentation/x.go", `package presentation; import _ "millrace/internal/media/window"`, "imports internal/media/window"},
-		"config":    {"internal/worker/vod/x.go", `package vod; import _ "millrace/internal/config"`, "imports internal/config"},
+		"planes": {
+			"internal/media/session/x.go", `package session; import _ "millrace/internal/control/live"`,
+			"imports internal/control/live",
+		},
+		"nouns": {
+			"internal/control/live/x.go", `package live; import _ "millrace/internal/control/asset"`,
+			"imports internal/control/asset",
+		},
+		"sql": {
+			"internal/web/api/x.go", `package api; import _ "millrace/internal/storage/db"`,
+			"imports internal/storage/db",
+		},
+		"edges": {
+			"internal/presentation/x.go", `package presentation; import _ "millrace/internal/media/window"`,
+			"imports internal/media/window",
+		},
+		"config": {
+			"internal/worker/vod/x.go", `package vod; import _ "millrace/internal/config"`, "imports internal/config",
+		},
 		"goroutine": {"internal/web/api/x.go", "package api\nfunc f() { go f() }", "starts a goroutine"},
-		"group":     {"internal/web/api/x.go", "package api\nfunc f() { var g sync.WaitGroup; g.Go(f) }", "starts a goroutine"},
-		"kind":      {"internal/web/stats/x.go", "package stats\nfunc f() bool { return fault.KindOf(nil) == 0 }", "use fault.Is"},
-		"recover":   {"internal/web/stats/x.go", "package stats\nfunc f() { defer func() { recover() }() }", "use fault.Guard"},
-		"new":       {"internal/utils/x.go", "package utils", "no rule"},
-		"sleep":     {"internal/web/api/x_test.go", "package api\nfunc f() { time.Sleep" + "(1) }", "sleeps outside"},
-		"turns":     {"test/e2e/x_test.go", "package e2e_test\nfunc f() { t.Parallel() }", "rig.Parallel"},
-		"tests":     {"internal/media/ingest/srt/x.go", `package srt; import _ "millrace/internal/media/ingest/ingesttest"`, "for tests"},
-		"libraries": {"internal/app/x.go", `package app; import _ "millrace/internal/media/speech/worker"`, "loaded at run time"},
-		"long":      {"internal/web/api/x.go", "package api\nfunc f() {" + strings.Repeat("\n", 90) + "}", "91 lines"},
+		"group": {
+			"internal/web/api/x.go", "package api\nfunc f() { var g sync.WaitGroup; g.Go(f) }", "starts a goroutine",
+		},
+		"kind": {
+			"internal/web/stats/x.go", "package stats\nfunc f() bool { return fault.KindOf(nil) == 0 }", "use fault.Is",
+		},
+		"recover": {
+			"internal/web/stats/x.go", "package stats\nfunc f() { defer func() { recover() }() }", "use fault.Guard",
+		},
+		"new":   {"internal/utils/x.go", "package utils", "no rule"},
+		"sleep": {"internal/web/api/x_test.go", "package api\nfunc f() { time.Sleep" + "(1) }", "sleeps outside"},
+		"turns": {"test/e2e/x_test.go", "package e2e_test\nfunc f() { t.Parallel() }", "rig.Parallel"},
+		"tests": {
+			"internal/media/ingest/srt/x.go", `package srt; import _ "millrace/internal/media/ingest/ingesttest"`,
+			"for tests",
+		},
+		"libraries": {
+			"internal/app/x.go", `package app; import _ "millrace/internal/media/speech/worker"`, "loaded at run time",
+		},
+		"long": {"internal/web/api/x.go", "package api\nfunc f() {" + strings.Repeat("\n", 90) + "}", "91 lines"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

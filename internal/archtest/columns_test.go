@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// maxColumns is how long a line of Go is at most; a tab has four. Lines of earlier are longer, and their number may
-// only go down: who writes a new one breaks it, who breaks old ones lowers longLines.
-const maxColumns, longLines = 120, 5754
+// maxColumns is how long a line of Go is at most; a tab has four. The lines that are longer have a tag, a raw string or
+// a nolint that can't be broken. Their number may only go down.
+const maxColumns, longLines = 120, 364
 
 // TestColumns: no line is longer than others were.
 func TestColumns(t *testing.T) {
@@ -34,7 +34,9 @@ func long(tree fs.FS) (n int, err error) {
 		switch {
 		case err != nil:
 			return err
-		case e.IsDir() && name != "." && (strings.HasPrefix(e.Name(), ".") || slices.Contains([]string{"bin", "tmp", "node_modules", "testdata"}, e.Name())):
+		case e.IsDir() && name != "." &&
+			(strings.HasPrefix(e.Name(), ".") ||
+				slices.Contains([]string{"bin", "tmp", "node_modules", "testdata"}, e.Name())):
 			return fs.SkipDir
 		case e.IsDir() || !strings.HasSuffix(name, ".go"):
 			return nil

@@ -19,7 +19,9 @@ var declared = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
 // missingTests says which tests documents name that there are not. A package is the last part of its folder's path.
 func missingTests(tree fs.FS) (complaints []string, err error) {
 	tests := map[string][]string{} // the names of packages by test
-	texts, err := read(tree, func(file string) bool { return path.Ext(file) == ".md" || strings.HasSuffix(file, "_test.go") })
+	texts, err := read(tree, func(file string) bool {
+		return path.Ext(file) == ".md" || strings.HasSuffix(file, "_test.go")
+	})
 	for file, text := range texts {
 		for _, m := range declared.FindAllStringSubmatch(text, -1) {
 			if path.Ext(file) == ".go" {

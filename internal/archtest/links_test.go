@@ -31,7 +31,8 @@ func read(tree fs.FS, wanted func(file string) bool) (map[string]string, error) 
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (file == "dist" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && file != "."):
+		case d.IsDir() &&
+			(file == "dist" || d.Name() == "node_modules" || strings.HasPrefix(d.Name(), ".") && file != "."):
 			return fs.SkipDir
 		case d.IsDir() || !wanted(file):
 			return nil
@@ -111,7 +112,8 @@ func TestLinksComplains(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
 	got, err := brokenLinks(fstest.MapFS{
-		"README.md":    file("[a](docs/a.md#the-end) [b](docs/b.md) [c](docs/a.md#end) [d](https://example.org/x) [e](#here)\n"),
+		"README.md": file("[a](docs/a.md#the-end) [b](docs/b.md) [c](docs/a.md#end) [d](https://example.org/x) " +
+			"[e](#here)\n"),
 		"docs/a.md":    file("# A\n## The [end](b.md)!\n[up](../README.md)\n"),
 		".hidden/a.md": file("[x](y.md)"),
 	})

@@ -75,7 +75,8 @@ func offTheMap(page string, packages map[string][]string) (complaints []string) 
 	}
 	for line := range strings.Lines(shown) {
 		if n := utf8.RuneCountInString(line) - 1; n > maxMapColumns {
-			complaints = append(complaints, fmt.Sprintf("a line of the map has %d columns, budget %d", n, maxMapColumns))
+			complaints = append(complaints,
+				fmt.Sprintf("a line of the map has %d columns, budget %d", n, maxMapColumns))
 		}
 	}
 	words := wordOnMap.FindAllString(shown, -1)

@@ -32,7 +32,8 @@ var (
 
 // othersFlags are options of other programs that pages name by themselves.
 var othersFlags = []string{
-	"--convert", "--env", "--health-cmd", "--help", "--inference-path", "--ipc", "--memory", "--platform", "--read-only",
+	"--convert", "--env", "--health-cmd", "--help", "--inference-path", "--ipc", "--memory", "--platform",
+	"--read-only",
 	"--stop-timeout", "--ulimit", "--volume",
 }
 
@@ -192,7 +193,8 @@ func TestDocumentsNameWhatThereIsComplains(t *testing.T) {
 		"internal/web/api/testdata/openapi.json": file(`{"paths":{"/video/v1/assets/{id}":{}}}`),
 		"internal/a.go":                          file("package a // playback_id \"video.asset.ready\""),
 		"docs/right.md": file("`millrace token create --name x` `--data-dir` `MILLRACE_DATA_DIR`\n" +
-			"`video.asset.ready` `/video/v1/assets/$ID` `playback_id` `--ulimit nofile`\n```yaml\n# millrace.yaml\ndata-dir: x\n```\n"),
+			"`video.asset.ready` `/video/v1/assets/$ID` `playback_id` `--ulimit nofile`\n```yaml\n# " +
+			"millrace.yaml\ndata-dir: x\n```\n"),
 		"docs/wrong.md": file("`millrace token make` `--data-die` `MILLRACE_DATA_DIE` `video.asset.red`\n" +
 			"`playback_ix`\n```\nmillrace token create --nam x\ncurl /video/v1/asset/X\n```\n" +
 			"```yaml\n# millrace.yaml\ndata-dye: x\n```\n"),

@@ -185,8 +185,9 @@ func TestSizes(t *testing.T) {
 func compare(found, allowed sizes) (lines []string) {
 	for name, z := range found {
 		if z != allowed[name] {
-			lines = append(lines, fmt.Sprintf("%s is %+v, and large has %+v: split it where it grew, lower large where it shrank",
-				name, z, allowed[name]))
+			lines = append(lines,
+				fmt.Sprintf("%s is %+v, and large has %+v: split it where it grew, lower large where it shrank",
+					name, z, allowed[name]))
 		}
 	}
 	for name := range allowed {

@@ -108,7 +108,8 @@ func misnamed(tree fs.FS) (complaints []string, err error) {
 			}
 			word, is := privateWord(name.Name)
 			if is && (word != "filler" || !slices.Contains(usualFill, path.Dir(p))) {
-				complaints = append(complaints, fmt.Sprintf("%s: %s; instead of %q use %s", p, name.Name, word, insteadOf[word]))
+				complaints = append(complaints,
+					fmt.Sprintf("%s: %s; instead of %q use %s", p, name.Name, word, insteadOf[word]))
 			}
 			return true
 		})

@@ -155,7 +155,8 @@ func (a admission) connect(ctx context.Context, p ingest.Publication, h handover
 	}
 	undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if _, uerr := a.opt.Streams.Disconnected(undo, s.ID, s.Writer(), a.opt.Now()); uerr != nil && !fault.Permanent(uerr) {
+	if _, uerr := a.opt.Streams.Disconnected(undo, s.ID, s.Writer(), a.opt.Now()); uerr != nil &&
+		!fault.Permanent(uerr) {
 		err = errors.Join(err, uerr)
 	}
 	return nil, fmt.Errorf("open broadcast of live stream %s: %w", s.ID, err)

@@ -54,7 +54,8 @@ func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publicat
 		return nil, ingest.ErrShutdown
 	case b.schedule.ending, b.lost, b.over:
 		return nil, errEnding
-	case s.Revision < b.reported: // what was told of the last publication came after the admission, which has to be made again
+	case s.Revision < b.reported:
+		// what was told of the last publication came after the admission, which has to be made again
 		return nil, errOvertaken
 	}
 	b.replace()

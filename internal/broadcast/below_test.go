@@ -21,7 +21,10 @@ import (
 // asked counts how often it was to encode, and encodes nothing.
 type asked struct{ atomic.Int64 }
 
-func (a *asked) Ladder(context.Context, encode.LadderArgs, func(context.Context, io.Writer) error, []func(context.Context, io.Reader) error) error {
+func (a *asked) Ladder(
+	context.Context, encode.LadderArgs, func(context.Context, io.Writer) error,
+	[]func(context.Context, io.Reader) error,
+) error {
 	a.Add(1)
 	return errors.New("there is no encoder here")
 }
@@ -41,7 +44,9 @@ func TestPolicyOfRungs(t *testing.T) {
 				n := w.start("a", func(o *broadcast.Options) {
 					o.Below = &broadcast.Renditions{
 						Makers: rendition.Makers{
-							Encoder: &encoder, Maker: justintime.New(justintime.Options{Version: "test", Now: time.Now}), Waiting: liveladder.NewByteBudget(1 << 20),
+							Encoder: &encoder,
+							Maker:   justintime.New(justintime.Options{Version: "test", Now: time.Now}),
+							Waiting: liveladder.NewByteBudget(1 << 20),
 						},
 						Policy: func(_ context.Context, e id.Environment) (broadcast.Policy, error) {
 							if e != env {
@@ -75,7 +80,9 @@ func TestPolicyOfRungsThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {
 		n := w.start("a", func(o *broadcast.Options) {
-			o.Below = &broadcast.Renditions{Policy: func(context.Context, id.Environment) (broadcast.Policy, error) { return "", errCut }}
+			o.Below = &broadcast.Renditions{
+				Policy: func(context.Context, id.Environment) (broadcast.Policy, error) { return "", errCut },
+			}
 		})
 		if _, err := n.admit(w.stream().StreamKey); !errors.Is(err, errCut) {
 			t.Errorf("got %v", err)

@@ -133,9 +133,16 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 	}
 	b.log = l.opt.Logger.With(b.labels()...)
 	b.recorder = &recorder{
-		opt: &l.opt, of: s.ID, by: b.by, asset: a, refused: b.refused, rows: before.rows, ready: a.Status == asset.Ready,
+		opt:       &l.opt,
+		of:        s.ID,
+		by:        b.by,
+		asset:     a,
+		refused:   b.refused,
+		rows:      before.rows,
+		ready:     a.Status == asset.Ready,
 		ownership: ownership{tenure: l.tenure, named: l.opt.Now()},
-		reserved:  s.Reserved, times: resumeRecordingTimes(a.Recordings, before.timeline, a.Limit),
+		reserved:  s.Reserved,
+		times:     resumeRecordingTimes(a.Recordings, before.timeline, a.Limit),
 	}
 	b.revision.Store(s.Revision)
 	b.recorder.resume(s)

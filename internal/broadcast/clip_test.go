@@ -21,15 +21,20 @@ func TestInstantClip(t *testing.T) {
 		live := string(s.PlaybackIDs[0].ID)
 		since := fmt.Sprintf("?program_start_time=%d", began.Add(6*time.Second).Unix())
 		list := instant(t, v, live, since)
-		if strings.Contains(list, "#EXT-X-MEDIA-SEQUENCE:0\n") || strings.Contains(list, "ENDLIST") || !strings.Contains(list, "#EXT-X-MAP") {
+		if strings.Contains(list, "#EXT-X-MEDIA-SEQUENCE:0\n") || strings.Contains(list, "ENDLIST") ||
+			!strings.Contains(list, "#EXT-X-MAP") {
 			t.Errorf("from a time on, live:\n%s", list)
 		}
-		until := fmt.Sprintf("?program_end_time=%d&program_start_time=%d", began.Add(7*time.Second).Unix(), began.Add(4*time.Second).Unix())
+		until := fmt.Sprintf("?program_end_time=%d&program_start_time=%d", began.Add(7*time.Second).Unix(),
+			began.Add(4*time.Second).Unix())
 		if list = instant(t, v, live, until); !strings.HasSuffix(list, "#EXT-X-ENDLIST\n") {
 			t.Errorf("up to a time, live:\n%s", list)
 		}
-		v.expect("a time to come", http.StatusPreconditionFailed, "/"+live+fmt.Sprintf(".m3u8?program_start_time=%d", began.Add(time.Hour).Unix()))
-		v.expect("a time of the list to come", http.StatusPreconditionFailed, strings.Split(v.playlists(s.PlaybackIDs[0].ID)[0], "?")[0]+fmt.Sprintf("?program_start_time=%d", began.Add(time.Hour).Unix()))
+		v.expect("a time to come", http.StatusPreconditionFailed,
+			"/"+live+fmt.Sprintf(".m3u8?program_start_time=%d", began.Add(time.Hour).Unix()))
+		v.expect("a time of the list to come", http.StatusPreconditionFailed,
+			strings.Split(v.playlists(s.PlaybackIDs[0].ID)[0], "?")[0]+
+				fmt.Sprintf("?program_start_time=%d", began.Add(time.Hour).Unix()))
 		e.stop()
 		w.wait(10 * time.Second)
 		e = n.publish(s.StreamKey).send(10 * time.Second)
@@ -46,14 +51,16 @@ func TestInstantClip(t *testing.T) {
 				if at, ok := strings.CutSuffix(strings.TrimSpace(line), "?"+query); ok {
 					texts = append(texts, v.expect(query, http.StatusOK, "/"+at+"?"+query))
 				} else if _, uri, ok := strings.Cut(line, `URI="`); ok {
-					texts = append(texts, v.expect(query, http.StatusOK, "/"+strings.TrimSuffix(strings.TrimSpace(uri), `"`)))
+					texts = append(texts,
+						v.expect(query, http.StatusOK, "/"+strings.TrimSuffix(strings.TrimSpace(uri), `"`)))
 				}
 			}
 			return texts
 		}
 		for _, query := range []string{
 			"asset_end_time=14.1&asset_start_time=4.5",
-			fmt.Sprintf("program_end_time=%d&program_start_time=%d", began.Add(24*time.Second).Unix(), began.Add(5*time.Second).Unix()),
+			fmt.Sprintf("program_end_time=%d&program_start_time=%d", began.Add(24*time.Second).Unix(),
+				began.Add(5*time.Second).Unix()),
 		} {
 			texts := clip(query)
 			if len(texts) != 2 {
@@ -61,16 +68,21 @@ func TestInstantClip(t *testing.T) {
 			}
 			for _, text := range texts {
 				list := uris("", text)
-				if len(list) < 3 || len(list) >= len(whole) || !strings.Contains(list[0], "init-") || strings.Contains(text, whole[1]+"\n") {
+				if len(list) < 3 || len(list) >= len(whole) || !strings.Contains(list[0], "init-") ||
+					strings.Contains(text, whole[1]+"\n") {
 					t.Errorf("%s:\n%s", query, text)
 				}
-				if !strings.Contains(text, "#EXT-X-MEDIA-SEQUENCE:1\n") || !strings.Contains(text, "#EXT-X-DISCONTINUITY-SEQUENCE:0\n") || strings.Count(text, "#EXT-X-DISCONTINUITY\n") == 0 {
+				if !strings.Contains(text, "#EXT-X-MEDIA-SEQUENCE:1\n") ||
+					!strings.Contains(text, "#EXT-X-DISCONTINUITY-SEQUENCE:0\n") ||
+					strings.Count(text, "#EXT-X-DISCONTINUITY\n") == 0 {
 					t.Errorf("%s:\n%s", query, text)
 				}
 			}
 		}
 		late := clip("asset_start_time=11.5")[0]
-		if strings.Contains(late, "#EXT-X-DISCONTINUITY\n") || !strings.Contains(late, "#EXT-X-DISCONTINUITY-SEQUENCE:1\n") || !strings.HasSuffix(late, "#EXT-X-ENDLIST\n") {
+		if strings.Contains(late, "#EXT-X-DISCONTINUITY\n") ||
+			!strings.Contains(late, "#EXT-X-DISCONTINUITY-SEQUENCE:1\n") ||
+			!strings.HasSuffix(late, "#EXT-X-ENDLIST\n") {
 			t.Errorf("behind the discontinuity:\n%s", late)
 		}
 		media, _, _ := strings.Cut(strings.TrimPrefix(v.playlists(w.playbackID(a))[0], "/"), "?")

@@ -44,7 +44,8 @@ func (underDRM) Content(_ context.Context, o playbackid.Object, _ time.Time) (pr
 func (n *node) encrypted() viewer {
 	u := underDRM{n.w.access}
 	p := presentation.New(presentation.Options{
-		Access: u, Assets: n.assets, Broadcasts: n.Service, Blob: n.w.objects, Guard: u, Keys: u, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Access: u, Assets: n.assets, Broadcasts: n.Service, Blob: n.w.objects, Guard: u, Keys: u, Now: time.Now,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	return viewer{n.w.t, playback.New(playback.Options{Source: p, Logger: slog.New(slog.DiscardHandler)})}
 }
@@ -60,7 +61,8 @@ func TestEncrypted(t *testing.T) {
 		v, plain, sent := n.encrypted(), n.viewer(), map[string]string{}
 		look := func(when string, p id.Playback) {
 			t.Helper()
-			if list := v.expect(when, http.StatusOK, "/"+string(p)+".m3u8"); !strings.Contains(list, "#EXT-X-SESSION-KEY:METHOD=SAMPLE-AES-CTR") {
+			if list := v.expect(when, http.StatusOK, "/"+string(p)+".m3u8"); !strings.Contains(list,
+				"#EXT-X-SESSION-KEY:METHOD=SAMPLE-AES-CTR") {
 				t.Errorf("%s: no session key: %s", when, list)
 			}
 			for _, l := range v.playlists(p) {

@@ -24,7 +24,8 @@ func TestChangesOnThisNodeAreSeenAtOnce(t *testing.T) {
 		n.playback.AssetChanged(a)
 		p := w.playbackID(a)
 		track, err := w.assets.AddTrack(w.ctx, env, a, asset.TrackInput{
-			URL: "https://example.com/en.vtt", Type: asset.TextTrack, TextType: "subtitles", LanguageCode: "en", Name: "English",
+			URL: "https://example.com/en.vtt", Type: asset.TextTrack, TextType: "subtitles", LanguageCode: "en",
+			Name: "English",
 		}, time.Now())
 		w.must(err)
 		n.playback.AssetChanged(a)

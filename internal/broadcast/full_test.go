@@ -47,7 +47,9 @@ func (m *machine) copied(dir string) string {
 }
 
 func (m *machine) start() *node {
-	return m.w.start("a", slated(&stills{}, nil), func(o *broadcast.Options) { o.Journals = broadcast.Journals{Dir: m.disk, Marks: m.memory} })
+	return m.w.start("a", slated(&stills{}, nil), func(o *broadcast.Options) {
+		o.Journals = broadcast.Journals{Dir: m.disk, Marks: m.memory}
+	})
 }
 
 // fill has nothing reach the disk any more, and nothing the storage, which lies on it.

@@ -44,7 +44,9 @@ func near(seconds, want float64) bool { return math.Abs(seconds-want) < 1.05/fps
 func TestHandOver(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []live.LatencyMode{live.Low, live.Standard} {
-		for _, away := range []time.Duration{0, 100 * time.Millisecond, 800 * time.Millisecond, 2500 * time.Millisecond, 20 * time.Second} {
+		for _, away := range []time.Duration{
+			0, 100 * time.Millisecond, 800 * time.Millisecond, 2500 * time.Millisecond, 20 * time.Second,
+		} {
 			t.Run(fmt.Sprintf("%s after %v", mode, away), func(t *testing.T) {
 				t.Parallel()
 				run(t, func(w *world) {
@@ -57,8 +59,10 @@ func TestHandOver(t *testing.T) {
 					w.wait(61 * time.Second)
 					w.expect(strings.Fields(begun + " disconnected connected recording " + closed)...)
 					times, _ := w.recorded(w.row(s.ID).RecentAssets[0])
-					slate := len(times) == 3 && mode == live.Low && away > patience && times[1].Duration <= away.Seconds()
-					if n := len(times); n != 2 && !slate || !near(times[0].Duration, 11.3) || !near(times[n-1].Duration, 9) {
+					slate := len(times) == 3 && mode == live.Low && away > patience &&
+						times[1].Duration <= away.Seconds()
+					if n := len(times); n != 2 && !slate || !near(times[0].Duration, 11.3) ||
+						!near(times[n-1].Duration, 9) {
 						t.Errorf("recorded %v", times)
 					}
 					line := w.timeline(w.row(s.ID).RecentAssets[0])

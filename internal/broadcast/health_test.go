@@ -24,19 +24,25 @@ func TestHealth(t *testing.T) {
 			Protocol: "srt", Key: s.StreamKey, Remote: netip.MustParseAddrPort("192.0.2.1:4711"), Encoder: "first name",
 			Link: func() ingest.LinkStats {
 				lost += 3
-				return ingest.LinkStats{Encoder: "full name", Packets: 1000 * lost, Lost: lost, Retransmitted: lost, RTT: 20 * time.Millisecond}
+				return ingest.LinkStats{
+					Encoder: "full name", Packets: 1000 * lost, Lost: lost, Retransmitted: lost,
+					RTT: 20 * time.Millisecond,
+				}
 			},
 		})
 		w.must(err)
 		e := (&encoder{t: t, ctx: ctx, sink: sink}).send(21 * time.Second)
 		got := n.Health(w.row(s.ID))
-		if got.Status != live.HealthLive || len(got.Samples) != 4 || got.Trouble != nil || got.Encoder.Name != "full name" || got.Encoder.Remote != "192.0.2.1:4711" ||
-			got.Encoder.Protocol != "srt" || got.Encoder.VideoFrames < 199 || got.Encoder.Counts.PacketsLost != 12 || !got.Encoder.Until.IsZero() {
+		if got.Status != live.HealthLive || len(got.Samples) != 4 || got.Trouble != nil ||
+			got.Encoder.Name != "full name" || got.Encoder.Remote != "192.0.2.1:4711" ||
+			got.Encoder.Protocol != "srt" || got.Encoder.VideoFrames < 199 || got.Encoder.Counts.PacketsLost != 12 ||
+			!got.Encoder.Until.IsZero() {
 			t.Errorf("live: %+v, %+v", got, got.Encoder)
 		}
 		last := got.Samples[3]
 		const edge = 1.01 / 5 // the frame of the moment in which a sample is taken counts before or behind it
-		if last.GOP != time.Second || math.Abs(last.Video.Rate-fps) > edge || last.Audio.Rate < 46 || last.Pace < 0.97 || last.Counts.PacketsLost != 3 || last.RTT != 20*time.Millisecond {
+		if last.GOP != time.Second || math.Abs(last.Video.Rate-fps) > edge || last.Audio.Rate < 46 ||
+			last.Pace < 0.97 || last.Counts.PacketsLost != 3 || last.RTT != 20*time.Millisecond {
 			t.Errorf("a sample: %+v", last)
 		}
 		if all := n.Encoders(); len(all) != 1 || all[0].Stream != s.ID || n.Broadcasts() != 1 {
@@ -49,7 +55,8 @@ func TestHealth(t *testing.T) {
 		e.stop()
 		w.wait(time.Second)
 		got = n.Health(w.row(s.ID))
-		if got.Status != live.HealthAway || got.Samples != nil || got.Encoder == nil || !strings.Contains(got.Encoder.Cause, "ended the stream") || got.Encoder.Until.IsZero() ||
+		if got.Status != live.HealthAway || got.Samples != nil || got.Encoder == nil ||
+			!strings.Contains(got.Encoder.Cause, "ended the stream") || got.Encoder.Until.IsZero() ||
 			got.Encoder.VideoFrames != 21*fps {
 			t.Errorf("away: %+v, %+v", got, got.Encoder)
 		}
@@ -67,7 +74,8 @@ func TestHealthOfAudioOnly(t *testing.T) {
 		n, s := w.start("a"), w.stream(audioOnly)
 		e := n.publish(s.StreamKey).send(40 * time.Second)
 		got := n.Health(w.row(s.ID))
-		if got.Encoder.VideoFrames != 0 || got.Samples[3].Video != (live.Flow{}) || got.Samples[3].GOP != 0 || got.Trouble != nil {
+		if got.Encoder.VideoFrames != 0 || got.Samples[3].Video != (live.Flow{}) || got.Samples[3].GOP != 0 ||
+			got.Trouble != nil {
 			t.Errorf("measured %+v, %+v", got, got.Encoder)
 		}
 		e.stop()
@@ -82,7 +90,8 @@ func TestHealthElsewhere(t *testing.T) {
 	run(t, func(w *world) {
 		a, b, s := w.start("a"), w.start("b"), w.stream()
 		e := a.publish(s.StreamKey).send(10 * time.Second)
-		if x, y := a.Health(w.row(s.ID)).Status, b.Health(w.row(s.ID)).Status; x != live.HealthLive || y != live.HealthElsewhere {
+		if x, y := a.Health(w.row(s.ID)).Status, b.Health(w.row(s.ID)).Status; x != live.HealthLive ||
+			y != live.HealthElsewhere {
 			t.Errorf("a says %s, b says %s", x, y)
 		}
 		e.stop()
@@ -102,7 +111,8 @@ func TestWarnings(t *testing.T) {
 			t.Fatalf("troubles %+v", got)
 		}
 		got := last[live.Warned](w, "warning")
-		if got.ID != s.ID || got.Warning.Type != "audio_missing" || got.Warning.Message != "The encoder sends no sound." {
+		if got.ID != s.ID || got.Warning.Type != "audio_missing" ||
+			got.Warning.Message != "The encoder sends no sound." {
 			t.Errorf("told %+v", got)
 		}
 		e.stop()

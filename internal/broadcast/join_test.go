@@ -33,7 +33,10 @@ func (w *world) samples(t *timeline.Timeline, l *timeline.Rendition) []sample {
 		for _, f := range fragments {
 			at := int64(f.BaseMediaDecodeTime)
 			for _, s := range f.Samples {
-				out = append(out, sample{float64(at) / scale, float64(at+int64(s.CompositionOffset)) / scale, float64(s.Duration) / scale, first, s.Data[len(s.Data)-1]})
+				out = append(out, sample{
+					float64(at) / scale, float64(at+int64(s.CompositionOffset)) / scale, float64(s.Duration) / scale,
+					first, s.Data[len(s.Data)-1],
+				})
 				at += int64(s.Duration)
 				first = false
 			}
@@ -99,7 +102,8 @@ func (w *world) joins(l *timeline.Rendition, have []sample, steady bool, earlier
 			w.t.Errorf("%s: %.4f s after the one at %.4f s", l.ID, d, a.shown)
 		}
 		if picture && b.decoded < a.decoded || b.shown < b.decoded {
-			w.t.Errorf("%s: decoded at %.4f s and shown at %.4f s, after one that is decoded at %.4f s", l.ID, b.decoded, b.shown, a.decoded)
+			w.t.Errorf("%s: decoded at %.4f s and shown at %.4f s, after one that is decoded at %.4f s", l.ID,
+				b.decoded, b.shown, a.decoded)
 		}
 	}
 	if borders < 3 {

@@ -68,7 +68,8 @@ func TestLifecycle(t *testing.T) {
 				n.publish(s.StreamKey).send(5 * time.Second).stop()
 				w.wait(61 * time.Second)
 			},
-			events: begun + " disconnected connected recording " + closed, recordings: []time.Duration{10 * time.Second, 5 * time.Second},
+			events:     begun + " disconnected connected recording " + closed,
+			recordings: []time.Duration{10 * time.Second, 5 * time.Second},
 		},
 		"the encoder comes back too late": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -77,7 +78,8 @@ func TestLifecycle(t *testing.T) {
 				n.publish(s.StreamKey).send(10 * time.Second).stop()
 				w.wait(61 * time.Second)
 			},
-			events: begun + " " + closed + " " + begun + " " + closed, recordings: []time.Duration{10 * time.Second}, broadcasts: 2,
+			events: begun + " " + closed + " " + begun + " " + closed, recordings: []time.Duration{10 * time.Second},
+			broadcasts: 2,
 		},
 		"a first connection too short to play": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -89,7 +91,8 @@ func TestLifecycle(t *testing.T) {
 				n.publish(s.StreamKey).send(10 * time.Second).stop()
 				w.wait(61 * time.Second)
 			},
-			events:     "connected asset.created recording disconnected|asset.ready connected recording active " + closed,
+			events: "connected asset.created recording disconnected|asset.ready connected recording active " +
+				closed,
 			recordings: []time.Duration{200 * time.Millisecond, 10 * time.Second},
 		},
 		"an encoder that flaps": {
@@ -102,7 +105,8 @@ func TestLifecycle(t *testing.T) {
 			},
 			events: begun + strings.Repeat(" disconnected connected recording", 5) + " " + closed,
 			recordings: []time.Duration{
-				10 * time.Second, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond,
+				10 * time.Second, 200 * time.Millisecond, 200 * time.Millisecond, 200 * time.Millisecond,
+				200 * time.Millisecond, 200 * time.Millisecond,
 			},
 		},
 		"an encoder that flaps without a window": {
@@ -113,7 +117,8 @@ func TestLifecycle(t *testing.T) {
 				}
 				w.wait(0)
 			},
-			events: begun + " " + closed + " " + begun + " " + closed + " " + begun + " " + closed, recordings: []time.Duration{5 * time.Second}, broadcasts: 3,
+			events:     begun + " " + closed + " " + begun + " " + closed + " " + begun + " " + closed,
+			recordings: []time.Duration{5 * time.Second}, broadcasts: 3,
 		},
 		"completed": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -159,12 +164,14 @@ func TestLifecycle(t *testing.T) {
 				w.must(w.streams.Complete(w.ctx, env, s.ID, time.Now()))
 				second := n.publish(s.StreamKey) // at once: the link that is kept does not hold the key
 				second.send(90 * time.Second).stop()
-				if err := <-ended; !errors.Is(err, ingest.ErrEnded) || second.dropped() != nil && !errors.Is(second.dropped(), ingest.ErrEncoderEnded) {
+				if err := <-ended; !errors.Is(err, ingest.ErrEnded) ||
+					second.dropped() != nil && !errors.Is(second.dropped(), ingest.ErrEncoderEnded) {
 					w.t.Errorf("the first encoder: %v; the second one: %v", err, second.dropped())
 				}
 				w.wait(61 * time.Second)
 			},
-			events: begun + " idle " + begun + " " + closed, recordings: []time.Duration{10 * time.Second}, broadcasts: 2,
+			events: begun + " idle " + begun + " " + closed, recordings: []time.Duration{10 * time.Second},
+			broadcasts: 2,
 		},
 		"disabled": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -226,7 +233,8 @@ func TestLifecycle(t *testing.T) {
 				n.publish(s.StreamKey).send(10 * time.Second).stop()
 				w.wait(11 * time.Second)
 			},
-			events: begun + " disconnected connected recording " + closed, recordings: []time.Duration{10 * time.Second, 10 * time.Second},
+			events:     begun + " disconnected connected recording " + closed,
+			recordings: []time.Duration{10 * time.Second, 10 * time.Second},
 		},
 		"a test": {
 			stream: []func(*live.CreateInput){isTest},
@@ -234,7 +242,8 @@ func TestLifecycle(t *testing.T) {
 				ended := n.publish(s.StreamKey).stream()
 				w.wait(11 * time.Second)
 				active := w.row(s.ID).ActiveAt
-				if err := <-ended; !errors.Is(err, ingest.ErrEnded) || time.Since(active).Round(time.Second) != 5*time.Minute {
+				if err := <-ended; !errors.Is(err, ingest.ErrEnded) ||
+					time.Since(active).Round(time.Second) != 5*time.Minute {
 					w.t.Errorf("the encoder was dropped %v after it became active: %v", time.Since(active), err)
 				}
 				w.wait(0)
@@ -340,7 +349,8 @@ func ended(w *world, s id.LiveStream, broadcasts int, lengths []time.Duration) {
 	}
 	for i, a := range row.RecentAssets { // newest last
 		got := w.asset(a)
-		if got.IsLive || got.Status == asset.Preparing || i > 0 && got.CreatedAt.Before(w.asset(row.RecentAssets[i-1]).CreatedAt) {
+		if got.IsLive || got.Status == asset.Preparing ||
+			i > 0 && got.CreatedAt.Before(w.asset(row.RecentAssets[i-1]).CreatedAt) {
 			w.t.Errorf("asset %d of %d is %s, live %v", i, broadcasts, got.Status, got.IsLive)
 		}
 		times, _ := w.recorded(a)
@@ -351,7 +361,10 @@ func ended(w *world, s id.LiveStream, broadcasts int, lengths []time.Duration) {
 		for _, r := range times {
 			have = append(have, time.Duration(r.Duration*float64(time.Second)))
 		}
-		if !slices.EqualFunc(have, lengths, func(a, b time.Duration) bool { return (a - b).Abs() <= 105*time.Millisecond }) { // one picture
+		// one picture
+		if !slices.EqualFunc(have, lengths, func(a, b time.Duration) bool {
+			return (a - b).Abs() <= 105*time.Millisecond
+		}) {
 			w.t.Errorf("recorded %v, want %v", have, lengths)
 		}
 	}
@@ -361,7 +374,8 @@ func ended(w *world, s id.LiveStream, broadcasts int, lengths []time.Duration) {
 func nothing(w *world, s id.LiveStream) {
 	w.t.Helper()
 	a := w.asset(w.row(s).RecentAssets[0])
-	if a.Status != asset.Errored || a.Errors == nil || !strings.Contains(strings.Join(a.Errors.Messages, " "), "nothing that could be recorded") {
+	if a.Status != asset.Errored || a.Errors == nil ||
+		!strings.Contains(strings.Join(a.Errors.Messages, " "), "nothing that could be recorded") {
 		w.t.Errorf("the asset is %s: %+v", a.Status, a.Errors)
 	}
 }
@@ -379,7 +393,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("a second encoder: %v", err)
 		}
 		n.power.database.Store(true)
-		if _, err := n.admit(s.StreamKey); err == nil || errors.Is(err, ingest.ErrBusy) || errors.Is(err, ingest.ErrUnknownKey) {
+		if _, err := n.admit(s.StreamKey); err == nil || errors.Is(err, ingest.ErrBusy) ||
+			errors.Is(err, ingest.ErrUnknownKey) {
 			t.Errorf("without a database: %v", err)
 		}
 		n.power.database.Store(false)
@@ -435,7 +450,8 @@ func TestWhatCanNotBeRecorded(t *testing.T) {
 		n.publish(s.StreamKey).leave(ingest.Unsupported(reason))
 		w.wait(61 * time.Second)
 		w.expect("connected", "asset.created", "disconnected", "asset.errored", "idle")
-		if a := w.asset(w.row(s.ID).RecentAssets[0]); a.Status != asset.Errored || a.Errors == nil || !slices.Equal(a.Errors.Messages, []string{reason}) {
+		if a := w.asset(w.row(s.ID).RecentAssets[0]); a.Status != asset.Errored || a.Errors == nil ||
+			!slices.Equal(a.Errors.Messages, []string{reason}) {
 			t.Errorf("the asset is %s: %+v", a.Status, a.Errors)
 		}
 	})

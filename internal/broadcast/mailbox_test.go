@@ -58,7 +58,9 @@ func TestOutbox(t *testing.T) {
 	})
 	e.add("third", note("third"))
 	run := func() {
-		e.run(t.Context(), clock, func(what string, _ error) { failed = append(failed, what) }, func(what string, _ error) { left = append(left, what) })
+		e.run(t.Context(), clock, func(what string, _ error) {
+			failed = append(failed, what)
+		}, func(what string, _ error) { left = append(left, what) })
 	}
 	run()
 	run() // too early

@@ -15,9 +15,13 @@ import (
 // else.
 func TestWhoseMark(t *testing.T) {
 	t.Parallel()
-	mark := overlay.Layer{Load: func(context.Context) (image.Image, error) { return image.NewRGBA(image.Rect(0, 0, 1, 1)), nil }}
+	mark := overlay.Layer{
+		Load: func(context.Context) (image.Image, error) { return image.NewRGBA(image.Rect(0, 0, 1, 1)), nil },
+	}
 	for name, tt := range map[string]struct{ stream, asset, marked bool }{
-		"neither": {}, "a test stream": {stream: true, asset: true, marked: true}, "a test asset of an ordinary stream": {asset: true, marked: true},
+		"neither":                            {},
+		"a test stream":                      {stream: true, asset: true, marked: true},
+		"a test asset of an ordinary stream": {asset: true, marked: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

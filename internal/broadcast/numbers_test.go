@@ -16,7 +16,8 @@ func TestNobodyUsesAnothersNumbers(t *testing.T) {
 			t.Parallel()
 			run(t, func(w *world) {
 				a, s := w.start("a"), w.stream()
-				e := a.publish(s.StreamKey).send(11 * time.Second) // segments of 4 s: 0, 1 and 2, of which two are stored
+				// segments of 4 s: 0, 1 and 2, of which two are stored
+				e := a.publish(s.StreamKey).send(11 * time.Second)
 				a.power.storage.Store(true)
 				e.send(10 * time.Second)
 				const published = 6

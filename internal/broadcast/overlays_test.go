@@ -24,7 +24,10 @@ type pictures struct {
 	jobs []encode.LiveArgs
 }
 
-func (p *pictures) Live(ctx context.Context, job encode.LiveArgs, input func(context.Context, io.Writer) error, _ func(context.Context, io.Reader) error) error {
+func (p *pictures) Live(
+	ctx context.Context, job encode.LiveArgs, input func(context.Context, io.Writer) error,
+	_ func(context.Context, io.Reader) error,
+) error {
 	p.mu.Lock()
 	p.jobs = append(p.jobs, job)
 	p.mu.Unlock()
@@ -42,10 +45,18 @@ func TestOverlay(t *testing.T) {
 		covered image.Rectangle // of all that is laid over the picture of 320 x 180
 		warns   []string
 	}{
-		"both":      {images{first: white, second: white}, image.Rect(0, 0, 320, 180), nil},
-		"one is no": {images{first: []byte("GIF89a"), second: white}, image.Rect(280, 140, 320, 180), []string{"inputs[1]: the overlay image is not shown in this recording: the overlay image can't be used: it is neither PNG nor JPEG"}},
+		"both": {images{first: white, second: white}, image.Rect(0, 0, 320, 180), nil},
+		"one is no": {
+			images{first: []byte("GIF89a"), second: white},
+			image.Rect(280, 140, 320, 180),
+			[]string{
+				"inputs[1]: the overlay image is not shown in this recording: the overlay image can't be used: it is " +
+					"neither PNG nor JPEG",
+			},
+		},
 		"none": {images{}, image.Rectangle{}, []string{
-			"inputs[1]: the overlay image is not shown in this recording: https://example.com/slate.png returns 404", "inputs[2]: ",
+			"inputs[1]: the overlay image is not shown in this recording: https://example.com/slate.png returns 404",
+			"inputs[2]: ",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +68,12 @@ func TestOverlay(t *testing.T) {
 					in.NewAsset = &assetopt.Options{Inputs: []assetopt.Input{
 						{},
 						{URL: first, Overlay: &assetopt.Overlay{Width: "240px"}},
-						{URL: second, Overlay: &assetopt.Overlay{Height: "240px", HorizontalAlign: "right", VerticalAlign: "bottom"}},
+						{
+							URL: second,
+							Overlay: &assetopt.Overlay{
+								Height: "240px", HorizontalAlign: "right", VerticalAlign: "bottom",
+							},
+						},
 					}}
 				})
 				n.publish(s.StreamKey).send(5 * time.Second).stop()
@@ -83,7 +99,8 @@ func TestOverlay(t *testing.T) {
 				}
 				a, b := last[live.Warned](w, "warning"), last[asset.Warned](w, "asset.warning")
 				want := "new_asset_settings." + tt.warns[len(tt.warns)-1]
-				if a.Warning.Type != "overlay_unavailable" || b.Warning != asset.Warning(a.Warning) || !strings.HasPrefix(a.Warning.Message, want) || strings.Contains(a.Warning.Message, "secret") {
+				if a.Warning.Type != "overlay_unavailable" || b.Warning != asset.Warning(a.Warning) ||
+					!strings.HasPrefix(a.Warning.Message, want) || strings.Contains(a.Warning.Message, "secret") {
 					t.Errorf("told %+v and %+v", a.Warning, b.Warning)
 				}
 			})
@@ -105,7 +122,11 @@ func TestMarkOfATest(t *testing.T) {
 				encoder := &pictures{}
 				n := w.start("a", func(o *broadcast.Options) {
 					o.Encoder = encoder
-					o.Mark = overlay.Layer{Load: func(context.Context) (image.Image, error) { return image.NewGray(image.Rect(0, 0, 64, 32)), nil }}
+					o.Mark = overlay.Layer{
+						Load: func(context.Context) (image.Image, error) {
+							return image.NewGray(image.Rect(0, 0, 64, 32)), nil
+						},
+					}
 				})
 				s := w.stream(low(20), func(in *live.CreateInput) { in.NewAsset = &tt.options })
 				n.publish(s.StreamKey).send(5 * time.Second).stop()

@@ -37,7 +37,9 @@ func TestOneLookForAll(t *testing.T) {
 			}
 			send(time.Minute)
 			most := []int64{61, 13, 61, 0}
-			for i, name := range []string{"looks", "times that it said it is there", "reservations", "rows read one by one"} {
+			for i, name := range []string{
+				"looks", "times that it said it is there", "reservations", "rows read one by one",
+			} {
 				if got := counters[i].Swap(0); got > most[i] {
 					t.Errorf("%d broadcasts: %d %s in a minute, at most %d wanted", many, got, name, most[i])
 				}

@@ -13,7 +13,8 @@ func TestPassphrase(t *testing.T) {
 	run(t, func(w *world) {
 		n := w.start("a")
 		s := w.stream()
-		if got, err := n.Passphrase(w.ctx, s.StreamKey); got != s.SRTPassphrase || len(got) < 10 || len(got) > 64 || err != nil {
+		if got, err := n.Passphrase(w.ctx, s.StreamKey); got != s.SRTPassphrase || len(got) < 10 || len(got) > 64 ||
+			err != nil {
 			t.Errorf("%d characters, %v", len(got), err)
 		}
 		if got, err := n.Passphrase(w.ctx, s.StreamKey+"x"); got != "" || !errors.Is(err, ingest.ErrUnknownKey) {

@@ -93,10 +93,12 @@ func TestPlaybackStatuses(t *testing.T) {
 		v := n.viewer()
 		s := w.stream(window(0))
 		open := s.PlaybackIDs[0].ID
-		signed, err := w.streams.AddPlaybackID(w.ctx, env, s.ID, playbackid.Request{Policy: playbackid.Signed}, time.Now())
+		signed, err := w.streams.AddPlaybackID(w.ctx, env, s.ID, playbackid.Request{Policy: playbackid.Signed},
+			time.Now())
 		w.must(err)
 		v.expect("unknown", http.StatusNotFound, "/doesNotExistAtAll.m3u8")
-		if said := v.expect("signed", http.StatusForbidden, "/"+string(signed.ID)+".m3u8"); !strings.Contains(said, "has the policy signed, which is not played here") {
+		if said := v.expect("signed", http.StatusForbidden, "/"+string(signed.ID)+".m3u8"); !strings.Contains(said,
+			"has the policy signed, which is not played here") {
 			t.Errorf("signed: %s", said)
 		}
 		v.expect("idle", http.StatusPreconditionFailed, "/"+string(open))
@@ -120,7 +122,8 @@ func TestPlaybackStatuses(t *testing.T) {
 		e.stop()
 		w.wait(0)
 		v.expect("ended, for newcomers", http.StatusPreconditionFailed, "/"+string(open)+".m3u8")
-		if text := v.expect("ended, for those who watch", http.StatusOK, lists[0]); !strings.Contains(text, "#EXT-X-ENDLIST") {
+		if text := v.expect("ended, for those who watch", http.StatusOK, lists[0]); !strings.Contains(text,
+			"#EXT-X-ENDLIST") {
 			t.Errorf("the end is not told:\n%s", text)
 		}
 		w.wait(61 * time.Second)
@@ -129,7 +132,8 @@ func TestPlaybackStatuses(t *testing.T) {
 		n.publish(s.StreamKey).stop() // nothing comes of this one
 		w.wait(0)
 		errored := w.row(s.ID).RecentAssets[1]
-		if said := v.expect("errored", http.StatusNotFound, "/"+string(w.playbackID(errored))+".m3u8"); !strings.Contains(said, "the asset is errored") {
+		if said := v.expect("errored", http.StatusNotFound,
+			"/"+string(w.playbackID(errored))+".m3u8"); !strings.Contains(said, "the asset is errored") {
 			t.Errorf("errored: %s", said)
 		}
 
@@ -165,7 +169,8 @@ func TestNextBroadcastWhileTheLastIsWatched(t *testing.T) {
 			t.Errorf("the second one has ended:\n%s", text)
 		}
 		other := w.stream()
-		v.expect("through another stream", http.StatusPreconditionFailed, strings.Replace(first[0], string(open), string(other.PlaybackIDs[0].ID), 1))
+		v.expect("through another stream", http.StatusPreconditionFailed,
+			strings.Replace(first[0], string(open), string(other.PlaybackIDs[0].ID), 1))
 	})
 }
 
@@ -194,7 +199,8 @@ func TestAssetFromLiveToStored(t *testing.T) {
 					}
 					for i, l := range lists {
 						text := v.expect(when, http.StatusOK, l)
-						if !strings.Contains(text, "#EXT-X-PLAYLIST-TYPE:"+typ) || strings.Contains(text, "#EXT-X-ENDLIST") != ended {
+						if !strings.Contains(text, "#EXT-X-PLAYLIST-TYPE:"+typ) ||
+							strings.Contains(text, "#EXT-X-ENDLIST") != ended {
 							t.Errorf("%s: not %s, or ended is not %v:\n%s", when, typ, ended, text)
 						}
 						now := uris(l, text)
@@ -273,7 +279,8 @@ func TestTracksOfARecording(t *testing.T) {
 		a := w.row(s.ID).ActiveAsset
 		p := w.playbackID(a)
 		track, err := w.assets.AddTrack(w.ctx, env, a, asset.TrackInput{
-			URL: "https://example.com/en.vtt", Type: asset.TextTrack, TextType: "subtitles", LanguageCode: "en", Name: "English",
+			URL: "https://example.com/en.vtt", Type: asset.TextTrack, TextType: "subtitles", LanguageCode: "en",
+			Name: "English",
 		}, time.Now())
 		w.must(err)
 		sidecar := "/" + string(p) + "/text/" + string(track.ID) + ".vtt"
@@ -334,7 +341,8 @@ func TestHerd(t *testing.T) {
 		n, s := w.start("a"), w.stream()
 		from := &counted{Resolver: w.access}
 		p := presentation.New(presentation.Options{
-			Access: from, Assets: w.assets, Broadcasts: n.Service, Blob: w.objects, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+			Access: from, Assets: w.assets, Broadcasts: n.Service, Blob: w.objects, Now: time.Now,
+			Logger: slog.New(slog.DiscardHandler),
 		})
 		for name, target := range map[string]struct {
 			id   id.Playback
@@ -344,7 +352,9 @@ func TestHerd(t *testing.T) {
 			var wg sync.WaitGroup
 			for range 200 {
 				wg.Go(func() {
-					if _, _, err := p.Open(w.ctx, playback.Request{PlaybackID: string(target.id)}); kind(err) != target.want {
+					if _, _, err := p.Open(w.ctx, playback.Request{
+						PlaybackID: string(target.id),
+					}); kind(err) != target.want {
 						t.Errorf("%s: %v", name, err)
 					}
 				})
@@ -378,7 +388,8 @@ func TestCompletedMeanwhile(t *testing.T) {
 		e.stop()
 		w.wait(time.Minute)
 		p := presentation.New(presentation.Options{
-			Access: w.access, Assets: &completing{w.assets, func() { w.finish(a) }}, Blob: w.objects, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+			Access: w.access, Assets: &completing{w.assets, func() { w.finish(a) }}, Blob: w.objects, Now: time.Now,
+			Logger: slog.New(slog.DiscardHandler),
 		})
 		v, _, err := p.Open(w.ctx, playback.Request{PlaybackID: string(w.playbackID(a))})
 		if err != nil {

@@ -245,7 +245,13 @@ func (rec *recorder) reservation() (r live.Reservation, needed bool) {
 
 // numbers is a reservation. Called with the lock.
 func (rec *recorder) numbers(next int64) live.Reservation {
-	return live.Reservation{Stream: rec.of, Epoch: rec.by.Epoch, Generation: rec.by.Generation, Next: next, Was: live.Whatever}
+	return live.Reservation{
+		Stream:     rec.of,
+		Epoch:      rec.by.Epoch,
+		Generation: rec.by.Generation,
+		Next:       next,
+		Was:        live.Whatever,
+	}
 }
 
 // reservedTo notes that numbers are reserved, or may be.

@@ -37,14 +37,17 @@ func TestInputOfARecording(t *testing.T) {
 		w.wait(time.Second)
 		a, err := w.assets.Find(w.ctx, w.row(s.ID).RecentAssets[0])
 		w.must(err)
-		if len(a.InputInfo) != 1 || a.InputInfo[0].File.ContainerFormat != "flv" || len(a.InputInfo[0].File.Tracks) != 2 {
+		if len(a.InputInfo) != 1 || a.InputInfo[0].File.ContainerFormat != "flv" ||
+			len(a.InputInfo[0].File.Tracks) != 2 {
 			t.Fatalf("input %+v", a.InputInfo)
 		}
 		video, audio := a.InputInfo[0].File.Tracks[0], a.InputInfo[0].File.Tracks[1]
-		if video.Type != "video" || video.Encoding != "h264" || video.Width != 320 || video.Height != 180 || video.FrameRate != fps || math.Abs(video.Duration-10) > 0.1 {
+		if video.Type != "video" || video.Encoding != "h264" || video.Width != 320 || video.Height != 180 ||
+			video.FrameRate != fps || math.Abs(video.Duration-10) > 0.1 {
 			t.Errorf("video %+v", video)
 		}
-		if audio.Type != "audio" || audio.Encoding != "aac" || audio.SampleRate != 48000 || audio.Channels != 2 || math.Abs(audio.Duration-10) > 0.1 {
+		if audio.Type != "audio" || audio.Encoding != "aac" || audio.SampleRate != 48000 || audio.Channels != 2 ||
+			math.Abs(audio.Duration-10) > 0.1 {
 			t.Errorf("audio %+v", audio)
 		}
 	})

@@ -131,7 +131,14 @@ func (rt *recordingTimes) merge(newer []recordingTime) {
 // concluded is what stays of them when the broadcast is over: it ends with what an encoder sent last, as its timeline
 // does.
 func (rt *recordingTimes) concluded() *recordingTimes {
-	next := &recordingTimes{list: rt.list, at: rt.at, scales: rt.scales, total: rt.total, limit: rt.limit, kept: rt.kept}
+	next := &recordingTimes{
+		list:   rt.list,
+		at:     rt.at,
+		scales: rt.scales,
+		total:  rt.total,
+		limit:  rt.limit,
+		kept:   rt.kept,
+	}
 	for i, r := range slices.Backward(rt.list) {
 		if r.long > 0 && r.kind != slated {
 			return next.limited()

@@ -25,11 +25,14 @@ func TestCrash(t *testing.T) {
 		lengths []time.Duration
 	}{
 		"the encoder is back in time, with a journal": {
-			down: 20 * time.Second, back: true, journal: true, events: begun + " disconnected connected recording " + closed,
-			lengths: []time.Duration{10694 * time.Millisecond, 10 * time.Second}, // the sound was a part ahead, and the picture stands for that
+			down: 20 * time.Second, back: true, journal: true,
+			events: begun + " disconnected connected recording " + closed,
+			// the sound was a part ahead, and the picture stands for that
+			lengths: []time.Duration{10694 * time.Millisecond, 10 * time.Second},
 		},
 		"the encoder stays away, with a journal": {
-			down: 20 * time.Second, journal: true, events: begun + " " + closed, lengths: []time.Duration{10694 * time.Millisecond},
+			down: 20 * time.Second, journal: true, events: begun + " " + closed,
+			lengths: []time.Duration{10694 * time.Millisecond},
 		},
 		"the encoder is back in time": {
 			down: 20 * time.Second, back: true, events: begun + " disconnected connected recording " + closed,
@@ -42,7 +45,8 @@ func TestCrash(t *testing.T) {
 			down: time.Hour, events: begun + " " + closed, lengths: []time.Duration{8 * time.Second},
 		},
 		"the window has passed and the encoder is there": {
-			down: time.Hour, back: true, events: begun + " " + closed + " " + begun + " " + closed, lengths: []time.Duration{8 * time.Second},
+			down: time.Hour, back: true, events: begun + " " + closed + " " + begun + " " + closed,
+			lengths: []time.Duration{8 * time.Second},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,7 +119,8 @@ func TestCrashAnywhere(t *testing.T) {
 				}
 			}
 			events := w.events()
-			if slices.Contains(events, "connected") && (!slices.Contains(events, "idle") || !slices.Contains(events, "asset.created")) {
+			if slices.Contains(events, "connected") &&
+				(!slices.Contains(events, "idle") || !slices.Contains(events, "asset.created")) {
 				t.Errorf("after write %d were told %v", writes, events)
 			}
 		})
@@ -138,12 +143,16 @@ func TestShutdown(t *testing.T) {
 		lengths []time.Duration
 	}{
 		"encoders gone first, then back": {
-			back: true, events: begun + " disconnected connected recording " + closed, lengths: []time.Duration{11 * time.Second, 10 * time.Second},
+			back: true, events: begun + " disconnected connected recording " + closed,
+			lengths: []time.Duration{11 * time.Second, 10 * time.Second},
 		},
 		"encoders gone first, and not back": {events: begun + " " + closed, lengths: []time.Duration{11 * time.Second}},
-		"encoders still there":              {linked: true, events: begun + " " + closed, lengths: []time.Duration{11 * time.Second}},
+		"encoders still there": {
+			linked: true, events: begun + " " + closed, lengths: []time.Duration{11 * time.Second},
+		},
 		"without a window": {
-			stream: []func(*live.CreateInput){window(0)}, back: true, events: begun + " " + closed + " " + begun + " " + closed,
+			stream: []func(*live.CreateInput){window(0)}, back: true,
+			events:  begun + " " + closed + " " + begun + " " + closed,
 			lengths: []time.Duration{11 * time.Second},
 		},
 	} {
@@ -159,7 +168,8 @@ func TestShutdown(t *testing.T) {
 				if cause := e.dropped(); !errors.Is(cause, ingest.ErrShutdown) {
 					t.Errorf("the encoder was dropped: %v", cause)
 				}
-				if got := w.row(s.ID); len(tt.stream) == 0 && (got.State != live.Reconnecting || w.since(got.DisconnectedAt) != 11*time.Second) {
+				if got := w.row(s.ID); len(tt.stream) == 0 &&
+					(got.State != live.Reconnecting || w.since(got.DisconnectedAt) != 11*time.Second) {
 					t.Errorf("the stream is %s, disconnected after %v", got.State, w.since(got.DisconnectedAt))
 				}
 				if _, err := first.admit(s.StreamKey); err == nil {
@@ -254,10 +264,18 @@ func TestTakeover(t *testing.T) {
 		events  string
 		lengths []time.Duration
 	}{
-		"nobody comes":              {events: begun + " " + closed, lengths: []time.Duration{8 * time.Second}},
-		"before the lease is over":  {back: 2 * time.Second, events: begun + " " + closed, lengths: []time.Duration{8 * time.Second}},
-		"as soon as it is over":     {back: 16 * time.Second, events: begun + " disconnected connected recording " + closed, lengths: []time.Duration{8 * time.Second, 10 * time.Second}},
-		"after it has been adopted": {back: 40 * time.Second, events: begun + " disconnected connected recording " + closed, lengths: []time.Duration{8 * time.Second, 10 * time.Second}},
+		"nobody comes": {events: begun + " " + closed, lengths: []time.Duration{8 * time.Second}},
+		"before the lease is over": {
+			back: 2 * time.Second, events: begun + " " + closed, lengths: []time.Duration{8 * time.Second},
+		},
+		"as soon as it is over": {
+			back: 16 * time.Second, events: begun + " disconnected connected recording " + closed,
+			lengths: []time.Duration{8 * time.Second, 10 * time.Second},
+		},
+		"after it has been adopted": {
+			back: 40 * time.Second, events: begun + " disconnected connected recording " + closed,
+			lengths: []time.Duration{8 * time.Second, 10 * time.Second},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -271,7 +289,8 @@ func TestTakeover(t *testing.T) {
 				w.wait(tt.back)
 				if tt.back > 0 {
 					other, err := b.admit(s.StreamKey)
-					if busy := errors.Is(err, ingest.ErrBusy); busy != (tt.back < 10*time.Second) || err != nil && !busy {
+					if busy := errors.Is(err, ingest.ErrBusy); busy != (tt.back < 10*time.Second) ||
+						err != nil && !busy {
 						t.Errorf("after %v: %v", tt.back, err)
 					}
 					if err == nil {
@@ -298,7 +317,8 @@ func TestEncoderMovesToAnotherNode(t *testing.T) {
 		w.wait(0)
 		a.publish(s.StreamKey).send(9 * time.Second).stop()
 		w.wait(61 * time.Second)
-		w.expect(strings.Fields(begun + " disconnected connected recording disconnected connected recording " + closed)...)
+		w.expect(strings.Fields(begun + " disconnected connected recording disconnected connected recording " +
+			closed)...)
 		ended(w, s.ID, 1, []time.Duration{11 * time.Second, 10 * time.Second, 9 * time.Second})
 	})
 }
@@ -356,7 +376,8 @@ func TestLeaseLost(t *testing.T) {
 		w.wait(0)
 		now := w.timeline(w.row(s.ID).ActiveAsset)
 		if len(now.Marks) != len(had.Marks) || len(w.objects.puts) != puts {
-			t.Errorf("the first node went on recording: %d segments after %d, objects %v", len(now.Marks), len(had.Marks), w.objects.puts[puts:])
+			t.Errorf("the first node went on recording: %d segments after %d, objects %v", len(now.Marks),
+				len(had.Marks), w.objects.puts[puts:])
 		}
 		if got := w.row(s.ID); got.State != live.Active || got.Node != "b" {
 			t.Errorf("the stream is %s on %s", got.State, got.Node)
@@ -434,7 +455,8 @@ func TestAssetGone(t *testing.T) {
 		}
 		n.publish(s.StreamKey).send(5 * time.Second).stop()
 		w.wait(61 * time.Second)
-		if got := w.row(s.ID); got.Epoch != 2 || len(got.RecentAssets) != 2 || w.asset(got.RecentAssets[1]).Status != asset.Ready {
+		if got := w.row(s.ID); got.Epoch != 2 || len(got.RecentAssets) != 2 ||
+			w.asset(got.RecentAssets[1]).Status != asset.Ready {
 			t.Errorf("the next broadcast left %+v", got)
 		}
 	})
@@ -482,7 +504,9 @@ func TestAssetReadyBeforeTheEndIsReported(t *testing.T) {
 // TestCrashOfATest counts the minutes of a test over the end of its process.
 func TestCrashOfATest(t *testing.T) {
 	t.Parallel()
-	for name, down := range map[string]time.Duration{"shortly": 10 * time.Second, "for longer than the test may be": time.Hour} {
+	for name, down := range map[string]time.Duration{
+		"shortly": 10 * time.Second, "for longer than the test may be": time.Hour,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			run(t, func(w *world) {

@@ -19,23 +19,67 @@ func TestSchedule(t *testing.T) {
 		schedule schedule
 		want     deadline
 	}{
-		"sending":                              {schedule{began: zero, heard: in(99), open: true, window: time.Minute, longest: time.Hour}, deadline{at: in(104), hush: true}},
-		"sending, the longest time is near":    {schedule{began: zero, heard: in(99), longest: 101 * time.Second}, deadline{at: in(101), end: live.EndMaxDuration}},
-		"silent, and nobody knows":             {schedule{began: zero, heard: in(90), open: true, longest: time.Hour}, deadline{at: in(95), hush: true}},
-		"silent":                               {schedule{began: zero, heard: in(90), quiet: true, window: time.Minute, longest: time.Hour}, deadline{at: in(390), hangUp: true}},
-		"silent, the longest time comes first": {schedule{began: zero, heard: in(90), quiet: true, window: time.Minute, longest: 2 * time.Minute}, deadline{at: in(120), end: live.EndMaxDuration}},
-		"away":                                 {schedule{began: zero, away: in(95), window: time.Minute, longest: time.Hour}, deadline{at: in(155), end: live.EndWindow}},
-		"away without a window":                {schedule{began: zero, away: in(100), longest: time.Hour}, deadline{at: in(100), end: live.EndWindow}},
-		"away, the longest time comes first":   {schedule{began: zero, away: in(95), window: time.Hour, longest: 2 * time.Minute}, deadline{at: in(120), end: live.EndMaxDuration}},
-		"away since a crash":                   {schedule{began: zero, away: in(50), adopted: true, window: time.Minute, longest: time.Hour}, deadline{at: in(110), end: live.EndCrash}},
-		"a test":                               {schedule{began: zero, heard: in(99), quiet: true, active: in(10), test: true, longest: time.Hour}, deadline{at: in(310), end: live.EndTest}},
-		"a test that is away":                  {schedule{began: zero, away: in(99), active: in(10), test: true, window: time.Hour, longest: time.Hour}, deadline{at: in(310), end: live.EndTest}},
-		"a test that nobody could watch yet":   {schedule{began: zero, heard: in(99), quiet: true, test: true, longest: time.Hour}, deadline{at: in(399), hangUp: true}},
-		"active, and no test":                  {schedule{began: zero, heard: in(99), quiet: true, active: in(10), longest: time.Hour}, deadline{at: in(399), hangUp: true}},
-		"the owner wants the end":              {schedule{began: zero, wanted: live.EndDisable, longest: time.Hour}, deadline{at: now, end: live.EndDisable}},
-		"so it is while the encoder is away":   {schedule{began: zero, away: in(95), wanted: live.EndComplete, window: time.Hour, longest: time.Hour}, deadline{at: now, end: live.EndComplete}},
-		"the end has begun":                    {schedule{began: zero, away: in(1), wanted: live.EndComplete, ending: true}, deadline{}},
-		"too long already":                     {schedule{began: zero, heard: in(99), longest: time.Minute}, deadline{at: in(60), end: live.EndMaxDuration}},
+		"sending": {
+			schedule{began: zero, heard: in(99), open: true, window: time.Minute, longest: time.Hour},
+			deadline{at: in(104), hush: true},
+		},
+		"sending, the longest time is near": {
+			schedule{began: zero, heard: in(99), longest: 101 * time.Second},
+			deadline{at: in(101), end: live.EndMaxDuration},
+		},
+		"silent, and nobody knows": {
+			schedule{began: zero, heard: in(90), open: true, longest: time.Hour}, deadline{at: in(95), hush: true},
+		},
+		"silent": {
+			schedule{began: zero, heard: in(90), quiet: true, window: time.Minute, longest: time.Hour},
+			deadline{at: in(390), hangUp: true},
+		},
+		"silent, the longest time comes first": {
+			schedule{began: zero, heard: in(90), quiet: true, window: time.Minute, longest: 2 * time.Minute},
+			deadline{at: in(120), end: live.EndMaxDuration},
+		},
+		"away": {
+			schedule{began: zero, away: in(95), window: time.Minute, longest: time.Hour},
+			deadline{at: in(155), end: live.EndWindow},
+		},
+		"away without a window": {
+			schedule{began: zero, away: in(100), longest: time.Hour}, deadline{at: in(100), end: live.EndWindow},
+		},
+		"away, the longest time comes first": {
+			schedule{began: zero, away: in(95), window: time.Hour, longest: 2 * time.Minute},
+			deadline{at: in(120), end: live.EndMaxDuration},
+		},
+		"away since a crash": {
+			schedule{began: zero, away: in(50), adopted: true, window: time.Minute, longest: time.Hour},
+			deadline{at: in(110), end: live.EndCrash},
+		},
+		"a test": {
+			schedule{began: zero, heard: in(99), quiet: true, active: in(10), test: true, longest: time.Hour},
+			deadline{at: in(310), end: live.EndTest},
+		},
+		"a test that is away": {
+			schedule{began: zero, away: in(99), active: in(10), test: true, window: time.Hour, longest: time.Hour},
+			deadline{at: in(310), end: live.EndTest},
+		},
+		"a test that nobody could watch yet": {
+			schedule{began: zero, heard: in(99), quiet: true, test: true, longest: time.Hour},
+			deadline{at: in(399), hangUp: true},
+		},
+		"active, and no test": {
+			schedule{began: zero, heard: in(99), quiet: true, active: in(10), longest: time.Hour},
+			deadline{at: in(399), hangUp: true},
+		},
+		"the owner wants the end": {
+			schedule{began: zero, wanted: live.EndDisable, longest: time.Hour}, deadline{at: now, end: live.EndDisable},
+		},
+		"so it is while the encoder is away": {
+			schedule{began: zero, away: in(95), wanted: live.EndComplete, window: time.Hour, longest: time.Hour},
+			deadline{at: now, end: live.EndComplete},
+		},
+		"the end has begun": {schedule{began: zero, away: in(1), wanted: live.EndComplete, ending: true}, deadline{}},
+		"too long already": {
+			schedule{began: zero, heard: in(99), longest: time.Minute}, deadline{at: in(60), end: live.EndMaxDuration},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -67,7 +111,8 @@ func TestFollow(t *testing.T) {
 func TestKeepsLink(t *testing.T) {
 	t.Parallel()
 	for why, want := range map[live.EndReason]bool{
-		live.EndComplete: true, live.EndMaxDuration: false, live.EndDisable: false, live.EndTest: false, live.EndDelete: false,
+		live.EndComplete: true, live.EndMaxDuration: false, live.EndDisable: false, live.EndTest: false,
+		live.EndDelete: false,
 		live.EndWindow: false, live.EndCrash: false,
 	} {
 		if why.KeepsLink() != want {
@@ -79,7 +124,8 @@ func TestKeepsLink(t *testing.T) {
 // segment is an entry with so many milliseconds of video and sound.
 func segment(msn, at, long int64) timeline.Entry {
 	return timeline.Entry{Segment: &timeline.Segment{MSN: msn, Chunks: []timeline.Chunk{
-		{Rendition: "a", Time: (at - 20) * 48, Duration: (long + 20) * 48}, {Rendition: "v", Time: at * 90, Duration: long * 90},
+		{Rendition: "a", Time: (at - 20) * 48, Duration: (long + 20) * 48},
+		{Rendition: "v", Time: at * 90, Duration: long * 90},
 	}}}
 }
 
@@ -92,7 +138,8 @@ func TestRecordingTimes(t *testing.T) {
 	s.begin(content, first, 0)
 	failed := s.count([]timeline.Entry{video, audio, segment(0, 10000, 4000)})
 	s = s.count([]timeline.Entry{video, audio, segment(0, 10000, 4000)}) // the first attempt to store it failed
-	s.begin(content, first.Add(time.Minute), 18.0)                       // while the last segments of the first wait for storage
+	// while the last segments of the first wait for storage
+	s.begin(content, first.Add(time.Minute), 18.0)
 	s = s.count([]timeline.Entry{segment(1, 14000, 4000)})
 	s = s.count([]timeline.Entry{segment(2, 18000, 1000)})
 	s.begin(content, first.Add(2*time.Minute), 19) // nothing comes of it
@@ -125,7 +172,11 @@ func TestRecordingTimesAfterACrash(t *testing.T) {
 		{Rendition: &timeline.RenditionInfo{ID: "v", Kind: frame.Video, Timescale: 90000}},
 		{Init: &timeline.Init{Rendition: "v"}},
 		{Segment: &timeline.Segment{Chunks: []timeline.Chunk{{Rendition: "v", Time: 900000, Duration: 360000}}}},
-		{Segment: &timeline.Segment{MSN: 1, Chunks: []timeline.Chunk{{Rendition: "v", Time: 1260000, Duration: 360000}}}},
+		{
+			Segment: &timeline.Segment{
+				MSN: 1, Chunks: []timeline.Chunk{{Rendition: "v", Time: 1260000, Duration: 360000}},
+			},
+		},
 	} {
 		if err := line.Apply(e); err != nil {
 			t.Fatal(err)
@@ -135,7 +186,9 @@ func TestRecordingTimesAfterACrash(t *testing.T) {
 		have []asset.Recording
 		want []float64
 	}{
-		"as it was stored":        {[]asset.Recording{{Duration: 5, Type: content}, {Duration: 3, Type: content}}, []float64{5, 3}},
+		"as it was stored": {
+			[]asset.Recording{{Duration: 5, Type: content}, {Duration: 3, Type: content}}, []float64{5, 3},
+		},
 		"the last one was open":   {[]asset.Recording{{Duration: 5, Type: content}, {Type: content}}, []float64{5, 3}},
 		"nothing more was stored": {[]asset.Recording{{Duration: 8, Type: content}, {Type: content}}, []float64{8}},
 		"nothing was noted":       {nil, nil},
@@ -160,7 +213,9 @@ func TestRecordingTimeOfADeadProcess(t *testing.T) {
 	t.Parallel()
 	e := segment(0, 10000, 4000)
 	e.Segment.Start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixMilli()
-	s := resumeRecordingTimes(nil, nil, 0).count([]timeline.Entry{{Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 90000}}, e})
+	s := resumeRecordingTimes(nil, nil, 0).count([]timeline.Entry{
+		{Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 90000}}, e,
+	})
 	if got := s.recordings(); len(got) != 1 || got[0].Duration != 4 || got[0].StartedAt.UnixMilli() != e.Segment.Start {
 		t.Errorf("got %+v", got)
 	}

@@ -278,7 +278,9 @@ func (svc *Service) start(
 				svc.opt.Speech.Run(writing, b.asset.Environment, t, b.edge, b.speechReports(), b.log)
 			})
 		}
-		b.forward.run(svc.root, b.spawn, func(err error) { b.log.WarnContext(svc.root, "simulcast ended", "error", err) })
+		b.forward.run(svc.root, b.spawn, func(err error) {
+			b.log.WarnContext(svc.root, "simulcast ended", "error", err)
+		})
 		b.spawn("lead broadcast", func() { b.lead(svc.root) })
 		return b
 	})

@@ -29,7 +29,8 @@ func TestSilence(t *testing.T) {
 				replace(w, n, s, n.publish(s.StreamKey).send(10*time.Second))
 				w.wait(61 * time.Second)
 			},
-			events: begun + " " + replaced + " " + closed, recordings: []time.Duration{10 * time.Second, 10 * time.Second},
+			events:     begun + " " + replaced + " " + closed,
+			recordings: []time.Duration{10 * time.Second, 10 * time.Second},
 		},
 		"so it does without a window": {
 			stream: []func(*live.CreateInput){window(0)},
@@ -37,14 +38,16 @@ func TestSilence(t *testing.T) {
 				replace(w, n, s, n.publish(s.StreamKey).send(10*time.Second))
 				w.wait(0)
 			},
-			events: begun + " " + replaced + " " + closed, recordings: []time.Duration{10 * time.Second, 10 * time.Second},
+			events:     begun + " " + replaced + " " + closed,
+			recordings: []time.Duration{10 * time.Second, 10 * time.Second},
 		},
 		"of one that never sent anything": {
 			play: func(w *world, n *node, s live.Stream) {
 				replace(w, n, s, n.publish(s.StreamKey))
 				w.wait(61 * time.Second)
 			},
-			events: "connected asset.created " + replaced + " active asset.ready " + closed, recordings: []time.Duration{10 * time.Second},
+			events:     "connected asset.created " + replaced + " active asset.ready " + closed,
+			recordings: []time.Duration{10 * time.Second},
 		},
 		"over another protocol": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -111,7 +114,8 @@ func TestSilence(t *testing.T) {
 				n.publish(s.StreamKey).send(5 * time.Second).stop()
 				w.wait(61 * time.Second)
 			},
-			events: begun + " disconnected connected recording " + closed, recordings: []time.Duration{10 * time.Second, 5 * time.Second},
+			events:     begun + " disconnected connected recording " + closed,
+			recordings: []time.Duration{10 * time.Second, 5 * time.Second},
 		},
 		"the silent one leaves in the same moment": {
 			play: func(w *world, n *node, s live.Stream) {
@@ -147,7 +151,8 @@ func TestSilence(t *testing.T) {
 				n.publish(fresh.StreamKey).send(5 * time.Second).stop()
 				w.wait(61 * time.Second)
 			},
-			events: begun + " updated " + replaced + " " + closed, recordings: []time.Duration{10 * time.Second, 5 * time.Second},
+			events:     begun + " updated " + replaced + " " + closed,
+			recordings: []time.Duration{10 * time.Second, 5 * time.Second},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -205,6 +210,7 @@ func TestSilenceElsewhere(t *testing.T) {
 		second.stop()
 		w.wait(time.Second)
 		w.expect(strings.Fields(begun + " " + replaced + " " + closed)...)
-		ended(w, s.ID, 1, []time.Duration{8 * time.Second, 9 * time.Second}) // its open segment was in the first node's memory
+		// its open segment was in the first node's memory
+		ended(w, s.ID, 1, []time.Duration{8 * time.Second, 9 * time.Second})
 	})
 }

@@ -170,7 +170,8 @@ func TestSimulcast(t *testing.T) {
 		w.wait(0)
 		w.targets(s, live.TargetIdle, live.TargetIdle, live.TargetFatal)
 		w.wait(30 * time.Second)
-		if began, _, causes := p.counts(); began != 1 || len(causes) != 1 || !errors.Is(causes[0], ingest.ErrEncoderEnded) {
+		if began, _, causes := p.counts(); began != 1 || len(causes) != 1 ||
+			!errors.Is(causes[0], ingest.ErrEncoderEnded) {
 			t.Errorf("%d publications at the platform, ended by %v", began, causes)
 		}
 		e = n.publish(s.StreamKey)

@@ -54,7 +54,10 @@ func (s *stills) Still(_ context.Context, job encode.StillArgs, output func(mp4 
 	if len(s.jobs) <= s.busy {
 		return fault.New(fault.Unavailable, "the picture can't be encoded in time")
 	}
-	head, err := cmaf.Init(frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc1}, Width: 320, Height: 180}, 90000)
+	head, err := cmaf.Init(frame.Config{
+		Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc1}, Width: 320,
+		Height: 180,
+	}, 90000)
 	if err != nil {
 		return err
 	}
@@ -77,7 +80,10 @@ func (*stills) Image(_ context.Context, data []byte) (*image.NRGBA, error) {
 }
 
 // Last gives a picture that can be told from all others.
-func (s *stills) Last(ctx context.Context, job encode.LastArgs, input func(context.Context, io.Writer) error, output func(mp4 io.Reader) error) error {
+func (s *stills) Last(
+	ctx context.Context, job encode.LastArgs, input func(context.Context, io.Writer) error,
+	output func(mp4 io.Reader) error,
+) error {
 	var mp4 bytes.Buffer
 	if err := input(ctx, &mp4); err != nil {
 		return err
@@ -87,11 +93,16 @@ func (s *stills) Last(ctx context.Context, job encode.LastArgs, input func(conte
 	if s.lasts = append(s.lasts, job); s.fails {
 		return errors.New("no encoder today")
 	}
-	head, err := cmaf.Init(frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc2}, Width: 320, Height: 180}, 90000)
+	head, err := cmaf.Init(frame.Config{
+		Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc2}, Width: 320,
+		Height: 180,
+	}, 90000)
 	if err != nil {
 		return err
 	}
-	return output(bytes.NewReader(cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, []cmaf.Sample{{Duration: 9000, Sync: true, Data: []byte{0, 0, 0, 2, 0x65, 0xee}}})))
+	return output(bytes.NewReader(cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, []cmaf.Sample{
+		{Duration: 9000, Sync: true, Data: []byte{0, 0, 0, 2, 0x65, 0xee}},
+	})))
 }
 
 // images is what lies at the addresses of slates.
@@ -157,7 +168,8 @@ func (w *world) seamless(t *timeline.Timeline) {
 			if !t.Marks[i].Discontinuity && t.Marks[i-1].Slate && !t.Marks[i].Slate {
 				w.t.Errorf("segment %d goes on where slate was", i)
 			}
-			if step := t.Marks[i].Start.Sub(t.Marks[i-1].Start).Seconds() - l.Seconds(i-1); l.ID == timeline.MainVideo && math.Abs(step) > 0.7 {
+			if step := t.Marks[i].Start.Sub(t.Marks[i-1].Start).Seconds() - l.Seconds(i-1); l.ID ==
+				timeline.MainVideo && math.Abs(step) > 0.7 {
 				w.t.Errorf("segment %d is dated %.3f s off", i, step)
 			}
 		}
@@ -179,14 +191,21 @@ func TestSlate(t *testing.T) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(31 * time.Second)
 		}, []string{"content 10.0 at 0.0", "slate 19.9 at 10.0", "content 10.0 at 30.0", "left out: slate 30"}, false},
-		"reduced latency": {func(in *live.CreateInput) { in.LatencyMode, in.ReconnectWindow = live.Reduced, new(20.0) }, func(w *world, n *node, key string) {
-			n.publish(key).send(10 * time.Second).stop()
-			w.wait(21 * time.Second)
-		}, []string{"content 10.0 at 0.0", "left out: slate 20"}, false},
-		"standard latency, asked for": {func(in *live.CreateInput) { in.SlateForStandard = true }, func(w *world, n *node, key string) {
-			n.publish(key).send(10 * time.Second).stop()
-			w.wait(61 * time.Second)
-		}, []string{"content 10.0 at 0.0", "left out: slate 60"}, false},
+		"reduced latency": {
+			func(in *live.CreateInput) { in.LatencyMode, in.ReconnectWindow = live.Reduced, new(20.0) },
+			func(w *world, n *node, key string) {
+				n.publish(key).send(10 * time.Second).stop()
+				w.wait(21 * time.Second)
+			},
+			[]string{"content 10.0 at 0.0", "left out: slate 20"},
+			false,
+		},
+		"standard latency, asked for": {
+			func(in *live.CreateInput) { in.SlateForStandard = true }, func(w *world, n *node, key string) {
+				n.publish(key).send(10 * time.Second).stop()
+				w.wait(61 * time.Second)
+			}, []string{"content 10.0 at 0.0", "left out: slate 60"}, false,
+		},
 		"standard latency, not asked for": {window(60), func(w *world, n *node, key string) {
 			n.publish(key).send(10 * time.Second).stop()
 			w.wait(61 * time.Second)
@@ -226,22 +245,29 @@ func TestSlate(t *testing.T) {
 			w.must(w.streams.Complete(w.ctx, env, w.only(), time.Now()))
 			w.wait(time.Second)
 		}, []string{"content 29.8 at 0.0"}, false},
-		"sound alone": {func(in *live.CreateInput) { low(20)(in); in.AudioOnly = true }, func(w *world, n *node, key string) {
-			n.publish(key).send(10 * time.Second).stop()
-			w.wait(10 * time.Second)
-			n.publish(key).send(10 * time.Second).stop()
-			w.wait(21 * time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 10.0 at 10.0", "content 10.0 at 20.0", "left out: slate 20"}, false},
-		"slate is switched off meanwhile": {func(in *live.CreateInput) { in.SlateForStandard = true }, func(w *world, n *node, key string) {
-			n.publish(key).send(10 * time.Second).stop()
-			w.wait(20 * time.Second)
-			_, err := w.streams.Patch(w.ctx, env, w.only(), live.PatchInput{SlateForStandard: new(false)}, time.Now())
-			w.must(err)
-			w.wait(20 * time.Second)
-			n.publish(key).send(10 * time.Second)
-			w.must(w.streams.Complete(w.ctx, env, w.only(), time.Now()))
-			w.wait(time.Second)
-		}, []string{"content 10.0 at 0.0", "slate 20 at 10.0", "content 10.0 at 50.0"}, true},
+		"sound alone": {
+			func(in *live.CreateInput) { low(20)(in); in.AudioOnly = true }, func(w *world, n *node, key string) {
+				n.publish(key).send(10 * time.Second).stop()
+				w.wait(10 * time.Second)
+				n.publish(key).send(10 * time.Second).stop()
+				w.wait(21 * time.Second)
+			},
+			[]string{"content 10.0 at 0.0", "slate 10.0 at 10.0", "content 10.0 at 20.0", "left out: slate 20"},
+			false,
+		},
+		"slate is switched off meanwhile": {
+			func(in *live.CreateInput) { in.SlateForStandard = true }, func(w *world, n *node, key string) {
+				n.publish(key).send(10 * time.Second).stop()
+				w.wait(20 * time.Second)
+				_, err := w.streams.Patch(w.ctx, env, w.only(), live.PatchInput{SlateForStandard: new(false)},
+					time.Now())
+				w.must(err)
+				w.wait(20 * time.Second)
+				n.publish(key).send(10 * time.Second)
+				w.must(w.streams.Complete(w.ctx, env, w.only(), time.Now()))
+				w.wait(time.Second)
+			}, []string{"content 10.0 at 0.0", "slate 20 at 10.0", "content 10.0 at 50.0"}, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -268,7 +294,8 @@ func TestSlate(t *testing.T) {
 					recorded += r.Duration
 				}
 				if a.Status != asset.Ready || math.Abs(a.Facts.Duration-recorded) > 0.01 {
-					t.Errorf("the asset is %s, %.2f s long, with recording times of %.2f s", a.Status, a.Facts.Duration, recorded)
+					t.Errorf("the asset is %s, %.2f s long, with recording times of %.2f s", a.Status, a.Facts.Duration,
+						recorded)
 				}
 			})
 		})
@@ -310,7 +337,8 @@ func TestSlatePlaylistsGrow(t *testing.T) {
 				if text == last[i] {
 					t.Errorf("%s stands still", l)
 				}
-				if last[i] = text; strings.Contains(text, "#EXT-X-GAP") && !strings.Contains(text, "#EXT-X-MEDIA-SEQUENCE:0") && i > 1 {
+				if last[i] = text; strings.Contains(text, "#EXT-X-GAP") &&
+					!strings.Contains(text, "#EXT-X-MEDIA-SEQUENCE:0") && i > 1 {
 					t.Errorf("%s has a gap", l)
 				}
 			}
@@ -350,7 +378,8 @@ func TestEndInSlate(t *testing.T) {
 			t.Helper()
 			for _, l := range lists {
 				text := v.expect(when, http.StatusOK, l)
-				if !strings.Contains(text, "#EXT-X-PLAYLIST-TYPE:"+typ) || strings.Contains(text, "#EXT-X-ENDLIST") != ended {
+				if !strings.Contains(text, "#EXT-X-PLAYLIST-TYPE:"+typ) ||
+					strings.Contains(text, "#EXT-X-ENDLIST") != ended {
 					t.Errorf("%s: not %s, or ended is not %v:\n%s", when, typ, ended, text)
 				}
 				if n := strings.Count(text, "#EXTINF"); ended && typ == "VOD" {
@@ -412,7 +441,8 @@ func TestSlateImage(t *testing.T) {
 				})
 				n.publish(s.StreamKey).send(10 * time.Second).stop()
 				w.wait(21 * time.Second)
-				if len(encoder.jobs) != 1 || encoder.jobs[0].Picture.Bounds().Size() != image.Pt(320, 180) || encoder.jobs[0].Frames != 20 {
+				if len(encoder.jobs) != 1 || encoder.jobs[0].Picture.Bounds().Size() != image.Pt(320, 180) ||
+					encoder.jobs[0].Frames != 20 {
 					t.Fatalf("encoded: %d times", len(encoder.jobs))
 				}
 				if c := encoder.jobs[0].Picture.RGBAAt(160, 20); (c.R > 0xf0) != (name == "used") {
@@ -429,7 +459,8 @@ func TestSlateImage(t *testing.T) {
 					t.Fatalf("told: %v", warned)
 				}
 				a, b := last[live.Warned](w, "warning"), last[asset.Warned](w, "asset.warning")
-				if a.ID != s.ID || b.ID != w.row(s.ID).RecentAssets[0] || b.LiveStream != s.ID || b.Status != asset.Preparing || a.State.Status() != live.StatusIdle {
+				if a.ID != s.ID || b.ID != w.row(s.ID).RecentAssets[0] || b.LiveStream != s.ID ||
+					b.Status != asset.Preparing || a.State.Status() != live.StatusIdle {
 					t.Errorf("told %+v and %+v", a, b)
 				}
 				for _, m := range []string{a.Warning.Message, b.Warning.Message} {
@@ -493,8 +524,12 @@ func TestSlateAfterACrash(t *testing.T) {
 		journal bool
 		times   []string
 	}{
-		"with a journal": {true, []string{"content 10.0 at 0.0", "slate 34.8 at 10.0", "content 10.0 at 50.0", "left out: slate 60"}},
-		"without":        {false, []string{"content 10.0 at 0.0", "slate 34.5 at 10.0", "content 10.0 at 50.0", "left out: slate 60"}},
+		"with a journal": {
+			true, []string{"content 10.0 at 0.0", "slate 34.8 at 10.0", "content 10.0 at 50.0", "left out: slate 60"},
+		},
+		"without": {
+			false, []string{"content 10.0 at 0.0", "slate 34.5 at 10.0", "content 10.0 at 50.0", "left out: slate 60"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

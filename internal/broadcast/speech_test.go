@@ -67,7 +67,9 @@ func (e *ear) Open(_ context.Context, c speech.Config) (speech.Stream, error) {
 }
 
 // LivePCM gives one sample of silence for each sixteen-thousandth of a second that comes in.
-func (e *ear) LivePCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
+func (e *ear) LivePCM(
+	ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error,
+) error {
 	r, w := io.Pipe()
 	failed := make(chan error, 1)
 	go func() {
@@ -81,7 +83,9 @@ func (e *ear) LivePCM(ctx context.Context, input func(context.Context, io.Writer
 }
 
 // PCM is two seconds of sound, whatever comes in.
-func (e *ear) PCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
+func (e *ear) PCM(
+	ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error,
+) error {
 	if err := input(ctx, io.Discard); err != nil {
 		return err
 	}
@@ -96,7 +100,10 @@ func (e *ear) Transcribe(_ context.Context, _ io.Reader, c speech.Config, emit f
 	if c.Effort != speech.Thorough {
 		return errors.New("nobody is in a hurry")
 	}
-	return emit(speech.Result{Words: []speech.Word{{Text: "better", Start: time.Second, End: 1500 * time.Millisecond}}, Until: 2 * time.Second})
+	return emit(speech.Result{
+		Words: []speech.Word{{Text: "better", Start: time.Second, End: 1500 * time.Millisecond}},
+		Until: 2 * time.Second,
+	})
 }
 
 // silence is as long as the fragments that are written, as frames of sound are.
@@ -147,7 +154,12 @@ func (h *hearing) Write(at time.Duration, samples []int16) {
 	for second := h.reported; second+late <= end; second += time.Second {
 		r := speech.Result{Until: second + time.Second}
 		if second >= h.stretches[len(h.stretches)-1][0].Truncate(time.Second) {
-			r.Words = []speech.Word{{Text: fmt.Sprintf("w%d", second/time.Second), Start: second + 200*time.Millisecond, End: second + 700*time.Millisecond}}
+			r.Words = []speech.Word{
+				{
+					Text: fmt.Sprintf("w%d", second/time.Second), Start: second + 200*time.Millisecond,
+					End: second + 700*time.Millisecond,
+				},
+			}
 		}
 		h.results <- r
 		h.reported = second + time.Second
@@ -173,7 +185,8 @@ func (h *hearing) Close() { h.End() }
 func hears(e *ear) func(*broadcast.Options) {
 	return func(o *broadcast.Options) {
 		o.Speech = &subtitles.Generator{
-			Engines: &speech.Engines{All: []speech.Engine{e}, Now: time.Now}, Decoder: e, Objects: mediastore.Objects{Blob: o.Store.(nodeObjects)},
+			Engines: &speech.Engines{All: []speech.Engine{e}, Now: time.Now}, Decoder: e,
+			Objects: mediastore.Objects{Blob: o.Store.(nodeObjects)},
 			Rules:   func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 			Phrases: func(_ context.Context, _ id.Environment, v []string) ([]string, error) { return v, nil },
 		}
@@ -203,7 +216,9 @@ func (w *world) generatedLive(a id.Asset) asset.Track {
 // that at most, and a segment later with standard latency; what is listed never changes, from the first word on.
 func TestSpokenCuesInTime(t *testing.T) {
 	t.Parallel()
-	for mode, most := range map[live.LatencyMode]time.Duration{live.Low: 4 * time.Second, live.Reduced: 4 * time.Second, live.Standard: 10 * time.Second} {
+	for mode, most := range map[live.LatencyMode]time.Duration{
+		live.Low: 4 * time.Second, live.Reduced: 4 * time.Second, live.Standard: 10 * time.Second,
+	} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			run(t, func(w *world) {
@@ -293,20 +308,26 @@ func TestFinalTrackReplacesLive(t *testing.T) {
 		}
 		offered(before)
 		worker := &workerspeech.Worker{
-			Assets: w.assets, Store: w.objects, Footage: n.playback, Decoder: engine, Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Most: 1,
+			Assets: w.assets, Store: w.objects, Footage: n.playback, Decoder: engine,
+			Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Most: 1,
 			Rules: func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil }, Now: time.Now,
 		}
-		args := job.New(asset.JobSpeech, string(final.ID), asset.TrackArgs{Asset: a, Track: final.ID, Media: w.asset(a).Media})
+		args := job.New(asset.JobSpeech, string(final.ID), asset.TrackArgs{
+			Asset: a, Track: final.ID, Media: w.asset(a).Media,
+		})
 		w.must(worker.Handler().Work(w.ctx, job.Job{Kind: args.Kind, Args: args.Args, Attempt: 1, MaxAttempts: 1}))
 		offered(final)
-		for language, tr := range map[string]asset.Track{"en-GB": before, "en-AU": final} { // whatever they are called later
-			if _, err := w.assets.PatchTrack(w.ctx, env, a, tr.ID, asset.TrackPatch{LanguageCode: &language}, time.Now()); err != nil {
+		// whatever they are called later
+		for language, tr := range map[string]asset.Track{"en-GB": before, "en-AU": final} {
+			if _, err := w.assets.PatchTrack(w.ctx, env, a, tr.ID, asset.TrackPatch{LanguageCode: &language},
+				time.Now()); err != nil {
 				t.Fatal(err)
 			}
 			offered(final)
 		}
 		for tr, want := range map[id.Track]string{before.ID: "w3", final.ID: "better"} {
-			if text := v.expect("file", http.StatusOK, address+"/text/"+string(tr)+".vtt"); !strings.Contains(text, want) {
+			if text := v.expect("file", http.StatusOK, address+"/text/"+string(tr)+".vtt"); !strings.Contains(text,
+				want) {
 				t.Errorf("no %s in\n%s", want, text)
 			}
 		}
@@ -438,7 +459,8 @@ func TestSpeechThatFails(t *testing.T) {
 			e := n.publish(s.StreamKey).send(20 * time.Second)
 			a, v := w.row(s.ID).ActiveAsset, n.viewer()
 			for _, list := range v.playlists(w.playbackID(a)) {
-				if text := v.expect("playlist", http.StatusOK, list); strings.Contains(text, "EXTINF") && strings.Count(text, "EXTINF") < 6 {
+				if text := v.expect("playlist", http.StatusOK, list); strings.Contains(text, "EXTINF") &&
+					strings.Count(text, "EXTINF") < 6 {
 					t.Errorf("%s is not complete:\n%s", list, text)
 				}
 			}
@@ -502,7 +524,8 @@ func TestSpeechTooLate(t *testing.T) {
 			if _, bad := fmt.Sscanf(c.Text, "w%d", &second); bad != nil { // its first word
 				t.Fatalf("cue %+v: %v", c, bad)
 			}
-			if late := c.Start - time.Duration(second)*time.Second; late > edge.MostLate+time.Second { // the first one is there for a second
+			// the first one is there for a second
+			if late := c.Start - time.Duration(second)*time.Second; late > edge.MostLate+time.Second {
 				t.Errorf("%s is shown %s after it was said", c.Text, late)
 			}
 			for word := range strings.FieldsSeq(c.Text) {
@@ -534,14 +557,19 @@ func TestSpeechWithoutAnEngine(t *testing.T) {
 		e.stop()
 		w.wait(time.Second)
 		w.finish(a)
-		for when, text := range map[string]string{"live": live, "finished": v.expect("multivariant playlist", http.StatusOK, "/"+string(w.playbackID(a))+".m3u8")} {
+		for when, text := range map[string]string{
+			"live":     live,
+			"finished": v.expect("multivariant playlist", http.StatusOK, "/"+string(w.playbackID(a))+".m3u8"),
+		} {
 			if strings.Contains(text, "SUBTITLES") {
 				t.Errorf("%s, subtitles are listed:\n%s", when, text)
 			}
 		}
 		found := false
 		for _, tr := range textTracks(w.asset(a)) {
-			found = found || tr.Status == asset.TrackErrored && strings.Contains(strings.Join(tr.Errors.Messages, ""), "no speech recognition for the language fr")
+			found = found ||
+				tr.Status == asset.TrackErrored &&
+					strings.Contains(strings.Join(tr.Errors.Messages, ""), "no speech recognition for the language fr")
 		}
 		if row := w.asset(a); !found || row.Status != asset.Ready || len(engine.stretches) > 0 {
 			t.Errorf("the asset is %s, its tracks %+v", row.Status, textTracks(row))

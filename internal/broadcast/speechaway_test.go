@@ -93,10 +93,13 @@ func TestEngineComesBack(t *testing.T) {
 			Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now},
 			Rules:   func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 		}
-		args := job.New(asset.JobSpeech, string(final().ID), asset.TrackArgs{Asset: a, Track: final().ID, Media: w.asset(a).Media})
+		args := job.New(asset.JobSpeech, string(final().ID), asset.TrackArgs{
+			Asset: a, Track: final().ID, Media: w.asset(a).Media,
+		})
 		attempt := job.Job{Kind: args.Kind, Args: args.Args, Attempt: 1, MaxAttempts: worker.Handler().MaxAttempts}
 		err := worker.Handler().Work(w.ctx, attempt)
-		if tr := final(); !fault.Is(err, fault.Unavailable) || !errors.As(err, new(*speech.NoEngineError)) || tr.Status != asset.TrackPreparing {
+		if tr := final(); !fault.Is(err, fault.Unavailable) || !errors.As(err, new(*speech.NoEngineError)) ||
+			tr.Status != asset.TrackPreparing {
 			t.Errorf("without the engine: %v, the track is %s", err, tr.Status)
 		}
 		w.wait(2 * time.Minute)

@@ -25,7 +25,8 @@ import (
 // captioned is a stream with two text tracks of captions.
 func captioned(in *live.CreateInput) {
 	in.EmbeddedSubtitles = []assetopt.EmbeddedSubtitle{
-		{Name: "English CC", LanguageCode: "en", LanguageChannel: "cc1"}, {LanguageCode: "fr", LanguageChannel: "cc3", Passthrough: "mine"},
+		{Name: "English CC", LanguageCode: "en", LanguageChannel: "cc1"},
+		{LanguageCode: "fr", LanguageChannel: "cc3", Passthrough: "mine"},
 	}
 }
 
@@ -57,12 +58,15 @@ func TestTextTracks(t *testing.T) {
 		e := n.publish(s.StreamKey).send(5 * time.Second)
 		a := w.row(s.ID).ActiveAsset
 		tracks := textTracks(w.asset(a))
-		if len(tracks) != 2 || tracks[0].Status != asset.TrackReady || tracks[0].TextSource != "embedded" || !tracks[0].ClosedCaptions ||
+		if len(tracks) != 2 || tracks[0].Status != asset.TrackReady || tracks[0].TextSource != "embedded" ||
+			!tracks[0].ClosedCaptions ||
 			tracks[1].Name != "French" || tracks[1].Passthrough != "mine" {
 			t.Fatalf("tracks: %+v", tracks)
 		}
 		say := func(n *node, from time.Duration, text string) {
-			if !n.texts(w, s).Publish(tracks[0].Rendition, captions.Cue{Start: from, End: from + 2*time.Second, Text: text}) {
+			if !n.texts(w, s).Publish(tracks[0].Rendition, captions.Cue{
+				Start: from, End: from + 2*time.Second, Text: text,
+			}) {
 				t.Errorf("%s is not taken", text)
 			}
 		}
@@ -106,7 +110,8 @@ func TestTextTracks(t *testing.T) {
 		e = n.publish(s.StreamKey).send(8 * time.Second)
 		say(n, 14*time.Second, "behind it")
 		e.send(3 * time.Second)
-		given = append(given[:1], w.textSegments(n.viewer(), w.playbackID(a), tracks[0])[1:]...) // the first is one from before
+		// the first is one from before
+		given = append(given[:1], w.textSegments(n.viewer(), w.playbackID(a), tracks[0])[1:]...)
 		e.stop()
 		w.wait(62 * time.Second)
 		w.finish(a)
@@ -125,7 +130,9 @@ func TestTextTracks(t *testing.T) {
 				t.Errorf("%q is not once in\n%s", want, text)
 			}
 		}
-		if list := n.viewer().expect("multivariant", http.StatusOK, "/"+string(w.playbackID(a))+".m3u8"); !strings.Contains(list, `NAME="Renamed"`) || !strings.Contains(list, "CLOSED-CAPTIONS=NONE") {
+		if list := n.viewer().expect("multivariant", http.StatusOK,
+			"/"+string(w.playbackID(a))+".m3u8"); !strings.Contains(list, `NAME="Renamed"`) ||
+			!strings.Contains(list, "CLOSED-CAPTIONS=NONE") {
 			t.Errorf("recorded:\n%s", list)
 		}
 	})
@@ -247,7 +254,8 @@ func TestClosedCaptions(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			run(t, func(w *world) {
-				n, s := w.start("a"), w.stream(window(60), captioned, func(in *live.CreateInput) { in.LatencyMode = mode })
+				n, s := w.start("a"),
+					w.stream(window(60), captioned, func(in *live.CreateInput) { in.LatencyMode = mode })
 				e := n.publish(s.StreamKey)
 				e.lag, e.says = 2, &cea608test.Encoder{}
 				e.says.PopOn(1, 0, 5, 7, 15, "from cc1")
@@ -255,11 +263,14 @@ func TestClosedCaptions(t *testing.T) {
 				e.send(11 * time.Second)
 				a := w.row(s.ID).ActiveAsset
 				v, tracks := n.viewer(), textTracks(w.asset(a))
-				first, third := strings.Join(w.textSegments(v, w.playbackID(a), tracks[0]), ""), strings.Join(w.textSegments(v, w.playbackID(a), tracks[1]), "")
-				if !strings.Contains(first, "00:00:05.") || !strings.Contains(first, "--> 00:00:07.") || !strings.Contains(first, "line:84.67% position:20.00% align:start\nfrom cc1") {
+				first, third := strings.Join(w.textSegments(v, w.playbackID(a), tracks[0]), ""),
+					strings.Join(w.textSegments(v, w.playbackID(a), tracks[1]), "")
+				if !strings.Contains(first, "00:00:05.") || !strings.Contains(first, "--> 00:00:07.") ||
+					!strings.Contains(first, "line:84.67% position:20.00% align:start\nfrom cc1") {
 					t.Errorf("cc1:\n%s", first)
 				}
-				if !strings.Contains(third, "du cc3") || strings.Contains(third, "cc1") || strings.Contains(first, "cc3") {
+				if !strings.Contains(third, "du cc3") || strings.Contains(third, "cc1") ||
+					strings.Contains(first, "cc3") {
 					t.Errorf("cc3:\n%s", third)
 				}
 				e.stop()
@@ -304,7 +315,9 @@ func TestTooManyCaptions(t *testing.T) {
 		e.send(time.Second)
 		a := w.row(s.ID).ActiveAsset
 		track := textTracks(w.asset(a))[0]
-		for n.texts(w, s).Publish(track.Rendition, captions.Cue{Start: 5500 * time.Millisecond, End: 6 * time.Second, Text: "many"}) {
+		for n.texts(w, s).Publish(track.Rendition, captions.Cue{
+			Start: 5500 * time.Millisecond, End: 6 * time.Second, Text: "many",
+		}) {
 		}
 		e.send(15 * time.Second)
 		all := strings.Join(w.textSegments(n.viewer(), w.playbackID(a), track), "")

@@ -87,7 +87,8 @@ func record(t *testing.T, config func(file []byte) (frame.Config, error), args .
 		for _, s := range f.Samples {
 			dts := time.Duration(at) * time.Second / scale
 			k.frames = append(k.frames, frame.Frame{
-				Kind: c.Kind, DTS: dts, PTS: dts + time.Duration(s.CompositionOffset)*time.Second/scale, Key: s.Sync, Data: s.Data,
+				Kind: c.Kind, DTS: dts, PTS: dts + time.Duration(s.CompositionOffset)*time.Second/scale, Key: s.Sync,
+				Data: s.Data,
 			})
 			at += int64(s.Duration)
 		}
@@ -98,14 +99,17 @@ func record(t *testing.T, config func(file []byte) (frame.Config, error), args .
 func picture(t *testing.T, size string, config func(file []byte) (frame.Config, error), encoder ...string) recording {
 	t.Helper()
 	return record(t, config, append([]string{
-		"-f", "lavfi", "-i", fmt.Sprintf("testsrc2=size=%s:rate=25:duration=%d", size, recordedSeconds), "-pix_fmt", "yuv420p", "-g", "25",
+		"-f", "lavfi", "-i", fmt.Sprintf("testsrc2=size=%s:rate=25:duration=%d", size, recordedSeconds), "-pix_fmt",
+		"yuv420p", "-g", "25",
 	}, encoder...)...)
 }
 
 func sound(t *testing.T, rate int, config func(file []byte) (frame.Config, error), encoder ...string) recording {
 	t.Helper()
 	return record(t, config, append([]string{
-		"-f", "lavfi", "-i", fmt.Sprintf("aevalsrc='random(0)*0.1+sin(t*t*500)*0.5':sample_rate=%d:duration=%d", rate, recordedSeconds), "-ac", "1",
+		"-f", "lavfi", "-i",
+		fmt.Sprintf("aevalsrc='random(0)*0.1+sin(t*t*500)*0.5':sample_rate=%d:duration=%d", rate, recordedSeconds),
+		"-ac", "1",
 	}, encoder...)...)
 }
 
@@ -132,7 +136,8 @@ func recordings(t *testing.T) map[string]recording {
 				return frame.Config{}, err
 			}
 			return hevc.TrackConfig(vps[0], sps[0], pps[0])
-		}, "-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none:keyint=25:min-keyint=25:open-gop=0:pools=1:bframes=0"),
+		}, "-c:v", "libx265", "-preset", "ultrafast", "-x265-params",
+			"log-level=none:keyint=25:min-keyint=25:open-gop=0:pools=1:bframes=0"),
 		"AV1": picture(t, "320x180", func(file []byte) (frame.Config, error) {
 			header, err := av1.ParseConfig(body(t, file, "av1C"))
 			if err != nil {
@@ -289,7 +294,8 @@ func (tt *torturer) save(n *node, playback id.Playback, dir string) []string {
 	}
 	synctest.Wait()
 	text := v.expect("multivariant", http.StatusOK, "/"+string(playback)+".m3u8")
-	if want := `CODECS="avc1.42c00c,avc1.4d401e,hvc1.1.6.L60.90,av01.0.00M.08,mp4a.40.2,opus"`; !strings.Contains(text, want) {
+	if want := `CODECS="avc1.42c00c,avc1.4d401e,hvc1.1.6.L60.90,av01.0.00M.08,mp4a.40.2,opus"`; !strings.Contains(text,
+		want) {
 		tt.w.t.Errorf("not %s:\n%s", want, text)
 	}
 	lists := v.playlists(playback)
@@ -359,7 +365,9 @@ func (tt *torturer) check(t *testing.T, dir string, lists []string) {
 					samples++
 					if m, ok := tt.meant[string(s.Data)]; ok && !once[string(s.Data)] {
 						once[string(s.Data)] = true
-						seen[i] = append(seen[i], placed{float64(ticks+int64(s.CompositionOffset)) / scale, m.at.Seconds(), m.play})
+						seen[i] = append(seen[i], placed{
+							float64(ticks+int64(s.CompositionOffset)) / scale, m.at.Seconds(), m.play,
+						})
 					}
 					ticks += int64(s.Duration)
 				}
@@ -367,7 +375,8 @@ func (tt *torturer) check(t *testing.T, dir string, lists []string) {
 			}
 		}
 		decode()
-		if list := strings.Fields(string(command(t, "ffprobe", "-v", "fatal", "-allowed_extensions", "ALL", "-show_entries", "packet=pts", "-of", "csv=p=0", file))); len(list) != samples {
+		if list := strings.Fields(string(command(t, "ffprobe", "-v", "fatal", "-allowed_extensions", "ALL",
+			"-show_entries", "packet=pts", "-of", "csv=p=0", file))); len(list) != samples {
 			t.Errorf("ffprobe reads %d packets of %s, there are %d", len(list), at, samples)
 		}
 	}
@@ -380,7 +389,8 @@ func (tt *torturer) check(t *testing.T, dir string, lists []string) {
 			}
 		}
 	}
-	t.Logf("%d pictures and %d frames of sound, %d neighbours, at most %.1f ms apart from where they belong", len(seen[0]), len(seen[1]), pairs, 1000*worst)
+	t.Logf("%d pictures and %d frames of sound, %d neighbours, at most %.1f ms apart from where they belong",
+		len(seen[0]), len(seen[1]), pairs, 1000*worst)
 	if worst >= 0.040 || pairs < 500 {
 		t.Errorf("sound and picture are up to %.3f s off, in %d pairs", worst, pairs)
 	}
@@ -401,7 +411,8 @@ func TestRefusedCodec(t *testing.T) {
 		e.leave(err)
 		a := w.row(s.ID).ActiveAsset
 		w.wait(61 * time.Second)
-		if got := w.asset(a); got.Status != asset.Errored || got.Errors == nil || !slices.Contains(got.Errors.Messages, reason) {
+		if got := w.asset(a); got.Status != asset.Errored || got.Errors == nil ||
+			!slices.Contains(got.Errors.Messages, reason) {
 			t.Errorf("the asset is %s: %v", got.Status, got.Errors)
 		}
 		if !strings.Contains(w.logged(), "choose H.264") {
@@ -414,7 +425,9 @@ func TestRefusedCodec(t *testing.T) {
 // idle is an encoder that is never asked for anything.
 type idle struct{}
 
-func (idle) Live(context.Context, encode.LiveArgs, func(context.Context, io.Writer) error, func(context.Context, io.Reader) error) error {
+func (idle) Live(
+	context.Context, encode.LiveArgs, func(context.Context, io.Writer) error, func(context.Context, io.Reader) error,
+) error {
 	return errors.New("not asked for")
 }
 
@@ -424,7 +437,9 @@ func TestRefusedBesideAnEncoder(t *testing.T) {
 	run(t, func(w *world) {
 		n, s := w.start("a", func(o *broadcast.Options) { o.Encoder = idle{} }), w.stream()
 		e := n.publish(s.StreamKey)
-		if err := e.sink.Configure(frame.Config{Kind: frame.Video, Codec: frame.VP8, Width: 320, Height: 180}); err != nil {
+		if err := e.sink.Configure(frame.Config{
+			Kind: frame.Video, Codec: frame.VP8, Width: 320, Height: 180,
+		}); err != nil {
 			t.Errorf("VP8: %v", err)
 		}
 		err := e.sink.Configure(frame.Config{Kind: frame.Video, Codec: "mpeg2", Width: 320, Height: 180})

@@ -115,7 +115,8 @@ func TestDelivered(t *testing.T) {
 					}
 				}
 				for _, sum := range length {
-					expect("half a segment", time.Duration(float64(sum[metering.Tier720])*float64(size/2)/float64(size)))
+					expect("half a segment",
+						time.Duration(float64(sum[metering.Tier720])*float64(size/2)/float64(size)))
 				}
 			})
 		})
@@ -135,7 +136,8 @@ func TestDeliveredSound(t *testing.T) {
 			v.expect("segment", http.StatusOK, u)
 		}
 		for of, sum := range n.meter.Take() {
-			if only := (metering.Lengths{metering.AudioOnly: sum[metering.AudioOnly]}); sum != only || sum[metering.AudioOnly] < 10*time.Second {
+			if only := (metering.Lengths{metering.AudioOnly: sum[metering.AudioOnly]}); sum != only ||
+				sum[metering.AudioOnly] < 10*time.Second {
 				t.Errorf("%v: %v", of, sum)
 			}
 			return
@@ -164,11 +166,13 @@ func TestTitles(t *testing.T) {
 			}
 		}
 		expect("live", string(s.PlaybackIDs[0].ID), `[{"start-time":0,"metadata":[{"key":"title","value":"Tonight"}]}]`)
-		expect("its recording", string(w.playbackID(a)), `[{"start-time":0,"metadata":[{"key":"title","value":"What was"}]}]`)
+		expect("its recording", string(w.playbackID(a)),
+			`[{"start-time":0,"metadata":[{"key":"title","value":"What was"}]}]`)
 		e.stop()
 		w.wait(0)
 		w.finish(a)
 		w.wait(2 * time.Minute)
-		expect("recorded", string(w.playbackID(a)), `[{"start-time":0,"duration":10,"metadata":[{"key":"title","value":"What was"}]}]`)
+		expect("recorded", string(w.playbackID(a)),
+			`[{"start-time":0,"duration":10,"metadata":[{"key":"title","value":"What was"}]}]`)
 	})
 }

@@ -74,18 +74,23 @@ func run(t *testing.T, test func(w *world)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour) // who hangs is let go before the machine's patience ends
+		// who hangs is let go before the machine's patience ends
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		w := &world{
-			t: t, ctx: ctx, db: d, objects: &objects{data: map[string][]byte{}}, access: access.New(access.Options{Store: d.Access()}),
+			t: t, ctx: ctx, db: d, objects: &objects{data: map[string][]byte{}},
+			access:  access.New(access.Options{Store: d.Access()}),
 			journal: &journal{}, began: time.Now(), log: &strings.Builder{}, disks: map[id.Node]string{},
 			fleet: fleet{valid: map[id.Node]row{}, ended: map[id.Node]bool{}},
 		}
-		w.streams = live.New(live.Options{Store: streamStore{Store: d.LiveStreams(), journal: w.journal, fleet: &w.fleet}, Changed: func(s id.LiveStream) {
-			if w.changed != nil {
-				w.changed(s)
-			}
-		}})
+		w.streams = live.New(live.Options{
+			Store: streamStore{Store: d.LiveStreams(), journal: w.journal, fleet: &w.fleet},
+			Changed: func(s id.LiveStream) {
+				if w.changed != nil {
+					w.changed(s)
+				}
+			},
+		})
 		kept := asset.Options{Store: assetStore{Store: d.Assets(), journal: w.journal}}
 		w.assets.Service, w.assets.Work = asset.New(kept), asset.NewWork(kept)
 		defer func() {
@@ -286,7 +291,8 @@ func (w *world) start(name id.Node, change ...func(*broadcast.Options)) *node {
 	n.assets = asset.NewWork(asset.Options{Store: assetStore{w.db.Assets(), n.power, w.journal}})
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelDebug})).With("node", name)
 	o := broadcast.Options{
-		Streams: n.streams, Assets: n.assets, Store: nodeObjects{w.objects, n.power}, Owner: owner, Now: time.Now, Logger: log, Meter: &n.meter,
+		Streams: n.streams, Assets: n.assets, Store: nodeObjects{w.objects, n.power}, Owner: owner, Now: time.Now,
+		Logger: log, Meter: &n.meter,
 	}
 	if w.disk != nil && w.disks[name] == "" {
 		w.disks[name] = w.disk()
@@ -297,7 +303,8 @@ func (w *world) start(name id.Node, change ...func(*broadcast.Options)) *node {
 	}
 	n.Service = broadcast.New(o)
 	n.playback = presentation.New(presentation.Options{
-		Access: w.access, Assets: n.assets, Broadcasts: n.Service, Blob: nodeObjects{w.objects, n.power}, Meter: &n.meter, Now: time.Now, Logger: log,
+		Access: w.access, Assets: n.assets, Broadcasts: n.Service, Blob: nodeObjects{w.objects, n.power},
+		Meter: &n.meter, Now: time.Now, Logger: log,
 	})
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.ctx))
 	n.stop = stop
@@ -358,7 +365,9 @@ func (w *world) journals(t *testing.T) {
 func (n *node) admit(key string) (*encoder, error) { return n.admitOver("rtmp", key) }
 
 func (n *node) admitOver(protocol, key string) (*encoder, error) {
-	ctx, sink, err := n.Admit(n.w.ctx, ingest.Publication{Protocol: protocol, Key: key, Remote: netip.MustParseAddrPort("192.0.2.1:4711"), Encoder: "test"})
+	ctx, sink, err := n.Admit(n.w.ctx, ingest.Publication{
+		Protocol: protocol, Key: key, Remote: netip.MustParseAddrPort("192.0.2.1:4711"), Encoder: "test",
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -476,7 +485,8 @@ func (w *world) recorded(a id.Asset) ([]asset.Recording, *timeline.Timeline) {
 			w.t.Errorf("recording time %d is %+v", i, r)
 		}
 	}
-	if d := t.Duration().Seconds(); sum < d-0.001*float64(len(row.Recordings)+1) || sum > d+0.001*float64(len(row.Recordings)+1) {
+	if d := t.Duration().Seconds(); sum < d-0.001*float64(len(row.Recordings)+1) ||
+		sum > d+0.001*float64(len(row.Recordings)+1) {
 		w.t.Errorf("recording times add up to %.3f s, the timeline is %.3f s long", sum, d)
 	}
 	return row.Recordings, t

@@ -22,7 +22,8 @@ import (
 )
 
 const (
-	firstWait = 90 * time.Second // after a failure, which autocert keeps for a minute; doubled, as authorities count failures per hour
+	// after a failure, which autocert keeps for a minute; doubled, as authorities count failures per hour.
+	firstWait = 90 * time.Second
 	lastWait  = time.Hour
 	checkWait = time.Hour
 )
@@ -133,7 +134,8 @@ func (a *ACME) obtain(ctx context.Context, domain string) bool {
 	case r = <-got:
 	}
 	if r.err != nil {
-		a.opts.Logger.WarnContext(ctx, "no certificate from the authority", "domain", domain, "directory", a.opts.Directory, "error", r.err)
+		a.opts.Logger.WarnContext(ctx, "no certificate from the authority", "domain", domain, "directory",
+			a.opts.Directory, "error", r.err)
 		return false
 	}
 	leaf := r.pair.Leaf
@@ -145,7 +147,8 @@ func (a *ACME) obtain(ctx context.Context, domain string) bool {
 		a.opts.Logger.InfoContext(ctx, "certificate loaded", "names", names(leaf), "until", leaf.NotAfter)
 	}
 	if left := leaf.NotAfter.Sub(a.opts.Now()); left < leaf.NotAfter.Sub(leaf.NotBefore)/4 {
-		a.opts.Logger.WarnContext(ctx, "certificate is due and not renewed yet", "domain", domain, "until", leaf.NotAfter)
+		a.opts.Logger.WarnContext(ctx, "certificate is due and not renewed yet", "domain", domain, "until",
+			leaf.NotAfter)
 	}
 	return true
 }
@@ -208,8 +211,10 @@ func (t *teller) RoundTrip(r *http.Request) (*http.Response, error) {
 		Type   string `json:"type"`
 		Detail string `json:"detail"`
 	}
-	if json.Unmarshal(body, &problem) == nil && !strings.HasSuffix(problem.Type, ":badNonce") { // that one is part of the protocol
-		t.log.WarnContext(r.Context(), "certificate authority refuses", "host", r.URL.Host, "status", resp.StatusCode, "type", problem.Type, "detail", problem.Detail)
+	// that one is part of the protocol
+	if json.Unmarshal(body, &problem) == nil && !strings.HasSuffix(problem.Type, ":badNonce") {
+		t.log.WarnContext(r.Context(), "certificate authority refuses", "host", r.URL.Host, "status", resp.StatusCode,
+			"type", problem.Type, "detail", problem.Detail)
 	}
 	return resp, nil
 }

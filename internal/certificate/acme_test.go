@@ -54,8 +54,10 @@ func serve(t *testing.T, a *rig.Authority, folder string, w ways) *source {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 	s := &source{log: &journal{}}
 	s.ACME = NewACME(ACMEOptions{
-		Domains: []string{domain, "live.example.org"}, Email: "video@example.org", Directory: a.Directory, Folder: folder,
-		Client: &http.Client{Transport: transport, Timeout: time.Minute}, UserAgent: "test", Now: time.Now, Logger: s.log.logger(),
+		Domains: []string{domain, "live.example.org"}, Email: "video@example.org", Directory: a.Directory,
+		Folder: folder,
+		Client: &http.Client{Transport: transport, Timeout: time.Minute}, UserAgent: "test", Now: time.Now,
+		Logger: s.log.logger(),
 	})
 	if !w.web {
 		a.Web.To(rig.Nowhere)
@@ -68,7 +70,10 @@ func serve(t *testing.T, a *rig.Authority, folder string, w ways) *source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secure := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: &tls.Config{GetCertificate: s.GetCertificate, NextProtos: []string{"http/1.1", Protocol}}}
+	secure := &http.Server{
+		Handler:   http.NotFoundHandler(),
+		TLSConfig: &tls.Config{GetCertificate: s.GetCertificate, NextProtos: []string{"http/1.1", Protocol}},
+	}
 	go func() { _ = secure.ServeTLS(ln, "", "") }()
 	s.addr = ln.Addr().String()
 	if w.secure {
@@ -96,7 +101,8 @@ func serve(t *testing.T, a *rig.Authority, folder string, w ways) *source {
 // loaded waits for both certificates.
 func (s *source) loaded(t *testing.T) {
 	t.Helper()
-	for end := time.Now().Add(3 * time.Minute); strings.Count(s.log.String(), "certificate loaded") < 2; rig.Pause(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); strings.Count(s.log.String(),
+		"certificate loaded") < 2; rig.Pause(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("no certificates:\n%s", s.log)
 		}
@@ -156,7 +162,8 @@ func TestAuthorityRefuses(t *testing.T) {
 	t.Parallel()
 	a := rig.StartAuthority(t)
 	s := serve(t, a, t.TempDir(), ways{})
-	for end := time.Now().Add(3 * time.Minute); strings.Count(s.log.String(), "no certificate from the authority") < 2; rig.Pause(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); strings.Count(s.log.String(),
+		"no certificate from the authority") < 2; rig.Pause(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("log:\n%s", s.log)
 		}

@@ -122,7 +122,8 @@ func (f *Files) warn(ctx context.Context) {
 		return
 	}
 	f.warned = now
-	f.opts.Logger.WarnContext(ctx, "certificate ends soon or has ended: renew it", "file", f.opts.Cert, "until", leaf.NotAfter)
+	f.opts.Logger.WarnContext(ctx, "certificate ends soon or has ended: renew it", "file", f.opts.Cert, "until",
+		leaf.NotAfter)
 }
 
 // GetCertificate serves every handshake.

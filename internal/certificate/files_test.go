@@ -36,7 +36,10 @@ func issue(t *testing.T, serial int64, until time.Time) (certificate, key []byte
 	if err != nil {
 		t.Fatal(err)
 	}
-	about := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"video.example.org"}, NotBefore: until.Add(-90 * 24 * time.Hour), NotAfter: until}
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), DNSNames: []string{"video.example.org"},
+		NotBefore: until.Add(-90 * 24 * time.Hour), NotAfter: until,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, about, about, &private.PublicKey, private)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +48,9 @@ func issue(t *testing.T, serial int64, until time.Time) (certificate, key []byte
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{
+		Type: "PRIVATE KEY", Bytes: keyDER,
+	})
 }
 
 // place writes a file as tools that renew do: beside it, then in its place. at is its time of change.
@@ -107,7 +112,9 @@ func TestFilesAreReadAgain(t *testing.T) {
 		put(1)
 		reload := make(chan os.Signal, 1)
 		log := &journal{}
-		f, err := NewFiles(FilesOptions{Cert: certFile, Key: keyFile, Reload: reload, Now: time.Now, Logger: log.logger()})
+		f, err := NewFiles(FilesOptions{
+			Cert: certFile, Key: keyFile, Reload: reload, Now: time.Now, Logger: log.logger(),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,7 +170,9 @@ func TestFilesAreReadAgain(t *testing.T) {
 
 func TestFilesMustBeThereAtTheStart(t *testing.T) {
 	t.Parallel()
-	if _, err := NewFiles(FilesOptions{Cert: "none.pem", Key: "none.pem", Now: time.Now, Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "load certificate: open none.pem") {
+	if _, err := NewFiles(FilesOptions{
+		Cert: "none.pem", Key: "none.pem", Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	}); err == nil || !strings.Contains(err.Error(), "load certificate: open none.pem") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -106,7 +106,9 @@ func (c *Claimer) Claim(ctx context.Context, keys []string, wanted func()) (n in
 	for n < len(keys) && slices.Contains(taken, keys[n]) {
 		n++
 	}
-	if rest := slices.DeleteFunc(taken, func(key string) bool { return slices.Contains(keys[:n], key) }); len(rest) > 0 {
+	if rest := slices.DeleteFunc(taken, func(key string) bool {
+		return slices.Contains(keys[:n], key)
+	}); len(rest) > 0 {
 		c.give(holder, rest...)
 	}
 	if n == 0 {

@@ -23,7 +23,9 @@ type node struct {
 func start(t *testing.T, m *claimtest.Memory, name string) *node {
 	t.Helper()
 	n := &node{way: &claimtest.Way{Memory: m}}
-	n.Claimer = claim.New(claim.Options{Store: n.way, Node: id.Node(name), Run: "1", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	n.Claimer = claim.New(claim.Options{
+		Store: n.way, Node: id.Node(name), Run: "1", Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
 	go func() {
@@ -126,11 +128,15 @@ func TestNobodyWaitsForEver(t *testing.T) {
 		from, to time.Duration
 		free     bool
 	}{
-		"slow":                    {func(*node, *node) {}, 10 * time.Second, 10 * time.Second, false},
-		"dead":                    {func(a, _ *node) { a.way.Be(claimtest.Silent) }, 3 * time.Second, 4200 * time.Millisecond, true},
-		"database away":           {func(_, b *node) { b.way.Be(claimtest.Broken) }, 0, 100 * time.Millisecond, false},
-		"database hangs":          {func(_, b *node) { b.way.Be(claimtest.Silent) }, 0, 10 * time.Second, false},
-		"away for it that has it": {func(a, _ *node) { a.way.Be(claimtest.Broken) }, 3 * time.Second, 4200 * time.Millisecond, true},
+		"slow": {func(*node, *node) {}, 10 * time.Second, 10 * time.Second, false},
+		"dead": {
+			func(a, _ *node) { a.way.Be(claimtest.Silent) }, 3 * time.Second, 4200 * time.Millisecond, true,
+		},
+		"database away":  {func(_, b *node) { b.way.Be(claimtest.Broken) }, 0, 100 * time.Millisecond, false},
+		"database hangs": {func(_, b *node) { b.way.Be(claimtest.Silent) }, 0, 10 * time.Second, false},
+		"away for it that has it": {
+			func(a, _ *node) { a.way.Be(claimtest.Broken) }, 3 * time.Second, 4200 * time.Millisecond, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,7 +172,8 @@ func TestStoreAway(t *testing.T) {
 				a := start(t, m, "a")
 				a.way.Be(state)
 				began := time.Now()
-				if n, done := a.Claim(t.Context(), []string{"1", "2"}, nobody); n != 2 || time.Since(began) > 2*time.Second {
+				if n, done := a.Claim(t.Context(), []string{"1", "2"}, nobody); n != 2 ||
+					time.Since(began) > 2*time.Second {
 					t.Errorf("%d keys after %s", n, time.Since(began))
 				} else {
 					done()

@@ -18,8 +18,10 @@ func TestOf(t *testing.T) {
 		xForwarded, standard lists
 		want                 string
 	}{
-		"direct":                        {usual, "203.0.113.7:999", nil, nil, "203.0.113.7"},
-		"a stranger's word":             {usual, "203.0.113.7:999", lists{"198.51.100.1"}, lists{"for=1.2.3.4"}, "203.0.113.7"},
+		"direct": {usual, "203.0.113.7:999", nil, nil, "203.0.113.7"},
+		"a stranger's word": {
+			usual, "203.0.113.7:999", lists{"198.51.100.1"}, lists{"for=1.2.3.4"}, "203.0.113.7",
+		},
 		"a proxy here":                  {usual, "127.0.0.1:999", lists{"6.6.6.6, 203.0.113.7"}, nil, "203.0.113.7"},
 		"a proxy here that says twice":  {usual, "127.0.0.1:999", lists{"6.6.6.6", "203.0.113.7"}, nil, "203.0.113.7"},
 		"a proxy in the network":        {usual, "[fd00::1]:999", lists{"2001:db8:1:2:3::4"}, nil, "2001:db8:1:2:3::4"},
@@ -33,20 +35,34 @@ func TestOf(t *testing.T) {
 		"a network that is not trusted": {strict, "127.0.0.1:999", lists{"203.0.113.7"}, nil, "127.0.0.1"},
 		"a network that is trusted":     {strict, "192.0.2.3:999", lists{"203.0.113.7"}, nil, "203.0.113.7"},
 		"none is trusted":               {none, "127.0.0.1:9", lists{"203.0.113.7"}, nil, "127.0.0.1"},
-		"two proxies":                   {strict, "192.0.2.3:9", lists{"6.6.6.6, 203.0.113.7, 192.0.2.4"}, nil, "203.0.113.7"},
-		"two proxies, two headers":      {strict, "192.0.2.3:9", lists{"6.6.6.6, 203.0.113.7", "192.0.2.4"}, nil, "203.0.113.7"},
-		"nobody but proxies":            {strict, "192.0.2.3:9", lists{"192.0.2.5, 192.0.2.4"}, nil, "192.0.2.5"},
-		"Forwarded":                     {usual, "10.1.1.1:9", nil, lists{"for=6.6.6.6, for=203.0.113.7;proto=https"}, "203.0.113.7"},
-		"Forwarded, with a port":        {usual, "10.1.1.1:9", nil, lists{`by=_x; For="203.0.113.7:4711"`}, "203.0.113.7"},
-		"Forwarded, IPv6":               {usual, "10.1.1.1:9", nil, lists{`for="[2001:db8::7]"`}, "2001:db8::7"},
-		"Forwarded, IPv6, with a port":  {usual, "10.1.1.1:9", nil, lists{`for="[2001:db8::7]:4711"`}, "2001:db8::7"},
-		"Forwarded, of two proxies":     {strict, "192.0.2.3:9", nil, lists{"for=203.0.113.7, for=192.0.2.4"}, "203.0.113.7"},
-		"Forwarded, hidden":             {usual, "10.1.1.1:9", nil, lists{"for=6.6.6.6, for=_hidden"}, "10.1.1.1"},
-		"Forwarded, of nobody":          {usual, "10.1.1.1:9", nil, lists{"proto=https"}, "10.1.1.1"},
-		"both say the same":             {usual, "10.1.1.1:9", lists{"203.0.113.7"}, lists{"for=203.0.113.7"}, "203.0.113.7"},
-		"one is the client's":           {usual, "10.1.1.1:9", lists{"203.0.113.7"}, lists{"for=6.6.6.6"}, "10.1.1.1"},
-		"one is the client's nonsense":  {usual, "10.1.1.1:9", lists{"203.0.113.7"}, lists{"for=unknown"}, "203.0.113.7"},
-		"the other is":                  {usual, "10.1.1.1:9", lists{"nonsense"}, lists{"for=6.6.6.6"}, "10.1.1.1"},
+		"two proxies": {
+			strict, "192.0.2.3:9", lists{"6.6.6.6, 203.0.113.7, 192.0.2.4"}, nil, "203.0.113.7",
+		},
+		"two proxies, two headers": {
+			strict, "192.0.2.3:9", lists{"6.6.6.6, 203.0.113.7", "192.0.2.4"}, nil, "203.0.113.7",
+		},
+		"nobody but proxies": {strict, "192.0.2.3:9", lists{"192.0.2.5, 192.0.2.4"}, nil, "192.0.2.5"},
+		"Forwarded": {
+			usual, "10.1.1.1:9", nil, lists{"for=6.6.6.6, for=203.0.113.7;proto=https"}, "203.0.113.7",
+		},
+		"Forwarded, with a port": {
+			usual, "10.1.1.1:9", nil, lists{`by=_x; For="203.0.113.7:4711"`}, "203.0.113.7",
+		},
+		"Forwarded, IPv6":              {usual, "10.1.1.1:9", nil, lists{`for="[2001:db8::7]"`}, "2001:db8::7"},
+		"Forwarded, IPv6, with a port": {usual, "10.1.1.1:9", nil, lists{`for="[2001:db8::7]:4711"`}, "2001:db8::7"},
+		"Forwarded, of two proxies": {
+			strict, "192.0.2.3:9", nil, lists{"for=203.0.113.7, for=192.0.2.4"}, "203.0.113.7",
+		},
+		"Forwarded, hidden":    {usual, "10.1.1.1:9", nil, lists{"for=6.6.6.6, for=_hidden"}, "10.1.1.1"},
+		"Forwarded, of nobody": {usual, "10.1.1.1:9", nil, lists{"proto=https"}, "10.1.1.1"},
+		"both say the same": {
+			usual, "10.1.1.1:9", lists{"203.0.113.7"}, lists{"for=203.0.113.7"}, "203.0.113.7",
+		},
+		"one is the client's": {usual, "10.1.1.1:9", lists{"203.0.113.7"}, lists{"for=6.6.6.6"}, "10.1.1.1"},
+		"one is the client's nonsense": {
+			usual, "10.1.1.1:9", lists{"203.0.113.7"}, lists{"for=unknown"}, "203.0.113.7",
+		},
+		"the other is": {usual, "10.1.1.1:9", lists{"nonsense"}, lists{"for=6.6.6.6"}, "10.1.1.1"},
 	} {
 		header := http.Header{"X-Forwarded-For": tt.xForwarded, "Forwarded": tt.standard}
 		got := tt.finder.Of(&http.Request{RemoteAddr: tt.remote, Header: header})

@@ -81,7 +81,8 @@ type Speech struct {
 type Storage struct {
 	Kind string // Folder or S3
 	Path string // Folder: the directory
-	URL  Secret // as the blob store reads it: a path, file:///…, or s3://bucket?region=…, with what AWS_* in the environment adds
+	// as the blob store reads it: a path, file:///…, or s3://bucket?region=…, with what AWS_* in the environment adds
+	URL Secret
 }
 
 // AWS holds the credentials for S3, from the standard environment variables of the AWS tools.
@@ -278,7 +279,8 @@ func (c *Config) conflicts() (problems []string) {
 		problems = append(problems, "tls-cert and tls-key belong together: set both for HTTPS, or neither")
 	}
 	if c.MasterKeyFile != "" && c.MasterKey != "" {
-		problems = append(problems, "master-key-file and MILLRACE_MASTER_KEY are two ways to give the master key: set one of them")
+		problems = append(problems,
+			"master-key-file and MILLRACE_MASTER_KEY are two ways to give the master key: set one of them")
 	}
 	if c.TLSCert != "" && len(c.ACMEDomains) > 0 {
 		problems = append(problems, "tls-cert and acme-domain are two ways to have a certificate: set one of them")
@@ -289,10 +291,13 @@ func (c *Config) conflicts() (problems []string) {
 		}
 	}
 	if (c.TokenID == "") != (c.TokenSecret == "") {
-		problems = append(problems, "token-id and token-secret belong together: set both to seed an access token, or neither")
+		problems = append(problems,
+			"token-id and token-secret belong together: set both to seed an access token, or neither")
 	}
 	if c.Storage.Kind == S3 && c.Storage.halfCredentials() {
-		problems = append(problems, "of the credentials for S3 one half is missing: set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment, or neither to use the role of the machine or pod")
+		problems = append(problems,
+			"of the credentials for S3 one half is missing: set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in "+
+				"the environment, or neither to use the role of the machine or pod")
 	}
 	problems = append(problems, c.internalConflicts()...)
 	return append(problems, c.sharedPorts()...)

@@ -42,7 +42,8 @@ func mustLoad(t *testing.T, args, env []string, file string) Config {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, nil, nil, "")
-	if cfg.HTTPAddr != ":8080" || cfg.RTMPAddr != ":1935" || cfg.LogLevel != slog.LevelInfo || cfg.ShutdownTimeout != 30*time.Second {
+	if cfg.HTTPAddr != ":8080" || cfg.RTMPAddr != ":1935" || cfg.LogLevel != slog.LevelInfo ||
+		cfg.ShutdownTimeout != 30*time.Second {
 		t.Errorf("got %+v", cfg)
 	}
 	if cfg.Database != (Database{Engine: SQLite, Path: "millrace-data/millrace.db", UpgradeBackup: true}) {
@@ -73,7 +74,8 @@ func TestPrecedence(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, b.String())
 		}
 	}
-	if cfg := mustLoad(t, []string{"--config=m.yaml"}, nil, "fetch-allow: [10.0.0.0/8, fd00::/8]"); len(cfg.FetchAllow) != 2 {
+	if cfg := mustLoad(t, []string{"--config=m.yaml"}, nil,
+		"fetch-allow: [10.0.0.0/8, fd00::/8]"); len(cfg.FetchAllow) != 2 {
 		t.Errorf("list in file: %v", cfg.FetchAllow)
 	}
 	if cfg := mustLoad(t, []string{"--config=m.yaml"}, nil, "# nothing\n"); cfg.HTTPAddr != ":8080" {
@@ -84,24 +86,39 @@ func TestPrecedence(t *testing.T) {
 func TestValues(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, []string{
-		"--fetch-allow", "127.0.0.0/8", "--fetch-allow=::1, 10.0.0.0/8", "--public-url", "https://v.example.org/", "--max-upload-bytes", "1.5GB",
-		"--database-url=postgres://u:p@db/millrace?sslmode=disable", "--storage-url", "s3://media?region=eu-central-1&prefix=live",
-	}, []string{"MILLRACE_TOKEN_ID=abc", "MILLRACE_TOKEN_SECRET=0123456789abcdef", "AWS_ACCESS_KEY_ID=AK", "AWS_SECRET_ACCESS_KEY=sk"}, "")
-	want := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("10.0.0.0/8")}
+		"--fetch-allow", "127.0.0.0/8", "--fetch-allow=::1, 10.0.0.0/8", "--public-url", "https://v.example.org/",
+		"--max-upload-bytes", "1.5GB",
+		"--database-url=postgres://u:p@db/millrace?sslmode=disable", "--storage-url",
+		"s3://media?region=eu-central-1&prefix=live",
+	},
+		[]string{
+			"MILLRACE_TOKEN_ID=abc", "MILLRACE_TOKEN_SECRET=0123456789abcdef", "AWS_ACCESS_KEY_ID=AK",
+			"AWS_SECRET_ACCESS_KEY=sk",
+		}, "")
+	want := []netip.Prefix{
+		netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"), netip.MustParsePrefix("10.0.0.0/8"),
+	}
 	if !slices.Equal(cfg.FetchAllow, want) {
 		t.Errorf("fetch-allow %v", cfg.FetchAllow)
 	}
 	if cfg.PublicURL.String() != "https://v.example.org" || cfg.MaxUploadBytes != 1_500_000_000 {
 		t.Errorf("got %v %d", cfg.PublicURL, cfg.MaxUploadBytes)
 	}
-	if cfg.Database.Engine != Postgres || cfg.Storage.Kind != S3 || cfg.Storage.URL.Reveal() != "s3://media?access_key_id=AK&prefix=live&region=eu-central-1&secret_access_key=sk" || cfg.AWS.AccessKeyID != "AK" {
+	if cfg.Database.Engine != Postgres || cfg.Storage.Kind != S3 ||
+		cfg.Storage.URL.Reveal() !=
+			"s3://media?access_key_id=AK&prefix=live&region=eu-central-1&secret_access_key=sk" ||
+		cfg.AWS.AccessKeyID != "AK" {
 		t.Errorf("got %+v", cfg)
 	}
 	if cfg.TokenSecret.Reveal() != "0123456789abcdef" {
 		t.Error("secret lost")
 	}
-	secure := mustLoad(t, []string{"--acme-domain", "Video.Example.org", "--acme-domain=bücher.example, video.example.org", "--acme-email", "me@example.org"}, nil, "")
-	if !slices.Equal(secure.ACMEDomains, []string{"video.example.org", "xn--bcher-kva.example"}) || !secure.TLS() || secure.RTMPSAddr != ":1936" || secure.ACMEEmail != "me@example.org" {
+	secure := mustLoad(t, []string{
+		"--acme-domain", "Video.Example.org", "--acme-domain=bücher.example, video.example.org", "--acme-email",
+		"me@example.org",
+	}, nil, "")
+	if !slices.Equal(secure.ACMEDomains, []string{"video.example.org", "xn--bcher-kva.example"}) || !secure.TLS() ||
+		secure.RTMPSAddr != ":1936" || secure.ACMEEmail != "me@example.org" {
 		t.Errorf("got %+v", secure)
 	}
 }
@@ -109,22 +126,35 @@ func TestValues(t *testing.T) {
 func TestWebRTC(t *testing.T) {
 	t.Parallel()
 	plain := mustLoad(t, nil, nil, "")
-	if !plain.WebRTC() || plain.WebRTCUDPAddr != ":8189" || plain.WebRTCTCPAddr != ":8189" || plain.WebRTCPublicIPs != nil {
+	if !plain.WebRTC() || plain.WebRTCUDPAddr != ":8189" || plain.WebRTCTCPAddr != ":8189" ||
+		plain.WebRTCPublicIPs != nil {
 		t.Errorf("got %+v", plain)
 	}
 	if off := mustLoad(t, []string{"--webrtc-udp-addr", "off", "--webrtc-tcp-addr=off"}, nil, ""); off.WebRTC() {
 		t.Errorf("off is %+v", off)
 	}
-	cfg := mustLoad(t, []string{"--webrtc-tcp-addr=off", "--webrtc-public-ip", "203.0.113.7", "--webrtc-public-ip=2001:db8::7"},
-		[]string{"MILLRACE_WEBRTC_ICE_SERVERS=stun:stun.example.org:3478, turns:me:p@ss:word@[2001:db8::1]:5349?transport=tcp"}, "")
-	if !cfg.WebRTC() || !slices.Equal(cfg.WebRTCPublicIPs, []netip.Addr{netip.MustParseAddr("203.0.113.7"), netip.MustParseAddr("2001:db8::7")}) {
+	cfg := mustLoad(t,
+		[]string{"--webrtc-tcp-addr=off", "--webrtc-public-ip", "203.0.113.7", "--webrtc-public-ip=2001:db8::7"},
+		[]string{
+			"MILLRACE_WEBRTC_ICE_SERVERS=stun:stun.example.org:3478, " +
+				"turns:me:p@ss:word@[2001:db8::1]:5349?transport=tcp",
+		}, "")
+	if !cfg.WebRTC() ||
+		!slices.Equal(cfg.WebRTCPublicIPs, []netip.Addr{
+			netip.MustParseAddr("203.0.113.7"), netip.MustParseAddr("2001:db8::7"),
+		}) {
 		t.Errorf("got %+v", cfg)
 	}
-	want := []ICEServer{{URL: "stun:stun.example.org:3478"}, {"turns:[2001:db8::1]:5349?transport=tcp", "me", "p@ss:word"}}
+	want := []ICEServer{
+		{URL: "stun:stun.example.org:3478"}, {"turns:[2001:db8::1]:5349?transport=tcp", "me", "p@ss:word"},
+	}
 	if !slices.Equal(cfg.WebRTCICEServers, want) {
 		t.Errorf("got %#v", cfg.WebRTCICEServers)
 	}
-	for _, bad := range []string{"stun.example.org", "http://h", "turn:h", "turn:user@h", "turn::hunter2@h", "stun:u:hunter2@h", "stun:h?transport=tcp", "turn:u:hunter2@h?transport=x", "turn:u:hunter2@", "turn:u:hunter2@h/x"} {
+	for _, bad := range []string{
+		"stun.example.org", "http://h", "turn:h", "turn:user@h", "turn::hunter2@h", "stun:u:hunter2@h",
+		"stun:h?transport=tcp", "turn:u:hunter2@h?transport=x", "turn:u:hunter2@", "turn:u:hunter2@h/x",
+	} {
 		_, err := Parse(nil, []string{"MILLRACE_WEBRTC_ICE_SERVERS=" + bad}, nil)
 		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "STUN or TURN") {
 			t.Errorf("%s: got %v", bad, err)
@@ -134,13 +164,21 @@ func TestWebRTC(t *testing.T) {
 
 func TestSecretsStayHidden(t *testing.T) {
 	t.Parallel()
-	env := []string{"MILLRACE_TOKEN_ID=abc", "MILLRACE_TOKEN_SECRET=hunter2hunter2hunter2", "AWS_SECRET_ACCESS_KEY=hunter2", "AWS_SESSION_TOKEN=hunter2"}
-	cfg := mustLoad(t, []string{"--database-url", "postgres://u:hunter2@db/m?sslpassword=hunter2", "--storage-url", "s3://b?access_key_id=a&secret_access_key=hunter2"}, env, "")
+	env := []string{
+		"MILLRACE_TOKEN_ID=abc", "MILLRACE_TOKEN_SECRET=hunter2hunter2hunter2", "AWS_SECRET_ACCESS_KEY=hunter2",
+		"AWS_SESSION_TOKEN=hunter2",
+	}
+	cfg := mustLoad(t, []string{
+		"--database-url", "postgres://u:hunter2@db/m?sslpassword=hunter2", "--storage-url",
+		"s3://b?access_key_id=a&secret_access_key=hunter2",
+	}, env, "")
 	var b bytes.Buffer
 	if err := cfg.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal([]any{cfg.TokenSecret, cfg.Database.URL, cfg.Storage.URL, cfg.AWS.SecretAccessKey, cfg.AWS.SessionToken})
+	text, err := json.Marshal([]any{
+		cfg.TokenSecret, cfg.Database.URL, cfg.Storage.URL, cfg.AWS.SecretAccessKey, cfg.AWS.SessionToken,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +215,10 @@ func TestRedact(t *testing.T) {
 
 func TestStrangersInEnvironment(t *testing.T) {
 	t.Parallel()
-	cfg := mustLoad(t, nil, []string{"MILLRACE_HTP_ADDR=:1", "MILLRACE_PORT=tcp://10.0.0.1:80", "MILLRACE_SERVICE_HOST=10.0.0.1", "MILLRACE_ZZZZZZZZ=1"}, "")
+	cfg := mustLoad(t, nil, []string{
+		"MILLRACE_HTP_ADDR=:1", "MILLRACE_PORT=tcp://10.0.0.1:80", "MILLRACE_SERVICE_HOST=10.0.0.1",
+		"MILLRACE_ZZZZZZZZ=1",
+	}, "")
 	want := []string{
 		"MILLRACE_HTP_ADDR is set in the environment, but no setting has that name; did you mean MILLRACE_HTTP_ADDR?",
 		"MILLRACE_ZZZZZZZZ is set in the environment, but no setting has that name",
@@ -195,7 +236,9 @@ func TestSecretsInFlags(t *testing.T) {
 		args, env, want []string
 	}{
 		"flags": {
-			[]string{"--database-url=" + database, "--storage-url=" + key}, nil, []string{"--database-url", "--storage-url"},
+			[]string{"--database-url=" + database, "--storage-url=" + key},
+			nil,
+			[]string{"--database-url", "--storage-url"},
 		},
 		"environment":     {nil, []string{"MILLRACE_DATABASE_URL=" + database, "MILLRACE_STORAGE_URL=" + key}, nil},
 		"without secrets": {[]string{"--database-url=postgres://u@db/m", "--storage-url=s3://b?region=r"}, nil, nil},
@@ -229,10 +272,17 @@ func TestPublicBases(t *testing.T) {
 		args       []string
 		http, rtmp string
 	}{
-		"derived":   {nil, "http://localhost:41", "rtmp://localhost/app"},
-		"public":    {[]string{"--public-url=https://v.example.org"}, "https://v.example.org", "rtmp://v.example.org/app"},
-		"both":      {[]string{"--public-url=https://v.example.org", "--rtmp-public-url=rtmps://in.example.org/live"}, "https://v.example.org", "rtmps://in.example.org/live"},
-		"with path": {[]string{"--public-url=https://example.org/video/"}, "https://example.org/video", "rtmp://example.org/app"},
+		"derived": {nil, "http://localhost:41", "rtmp://localhost/app"},
+		"public": {
+			[]string{"--public-url=https://v.example.org"}, "https://v.example.org", "rtmp://v.example.org/app",
+		},
+		"both": {
+			[]string{"--public-url=https://v.example.org", "--rtmp-public-url=rtmps://in.example.org/live"},
+			"https://v.example.org", "rtmps://in.example.org/live",
+		},
+		"with path": {
+			[]string{"--public-url=https://example.org/video/"}, "https://example.org/video", "rtmp://example.org/app",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -62,7 +62,8 @@ func parseFile(text []byte) (values map[string]Value, problems []string) {
 			continue
 		}
 		if first, twice := values[key.Value]; twice {
-			problems = append(problems, at+": "+key.Value+" is there already, at line "+strings.TrimPrefix(first.Where, ":"))
+			problems = append(problems,
+				at+": "+key.Value+" is there already, at line "+strings.TrimPrefix(first.Where, ":"))
 			continue
 		}
 		v, ok := scalar(node)

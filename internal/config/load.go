@@ -225,11 +225,13 @@ func strangers(env map[string]string) (warnings []string) {
 	}
 	for name := range env {
 		rest, ours := strings.CutPrefix(name, envPrefix)
-		others := rest == "PORT" || strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_") || strings.HasPrefix(rest, "TEST_")
+		others := rest == "PORT" || strings.HasPrefix(rest, "PORT_") || strings.HasPrefix(rest, "SERVICE_") ||
+			strings.HasPrefix(rest, "TEST_")
 		if !ours || others || slices.Contains(known, name) {
 			continue
 		}
-		warnings = append(warnings, name+" is set in the environment, but no setting has that name"+spelling.Suggest(name, known, ""))
+		warnings = append(warnings,
+			name+" is set in the environment, but no setting has that name"+spelling.Suggest(name, known, ""))
 	}
 	slices.Sort(warnings)
 	return warnings

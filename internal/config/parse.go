@@ -32,7 +32,8 @@ func parsePath(s string) (string, error) {
 func parseAddress(s string) (string, error) {
 	host, port, err := net.SplitHostPort(s)
 	if err != nil {
-		return "", errors.New("is not an address to listen on: write host:port or :port, for example :8080 or 127.0.0.1:8080")
+		return "",
+			errors.New("is not an address to listen on: write host:port or :port, for example :8080 or 127.0.0.1:8080")
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || strconv.FormatUint(n, 10) != port {
 		return "", errors.New("has no port between 0 and 65535 after its last colon")
@@ -64,14 +65,17 @@ func parseIPs(s string) ([]netip.Addr, error) {
 		}
 		a, err := netip.ParseAddr(item)
 		if err != nil || a.Zone() != "" || a.IsUnspecified() || a.IsMulticast() {
-			return nil, fmt.Errorf("has the part %q, which is not an address that can be reached: write it as 203.0.113.7 or 2001:db8::7, several with commas between", item)
+			return nil,
+				fmt.Errorf("has the part %q, which is not an address that can be reached: write it as 203.0.113.7 or "+
+					"2001:db8::7, several with commas between", item)
 		}
 		out = append(out, a.Unmap())
 	}
 	return out, nil
 }
 
-var errICEServer = errors.New("has a part that is no STUN or TURN server: write stun:host:port or turn:user:password@host:port?transport=tcp, several with commas between")
+var errICEServer = errors.New("has a part that is no STUN or TURN server: write stun:host:port or " +
+	"turn:user:password@host:port?transport=tcp, several with commas between")
 
 // parseICEServers reads URLs of RFC 7064 and 7065, those of TURN with user and password before the host. No error shows
 // a part: it may be a password.
@@ -160,7 +164,9 @@ func parseDomains(s string) ([]string, error) {
 		}
 		name, err := idna.Lookup.ToASCII(item)
 		if err != nil || !strings.Contains(name, ".") || strings.ContainsAny(name, "*:/@") {
-			return nil, fmt.Errorf("has the part %q, which is not a whole domain name: write it as video.example.org, several with commas between", item)
+			return nil,
+				fmt.Errorf("has the part %q, which is not a whole domain name: write it as video.example.org, "+
+					"several with commas between", item)
 		}
 		if _, err := netip.ParseAddr(name); err == nil {
 			return nil, fmt.Errorf("has the part %q, which is an address: certificates are for names", item)
@@ -200,7 +206,8 @@ func parseDatabase(s string) (Database, error) {
 	}
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
-		return Database{}, errors.New("is not a database URL: write sqlite:/path/to/file.db or postgres://user:password@host/name")
+		return Database{},
+			errors.New("is not a database URL: write sqlite:/path/to/file.db or postgres://user:password@host/name")
 	}
 	if strings.Trim(u.Path, "/") == "" && u.Query().Get("dbname") == "" {
 		return Database{}, errors.New("names no database: write postgres://user:password@host/name")
@@ -219,12 +226,15 @@ func parseStorage(s string) (Storage, error) {
 	switch u.Scheme {
 	case "file":
 		if u.Host != "" || u.Path == "" {
-			return Storage{}, errors.New("names no folder: write three slashes and the whole path, as in file:///srv/media")
+			return Storage{},
+				errors.New("names no folder: write three slashes and the whole path, as in file:///srv/media")
 		}
 		return Storage{Kind: Folder, Path: u.Path, URL: Secret(s)}, nil
 	case "s3":
 		if u.User != nil {
-			return Storage{}, errors.New("has credentials in it: put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment")
+			return Storage{},
+				errors.New("has credentials in it: put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the " +
+					"environment")
 		}
 		if u.Host == "" {
 			return Storage{}, errors.New("names no bucket: write s3://bucket?region=…")
@@ -254,12 +264,15 @@ func parsePrefixes(s string) ([]netip.Prefix, error) {
 		if err != nil {
 			a, aerr := netip.ParseAddr(item)
 			if aerr != nil || a.Zone() != "" {
-				return nil, fmt.Errorf("has the part %q, which is not an address range: write it as 10.0.0.0/8 or fd00::/8, several with commas between", item)
+				return nil,
+					fmt.Errorf("has the part %q, which is not an address range: write it as 10.0.0.0/8 or fd00::/8, "+
+						"several with commas between", item)
 			}
 			p = netip.PrefixFrom(a, a.BitLen())
 		}
 		if p != p.Masked() {
-			return nil, fmt.Errorf("has the part %q, whose address has bits after its prefix: did you mean %s?", item, p.Masked())
+			return nil, fmt.Errorf("has the part %q, whose address has bits after its prefix: did you mean %s?", item,
+				p.Masked())
 		}
 		out = append(out, p)
 	}
@@ -362,7 +375,8 @@ func parseTokenID(s string) (string, error) {
 }
 
 func parseTokenSecret(s string) (Secret, error) {
-	if s != "" && (len(s) < 16 || len(s) > 255 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })) {
+	if s != "" &&
+		(len(s) < 16 || len(s) > 255 || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || r > '~' })) {
 		return "", errors.New("is no good secret: use 16 to 255 printable ASCII characters without spaces")
 	}
 	return Secret(s), nil

@@ -108,12 +108,14 @@ var settings = []Setting{
 	},
 	{
 		Name: "hsts-max-age", Kind: KindDuration, Default: "4320h",
-		Help:  "How long browsers that used HTTPS insist on it (Strict-Transport-Security), for all ports of the host. 0s leaves the header out. The default is 180 days.",
+		Help: "How long browsers that used HTTPS insist on it (Strict-Transport-Security), for all ports of the " +
+			"host. 0s leaves the header out. The default is 180 days.",
 		apply: into(ParseDuration, func(c *Config) *time.Duration { return &c.HSTSMaxAge }),
 	},
 	{
 		Name: "acme-domain", Kind: KindNames, Absent: "certificate from files, or none",
-		Help:  "Domain names to get a certificate for through ACME; this accepts the authority's terms of service. The authority must reach this service under them: http-addr on port 80, or https-addr on port 443.",
+		Help: "Domain names to get a certificate for through ACME; this accepts the authority's terms of service. " +
+			"The authority must reach this service under them: http-addr on port 80, or https-addr on port 443.",
 		apply: into(parseDomains, func(c *Config) *[]string { return &c.ACMEDomains }),
 	},
 	{
@@ -123,7 +125,8 @@ var settings = []Setting{
 	},
 	{
 		Name: "acme-directory", Kind: KindURL, Default: "https://acme-v02.api.letsencrypt.org/directory",
-		Help:  "Directory URL of the certificate authority. A private address needs fetch-allow, a private root certificate SSL_CERT_FILE.",
+		Help: "Directory URL of the certificate authority. A private address needs fetch-allow, a private root " +
+			"certificate SSL_CERT_FILE.",
 		apply: into(parseDirectory, func(c *Config) *string { return &c.ACMEDirectory }),
 	},
 	{
@@ -158,12 +161,14 @@ var settings = []Setting{
 	},
 	{
 		Name: "webrtc-ice-servers", Kind: KindText, Absent: "none", Secret: true, NoFlag: true,
-		Help:  "STUN and TURN servers to announce to WHIP encoders, separated by commas: stun:host:port, turn:user:password@host:port?transport=tcp, turns:….",
+		Help: "STUN and TURN servers to announce to WHIP encoders, separated by commas: stun:host:port, " +
+			"turn:user:password@host:port?transport=tcp, turns:….",
 		apply: into(parseICEServers, func(c *Config) *[]ICEServer { return &c.WebRTCICEServers }),
 	},
 	{
 		Name: "metrics-addr", Kind: KindAddress, Default: "off",
-		Help:  "Address of /metrics for Prometheus, or off. Anyone who can reach it can read it, so use a private address, for example 127.0.0.1:9464.",
+		Help: "Address of /metrics for Prometheus, or off. Anyone who can reach it can read it, so use a private " +
+			"address, for example 127.0.0.1:9464.",
 		apply: into(parseSocket, func(c *Config) *string { return &c.MetricsAddr }),
 	},
 	{
@@ -205,14 +210,17 @@ var settings = []Setting{
 		Help:  "URL for encoders to publish to, without the stream key, as shown to users.",
 		apply: into(parseRTMPURL, func(c *Config) **url.URL { return &c.RTMPPublicURL }),
 	},
-	{ //nolint:gosec // the password is an example
+	{
 		Name: "database-url", Kind: KindURL, Absent: "SQLite file millrace.db in data-dir",
-		Help:  "sqlite:/path/to/file.db or postgres://user:password@host/name. Flags are visible in the process list: put a password in the settings file or the environment.",
+		Help: "sqlite:/path/to/file.db or postgres://user:password@host/name. Flags are visible in the process " +
+			"list: put a password in the settings file or the environment.",
 		apply: into(parseDatabase, func(c *Config) *Database { return &c.Database }),
 	},
 	{
 		Name: "storage-url", Kind: KindURL, Absent: "folder storage in data-dir",
-		Help:  "Storage for media: file:///path/to/folder or s3://bucket?region=…&endpoint=…&path_style=true&prefix=…. S3 credentials come from AWS_* in the environment, or from where AWS tools find them: profile, web identity, role of the container or machine.",
+		Help: "Storage for media: file:///path/to/folder or " +
+			"s3://bucket?region=…&endpoint=…&path_style=true&prefix=…. S3 credentials come from AWS_* in the " +
+			"environment, or from where AWS tools find them: profile, web identity, role of the container or machine.",
 		apply: into(parseStorage, func(c *Config) *Storage { return &c.Storage }),
 	},
 	{
@@ -224,7 +232,8 @@ var settings = []Setting{
 	},
 	{
 		Name: "master-key-file", Kind: KindPath, Absent: "master-key in data-dir, made at the first start",
-		Help:  "File with the master key, which encrypts stream keys, passphrases and content keys in the database: 32 bytes in base64 or hexadecimal. All processes on one database need the same key.",
+		Help: "File with the master key, which encrypts stream keys, passphrases and content keys in the database: " +
+			"32 bytes in base64 or hexadecimal. All processes on one database need the same key.",
 		apply: into(parseText, func(c *Config) *string { return &c.MasterKeyFile }),
 	},
 	{
@@ -249,7 +258,8 @@ var settings = []Setting{
 	},
 	{
 		Name: "event-retention", Kind: KindDuration, Default: "720h",
-		Help:  "How long events and their webhook deliveries are kept; at least 48 hours, as deliveries are retried for 24. The default is 30 days.",
+		Help: "How long events and their webhook deliveries are kept; at least 48 hours, as deliveries are retried " +
+			"for 24. The default is 30 days.",
 		apply: retention(48*time.Hour, func(c *Config) *time.Duration { return &c.EventRetention }),
 	},
 	{
@@ -259,7 +269,8 @@ var settings = []Setting{
 	},
 	{
 		Name: "api-rate-token", Kind: KindNumber, Default: "100",
-		Help:  "API requests per second per access token, with bursts of ten times as many; more are refused with 429 and Retry-After. 0: no limit.",
+		Help: "API requests per second per access token, with bursts of ten times as many; more are refused with " +
+			"429 and Retry-After. 0: no limit.",
 		apply: into(Number(0, 1_000_000), func(c *Config) *int { return &c.APIRateToken }),
 	},
 	{
@@ -269,7 +280,8 @@ var settings = []Setting{
 	},
 	{
 		Name: "licence-rate-address", Kind: KindNumber, Default: "50",
-		Help:  "Licence requests per second per IP address (per /64 for IPv6), with bursts of ten times as many. 0: no limit.",
+		Help: "Licence requests per second per IP address (per /64 for IPv6), with bursts of ten times as many. 0: " +
+			"no limit.",
 		apply: into(Number(0, 1_000_000), func(c *Config) *int { return &c.LicenceRateAddress }),
 	},
 	{
@@ -294,18 +306,23 @@ var settings = []Setting{
 	{
 		Name: "live-rungs", Kind: KindChoice, Default: "on_demand",
 		Words: []string{"on_demand", "always", "off"},
-		Help:  "When lower renditions of live streams are encoded: on_demand (while somebody watches them), always or off.",
+		Help: "When lower renditions of live streams are encoded: on_demand (while somebody watches them), always " +
+			"or off.",
 		apply: into(OneOf("on_demand", "always", "off"), func(c *Config) *string { return &c.LiveRungs }),
 	},
 	{
 		Name: "h264-encoder", Kind: KindChoice, Default: "x264",
 		Words: []string{"x264", "nvenc", "qsv", "vaapi", "videotoolbox"},
-		Help:  "Video encoder: x264 on the processor, or the hardware encoders nvenc, qsv, vaapi or videotoolbox, which millrace doctor tests. The service does not start with an encoder that does not work.",
-		apply: into(OneOf("x264", "nvenc", "qsv", "vaapi", "videotoolbox"), func(c *Config) *string { return &c.H264Encoder }),
+		Help: "Video encoder: x264 on the processor, or the hardware encoders nvenc, qsv, vaapi or videotoolbox, " +
+			"which millrace doctor tests. The service does not start with an encoder that does not work.",
+		apply: into(OneOf("x264", "nvenc", "qsv", "vaapi", "videotoolbox"), func(c *Config) *string {
+			return &c.H264Encoder
+		}),
 	},
 	{
 		Name: "speech-engines", Kind: KindText, Absent: "the first engine that supports the language",
-		Help:  "Speech recognition engine of each language: en=pocketsphinx,*=openai, with none to turn a language off. Environments can override it.",
+		Help: "Speech recognition engine of each language: en=pocketsphinx,*=openai, with none to turn a language " +
+			"off. Environments can override it.",
 		apply: into(parseRules, func(c *Config) *string { return &c.Speech.Rules }),
 	},
 	{
@@ -322,7 +339,8 @@ var settings = []Setting{
 	},
 	{
 		Name: "speech-ffmpeg-model", Kind: KindPath, Absent: "none: ffmpeg's filter whisper is not used",
-		Help:  "A model in whisper.cpp's format (ggml-base.bin, …) for speech recognition by ffmpeg on this machine, if it has the whisper filter. The engine is called ffmpeg.",
+		Help: "A model in whisper.cpp's format (ggml-base.bin, …) for speech recognition by ffmpeg on this machine, " +
+			"if it has the whisper filter. The engine is called ffmpeg.",
 		apply: into(parseWord, func(c *Config) *string { return &c.Speech.FFmpegModel }),
 	},
 	{
@@ -354,9 +372,12 @@ var settings = []Setting{
 		apply: applyLevel,
 	},
 	{
-		Name: "token-id", Kind: KindText, Absent: "a token is created at the first start and printed once", NoFlag: true,
-		Help:  "ID of an access token that exists from the first start on. For containers.",
-		apply: into(parseTokenID, func(c *Config) *string { return &c.TokenID }),
+		Name:   "token-id",
+		Kind:   KindText,
+		Absent: "a token is created at the first start and printed once",
+		NoFlag: true,
+		Help:   "ID of an access token that exists from the first start on. For containers.",
+		apply:  into(parseTokenID, func(c *Config) *string { return &c.TokenID }),
 	},
 	{
 		Name: "token-secret", Kind: KindText, Absent: "none", Secret: true, NoFlag: true,
@@ -390,9 +411,13 @@ var settings = []Setting{
 		apply: into(parseText, func(c *Config) *string { return &c.AWS.AccessKeyID }),
 	},
 	{
-		Name: "aws-secret-access-key", Foreign: "AWS_SECRET_ACCESS_KEY", Kind: KindText, Absent: "found as AWS tools do", Secret: true,
-		Help:  "The secret that goes with it.",
-		apply: into(parseSecret, func(c *Config) *Secret { return &c.AWS.SecretAccessKey }),
+		Name:    "aws-secret-access-key",
+		Foreign: "AWS_SECRET_ACCESS_KEY",
+		Kind:    KindText,
+		Absent:  "found as AWS tools do",
+		Secret:  true,
+		Help:    "The secret that goes with it.",
+		apply:   into(parseSecret, func(c *Config) *Secret { return &c.AWS.SecretAccessKey }),
 	},
 	{
 		Name: "aws-session-token", Foreign: "AWS_SESSION_TOKEN", Kind: KindText, Absent: "none", Secret: true,
@@ -405,9 +430,12 @@ var settings = []Setting{
 		apply: into(parseText, func(c *Config) *string { return &c.AWS.Region }),
 	},
 	{
-		Name: "aws-endpoint-url", Foreign: "AWS_ENDPOINT_URL", Kind: KindURL, Absent: "endpoint in storage-url, or Amazon's",
-		Help:  "URL of an S3-compatible server if storage-url has none.",
-		apply: into(parseEndpoint, func(c *Config) *string { return &c.AWS.EndpointURL }),
+		Name:    "aws-endpoint-url",
+		Foreign: "AWS_ENDPOINT_URL",
+		Kind:    KindURL,
+		Absent:  "endpoint in storage-url, or Amazon's",
+		Help:    "URL of an S3-compatible server if storage-url has none.",
+		apply:   into(parseEndpoint, func(c *Config) *string { return &c.AWS.EndpointURL }),
 	},
 	{
 		Name: "gogc", Foreign: "GOGC", Kind: KindText, Default: "200",

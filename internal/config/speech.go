@@ -16,7 +16,8 @@ func parseRules(text string) (string, error) {
 		return "", nil
 	}
 	for part := range strings.SplitSeq(text, ",") {
-		if language, engine, ok := strings.Cut(part, "="); !ok || strings.TrimSpace(language) == "" || strings.TrimSpace(engine) == "" {
+		if language, engine, ok := strings.Cut(part, "="); !ok || strings.TrimSpace(language) == "" ||
+			strings.TrimSpace(engine) == "" {
 			return "", errors.New("must be pairs such as en=pocketsphinx,*=openai")
 		}
 	}
@@ -53,7 +54,8 @@ func parseServers(text string) ([]string, error) {
 		}
 		u, err := url.Parse(where)
 		if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) || u.User != nil {
-			return nil, fmt.Errorf("%s must have a URL with the scheme %s and without a password", kind, strings.Join(schemes, " or "))
+			return nil, fmt.Errorf("%s must have a URL with the scheme %s and without a password", kind,
+				strings.Join(schemes, " or "))
 		}
 		out = append(out, kind+"="+where)
 	}

@@ -121,11 +121,17 @@ const fairPlay = "94ce86fb-07ff-4f43-adb8-93d2fa968ca2"
 // Document is the XML of a request.
 func (r Request) Document() ([]byte, error) {
 	doc := requestDocument{
-		ContentID: r.ContentID, Version: "2.3", CPIX: "urn:dashif:org:cpix", PSKC: "urn:ietf:params:xml:ns:keyprov:pskc",
+		ContentID: r.ContentID,
+		Version:   "2.3",
+		CPIX:      "urn:dashif:org:cpix",
+		PSKC:      "urn:ietf:params:xml:ns:keyprov:pskc",
 	}
 	if r.Recipient != nil {
 		doc.DS = "http://www.w3.org/2000/09/xmldsig#"
-		doc.Delivery = &requestDelivery{ID: "recipient", Certificate: base64.StdEncoding.EncodeToString(r.Recipient.certificate)}
+		doc.Delivery = &requestDelivery{
+			ID:          "recipient",
+			Certificate: base64.StdEncoding.EncodeToString(r.Recipient.certificate),
+		}
 	}
 	var filter *requestFilter
 	if r.Period >= 0 {

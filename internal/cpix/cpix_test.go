@@ -100,15 +100,20 @@ func (p *provider) respond(request []byte) string {
 	if err := xml.Unmarshal(request, &doc); err != nil { //nolint:musttag // any element
 		t.Fatal(err)
 	}
-	if doc.XMLName.Local != "CPIX" || doc.XMLName.Space != "urn:dashif:org:cpix" || doc.attr("version") != "2.3" || doc.attr("contentId") == "" {
+	if doc.XMLName.Local != "CPIX" || doc.XMLName.Space != "urn:dashif:org:cpix" || doc.attr("version") != "2.3" ||
+		doc.attr("contentId") == "" {
 		t.Fatalf("asked by %v %v", doc.XMLName, doc.Attrs)
 	}
 	var b strings.Builder
 	scheme := ""
-	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` + "\n<!-- filled --><cpix:CPIX xmlns:cpix=\"urn:dashif:org:cpix\" xmlns:pskc=\"urn:ietf:params:xml:ns:keyprov:pskc\" " +
-		"xmlns:enc=\"http://www.w3.org/2001/04/xmlenc#\" xmlns:ds=\"http://www.w3.org/2000/09/xmldsig#\" version=\"2.3\" contentId=\"" + strings.ReplaceAll(doc.attr("contentId"), "<", "&lt;") + "\">\n")
+	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>` +
+		"\n<!-- filled --><cpix:CPIX xmlns:cpix=\"urn:dashif:org:cpix\" " +
+		"xmlns:pskc=\"urn:ietf:params:xml:ns:keyprov:pskc\" " +
+		"xmlns:enc=\"http://www.w3.org/2001/04/xmlenc#\" xmlns:ds=\"http://www.w3.org/2000/09/xmldsig#\" " +
+		"version=\"2.3\" contentId=\"" + strings.ReplaceAll(doc.attr("contentId"), "<", "&lt;") + "\">\n")
 	value := func(key []byte) string { return "<pskc:PlainValue>" + b64(key) + "</pskc:PlainValue>" }
-	if to := doc.all(t, "DeliveryDataList", "DeliveryData", "DeliveryKey", "X509Data", "X509Certificate"); len(to) == 1 {
+	if to := doc.all(t, "DeliveryDataList", "DeliveryData", "DeliveryKey", "X509Data",
+		"X509Certificate"); len(to) == 1 {
 		value = p.deliver(&b, to[0].Text)
 	}
 	names := map[string]string{}
@@ -122,7 +127,10 @@ func (p *provider) respond(request []byte) string {
 		}
 		key := random(16)
 		p.keys[names[kid]], scheme = key, k.attr("commonEncryptionScheme")
-		fmt.Fprintf(&b, "<cpix:ContentKey kid=%q commonEncryptionScheme=%q><cpix:Data><pskc:Secret>%s</pskc:Secret></cpix:Data></cpix:ContentKey>\n", names[kid], k.attr("commonEncryptionScheme"), value(key))
+		fmt.Fprintf(&b,
+			"<cpix:ContentKey kid=%q "+
+				"commonEncryptionScheme=%q><cpix:Data><pskc:Secret>%s</pskc:Secret></cpix:Data></cpix:ContentKey>\n",
+			names[kid], k.attr("commonEncryptionScheme"), value(key))
 	}
 	b.WriteString("</cpix:ContentKeyList><cpix:DRMSystemList>\n")
 	for _, s := range doc.all(t, "DRMSystemList", "DRMSystem") {
@@ -130,11 +138,13 @@ func (p *provider) respond(request []byte) string {
 		fmt.Fprintf(&b, "<cpix:DRMSystem kid=%q systemId=%q>", kid, system)
 		if len(s.all(t, "PSSH")) == 1 {
 			box := append([]byte{0, 0, 0, 40, 'p', 's', 's', 'h', 0, 0, 0, 0}, unhex(t, system)...)
-			b.WriteString("<cpix:PSSH>\n" + b64(append(box, 0, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8)) + "\n</cpix:PSSH><cpix:ContentProtectionData>PHg+</cpix:ContentProtectionData>")
+			b.WriteString("<cpix:PSSH>\n" + b64(append(box, 0, 0, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8)) +
+				"\n</cpix:PSSH><cpix:ContentProtectionData>PHg+</cpix:ContentProtectionData>")
 		}
 		for _, h := range s.all(t, "HLSSignalingData") {
 			tag := map[string]string{"media": "#EXT-X-KEY:", "master": "#EXT-X-SESSION-KEY:"}[h.attr("playlist")]
-			fmt.Fprintf(&b, "<cpix:HLSSignalingData playlist=%q>%s</cpix:HLSSignalingData>", h.attr("playlist"), b64([]byte(tag+keyLine(kid, scheme)+"\n")))
+			fmt.Fprintf(&b, "<cpix:HLSSignalingData playlist=%q>%s</cpix:HLSSignalingData>", h.attr("playlist"),
+				b64([]byte(tag+keyLine(kid, scheme)+"\n")))
 		}
 		b.WriteString("</cpix:DRMSystem>\n")
 	}
@@ -143,14 +153,16 @@ func (p *provider) respond(request []byte) string {
 		if len(r.all(t, "VideoFilter"))+len(r.all(t, "AudioFilter")) != 1 {
 			t.Errorf("a rule has no filter")
 		}
-		fmt.Fprintf(&b, "<cpix:ContentKeyUsageRule kid=%q intendedTrackType=%q/>\n", names[r.attr("kid")], r.attr("intendedTrackType"))
+		fmt.Fprintf(&b, "<cpix:ContentKeyUsageRule kid=%q intendedTrackType=%q/>\n", names[r.attr("kid")],
+			r.attr("intendedTrackType"))
 	}
 	return b.String() + "</cpix:ContentKeyUsageRuleList></cpix:CPIX>\n"
 }
 
 // keyLine is what the provider says to players of a key.
 func keyLine(kid, scheme string) string {
-	return "METHOD=" + map[string]string{"cbcs": "SAMPLE-AES", "cenc": "SAMPLE-AES-CTR"}[scheme] + `,URI="skd://` + kid + `",KEYFORMAT="com.apple.streamingkeydelivery",KEYFORMATVERSIONS="1"`
+	return "METHOD=" + map[string]string{"cbcs": "SAMPLE-AES", "cenc": "SAMPLE-AES-CTR"}[scheme] + `,URI="skd://` +
+		kid + `",KEYFORMAT="com.apple.streamingkeydelivery",KEYFORMATVERSIONS="1"`
 }
 
 // deliver makes a document key for a certificate, and what encrypts keys with it.
@@ -173,8 +185,9 @@ func (p *provider) deliver(b *strings.Builder, certificate string) func(key []by
 		return `<enc:EncryptionMethod Algorithm="http://www.w3.org/2001/04/xmlenc#rsa-oaep-mgf1p"/><enc:CipherData><enc:CipherValue>` + b64(sealed) + "</enc:CipherValue></enc:CipherData>"
 	}
 	document, mac := random(32), random(64)
-	fmt.Fprintf(b, `<cpix:DeliveryDataList><cpix:DeliveryData id="x"><cpix:DeliveryKey/><cpix:DocumentKey Algorithm="http://www.w3.org/2001/04/xmlenc#aes256-cbc"><cpix:Data><pskc:Secret>`+
-		`<pskc:EncryptedValue>%s</pskc:EncryptedValue></pskc:Secret></cpix:Data></cpix:DocumentKey><cpix:MACMethod Algorithm="http://www.w3.org/2001/04/xmldsig-more#hmac-sha512"><cpix:Key>%s</cpix:Key></cpix:MACMethod></cpix:DeliveryData></cpix:DeliveryDataList>`, wrap(document), wrap(mac))
+	fmt.Fprintf(b,
+		`<cpix:DeliveryDataList><cpix:DeliveryData id="x"><cpix:DeliveryKey/><cpix:DocumentKey Algorithm="http://www.w3.org/2001/04/xmlenc#aes256-cbc"><cpix:Data><pskc:Secret>`+
+			`<pskc:EncryptedValue>%s</pskc:EncryptedValue></pskc:Secret></cpix:Data></cpix:DocumentKey><cpix:MACMethod Algorithm="http://www.w3.org/2001/04/xmldsig-more#hmac-sha512"><cpix:Key>%s</cpix:Key></cpix:MACMethod></cpix:DeliveryData></cpix:DeliveryDataList>`, wrap(document), wrap(mac))
 	return func(key []byte) string {
 		block, _ := aes.NewCipher(document)
 		sealed := random(16)
@@ -185,7 +198,8 @@ func (p *provider) deliver(b *strings.Builder, certificate string) func(key []by
 		h := hmac.New(sha512.New, mac)
 		h.Write(sealed)
 		return `<pskc:EncryptedValue><enc:EncryptionMethod Algorithm="http://www.w3.org/2001/04/xmlenc#aes256-cbc"/><enc:CipherData><enc:CipherValue>` + b64(sealed) +
-			"</enc:CipherValue></enc:CipherData></pskc:EncryptedValue><pskc:ValueMAC>" + b64(h.Sum(nil)) + "</pskc:ValueMAC>"
+			"</enc:CipherValue></enc:CipherData></pskc:EncryptedValue><pskc:ValueMAC>" + b64(h.Sum(nil)) +
+			"</pskc:ValueMAC>"
 	}
 }
 
@@ -211,8 +225,10 @@ func TestExchange(t *testing.T) {
 		period            int
 		tracks            []string
 	}{
-		"one key": {tracks: []string{"VIDEO"}, period: -1}, "by class": {tracks: []string{"SD", "HD", "UHD1", "AUDIO"}, period: -1},
-		"its own IDs": {tracks: []string{"VIDEO", "AUDIO"}, rename: true, period: -1}, "encrypted": {tracks: []string{"VIDEO", "AUDIO"}, encrypted: true, rename: true, period: 3},
+		"one key":     {tracks: []string{"VIDEO"}, period: -1},
+		"by class":    {tracks: []string{"SD", "HD", "UHD1", "AUDIO"}, period: -1},
+		"its own IDs": {tracks: []string{"VIDEO", "AUDIO"}, rename: true, period: -1},
+		"encrypted":   {tracks: []string{"VIDEO", "AUDIO"}, encrypted: true, rename: true, period: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -233,20 +249,23 @@ func TestExchange(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tt.encrypted == strings.Contains(text, "PlainValue") || tt.period >= 0 != bytes.Contains(document, []byte(`<cpix:ContentKeyPeriod id="period_3" index="3">`)) {
+			if tt.encrypted == strings.Contains(text, "PlainValue") ||
+				tt.period >= 0 != bytes.Contains(document, []byte(`<cpix:ContentKeyPeriod id="period_3" index="3">`)) {
 				t.Errorf("asked with\n%s\ngot\n%s", document, text)
 			}
 			if len(got.Keys) != len(tt.tracks) || len(got.Systems) != len(tt.tracks)*len(systems) {
 				t.Fatalf("%d keys, %d systems", len(got.Keys), len(got.Systems))
 			}
 			for i, k := range got.Keys {
-				if k.Track != tt.tracks[i] || k.IV != r.Keys[i].IV || (k.ID == r.Keys[i].ID) == tt.rename || !bytes.Equal(p.keys[uuid(k.ID[:])], k.Value[:]) {
+				if k.Track != tt.tracks[i] || k.IV != r.Keys[i].IV || (k.ID == r.Keys[i].ID) == tt.rename ||
+					!bytes.Equal(p.keys[uuid(k.ID[:])], k.Value[:]) {
 					t.Errorf("%s: %+v", tt.tracks[i], k)
 				}
 			}
 			for _, s := range got.Systems {
 				suffix := keyLine(uuid(s.KeyID[:]), r.Scheme)
-				if s.Media != "#EXT-X-KEY:"+suffix || s.Master != "#EXT-X-SESSION-KEY:"+suffix || (len(s.PSSH) == 40) != (s.ID == systems[0]) || !slices.Contains(systems, s.ID) {
+				if s.Media != "#EXT-X-KEY:"+suffix || s.Master != "#EXT-X-SESSION-KEY:"+suffix ||
+					(len(s.PSSH) == 40) != (s.ID == systems[0]) || !slices.Contains(systems, s.ID) {
 					t.Errorf("%+v", s)
 				}
 			}
@@ -272,23 +291,38 @@ func TestBadResponses(t *testing.T) {
 	oldLine := line("#EXT-X-KEY:" + keyLine(first, "cbcs") + "\n")
 	attributes := func(list string) string { return strings.Replace(good, oldLine, line("#EXT-X-KEY:"+list), 1) }
 	for name, broken := range map[string]string{
-		"empty": "", "HTML": "<html><body/></html>", "cut": good[:len(good)/2], "two": good + good, "another namespace": strings.ReplaceAll(good, "urn:dashif:org:cpix", "urn:x"),
-		"short key": strings.Replace(good, key, b64(p.keys[first][:15]), 1), "no base64": strings.Replace(good, key, "!!!", 1), "no key": strings.Replace(good, key, "", 1),
-		"no UUID": strings.Replace(good, "<cpix:ContentKey kid=\""+first, "<cpix:ContentKey kid=\"x", 1), "another scheme": strings.ReplaceAll(good, `"cbcs"`, `"cenc"`),
-		"rule for no key": strings.Replace(good, `Rule kid="`+first, `Rule kid="`+uuid(random(16)), 1), "system for no key": strings.Replace(good, `System kid="`+first, `System kid="`+uuid(random(16)), 1),
-		"PSSH of another system": strings.Replace(good, "AAAAKHBzc2g", "AAAAKHBzc2k", 1), "long PSSH": strings.Replace(good, "AAAAKHBzc2g", "AAAAKXBzc2g", 1),
-		"line feed in a line": strings.Replace(good, oldLine, line("#EXT-X-KEY:METHOD=NONE\n#EXT-X-ENDLIST"), 1), "another line": strings.Replace(good, oldLine, line("#EXTINF:1,"), 1),
-		"no KEYFORMAT": attributes(`METHOD=SAMPLE-AES,URI="skd://x"`), "identity": attributes(`METHOD=SAMPLE-AES,URI="x",KEYFORMAT="identity"`),
-		"KEYFORMAT inside a text": attributes(`METHOD=SAMPLE-AES,URI="x,KEYFORMAT=y"`), "KEYFORMAT twice": attributes(keyLine(first, "cbcs") + `,KEYFORMAT="identity"`),
-		"KEYFORMAT of nothing": attributes(`METHOD=SAMPLE-AES,URI="x",KEYFORMAT=""`), "KEYFORMAT without quotes": attributes(`METHOD=SAMPLE-AES,URI="x",KEYFORMAT=x`),
-		"METHOD of another scheme": attributes(strings.Replace(keyLine(first, "cbcs"), "AES", "AES-CTR", 1)), "METHOD NONE": attributes("METHOD=NONE"), "no METHOD": attributes(`URI="x",KEYFORMAT="x"`),
-		"METHOD of whole segments": attributes(`METHOD=AES-128,URI="x",KEYFORMAT="x"`), "text that does not end": attributes(`METHOD=SAMPLE-AES,KEYFORMAT="x`), "no attributes": attributes("SAMPLE-AES"),
-		"entities": `<!DOCTYPE x [<!ENTITY a "aaaa">]>` + strings.Replace(good, key, "&a;", 1), "huge": strings.Repeat(" ", 1<<20) + good,
+		"empty": "", "HTML": "<html><body/></html>", "cut": good[:len(good)/2], "two": good + good,
+		"another namespace": strings.ReplaceAll(good, "urn:dashif:org:cpix", "urn:x"),
+		"short key":         strings.Replace(good, key, b64(p.keys[first][:15]), 1),
+		"no base64":         strings.Replace(good, key, "!!!", 1), "no key": strings.Replace(good, key, "", 1),
+		"no UUID": strings.Replace(good, "<cpix:ContentKey kid=\""+first, "<cpix:ContentKey kid=\"x",
+			1),
+		"another scheme":           strings.ReplaceAll(good, `"cbcs"`, `"cenc"`),
+		"rule for no key":          strings.Replace(good, `Rule kid="`+first, `Rule kid="`+uuid(random(16)), 1),
+		"system for no key":        strings.Replace(good, `System kid="`+first, `System kid="`+uuid(random(16)), 1),
+		"PSSH of another system":   strings.Replace(good, "AAAAKHBzc2g", "AAAAKHBzc2k", 1),
+		"long PSSH":                strings.Replace(good, "AAAAKHBzc2g", "AAAAKXBzc2g", 1),
+		"line feed in a line":      strings.Replace(good, oldLine, line("#EXT-X-KEY:METHOD=NONE\n#EXT-X-ENDLIST"), 1),
+		"another line":             strings.Replace(good, oldLine, line("#EXTINF:1,"), 1),
+		"no KEYFORMAT":             attributes(`METHOD=SAMPLE-AES,URI="skd://x"`),
+		"identity":                 attributes(`METHOD=SAMPLE-AES,URI="x",KEYFORMAT="identity"`),
+		"KEYFORMAT inside a text":  attributes(`METHOD=SAMPLE-AES,URI="x,KEYFORMAT=y"`),
+		"KEYFORMAT twice":          attributes(keyLine(first, "cbcs") + `,KEYFORMAT="identity"`),
+		"KEYFORMAT of nothing":     attributes(`METHOD=SAMPLE-AES,URI="x",KEYFORMAT=""`),
+		"KEYFORMAT without quotes": attributes(`METHOD=SAMPLE-AES,URI="x",KEYFORMAT=x`),
+		"METHOD of another scheme": attributes(strings.Replace(keyLine(first, "cbcs"), "AES", "AES-CTR", 1)),
+		"METHOD NONE":              attributes("METHOD=NONE"), "no METHOD": attributes(`URI="x",KEYFORMAT="x"`),
+		"METHOD of whole segments": attributes(`METHOD=AES-128,URI="x",KEYFORMAT="x"`),
+		"text that does not end":   attributes(`METHOD=SAMPLE-AES,KEYFORMAT="x`),
+		"no attributes":            attributes("SAMPLE-AES"),
+		"entities":                 `<!DOCTYPE x [<!ENTITY a "aaaa">]>` + strings.Replace(good, key, "&a;", 1),
+		"huge":                     strings.Repeat(" ", 1<<20) + good,
 	} {
 		if broken == good {
 			t.Fatalf("%s: nothing is changed", name)
 		}
-		if got, failed := r.Read([]byte(broken)); failed == nil || strings.Contains(failed.Error(), key) || strings.Contains(failed.Error(), first) {
+		if got, failed := r.Read([]byte(broken)); failed == nil || strings.Contains(failed.Error(), key) ||
+			strings.Contains(failed.Error(), first) {
 			t.Errorf("%s: %+v, %v", name, got, failed)
 		}
 	}
@@ -330,8 +364,12 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Add(document)
 	kid := uuid(r.Keys[0].ID[:])
-	f.Add([]byte(`<CPIX xmlns="urn:dashif:org:cpix" xmlns:p="urn:ietf:params:xml:ns:keyprov:pskc"><ContentKeyList><ContentKey kid="` + kid + `"><Data><p:Secret><p:PlainValue>AAAAAAAAAAAAAAAAAAAAAA==</p:PlainValue>` +
-		`</p:Secret></Data></ContentKey></ContentKeyList><DRMSystemList><DRMSystem kid="` + kid + `" systemId="` + uuid(systems[1][:]) + `"><HLSSignalingData playlist="media">I0VYVC1YLUtFWTpN</HLSSignalingData></DRMSystem></DRMSystemList></CPIX>`))
+	f.Add(
+		[]byte(
+			`<CPIX xmlns="urn:dashif:org:cpix" xmlns:p="urn:ietf:params:xml:ns:keyprov:pskc"><ContentKeyList><ContentKey kid="` + kid + `"><Data><p:Secret><p:PlainValue>AAAAAAAAAAAAAAAAAAAAAA==</p:PlainValue>` +
+				`</p:Secret></Data></ContentKey></ContentKeyList><DRMSystemList><DRMSystem kid="` + kid +
+				`" systemId="` + uuid(systems[1][:]) +
+				`"><HLSSignalingData playlist="media">I0VYVC1YLUtFWTpN</HLSSignalingData></DRMSystem></DRMSystemList></CPIX>`))
 	f.Fuzz(func(t *testing.T, document []byte) {
 		got, err := r.Read(document)
 		if err == nil && (len(got.Keys) != 1 || got.Keys[0].Track != "VIDEO") {

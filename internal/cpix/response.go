@@ -213,7 +213,8 @@ func (rs responseSystem) read(scheme string) (out System, err error) {
 // isPSSH reports whether b is one box of a system, ISO/IEC 23001-7 section 8.1.
 func isPSSH(b []byte, system [16]byte) bool {
 	const least = 28
-	return len(b) >= least && len(b) <= maxPSSH && uint64(binary.BigEndian.Uint32(b)) == uint64(len(b)) && string(b[4:8]) == "pssh" && [16]byte(b[12:28]) == system
+	return len(b) >= least && len(b) <= maxPSSH && uint64(binary.BigEndian.Uint32(b)) == uint64(len(b)) &&
+		string(b[4:8]) == "pssh" && [16]byte(b[12:28]) == system
 }
 
 // decode reads base64 that may be broken into lines.

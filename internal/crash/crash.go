@@ -93,7 +93,8 @@ func take(path string) (*Report, error) {
 var (
 	firstGoroutine = regexp.MustCompile(`(?m)^goroutine [0-9]+ [^\n]*$`)
 	jobLabel       = regexp.MustCompile(`labels:\{[^\n]*"` + label + `": "([0-9]{1,18})"`)
-	fromOutside    = regexp.MustCompile(`^SIG(QUIT|ABRT|TERM|INT|HUP)\b`) // a signal that asks for a trace is nobody's crash
+	// a signal that asks for a trace is nobody's crash.
+	fromOutside = regexp.MustCompile(`^SIG(QUIT|ABRT|TERM|INT|HUP)\b`)
 )
 
 // parse finds reason and job in a trace.

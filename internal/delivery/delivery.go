@@ -209,7 +209,13 @@ func (d *Dispatcher) attempted(ctx context.Context, a attemptResult) {
 		a.from.again(a.resource, now.Add(storeAgain), false)
 		return
 	}
-	r := webhook.Result{Webhook: a.webhook.ID, Sequence: a.item.sequence, State: webhook.Delivered, Attempt: a.attempt, FirstAt: a.item.firstAt()}
+	r := webhook.Result{
+		Webhook:  a.webhook.ID,
+		Sequence: a.item.sequence,
+		State:    webhook.Delivered,
+		Attempt:  a.attempt,
+		FirstAt:  a.item.firstAt(),
+	}
 	if r.FirstAt.IsZero() {
 		r.FirstAt = a.attempt.At
 	}

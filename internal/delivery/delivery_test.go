@@ -58,7 +58,9 @@ type world struct {
 func newWorld(t *testing.T, d *db.DB) *world {
 	t.Helper()
 	return &world{
-		t: t, db: d, streams: live.New(live.Options{Store: d.LiveStreams()}), hooks: webhook.New(d, []string{live.EventCreated, webhook.EventDisabled, "video.asset.ready"}), more: make(chan struct{}, 1),
+		t: t, db: d, streams: live.New(live.Options{Store: d.LiveStreams()}),
+		hooks:   webhook.New(d, []string{live.EventCreated, webhook.EventDisabled, "video.asset.ready"}),
+		more:    make(chan struct{}, 1),
 		respond: func(context.Context, got) (int, error) { return 200, nil }, log: slog.New(slog.DiscardHandler),
 		prepare: func(*delivery.Dispatcher) {},
 	}
@@ -115,7 +117,9 @@ func (w *world) runOn(outbox webhook.Outbox, node id.Node) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan struct{})
-	d := delivery.New(delivery.Options{Outbox: outbox, Body: w.body, Post: w.post, Node: node, Now: time.Now, Logger: w.log})
+	d := delivery.New(delivery.Options{
+		Outbox: outbox, Body: w.body, Post: w.post, Node: node, Now: time.Now, Logger: w.log,
+	})
 	w.prepare(d)
 	go func() { defer close(ended); _ = d.Run(ctx) }()
 	return func() { cancel(); <-ended }
@@ -223,7 +227,8 @@ func TestDelivery(t *testing.T) {
 				t.Errorf("%d deliveries are recorded, want %d", len(list), n)
 			}
 			for _, one := range list {
-				if len(one.Attempts) != 1 || one.Attempts[0].Status != 204 || one.Attempts[0].Body != "response" || one.EventID == "" {
+				if len(one.Attempts) != 1 || one.Attempts[0].Status != 204 || one.Attempts[0].Body != "response" ||
+					one.EventID == "" {
 					t.Errorf("delivery %+v", one)
 				}
 			}
@@ -426,8 +431,10 @@ func TestDisabled(t *testing.T) {
 			time.Sleep(time.Hour)
 		}
 		synctest.Wait()
-		line := fmt.Sprintf("level=WARN msg=\"disabled a webhook that has failed for too long\" webhook=%s after=24h0m0s", dead.ID)
-		if strings.Count(text.String(), "\n") != 1 || !strings.Contains(text.String(), line) || strings.Contains(text.String(), "secret") {
+		line := fmt.Sprintf("level=WARN msg=\"disabled a webhook that has failed for too long\" webhook=%s "+
+			"after=24h0m0s", dead.ID)
+		if strings.Count(text.String(), "\n") != 1 || !strings.Contains(text.String(), line) ||
+			strings.Contains(text.String(), "secret") {
 			w.t.Errorf("the log has %s", &text)
 		}
 		h, err := w.hooks.Get(w.t.Context(), env, dead.ID)
@@ -438,7 +445,8 @@ func TestDisabled(t *testing.T) {
 				w.t.Errorf("it waits after attempts: %+v", one)
 			}
 		}
-		if h.Enabled || h.FailingSince.IsZero() || len(waiting) == 0 || len(failed) == 0 || len(failed[0].Attempts) == 0 {
+		if h.Enabled || h.FailingSince.IsZero() || len(waiting) == 0 || len(failed) == 0 ||
+			len(failed[0].Attempts) == 0 {
 			w.t.Errorf("after a day %+v with %d waiting and %d failed", h, len(waiting), len(failed))
 		}
 		if got := w.requests("http://other"); len(got) != 1 || got[0].resource != string(dead.ID) {
@@ -461,7 +469,8 @@ func TestDisabled(t *testing.T) {
 			}
 		}
 		if last := sent[len(sent)-1]; len(sent) != len(waiting)+1 || last.number != 28 {
-			w.t.Errorf("%d requests once it was enabled, want the %d that waited and the new event", len(sent), len(waiting))
+			w.t.Errorf("%d requests once it was enabled, want the %d that waited and the new event", len(sent),
+				len(waiting))
 		}
 		tried = len(w.requests("http://dead/secret"))
 		_, err = w.hooks.ReplaySince(w.t.Context(), env, dead.ID, first)

@@ -20,8 +20,9 @@ type endpoint struct {
 	flight  int  // attempts under way
 	limit   int  // of them
 	reload  bool // the store may have more than is here
-	behind  bool // it has, or events are not queued, as there was no room; they are read when half of what is here is sent
-	most    int  // deliveries here
+	// it has, or events are not queued, as there was no room; they are read when half of what is here is sent
+	behind bool
+	most   int // deliveries here
 
 	// wellAt is when the endpoint was well again after it had failed; what was to wait until early was sent then.
 	wellAt, early time.Time

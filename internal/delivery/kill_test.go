@@ -31,8 +31,9 @@ import (
 )
 
 const (
-	childURL  = "MILLRACE_TEST_CHILD_URL"
-	childStep = "MILLRACE_TEST_CHILD_STEP" // the step at which it kills itself; 0: it makes no changes and sends what is left
+	childURL = "MILLRACE_TEST_CHILD_URL"
+	// the step at which it kills itself; 0: it makes no changes and sends what is left.
+	childStep = "MILLRACE_TEST_CHILD_STEP"
 	childAt   = "MILLRACE_TEST_CHILD_AT"   // what it dies before or after, if it comes to that first
 	childStop = "MILLRACE_TEST_CHILD_STOP" // the step at which it begins to stop as a service does; 0: none
 	childNode = "MILLRACE_TEST_CHILD_NODE"
@@ -111,7 +112,9 @@ func (m mortalOutbox) Pending(ctx context.Context, w id.Webhook, limit int) ([]w
 	return around(m.steps, "Pending", func() ([]webhook.Pending, error) { return m.Outbox.Pending(ctx, w, limit) })
 }
 
-func (m mortalOutbox) Record(ctx context.Context, node id.Node, results []webhook.Result, health map[id.Webhook]time.Time) error {
+func (m mortalOutbox) Record(
+	ctx context.Context, node id.Node, results []webhook.Result, health map[id.Webhook]time.Time,
+) error {
 	return aroundOnly(m.steps, "Record", func() error { return m.Outbox.Record(ctx, node, results, health) })
 }
 
@@ -152,7 +155,8 @@ func child(url string, s *steps) {
 	sending, stop := context.WithCancel(ctx)
 	s.stopping = stop
 	sender := delivery.New(delivery.Options{
-		Outbox: mortalOutbox{d, s}, Node: id.Node(os.Getenv(childNode)), Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Outbox: mortalOutbox{d, s}, Node: id.Node(os.Getenv(childNode)), Now: time.Now,
+		Logger: slog.New(slog.DiscardHandler),
 		Body: func(_ context.Context, e event.Event, attempts []webhook.Attempt) ([]byte, error) {
 			return json.Marshal(sent{e.Resource, e.Number, e.Sequence, e.ID, len(attempts)})
 		},
@@ -435,7 +439,8 @@ func await(t *testing.T, receivers []*receiver, events int) {
 			select {
 			case <-look.C:
 			case <-late.C:
-				t.Fatalf("%d of %d events were delivered to endpoint %s, and no other for %v", first, events, r.hook, patience)
+				t.Fatalf("%d of %d events were delivered to endpoint %s, and no other for %v", first, events, r.hook,
+					patience)
 			}
 		}
 	}

@@ -20,9 +20,10 @@ type round struct {
 	queued  map[id.Webhook][]webhook.Pending // those that have come
 	behind  map[id.Webhook]bool              // endpoints of which there is more than may be in memory
 	most    int                              // deliveries of each endpoint in memory
-	fresh   map[id.Webhook]bool              // endpoints that may have been another node's meanwhile: what is known of them counts no more
-	drained map[id.Webhook]int64             // disabled endpoints without waiting deliveries that were tried, by their revision
-	more    bool                             // there is more to queue
+	// endpoints that may have been another node's meanwhile: what is known of them counts no more
+	fresh   map[id.Webhook]bool
+	drained map[id.Webhook]int64 // disabled endpoints without waiting deliveries that were tried, by their revision
+	more    bool                 // there is more to queue
 	err     error
 }
 
@@ -51,8 +52,12 @@ func (d *Dispatcher) look(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	go func() {
 		r := round{
-			until: d.o.Now().Add(lease / 2), pending: map[id.Webhook][]webhook.Pending{}, queued: map[id.Webhook][]webhook.Pending{},
-			fresh: map[id.Webhook]bool{}, behind: map[id.Webhook]bool{}, drained: drained,
+			until:   d.o.Now().Add(lease / 2),
+			pending: map[id.Webhook][]webhook.Pending{},
+			queued:  map[id.Webhook][]webhook.Pending{},
+			fresh:   map[id.Webhook]bool{},
+			behind:  map[id.Webhook]bool{},
+			drained: drained,
 		}
 		r.err = d.readRound(ctx, have, &r)
 		d.rounds <- r
@@ -231,7 +236,8 @@ func (d *Dispatcher) tellUnreadable(ctx context.Context, all []webhook.Held) {
 		}
 		d.unreadable[h.ID] = true
 		if !told[h.ID] {
-			d.o.Logger.ErrorContext(ctx, "nothing can be sent to a webhook", slog.Any("webhook", h.ID), slog.Any("error", h.Err))
+			d.o.Logger.ErrorContext(ctx, "nothing can be sent to a webhook", slog.Any("webhook", h.ID),
+				slog.Any("error", h.Err))
 		}
 	}
 }

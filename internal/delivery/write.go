@@ -101,7 +101,8 @@ func (d *Dispatcher) wrote(ctx context.Context, w write) {
 		}
 		r.from.complete(r)
 		d.wanted = d.wanted || r.from.behind && r.from.room()
-		if r.State == webhook.Waiting && d.endpoints[r.Webhook] != r.from { // it may be disabled, or have been another node's meanwhile
+		// it may be disabled, or have been another node's meanwhile
+		if r.State == webhook.Waiting && d.endpoints[r.Webhook] != r.from {
 			delete(d.drained, r.Webhook)
 			d.wanted = true
 			if e := d.endpoints[r.Webhook]; e != nil {

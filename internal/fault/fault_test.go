@@ -81,13 +81,15 @@ func TestOutside(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"none":               {nil, false},
-		"unmarked":           {errors.New("x"), false},
-		"input":              {fault.New(fault.Invalid, "x"), true},
-		"database away":      {fault.New(fault.Unavailable, "x"), false},
-		"of our storage":     {fmt.Errorf("do: %w", ours), false},
-		"another's server":   {fmt.Errorf("do: %w", dead), true},
-		"said in other ways": {fault.Wrap(fault.Unavailable, fmt.Errorf("get: %w", dead), "inputs[1]: the image can't be fetched"), true},
+		"none":             {nil, false},
+		"unmarked":         {errors.New("x"), false},
+		"input":            {fault.New(fault.Invalid, "x"), true},
+		"database away":    {fault.New(fault.Unavailable, "x"), false},
+		"of our storage":   {fmt.Errorf("do: %w", ours), false},
+		"another's server": {fmt.Errorf("do: %w", dead), true},
+		"said in other ways": {
+			fault.Wrap(fault.Unavailable, fmt.Errorf("get: %w", dead), "inputs[1]: the image can't be fetched"), true,
+		},
 	} {
 		if got := fault.Outside(tt.err); got != tt.want {
 			t.Errorf("%s: got %t", name, got)

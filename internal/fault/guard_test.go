@@ -19,7 +19,8 @@ func TestGuard(t *testing.T) {
 		return errors.New(strings.Fields("")[7])
 	})
 	p, ok := errors.AsType[*fault.PanicError](err)
-	if !ok || !bytes.Contains(p.Stack, []byte("TestGuard")) || err.Error() != "panic: runtime error: index out of range [7] with length 0" {
+	if !ok || !bytes.Contains(p.Stack, []byte("TestGuard")) ||
+		err.Error() != "panic: runtime error: index out of range [7] with length 0" {
 		t.Errorf("%v", err)
 	}
 }

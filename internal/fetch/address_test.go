@@ -105,7 +105,8 @@ func TestCheckAddr(t *testing.T) {
 			}
 			continue
 		}
-		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), ": "+tt.reason+"; add it with --fetch-allow") {
+		if fault.KindOf(err) != fault.Invalid ||
+			!strings.Contains(err.Error(), ": "+tt.reason+"; add it with --fetch-allow") {
 			t.Errorf("%s: %v, want %q", tt.addr, err, tt.reason)
 		}
 	}
@@ -124,7 +125,8 @@ func TestCheckAddr(t *testing.T) {
 func TestAllow(t *testing.T) {
 	t.Parallel()
 	c := fetch.New(fetch.Options{Allow: []netip.Prefix{
-		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("::ffff:192.168.0.0/120"), netip.MustParsePrefix("fe80::/10"),
+		netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("::ffff:192.168.0.0/120"),
+		netip.MustParsePrefix("fe80::/10"),
 	}})
 	t.Cleanup(c.Close)
 	for addr, ok := range map[string]bool{
@@ -212,7 +214,9 @@ func serveOne(conn net.Conn, lookup func(name string) []netip.Addr) error {
 		case a.Is4() && q.Type == dnsmessage.TypeA:
 			m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: a.As4()}})
 		case a.Is6() && q.Type == dnsmessage.TypeAAAA:
-			m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+			m.Answers = append(m.Answers, dnsmessage.Resource{
+				Header: h, Body: &dnsmessage.AAAAResource{AAAA: a.As16()},
+			})
 		}
 	}
 	out, err := m.Pack()
@@ -233,7 +237,9 @@ func addrs(list ...string) []netip.Addr {
 
 func TestNames(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "ok")
+	}))
 	t.Cleanup(srv.Close)
 	_, port, err := net.SplitHostPort(srv.Listener.Addr().String())
 	if err != nil {
@@ -253,15 +259,20 @@ func TestNames(t *testing.T) {
 		return "host " + host + " can't be found, or its address is not public (--fetch-allow adds addresses)"
 	}
 	for host, want := range map[string][2]string{ // said to the caller, and in the log alone
-		"good.example": {}, "both.example": {}, "metadata.example": {inside("metadata.example"), "169.254.169.254 is not allowed: cloud metadata"},
-		"mapped.example": {inside("mapped.example"), "10.0.0.1 is not allowed: private network"}, "inner.example": {inside("inner.example"), ""},
-		"nowhere.example": {inside("nowhere.example"), "no such host"},
+		"good.example":     {},
+		"both.example":     {},
+		"metadata.example": {inside("metadata.example"), "169.254.169.254 is not allowed: cloud metadata"},
+		"mapped.example":   {inside("mapped.example"), "10.0.0.1 is not allowed: private network"},
+		"inner.example":    {inside("inner.example"), ""},
+		"nowhere.example":  {inside("nowhere.example"), "no such host"},
 	} {
 		_, _, err := c.Get(t.Context(), "http://"+host+":"+port+"/x?token=sesame", 100)
 		switch {
 		case want[0] == "" && err != nil:
 			t.Errorf("%s: %v", host, err)
-		case want[0] != "" && (fault.KindOf(err) != fault.Invalid || strings.Join(fault.Messages(err), " ") != want[0] || !strings.Contains(err.Error(), want[1])):
+		case want[0] != "" &&
+			(fault.KindOf(err) != fault.Invalid || strings.Join(fault.Messages(err), " ") != want[0] ||
+				!strings.Contains(err.Error(), want[1])):
 			t.Errorf("%s: %v, want %q", host, err, want)
 		case err != nil && strings.Contains(err.Error(), "sesame"):
 			t.Errorf("%s: the error holds the query", host)
@@ -277,12 +288,15 @@ func TestNamesOfConnections(t *testing.T) {
 	c := newClient(t, func(o *fetch.Options) {
 		o.Resolver = names(t, func(name string) []netip.Addr { return table[name] })
 	})
-	for host, cause := range map[string]string{"inner.example": "10.0.0.1 is not allowed: private network", "nowhere.example": "no such host"} {
+	for host, cause := range map[string]string{
+		"inner.example": "10.0.0.1 is not allowed: private network", "nowhere.example": "no such host",
+	} {
 		want := "host " + host + " can't be found, or its address is not public (--fetch-allow adds addresses)"
 		_, dialed := c.DialContext(t.Context(), "tcp", host+":1935")
 		_, resolved := c.Resolve(t.Context(), "udp", host+":9000")
 		for how, err := range map[string]error{"dial": dialed, "resolve": resolved} {
-			if !fault.Permanent(err) || strings.Join(fault.Messages(err), " ") != want || !strings.Contains(err.Error(), cause) {
+			if !fault.Permanent(err) || strings.Join(fault.Messages(err), " ") != want ||
+				!strings.Contains(err.Error(), cause) {
 				t.Errorf("%s %s: %v, want %q for %q", how, host, err, want, cause)
 			}
 		}
@@ -334,9 +348,11 @@ func TestOwnAddresses(t *testing.T) {
 		addr    string
 		want    string
 	}{
-		"an interface's":  {fetch.Options{}, "8.8.4.4", "this host"},
-		"mapped":          {fetch.Options{}, "::ffff:8.8.4.4", "this host"},
-		"behind a NAT":    {fetch.Options{Public: []netip.Addr{netip.MustParseAddr("1.0.0.1")}}, "1.0.0.1", "this host"},
+		"an interface's": {fetch.Options{}, "8.8.4.4", "this host"},
+		"mapped":         {fetch.Options{}, "::ffff:8.8.4.4", "this host"},
+		"behind a NAT": {
+			fetch.Options{Public: []netip.Addr{netip.MustParseAddr("1.0.0.1")}}, "1.0.0.1", "this host",
+		},
 		"another's":       {fetch.Options{}, "8.8.8.8", ""},
 		"one that may be": {fetch.Options{Allow: []netip.Prefix{netip.MustParsePrefix("8.8.4.4/32")}}, "8.8.4.4", ""},
 	} {
@@ -346,7 +362,8 @@ func TestOwnAddresses(t *testing.T) {
 			t.Cleanup(c.Close)
 			c.InterfacesBy(func() ([]netip.Addr, error) { return []netip.Addr{own}, nil })
 			err := c.CheckAddr(netip.AddrPortFrom(netip.MustParseAddr(tt.addr), 443))
-			if tt.want == "" && err != nil || tt.want != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tt.want)) {
+			if tt.want == "" && err != nil ||
+				tt.want != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})

@@ -29,7 +29,8 @@ type Limits struct {
 	MaxBytes int64         // above 0
 	Total    time.Duration // for all attempts and waits together; 0 leaves it to the context
 	Idle     time.Duration // without a byte, after which an attempt is given up; 0 is 30 s
-	Rate     int64         // bytes a second that a server must send in the mean of a response, after its first minute; 0 is 16 KiB
+	// bytes a second that a server must send in the mean of a response, after its first minute; 0 is 16 KiB
+	Rate int64
 }
 
 // Info is what the server said of a file.
@@ -51,7 +52,9 @@ type Info struct {
 // fault.TooLarge above limits.MaxBytes, fault.Unavailable for 5xx, timeouts and breaks, the context's own error. After
 // Invalid and TooLarge nothing is left; after the others the bytes wait for the next call, or for Discard. A disk that
 // has no room for the file is fault.Unavailable too, and nothing is left then either.
-func (c *Client) Download(ctx context.Context, rawURL, path string, limits Limits, progress func(done, total int64)) (Info, error) {
+func (c *Client) Download(
+	ctx context.Context, rawURL, path string, limits Limits, progress func(done, total int64),
+) (Info, error) {
 	u, err := parseURL(rawURL)
 	if err != nil {
 		return Info{}, err
@@ -154,10 +157,12 @@ func (d *download) begin(resp *http.Response, from int64) (complete bool, err er
 			URL: d.part.note.URL, Validator: validator(resp.Header), Total: resp.ContentLength, Info: infoOf(resp, 0),
 		})
 	case from == 0:
-		return false, fault.New(fault.Invalid, "%s: %s though the whole was asked for", show(d.url), describeStatus(resp))
+		return false, fault.New(fault.Invalid, "%s: %s though the whole was asked for", show(d.url),
+			describeStatus(resp))
 	case resp.StatusCode == http.StatusPartialContent:
 		start, total, ok := contentRange(resp.Header.Get("Content-Range"))
-		known := total >= 0 || d.part.note.Total >= 0 // or the end of this response could be taken for the end of the file
+		// or the end of this response could be taken for the end of the file
+		known := total >= 0 || d.part.note.Total >= 0
 		if !ok || !known || start != from || d.otherVersion(resp, total) {
 			return false, d.startOver("the server continues with something else")
 		}
@@ -168,7 +173,8 @@ func (d *download) begin(resp *http.Response, from int64) (complete bool, err er
 		return false, nil
 	}
 	// 416: all of it was there already, or it has become shorter.
-	if _, total, ok := contentRange(resp.Header.Get("Content-Range")); ok && total == from && !d.otherVersion(resp, total) {
+	if _, total, ok := contentRange(resp.Header.Get("Content-Range")); ok && total == from &&
+		!d.otherVersion(resp, total) {
 		return true, nil
 	}
 	return false, d.startOver("the server has nothing to continue with")

@@ -104,14 +104,18 @@ func TestDownload(t *testing.T) {
 	url := serve(t, f.ServeHTTP)
 	path := filepath.Join(t.TempDir(), "v.mp4")
 	var reports [][2]int64
-	info, err := newClient(t).Download(t.Context(), url+"/v.mp4", path, fetch.Limits{MaxBytes: 3 * mib}, func(done, total int64) {
+	info, err := newClient(t).Download(t.Context(), url+"/v.mp4", path, fetch.Limits{
+		MaxBytes: 3 * mib,
+	}, func(done, total int64) {
 		reports = append(reports, [2]int64{done, total})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, path, f.data)
-	want := fetch.Info{Size: 3 * mib, ContentType: "video/mp4", ETag: `"v1"`, LastModified: "Sun, 09 Sep 2001 01:46:40 GMT"}
+	want := fetch.Info{
+		Size: 3 * mib, ContentType: "video/mp4", ETag: `"v1"`, LastModified: "Sun, 09 Sep 2001 01:46:40 GMT",
+	}
 	if info != want {
 		t.Errorf("info %+v, want %+v", info, want)
 	}
@@ -137,10 +141,14 @@ func TestDownloadResumes(t *testing.T) {
 			&file{modified: time.Unix(1e9, 0), breaks: []int{mib}},
 			[]string{" ", "bytes=1048576- Sun, 09 Sep 2001 01:46:40 GMT"},
 		},
-		"a weak tag does not identify":  {&file{etag: `W/"v1"`, breaks: []int{mib}}, []string{" ", " "}},
-		"nothing identifies":            {&file{breaks: []int{mib}}, []string{" ", " "}},
-		"the server can't continue":     {&file{etag: `"v1"`, noRange: true, breaks: []int{mib}}, []string{" ", `bytes=1048576- "v1"`}},
-		"changed in the current second": {&file{modified: time.Now().Add(time.Hour), breaks: []int{mib}}, []string{" ", " "}},
+		"a weak tag does not identify": {&file{etag: `W/"v1"`, breaks: []int{mib}}, []string{" ", " "}},
+		"nothing identifies":           {&file{breaks: []int{mib}}, []string{" ", " "}},
+		"the server can't continue": {
+			&file{etag: `"v1"`, noRange: true, breaks: []int{mib}}, []string{" ", `bytes=1048576- "v1"`},
+		},
+		"changed in the current second": {
+			&file{modified: time.Now().Add(time.Hour), breaks: []int{mib}}, []string{" ", " "},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -173,7 +181,9 @@ func TestDownloadResumesInAnotherProcess(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "v.mp4")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err := one.Download(ctx, "http://video.example/v.mp4", path, fetch.Limits{MaxBytes: 10 * mib}, func(int64, int64) {
+	_, err := one.Download(ctx, "http://video.example/v.mp4", path, fetch.Limits{
+		MaxBytes: 10 * mib,
+	}, func(int64, int64) {
 		cancel()
 	})
 	if !errors.Is(err, context.Canceled) {
@@ -194,7 +204,8 @@ func TestDownloadResumesInAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFile(t, path, data)
-	if want := "bytes=" + strconv.FormatInt(info.Size(), 10) + `- "v1"`; info.Size() == 0 || !slices.Equal(f.asked, []string{want}) {
+	if want := "bytes=" + strconv.FormatInt(info.Size(), 10) + `- "v1"`; info.Size() == 0 ||
+		!slices.Equal(f.asked, []string{want}) {
 		t.Errorf("asked %q, want %q", f.asked, want)
 	}
 }
@@ -234,7 +245,9 @@ func TestDownloadKeepsOnlyItsOwn(t *testing.T) {
 			f := &file{data: content(200_000), etag: `"v1"`}
 			url := serve(t, f.ServeHTTP)
 			path := filepath.Join(t.TempDir(), "v.mp4")
-			for name, text := range map[string]string{".part": tt.part, ".part.json": strings.ReplaceAll(tt.note, "URL", hashOf(url))} {
+			for name, text := range map[string]string{
+				".part": tt.part, ".part.json": strings.ReplaceAll(tt.note, "URL", hashOf(url)),
+			} {
 				if err := os.WriteFile(path+name, []byte(text), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -269,8 +282,10 @@ func TestDownloadFinishesWhatIsComplete(t *testing.T) {
 // leave puts down what a download that was killed would have.
 func leave(t *testing.T, path, url string, data []byte, total int) {
 	t.Helper()
-	note := `{"url":"` + hashOf(url) + `","validator":"\"v1\"","total":` + strconv.Itoa(total) + `,"info":{"etag":"\"v1\""}}`
-	if err := errors.Join(os.WriteFile(path+".part", data, 0o600), os.WriteFile(path+".part.json", []byte(note), 0o600)); err != nil {
+	note := `{"url":"` + hashOf(url) + `","validator":"\"v1\"","total":` + strconv.Itoa(total) +
+		`,"info":{"etag":"\"v1\""}}`
+	if err := errors.Join(os.WriteFile(path+".part", data, 0o600),
+		os.WriteFile(path+".part.json", []byte(note), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -387,7 +402,8 @@ func TestDownloadOfALiar(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		_, _ = buf.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n" + strings.Repeat("x", 500))
+		_, _ = buf.WriteString("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n" +
+			strings.Repeat("x", 500))
 		_ = errors.Join(buf.Flush(), conn.Close())
 	})
 	path := filepath.Join(t.TempDir(), "v.mp4")
@@ -417,7 +433,8 @@ func TestDownloadThatAdvances(t *testing.T) {
 	}
 	wantFile(t, path, f.data)
 	slow := &file{data: content(mib), etag: `"v1"`, breaks: slices.Repeat([]int{1}, 8)}
-	if _, err := download(t, newClient(t), serve(t, slow.ServeHTTP), path); fault.KindOf(err) != fault.Unavailable || len(slow.asked) != 4 {
+	if _, err := download(t, newClient(t), serve(t, slow.ServeHTTP), path); fault.KindOf(err) != fault.Unavailable ||
+		len(slow.asked) != 4 {
 		t.Errorf("a byte at a time: %v after %d requests", err, len(slow.asked))
 	}
 }
@@ -447,13 +464,16 @@ func TestDownloadFailsLocally(t *testing.T) {
 	t.Parallel()
 	f := &file{data: content(1000)}
 	url := serve(t, f.ServeHTTP)
-	if _, err := download(t, newClient(t), url, filepath.Join(t.TempDir(), "none", "v.mp4")); err == nil || fault.KindOf(err) != fault.Internal {
+	if _, err := download(t, newClient(t), url, filepath.Join(t.TempDir(), "none", "v.mp4")); err == nil ||
+		fault.KindOf(err) != fault.Internal {
 		t.Errorf("no folder: %v", err)
 	}
-	if _, err := newClient(t).Download(t.Context(), url, filepath.Join(t.TempDir(), "f"), fetch.Limits{}, nil); err == nil {
+	if _, err := newClient(t).Download(t.Context(), url, filepath.Join(t.TempDir(), "f"), fetch.Limits{},
+		nil); err == nil {
 		t.Error("a download without a limit was made")
 	}
-	if _, err := download(t, newClient(t), "file:///etc/passwd", filepath.Join(t.TempDir(), "f")); fault.KindOf(err) != fault.Invalid {
+	if _, err := download(t, newClient(t), "file:///etc/passwd",
+		filepath.Join(t.TempDir(), "f")); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("file URL: %v", err)
 	}
 	if len(f.asked) != 0 {
@@ -502,7 +522,9 @@ func TestDownloadLeavesSpace(t *testing.T) {
 				return disk.Space{Free: tt.free[asked-1], Total: total}, nil
 			})
 			var most int64
-			_, err := c.Download(t.Context(), url, path, fetch.Limits{MaxBytes: 100 * mib}, func(done, _ int64) { most = done })
+			_, err := c.Download(t.Context(), url, path, fetch.Limits{MaxBytes: 100 * mib}, func(done, _ int64) {
+				most = done
+			})
 			if tt.fits {
 				if err != nil {
 					t.Fatal(err)
@@ -510,7 +532,8 @@ func TestDownloadLeavesSpace(t *testing.T) {
 				wantFile(t, path, data)
 				return
 			}
-			if fault.KindOf(err) != fault.Unavailable || !strings.Contains(strings.Join(fault.Messages(err), ""), "no room") {
+			if fault.KindOf(err) != fault.Unavailable ||
+				!strings.Contains(strings.Join(fault.Messages(err), ""), "no room") {
 				t.Errorf("%v, want that there is no room", err)
 			}
 			if most > tt.most || asked != len(tt.free) {

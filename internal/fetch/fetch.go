@@ -96,7 +96,11 @@ func New(o Options) *Client {
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
-	c.dialer = &net.Dialer{Timeout: orElse(o.Timeouts.Dial, 10*time.Second), Resolver: o.Resolver, ControlContext: c.control}
+	c.dialer = &net.Dialer{
+		Timeout:        orElse(o.Timeouts.Dial, 10*time.Second),
+		Resolver:       o.Resolver,
+		ControlContext: c.control,
+	}
 	c.transport = &http.Transport{
 		Proxy:                  nil, // a proxy would connect where we can't look
 		DialContext:            c.connect,

@@ -90,7 +90,8 @@ func TestCheckURL(t *testing.T) {
 			}
 			continue
 		}
-		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tt.msg) || strings.Contains(err.Error(), "sesame") {
+		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tt.msg) ||
+			strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%.60s: %v, want %q", tt.url, err, tt.msg)
 		}
 	}
@@ -105,7 +106,8 @@ func TestGet(t *testing.T) {
 		w.Header().Set("ETag", `"1"`)
 		_, _ = io.WriteString(w, "WEBVTT\n")
 	})
-	data, info, err := newClient(t, func(o *fetch.Options) { o.UserAgent = "millrace/1" }).Get(t.Context(), url+"/a.vtt", 7)
+	data, info, err := newClient(t, func(o *fetch.Options) { o.UserAgent = "millrace/1" }).Get(t.Context(),
+		url+"/a.vtt", 7)
 	if err != nil || string(data) != "WEBVTT\n" {
 		t.Fatalf("%q, %v", data, err)
 	}
@@ -156,7 +158,10 @@ func TestStatus(t *testing.T) {
 		{status: 500, kind: fault.Unavailable, msg: "500 Internal Server Error", tries: 4},
 		{status: 503, kind: fault.Unavailable, msg: "503", tries: 4},
 		{status: 599, kind: fault.Unavailable, msg: "responded with 599", tries: 4},
-		{status: 200, header: map[string]string{"Content-Encoding": "gzip"}, kind: fault.Invalid, msg: `sent as "gzip"`, tries: 1},
+		{
+			status: 200, header: map[string]string{"Content-Encoding": "gzip"}, kind: fault.Invalid,
+			msg: `sent as "gzip"`, tries: 1,
+		},
 	} {
 		t.Run(fmt.Sprint(tt.status), func(t *testing.T) {
 			t.Parallel()
@@ -169,12 +174,14 @@ func TestStatus(t *testing.T) {
 				w.WriteHeader(tt.status)
 			})
 			_, _, err := newClient(t).Get(t.Context(), url+"/v?token=sesame", 100)
-			if fault.KindOf(err) != tt.kind || !strings.Contains(strings.Join(fault.Messages(err), " "), tt.msg) || tries != tt.tries {
+			if fault.KindOf(err) != tt.kind || !strings.Contains(strings.Join(fault.Messages(err), " "), tt.msg) ||
+				tries != tt.tries {
 				t.Errorf("get: %v of kind %d after %d tries", err, fault.KindOf(err), tries)
 			}
 			path := filepath.Join(t.TempDir(), "f")
 			_, err = newClient(t).Download(t.Context(), url+"/v?token=sesame", path, fetch.Limits{MaxBytes: 100}, nil)
-			if fault.KindOf(err) != tt.kind || tries != 2*tt.tries || strings.Contains(err.Error(), "sesame") || !fault.Outside(err) {
+			if fault.KindOf(err) != tt.kind || tries != 2*tt.tries || strings.Contains(err.Error(), "sesame") ||
+				!fault.Outside(err) {
 				t.Errorf("download: %v of kind %d after %d tries", err, fault.KindOf(err), tries)
 			}
 			left, err := os.ReadDir(filepath.Dir(path))
@@ -212,21 +219,25 @@ func TestRedirects(t *testing.T) {
 		t.Errorf("referer %q", s)
 	}
 	for target, want := range map[string]string{
-		url + "/loop":                        "redirected more than 5 times",
-		"file:///etc/passwd":                 "another that is not allowed",
-		"ftp://127.0.0.1/x":                  "another that is not allowed",
-		"gopher://127.0.0.1:6379/":           "another that is not allowed",
-		"http://u:p@127.0.0.1/":              "another that is not allowed",
-		"http://127.0.0.1:0/":                "port 0",
-		"http://127.0.0.2/":                  "address 127.0.0.2 is not allowed: loopback",
-		"http://10.0.0.1/":                   "address 10.0.0.1 is not allowed: private network; add it with --fetch-allow",
+		url + "/loop":              "redirected more than 5 times",
+		"file:///etc/passwd":       "another that is not allowed",
+		"ftp://127.0.0.1/x":        "another that is not allowed",
+		"gopher://127.0.0.1:6379/": "another that is not allowed",
+		"http://u:p@127.0.0.1/":    "another that is not allowed",
+		"http://127.0.0.1:0/":      "port 0",
+		"http://127.0.0.2/":        "address 127.0.0.2 is not allowed: loopback",
+		"http://10.0.0.1/": "address 10.0.0.1 is not allowed: private network; add it with " +
+			"--fetch-allow",
 		"http://169.254.169.254/latest/meta": "cloud metadata",
 		"http://[::1]/":                      "loopback",
 		"http://[::ffff:169.254.169.254]/":   "cloud metadata",
 		"http://0/":                          "",
 	} {
 		_, _, err := c.Get(t.Context(), url+"/to?u="+strings.ReplaceAll(target, "&", "%26"), 100)
-		if err == nil || want != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(strings.Join(fault.Messages(err), " "), want)) {
+		if err == nil ||
+			want != "" &&
+				(fault.KindOf(err) != fault.Invalid ||
+					!strings.Contains(strings.Join(fault.Messages(err), " "), want)) {
 			t.Errorf("redirect to %s: %v, want %q", target, err, want)
 		}
 	}
@@ -254,12 +265,14 @@ func TestTLS(t *testing.T) {
 	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	srv.StartTLS()
 	t.Cleanup(srv.Close)
-	if _, _, err := newClient(t).Get(t.Context(), srv.URL, 100); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "not trusted") {
+	if _, _, err := newClient(t).Get(t.Context(), srv.URL, 100); fault.KindOf(err) != fault.Invalid ||
+		!strings.Contains(err.Error(), "not trusted") {
 		t.Errorf("self-signed: %v", err)
 	}
 	plain := serve(t, func(http.ResponseWriter, *http.Request) {})
 	url := strings.Replace(plain, "http:", "https:", 1)
-	if _, _, err := newClient(t).Get(t.Context(), url, 100); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "TLS") {
+	if _, _, err := newClient(t).Get(t.Context(), url, 100); fault.KindOf(err) != fault.Invalid ||
+		!strings.Contains(err.Error(), "TLS") {
 		t.Errorf("plain server: %v", err)
 	}
 }
@@ -269,7 +282,8 @@ func TestNobodyListens(t *testing.T) {
 	const url = "http://127.0.0.1:1" // a port that was free a moment ago may be another test's by now
 	var log bytes.Buffer
 	c := newClient(t, func(o *fetch.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-	if _, _, err := c.Get(t.Context(), url+"/?token=sesame", 100); fault.KindOf(err) != fault.Unavailable || !fault.Outside(err) || !strings.Contains(err.Error(), "refuses connections") {
+	if _, _, err := c.Get(t.Context(), url+"/?token=sesame", 100); fault.KindOf(err) != fault.Unavailable ||
+		!fault.Outside(err) || !strings.Contains(err.Error(), "refuses connections") {
 		t.Errorf("nobody listens: %v", err)
 	}
 	if n := strings.Count(log.String(), "trying again"); n != 3 || strings.Contains(log.String(), "sesame") {
@@ -291,7 +305,9 @@ func TestContextEnds(t *testing.T) {
 }
 
 func FuzzContentRange(f *testing.F) {
-	for _, s := range []string{"bytes 0-9/10", "bytes 5-9/*", "bytes */10", "bytes 9-5/10", "bytes 0-10/10", "", "bytes -/", "bytes 1-2"} {
+	for _, s := range []string{
+		"bytes 0-9/10", "bytes 5-9/*", "bytes */10", "bytes 9-5/10", "bytes 0-10/10", "", "bytes -/", "bytes 1-2",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -133,7 +133,8 @@ func (p *partial) finish() error {
 // validator picks what identifies this version of the file for If-Range (RFC 9110 13.1.5): a strong entity tag, or a
 // time of change that was no longer the current second when it was sent (8.8.2.2).
 func validator(h http.Header) string {
-	if tag := h.Get("ETag"); len(tag) >= 2 && len(tag) <= maxFieldBytes && tag[0] == '"' && strings.HasSuffix(tag, `"`) {
+	if tag := h.Get("ETag"); len(tag) >= 2 && len(tag) <= maxFieldBytes && tag[0] == '"' &&
+		strings.HasSuffix(tag, `"`) {
 		return tag
 	}
 	changed, err := http.ParseTime(h.Get("Last-Modified"))

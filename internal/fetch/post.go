@@ -33,7 +33,9 @@ const drained = 16 << 10
 // The body is sent once, but for one case: a connection that was kept from an earlier request ends before anything of
 // the response has come, as its server had enough of it. Then another connection is taken, a new one at last, and the
 // server may get the body twice.
-func (c *Client) Post(ctx context.Context, rawURL string, header http.Header, body []byte, mostBytes int64) (Response, error) {
+func (c *Client) Post(
+	ctx context.Context, rawURL string, header http.Header, body []byte, mostBytes int64,
+) (Response, error) {
 	u, err := parseURL(rawURL)
 	if err != nil {
 		return Response{}, err
@@ -49,7 +51,10 @@ func (c *Client) Post(ctx context.Context, rawURL string, header http.Header, bo
 	if _, named := req.Header[repeatable]; !named {
 		req.Header[repeatable] = nil
 	}
-	client := http.Client{Transport: c.transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := http.Client{
+		Transport:     c.transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return Response{}, explain(ctx, u, err)

@@ -39,7 +39,8 @@ func TestPost(t *testing.T) {
 		default:
 			w.Header().Set("Retry-After", "7")
 			w.WriteHeader(http.StatusTeapot)
-			_, _ = w.Write([]byte(r.Method + " " + string(body) + " " + r.Header.Get("Mux-Signature") + strings.Repeat("y", 1<<20)))
+			_, _ = w.Write([]byte(r.Method + " " + string(body) + " " + r.Header.Get("Mux-Signature") +
+				strings.Repeat("y", 1<<20)))
 		}
 	}))
 	t.Cleanup(srv.Close)
@@ -71,7 +72,8 @@ func TestPost(t *testing.T) {
 	}
 	strict := fetch.New(fetch.Options{})
 	t.Cleanup(strict.Close)
-	if _, err = strict.Post(t.Context(), srv.URL, header, nil, 16); err == nil || !strings.Contains(err.Error(), "--fetch-allow") {
+	if _, err = strict.Post(t.Context(), srv.URL, header, nil, 16); err == nil ||
+		!strings.Contains(err.Error(), "--fetch-allow") {
 		t.Errorf("to this host: %v", err)
 	}
 }

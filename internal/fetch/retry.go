@@ -19,7 +19,8 @@ func (c *Client) again(ctx context.Context, u *url.URL, reached func() int64, tr
 	mark := int64(0)
 	for failures := 0; ; {
 		err := try()
-		if !fault.Is(err, fault.Unavailable) || errors.Is(err, errNoSpace) || errors.Is(err, errSlow) || context.Cause(ctx) != nil {
+		if !fault.Is(err, fault.Unavailable) || errors.Is(err, errNoSpace) || errors.Is(err, errSlow) ||
+			context.Cause(ctx) != nil {
 			return err
 		}
 		failures++
@@ -31,7 +32,8 @@ func (c *Client) again(ctx context.Context, u *url.URL, reached func() int64, tr
 		}
 		wait := c.wait(failures, err)
 		c.logger.LogAttrs(ctx, slog.LevelInfo, "fetch broke off, trying again",
-			slog.String("url", show(u)), slog.Int("failures", failures), slog.Duration("wait", wait), slog.Any("error", err))
+			slog.String("url", show(u)), slog.Int("failures", failures), slog.Duration("wait", wait),
+			slog.Any("error", err))
 		if err := pause(ctx, wait); err != nil {
 			return explain(ctx, u, err)
 		}

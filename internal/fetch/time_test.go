@@ -94,7 +94,8 @@ func TestIdle(t *testing.T) {
 	inBubble(t, holding([]byte("some"), 100), func(b bubble) {
 		t, c := b.t, b.client
 		start := time.Now()
-		_, err := c.Download(t.Context(), "http://slow.example/", filepath.Join(t.TempDir(), "f"), fetch.Limits{MaxBytes: 100, Idle: 10 * time.Second}, nil)
+		_, err := c.Download(t.Context(), "http://slow.example/", filepath.Join(t.TempDir(), "f"),
+			fetch.Limits{MaxBytes: 100, Idle: 10 * time.Second}, nil)
 		wantUnavailable(t, err, "no data came for too long")
 		since(t, start, 30*time.Second, 34*time.Second) // three attempts and two waits
 	})
@@ -136,7 +137,8 @@ func TestNoHeader(t *testing.T) {
 	inBubble(t, silent, func(b bubble) {
 		t, c := b.t, b.client
 		start := time.Now()
-		_, err := c.Download(t.Context(), "http://slow.example/", filepath.Join(t.TempDir(), "f"), fetch.Limits{MaxBytes: 100}, nil)
+		_, err := c.Download(t.Context(), "http://slow.example/", filepath.Join(t.TempDir(), "f"),
+			fetch.Limits{MaxBytes: 100}, nil)
 		wantUnavailable(t, err, "did not respond in time")
 		since(t, start, 90*time.Second, 94*time.Second)
 	})
@@ -195,12 +197,18 @@ func TestTrickle(t *testing.T) {
 	for name, tt := range map[string]struct {
 		first, then int
 		fails       bool
-	}{"trickles": {1, 1, true}, "slows down": {rate, 1, true}, "steady": {rate + 10, rate + 10, false}, "slow at first": {1, 3 * rate, false}} {
+	}{
+		"trickles":      {1, 1, true},
+		"slows down":    {rate, 1, true},
+		"steady":        {rate + 10, rate + 10, false},
+		"slow at first": {1, 3 * rate, false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, send(tt.first, tt.then), func(b bubble) {
 				start := time.Now()
-				_, err := b.client.Download(b.t.Context(), "http://video.example/v.mp4", filepath.Join(b.t.TempDir(), "f"), fetch.Limits{MaxBytes: 1 << 20, Rate: rate}, nil)
+				_, err := b.client.Download(b.t.Context(), "http://video.example/v.mp4",
+					filepath.Join(b.t.TempDir(), "f"), fetch.Limits{MaxBytes: 1 << 20, Rate: rate}, nil)
 				if !tt.fails {
 					if err != nil {
 						b.t.Error(err)

@@ -93,7 +93,8 @@ func TestAsk(t *testing.T) {
 			want: fault.Internal, wantFail: true, refused: true,
 		},
 		"it can't be reached": {
-			self: writer.Owner, node: "there", away: fault.New(fault.Unavailable, "no route"), want: fault.Unavailable, wantFail: true,
+			self: writer.Owner, node: "there", away: fault.New(fault.Unavailable, "no route"), want: fault.Unavailable,
+			wantFail: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -81,8 +81,12 @@ func TestPromises(t *testing.T) {
 		"all promise": {
 			rows{row("b", time.Second), row("c", time.Minute)}, fleet{"http://b": nil, "http://c": nil}, false,
 		},
-		"one is taking something":         {rows{row("b", 0), row("c", 0)}, fleet{"http://b": nil, "http://c": taking}, true},
-		"one does not respond":            {rows{row("b", 0), row("c", 0)}, fleet{"http://b": nil, "http://c": away}, true},
+		"one is taking something": {
+			rows{row("b", 0), row("c", 0)}, fleet{"http://b": nil, "http://c": taking}, true,
+		},
+		"one does not respond": {
+			rows{row("b", 0), row("c", 0)}, fleet{"http://b": nil, "http://c": away}, true,
+		},
 		"one that was there a minute ago": {rows{row("b", time.Minute)}, fleet{"http://b": away}, true},
 		"one has been gone for long":      {rows{row("b", 3*time.Minute)}, fleet{"http://b": away}, false},
 		"one has left":                    {rows{left}, fleet{"http://left": away}, false},

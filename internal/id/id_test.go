@@ -22,7 +22,8 @@ func TestNew(t *testing.T) {
 			length int
 		}{{id.New(), 44}, {id.NewOrdered(at), 31}} {
 			if len(made.id) != made.length || !opaque.MatchString(made.id) || seen[made.id] {
-				t.Fatalf("%q, seen before: %v; want another one of %d letters and digits", made.id, seen[made.id], made.length)
+				t.Fatalf("%q, seen before: %v; want another one of %d letters and digits", made.id, seen[made.id],
+					made.length)
 			}
 			seen[made.id] = true
 		}

@@ -37,7 +37,8 @@ func Parse(text []byte) (k Key, err error) {
 		raw, err = hex.DecodeString(string(text))
 	}
 	if err != nil || len(raw) != Size {
-		return k, fmt.Errorf("a master key is %d bytes, in base64 or hexadecimal digits", Size) // without the cause, which may repeat it
+		// without the cause, which may repeat it
+		return k, fmt.Errorf("a master key is %d bytes, in base64 or hexadecimal digits", Size)
 	}
 	return Key(raw), nil
 }

@@ -18,12 +18,15 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	for _, text := range []string{"", "x", k.Text()[1:], k.Text() + k.Text(), hex.EncodeToString(k[:31]), strings.Repeat("z", 64)} {
+	for _, text := range []string{
+		"", "x", k.Text()[1:], k.Text() + k.Text(), hex.EncodeToString(k[:31]), strings.Repeat("z", 64),
+	} {
 		if _, err := masterkey.Parse([]byte(text)); err == nil || len(text) > 1 && strings.Contains(err.Error(), text) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if shown := fmt.Sprintf("%v %s %+v", k, k, k); strings.Contains(shown, k.Text()) || strings.Contains(shown, hex.EncodeToString(k[:])) {
+	if shown := fmt.Sprintf("%v %s %+v", k, k, k); strings.Contains(shown, k.Text()) ||
+		strings.Contains(shown, hex.EncodeToString(k[:])) {
 		t.Errorf("a log shows the key: %s", shown)
 	}
 	if other := masterkey.Generate(); other.Fingerprint() == k.Fingerprint() || len(k.Fingerprint()) != 16 {
@@ -46,11 +49,13 @@ func TestVault(t *testing.T) {
 	if bytes.Contains(sealed, secret) || bytes.Equal(sealed, v.Seal(secret, "a/1")) {
 		t.Error("the same text twice, or in clear")
 	}
-	if again.Hash("x", "key") != v.Hash("x", "key") || v.Hash("x", "key") == v.Hash("x", "other") || v.Hash("x", "key") == masterkey.NewVault().Hash("x", "key") {
+	if again.Hash("x", "key") != v.Hash("x", "key") || v.Hash("x", "key") == v.Hash("x", "other") ||
+		v.Hash("x", "key") == masterkey.NewVault().Hash("x", "key") {
 		t.Error("hashes are those of a secret, a use and a data key")
 	}
 	for name, broken := range map[string][]byte{
-		"empty": nil, "short": sealed[:10], "longer": append(bytes.Clone(sealed), 0), "flipped": flip(sealed, len(sealed)-1), "nonce": flip(sealed, 1), "version": flip(sealed, 0),
+		"empty": nil, "short": sealed[:10], "longer": append(bytes.Clone(sealed), 0),
+		"flipped": flip(sealed, len(sealed)-1), "nonce": flip(sealed, 1), "version": flip(sealed, 0),
 	} {
 		if _, err := v.Open(broken, "a/1"); err == nil {
 			t.Errorf("%s is opened", name)

@@ -44,7 +44,11 @@ func entries() []timeline.Entry {
 	out := []timeline.Entry{
 		{Target: 2},
 		{Rendition: &timeline.RenditionInfo{ID: "v", Kind: frame.Video, Timescale: 1000}},
-		{Init: &timeline.Init{Rendition: "v", Codec: "avc1.64001f", Width: 640, Height: 360, Object: "media/m/v/init.mp4"}},
+		{
+			Init: &timeline.Init{
+				Rendition: "v", Codec: "avc1.64001f", Width: 640, Height: 360, Object: "media/m/v/init.mp4",
+			},
+		},
 	}
 	for i := range int64(3) {
 		out = append(out, timeline.Entry{Segment: &timeline.Segment{MSN: 7 + i, Chunks: []timeline.Chunk{
@@ -73,7 +77,8 @@ func TestTimeline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if whole.Next() != 10 || whole.Next() != growing.Next() || whole.Duration() != growing.Duration() || len(whole.Renditions) != 1 {
+	if whole.Next() != 10 || whole.Next() != growing.Next() || whole.Duration() != growing.Duration() ||
+		len(whole.Renditions) != 1 {
 		t.Errorf("rows: %+v, index: %+v", growing, whole)
 	}
 	w.rows[1].Data = []byte("no entry")
@@ -121,7 +126,8 @@ func TestDerived(t *testing.T) {
 	there := mediastore.Derived{Objects: mediastore.Objects{Blob: store}, Assets: work{users: make([]asset.Asset, 1)}}
 	gone := mediastore.Derived{Objects: mediastore.Objects{Blob: store}, Assets: work{}}
 	for i, want := range []bool{true, false} {
-		if created, err := there.PutNew(t.Context(), "media/m/360p/1.m4s", []byte{byte(i)}); created != want || err != nil {
+		if created, err := there.PutNew(t.Context(), "media/m/360p/1.m4s", []byte{byte(i)}); created != want ||
+			err != nil {
 			t.Errorf("attempt %d: %v, %v", i, created, err)
 		}
 	}

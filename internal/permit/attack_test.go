@@ -134,20 +134,26 @@ type battle struct {
 func newBattle(t *testing.T) *battle {
 	t.Helper()
 	a, b := nodes(t)
-	f := &battle{service: newService(t, a), own: a.keypair(t, "env"), stolen: a.keypair(t, "env"), foreign: a.keypair(t, "other")}
+	f := &battle{
+		service: newService(t, a), own: a.keypair(t, "env"), stolen: a.keypair(t, "env"),
+		foreign: a.keypair(t, "other"),
+	}
 	r, err := a.restrictions.Create(
-		t.Context(), "env", restriction.Referrer{AllowedDomains: []string{"example.com", "*.example.com"}}, restriction.UserAgent{AllowNone: true}, time.Now(),
+		t.Context(), "env", restriction.Referrer{AllowedDomains: []string{"example.com", "*.example.com"}},
+		restriction.UserAgent{AllowNone: true}, time.Now(),
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.restriction = r.ID
 	f.path = f.exchange(t, f.own.token(nil), "")
-	f.restricted = f.exchange(t, f.own.token(claims{"playback_restriction_id": r.ID}), "Referer: https://www.example.com/\r\n")
+	f.restricted = f.exchange(t, f.own.token(claims{"playback_restriction_id": r.ID}),
+		"Referer: https://www.example.com/\r\n")
 	f.clip = f.exchange(t, f.own.token(claims{"asset_start_time": 4, "asset_end_time": 8}), "")
 	f.small = f.exchange(t, f.own.token(claims{"max_resolution": "480p"}), "")
 	f.replay = f.exchange(t, f.stolen.token(nil), "")
-	board := send(t, f.addrs["express"], ask("GET", "/"+signedID+"/storyboard.vtt?token="+f.own.token(claims{"aud": "s"}), ""))
+	board := send(t, f.addrs["express"],
+		ask("GET", "/"+signedID+"/storyboard.vtt?token="+f.own.token(claims{"aud": "s"}), ""))
 	_, f.board, _ = strings.Cut(board.body, signedID+"/")
 	if err = b.keys.Delete(t.Context(), "env", f.stolen.id); err != nil { // on the other node
 		t.Fatal(err)
@@ -186,7 +192,8 @@ func TestAttacks(t *testing.T) {
 	f.good(t)
 	var all []attack
 	for _, some := range [][]attack{
-		f.withoutToken(), f.forgeries(), f.confusions(t), f.judged(), f.othersTokens(), f.replays(), f.paths(), f.encodings(), f.clips(), f.sizes(), f.headers(), f.referrers(),
+		f.withoutToken(), f.forgeries(), f.confusions(t), f.judged(), f.othersTokens(), f.replays(), f.paths(),
+		f.encodings(), f.clips(), f.sizes(), f.headers(), f.referrers(),
 	} {
 		all = append(all, some...)
 	}
@@ -211,9 +218,11 @@ func TestAttacks(t *testing.T) {
 		for way, addr := range f.addrs {
 			r := send(t, addr, ask(a.method, a.target, a.fields))
 			if r.status != a.status || strings.Contains(r.body, secret) || strings.Contains(r.cache, "public") {
-				t.Errorf("%s by %s: %d, want %d, Cache-Control %q: %.300s", a.name, way, r.status, a.status, r.cache, r.body)
+				t.Errorf("%s by %s: %d, want %d, Cache-Control %q: %.300s", a.name, way, r.status, a.status, r.cache,
+					r.body)
 			}
-			if r.status == http.StatusForbidden && (r.cache != "no-store" || !strings.Contains(r.body, `"forbidden"`) && a.method != http.MethodHead) {
+			if r.status == http.StatusForbidden &&
+				(r.cache != "no-store" || !strings.Contains(r.body, `"forbidden"`) && a.method != http.MethodHead) {
 				t.Errorf("%s by %s: Cache-Control %q: %.300s", a.name, way, r.cache, r.body)
 			}
 		}
@@ -226,17 +235,25 @@ func (b *battle) good(t *testing.T) {
 	t.Helper()
 	from := "Referer: https://www.example.com/page\r\n"
 	for target, fields := range map[string]string{
-		publicID + ".m3u8": "", publicID + "/m1/v/7.m4s": "", signedID + ".m3u8?token=" + b.own.token(nil): "", signedID + "?token=" + b.own.token(nil): "",
-		signedID + "/" + b.path + "/m1/v.m3u8": "", signedID + "/" + b.path + "/m1/v/7.m4s": "", signedID + "/" + b.restricted + "/m1/v/7.m4s": from,
-		signedID + ".m3u8?token=" + b.own.token(claims{"playback_restriction_id": b.restriction}): from, signedID + "/" + b.clip + "/m1/v/3.m4s": "",
-		signedID + "/thumbnail.jpg?token=" + b.own.token(claims{"aud": "t"}): "", signedID + "/high.mp4?token=" + b.own.token(nil): "",
-		signedID + "/" + b.path + "/m1/large/7.m4s": "", signedID + "/" + b.small + "/m1/v/7.m4s": "", signedID + "/" + b.small + "/m1/a/7.m4s": "",
-		signedID + "/low.mp4?token=" + b.own.token(claims{"max_resolution": "480p"}):   "",
-		signedID + "/audio.m4a?token=" + b.own.token(claims{"max_resolution": "480p"}): "",
-		foreignID + ".m3u8?token=" + b.foreign.token(claims{"sub": foreignID}):         "", signedID + "/" + b.board + "/storyboard.jpg": "",
+		publicID + ".m3u8": "", publicID + "/m1/v/7.m4s": "", signedID + ".m3u8?token=" + b.own.token(nil): "",
+		signedID + "?token=" + b.own.token(nil): "",
+		signedID + "/" + b.path + "/m1/v.m3u8":  "", signedID + "/" + b.path + "/m1/v/7.m4s": "",
+		signedID + "/" + b.restricted + "/m1/v/7.m4s":                                             from,
+		signedID + ".m3u8?token=" + b.own.token(claims{"playback_restriction_id": b.restriction}): from,
+		signedID + "/" + b.clip + "/m1/v/3.m4s":                                                   "",
+		signedID + "/thumbnail.jpg?token=" + b.own.token(claims{"aud": "t"}):                      "",
+		signedID + "/high.mp4?token=" + b.own.token(nil):                                          "",
+		signedID + "/" + b.path + "/m1/large/7.m4s":                                               "",
+		signedID + "/" + b.small + "/m1/v/7.m4s":                                                  "",
+		signedID + "/" + b.small + "/m1/a/7.m4s":                                                  "",
+		signedID + "/low.mp4?token=" + b.own.token(claims{"max_resolution": "480p"}):              "",
+		signedID + "/audio.m4a?token=" + b.own.token(claims{"max_resolution": "480p"}):            "",
+		foreignID + ".m3u8?token=" + b.foreign.token(claims{"sub": foreignID}):                    "",
+		signedID + "/" + b.board + "/storyboard.jpg":                                              "",
 	} {
 		for way, addr := range b.addrs {
-			if r := send(t, addr, ask("GET", "/"+target, fields)); r.status != http.StatusOK || !strings.Contains(r.body, secret) {
+			if r := send(t, addr, ask("GET", "/"+target, fields)); r.status != http.StatusOK ||
+				!strings.Contains(r.body, secret) {
 				t.Errorf("%s by %s: %d %s", target, way, r.status, r.body)
 			}
 		}
@@ -245,7 +262,8 @@ func (b *battle) good(t *testing.T) {
 
 func (b *battle) withoutToken() (all []attack) {
 	for _, target := range []string{
-		".m3u8", "", "/m1/v.m3u8", "/m1/v/7.m4s", "/m1/v/7.0.m4s", "/m1/v/init-0.mp4", "/text/t.vtt", "/thumbnail.jpg", "/animated.gif", "/storyboard.vtt",
+		".m3u8", "", "/m1/v.m3u8", "/m1/v/7.m4s", "/m1/v/7.0.m4s", "/m1/v/init-0.mp4", "/text/t.vtt", "/thumbnail.jpg",
+		"/animated.gif", "/storyboard.vtt",
 		"/storyboard.jpg", "/high.mp4", "/audio.m4a", "/metadata.json", "/m1/tiles.m3u8",
 	} {
 		all = append(all, attack{name: "no token: " + target, target: signedID + target})
@@ -253,9 +271,18 @@ func (b *battle) withoutToken() (all []attack) {
 	return append(all,
 		attack{name: "no token: HEAD", method: http.MethodHead, target: signedID + "/m1/v/7.m4s"},
 		attack{name: "no token: range", target: signedID + "/m1/v/7.m4s", fields: "Range: bytes=0-9\r\n"},
-		attack{name: "no token: POST", method: http.MethodPost, target: signedID + "/m1/v/7.m4s", fields: "Content-Length: 0\r\n", status: http.StatusMethodNotAllowed},
-		attack{name: "no token: OPTIONS", method: http.MethodOptions, target: signedID + "/m1/v/7.m4s", status: http.StatusNoContent},
-		attack{name: "the playback ID in lower case", target: strings.ToLower(signedID) + ".m3u8?token=" + b.own.token(nil), status: http.StatusNotFound},
+		attack{
+			name: "no token: POST", method: http.MethodPost, target: signedID + "/m1/v/7.m4s",
+			fields: "Content-Length: 0\r\n", status: http.StatusMethodNotAllowed,
+		},
+		attack{
+			name: "no token: OPTIONS", method: http.MethodOptions, target: signedID + "/m1/v/7.m4s",
+			status: http.StatusNoContent,
+		},
+		attack{
+			name:   "the playback ID in lower case",
+			target: strings.ToLower(signedID) + ".m3u8?token=" + b.own.token(nil), status: http.StatusNotFound,
+		},
 	)
 }
 
@@ -340,12 +367,14 @@ func (b *battle) confusions(t *testing.T) []attack {
 		master("no algorithm", b.own.unsigned("", "")),
 		master("algorithm rs256 in lower case", b.own.rs256(text("rs256"))),
 		master("HS256 with the public key in PEM", b.own.hs256(inPEM("PUBLIC KEY", pkix))),
-		master("HS256 with the public key in PEM without its last line feed", b.own.hs256([]byte(strings.TrimSpace(string(inPEM("PUBLIC KEY", pkix)))))),
+		master("HS256 with the public key in PEM without its last line feed",
+			b.own.hs256([]byte(strings.TrimSpace(string(inPEM("PUBLIC KEY", pkix)))))),
 		master("HS256 with the public key in PKCS 1 PEM", b.own.hs256(inPEM("RSA PUBLIC KEY", pkcs1))),
 		master("HS256 with the public key in DER", b.own.hs256(pkix)),
 		master("HS256 with the modulus", b.own.hs256(b.own.private.N.Bytes())),
 		master("HS256 with an empty secret", b.own.hs256(nil)),
-		master("ES256", text("ES256")+"."+b64(string(r.FillBytes(make([]byte, 32)))+string(s.FillBytes(make([]byte, 32))))),
+		master("ES256",
+			text("ES256")+"."+b64(string(r.FillBytes(make([]byte, 32)))+string(s.FillBytes(make([]byte, 32))))),
 		master("ES256 of zeroes", b.own.unsigned("ES256", strings.Repeat("A", 86))),
 		master("PS256 of the right key", text("PS256")+"."+b64(string(pss))),
 		master("RS512 of the right key", text("RS512")+"."+b64(string(rs512))),
@@ -358,23 +387,51 @@ func (b *battle) confusions(t *testing.T) []attack {
 func (b *battle) judged() (all []attack) {
 	now := time.Now().Unix()
 	for name, c := range map[string]claims{
-		"no expiry": {"exp": nil}, "expired": {"exp": now - 1}, "expiry as a string": {"exp": strconv.FormatInt(now+99, 10)}, "expiry null": {"exp": json.RawMessage("null")},
-		"expiry of a million years": {"exp": 1e15}, "negative expiry": {"exp": -1}, "expiry in a list": {"exp": []int64{now + 99}}, "expiry true": {"exp": true},
-		"not valid yet": {"nbf": now + 300}, "issued tomorrow": {"iat": now + 86400}, "not before as a string": {"nbf": "0"},
-		"no subject": {"sub": nil}, "empty subject": {"sub": ""}, "subject in a list": {"sub": []string{signedID}}, "subject of the other asset": {"sub": otherID},
-		"subject that begins like it": {"sub": signedID + "x"}, "subject in lower case": {"sub": strings.ToLower(signedID)}, "subject with a path": {"sub": signedID + "/"},
-		"subject any": {"sub": "*"}, "no audience": {"aud": nil}, "empty audience": {"aud": ""}, "audience of thumbnails": {"aud": "t"}, "audience of animations": {"aud": "g"},
-		"audience of storyboards": {"aud": "s"}, "audience of licences": {"aud": "d"}, "audience of counts": {"aud": "playback_id"}, "audience V": {"aud": "V"}, "audience any": {"aud": "*"},
-		"no key": {"kid": nil}, "two keys": {"kid": string(b.stolen.id)}, "restriction that is not there": {"playback_restriction_id": "none"},
-		"empty restriction": {"playback_restriction_id": ""}, "restriction in a list": {"playback_restriction_id": []string{"a"}},
+		"no expiry":                     {"exp": nil},
+		"expired":                       {"exp": now - 1},
+		"expiry as a string":            {"exp": strconv.FormatInt(now+99, 10)},
+		"expiry null":                   {"exp": json.RawMessage("null")},
+		"expiry of a million years":     {"exp": 1e15},
+		"negative expiry":               {"exp": -1},
+		"expiry in a list":              {"exp": []int64{now + 99}},
+		"expiry true":                   {"exp": true},
+		"not valid yet":                 {"nbf": now + 300},
+		"issued tomorrow":               {"iat": now + 86400},
+		"not before as a string":        {"nbf": "0"},
+		"no subject":                    {"sub": nil},
+		"empty subject":                 {"sub": ""},
+		"subject in a list":             {"sub": []string{signedID}},
+		"subject of the other asset":    {"sub": otherID},
+		"subject that begins like it":   {"sub": signedID + "x"},
+		"subject in lower case":         {"sub": strings.ToLower(signedID)},
+		"subject with a path":           {"sub": signedID + "/"},
+		"subject any":                   {"sub": "*"},
+		"no audience":                   {"aud": nil},
+		"empty audience":                {"aud": ""},
+		"audience of thumbnails":        {"aud": "t"},
+		"audience of animations":        {"aud": "g"},
+		"audience of storyboards":       {"aud": "s"},
+		"audience of licences":          {"aud": "d"},
+		"audience of counts":            {"aud": "playback_id"},
+		"audience V":                    {"aud": "V"},
+		"audience any":                  {"aud": "*"},
+		"no key":                        {"kid": nil},
+		"two keys":                      {"kid": string(b.stolen.id)},
+		"restriction that is not there": {"playback_restriction_id": "none"},
+		"empty restriction":             {"playback_restriction_id": ""},
+		"restriction in a list":         {"playback_restriction_id": []string{"a"}},
 	} {
 		if name == "no key" {
-			all = append(all, master("claims: "+name, b.own.rs256(b64(claims{"alg": "RS256"})+"."+b64(b.own.claims(c)))))
+			all = append(all,
+				master("claims: "+name, b.own.rs256(b64(claims{"alg": "RS256"})+"."+b64(b.own.claims(c)))))
 			continue
 		}
 		all = append(all, master("claims: "+name, b.own.token(c)))
 	}
-	for _, kid := range []string{"../../../dev/null", "/dev/null", "' OR '1'='1", string(b.own.id) + "\x00", strings.ToUpper(string(b.own.id)) + "_", "%"} {
+	for _, kid := range []string{
+		"../../../dev/null", "/dev/null", "' OR '1'='1", string(b.own.id) + "\x00",
+		strings.ToUpper(string(b.own.id)) + "_", "%",
+	} {
 		forged := b.own.rs256(b64(b.own.head(claims{"kid": kid})) + "." + b64(b.own.claims(claims{"kid": nil})))
 		all = append(all, master("key ID "+strconv.Quote(kid), forged))
 	}
@@ -386,17 +443,31 @@ func (b *battle) othersTokens() []attack {
 	mine := b.foreign.token(nil)
 	return []attack{
 		master("key of another environment", mine),
-		master("key of another environment under our key's ID", b.foreign.rs256(b64(b.own.head(nil))+"."+b64(b.own.claims(nil)))),
-		master("key of another environment, ours in the header", b.foreign.rs256(b64(b.own.head(nil))+"."+b64(b.foreign.claims(nil)))),
-		{name: "our key for another environment", target: foreignID + ".m3u8?token=" + b.own.token(claims{"sub": foreignID})},
+		master("key of another environment under our key's ID",
+			b.foreign.rs256(b64(b.own.head(nil))+"."+b64(b.own.claims(nil)))),
+		master("key of another environment, ours in the header",
+			b.foreign.rs256(b64(b.own.head(nil))+"."+b64(b.foreign.claims(nil)))),
+		{
+			name:   "our key for another environment",
+			target: foreignID + ".m3u8?token=" + b.own.token(claims{"sub": foreignID}),
+		},
 		{name: "token of the other asset", target: otherID + ".m3u8?token=" + b.own.token(nil)},
 		{name: "video's token for a thumbnail", target: signedID + "/thumbnail.jpg?token=" + b.own.token(nil)},
 		{name: "video's token for an animation", target: signedID + "/animated.gif?token=" + b.own.token(nil)},
 		{name: "video's token for a storyboard", target: signedID + "/storyboard.vtt?token=" + b.own.token(nil)},
 		{name: "thumbnail's token for a file", target: signedID + "/high.mp4?token=" + b.own.token(claims{"aud": "t"})},
-		{name: "thumbnail's token for a segment", target: signedID + "/m1/v/7.m4s?token=" + b.own.token(claims{"aud": "t"})},
-		{name: "token on a public playback ID", target: publicID + ".m3u8?token=" + b.own.token(claims{"sub": publicID}), status: http.StatusBadRequest},
-		{name: "any token on a public playback ID", target: publicID + "/m1/v/7.m4s?token=x", status: http.StatusBadRequest},
+		{
+			name:   "thumbnail's token for a segment",
+			target: signedID + "/m1/v/7.m4s?token=" + b.own.token(claims{"aud": "t"}),
+		},
+		{
+			name:   "token on a public playback ID",
+			target: publicID + ".m3u8?token=" + b.own.token(claims{"sub": publicID}), status: http.StatusBadRequest,
+		},
+		{
+			name: "any token on a public playback ID", target: publicID + "/m1/v/7.m4s?token=x",
+			status: http.StatusBadRequest,
+		},
 	}
 }
 
@@ -420,26 +491,46 @@ func (b *battle) paths() []attack {
 	}
 	mac := parts[6]
 	return []attack{
-		below("path: made up", "signed-v.1.2.3.4.5.6"), below("path: empty fields", "signed-v......"), below("path: prefix alone", "signed-"),
-		below("path: no MAC", with(6, "")), below("path: MAC of zeroes", with(6, strings.Repeat("A", len(mac)))), below("path: short MAC", with(6, mac[:len(mac)-1])),
-		below("path: MAC and more", b.path+"A"), below("path: another field", b.path+".x"), below("path: MAC in upper case", with(6, strings.ToUpper(mac)+"_")),
-		below("path: later expiry", with(2, "4102444800")), below("path: expiry with a sign", with(2, "%2B"+parts[2])), below("path: expiry with a zero", with(2, "0"+parts[2])),
-		below("path: secret of another turn", with(1, "1")), below("path: secret with a sign", with(1, "%2B"+parts[1])), below("path: other use", with(0, "signed-s")),
-		below("path: other key", with(3, string(b.foreign.id))), below("path: no key", with(3, "")), below("path: with a restriction", with(4, string(b.restriction))),
-		below("path: with modifiers", with(5, b64("max_resolution=2160p"))), below("path: without its restriction", strings.Replace(b.restricted, string(b.restriction), "", 1)),
-		below("path: clip taken out", strings.Replace(b.clip, strings.Split(b.clip, ".")[5], "", 1)), below("path: field moved", with(3, parts[3]+".")),
+		below("path: made up", "signed-v.1.2.3.4.5.6"), below("path: empty fields", "signed-v......"),
+		below("path: prefix alone", "signed-"),
+		below("path: no MAC", with(6, "")), below("path: MAC of zeroes", with(6, strings.Repeat("A", len(mac)))),
+		below("path: short MAC", with(6, mac[:len(mac)-1])),
+		below("path: MAC and more", b.path+"A"), below("path: another field", b.path+".x"),
+		below("path: MAC in upper case", with(6, strings.ToUpper(mac)+"_")),
+		below("path: later expiry", with(2, "4102444800")), below("path: expiry with a sign", with(2, "%2B"+parts[2])),
+		below("path: expiry with a zero", with(2, "0"+parts[2])),
+		below("path: secret of another turn", with(1, "1")), below("path: secret with a sign", with(1, "%2B"+parts[1])),
+		below("path: other use", with(0, "signed-s")),
+		below("path: other key", with(3, string(b.foreign.id))), below("path: no key", with(3, "")),
+		below("path: with a restriction", with(4, string(b.restriction))),
+		below("path: with modifiers", with(5, b64("max_resolution=2160p"))),
+		below("path: without its restriction", strings.Replace(b.restricted, string(b.restriction), "", 1)),
+		below("path: clip taken out", strings.Replace(b.clip, strings.Split(b.clip, ".")[5], "", 1)),
+		below("path: field moved", with(3, parts[3]+".")),
 		below("path: oversize", with(5, strings.Repeat("A", 4000))),
 		{name: "path: at another playback ID", target: otherID + "/" + b.path + "/m1/v/7.m4s"},
 		{name: "path: at another environment", target: foreignID + "/" + b.path + "/m1/v/7.m4s"},
-		{name: "path: at a public playback ID", target: publicID + "/" + b.path + "/m1/v/7.m4s", status: http.StatusNotFound},
+		{
+			name: "path: at a public playback ID", target: publicID + "/" + b.path + "/m1/v/7.m4s",
+			status: http.StatusNotFound,
+		},
 		{name: "path: of a storyboard for media", target: signedID + "/" + b.board + "/m1/v/7.m4s"},
 		{name: "path: for the multivariant playlist", target: signedID + "/" + b.path, status: http.StatusNotFound},
-		{name: "path: as the playback ID's end", target: signedID + "." + b.path + ".m3u8", status: http.StatusNotFound},
-		{name: "path: for a thumbnail", target: signedID + "/" + b.path + "/thumbnail.jpg", status: http.StatusNotFound},
+		{
+			name: "path: as the playback ID's end", target: signedID + "." + b.path + ".m3u8",
+			status: http.StatusNotFound,
+		},
+		{
+			name: "path: for a thumbnail", target: signedID + "/" + b.path + "/thumbnail.jpg",
+			status: http.StatusNotFound,
+		},
 		{name: "path: for a file", target: signedID + "/" + b.path + "/high.mp4", status: http.StatusNotFound},
 		{name: "path: as a token", target: signedID + ".m3u8?token=" + b.path},
 		{name: "path: in the query", target: signedID + "/m1/v/7.m4s?" + b.path},
-		{name: "path: in front of the playback ID", target: b.path + "/" + signedID + "/m1/v/7.m4s", status: http.StatusNotFound},
+		{
+			name: "path: in front of the playback ID", target: b.path + "/" + signedID + "/m1/v/7.m4s",
+			status: http.StatusNotFound,
+		},
 		{name: "path: behind the media", target: signedID + "/m1/" + b.path + "/v/7.m4s"},
 	}
 }
@@ -448,24 +539,45 @@ func (b *battle) paths() []attack {
 func (b *battle) encodings() []attack {
 	const gone = http.StatusNotFound
 	return []attack{
-		{name: "encoding: dots to another playback ID", target: signedID + "/" + b.path + "/../../" + otherID + "/m1/v/7.m4s", status: gone},
-		{name: "encoding: dots in percent", target: signedID + "/" + b.path + "/%2e%2e/%2e%2e/" + otherID + "/m1/v/7.m4s", status: gone},
-		{name: "encoding: slashes in percent", target: signedID + "/" + b.path + "/..%2f..%2f" + otherID + "/m1/v/7.m4s", status: gone},
+		{
+			name:   "encoding: dots to another playback ID",
+			target: signedID + "/" + b.path + "/../../" + otherID + "/m1/v/7.m4s", status: gone,
+		},
+		{
+			name:   "encoding: dots in percent",
+			target: signedID + "/" + b.path + "/%2e%2e/%2e%2e/" + otherID + "/m1/v/7.m4s", status: gone,
+		},
+		{
+			name:   "encoding: slashes in percent",
+			target: signedID + "/" + b.path + "/..%2f..%2f" + otherID + "/m1/v/7.m4s", status: gone,
+		},
 		{name: "encoding: percent twice", target: signedID + "/" + b.path + "/%252e%252e/m1/v/7.m4s", status: gone},
-		{name: "encoding: backslashes", target: signedID + "/" + b.path + `/..\..\` + otherID + `/m1/v/7.m4s`, status: gone},
+		{
+			name: "encoding: backslashes", target: signedID + "/" + b.path + `/..\..\` + otherID + `/m1/v/7.m4s`,
+			status: gone,
+		},
 		{name: "encoding: two slashes in front", target: "//" + signedID + "/m1/v/7.m4s", status: gone},
 		{name: "encoding: two slashes inside", target: signedID + "//m1/v/7.m4s", status: gone},
 		{name: "encoding: a dot inside", target: signedID + "/./m1/v/7.m4s", status: gone},
 		{name: "encoding: a public one in front", target: publicID + "/../" + signedID + "/m1/v/7.m4s", status: gone},
-		{name: "encoding: a public one in front in percent", target: publicID + "/%2e%2e/" + signedID + "/m1/v/7.m4s", status: gone},
-		{name: "encoding: a public one and a slash in percent", target: publicID + "%2f..%2f" + signedID + "/m1/v/7.m4s", status: gone},
+		{
+			name:   "encoding: a public one in front in percent",
+			target: publicID + "/%2e%2e/" + signedID + "/m1/v/7.m4s", status: gone,
+		},
+		{
+			name:   "encoding: a public one and a slash in percent",
+			target: publicID + "%2f..%2f" + signedID + "/m1/v/7.m4s", status: gone,
+		},
 		{name: "encoding: the ID in percent", target: "%53" + signedID[1:] + "/m1/v/7.m4s"},
 		{name: "encoding: a zero byte behind the ID", target: signedID + "%00/m1/v/7.m4s", status: gone},
 		{name: "encoding: a space behind the ID", target: signedID + "%20.m3u8", status: gone},
 		{name: "encoding: path parameters", target: signedID + ";x=1/m1/v/7.m4s", status: gone},
 		{name: "encoding: extension of the playlist twice", target: signedID + ".m3u8.m3u8", status: gone},
 		{name: "encoding: extension of the playlist in upper case", target: signedID + ".M3U8", status: gone},
-		{name: "encoding: the prefix in upper case", target: signedID + "/SIGNED-" + strings.TrimPrefix(b.path, "signed-") + "/m1/v/7.m4s"},
+		{
+			name:   "encoding: the prefix in upper case",
+			target: signedID + "/SIGNED-" + strings.TrimPrefix(b.path, "signed-") + "/m1/v/7.m4s",
+		},
 		{name: "encoding: the prefix in percent, forged", target: signedID + "/%73igned-v.1.2.3.4.5.6/m1/v/7.m4s"},
 		{name: "encoding: a picture's name for a segment", target: signedID + "/m1/v/7.m4s/thumbnail.jpg"},
 		{name: "encoding: a file's name behind the media", target: signedID + "/m1/high.mp4"},
@@ -506,8 +618,14 @@ func (b *battle) sizes() []attack {
 		{name: "size: raised in the query", target: path + "/m1/large/7.m4s?max_resolution=1080p"},
 		{name: "size: by the token itself", target: signedID + "/m1/large/7.m4s" + token},
 		{name: "size: the larger file", target: signedID + "/high.mp4" + token},
-		{name: "size: the larger file, raised in the query", target: signedID + "/high.mp4" + token + "&max_resolution=1080p"},
-		{name: "size: one range of the larger file", target: signedID + "/high.mp4" + token, fields: "Range: bytes=0-9\r\n"},
+		{
+			name:   "size: the larger file, raised in the query",
+			target: signedID + "/high.mp4" + token + "&max_resolution=1080p",
+		},
+		{
+			name: "size: one range of the larger file", target: signedID + "/high.mp4" + token,
+			fields: "Range: bytes=0-9\r\n",
+		},
 		{
 			name: "size: one that can't be read", status: http.StatusBadRequest,
 			target: signedID + "/low.mp4?token=" + b.own.token(claims{"max_resolution": "480P"}),
@@ -519,16 +637,26 @@ func (b *battle) sizes() []attack {
 func (b *battle) headers() (all []attack) {
 	good := b.own.token(nil)
 	for _, fields := range []string{
-		"Authorization: Bearer " + good, "Cookie: token=" + good, "X-Token: " + good, "Token: " + good, "X-Original-URL: /" + publicID + "/m1/v/7.m4s",
-		"X-Rewrite-URL: /" + publicID + "/m1/v/7.m4s", "X-Forwarded-For: 127.0.0.1", "X-Forwarded-Host: localhost", "X-Forwarded-Prefix: /" + b.path, "X-Real-IP: 127.0.0.1",
-		"Forwarded: for=127.0.0.1;host=localhost", "X-HTTP-Method-Override: OPTIONS", "X-Accel-Redirect: /" + signedID, "Origin: https://www.example.com",
-		"Referer: https://stream.example/" + signedID + ".m3u8?token=" + good, "If-None-Match: *", "Range: bytes=0-\r\nIf-Range: \"x\"", "Purpose: prefetch",
+		"Authorization: Bearer " + good, "Cookie: token=" + good, "X-Token: " + good, "Token: " + good,
+		"X-Original-URL: /" + publicID + "/m1/v/7.m4s",
+		"X-Rewrite-URL: /" + publicID + "/m1/v/7.m4s", "X-Forwarded-For: 127.0.0.1", "X-Forwarded-Host: localhost",
+		"X-Forwarded-Prefix: /" + b.path, "X-Real-IP: 127.0.0.1",
+		"Forwarded: for=127.0.0.1;host=localhost", "X-HTTP-Method-Override: OPTIONS", "X-Accel-Redirect: /" + signedID,
+		"Origin: https://www.example.com",
+		"Referer: https://stream.example/" + signedID + ".m3u8?token=" + good, "If-None-Match: *",
+		"Range: bytes=0-\r\nIf-Range: \"x\"", "Purpose: prefetch",
 	} {
-		all = append(all, attack{name: "field: " + strings.SplitN(fields, ":", 2)[0], target: signedID + "/m1/v/7.m4s", fields: fields + "\r\n"})
+		all = append(all, attack{
+			name: "field: " + strings.SplitN(fields, ":", 2)[0], target: signedID + "/m1/v/7.m4s",
+			fields: fields + "\r\n",
+		})
 	}
 	return append(all,
 		attack{name: "absolute address", target: "http://localhost/" + signedID + "/m1/v/7.m4s"},
-		attack{name: "absolute address with a user", target: "http://" + publicID + "@localhost/" + signedID + "/m1/v/7.m4s"},
+		attack{
+			name:   "absolute address with a user",
+			target: "http://" + publicID + "@localhost/" + signedID + "/m1/v/7.m4s",
+		},
 	)
 }
 
@@ -536,14 +664,22 @@ func (b *battle) headers() (all []attack) {
 func (b *battle) referrers() (all []attack) {
 	token := "?token=" + b.own.token(claims{"playback_restriction_id": b.restriction})
 	for _, fields := range []string{
-		"", "Referer: ", "Referer: null", "Referer: about:blank", "Referer: https://evil.test/", "Referer: https://example.com.evil.test/", "Referer: https://evilexample.com/",
-		"Referer: https://www.example.com.evil.test/", "Referer: https://evil.test/https://www.example.com/", "Referer: https://evil.test/?https://www.example.com/",
-		"Referer: https://evil.test#@www.example.com/", "Referer: https://www.example.com@evil.test/", "Referer: https://evil.test@www.example.com/", `Referer: https://evil.test\@www.example.com/`,
-		"Referer: //www.example.com/", "Referer: www.example.com", "Referer: ftp://www.example.com/", "Referer: data:text/html,https://www.example.com/", "Referer: https://a.b.example.com/",
-		"Referer: https:www.example.com", "Referer: https://evil.test, https://www.example.com/", "Referer: https://evil.test/\r\nReferer: https://www.example.com/",
-		"Referer: https://www.example.com/\r\nReferer: https://evil.test/", "Origin: https://www.example.com", "Referrer: https://www.example.com/", "X-Referer: https://www.example.com/",
-		"Referer: https://www.ex\u0430mple.com/", "Referer: https://www%2eexample.com/", "Referer: https://evil.test%2f.example.com/",
-		"Referer: https://www.example.com/\r\nUser-Agent: curl/8.5.0", "Referer: https://www.example.com/\r\nUser-Agent: Mozilla/5.0 Lavf/60",
+		"", "Referer: ", "Referer: null", "Referer: about:blank", "Referer: https://evil.test/",
+		"Referer: https://example.com.evil.test/", "Referer: https://evilexample.com/",
+		"Referer: https://www.example.com.evil.test/", "Referer: https://evil.test/https://www.example.com/",
+		"Referer: https://evil.test/?https://www.example.com/",
+		"Referer: https://evil.test#@www.example.com/", "Referer: https://www.example.com@evil.test/",
+		"Referer: https://evil.test@www.example.com/", `Referer: https://evil.test\@www.example.com/`,
+		"Referer: //www.example.com/", "Referer: www.example.com", "Referer: ftp://www.example.com/",
+		"Referer: data:text/html,https://www.example.com/", "Referer: https://a.b.example.com/",
+		"Referer: https:www.example.com", "Referer: https://evil.test, https://www.example.com/",
+		"Referer: https://evil.test/\r\nReferer: https://www.example.com/",
+		"Referer: https://www.example.com/\r\nReferer: https://evil.test/", "Origin: https://www.example.com",
+		"Referrer: https://www.example.com/", "X-Referer: https://www.example.com/",
+		"Referer: https://www.ex\u0430mple.com/", "Referer: https://www%2eexample.com/",
+		"Referer: https://evil.test%2f.example.com/",
+		"Referer: https://www.example.com/\r\nUser-Agent: curl/8.5.0",
+		"Referer: https://www.example.com/\r\nUser-Agent: Mozilla/5.0 Lavf/60",
 		"Referer: https://www.example.com/\r\nUser-Agent: Mozilla/5.0\r\nUser-Agent: yt-dlp/2026",
 	} {
 		name := "restricted: " + fields
@@ -552,7 +688,9 @@ func (b *battle) referrers() (all []attack) {
 		}
 		all = append(all,
 			attack{name: name, target: signedID + ".m3u8" + token, fields: fields},
-			attack{name: name + " below the path", target: signedID + "/" + b.restricted + "/m1/v/7.m4s", fields: fields},
+			attack{
+				name: name + " below the path", target: signedID + "/" + b.restricted + "/m1/v/7.m4s", fields: fields,
+			},
 		)
 	}
 	return all

@@ -122,7 +122,8 @@ func TestCachePoisoning(t *testing.T) {
 			{"as somebody else", at + "/m1/v/7.m4s", "X-Forwarded-For: 127.0.0.1\r\n", 403, "MISS"},
 		},
 		"a file": {
-			{"with a token", at + "/high.mp4" + token(nil), "", 200, "MISS"}, {"without", at + "/high.mp4", "", 403, "MISS"},
+			{"with a token", at + "/high.mp4" + token(nil), "", 200, "MISS"},
+			{"without", at + "/high.mp4", "", 403, "MISS"},
 		},
 		"viewers of one path share": {
 			{"the first", at + "/" + f.path + "/m1/v/8.m4s", "", 200, "MISS"},
@@ -138,10 +139,12 @@ func TestCachePoisoning(t *testing.T) {
 			{"from the page again", at + "/" + f.restricted + "/m1/v/7.m4s", page, 200, "MISS"},
 		},
 		"a restricted playlist, refused first": {
-			{"from another page", at + "/" + f.restricted + "/m1/v.m3u8", evil, 403, "MISS"}, {"from the page", at + "/" + f.restricted + "/m1/v.m3u8", page, 200, "MISS"},
+			{"from another page", at + "/" + f.restricted + "/m1/v.m3u8", evil, 403, "MISS"},
+			{"from the page", at + "/" + f.restricted + "/m1/v.m3u8", page, 200, "MISS"},
 		},
 		"a mistake does not stay": {
-			{"a query that is wrong", at + "/" + f.path + "/m1/v.m3u8?_HLS_part=2", "", 400, "MISS"}, {"as it should be", at + "/" + f.path + "/m1/v.m3u8", "", 200, "MISS"},
+			{"a query that is wrong", at + "/" + f.path + "/m1/v.m3u8?_HLS_part=2", "", 400, "MISS"},
+			{"as it should be", at + "/" + f.path + "/m1/v.m3u8", "", 200, "MISS"},
 		},
 		"a range does not stay": {
 			{"one byte", at + "/" + f.path + "/m1/v/9.m4s", "Range: bytes=0-0\r\n", 206, ""},
@@ -149,10 +152,12 @@ func TestCachePoisoning(t *testing.T) {
 			{"all of it", at + "/" + f.path + "/m1/v/9.m4s", "", 200, ""},
 		},
 		"compressed and not": {
-			{"compressed", at + "/" + f.path + "/m1/a.m3u8", "Accept-Encoding: gzip\r\n", 200, "MISS"}, {"not", at + "/" + f.path + "/m1/a.m3u8", "", 200, "MISS"},
+			{"compressed", at + "/" + f.path + "/m1/a.m3u8", "Accept-Encoding: gzip\r\n", 200, "MISS"},
+			{"not", at + "/" + f.path + "/m1/a.m3u8", "", 200, "MISS"},
 		},
 		"a path that a deleted key ended": {
-			{"once", at + "/" + f.replay + "/m1/v/7.m4s", "", 403, "MISS"}, {"twice", at + "/" + f.replay + "/m1/v/7.m4s", "", 403, "MISS"},
+			{"once", at + "/" + f.replay + "/m1/v/7.m4s", "", 403, "MISS"},
+			{"twice", at + "/" + f.replay + "/m1/v/7.m4s", "", 403, "MISS"},
 		},
 		"an address that the cache reads otherwise": {
 			{"dots", "/" + publicID + "/..%2f" + signedID + "/m1/v/7.m4s", "", 404, ""},
@@ -169,7 +174,8 @@ func TestCachePoisoning(t *testing.T) {
 				r := send(t, addr, ask(http.MethodGet, s.target, s.fields))
 				served := strings.Contains(r.body, secret) || s.fields == "Range: bytes=0-0\r\n" && len(r.body) == 1
 				if r.status != s.status || served != (s.status < 300) || s.from != "" && r.from != s.from {
-					t.Errorf("%s cache: %s: %s: %d from %s, want %d from %s: %.200s", name, story, s.what, r.status, r.from, s.status, s.from, r.body)
+					t.Errorf("%s cache: %s: %s: %d from %s, want %d from %s: %.200s", name, story, s.what, r.status,
+						r.from, s.status, s.from, r.body)
 				}
 				if s.what == "not" && strings.HasPrefix(r.body, "compressed") {
 					t.Errorf("%s cache: %s: %s", name, story, r.body)

@@ -14,7 +14,9 @@ import (
 
 // KeySource has content keys; drm.Service fits.
 type KeySource interface {
-	Content(ctx context.Context, env id.Environment, r drm.Resource, c id.DRMConfiguration, now time.Time) (drm.Content, error)
+	Content(
+		ctx context.Context, env id.Environment, r drm.Resource, c id.DRMConfiguration, now time.Time,
+	) (drm.Content, error)
 }
 
 // Keys gives media/protection the content keys of playback IDs with the policy drm.
@@ -24,14 +26,17 @@ type Keys struct{ Source KeySource }
 func (k Keys) Content(ctx context.Context, o playbackid.Object, now time.Time) (protection.Content, error) {
 	configuration, resource := id.DRMConfiguration(o.ID.DRMConfigurationID), drm.ResourceOf(o)
 	if configuration == "" {
-		return protection.Content{}, fault.New(fault.Invalid, "the playback ID names no DRM configuration: make one with drm_configuration_id")
+		return protection.Content{}, fault.New(fault.Invalid,
+			"the playback ID names no DRM configuration: make one with drm_configuration_id")
 	}
 	c, err := k.Source.Content(ctx, o.Environment, resource, configuration, now)
 	if err != nil {
 		return protection.Content{}, err
 	}
 	out := protection.Content{
-		Name: string(resource.Kind) + "/" + resource.ID + "/" + string(configuration), Scheme: cenc.Scheme(c.Scheme), First: c.Periods[0].Number,
+		Name:   string(resource.Kind) + "/" + resource.ID + "/" + string(configuration),
+		Scheme: cenc.Scheme(c.Scheme),
+		First:  c.Periods[0].Number,
 		KeyOf: func(m cenc.Media, period int) (cenc.Key, bool) {
 			class := drm.Audio
 			if m.Video {
@@ -53,7 +58,12 @@ func (k Keys) Content(ctx context.Context, o playbackid.Object, now time.Time) (
 	for _, s := range c.Systems {
 		system := protection.System{ID: s.ID}
 		for _, x := range s.Signals {
-			system.Signals = append(system.Signals, protection.Signal{KeyID: x.KeyID, Header: x.PSSH, Media: x.Media, Session: x.Master})
+			system.Signals = append(system.Signals, protection.Signal{
+				KeyID:   x.KeyID,
+				Header:  x.PSSH,
+				Media:   x.Media,
+				Session: x.Master,
+			})
 		}
 		out.Systems = append(out.Systems, system)
 	}

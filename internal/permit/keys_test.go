@@ -15,7 +15,9 @@ import (
 
 type source drm.Content
 
-func (s source) Content(context.Context, id.Environment, drm.Resource, id.DRMConfiguration, time.Time) (drm.Content, error) {
+func (s source) Content(
+	context.Context, id.Environment, drm.Resource, id.DRMConfiguration, time.Time,
+) (drm.Content, error) {
 	return drm.Content(s), nil
 }
 
@@ -26,7 +28,9 @@ func TestContent(t *testing.T) {
 	began := time.Unix(1e9, 0)
 	from := source{Scheme: drm.CBCS, Rotates: true, Systems: []drm.System{{ID: drm.ClearKey}}}
 	for period := range 3 {
-		from.Periods = append(from.Periods, drm.Period{Number: period, From: began.Add(time.Duration(period) * time.Hour)})
+		from.Periods = append(from.Periods, drm.Period{
+			Number: period, From: began.Add(time.Duration(period) * time.Hour),
+		})
 		for i, class := range []drm.Class{drm.SD, drm.HD, drm.UHD1} {
 			from.Keys = append(from.Keys, drm.Key{ID: [16]byte{byte(period), byte(i)}, Class: class, Period: period})
 		}
@@ -41,7 +45,11 @@ func TestContent(t *testing.T) {
 	if err != nil || c.Name != "live_stream/s/c" || len(c.Keys) != 6 || len(c.Systems) != 1 || c.PeriodAt == nil {
 		t.Fatalf("%+v, %v", c, err)
 	}
-	for want, m := range []cenc.Media{{Video: true, Width: 640, Height: 360}, {Video: true, Width: 1080, Height: 1920}, {Video: true, Width: 3840, Height: 2160}} {
+	for want, m := range []cenc.Media{
+		{Video: true, Width: 640, Height: 360},
+		{Video: true, Width: 1080, Height: 1920},
+		{Video: true, Width: 3840, Height: 2160},
+	} {
 		if k, ok := c.KeyOf(m, c.PeriodAt(began.Add(90*time.Minute))); !ok || k.ID != [16]byte{1, byte(want)} {
 			t.Errorf("%+v: %x, %t", m, k.ID, ok)
 		}

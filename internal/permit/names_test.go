@@ -34,9 +34,11 @@ func audiencesOfNames() map[string]struct {
 			"/storyboard.jpg", "/storyboard.png", "/storyboard.webp", "/storyboard.vtt", "/storyboard.json",
 		}, "s", "vs"},
 		"nothing": {[]string{
-			"/", "/m1", "/metadata", "/metadata.xml", "/metadata.json.jpg", "/Metadata.json", "/chapters.json", "/key.bin",
+			"/", "/m1", "/metadata", "/metadata.xml", "/metadata.json.jpg", "/Metadata.json", "/chapters.json",
+			"/key.bin",
 			"/poster.jpg", "/thumbnail", "/thumbnail.jpeg", "/thumbnail.gif", "/thumbnail.JPG", "/thumbnail.json",
-			"/thumbnail.vtt", "/animated.jpg", "/storyboard.txt", "/storyboard.gif", "/v.m3u8", "/7.m4s", "/t.vtt", "/.jpg",
+			"/thumbnail.vtt", "/animated.jpg", "/storyboard.txt", "/storyboard.gif", "/v.m3u8", "/7.m4s", "/t.vtt",
+			"/.jpg",
 		}, "", ""},
 	}
 }

@@ -37,7 +37,9 @@ var audiences = map[playback.Use]string{ //nolint:gochecknoglobals // a table
 }
 
 // Admit says what a request may have of a playback ID. fault.Denied: nothing, and why.
-func (g *Guard) Admit(ctx context.Context, o playbackid.Object, r playback.Request, now time.Time) (playback.Permit, error) {
+func (g *Guard) Admit(
+	ctx context.Context, o playbackid.Object, r playback.Request, now time.Time,
+) (playback.Permit, error) {
 	switch o.ID.Policy {
 	case playbackid.Public:
 		return playback.Permit{}, public(r)
@@ -55,7 +57,8 @@ func (g *Guard) Admit(ctx context.Context, o playbackid.Object, r playback.Reque
 func public(r playback.Request) error {
 	if len(r.Tokens) > 0 {
 		return fault.Coded(fault.Invalid, "token_unexpected",
-			"token: this playback ID is public and takes no token; only playback IDs with the policy signed or drm take one")
+			"token: this playback ID is public and takes no token; only playback IDs with the policy signed or drm "+
+				"take one")
 	}
 	if r.Path != "" {
 		return fault.New(fault.NotFound, "there is nothing to play under this address")
@@ -65,13 +68,17 @@ func public(r playback.Request) error {
 
 // Licence reports whether a request may have the licences of a playback ID, and gives its token. fault.Denied: it may
 // not, and why.
-func (g *Guard) Licence(ctx context.Context, o playbackid.Object, r playback.Request, now time.Time) (signing.Token, error) {
+func (g *Guard) Licence(
+	ctx context.Context, o playbackid.Object, r playback.Request, now time.Time,
+) (signing.Token, error) {
 	const licence = "d"
 	return g.token(ctx, o, r, licence, now)
 }
 
 // token is the one token of a request, which has to be for a use of the playback ID.
-func (g *Guard) token(ctx context.Context, o playbackid.Object, r playback.Request, use string, now time.Time) (signing.Token, error) {
+func (g *Guard) token(
+	ctx context.Context, o playbackid.Object, r playback.Request, use string, now time.Time,
+) (signing.Token, error) {
 	switch len(r.Tokens) {
 	case 0:
 		return signing.Token{}, fault.Coded(fault.Denied, "token_missing",
@@ -85,16 +92,20 @@ func (g *Guard) token(ctx context.Context, o playbackid.Object, r playback.Reque
 		return signing.Token{}, err
 	}
 	if t.Subject != string(o.ID.ID) {
-		return signing.Token{}, fault.Coded(fault.Denied, "token_subject", "token: the subject (sub) must be the playback ID")
+		return signing.Token{}, fault.Coded(fault.Denied, "token_subject",
+			"token: the subject (sub) must be the playback ID")
 	}
 	if !t.For(use) {
-		return signing.Token{}, fault.Coded(fault.Denied, "token_audience", "token: the audience (aud) must be %s here", use)
+		return signing.Token{}, fault.Coded(fault.Denied, "token_audience", "token: the audience (aud) must be %s here",
+			use)
 	}
 	return t, g.restricted(ctx, o.Environment, t.Restriction, r, now)
 }
 
 // byToken is for the requests that a player makes of itself: the multivariant playlist, images, texts and files.
-func (g *Guard) byToken(ctx context.Context, o playbackid.Object, r playback.Request, now time.Time) (playback.Permit, error) {
+func (g *Guard) byToken(
+	ctx context.Context, o playbackid.Object, r playback.Request, now time.Time,
+) (playback.Permit, error) {
 	use := audiences[r.Use]
 	t, err := g.token(ctx, o, r, use, now)
 	if err != nil {
@@ -105,7 +116,11 @@ func (g *Guard) byToken(ctx context.Context, o playbackid.Object, r playback.Req
 		return p, nil
 	}
 	path := signing.Path{
-		Use: use, Key: t.Key, Restriction: t.Restriction, Modifiers: playback.Carried(t.Modifiers, r.Use), Until: t.Expires,
+		Use:         use,
+		Key:         t.Key,
+		Restriction: t.Restriction,
+		Modifiers:   playback.Carried(t.Modifiers, r.Use),
+		Until:       t.Expires,
 	}
 	if longest := now.Add(g.opt.SessionMax); longest.After(path.Until) {
 		path.Until = longest
@@ -116,12 +131,15 @@ func (g *Guard) byToken(ctx context.Context, o playbackid.Object, r playback.Req
 
 // byPath is for what is behind them. The key and the restriction of the token are looked at again: they may be gone, or
 // changed.
-func (g *Guard) byPath(ctx context.Context, o playbackid.Object, r playback.Request, now time.Time) (playback.Permit, error) {
+func (g *Guard) byPath(
+	ctx context.Context, o playbackid.Object, r playback.Request, now time.Time,
+) (playback.Permit, error) {
 	path, err := g.opt.Signing.OpenPath(ctx, o.ID.ID, r.Path, now)
 	if err != nil {
 		return playback.Permit{}, err
 	}
-	winding := path.Use == audiences[playback.ToWatch] && r.Use == playback.ToStoryboard // pictures for it are in a playlist
+	// pictures for it are in a playlist
+	winding := path.Use == audiences[playback.ToWatch] && r.Use == playback.ToStoryboard
 	if path.Use != audiences[r.Use] && !winding {
 		return playback.Permit{}, fault.New(fault.Denied, "the signed path is not for this")
 	}

@@ -56,7 +56,9 @@ func (n node) signer(t testing.TB, env id.Environment) (id.SigningKey, func(chan
 type claims = map[string]any
 
 func object(p playbackid.Policy) playbackid.Object {
-	return playbackid.Object{ID: playbackid.ID{ID: "pb1", Policy: p}, Environment: "env", Kind: playbackid.OfAsset, ObjectID: "asset1"}
+	return playbackid.Object{
+		ID: playbackid.ID{ID: "pb1", Policy: p}, Environment: "env", Kind: playbackid.OfAsset, ObjectID: "asset1",
+	}
 }
 
 func (n node) admit(ctx context.Context, r playback.Request, after time.Duration) (playback.Permit, error) {
@@ -77,26 +79,68 @@ func TestAdmit(t *testing.T) {
 		kind   fault.Kind
 		want   string // of the message; empty: it is permitted
 	}{
-		"public":                  {policy: playbackid.Public},
-		"public with a token":     {policy: playbackid.Public, tokens: []string{good}, kind: fault.Invalid, want: "is public"},
-		"public with a path":      {policy: playbackid.Public, path: "signed-x", kind: fault.NotFound, want: "nothing to play"},
-		"drm":                     {policy: playbackid.DRM, tokens: []string{good}},
-		"drm without a token":     {policy: playbackid.DRM, kind: fault.Denied, want: "has the policy drm; add ?token="},
-		"video":                   {policy: playbackid.Signed, tokens: []string{good}},
-		"thumbnail":               {policy: playbackid.Signed, use: playback.ToThumbnail, tokens: []string{sign(claims{"aud": "t"})}},
-		"animated":                {policy: playbackid.Signed, use: playback.ToAnimated, tokens: []string{sign(claims{"aud": "g"})}},
-		"storyboard":              {policy: playbackid.Signed, use: playback.ToStoryboard, tokens: []string{sign(claims{"aud": "s"})}},
-		"no token":                {policy: playbackid.Signed, kind: fault.Denied, want: "has the policy signed; add ?token="},
-		"two tokens":              {policy: playbackid.Signed, tokens: []string{good, good}, kind: fault.Denied, want: "there must be one"},
-		"empty token":             {policy: playbackid.Signed, tokens: []string{""}, kind: fault.Denied, want: "not a JSON Web Token"},
-		"thumbnail's for video":   {policy: playbackid.Signed, tokens: []string{sign(claims{"aud": "t"})}, kind: fault.Denied, want: "(aud) must be v"},
-		"video's for a thumbnail": {policy: playbackid.Signed, use: playback.ToThumbnail, tokens: []string{good}, kind: fault.Denied, want: "(aud) must be t"},
-		"a licence's":             {policy: playbackid.Signed, tokens: []string{sign(claims{"aud": "d"})}, kind: fault.Denied, want: "(aud) must be v"},
-		"counts'":                 {policy: playbackid.Signed, tokens: []string{sign(claims{"aud": "playback_id"})}, kind: fault.Denied, want: "(aud) must be v"},
-		"another's":               {policy: playbackid.Signed, tokens: []string{sign(claims{"sub": "pb2"})}, kind: fault.Denied, want: "(sub) must be the playback ID"},
-		"another environment's":   {policy: playbackid.Signed, tokens: []string{foreign(nil)}, kind: fault.Denied, want: "the signing key is not known"},
-		"unknown restriction":     {policy: playbackid.Signed, tokens: []string{sign(claims{"playback_restriction_id": "r"})}, kind: fault.Denied, want: "restriction is not known"},
-		"made-up path":            {policy: playbackid.Signed, tokens: []string{good}, path: "signed-v.1.2.3.4.5.6", kind: fault.Denied, want: "signed path"},
+		"public": {policy: playbackid.Public},
+		"public with a token": {
+			policy: playbackid.Public, tokens: []string{good}, kind: fault.Invalid, want: "is public",
+		},
+		"public with a path": {
+			policy: playbackid.Public, path: "signed-x", kind: fault.NotFound, want: "nothing to play",
+		},
+		"drm": {policy: playbackid.DRM, tokens: []string{good}},
+		"drm without a token": {
+			policy: playbackid.DRM, kind: fault.Denied, want: "has the policy drm; add ?token=",
+		},
+		"video": {policy: playbackid.Signed, tokens: []string{good}},
+		"thumbnail": {
+			policy: playbackid.Signed, use: playback.ToThumbnail, tokens: []string{sign(claims{"aud": "t"})},
+		},
+		"animated": {
+			policy: playbackid.Signed, use: playback.ToAnimated, tokens: []string{sign(claims{"aud": "g"})},
+		},
+		"storyboard": {
+			policy: playbackid.Signed, use: playback.ToStoryboard, tokens: []string{sign(claims{"aud": "s"})},
+		},
+		"no token": {
+			policy: playbackid.Signed, kind: fault.Denied, want: "has the policy signed; add ?token=",
+		},
+		"two tokens": {
+			policy: playbackid.Signed, tokens: []string{good, good}, kind: fault.Denied, want: "there must be one",
+		},
+		"empty token": {
+			policy: playbackid.Signed, tokens: []string{""}, kind: fault.Denied, want: "not a JSON Web Token",
+		},
+		"thumbnail's for video": {
+			policy: playbackid.Signed, tokens: []string{sign(claims{"aud": "t"})}, kind: fault.Denied,
+			want: "(aud) must be v",
+		},
+		"video's for a thumbnail": {
+			policy: playbackid.Signed, use: playback.ToThumbnail, tokens: []string{good}, kind: fault.Denied,
+			want: "(aud) must be t",
+		},
+		"a licence's": {
+			policy: playbackid.Signed, tokens: []string{sign(claims{"aud": "d"})}, kind: fault.Denied,
+			want: "(aud) must be v",
+		},
+		"counts'": {
+			policy: playbackid.Signed, tokens: []string{sign(claims{"aud": "playback_id"})}, kind: fault.Denied,
+			want: "(aud) must be v",
+		},
+		"another's": {
+			policy: playbackid.Signed, tokens: []string{sign(claims{"sub": "pb2"})}, kind: fault.Denied,
+			want: "(sub) must be the playback ID",
+		},
+		"another environment's": {
+			policy: playbackid.Signed, tokens: []string{foreign(nil)}, kind: fault.Denied,
+			want: "the signing key is not known",
+		},
+		"unknown restriction": {
+			policy: playbackid.Signed, tokens: []string{sign(claims{"playback_restriction_id": "r"})},
+			kind: fault.Denied, want: "restriction is not known",
+		},
+		"made-up path": {
+			policy: playbackid.Signed, tokens: []string{good}, path: "signed-v.1.2.3.4.5.6", kind: fault.Denied,
+			want: "signed path",
+		},
 	} {
 		r := playback.Request{PlaybackID: "pb1", Use: tt.use, Tokens: tt.tokens, Path: tt.path}
 		got, err := n.Admit(t.Context(), object(tt.policy), r, noon)
@@ -118,21 +162,28 @@ func TestPathOfToken(t *testing.T) {
 	t.Parallel()
 	a, b := nodes(t)
 	key, sign := a.signer(t, "env")
-	first, err := a.admit(t.Context(), playback.Request{Tokens: []string{sign(claims{"max_resolution": "720p", "width": 3, "exclude_pdt": true})}}, 0)
+	first, err := a.admit(t.Context(), playback.Request{
+		Tokens: []string{sign(claims{"max_resolution": "720p", "width": 3, "exclude_pdt": true})},
+	}, 0)
 	if err != nil || first.Path == "" || first.Query != "exclude_pdt=true&max_resolution=720p&width=3" {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	by := playback.Request{Path: first.Path}
 	got, err := b.admit(t.Context(), by, time.Minute)
-	if err != nil || !got.Shared || !got.Until.Equal(noon.Add(time.Hour)) || got.Query != "exclude_pdt=true&max_resolution=720p" {
+	if err != nil || !got.Shared || !got.Until.Equal(noon.Add(time.Hour)) ||
+		got.Query != "exclude_pdt=true&max_resolution=720p" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for use, ok := range map[playback.Use]bool{playback.ToStoryboard: true, playback.ToThumbnail: false, playback.ToAnimated: false} {
+	for use, ok := range map[playback.Use]bool{
+		playback.ToStoryboard: true, playback.ToThumbnail: false, playback.ToAnimated: false,
+	} {
 		if _, err = b.admit(t.Context(), playback.Request{Path: first.Path, Use: use}, 0); err == nil != ok {
 			t.Errorf("use %d: %v", use, err)
 		}
 	}
-	board, err := a.admit(t.Context(), playback.Request{Tokens: []string{sign(claims{"aud": "s"})}, Use: playback.ToStoryboard}, 0)
+	board, err := a.admit(t.Context(), playback.Request{
+		Tokens: []string{sign(claims{"aud": "s"})}, Use: playback.ToStoryboard,
+	}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +214,8 @@ func TestRestricted(t *testing.T) {
 	a, b := nodes(t)
 	_, sign := a.signer(t, "env")
 	r, err := a.restrictions.Create(
-		t.Context(), "env", restriction.Referrer{AllowedDomains: []string{"*.example.com"}}, restriction.UserAgent{AllowNone: true}, noon,
+		t.Context(), "env", restriction.Referrer{AllowedDomains: []string{"*.example.com"}},
+		restriction.UserAgent{AllowNone: true}, noon,
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +244,8 @@ func TestRestricted(t *testing.T) {
 	check("another page", b, 0, "https://evil.test/", "Mozilla/5.0", false)
 	check("no page", b, 0, "", "Mozilla/5.0", false)
 	check("a program", b, 0, "https://www.example.com/", "curl/8", false)
-	if _, err = a.restrictions.SetReferrer(t.Context(), "env", r.ID, restriction.Referrer{AllowedDomains: []string{"evil.test"}}, noon); err != nil {
+	if _, err = a.restrictions.SetReferrer(t.Context(), "env", r.ID,
+		restriction.Referrer{AllowedDomains: []string{"evil.test"}}, noon); err != nil {
 		t.Fatal(err)
 	}
 	check("changed", a, 0, "https://evil.test/", "Mozilla/5.0", true)
@@ -251,7 +304,8 @@ func TestCounts(t *testing.T) {
 	t.Parallel()
 	n, _ := nodes(t)
 	_, sign := n.signer(t, "env")
-	rule, err := n.restrictions.Create(t.Context(), "env", restriction.Referrer{AllowedDomains: []string{"example.com"}}, restriction.UserAgent{}, noon)
+	rule, err := n.restrictions.Create(t.Context(), "env",
+		restriction.Referrer{AllowedDomains: []string{"example.com"}}, restriction.UserAgent{}, noon)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,17 +315,22 @@ func TestCounts(t *testing.T) {
 		return audience.Request{Token: token, Referrers: []string{page}, UserAgents: agents}
 	}
 	for name, r := range map[string]audience.Request{
-		"not restricted": {Token: sign(claims{"sub": "asset1", "aud": "asset_id"})}, "of the page": from(restricted, "https://example.com/", "Mozilla/5.0"),
+		"not restricted": {Token: sign(claims{"sub": "asset1", "aud": "asset_id"})},
+		"of the page":    from(restricted, "https://example.com/", "Mozilla/5.0"),
 	} {
 		got, err := c.Verify(t.Context(), r, noon)
-		if want := (audience.Grant{Environment: "env", Kind: audience.OfAsset, ID: "asset1"}); err != nil || got != want {
+		if want := (audience.Grant{Environment: "env", Kind: audience.OfAsset, ID: "asset1"}); err != nil ||
+			got != want {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 	for name, r := range map[string]audience.Request{
-		"no token": {}, "two audiences": {Token: sign(claims{"aud": []string{"asset_id", "playback_id"}})}, "expired": {Token: sign(claims{"exp": 1})},
-		"of another page": from(restricted, "https://evil.test/", "Mozilla/5.0"), "of no page": {Token: restricted, UserAgents: []string{"Mozilla/5.0"}},
-		"of no player": from(restricted, "https://example.com/"), "restriction that is not there": {Token: sign(claims{"aud": "asset_id", "playback_restriction_id": "none"})},
+		"no token": {}, "two audiences": {Token: sign(claims{"aud": []string{"asset_id", "playback_id"}})},
+		"expired":                       {Token: sign(claims{"exp": 1})},
+		"of another page":               from(restricted, "https://evil.test/", "Mozilla/5.0"),
+		"of no page":                    {Token: restricted, UserAgents: []string{"Mozilla/5.0"}},
+		"of no player":                  from(restricted, "https://example.com/"),
+		"restriction that is not there": {Token: sign(claims{"aud": "asset_id", "playback_restriction_id": "none"})},
 	} {
 		if got, err := c.Verify(t.Context(), r, noon); !fault.Is(err, fault.Denied) || got != (audience.Grant{}) {
 			t.Errorf("%s: %+v, %v", name, got, err)

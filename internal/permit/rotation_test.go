@@ -31,14 +31,20 @@ func (b broadcast) Began() time.Time { return b.began }
 
 func (b broadcast) Chunk(_ context.Context, _ string, r hls.Resource) (playback.Body, error) {
 	if r.Init >= 0 {
-		sps := []byte{0x67, 0x42, 0xc0, 0x1e, 0xda, 0x02, 0x80, 0xbf, 0xe5, 0xc0, 0x44, 0, 0, 3, 0, 4, 0, 0, 3, 0, 0xf0, 0x3c, 0x58, 0xba, 0x80}
+		sps := []byte{
+			0x67, 0x42, 0xc0, 0x1e, 0xda, 0x02, 0x80, 0xbf, 0xe5, 0xc0, 0x44, 0, 0, 3, 0, 4, 0, 0, 3, 0, 0xf0, 0x3c,
+			0x58, 0xba, 0x80,
+		}
 		data, err := cmaf.Init(frame.Config{
-			Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xce, 0x0f, 0x2c, 0x80}, Width: 640, Height: 360,
+			Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xce, 0x0f, 0x2c, 0x80}, Width: 640,
+			Height: 360,
 		}, 90000)
 		return playback.Body{Data: data}, err
 	}
 	sample := append([]byte{0, 0, 2, 2, 0x65, 0x88, 0x84, 1}, bytes.Repeat([]byte("picture."), 64)...)[:4+0x202]
-	data := cmaf.AppendFragment(nil, uint32(r.MSN), cmaf.TrackID, uint64(180000*r.MSN), []cmaf.Sample{{Duration: 180000, Sync: true, Data: sample}})
+	data := cmaf.AppendFragment(nil, uint32(r.MSN), cmaf.TrackID, uint64(180000*r.MSN), []cmaf.Sample{
+		{Duration: 180000, Sync: true, Data: sample},
+	})
 	return playback.Body{Data: data, Start: b.began.Add(time.Duration(2*r.MSN) * time.Second)}, nil
 }
 

@@ -104,7 +104,10 @@ func (film) Sidecar(context.Context, string) (playback.Body, error) {
 }
 
 func (film) Image(_ context.Context, name, query, base string) (playback.Image, error) {
-	return playback.Image{Body: playback.Body{Data: []byte(secret + " " + name + "?" + query + " of " + base), Type: "image/jpeg"}, MaxAge: 60}, nil
+	return playback.Image{
+		Body:   playback.Body{Data: []byte(secret + " " + name + "?" + query + " of " + base), Type: "image/jpeg"},
+		MaxAge: 60,
+	}, nil
 }
 
 func (film) File(_ context.Context, name string) (playback.File, error) {
@@ -151,7 +154,9 @@ func (s *service) Open(ctx context.Context, r playback.Request) (playback.Presen
 func newService(t *testing.T, n node) *service {
 	t.Helper()
 	s := &service{node: n, addrs: map[string]string{}}
-	h := playback.New(playback.Options{Source: s, Base: "https://stream.example", Logger: slog.New(slog.DiscardHandler)})
+	h := playback.New(playback.Options{
+		Source: s, Base: "https://stream.example", Logger: slog.New(slog.DiscardHandler),
+	})
 	plain, front := listen(t), listen(t)
 	l := express.Listen(context.WithoutCancel(t.Context()), front, express.Options{
 		Handler: h, Takes: playback.Owns, Logger: slog.New(slog.DiscardHandler),

@@ -134,13 +134,19 @@ func TestBounds(t *testing.T) {
 		want     string
 		smallest int
 	}{
-		"public":               {boundedVideo{one(1920, 1080), most, "1080p", false}, "", "v+ 720p+ 480p+ 270p+", 270},
-		"public, upright":      {boundedVideo{one(1080, 1920), most, "1080p", false}, "", "v+ 720p+ 480p+ 270p+", 270},
-		"public, little":       {boundedVideo{one(1280, 720), few, "1080p", false}, "", "v+ 480po 270po", 270},
-		"above the tier":       {boundedVideo{one(2560, 1440), most, "1080p", false}, "", "v- 1080p+ 720p+ 480p+ 270p+", 270},
-		"above the tier, live": {boundedVideo{one(2560, 1440), most, "1080p", true}, "", "v- 1080p+ 720p+ 480p+ 270p+", 270},
-		"the tier's size":      {boundedVideo{one(2560, 1440), most, "1440p", false}, "", "v+ 1080p+ 720p+ 480p+ 270p+", 270},
-		"a little above it":    {boundedVideo{one(1920, 1088), most, "1080p", true}, "", "v+ 720p+ 480p+ 270p+", 270},
+		"public":          {boundedVideo{one(1920, 1080), most, "1080p", false}, "", "v+ 720p+ 480p+ 270p+", 270},
+		"public, upright": {boundedVideo{one(1080, 1920), most, "1080p", false}, "", "v+ 720p+ 480p+ 270p+", 270},
+		"public, little":  {boundedVideo{one(1280, 720), few, "1080p", false}, "", "v+ 480po 270po", 270},
+		"above the tier": {
+			boundedVideo{one(2560, 1440), most, "1080p", false}, "", "v- 1080p+ 720p+ 480p+ 270p+", 270,
+		},
+		"above the tier, live": {
+			boundedVideo{one(2560, 1440), most, "1080p", true}, "", "v- 1080p+ 720p+ 480p+ 270p+", 270,
+		},
+		"the tier's size": {
+			boundedVideo{one(2560, 1440), most, "1440p", false}, "", "v+ 1080p+ 720p+ 480p+ 270p+", 270,
+		},
+		"a little above it": {boundedVideo{one(1920, 1088), most, "1080p", true}, "", "v+ 720p+ 480p+ 270p+", 270},
 		"larger when it goes on": {
 			boundedVideo{[][2]int{{1280, 720}, {2560, 1440}}, most, "1080p", true},
 			"",
@@ -229,7 +235,9 @@ func TestBounds(t *testing.T) {
 			"v- 480p- 270p+", 270,
 		},
 	} {
-		maker := justintime.New(justintime.Options{Store: allMade{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		maker := justintime.New(justintime.Options{
+			Store: allMade{}, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		})
 		p := New(Options{Blob: everything{}, Renditions: maker, Now: time.Now})
 		stages := map[string]playback.Presentation{"recorded": tt.recording(t, p)}
 		if tt.live {

@@ -42,8 +42,14 @@ func TestCovers(t *testing.T) {
 	}
 	at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
 	for want, c := range map[string]playback.Clip{
-		"7 8 9 10 11 12": {}, "8 9 10 11 12": {From: 2}, "7 8": {To: 4}, "8 9": {From: 3, To: 5}, "9 10 11": {From: 4, To: 10},
-		"10 11 12": {Begin: at(6)}, "7 8 9": {End: at(5)}, "9 10 11 ": {Begin: at(5), End: at(10)},
+		"7 8 9 10 11 12": {},
+		"8 9 10 11 12":   {From: 2},
+		"7 8":            {To: 4},
+		"8 9":            {From: 3, To: 5},
+		"9 10 11":        {From: 4, To: 10},
+		"10 11 12":       {Begin: at(6)},
+		"7 8 9":          {End: at(5)},
+		"9 10 11 ":       {Begin: at(5), End: at(10)},
 	} {
 		var got []string
 		for i, name := range strings.Fields("6 7 8 9 10 11 12 13") {

@@ -160,7 +160,9 @@ func TestFollower(t *testing.T) {
 		about := playback.About{Media: "m2", Asset: followedAsset, Title: "Far away", Began: time.Unix(1e9, 0)}
 		now := &follower{about: about, more: make(chan struct{})}
 		now.publish("one")
-		p := New(Options{Access: followedRows{}, Assets: followedRows{}, Broadcasts: elsewhere{earlier, now}, Now: time.Now})
+		p := New(Options{
+			Access: followedRows{}, Assets: followedRows{}, Broadcasts: elsewhere{earlier, now}, Now: time.Now,
+		})
 		h := playback.New(playback.Options{Source: p, Logger: slog.New(slog.DiscardHandler)})
 		get := func(path string) (int, string) {
 			w := httptest.NewRecorder()

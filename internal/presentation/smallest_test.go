@@ -84,7 +84,9 @@ var resolution = regexp.MustCompile(`RESOLUTION=(\d+)x(\d+)`)
 func TestSmallest(t *testing.T) {
 	t.Parallel()
 	show := func(b sizedBroadcasts) *Source {
-		return New(Options{Access: followedRows{}, Assets: followedRows{}, Broadcasts: b, Keys: noKeys{}, Now: time.Now})
+		return New(Options{
+			Access: followedRows{}, Assets: followedRows{}, Broadcasts: b, Keys: noKeys{}, Now: time.Now,
+		})
 	}
 	o := playbackid.Object{
 		ID: playbackid.ID{Policy: playbackid.DRM}, Kind: playbackid.OfLiveStream, ObjectID: followedStream,

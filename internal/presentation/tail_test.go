@@ -26,12 +26,16 @@ func TestRungsBehindTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }() // it is only a test's
-	entries := []timeline.Entry{{Target: 2}, {Rendition: &timeline.RenditionInfo{ID: timeline.MainVideo, Kind: frame.Video, Timescale: 90000}}}
+	entries := []timeline.Entry{
+		{Target: 2}, {Rendition: &timeline.RenditionInfo{ID: timeline.MainVideo, Kind: frame.Video, Timescale: 90000}},
+	}
 	for i, slate := range []bool{false, true} {
 		entries = append(entries, timeline.Entry{Init: &timeline.Init{
-			Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30, Object: "media/m/v/init.mp4",
+			Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30,
+			Object: "media/m/v/init.mp4",
 		}}, timeline.Entry{Segment: &timeline.Segment{MSN: 7 + int64(i), Slate: slate, Chunks: []timeline.Chunk{{
-			Rendition: timeline.MainVideo, Init: i, Time: int64(i) * 180000, Duration: 180000, Size: 5, Independent: true, Object: "media/m/v/segment",
+			Rendition: timeline.MainVideo, Init: i, Time: int64(i) * 180000, Duration: 180000, Size: 5,
+			Independent: true, Object: "media/m/v/segment",
 		}}}})
 	}
 	whole, err := timeline.Build(entries)
@@ -50,7 +54,8 @@ func TestRungsBehindTheEnd(t *testing.T) {
 	}
 	name := v.below.Renditions()[0].ID
 	for key, data := range map[string]string{
-		"media/m/" + name + "/init.mp4": "rung init", "media/m/" + name + "/8.m4s": "rung slate", "media/m/v/init.mp4": "init", "media/m/v/segment": "slate",
+		"media/m/" + name + "/init.mp4": "rung init", "media/m/" + name + "/8.m4s": "rung slate",
+		"media/m/v/init.mp4": "init", "media/m/v/segment": "slate",
 	} {
 		if err := store.Put(t.Context(), key, strings.NewReader(data)); err != nil {
 			t.Fatal(err)

@@ -88,7 +88,9 @@ func TestListener(t *testing.T) {
 		"version 2, local":     {header(t, 2, "203.0.113.7:4711", local), self},
 		"none":                 {"", self},
 	} {
-		for _, behind := range []string{"POST / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n", "\x16\x03\x01", "\x03\x00\x00"} {
+		for _, behind := range []string{
+			"POST / HTTP/1.1\r\n\r\n", "PRI * HTTP/2.0\r\n\r\n", "\x16\x03\x01", "\x03\x00\x00",
+		} {
 			for how, pieces := range map[string]func(io.Reader) io.Reader{
 				"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader,
 			} {

@@ -32,7 +32,8 @@ func TestRememberedIsBounded(t *testing.T) {
 			}
 			for i := range tt.puts {
 				got := r.take(name(i), c.size)
-				if kept := i >= tt.puts-tt.kept; (got == c) != kept || got.size != c.size || len(got.blocks) != tt.blocks {
+				if kept := i >= tt.puts-tt.kept; (got == c) != kept || got.size != c.size ||
+					len(got.blocks) != tt.blocks {
 					t.Fatalf("upload %d of %d: %v", i, tt.puts, got == c)
 				}
 			}

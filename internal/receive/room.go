@@ -21,7 +21,8 @@ const steady, away = time.Minute, 15 * time.Minute
 const envShare, allShare = 4, 2
 
 func noRoom(more int64) error {
-	return fault.Wrap(fault.Unavailable, disk.ErrFull, "the service has no room for %d more bytes at the moment", max(more, 0))
+	return fault.Wrap(fault.Unavailable, disk.ErrFull, "the service has no room for %d more bytes at the moment",
+		max(more, 0))
 }
 
 // checkSpace reports whether the disk has some, beside what is left to live streams.

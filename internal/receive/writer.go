@@ -60,9 +60,11 @@ func (w *Writer) Declare(ctx context.Context, length upload.Length) error {
 	case length.Size > w.files.opt.MaxSize:
 		return fault.New(fault.TooLarge, "the file may have at most %d bytes", w.files.opt.MaxSize)
 	case was.Whole && length.Size != was.Size:
-		return fault.New(fault.Invalid, "the file has %d bytes by what was said before, and %d by this request", was.Size, length.Size)
+		return fault.New(fault.Invalid, "the file has %d bytes by what was said before, and %d by this request",
+			was.Size, length.Size)
 	case length.Whole && length.Size < w.size:
-		return fault.New(fault.Invalid, "the file has %d bytes by this request, and %d have come already", length.Size, w.size)
+		return fault.New(fault.Invalid, "the file has %d bytes by this request, and %d have come already", length.Size,
+			w.size)
 	}
 	w.files.declaring.Lock()
 	defer w.files.declaring.Unlock()
@@ -103,7 +105,8 @@ func (w *Writer) Receive(ctx context.Context, r io.Reader) (n int64, err error) 
 		}
 		w.away = false
 	}
-	until, cancel := context.WithDeadlineCause(ctx, w.upload.Expires(), fault.New(fault.Conflict, "the upload is timed_out: it takes nothing any more"))
+	until, cancel := context.WithDeadlineCause(ctx, w.upload.Expires(),
+		fault.New(fault.Conflict, "the upload is timed_out: it takes nothing any more"))
 	defer cancel()
 	before := w.size
 	err = w.copy(until, r)
@@ -183,7 +186,13 @@ func (w *Writer) Finish(ctx context.Context) error {
 func (w *Writer) complete(ctx context.Context) error {
 	opt, u := w.files.opt, w.upload
 	now := opt.Now()
-	made, err := opt.Assets.Uploaded(asset.NewUpload{Upload: u.ID, Environment: u.Environment, Options: u.Options, Test: u.Test, Media: u.Media}, now)
+	made, err := opt.Assets.Uploaded(asset.NewUpload{
+		Upload:      u.ID,
+		Environment: u.Environment,
+		Options:     u.Options,
+		Test:        u.Test,
+		Media:       u.Media,
+	}, now)
 	if err != nil {
 		return err
 	}

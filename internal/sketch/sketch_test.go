@@ -26,7 +26,8 @@ func TestCount(t *testing.T) {
 			parts[i] = s
 		}
 		got := Union(parts...).Count()
-		if off := math.Abs(float64(got - n)); n < Size && got != n || off > 0.08*float64(n) { // five standard deviations
+		// five standard deviations
+		if off := math.Abs(float64(got - n)); n < Size && got != n || off > 0.08*float64(n) {
 			t.Errorf("%d, want %d", got, n)
 		}
 	}

@@ -206,7 +206,8 @@ func TestListenerOutlastsEverything(t *testing.T) {
 func TestOrigin(t *testing.T) {
 	t.Parallel()
 	for addr, want := range map[string]string{
-		"192.0.2.7": "192.0.2.7/32", "::ffff:192.0.2.7": "192.0.2.7/32", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
+		"192.0.2.7": "192.0.2.7/32", "::ffff:192.0.2.7": "192.0.2.7/32", "2001:db8:1:2:3:4:5:6": "2001:db8:1:2::/64",
+		"fe80::1%eth0": "fe80::/64",
 	} {
 		if got := socket.Origin(netip.MustParseAddr(addr)); got.String() != want {
 			t.Errorf("%s counts as %s, want %s", addr, got, want)

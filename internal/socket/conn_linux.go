@@ -131,7 +131,8 @@ func (c *Conn) send(p []byte) (done int, wait bool, err error) {
 	for len(p) > done {
 		rest := p[done:]
 		from := unsafe.Pointer(unsafe.SliceData(rest)) //nolint:gosec // what syscall.Write does, too
-		n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(c.fd), uintptr(from), uintptr(min(len(rest), most)), unix.MSG_NOSIGNAL, 0, 0)
+		n, _, errno := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(c.fd), uintptr(from),
+			uintptr(min(len(rest), most)), unix.MSG_NOSIGNAL, 0, 0)
 		switch errno { //nolint:exhaustive // the others are failures
 		case 0:
 			done += int(n)

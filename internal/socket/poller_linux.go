@@ -175,7 +175,8 @@ func (p *Poller) look(events []unix.EpollEvent, wait bool) (int, error) {
 	}
 	// It does not wait, so the scheduler need not hear of it.
 	first := unsafe.Pointer(unsafe.SliceData(events)) //nolint:gosec // what unix.EpollWait does, too
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p.epoll), uintptr(first), uintptr(len(events)), 0, 0, 0)
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(p.epoll), uintptr(first), uintptr(len(events)),
+		0, 0, 0)
 	if errno != 0 && errno != syscall.EINTR {
 		return 0, os.NewSyscallError("epoll_pwait", errno)
 	}

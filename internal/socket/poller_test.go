@@ -102,22 +102,47 @@ func TestConnIsLikeNets(t *testing.T) {
 		}
 	}
 	for name, steps := range map[string][]step{
-		"data":               {say("hello"), read(16, "hello")},
-		"in pieces":          {say("hello"), read(2, "he"), read(16, "llo"), say("you"), read(3, "you")},
-		"nothing wanted":     {read(0, ""), write("")},
-		"end":                {say("x"), gone, read(1, "x"), fails(read(1, ""), io.EOF), fails(read(1, ""), io.EOF)},
-		"half an end":        {func(_ net.Conn, c *net.TCPConn) error { return c.CloseWrite() }, fails(read(1, ""), io.EOF), write("still")},
-		"deadline":           {limit(net.Conn.SetReadDeadline, soon), fails(read(1, ""), os.ErrDeadlineExceeded), fails(read(1, ""), os.ErrDeadlineExceeded)},
-		"after it":           {limit(net.Conn.SetReadDeadline, soon), fails(read(1, ""), os.ErrDeadlineExceeded), limit(net.Conn.SetReadDeadline, never), say("x"), read(1, "x")},
-		"past":               {say("x"), limit(net.Conn.SetReadDeadline, past), fails(read(1, ""), os.ErrDeadlineExceeded), limit(net.Conn.SetDeadline, never), read(1, "x")},
-		"reading alone":      {limit(net.Conn.SetReadDeadline, past), write("x")},
-		"both":               {limit(net.Conn.SetDeadline, past), fails(read(1, ""), os.ErrDeadlineExceeded), fails(write("x"), os.ErrDeadlineExceeded)},
-		"write deadline":     {limit(net.Conn.SetWriteDeadline, soon), fails(flood, os.ErrDeadlineExceeded), say("x"), read(1, "x")},
-		"past for writing":   {limit(net.Conn.SetWriteDeadline, past), fails(write("x"), os.ErrDeadlineExceeded), say("x"), read(1, "x")},
-		"closed":             {say("x"), closed, fails(read(1, ""), net.ErrClosed), fails(write("x"), net.ErrClosed), fails(closed, net.ErrClosed)},
-		"deadline of closed": {closed, fails(limit(net.Conn.SetDeadline, soon), net.ErrClosed), fails(limit(net.Conn.SetReadDeadline, soon), net.ErrClosed)},
-		"reset":              {reset, fails(read(1, ""), syscall.ECONNRESET), fails(read(1, ""), io.EOF)},
-		"broken pipe":        {reset, fails(read(1, ""), syscall.ECONNRESET), fails(write("x"), syscall.EPIPE)},
+		"data":           {say("hello"), read(16, "hello")},
+		"in pieces":      {say("hello"), read(2, "he"), read(16, "llo"), say("you"), read(3, "you")},
+		"nothing wanted": {read(0, ""), write("")},
+		"end":            {say("x"), gone, read(1, "x"), fails(read(1, ""), io.EOF), fails(read(1, ""), io.EOF)},
+		"half an end": {
+			func(_ net.Conn, c *net.TCPConn) error { return c.CloseWrite() }, fails(read(1, ""), io.EOF),
+			write("still"),
+		},
+		"deadline": {
+			limit(net.Conn.SetReadDeadline, soon), fails(read(1, ""), os.ErrDeadlineExceeded),
+			fails(read(1, ""), os.ErrDeadlineExceeded),
+		},
+		"after it": {
+			limit(net.Conn.SetReadDeadline, soon), fails(read(1, ""), os.ErrDeadlineExceeded),
+			limit(net.Conn.SetReadDeadline, never), say("x"), read(1, "x"),
+		},
+		"past": {
+			say("x"), limit(net.Conn.SetReadDeadline, past), fails(read(1, ""), os.ErrDeadlineExceeded),
+			limit(net.Conn.SetDeadline, never), read(1, "x"),
+		},
+		"reading alone": {limit(net.Conn.SetReadDeadline, past), write("x")},
+		"both": {
+			limit(net.Conn.SetDeadline, past), fails(read(1, ""), os.ErrDeadlineExceeded),
+			fails(write("x"), os.ErrDeadlineExceeded),
+		},
+		"write deadline": {
+			limit(net.Conn.SetWriteDeadline, soon), fails(flood, os.ErrDeadlineExceeded), say("x"), read(1, "x"),
+		},
+		"past for writing": {
+			limit(net.Conn.SetWriteDeadline, past), fails(write("x"), os.ErrDeadlineExceeded), say("x"), read(1, "x"),
+		},
+		"closed": {
+			say("x"), closed, fails(read(1, ""), net.ErrClosed), fails(write("x"), net.ErrClosed),
+			fails(closed, net.ErrClosed),
+		},
+		"deadline of closed": {
+			closed, fails(limit(net.Conn.SetDeadline, soon), net.ErrClosed),
+			fails(limit(net.Conn.SetReadDeadline, soon), net.ErrClosed),
+		},
+		"reset":       {reset, fails(read(1, ""), syscall.ECONNRESET), fails(read(1, ""), io.EOF)},
+		"broken pipe": {reset, fails(read(1, ""), syscall.ECONNRESET), fails(write("x"), syscall.EPIPE)},
 		"addresses": {func(o net.Conn, c *net.TCPConn) error {
 			if o.LocalAddr().String() != c.RemoteAddr().String() || o.RemoteAddr().String() != c.LocalAddr().String() {
 				return fmt.Errorf("%v and %v", o.LocalAddr(), o.RemoteAddr())
@@ -154,9 +179,12 @@ func TestConnEndsWhoWaits(t *testing.T) {
 		out  error
 		wait func(net.Conn) error
 	}{
-		"close": {end: func(o net.Conn, _ *net.TCPConn) error { return o.Close() }, in: net.ErrClosed, out: net.ErrClosed},
+		"close": {
+			end: func(o net.Conn, _ *net.TCPConn) error { return o.Close() }, in: net.ErrClosed, out: net.ErrClosed,
+		},
 		"deadline": {end: func(o net.Conn, _ *net.TCPConn) error {
-			return errors.Join(o.SetDeadline(time.Now().Add(time.Hour)), o.SetDeadline(time.Now().Add(time.Millisecond)))
+			return errors.Join(o.SetDeadline(time.Now().Add(time.Hour)),
+				o.SetDeadline(time.Now().Add(time.Millisecond)))
 		}, in: os.ErrDeadlineExceeded, out: os.ErrDeadlineExceeded},
 		"reset": {end: func(_ net.Conn, c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) }},
 	} {
@@ -181,7 +209,9 @@ func TestConnEndsWhoWaits(t *testing.T) {
 			if err := tt.end(ours, theirs); err != nil {
 				t.Fatal(err)
 			}
-			for side, got := range map[string]struct{ err, want error }{"read": {<-in, tt.in}, "write": {<-out, tt.out}} {
+			for side, got := range map[string]struct{ err, want error }{
+				"read": {<-in, tt.in}, "write": {<-out, tt.out},
+			} {
 				if got.err == nil || got.want != nil && !errors.Is(got.err, got.want) {
 					t.Errorf("%s: %v, want %v", side, got.err, got.want)
 				}

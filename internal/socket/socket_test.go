@@ -40,12 +40,21 @@ func TestReaderReadsLikeTheConnection(t *testing.T) {
 		data string
 		want error
 	}{
-		"data":          {func(_, c *net.TCPConn) error { _, err := c.Write([]byte("hello")); return err }, "hello", nil},
-		"end":           {func(_, c *net.TCPConn) error { return c.Close() }, "", io.EOF},
-		"deadline":      {func(o, _ *net.TCPConn) error { return o.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) }, "", os.ErrDeadlineExceeded},
-		"past deadline": {func(o, _ *net.TCPConn) error { return o.SetReadDeadline(time.Unix(1, 0)) }, "", os.ErrDeadlineExceeded},
-		"closed":        {func(o, _ *net.TCPConn) error { return o.Close() }, "", net.ErrClosed},
-		"reset":         {func(_, c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) }, "", syscall.ECONNRESET},
+		"data": {
+			func(_, c *net.TCPConn) error { _, err := c.Write([]byte("hello")); return err }, "hello", nil,
+		},
+		"end": {func(_, c *net.TCPConn) error { return c.Close() }, "", io.EOF},
+		"deadline": {
+			func(o, _ *net.TCPConn) error { return o.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) }, "",
+			os.ErrDeadlineExceeded,
+		},
+		"past deadline": {
+			func(o, _ *net.TCPConn) error { return o.SetReadDeadline(time.Unix(1, 0)) }, "", os.ErrDeadlineExceeded,
+		},
+		"closed": {func(o, _ *net.TCPConn) error { return o.Close() }, "", net.ErrClosed},
+		"reset": {
+			func(_, c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) }, "", syscall.ECONNRESET,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

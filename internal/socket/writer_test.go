@@ -32,7 +32,8 @@ func TestWriter(t *testing.T) {
 	}
 	go func() {
 		for i, size := range sizes {
-			if err := out.Write(bytes.Repeat([]byte{byte('a' + i)}, size[0]), bytes.Repeat([]byte{byte('A' + i)}, size[1])); err != nil {
+			if err := out.Write(bytes.Repeat([]byte{byte('a' + i)}, size[0]),
+				bytes.Repeat([]byte{byte('A' + i)}, size[1])); err != nil {
 				wrote <- err
 				return
 			}
@@ -106,10 +107,15 @@ func TestWriterEnds(t *testing.T) {
 		do   func(ours, theirs *net.TCPConn) error
 		want error
 	}{
-		"deadline":      {func(o, _ *net.TCPConn) error { return o.SetWriteDeadline(time.Now().Add(20 * time.Millisecond)) }, os.ErrDeadlineExceeded},
-		"past deadline": {func(o, _ *net.TCPConn) error { return o.SetWriteDeadline(time.Unix(1, 0)) }, os.ErrDeadlineExceeded},
-		"closed":        {func(o, _ *net.TCPConn) error { return o.Close() }, net.ErrClosed},
-		"reset":         {func(_, c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) }, syscall.EPIPE},
+		"deadline": {
+			func(o, _ *net.TCPConn) error { return o.SetWriteDeadline(time.Now().Add(20 * time.Millisecond)) },
+			os.ErrDeadlineExceeded,
+		},
+		"past deadline": {
+			func(o, _ *net.TCPConn) error { return o.SetWriteDeadline(time.Unix(1, 0)) }, os.ErrDeadlineExceeded,
+		},
+		"closed": {func(o, _ *net.TCPConn) error { return o.Close() }, net.ErrClosed},
+		"reset":  {func(_, c *net.TCPConn) error { return errors.Join(c.SetLinger(0), c.Close()) }, syscall.EPIPE},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

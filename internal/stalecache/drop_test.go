@@ -71,7 +71,10 @@ func TestSourceFails(t *testing.T) {
 	s := New[string, int](10, time.Second)
 	asked := 0
 	get := func(after time.Duration, says int, err error) (int, error) {
-		return s.Get(t.Context(), "k", began.Add(after), func(context.Context) (int, error) { asked++; return says, err })
+		return s.Get(t.Context(), "k", began.Add(after), func(context.Context) (int, error) {
+			asked++
+			return says, err
+		})
 	}
 	trouble := fault.New(fault.Unavailable, "database is away")
 	for _, step := range []struct {
@@ -84,17 +87,23 @@ func TestSourceFails(t *testing.T) {
 	}{
 		{after: 0, says: 1, want: 1, asked: 1},
 		{after: time.Second, err: trouble, want: 1, asked: 2},
-		{after: 1900 * time.Millisecond, err: trouble, want: 1, asked: 2}, // a source that is away is not asked at every turn
+		// a source that is away is not asked at every turn
+		{after: 1900 * time.Millisecond, err: trouble, want: 1, asked: 2},
 		{after: 3 * time.Second, err: errors.New("broken"), want: 1, asked: 3},
 		{after: 5 * time.Second, says: 2, want: 2, asked: 4},
 		{after: 5*time.Second + stale, err: trouble, fails: trouble, asked: 5},
 		{after: 6*time.Second + stale, says: 3, want: 3, asked: 6},
-		{after: 8*time.Second + stale, err: fault.New(fault.NotFound, "gone"), fails: fault.New(fault.NotFound, "gone"), asked: 7},
+		{
+			after: 8*time.Second + stale, err: fault.New(fault.NotFound, "gone"),
+			fails: fault.New(fault.NotFound, "gone"), asked: 7,
+		},
 		{after: 10*time.Second + stale, err: trouble, fails: trouble, asked: 8}, // what is gone does not come back
 	} {
 		got, err := get(step.after, step.says, step.err)
-		if got != step.want || fault.KindOf(err) != fault.KindOf(step.fails) || (err == nil) != (step.fails == nil) || asked != step.asked {
-			t.Errorf("after %v: %d, %v, asked %d times; want %d, %v, %d", step.after, got, err, asked, step.want, step.fails, step.asked)
+		if got != step.want || fault.KindOf(err) != fault.KindOf(step.fails) || (err == nil) != (step.fails == nil) ||
+			asked != step.asked {
+			t.Errorf("after %v: %d, %v, asked %d times; want %d, %v, %d", step.after, got, err, asked, step.want,
+				step.fails, step.asked)
 		}
 	}
 }
@@ -125,7 +134,8 @@ func TestSourceIsSlow(t *testing.T) {
 		get(6, 0, 5, 0) // what came late counts
 		time.Sleep(2 * time.Second)
 		get(7, 0, 7, 0)
-		if _, err := s.Get(t.Context(), "other", time.Now(), (&source{slow: time.Hour}).ask); fault.KindOf(err) != fault.Unavailable {
+		if _, err := s.Get(t.Context(), "other", time.Now(),
+			(&source{slow: time.Hour}).ask); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("of what never had a response: %v of kind %v", err, fault.KindOf(err))
 		}
 	})

@@ -56,7 +56,12 @@ type call[V any] struct {
 // evicted.
 func New[K comparable, V any](limit int, ttl time.Duration) *Cache[K, V] {
 	return &Cache[K, V]{
-		limit: limit, ttl: ttl, stale: stale, values: map[K]entry[V]{}, misses: map[K]entry[error]{}, calls: map[K]*call[V]{},
+		limit:  limit,
+		ttl:    ttl,
+		stale:  stale,
+		values: map[K]entry[V]{},
+		misses: map[K]entry[error]{},
+		calls:  map[K]*call[V]{},
 	}
 }
 
@@ -73,7 +78,9 @@ func (c *Cache[K, V]) Get(ctx context.Context, k K, now time.Time, ask func(cont
 }
 
 // GetIf is Get, but a cached value that does not fit is asked for again.
-func (c *Cache[K, V]) GetIf(ctx context.Context, k K, now time.Time, fits func(V) bool, ask func(context.Context) (V, error)) (V, error) {
+func (c *Cache[K, V]) GetIf(
+	ctx context.Context, k K, now time.Time, fits func(V) bool, ask func(context.Context) (V, error),
+) (V, error) {
 	c.mu.Lock()
 	cached, ok := c.values[k]
 	if ok && (c.ttl == 0 || now.Before(cached.expires)) && fits(cached.value) {

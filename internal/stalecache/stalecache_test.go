@@ -164,7 +164,9 @@ func TestSurvivesAPanic(t *testing.T) {
 		}()
 		_, _ = s.Get(t.Context(), "k", time.Now(), func(context.Context) (int, error) { panic("boom") })
 	}()
-	if got, err := s.Get(t.Context(), "k", time.Now(), func(context.Context) (int, error) { return 7, nil }); got != 7 || err != nil {
+	if got, err := s.Get(t.Context(), "k", time.Now(), func(context.Context) (int, error) {
+		return 7, nil
+	}); got != 7 || err != nil {
 		t.Errorf("afterwards: %d, %v", got, err)
 	}
 }

@@ -93,7 +93,10 @@ func (t *Tally) carry(ctx context.Context) error {
 	all := make([]usage.Delivered, 0, len(t.due))
 	for a, lengths := range t.due {
 		all = append(all, usage.Delivered{
-			Asset: id.Asset(a.ID), Environment: id.Environment(a.Environment), LiveStream: id.LiveStream(a.LiveStream), Seconds: seconds(lengths),
+			Asset:       id.Asset(a.ID),
+			Environment: id.Environment(a.Environment),
+			LiveStream:  id.LiveStream(a.LiveStream),
+			Seconds:     seconds(lengths),
 		})
 	}
 	if err := t.opt.Usage.Add(ctx, all, t.opt.Now()); err != nil {
@@ -105,8 +108,11 @@ func (t *Tally) carry(ctx context.Context) error {
 
 func seconds(l metering.Lengths) usage.Seconds {
 	return usage.Seconds{
-		AudioOnly: l[metering.AudioOnly].Seconds(), Tier720: l[metering.Tier720].Seconds(), Tier1080: l[metering.Tier1080].Seconds(),
-		Tier1440: l[metering.Tier1440].Seconds(), Tier2160: l[metering.Tier2160].Seconds(),
+		AudioOnly: l[metering.AudioOnly].Seconds(),
+		Tier720:   l[metering.Tier720].Seconds(),
+		Tier1080:  l[metering.Tier1080].Seconds(),
+		Tier1440:  l[metering.Tier1440].Seconds(),
+		Tier2160:  l[metering.Tier2160].Seconds(),
 	}
 }
 

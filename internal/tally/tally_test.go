@@ -73,7 +73,9 @@ func TestTally(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = New(Options{Meter: &m, Usage: b, Share: b.share, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
+			_ = New(Options{
+				Meter: &m, Usage: b, Share: b.share, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+			}).Run(ctx)
 		}()
 		film, talk := m.Counter(metering.Asset{ID: "film"}), m.Counter(metering.Asset{ID: "talk"})
 		step := func(d time.Duration, wantSeconds float64, wantWrites int) {
@@ -120,7 +122,8 @@ func TestStoppedWhileItWrites(t *testing.T) {
 			go func() {
 				defer close(ended)
 				_ = New(Options{
-					Meter: &m, Usage: slowBook{b}, Share: b.share, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&said, nil)),
+					Meter: &m, Usage: slowBook{b}, Share: b.share, Now: time.Now,
+					Logger: slog.New(slog.NewTextHandler(&said, nil)),
 				}).Run(ctx)
 			}()
 			m.Counter(metering.Asset{ID: "film"}).Add(metering.Tier720, 2*time.Second)
@@ -162,7 +165,10 @@ func TestPruning(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = New(Options{Meter: &metering.Meter{}, Usage: b, Share: b.share, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
+			_ = New(Options{
+				Meter: &metering.Meter{}, Usage: b, Share: b.share, Now: time.Now,
+				Logger: slog.New(slog.DiscardHandler),
+			}).Run(ctx)
 		}()
 		for want, pause := range []time.Duration{0, soon, soon, soon, prune - 1, 1} {
 			time.Sleep(pause)

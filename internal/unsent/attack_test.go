@@ -201,7 +201,8 @@ func TestLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			limits := unsent.Limits{
-				All: tt.all * unsent.Stream, Address: tt.address * unsent.Stream, Connection: tt.connection * unsent.Stream,
+				All: tt.all * unsent.Stream, Address: tt.address * unsent.Stream,
+				Connection: tt.connection * unsent.Stream,
 			}
 			addr := server(t, unsent.New(limits), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.WriteHeader(http.StatusOK)

@@ -125,14 +125,16 @@ func TestLateRunsOfAGoneAsset(t *testing.T) {
 		w.Must(w.Delete(w.Ctx(), workertest.Env, a.ID, w.Now()))
 	}
 	w.Must(w.DoAll())
-	leave(w, objectkey.Media(made.Media)+"source.mp4", objectkey.Index(recorded.Media), objectkey.Tracks(tracked.Media)+string(tr.ID)+".vtt")
+	leave(w, objectkey.Media(made.Media)+"source.mp4", objectkey.Index(recorded.Media),
+		objectkey.Tracks(tracked.Media)+string(tr.ID)+".vtt")
 	for _, j := range []job.Insert{ingest, finish, track} {
 		w.Must(w.Do(j, 2))
 	}
 	if left := w.Objects(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	old := job.New(asset.JobIngest, "x", map[string]string{"asset_id": string(made.ID)}) // of a version that did not name the media
+	// of a version that did not name the media
+	old := job.New(asset.JobIngest, "x", map[string]string{"asset_id": string(made.ID)})
 	w.Must(w.Do(old, 1))
 }
 

@@ -71,7 +71,8 @@ func TestWhatCouldNotBeEnded(t *testing.T) {
 			j := s.Jobs.Take()[0]
 			s.Footage.Before = func(asset.Asset) error { return fault.New(fault.Invalid, "it can't be made") }
 			s.Jobs.Fail = func() error { return workertest.ErrStore }
-			if err := s.Do(j, s.Handlers[kind].MaxAttempts); !errors.Is(err, workertest.ErrStore) || fault.Permanent(err) {
+			if err := s.Do(j, s.Handlers[kind].MaxAttempts); !errors.Is(err, workertest.ErrStore) ||
+				fault.Permanent(err) {
 				t.Errorf("without a database: %v", err)
 			}
 			if got := tt.status(s.Asset(a)); got != "preparing" {
@@ -79,7 +80,8 @@ func TestWhatCouldNotBeEnded(t *testing.T) {
 			}
 			s.Jobs.Fail = nil
 			again := left(s.World)
-			if len(again) != 1 || again[0].Kind != j.Kind || again[0].Key != j.Key || string(again[0].Args) != string(j.Args) {
+			if len(again) != 1 || again[0].Kind != j.Kind || again[0].Key != j.Key ||
+				string(again[0].Args) != string(j.Args) {
 				t.Fatalf("asked for %+v, want %+v", again, j)
 			}
 			_ = s.Do(again[0], 1) // its error is for the log
@@ -100,7 +102,9 @@ func TestRecordingThatCanNotBeCompleted(t *testing.T) {
 	t.Parallel()
 	w := workertest.New(t, workertest.Options{})
 	for _, seen := range []bool{false, true} {
-		o := assetopt.Options{StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}}, MasterAccess: assetopt.Temporary}
+		o := assetopt.Options{
+			StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}}, MasterAccess: assetopt.Temporary,
+		}
 		a := w.Unseen(3, w.Now(), o)
 		if seen {
 			w.Must(w.Ready(w.Ctx(), a.ID, asset.Growth{}, w.Now()))
@@ -110,7 +114,8 @@ func TestRecordingThatCanNotBeCompleted(t *testing.T) {
 		stored := len(w.Objects())
 		w.Store.Fail = func(string) error { return workertest.ErrStore }
 		for attempt := range w.Handlers[j.Kind].MaxAttempts {
-			if got := w.Asset(a.ID); got.Static.Files[0].Status != asset.FilePreparing || got.Master.Status != asset.FilePreparing {
+			if got := w.Asset(a.ID); got.Static.Files[0].Status != asset.FilePreparing ||
+				got.Master.Status != asset.FilePreparing {
 				t.Fatalf("given up before attempt %d: %+v", attempt+1, got.Static)
 			}
 			if err := w.Do(j, attempt+1); !errors.Is(err, workertest.ErrStore) {
@@ -119,7 +124,8 @@ func TestRecordingThatCanNotBeCompleted(t *testing.T) {
 		}
 		w.Store.Fail = nil
 		got := w.Asset(a.ID)
-		if got.Static.Files[0].Status != asset.FileErrored || got.Master.Status != asset.FileErrored || len(w.Objects()) != stored {
+		if got.Static.Files[0].Status != asset.FileErrored || got.Master.Status != asset.FileErrored ||
+			len(w.Objects()) != stored {
 			t.Errorf("files are %+v and %+v", got.Static, got.Master)
 		}
 		again := left(w)
@@ -136,7 +142,8 @@ func TestRecordingThatCanNotBeCompleted(t *testing.T) {
 			t.Errorf("asked for %v for ever", jobs)
 		}
 		w.Must(w.Do(again[0], 1))
-		if got := w.Asset(a.ID); got.Index == "" || got.Static.Files[0].Status != asset.FileErrored || len(left(w)) > 0 {
+		if got := w.Asset(a.ID); got.Index == "" || got.Static.Files[0].Status != asset.FileErrored ||
+			len(left(w)) > 0 {
 			t.Errorf("in the end %+v", got)
 		}
 	}

@@ -25,9 +25,12 @@ func (b *bench) clip(ctx context.Context) (*encoder.Clip, error) {
 	path := filepath.Join(b.dir, "clip-v1.flv")
 	err := once(path, func(to string) error {
 		return ffmpeg(
-			ctx, "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=30,noise=alls=12:allf=t", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000",
-			"-t", "17", "-c:v", "libx264", "-preset", "veryfast", "-tune", "zerolatency", "-profile:v", "main", "-pix_fmt", "yuv420p",
-			"-g", "60", "-keyint_min", "60", "-sc_threshold", "0", "-b:v", "2500k", "-maxrate", "2500k", "-bufsize", "2500k",
+			ctx, "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=30,noise=alls=12:allf=t", "-f", "lavfi", "-i",
+			"sine=frequency=440:sample_rate=48000",
+			"-t", "17", "-c:v", "libx264", "-preset", "veryfast", "-tune", "zerolatency", "-profile:v", "main",
+			"-pix_fmt", "yuv420p",
+			"-g", "60", "-keyint_min", "60", "-sc_threshold", "0", "-b:v", "2500k", "-maxrate", "2500k", "-bufsize",
+			"2500k",
 			"-c:a", "aac", "-ac", "2", "-b:a", "128k", "-f", "flv", to,
 		)
 	})
@@ -42,9 +45,12 @@ func (b *bench) hour(ctx context.Context) (string, error) {
 	short, long := filepath.Join(b.dir, "minute-v1.mp4"), filepath.Join(b.dir, "hour-v1.mp4")
 	err := once(short, func(to string) error {
 		return ffmpeg(
-			ctx, "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000",
-			"-t", "60", "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf", "2", "-g", "60",
-			"-b:v", "600k", "-maxrate", "600k", "-bufsize", "1200k", "-c:a", "aac", "-ac", "2", "-b:a", "96k", "-f", "mp4", to,
+			ctx, "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30", "-f", "lavfi", "-i",
+			"sine=frequency=440:sample_rate=48000",
+			"-t", "60", "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf",
+			"2", "-g", "60",
+			"-b:v", "600k", "-maxrate", "600k", "-bufsize", "1200k", "-c:a", "aac", "-ac", "2", "-b:a", "96k", "-f",
+			"mp4", to,
 		)
 	})
 	if err != nil {

@@ -36,14 +36,18 @@ func (b *bench) cost(ctx context.Context) error {
 			}
 			ours, theirs = append(ours, watched), append(theirs, plain)
 		}
-		b.out.pair(fmt.Sprintf("%dp", min(rung.Width, rung.Height)), "s of CPU", median(ours), median(theirs), "at most 1.1 of the peer")
+		b.out.pair(fmt.Sprintf("%dp", min(rung.Width, rung.Height)), "s of CPU", median(ours), median(theirs),
+			"at most 1.1 of the peer")
 	}
 	return nil
 }
 
 // plainCost is how much CPU time ffmpeg takes for all of it in one go, in seconds.
 func (b *bench) plainCost(ctx context.Context, path string, r ladder.Rung) (float64, error) {
-	args := encode.RungArgs{Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level, NoReorder: r.NoReorder, FrameRate: r.FrameRate, Timescale: 15360}
+	args := encode.RungArgs{
+		Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level,
+		NoReorder: r.NoReorder, FrameRate: r.FrameRate, Timescale: 15360,
+	}
 	for s := 0.0; s < 60; s += 4 {
 		args.Keys = append(args.Keys, s)
 	}

@@ -54,7 +54,8 @@ func (b *bench) compareCreates(ctx context.Context, on string, database emptyDat
 					return err
 				}
 				const said = "%s, %d clients: %.0f a second, p50 %.1f ms, p95 %.1f ms, p99 %.1f ms, %.3f ms of CPU each"
-				b.out.note(said, binary, clients, c.rate, median(c.ms), percentile(c.ms, 0.95), percentile(c.ms, 0.99), c.cpu)
+				b.out.note(said, binary, clients, c.rate, median(c.ms), percentile(c.ms, 0.95), percentile(c.ms, 0.99),
+					c.cpu)
 				all[binary] = append(all[binary], c)
 			}
 		}

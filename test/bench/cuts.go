@@ -33,7 +33,9 @@ func (b *bench) clips(ctx context.Context) error {
 	for i := range cuts {
 		from := 11.3 + float64(i)*217.77
 		start := time.Now()
-		video, _, err := s.asset(ctx, fmt.Sprintf(`{"inputs":[{"url":"mux://assets/%s","start_time":%.2f,"end_time":%.2f}],"playback_policies":["public"]}`, id, from, from+1500.45))
+		video, _, err := s.asset(ctx,
+			fmt.Sprintf(
+				`{"inputs":[{"url":"mux://assets/%s","start_time":%.2f,"end_time":%.2f}],"playback_policies":["public"]}`, id, from, from+1500.45))
 		if err != nil {
 			return err
 		}

@@ -120,7 +120,9 @@ type usage struct {
 }
 
 // usage starts a server, connects publishers and viewers and measures one window.
-func (b *bench) usage(ctx context.Context, start func() (server, error), by func(server) publishing, n, viewers int) (u usage, err error) {
+func (b *bench) usage(
+	ctx context.Context, start func() (server, error), by func(server) publishing, n, viewers int,
+) (u usage, err error) {
 	s, err := start()
 	if err != nil {
 		return u, err
@@ -315,7 +317,9 @@ func (b *bench) beside(peer rival, own, others []usage, n, viewers int) {
 	}
 	pair("CPU per stream", "cores", peer.cpuGoal, func(u usage) float64 { return u.cores })
 	pair("resident memory per stream", "MiB", peer.rssGoal, func(u usage) float64 { return u.rss })
-	pair("streams playable at the end", fmt.Sprintf("of %d", n), "all", func(u usage) float64 { return float64(u.playable) })
+	pair("streams playable at the end", fmt.Sprintf("of %d", n), "all", func(u usage) float64 {
+		return float64(u.playable)
+	})
 	if viewers > 0 {
 		pair("parts that viewers got", "1/s", "", func(u usage) float64 { return u.parts })
 	}

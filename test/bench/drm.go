@@ -64,7 +64,9 @@ func (b *bench) drm(ctx context.Context) (err error) {
 		err = errors.Join(err, failed)
 	}()
 	var streams [2]*viewer.Stream // encrypted, clear
-	for i, path := range []string{"/" + live.PlaybackIDs[1].ID + ".m3u8?token=" + token, "/" + live.PlaybackIDs[0].ID + ".m3u8"} {
+	for i, path := range []string{
+		"/" + live.PlaybackIDs[1].ID + ".m3u8?token=" + token, "/" + live.PlaybackIDs[0].ID + ".m3u8",
+	} {
 		if streams[i], err = tune(ctx, s.http, path); err != nil {
 			return err
 		}
@@ -72,12 +74,15 @@ func (b *bench) drm(ctx context.Context) (err error) {
 	}
 	b.drmLatency(ctx, streams, &stamps)
 	segment := streams[1].Playlist().Segments[0].URI
-	return b.drmCost(ctx, client, s, [2]string{viewer.Resolve(streams[0].URL(), segment), viewer.Resolve(streams[1].URL(), segment)})
+	return b.drmCost(ctx, client, s, [2]string{
+		viewer.Resolve(streams[0].URL(), segment), viewer.Resolve(streams[1].URL(), segment),
+	})
 }
 
 // drmStream makes a live stream with two playback IDs: one public, one with the policy drm.
 func (b *bench) drmStream(ctx context.Context, s *millrace) (live liveStream, err error) {
-	out, err := exec.CommandContext(ctx, b.binary, "drm-configuration", "create", "--name", "bench", "--clear-key", "--data-dir", s.data).Output()
+	out, err := exec.CommandContext(ctx, b.binary, "drm-configuration", "create", "--name", "bench", "--clear-key",
+		"--data-dir", s.data).Output()
 	if err != nil {
 		return live, fmt.Errorf("make DRM configuration: %w", err)
 	}
@@ -119,9 +124,11 @@ func (b *bench) drmLatency(ctx context.Context, streams [2]*viewer.Stream, stamp
 		q    float64
 		goal string
 	}{{"p50", 0.5, ""}, {"p95", 0.95, "at most 1 ms more"}, {"max", 1, ""}} {
-		b.out.pair("blocking reload then part, "+q.name, "ms", percentile(found[0].arrived, q.q), percentile(found[1].arrived, q.q), q.goal)
+		b.out.pair("blocking reload then part, "+q.name, "ms", percentile(found[0].arrived, q.q),
+			percentile(found[1].arrived, q.q), q.goal)
 	}
-	b.out.note("parts %d and %d, missed %d and %d", len(found[0].arrived), len(found[1].arrived), found[0].missed, found[1].missed)
+	b.out.note("parts %d and %d, missed %d and %d", len(found[0].arrived), len(found[1].arrived), found[0].missed,
+		found[1].missed)
 }
 
 // drmCost asks for one segment by both paths in turns. It is encrypted for the first request, and kept.

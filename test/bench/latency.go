@@ -53,14 +53,17 @@ func (b *bench) latency(ctx context.Context) error {
 		}{{"p50", 0.5, ""}, {"p95", 0.95, v.goal}, {"max", 1, ""}} {
 			b.out.pair(v.name+", "+q.name, "ms", percentile(mine.arrived, q.q), percentile(theirs.arrived, q.q), q.goal)
 		}
-		b.out.note("parts %d and %d, missed %d and %d; listed after %.1f and %.1f ms (p50)", len(mine.arrived), len(theirs.arrived),
+		b.out.note("parts %d and %d, missed %d and %d; listed after %.1f and %.1f ms (p50)", len(mine.arrived),
+			len(theirs.arrived),
 			mine.missed, theirs.missed, median(mine.listed), median(theirs.listed))
 	}
 	return nil
 }
 
 // wait watches one stream for half a window.
-func (b *bench) wait(ctx context.Context, start func() (server, error), clip *encoder.Clip, hints bool) (w waits, err error) {
+func (b *bench) wait(
+	ctx context.Context, start func() (server, error), clip *encoder.Clip, hints bool,
+) (w waits, err error) {
 	s, err := start()
 	if err != nil {
 		return w, err

@@ -50,7 +50,8 @@ func (b *bench) lists(ctx context.Context) error {
 		return err
 	}
 	defer m.stop()
-	b.out.begin(fmt.Sprintf("Lists: %d events and %d assets, SQLite, %d requests each", populate.Assets*populate.EventsEach,
+	b.out.begin(fmt.Sprintf("Lists: %d events and %d assets, SQLite, %d requests each",
+		populate.Assets*populate.EventsEach,
 		populate.Assets, listTimes), "-")
 	b.out.note("filled in %v", took.Round(time.Second))
 	if err = m.askLists(b.out, d); err != nil {

@@ -46,17 +46,22 @@ func (b *bench) liveRungs(ctx context.Context) error {
 	}
 	b.out.begin("Live: the 480p rung of 720p30, 2 s segments, low latency", "-")
 	b.out.alone("asking for the playlist: its response, median", "ms", median(lists), "")
-	b.out.alone("asking for the playlist: init and newest segment, worst of 5", "ms", percentile(segments, 1), "under 1000")
-	b.out.alone("asking for the playlist: first part of the open segment, worst of 5", "ms", percentile(parts, 1), "under 1000")
+	b.out.alone("asking for the playlist: init and newest segment, worst of 5", "ms", percentile(segments, 1),
+		"under 1000")
+	b.out.alone("asking for the playlist: first part of the open segment, worst of 5", "ms", percentile(parts, 1),
+		"under 1000")
 	b.out.alone("a part of the rung behind the same part as it comes, p50", "ms", percentile(w.behind, 0.5), "")
-	b.out.alone("a part of the rung behind the same part as it comes, p95", "ms", percentile(w.behind, 0.95), "under 50")
+	b.out.alone("a part of the rung behind the same part as it comes, p95", "ms", percentile(w.behind, 0.95),
+		"under 50")
 	b.out.alone("processor, with the rung less without", "% of a core", 100*(w.with-w.without), "")
 	b.out.note("%d parts compared, %d only in one", len(w.behind), w.alone)
 	return nil
 }
 
 // rungOf publishes a stream and gives the paths of the playlists of its picture as it comes and of its 480p rung.
-func (b *bench) rungOf(ctx context.Context, s *millrace, clip *encoder.Clip, do func(top, rung string) error) (err error) {
+func (b *bench) rungOf(
+	ctx context.Context, s *millrace, clip *encoder.Clip, do func(top, rung string) error,
+) (err error) {
 	publish, play, err := s.stream("low")
 	if err != nil {
 		return err

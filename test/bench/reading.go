@@ -53,7 +53,8 @@ func (b *bench) reading(ctx context.Context) error {
 			delays = append(delays, (got.listed[i] - r.Ends[same]).Seconds())
 		}
 	}
-	b.out.begin("Generated subtitles of a person who reads aloud: from a word's end until it is in a playlist, low", "-")
+	b.out.begin("Generated subtitles of a person who reads aloud: from a word's end until it is in a playlist, low",
+		"-")
 	b.out.alone("p50", "s", median(delays), "")
 	b.out.alone("p95", "s", percentile(delays, 0.95), "at most 4")
 	b.out.alone("words that are wrong", "%", 100*float64(wrong)/float64(len(r.Words)), "")

@@ -64,7 +64,8 @@ func (b *bench) rungs(ctx context.Context) error {
 	b.out.alone("segment, cold, p95", "ms", percentile(cold, 0.95), "under 1200")
 	b.out.note("cold, one after the other: %.0f", cold)
 	b.out.alone("segment, warm, median", "ms", median(warm), "")
-	b.out.alone("from the beginning (10 minutes): init segment and first segment, cold, median", "ms", median(begun), "")
+	b.out.alone("from the beginning (10 minutes): init segment and first segment, cold, median", "ms", median(begun),
+		"")
 	b.out.alone(fmt.Sprintf("the same, worst of %d", starts), "ms", percentile(begun, 1), "under 1200")
 	return nil
 }

@@ -114,13 +114,15 @@ func (b *bench) serve(data, secret string, more ...string) (m *millrace, err err
 		}
 	}
 	command := pinned(
-		b.binary, "serve", "--data-dir", data, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr", "127.0.0.1:0",
+		b.binary, "serve", "--data-dir", data, "--http-addr", "127.0.0.1:0", "--rtmp-addr", "127.0.0.1:0", "--srt-addr",
+		"127.0.0.1:0",
 		"--webrtc-udp-addr", "off", "--webrtc-tcp-addr", "off",
 		"--fetch-allow", "127.0.0.0/8", "--log-format", "json", "--max-connections-per-address", "1000",
 	)
 	command = append(command, more...)
 	if b.cert != "" {
-		command = append(command, "--tls-cert", b.cert, "--tls-key", b.key, "--https-addr", "127.0.0.1:0", "--rtmps-addr", "127.0.0.1:0")
+		command = append(command, "--tls-cert", b.cert, "--tls-key", b.key, "--https-addr", "127.0.0.1:0",
+			"--rtmps-addr", "127.0.0.1:0")
 	}
 	env := []string{"MILLRACE_TOKEN_ID=" + tokenID, "MILLRACE_TOKEN_SECRET=" + secret}
 	if m.p, err = proc.Start(env, lines, command[0], command[1:]...); err != nil {
@@ -326,9 +328,11 @@ func (b *bench) startNginx(root string) (*nginx, error) {
 		if n.https, err = free(); err != nil {
 			return nil, err
 		}
-		encrypted = fmt.Sprintf("listen %s ssl http2 reuseport; ssl_certificate %s; ssl_certificate_key %s; http2_max_requests 1000000000;", n.https, b.cert, b.key)
+		encrypted = fmt.Sprintf("listen %s ssl http2 reuseport; ssl_certificate %s; ssl_certificate_key %s; "+
+			"http2_max_requests 1000000000;", n.https, b.cert, b.key)
 	}
-	config := strings.NewReplacer("{user}", user, "{http}", n.http, "{https}", encrypted, "{root}", root, "{dir}", b.dir, "{cores}", fmt.Sprint(cores)).Replace(nginxConfig)
+	config := strings.NewReplacer("{user}", user, "{http}", n.http, "{https}", encrypted, "{root}", root, "{dir}",
+		b.dir, "{cores}", fmt.Sprint(cores)).Replace(nginxConfig)
 	path := filepath.Join(b.dir, "nginx.conf")
 	if err = os.WriteFile(path, []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("write configuration: %w", err)

@@ -83,7 +83,9 @@ func (b *bench) servingTLS(ctx context.Context) (err error) {
 }
 
 // contestTLS lets both serve in turn, as contest does.
-func (b *bench) contestTLS(ctx context.Context, client string, s *millrace, peer *nginx, o offer, version string) error {
+func (b *bench) contestTLS(
+	ctx context.Context, client string, s *millrace, peer *nginx, o offer, version string,
+) error {
 	all := make([]turn, turns)
 	for n := range all {
 		path, err := o.pick()
@@ -133,7 +135,8 @@ func h2load(ctx context.Context, client, url, version string) (requests, rate fl
 	if version != "h2" {
 		parallel = "1"
 	}
-	out, err := exec.CommandContext(ctx, client, "-D", "1", "-c", "16", "-m", parallel, "-t", "1", "--npn-list="+version, url).CombinedOutput()
+	out, err := exec.CommandContext(ctx, client, "-D", "1", "-c", "16", "-m", parallel, "-t", "1",
+		"--npn-list="+version, url).CombinedOutput()
 	if err != nil {
 		return 0, 0, fmt.Errorf("run h2load: %w: %s", err, out)
 	}
@@ -154,7 +157,8 @@ func certificate(dir string) (cert, key string, err error) {
 	}
 	now := time.Now()
 	x := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, NotBefore: now.Add(-time.Hour),
+		NotAfter: now.Add(24 * time.Hour),
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, x, x, &private.PublicKey, private)

@@ -36,7 +36,8 @@ func (b *bench) signed(ctx context.Context) (err error) {
 	c := s.client()
 	defer c.Close()
 	var live liveStream
-	if err = call(c, "POST", "/video/v1/live-streams", `{"playback_policies":["public","signed"],"latency_mode":"low"}`, &live); err != nil {
+	if err = call(c, "POST", "/video/v1/live-streams", `{"playback_policies":["public","signed"],"latency_mode":"low"}`,
+		&live); err != nil {
 		return err
 	}
 	if len(live.PlaybackIDs) != 2 {
@@ -71,14 +72,17 @@ func (b *bench) signed(ctx context.Context) (err error) {
 		gzip      bool
 		goal      string
 	}{
-		{"playlist", "", false, "at most 1.15"}, {"playlist, gzip", "", true, "at most 1.15"}, {"sealed segment", segment, false, "at most 1.05"},
+		{"playlist", "", false, "at most 1.15"},
+		{"playlist, gzip", "", true, "at most 1.15"},
+		{"sealed segment", segment, false, "at most 1.05"},
 	} {
 		path := [2]string{viewer.Resolve(closed.URL(), o.uri), viewer.Resolve(open.URL(), o.uri)}
 		if o.uri == "" {
 			path = [2]string{closed.URL(), open.URL()}
 		}
 		for _, conns := range []int{1, 64} {
-			if err = b.weigh(ctx, s, path, load.Target{Addr: s.http, Gzip: o.gzip, Conns: conns}, o.name, o.goal); err != nil {
+			if err = b.weigh(ctx, s, path, load.Target{Addr: s.http, Gzip: o.gzip, Conns: conns}, o.name,
+				o.goal); err != nil {
 				return fmt.Errorf("%s: %w", o.name, err)
 			}
 		}
@@ -114,7 +118,8 @@ func (b *bench) token(ctx context.Context, c *viewer.Client, playbackID string) 
 		return "", fmt.Errorf("keep signing key: %w", err)
 	}
 	out, err := exec.CommandContext(
-		ctx, b.binary, "token", "sign", "--key-id", key.ID, "--private-key-file", file, "--playback-id", playbackID, "--type", "video", "--expiry", "12h",
+		ctx, b.binary, "token", "sign", "--key-id", key.ID, "--private-key-file", file, "--playback-id", playbackID,
+		"--type", "video", "--expiry", "12h",
 	).Output()
 	if err != nil {
 		return "", fmt.Errorf("sign token: %w", err)

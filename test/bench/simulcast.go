@@ -57,7 +57,8 @@ func (b *bench) simulcast(ctx context.Context) error {
 	got := map[int][]usage{}
 	for range b.rounds {
 		for _, n := range counts {
-			u, err := b.usage(ctx, func() (server, error) { return b.forwarding(n) }, func(s server) publishing { return sending(s, clip) }, encoders, 0)
+			u, err := b.usage(ctx, func() (server, error) { return b.forwarding(n) },
+				func(s server) publishing { return sending(s, clip) }, encoders, 0)
 			if err != nil {
 				return err
 			}
@@ -72,7 +73,8 @@ func (b *bench) simulcast(ctx context.Context) error {
 		return median(v)
 	}
 	cores, memory := func(u usage) float64 { return u.cores }, func(u usage) float64 { return u.rss }
-	b.out.begin(fmt.Sprintf("%d encoders (720p30 2.5 Mbit/s + AAC), forwarded over RTMP to another millrace", encoders), "-")
+	b.out.begin(fmt.Sprintf("%d encoders (720p30 2.5 Mbit/s + AAC), forwarded over RTMP to another millrace", encoders),
+		"-")
 	for _, n := range counts {
 		b.out.alone(fmt.Sprintf("CPU per stream, targets: %d", n), "cores", pick(n, cores), "")
 	}

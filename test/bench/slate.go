@@ -18,7 +18,8 @@ func (c *covering) stream(string) (publish, play string, err error) {
 	client := c.client()
 	defer client.Close()
 	var s liveStream
-	body := fmt.Sprintf(`{"playback_policies":["public"],"latency_mode":"standard","reconnect_window":300,"use_slate_for_standard_latency":%t}`, c.slate)
+	body := fmt.Sprintf(
+		`{"playback_policies":["public"],"latency_mode":"standard","reconnect_window":300,"use_slate_for_standard_latency":%t}`, c.slate)
 	if err := call(client, "POST", "/video/v1/live-streams", body, &s); err != nil {
 		return "", "", err
 	}
@@ -66,7 +67,8 @@ func (b *bench) slate(ctx context.Context) error {
 			got[i] = append(got[i], u)
 		}
 	}
-	b.out.begin(fmt.Sprintf("%d encoders (720p30 2.5 Mbit/s + AAC), standard latency, windows of %v", encoders, b.window.Round(time.Second)), "-")
+	b.out.begin(fmt.Sprintf("%d encoders (720p30 2.5 Mbit/s + AAC), standard latency, windows of %v", encoders,
+		b.window.Round(time.Second)), "-")
 	for i, r := range runs {
 		var cores, memory []float64
 		for _, u := range got[i] {

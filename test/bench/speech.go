@@ -44,7 +44,8 @@ func (b *bench) spoken(ctx context.Context) (*encoder.Clip, said, error) {
 	for i, text := range sentences() {
 		path := filepath.Join(b.dir, fmt.Sprintf("sentence-%d-v1.raw", i))
 		err := once(path, func(to string) error {
-			return ffmpeg(ctx, "-f", "lavfi", "-i", "flite=text='"+text+"':voice=slt", "-ar", fmt.Sprint(pcmRate), "-ac", "1", "-f", "s16le", to)
+			return ffmpeg(ctx, "-f", "lavfi", "-i", "flite=text='"+text+"':voice=slt", "-ar", fmt.Sprint(pcmRate),
+				"-ac", "1", "-f", "s16le", to)
 		})
 		if err != nil {
 			return nil, nil, err
@@ -76,7 +77,8 @@ func (b *bench) spoken(ctx context.Context) (*encoder.Clip, said, error) {
 func withPicture(ctx context.Context, speech string, length time.Duration, to string) error {
 	return ffmpeg(
 		ctx, "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=30",
-		"-f", "s16le", "-ar", fmt.Sprint(pcmRate), "-ac", "1", "-i", speech, "-af", "apad", "-t", fmt.Sprint(length.Seconds()), "-c:v", "libx264", "-preset", "veryfast",
+		"-f", "s16le", "-ar", fmt.Sprint(pcmRate), "-ac", "1", "-i", speech, "-af", "apad", "-t",
+		fmt.Sprint(length.Seconds()), "-c:v", "libx264", "-preset", "veryfast",
 		"-tune", "zerolatency", "-pix_fmt", "yuv420p", "-g", "60", "-keyint_min", "60", "-sc_threshold", "0",
 		"-b:v", "800k", "-c:a", "aac", "-ar", "48000", "-ac", "2", "-b:a", "128k", "-f", "flv", to,
 	)
@@ -119,7 +121,8 @@ func (b *bench) speech(ctx context.Context) error {
 	if err := errors.Join(failed...); err != nil {
 		return err
 	}
-	b.out.begin("Generated subtitles: from the end of a sentence's last word until a playlist lists its segment, 3 streams at once", "-")
+	b.out.begin("Generated subtitles: from the end of a sentence's last word until a playlist lists its segment, 3 "+
+		"streams at once", "-")
 	for i, mode := range modes {
 		goal := "at most 4"
 		if mode == "standard" {
@@ -134,8 +137,9 @@ func (b *bench) speech(ctx context.Context) error {
 
 // captioned makes a live stream with generated subtitles.
 func (m *millrace) captioned(c *viewer.Client, latency string) (s liveStream, err error) {
-	body := fmt.Sprintf(`{"playback_policies":["public"],"latency_mode":%q,"new_asset_settings":{"playback_policies":["public"]},`+
-		`"generated_subtitles":[{"name":"English","language_code":"en"}]}`, latency)
+	body := fmt.Sprintf(
+		`{"playback_policies":["public"],"latency_mode":%q,"new_asset_settings":{"playback_policies":["public"]},`+
+			`"generated_subtitles":[{"name":"English","language_code":"en"}]}`, latency)
 	err = call(c, "POST", "/video/v1/live-streams", body, &s)
 	return s, err
 }
@@ -144,7 +148,9 @@ func (m *millrace) captioned(c *viewer.Client, latency string) (s liveStream, er
 const repeats = 3
 
 // heard sends the clip and gives the delay of each sentence, in seconds.
-func (m *millrace) heard(ctx context.Context, latency string, clip *encoder.Clip, ends said) (delays []float64, err error) {
+func (m *millrace) heard(
+	ctx context.Context, latency string, clip *encoder.Clip, ends said,
+) (delays []float64, err error) {
 	c := m.client()
 	defer c.Close()
 	s, err := m.captioned(c, latency)
@@ -172,7 +178,8 @@ func (m *millrace) heard(ctx context.Context, latency string, clip *encoder.Clip
 		for word, end := range ends {
 			cycle := now.Sub(began.Add(end)).Truncate(clip.Length)
 			at := end + cycle
-			if strings.Contains(strings.ToLower(text), word) && now.After(began.Add(at)) && !listed[at] && at < repeats*clip.Length {
+			if strings.Contains(strings.ToLower(text), word) && now.After(began.Add(at)) && !listed[at] &&
+				at < repeats*clip.Length {
 				listed[at] = true
 				delays = append(delays, now.Sub(began.Add(at)).Seconds())
 			}
@@ -184,7 +191,9 @@ func (m *millrace) heard(ctx context.Context, latency string, clip *encoder.Clip
 var subtitlesURI = regexp.MustCompile(`(?m)^#EXT-X-MEDIA:TYPE=SUBTITLES.*URI="([^"]+)"`)
 
 // texts reads each segment of a stream's subtitles once it is listed, until ctx ends.
-func (m *millrace) texts(ctx context.Context, c *viewer.Client, play string, show func(text string, now time.Time)) error {
+func (m *millrace) texts(
+	ctx context.Context, c *viewer.Client, play string, show func(text string, now time.Time),
+) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	list, seen := "", map[string]bool{}

@@ -26,7 +26,8 @@ func (b *bench) transport(ctx context.Context) (*encoder.Stream, error) {
 	length := b.warmup + b.window + time.Duration(b.streams)*100*time.Millisecond + 30*time.Second
 	path := filepath.Join(b.dir, fmt.Sprintf("clip-v1-%ds.ts", int(length.Seconds())))
 	err := once(path, func(to string) error {
-		return ffmpeg(ctx, "-stream_loop", "-1", "-i", filepath.Join(b.dir, "clip-v1.flv"), "-t", fmt.Sprint(length.Seconds()), "-c", "copy", "-f", "mpegts", to)
+		return ffmpeg(ctx, "-stream_loop", "-1", "-i", filepath.Join(b.dir, "clip-v1.flv"), "-t",
+			fmt.Sprint(length.Seconds()), "-c", "copy", "-f", "mpegts", to)
 	})
 	if err != nil {
 		return nil, err

@@ -243,7 +243,8 @@ func (b *bench) uploadsLive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.out.begin(fmt.Sprintf("Parts of one of %d live streams, beside %d uploads of 8 Mbit/s", b.streams+1, besideUploads), "no uploads")
+	b.out.begin(fmt.Sprintf("Parts of one of %d live streams, beside %d uploads of 8 Mbit/s", b.streams+1,
+		besideUploads), "no uploads")
 	for _, q := range []struct {
 		name string
 		q    float64

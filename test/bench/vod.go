@@ -73,12 +73,14 @@ func serveFile(ctx context.Context, path string) (*origin, error) {
 		return nil, fmt.Errorf("listen for the file: %w", err)
 	}
 	o := &origin{url: "http://" + ln.Addr().String() + "/hour.mp4"}
-	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFile(w, r, path)
-		if r.Method == http.MethodGet {
-			o.done.Store(time.Now().UnixNano())
-		}
-	})}
+	server := &http.Server{
+		ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.ServeFile(w, r, path)
+			if r.Method == http.MethodGet {
+				o.done.Store(time.Now().UnixNano())
+			}
+		}),
+	}
 	go func() { _ = server.Serve(ln) }()
 	o.stop = func() { _ = server.Close() }
 	return o, nil

@@ -109,7 +109,8 @@ func (b *bench) webhooks(ctx context.Context) error {
 	b.out.alone("deliveries", "1/s", median(rates), "500")
 	b.out.alone("first byte at the endpoint, median", "ms", median(well), "")
 	b.out.alone("first byte at the endpoint, p95", "ms", percentile(well, 0.95), "at most 100")
-	b.out.pair("the same beside a dead and a hanging endpoint (without), p95", "ms", percentile(beside, 0.95), percentile(well, 0.95), "at most 1.10 times")
+	b.out.pair("the same beside a dead and a hanging endpoint (without), p95", "ms", percentile(beside, 0.95),
+		percentile(well, 0.95), "at most 1.10 times")
 	return nil
 }
 

@@ -101,7 +101,9 @@ func TestWatchAsset(t *testing.T) {
 	}
 	p.Select(t, "#subtitles", "English")
 	p.Until(t, "subtitle shown", patience, func(v browser.Probe) bool {
-		return slices.ContainsFunc(v.TextTracks, func(tt browser.TextTrack) bool { return tt.Mode == "showing" && len(tt.Active) == 1 })
+		return slices.ContainsFunc(v.TextTracks, func(tt browser.TextTrack) bool {
+			return tt.Mode == "showing" && len(tt.Active) == 1
+		})
 	})
 	p.Screenshot(t, "subtitles")
 	p.Select(t, "#audio", "Deutsch")
@@ -140,7 +142,8 @@ func TestWatchLive(t *testing.T) {
 		return v.State == "waiting" && strings.Contains(v.Sentence, "The picture comes by itself")
 	})
 	p.Screenshot(t, "waiting")
-	g, err := origin.New(origin.Options{LowLatency: true, Clip: clip, Begin: time.Now().Add(-2100 * time.Millisecond)}) // one whole segment exists
+	// one whole segment exists
+	g, err := origin.New(origin.Options{LowLatency: true, Clip: clip, Begin: time.Now().Add(-2100 * time.Millisecond)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,11 +151,15 @@ func TestWatchLive(t *testing.T) {
 	first := p.FirstPicture(t, patience)
 	p.Plays(t, 8, patience)
 	p.Screenshot(t, "live")
-	v := p.Until(t, "live and less than 4 s behind", patience, func(v browser.Probe) bool { return v.Live && v.Behind() > 0.3 && v.Behind() < 4 })
-	t.Logf("first picture after %v, %.2f s behind (hls.js says %.2f), %d stalls", first, v.Behind(), v.Latency, v.Stalls)
+	v := p.Until(t, "live and less than 4 s behind", patience, func(v browser.Probe) bool {
+		return v.Live && v.Behind() > 0.3 && v.Behind() < 4
+	})
+	t.Logf("first picture after %v, %.2f s behind (hls.js says %.2f), %d stalls", first, v.Behind(), v.Latency,
+		v.Stalls)
 	p.Eval(t, "document.querySelector('video').pause()", nil)
 	<-time.After(6 * time.Second)
-	p.Until(t, "offers the way to the edge", patience, func(browser.Probe) bool { // before it plays on, for that catches up slowly
+	// before it plays on, for that catches up slowly
+	p.Until(t, "offers the way to the edge", patience, func(browser.Probe) bool {
 		var s string
 		p.Eval(t, "document.getElementById('live-text').textContent", &s)
 		return s == "Go to live"
@@ -160,7 +167,9 @@ func TestWatchLive(t *testing.T) {
 	p.Eval(t, "document.querySelector('video').play()", nil)
 	p.Plays(t, 1, patience)
 	p.Click(t, "#live")
-	p.Until(t, "back at the edge", patience, func(v browser.Probe) bool { return v.Latency > 0 && v.Latency < 4 && !v.Paused })
+	p.Until(t, "back at the edge", patience, func(v browser.Probe) bool {
+		return v.Latency > 0 && v.Latency < 4 && !v.Paused
+	})
 	p.StaysHome(t, base)
 }
 
@@ -220,7 +229,9 @@ func TestWatchReset(t *testing.T) {
 	p.Plays(t, 1, patience)
 	p.Eval(t, "document.querySelector('video').pause()", nil)
 	p.Eval(t, reset, nil)
-	if v := p.Until(t, "a picture", patience, func(v browser.Probe) bool { return v.ReadyState >= 3 && v.Width > 0 }); !v.Paused {
+	if v := p.Until(t, "a picture", patience, func(v browser.Probe) bool {
+		return v.ReadyState >= 3 && v.Width > 0
+	}); !v.Paused {
 		t.Errorf("plays although the viewer paused: %+v", v)
 	}
 }
@@ -237,7 +248,9 @@ func TestWatchFaults(t *testing.T) {
 		}
 		return false
 	}})
-	for code, want := range map[int]string{404: "no video at this address", 403: "private", 500: "has a problem (500)"} {
+	for code, want := range map[int]string{
+		404: "no video at this address", 403: "private", 500: "has a problem (500)",
+	} {
 		status.Store(int32(code))
 		p := b.Open(t, url)
 		p.Until(t, "a sentence", patience, func(v browser.Probe) bool { return strings.Contains(v.Sentence, want) })

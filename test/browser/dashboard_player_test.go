@@ -125,5 +125,6 @@ func aboveControls(t *testing.T, p *browser.Page, when string) {
 // press presses a key where the focus is.
 func press(t testing.TB, p *browser.Page, key string) {
 	t.Helper()
-	p.Eval(t, "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '"+key+"', bubbles: true}))", nil)
+	p.Eval(t, "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: '"+key+"', bubbles: true}))",
+		nil)
 }

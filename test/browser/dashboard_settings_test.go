@@ -68,7 +68,8 @@ func signedLink(t *testing.T, b *browser.Browser, s *rig.Server) {
 	p.Await(t, "shows the private half", "document.querySelector('[data-line^=Private]')", patience)
 	looksRight(t, b, p, "key-made-phone")
 	p.Eval(t, `(HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; },
-		URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return 'blob:x'; })`, nil)
+		URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return 'blob:x'; })`,
+		nil)
 	p.Click(t, "[data-pem]")
 	p.Await(t, "saves a PEM", "window.saved === atob(document.querySelector('[data-line^=Private]').textContent) && "+
 		"window.savedAs.endsWith('.pem')", patience)

@@ -60,8 +60,9 @@ func TestDashboardWebhooks(t *testing.T) {
 	p.Await(t, "asks", "document.querySelector('dialog h1')?.textContent === 'Skip this event?'", patience)
 	looksRight(t, b, p, "webhook-skip")
 	p.Click(t, "dialog button.harm")
-	p.Await(t, "is skipped, and the next one is tried", "document.querySelector('#deliveries li:last-child .state.off') && "+
-		"document.querySelector('#deliveries li:first-child .state.warn')", patience)
+	p.Await(t, "is skipped, and the next one is tried",
+		"document.querySelector('#deliveries li:last-child .state.off') && "+
+			"document.querySelector('#deliveries li:first-child .state.warn')", patience)
 	p.Click(t, "#edit")
 	p.Fill(t, "#address", receiver.URL+"/hook/"+strings.Repeat("a", 200))
 	p.Click(t, "form.make button.main")

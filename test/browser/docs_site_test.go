@@ -47,7 +47,8 @@ func TestDocsSite(t *testing.T) {
 			continue
 		}
 		phone.Eval(t, `location.href = "`+name+`"`, nil)
-		phone.Await(t, name, `location.pathname.endsWith("/`+name+`") && document.readyState === 'complete'`, 10*time.Second)
+		phone.Await(t, name, `location.pathname.endsWith("/`+name+`") && document.readyState === 'complete'`,
+			10*time.Second)
 		var wide int
 		phone.Eval(t, `document.documentElement.scrollWidth - innerWidth`, &wide)
 		if wide > 0 {

@@ -46,7 +46,9 @@ func emePage(playback, licence string) string {
 		".m3u8'", ".m3u8"+playback+"'",
 		"const settings = {}", "const settings = { emeEnabled: true, drmSystems: { 'org.w3.clearkey': { licenseUrl: "+
 			"location.origin + '/licence"+licence+"' } } }",
-		"new shaka.Player();", "new shaka.Player();\ns.configure({ drm: { servers: { 'com.widevine.alpha': location.origin + '/licence"+licence+
+		"new shaka.Player();",
+		"new shaka.Player();\ns.configure({ drm: { servers: { 'com.widevine.alpha': location.origin + '/licence"+
+			licence+
 			"' }, keySystemsMapping: { 'com.widevine.alpha': 'org.w3.clearkey' } } });",
 	).Replace(playersPage)
 }
@@ -102,7 +104,9 @@ func TestDRMPlayers(t *testing.T) {
 		"cenc, on demand, sound encrypted too": server(over, cenc.CTR, true, play, licence),
 	} {
 		p := b.Open(t, url+"/players")
-		for _, x := range await(t, p, name, func(x player) bool { return x.Played >= 4 && x.Frames > 90 && x.AudioBytes > 0 }) {
+		for _, x := range await(t, p, name, func(x player) bool {
+			return x.Played >= 4 && x.Frames > 90 && x.AudioBytes > 0
+		}) {
 			t.Logf("%s: %+v", name, x)
 		}
 		nothingRefused(t, p, name)
@@ -126,7 +130,9 @@ func TestDRMPlayers(t *testing.T) {
 	}
 }
 
-var clearKeySystem = [16]byte{0x10, 0x77, 0xef, 0xec, 0xc0, 0xb2, 0x4d, 0x02, 0xac, 0xe3, 0x3c, 0x1e, 0x52, 0xe2, 0xfb, 0x4b}
+var clearKeySystem = [16]byte{
+	0x10, 0x77, 0xef, 0xec, 0xc0, 0xb2, 0x4d, 0x02, 0xac, 0xe3, 0x3c, 0x1e, 0x52, 0xe2, 0xfb, 0x4b,
+}
 
 // giveLicence is a ClearKey licence server, Encrypted Media Extensions section 9.1: it gives all keys to who has a
 // token for that.
@@ -147,7 +153,9 @@ func giveLicence(t *testing.T, w http.ResponseWriter, r *http.Request, keys *sig
 	}
 	set.Type = "temporary"
 	for _, k := range content {
-		set.Keys = append(set.Keys, jwk{"oct", base64.RawURLEncoding.EncodeToString(k.ID[:]), base64.RawURLEncoding.EncodeToString(k.Value[:])})
+		set.Keys = append(set.Keys, jwk{
+			"oct", base64.RawURLEncoding.EncodeToString(k.ID[:]), base64.RawURLEncoding.EncodeToString(k.Value[:]),
+		})
 	}
 	data, err := json.Marshal(set)
 	made(t, err)

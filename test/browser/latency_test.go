@@ -52,7 +52,8 @@ func measureLatency(b *testing.B, s *stream, p *browser.Page) float64 {
 	slices.Sort(behind)
 	slices.Sort(dates)
 	median := behind[len(behind)/2]
-	b.Logf("%.2f s behind by its picture (%.2f to %.2f), %.2f by date, %d stalls", median, behind[0], behind[len(behind)-1], dates[len(dates)/2], stalls)
+	b.Logf("%.2f s behind by its picture (%.2f to %.2f), %.2f by date, %d stalls", median, behind[0],
+		behind[len(behind)-1], dates[len(dates)/2], stalls)
 	return median
 }
 
@@ -131,8 +132,10 @@ func watchPages(b *testing.B, on *browser.Browser, c origin.Clip, kind string, n
 		p.Eval(b, "window.look()", &all)
 		slices.Sort(behind[i])
 		more := all[0].Stalls - before[i].Stalls
-		b.Logf("%s, %s: %.2f s behind (%.2f to %.2f), %d stalls in the first 5 s, %d more, %v", kind, watchedPages[i].name,
-			behind[i][len(behind[i])/2], behind[i][0], behind[i][len(behind[i])-1], before[i].Stalls, more, all[0].Errors)
+		b.Logf("%s, %s: %.2f s behind (%.2f to %.2f), %d stalls in the first 5 s, %d more, %v", kind,
+			watchedPages[i].name,
+			behind[i][len(behind[i])/2], behind[i][0], behind[i][len(behind[i])-1], before[i].Stalls, more,
+			all[0].Errors)
 		looks[i] = append(looks[i], behind[i]...)
 		stalls[i] += more
 		p.Close(b)

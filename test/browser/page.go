@@ -42,8 +42,9 @@ type Probe struct {
 	Latency       float64      `json:"latency"` // hls.js's own figure, -1: not known
 	TargetLatency float64      `json:"targetLatency"`
 	LiveSync      float64      `json:"liveSync"`
-	PlayingDate   int64        `json:"playingDate"` // ms since 1970 of the picture shown, by EXT-X-PROGRAM-DATE-TIME; 0: none
-	Now           int64        `json:"now"`         // ms since 1970 at the probe
+	// ms since 1970 of the picture shown, by EXT-X-PROGRAM-DATE-TIME; 0: none
+	PlayingDate int64 `json:"playingDate"`
+	Now         int64 `json:"now"` // ms since 1970 at the probe
 
 	Stalls         int         `json:"stalls"`
 	Restarts       int         `json:"restarts"`
@@ -88,12 +89,15 @@ type Log struct {
 	Console  []string `json:"console"` // warnings and errors
 	Errors   []string `json:"errors"`  // uncaught exceptions
 	Dialogs  []string `json:"dialogs"` // what they said: alert, confirm, prompt
-	Trace    []string `json:"trace"`   // the last requests that ended, with when they began and ended, in ms since the page was opened
+	// the last requests that ended, with when they began and ended, in ms since the page was opened
+	Trace []string `json:"trace"`
 }
 
 // String leaves out what was asked for: of a long test that is too much to read, and the last of it is in the trace.
 func (l Log) String() string {
-	said := []string{"failed: " + fmt.Sprint(l.Failed), "console: " + fmt.Sprint(l.Console), "errors: " + fmt.Sprint(l.Errors)}
+	said := []string{
+		"failed: " + fmt.Sprint(l.Failed), "console: " + fmt.Sprint(l.Console), "errors: " + fmt.Sprint(l.Errors),
+	}
 	return strings.Join(append(said, l.Trace...), "\n")
 }
 

@@ -216,7 +216,9 @@ func TestPlayers(t *testing.T) {
 			s := newStream(t, c[0], age, 0)
 			s.awaitListed(t)
 			p := players(t, b, s)
-			for _, x := range await(t, p, "play 6 s", func(x player) bool { return x.Played >= 6 && x.AudioBytes > 0 }) {
+			for _, x := range await(t, p, "play 6 s", func(x player) bool {
+				return x.Played >= 6 && x.AudioBytes > 0
+			}) {
 				t.Logf("%+v", x)
 				x.unharmed(t, p)
 			}

@@ -49,7 +49,8 @@ func TestPublishPage(t *testing.T) {
 		p.Until(t, "the camera in another size", patience, func(p browser.Probe) bool {
 			return previews(p) && p.Width > 0 && p.Width < 1280
 		})
-		p.Await(t, "the level moves", "parseInt(document.querySelector('#level i').style.getPropertyValue('--level')) > 0",
+		p.Await(t, "the level moves",
+			"parseInt(document.querySelector('#level i').style.getPropertyValue('--level')) > 0",
 			patience)
 		looksRight(t, b, p, "publish-preview-"+name)
 		p.Click(t, "#mute")
@@ -66,7 +67,8 @@ func TestPublishPage(t *testing.T) {
 		}
 		looksRight(t, b, p, "publish-refused-"+name)
 
-		p.Eval(t, `navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException('', 'NotAllowedError'))`, nil)
+		p.Eval(t, `navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException('', 'NotAllowedError'))`,
+			nil)
 		p.Eval(t, "document.querySelector('[name=source][value=none]').click()", nil)
 		p.Until(t, "the browser's refusal", patience, func(p browser.Probe) bool {
 			return strings.Contains(p.Sentence, "Allow it beside the address")

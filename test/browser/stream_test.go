@@ -80,7 +80,8 @@ func newStream(t testing.TB, clip origin.Clip, age, breakAfter time.Duration, be
 	s.writer = slate.New(slate.Options{
 		Open: s.open, Stands: func(time.Time) {}, Now: time.Now,
 		Lasts: func() time.Duration { return 0 }, Sooner: func() {},
-		Limit: func() time.Duration { return s.edge.PartLimit(timeline.MainVideo) }, Broken: func(err error) { t.Error(err) },
+		Limit:  func() time.Duration { return s.edge.PartLimit(timeline.MainVideo) },
+		Broken: func(err error) { t.Error(err) },
 	})
 	s.writer.Allow(!s.noSlate)
 	s.begin()
@@ -113,7 +114,9 @@ func (s *stream) speakBut(silent, until int) {
 			continue
 		}
 		from := time.Duration(n) * time.Second
-		if !s.edge.Texts().Publish(spoken, captions.Cue{Start: from, End: from + 900*time.Millisecond, Text: saying(n)}) {
+		if !s.edge.Texts().Publish(spoken, captions.Cue{
+			Start: from, End: from + 900*time.Millisecond, Text: saying(n),
+		}) {
 			s.t.Errorf("%s is not taken", saying(n))
 		}
 	}
@@ -165,7 +168,10 @@ func (s *stream) cutOff(pictures ...int) time.Time {
 // open begins a stretch of the recording.
 func (s *stream) open(still bool, _ time.Time) slate.Output {
 	stands := s.edge.Standing()
-	o := packager.Options{Edge: s.edge, Segment: 2 * time.Second, Part: 290 * time.Millisecond, At: stands.At, Began: stands.Began, Slate: still}
+	o := packager.Options{
+		Edge: s.edge, Segment: 2 * time.Second, Part: 290 * time.Millisecond, At: stands.At, Began: stands.Began,
+		Slate: still,
+	}
 	for i, r := range stands.Renditions {
 		o.Renditions = append(o.Renditions, packager.Rendition{RenditionInfo: r, Next: stands.Next[i]})
 	}
@@ -241,10 +247,16 @@ func configOf(t testing.TB, k frame.Kind, from origin.Track) frame.Config {
 	}
 	stsd := f.Init.Moov.Trak.Mdia.Minf.Stbl.Stsd
 	if k == frame.Audio {
-		return frame.Config{Kind: k, Codec: frame.AAC, ASC: stsd.Mp4a.Esds.DecConfigDescriptor.DecSpecificInfo.DecConfig, SampleRate: 48000, Channels: 2}
+		return frame.Config{
+			Kind: k, Codec: frame.AAC, ASC: stsd.Mp4a.Esds.DecConfigDescriptor.DecSpecificInfo.DecConfig,
+			SampleRate: 48000, Channels: 2,
+		}
 	}
 	avc := stsd.AvcX.AvcC
-	return frame.Config{Kind: k, Codec: frame.H264, SPS: avc.SPSnalus[0], PPS: avc.PPSnalus[0], Width: origin.Width, Height: origin.Height}
+	return frame.Config{
+		Kind: k, Codec: frame.H264, SPS: avc.SPSnalus[0], PPS: avc.PPSnalus[0], Width: origin.Width,
+		Height: origin.Height,
+	}
 }
 
 // frames are a track's, as a session gives them: no picture is presented before it is decoded.
@@ -306,23 +318,33 @@ func (s *stream) Multivariant(context.Context, playback.Clip) (*hls.Multivariant
 	if err != nil {
 		return nil, fault.New(fault.NotReady, "not yet")
 	}
-	v := hls.Variant{Audio: "audio", URI: hls.PlaylistURI("v"), Width: origin.Width, Height: origin.Height, FrameRate: origin.FrameRate}
+	v := hls.Variant{
+		Audio: "audio", URI: hls.PlaylistURI("v"), Width: origin.Width, Height: origin.Height,
+		FrameRate: origin.FrameRate,
+	}
 	for _, l := range renditions {
 		v.Bandwidth += int64(l.Peak)
 		v.Codecs = append(v.Codecs, l.Inits[0].Codec)
 		v.NoCaptions = v.NoCaptions || l.NoCaptions
 	}
-	sound := hls.Rendition{Type: "AUDIO", GroupID: "audio", Name: "Default", Default: true, Channels: 2, URI: hls.PlaylistURI("a")}
+	sound := hls.Rendition{
+		Type: "AUDIO", GroupID: "audio", Name: "Default", Default: true, Channels: 2, URI: hls.PlaylistURI("a"),
+	}
 	all := []hls.Rendition{sound}
 	if s.edge.Texts().Has(spoken) {
 		v.Subtitles = "text"
-		all = append(all, hls.Rendition{Type: "SUBTITLES", GroupID: v.Subtitles, Name: "Seconds", Language: "en", Autoselect: true, URI: hls.PlaylistURI(spoken)})
+		all = append(all, hls.Rendition{
+			Type: "SUBTITLES", GroupID: v.Subtitles, Name: "Seconds", Language: "en", Autoselect: true,
+			URI: hls.PlaylistURI(spoken),
+		})
 	}
 	return &hls.Multivariant{Renditions: all, Variants: []hls.Variant{v}}, nil
 }
 
 // Playlist implements playback.Presentation.
-func (s *stream) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
+func (s *stream) Playlist(
+	ctx context.Context, rendition string, r playback.Reload, compressed bool,
+) (playback.Text, error) {
 	reload := window.Reload{MSN: r.MSN, Part: r.Part, Skip: r.Skip, TextHoldBack: r.TextHoldBack}
 	data, err := s.edge.Playlist(ctx, rendition, reload, compressed)
 	return playback.Text{Data: data, MaxAge: 1}, playbackError(err)

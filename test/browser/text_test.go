@@ -26,8 +26,12 @@ func TestTextOverReconnect(t *testing.T) {
 	s := newStream(t, c[0], 12*time.Second, 6*time.Second, speak)
 	url, _ := host(t, playback.New(playback.Options{Source: s, Logger: slog.New(slog.DiscardHandler)}))
 	p := b.Open(t, url)
-	first := p.Until(t, "plays", patience, func(v browser.Probe) bool { return v.Frames > 0 && v.Time > 0 && v.PlayingDate > 0 })
-	p.Until(t, "offers text", patience, func(p browser.Probe) bool { return slices.Equal(p.SubtitleTracks, []string{"Seconds"}) })
+	first := p.Until(t, "plays", patience, func(v browser.Probe) bool {
+		return v.Frames > 0 && v.Time > 0 && v.PlayingDate > 0
+	})
+	p.Until(t, "offers text", patience, func(p browser.Probe) bool {
+		return slices.Equal(p.SubtitleTracks, []string{"Seconds"})
+	})
 	p.Select(t, "#subtitles", "Seconds")
 	// The player's time of the recording's first picture. It depends on when the player joined: the gaps in front of
 	// the recording leave the playlist one by one.
@@ -138,7 +142,8 @@ func showsText(t *testing.T, p *browser.Page, s *stream, name string, seconds in
 			last = second
 		}
 		if time.Now().After(end) {
-			t.Fatalf("at second %d %s shows %q; in time were %d to %d: %+v", second, name, said.Cues, first, last, p.Log(t))
+			t.Fatalf("at second %d %s shows %q; in time were %d to %d: %+v", second, name, said.Cues, first, last,
+				p.Log(t))
 		}
 	}
 }
@@ -151,7 +156,9 @@ func TestTextAheadOfMedia(t *testing.T) {
 	p.Until(t, "has played what there is", patience, func(v browser.Probe) bool { return v.Time > 7.5 })
 	slow()
 	for _, from := range []float64{13, 20} {
-		p.Until(t, "says the second that is shown", patience, func(v browser.Probe) bool { return v.Time > from && saysSecond(v, v.Time) })
+		p.Until(t, "says the second that is shown", patience, func(v browser.Probe) bool {
+			return v.Time > from && saysSecond(v, v.Time)
+		})
 	}
 }
 
@@ -163,7 +170,9 @@ func TestSeekWhileTextWaits(t *testing.T) {
 	defer slow()
 	for _, to := range []float64{16, 1, 18} {
 		p.Seek(t, to)
-		p.Until(t, "says the second that was sought", patience, func(v browser.Probe) bool { return v.Time >= to && v.Time < to+3 && saysSecond(v, v.Time) })
+		p.Until(t, "says the second that was sought", patience, func(v browser.Probe) bool {
+			return v.Time >= to && v.Time < to+3 && saysSecond(v, v.Time)
+		})
 		if to == 1 {
 			p.Until(t, "has played what there is", patience, func(v browser.Probe) bool { return v.Time > 7.5 })
 		}
@@ -194,7 +203,9 @@ func silentStretch(t *testing.T) (p *browser.Page, slow func()) {
 	t.Cleanup(slow)
 	p = browser.Start(t).Open(t, url)
 	p.FirstPicture(t, patience)
-	p.Until(t, "offers text", patience, func(p browser.Probe) bool { return slices.Equal(p.SubtitleTracks, []string{"Seconds"}) })
+	p.Until(t, "offers text", patience, func(p browser.Probe) bool {
+		return slices.Equal(p.SubtitleTracks, []string{"Seconds"})
+	})
 	p.Select(t, "#subtitles", "Seconds")
 	p.Until(t, "says the second that is shown", patience, func(v browser.Probe) bool { return saysSecond(v, v.Time) })
 	return p, slow

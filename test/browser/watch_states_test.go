@@ -96,7 +96,8 @@ func sees(t *testing.T, p *browser.Page, name string, want ...string) {
 	p.Eval(t, "document.getElementById('menu').open = true", nil)
 	defer p.Eval(t, "document.getElementById('menu').open = false", nil)
 	for _, part := range []string{
-		"#play", "#mute", "#seek", "#live", "#full", "#subtitles", "#audio", "#quality", "#speed", "#recording", "#again",
+		"#play", "#mute", "#seek", "#live", "#full", "#subtitles", "#audio", "#quality", "#speed", "#recording",
+		"#again",
 	} {
 		if got := shows(t, p, part); got != slices.Contains(want, part) {
 			t.Errorf("%s: %s is seen: %t", name, part, got)

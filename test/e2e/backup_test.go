@@ -25,7 +25,8 @@ func TestBackup(t *testing.T) {
 		rig.Parallel(t)
 		other, place := rig.Scaled, t.TempDir()
 		if p == rig.Scaled {
-			other, place = rig.Embedded, os.Getenv("MILLRACE_TEST_S3")+"&prefix=backup-"+strings.ToLower(rand.Text()[:12])
+			other, place = rig.Embedded,
+				os.Getenv("MILLRACE_TEST_S3")+"&prefix=backup-"+strings.ToLower(rand.Text()[:12])
 		}
 		s := rig.Start(t, rig.Options{Pair: p})
 		files := rig.Files(t, map[string]string{"a.mp4": rig.File(t, "a.mp4", rig.Clip{

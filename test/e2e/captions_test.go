@@ -53,8 +53,10 @@ func captionedClipOf(t *testing.T, size string, seconds int) string {
 	if err := os.WriteFile(with, e.Into(stream, false, rate), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return programtest.Media(t, "captioned.ts", "-f", "h264", "-r", "30", "-i", with, "-f", "lavfi", "-i", "sine=frequency=500", "-t", length, "-c:v", "libx264",
-		"-preset", "ultrafast", "-a53cc", "1", "-bf", "2", "-g", "30", "-sc_threshold", "0", "-pix_fmt", "yuv420p", "-c:a", "aac", "-shortest", "-f", "mpegts")
+	return programtest.Media(t, "captioned.ts", "-f", "h264", "-r", "30", "-i", with, "-f", "lavfi", "-i",
+		"sine=frequency=500", "-t", length, "-c:v", "libx264",
+		"-preset", "ultrafast", "-a53cc", "1", "-bf", "2", "-g", "30", "-sc_threshold", "0", "-pix_fmt", "yuv420p",
+		"-c:a", "aac", "-shortest", "-f", "mpegts")
 }
 
 // TestCaptions: captions in the picture are shown in Chromium while the stream is live, to one who joins late, rewound,
@@ -64,7 +66,9 @@ func TestCaptions(t *testing.T) {
 	rig.On(t, rig.Embedded, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		b := browser.Start(t)
-		stream := s.CreateLive(t, "low", rig.Object{"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en", "language_channel": "cc1"}}})
+		stream := s.CreateLive(t, "low", rig.Object{
+			"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en", "language_channel": "cc1"}},
+		})
 		encoder := s.Publish(t, stream.Text("stream_key"), rig.Clip{File: captionedClip(t, 120), Seconds: 120})
 		live := captionedPage(t, b, s.WatchURL(stream.Text("playback_ids.0.id")), "Captions", "Caption of second")
 		asset := s.Live(t, stream.Text("id")).Text("active_asset_id")
@@ -79,10 +83,13 @@ func TestCaptions(t *testing.T) {
 		}
 		encoder.Stop()
 		s.Complete(t, stream.Text("id"))
-		live.Until(t, "the end", patience, func(p browser.Probe) bool { return p.State == "ended" || p.State == "waiting" })
+		live.Until(t, "the end", patience, func(p browser.Probe) bool {
+			return p.State == "ended" || p.State == "waiting"
+		})
 		done := s.AwaitAsset(t, asset, "finished", patience, rig.Finished)
 		texts := textTracks(done)
-		if len(texts) != 1 || texts[0].Text("text_source") != "embedded" || texts[0].Text("status") != "ready" || texts[0]["closed_captions"] != true {
+		if len(texts) != 1 || texts[0].Text("text_source") != "embedded" || texts[0].Text("status") != "ready" ||
+			texts[0]["closed_captions"] != true {
 			t.Fatalf("text tracks: %v", texts)
 		}
 		recording := captionedPage(t, b, watch, "Captions", "Caption of second")
@@ -104,7 +111,9 @@ func TestCaptionsOfUpload(t *testing.T) {
 	}
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
-		u := createUpload(t, s, rig.Object{"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en"}}})
+		u := createUpload(t, s, rig.Object{
+			"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en"}},
+		})
 		if resp, err := u.put(s, "", bytes.NewReader(data), int64(len(data))); err != nil || resp.StatusCode/100 != 2 {
 			t.Fatalf("upload: %v, %v", resp, err)
 		}
@@ -116,7 +125,8 @@ func TestCaptionsOfUpload(t *testing.T) {
 		var text rig.Object
 		done := s.AwaitAsset(t, asset, "with captions", patience, func(o rig.Object) bool {
 			texts := slices.DeleteFunc(o.List("tracks"), func(o rig.Object) bool { return o.Text("type") != "text" })
-			if len(texts) != 1 || texts[0].Text("text_source") != "embedded" || texts[0]["closed_captions"] != true || texts[0].Text("status") == "errored" {
+			if len(texts) != 1 || texts[0].Text("text_source") != "embedded" || texts[0]["closed_captions"] != true ||
+				texts[0].Text("status") == "errored" {
 				t.Fatalf("text tracks: %v", texts)
 			}
 			text = texts[0]
@@ -124,11 +134,13 @@ func TestCaptionsOfUpload(t *testing.T) {
 		})
 		base := s.HTTP + "/" + done.Text("playback_ids.0.id")
 		_, _, file := s.Get(t, base+"/text/"+text.Text("id")+".vtt")
-		if !strings.Contains(string(file), "00:00:03.") || !strings.Contains(string(file), "Caption of second 3") || strings.Contains(string(file), "<img") {
+		if !strings.Contains(string(file), "00:00:03.") || !strings.Contains(string(file), "Caption of second 3") ||
+			strings.Contains(string(file), "<img") {
 			t.Errorf("the track:\n%s", file)
 		}
 		_, _, list := s.Get(t, base+".m3u8")
-		if !strings.Contains(string(list), `TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="Captions",LANGUAGE="en"`) || !strings.Contains(string(list), "CLOSED-CAPTIONS=NONE") {
+		if !strings.Contains(string(list), `TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="Captions",LANGUAGE="en"`) ||
+			!strings.Contains(string(list), "CLOSED-CAPTIONS=NONE") {
 			t.Errorf("the playlist:\n%s", list)
 		}
 	})
@@ -140,7 +152,8 @@ func TestCaptionsOverSRT(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	stream := s.CreateLive(t, "low", rig.Object{
-		"reconnect_window": 0, "embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en", "language_channel": "cc1"}},
+		"reconnect_window":   0,
+		"embedded_subtitles": []rig.Object{{"name": "Captions", "language_code": "en", "language_channel": "cc1"}},
 	})
 	encoder := rig.PublishTo(t, s.SRTURL(stream, ffmpegUnhurried), rig.Clip{File: captionedClip(t, 120), Seconds: 120})
 	asset := playing(t, s, stream)
@@ -159,7 +172,9 @@ func TestCaptionsOverSRT(t *testing.T) {
 	if len(tracks) != 1 || tracks[0].Text("text_source") != "embedded" || tracks[0].Text("status") != "ready" {
 		t.Fatalf("text tracks: %v", tracks)
 	}
-	for name, cues := range map[string][]captions.Cue{"live": live, "recorded": renditionCues(t, s, asset), "file": trackCues(t, s, asset, tracks[0])} {
+	for name, cues := range map[string][]captions.Cue{
+		"live": live, "recorded": renditionCues(t, s, asset), "file": trackCues(t, s, asset, tracks[0]),
+	} {
 		for _, c := range cues {
 			if c.Text == said && (c.Start < 2500*time.Millisecond || c.End > 5*time.Second) {
 				t.Errorf("%s: %q from %s to %s", name, c.Text, c.Start, c.End)
@@ -209,7 +224,8 @@ func renditionCues(t *testing.T, s *rig.Server, asset rig.Object) (out []caption
 func subtitlesOf(t *testing.T, master string) (out []string) {
 	t.Helper()
 	for line := range strings.Lines(string(get(t, master))) {
-		if m := uriAttribute.FindStringSubmatch(line); m != nil && strings.HasPrefix(line, "#EXT-X-MEDIA:TYPE=SUBTITLES") {
+		if m := uriAttribute.FindStringSubmatch(line); m != nil &&
+			strings.HasPrefix(line, "#EXT-X-MEDIA:TYPE=SUBTITLES") {
 			out = append(out, join(t, master, m[1]))
 		}
 	}
@@ -233,7 +249,9 @@ func captionedPage(t *testing.T, b *browser.Browser, url, name string, texts ...
 	page := b.Open(t, url)
 	page.Eval(t, "window.hacks = 0; window.hacked = () => { window.hacks++ }", nil)
 	page.FirstPicture(t, patience)
-	page.Until(t, "offers captions", patience, func(p browser.Probe) bool { return slices.Equal(p.SubtitleTracks, []string{name}) })
+	page.Until(t, "offers captions", patience, func(p browser.Probe) bool {
+		return slices.Equal(p.SubtitleTracks, []string{name})
+	})
 	page.Select(t, "#subtitles", name)
 	page.Until(t, "a caption", patience, func(p browser.Probe) bool {
 		return slices.ContainsFunc(texts, func(text string) bool { return captionShown(p, text) })

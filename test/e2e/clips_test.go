@@ -20,7 +20,8 @@ func clipOf(t *testing.T, s *rig.Server, source string, from, to float64) rig.Ob
 	t.Helper()
 	began := time.Now()
 	code, body := s.Do(t, http.MethodPost, "/video/v1/assets", rig.Object{
-		"inputs": []rig.Object{{"url": "mux://assets/" + source, "start_time": from, "end_time": to}}, "playback_policies": []string{"public"},
+		"inputs":            []rig.Object{{"url": "mux://assets/" + source, "start_time": from, "end_time": to}},
+		"playback_policies": []string{"public"},
 	})
 	if code != http.StatusCreated {
 		t.Fatalf("clip: %d %v", code, body)
@@ -47,7 +48,9 @@ func TestClips(t *testing.T) {
 		s.AwaitAsset(t, source.Text("id"), "ready", patience, rig.Ready)
 		a := clipOf(t, s, source.Text("id"), 1.5, 9.7)
 		b := clipOf(t, s, a.Text("id"), 1.1, 6.4)
-		live := s.AwaitLive(t, l.Text("id"), "an asset", patience, func(o rig.Object) bool { return o.Text("active_asset_id") != "" }).Text("active_asset_id")
+		live := s.AwaitLive(t, l.Text("id"), "an asset", patience, func(o rig.Object) bool {
+			return o.Text("active_asset_id") != ""
+		}).Text("active_asset_id")
 		s.AwaitAsset(t, live, "seven seconds", patience, func(o rig.Object) bool { return o.Number("duration") > 7 })
 		c := clipOf(t, s, live, 1.3, 5.6)
 		e.Stop()
@@ -57,8 +60,11 @@ func TestClips(t *testing.T) {
 			}
 		}
 		decoder, _ := exec.LookPath("ffmpeg")
-		check(t, "clip of a clip", hlscheck.Options{URL: s.PlayURL(b.Text("playback_ids.0.id")) + "?roku_trick_play=true", Decoder: decoder}, "image-playlist", "image-tiles", "tfdt", "decodes")
-		check(t, "clip of what is live", hlscheck.Options{URL: s.PlayURL(c.Text("playback_ids.0.id")), Decoder: decoder}, "tfdt", "decodes")
+		check(t, "clip of a clip",
+			hlscheck.Options{URL: s.PlayURL(b.Text("playback_ids.0.id")) + "?roku_trick_play=true", Decoder: decoder},
+			"image-playlist", "image-tiles", "tfdt", "decodes")
+		check(t, "clip of what is live",
+			hlscheck.Options{URL: s.PlayURL(c.Text("playback_ids.0.id")), Decoder: decoder}, "tfdt", "decodes")
 		picture(t, s.HTTP+"/"+b.Text("playback_ids.0.id")+"/thumbnail.jpg?time=0", "jpeg", 640, 480)
 	})
 }
@@ -106,7 +112,8 @@ func slowly(t *testing.T) (dir string, faster func()) {
 	t.Helper()
 	dir = t.TempDir()
 	slow := filepath.Join(dir, "slow")
-	script := "#!/bin/sh\ncase \"$*\" in *matroska*libx264*) [ -e '" + slow + "' ] && exec '" + rig.FFmpeg(t) + "' -re \"$@\";; esac\n" +
+	script := "#!/bin/sh\ncase \"$*\" in *matroska*libx264*) [ -e '" + slow + "' ] && exec '" + rig.FFmpeg(t) +
+		"' -re \"$@\";; esac\n" +
 		"exec '" + rig.FFmpeg(t) + "' \"$@\"\n"
 	for path, text := range map[string]string{slow: "", filepath.Join(dir, "ffmpeg"): script} {
 		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {

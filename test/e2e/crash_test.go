@@ -50,7 +50,8 @@ func TestCrash(t *testing.T) {
 		var rtmp atomic.Value
 		rtmp.Store(s.RTMP)
 		l := s.CreateLive(t, "low", rig.Object{"reconnect_window": 300})
-		stop := rig.KeepPublishing(t, func() string { return rtmp.Load().(string) + "/app/" + l.Text("stream_key") }, small())
+		stop := rig.KeepPublishing(t, func() string { return rtmp.Load().(string) + "/app/" + l.Text("stream_key") },
+			small())
 		alone := s.CreateLive(t, "low", rig.Object{"reconnect_window": 0})
 		lonely := s.Publish(t, alone.Text("stream_key"), small())
 		asset := playing(t, s, l)
@@ -61,7 +62,8 @@ func TestCrash(t *testing.T) {
 		for round := range crashes {
 			s.AwaitPlayable(t, s.PlayURL(l.Text("playback_ids.0.id")), patience)
 			if now := s.Live(t, l.Text("id")).Text("active_asset_id"); now != asset.Text("id") {
-				t.Fatalf("round %d: asset %s, want %s: the encoder is back inside the window", round, now, asset.Text("id"))
+				t.Fatalf("round %d: asset %s, want %s: the encoder is back inside the window", round, now,
+					asset.Text("id"))
 			}
 			begun := s.CreateLive(t, "low", rig.Object{"reconnect_window": 0})
 			brief := s.Publish(t, begun.Text("stream_key"), small())
@@ -86,7 +88,9 @@ func TestCrash(t *testing.T) {
 		s.Complete(t, l.Text("id"))
 		for _, id := range []string{asset.Text("id"), aloneAsset.Text("id")} {
 			a := s.AwaitAsset(t, id, "finished", patience, rig.Finished)
-			check(t, "after the crashes", hlscheck.Options{URL: s.PlayURL(a.Text("playback_ids.0.id")), Decoder: rig.FFmpeg(t)}, "tfdt", "decodes", "align-start")
+			check(t, "after the crashes",
+				hlscheck.Options{URL: s.PlayURL(a.Text("playback_ids.0.id")), Decoder: rig.FFmpeg(t)}, "tfdt",
+				"decodes", "align-start")
 		}
 		seen.still(t, s, "the end")
 		awaitIdle(t, s)
@@ -98,7 +102,9 @@ func TestCrash(t *testing.T) {
 func playing(t *testing.T, s *rig.Server, stream rig.Object) rig.Object {
 	t.Helper()
 	s.AwaitPlayable(t, s.PlayURL(stream.Text("playback_ids.0.id")), patience)
-	l := s.AwaitLive(t, stream.Text("id"), "active", patience, func(o rig.Object) bool { return o.Text("status") == "active" })
+	l := s.AwaitLive(t, stream.Text("id"), "active", patience, func(o rig.Object) bool {
+		return o.Text("status") == "active"
+	})
 	return s.AwaitAsset(t, l.Text("active_asset_id"), "playable", patience, rig.Ready)
 }
 
@@ -113,7 +119,9 @@ func awaitIdle(t *testing.T, s *rig.Server) {
 			"/video/v1/assets?limit=100": func(o rig.Object) bool {
 				return !preparing(o) && !o.Flag("is_live") && !slices.ContainsFunc(o.List("tracks"), preparing)
 			},
-			"/video/v1/live-streams?limit=100": func(o rig.Object) bool { return o.Text("status") == "idle" && o.Text("active_asset_id") == "" },
+			"/video/v1/live-streams?limit=100": func(o rig.Object) bool {
+				return o.Text("status") == "idle" && o.Text("active_asset_id") == ""
+			},
 		} {
 			_, list := s.Do(t, "GET", path, nil)
 			for _, o := range list.List("data") {

@@ -42,9 +42,11 @@ func TestDocsDRM(t *testing.T) {
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", script)
 	shell.Dir = dir
-	shell.Env = append(os.Environ(), "API="+s.HTTP, "FILM="+rig.Files(t, map[string]string{"a.mp4": film})+"/a.mp4", "MILLRACE_DATA_DIR="+s.Dir,
+	shell.Env = append(os.Environ(), "API="+s.HTTP, "FILM="+rig.Files(t, map[string]string{"a.mp4": film})+"/a.mp4",
+		"MILLRACE_DATA_DIR="+s.Dir,
 		"PATH="+filepath.Dir(rig.Binary(t))+":"+os.Getenv("PATH"),
-		"MILLRACE_TOKEN_ID="+s.Setting("MILLRACE_TOKEN_ID"), "MILLRACE_TOKEN_SECRET="+s.Setting("MILLRACE_TOKEN_SECRET"))
+		"MILLRACE_TOKEN_ID="+s.Setting("MILLRACE_TOKEN_ID"),
+		"MILLRACE_TOKEN_SECRET="+s.Setting("MILLRACE_TOKEN_SECRET"))
 	out, failed := shell.CombinedOutput()
 	watch := regexp.MustCompile(`\S+/watch/\S+`).FindString(string(out))
 	if failed != nil || watch == "" || !strings.Contains(string(out), `KEYFORMAT="org.w3.clearkey"`) {
@@ -56,7 +58,9 @@ func TestDocsDRM(t *testing.T) {
 	for what, address := range map[string]string{"its own page": server.URL + "/drm.html", "the watch page": watch} {
 		shown := b.Open(t, address)
 		began := time.Now()
-		shown.Until(t, what, patience, func(x browser.Probe) bool { return x.Time > 1 && x.Frames > 20 && x.AudioBytes > 0 })
+		shown.Until(t, what, patience, func(x browser.Probe) bool {
+			return x.Time > 1 && x.Frames > 20 && x.AudioBytes > 0
+		})
 		t.Logf("%s plays after %v", what, time.Since(began).Round(time.Millisecond))
 	}
 }

@@ -44,20 +44,25 @@ func TestDocsSigning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err = os.Symlink(filepath.Join(project, "test/sdk/node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+	if err = os.Symlink(filepath.Join(project, "test/sdk/node_modules"),
+		filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
 	// A reader has a module with the library; here it is the project's.
 	script = "go() { (cd " + project + " && command go \"$1\" \"" + dir + "/$2\"); }\n" + script
 	s := rig.Start(t, rig.Options{})
-	files := rig.Files(t, map[string]string{"a.mp4": rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds})})
+	files := rig.Files(t, map[string]string{
+		"a.mp4": rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1.5, Seconds: filmSeconds}),
+	})
 	asset := s.AwaitAsset(t, s.CreateAsset(t, files+"/a.mp4").Text("id"), "ready", patience, rig.Ready)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", script)
 	shell.Dir = dir
-	shell.Env = append(os.Environ(), "API="+s.HTTP, "ASSET_ID="+asset.Text("id"), "PATH="+filepath.Dir(rig.Binary(t))+":"+os.Getenv("PATH"),
-		"MILLRACE_TOKEN_ID="+s.Setting("MILLRACE_TOKEN_ID"), "MILLRACE_TOKEN_SECRET="+s.Setting("MILLRACE_TOKEN_SECRET"))
+	shell.Env = append(os.Environ(), "API="+s.HTTP, "ASSET_ID="+asset.Text("id"),
+		"PATH="+filepath.Dir(rig.Binary(t))+":"+os.Getenv("PATH"),
+		"MILLRACE_TOKEN_ID="+s.Setting("MILLRACE_TOKEN_ID"),
+		"MILLRACE_TOKEN_SECRET="+s.Setting("MILLRACE_TOKEN_SECRET"))
 	out, failed := shell.CombinedOutput()
 	if failed != nil || strings.Count(string(out), "#EXTM3U") != 5 {
 		t.Fatalf("%v\n%s", failed, out)

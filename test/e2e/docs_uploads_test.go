@@ -53,7 +53,8 @@ func TestDocsUploadsNode(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "node", "upload.mjs", "video.mp4")
 	token, secret := s.Token()
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "BASE="+base+"/video/v1", "MILLRACE_TOKEN_ID="+token, "MILLRACE_TOKEN_SECRET="+secret)
+	cmd.Dir, cmd.Env = dir,
+		append(os.Environ(), "BASE="+base+"/video/v1", "MILLRACE_TOKEN_ID="+token, "MILLRACE_TOKEN_SECRET="+secret)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -103,7 +104,9 @@ func TestDocsUploads(t *testing.T) {
 	defer cancel()
 	shell := exec.CommandContext(ctx, "bash", "-c", script.String())
 	shell.Dir = dir
-	shell.Env = append(os.Environ(), "PATH="+filepath.Dir(rig.Binary(t))+":"+os.Getenv("PATH"), "BASE="+s.HTTP+"/video/v1", "MILLRACE_TOKEN_ID="+s.Setting("MILLRACE_TOKEN_ID"), "MILLRACE_TOKEN_SECRET="+s.Setting("MILLRACE_TOKEN_SECRET"))
+	shell.Env = append(os.Environ(), "PATH="+filepath.Dir(rig.Binary(t))+":"+os.Getenv("PATH"),
+		"BASE="+s.HTTP+"/video/v1", "MILLRACE_TOKEN_ID="+s.Setting("MILLRACE_TOKEN_ID"),
+		"MILLRACE_TOKEN_SECRET="+s.Setting("MILLRACE_TOKEN_SECRET"))
 	if out, failed := shell.CombinedOutput(); failed != nil {
 		t.Fatalf("%v\n%s", failed, out)
 	}

@@ -28,13 +28,19 @@ func TestDownloadsOfRecordings(t *testing.T) {
 }
 
 func recordingFiles(t *testing.T, s *rig.Server, first, second rig.Clip) {
-	l := s.CreateLive(t, "low", rig.Object{"reconnect_window": 60, "new_asset_settings": rig.Object{"playback_policies": []string{"public"}}})
+	l := s.CreateLive(t, "low", rig.Object{
+		"reconnect_window": 60, "new_asset_settings": rig.Object{"playback_policies": []string{"public"}},
+	})
 	const settings = "/new-asset-settings/static-renditions"
 	path := "/video/v1/live-streams/" + l.Text("id")
-	if code, o := s.Do(t, http.MethodPut, path+settings, rig.Object{"static_renditions": []rig.Object{{"resolution": "highest"}, {"resolution": "audio-only"}}}); code != http.StatusOK {
+	if code, o := s.Do(t, http.MethodPut, path+settings, rig.Object{
+		"static_renditions": []rig.Object{{"resolution": "highest"}, {"resolution": "audio-only"}},
+	}); code != http.StatusOK {
 		t.Fatalf("set files: %d %v", code, o)
 	}
-	if code, o := s.Do(t, http.MethodPatch, path, rig.Object{"new_asset_settings": rig.Object{"master_access": "temporary"}}); code != http.StatusOK {
+	if code, o := s.Do(t, http.MethodPatch, path, rig.Object{
+		"new_asset_settings": rig.Object{"master_access": "temporary"},
+	}); code != http.StatusOK {
 		t.Fatalf("set master access: %d %v", code, o)
 	}
 	for i, c := range []rig.Clip{first, second} {
@@ -88,11 +94,15 @@ func recordingFiles(t *testing.T, s *rig.Server, first, second rig.Clip) {
 		apart(t, white, beep, 6, 0, true)
 	}
 	have := events(t, s, asset)
-	if want := []string{"video.asset.created", "video.asset.live_stream_completed", "video.asset.master.preparing", "video.asset.master.ready"}; !inOrder(have, want) {
+	if want := []string{
+		"video.asset.created", "video.asset.live_stream_completed", "video.asset.master.preparing",
+		"video.asset.master.ready",
+	}; !inOrder(have, want) {
 		t.Errorf("events %v, want %v", have, want)
 	}
 	file := a.List("static_renditions.files")[0].Text("id")
-	if have := events(t, s, file); len(have) != 2 || have[0] != "video.asset.static_rendition.created" || have[1] != "video.asset.static_rendition.ready" {
+	if have := events(t, s, file); len(have) != 2 || have[0] != "video.asset.static_rendition.created" ||
+		have[1] != "video.asset.static_rendition.ready" {
 		t.Errorf("events of a file: %v", have)
 	}
 }

@@ -28,8 +28,11 @@ func TestDownloads(t *testing.T) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Flash: true, Seconds: 12})
 		code, response := s.Do(t, http.MethodPost, "/video/v1/assets", rig.Object{
-			"inputs": []rig.Object{{"url": rig.Files(t, map[string]string{"a.mp4": file}) + "/a.mp4"}}, "playback_policies": []string{"public", "signed"},
-			"static_renditions": []rig.Object{{"resolution": "highest", "passthrough": "mine"}, {"resolution": "audio-only"}}, "master_access": "temporary",
+			"inputs":            []rig.Object{{"url": rig.Files(t, map[string]string{"a.mp4": file}) + "/a.mp4"}},
+			"playback_policies": []string{"public", "signed"},
+			"static_renditions": []rig.Object{
+				{"resolution": "highest", "passthrough": "mine"}, {"resolution": "audio-only"},
+			}, "master_access": "temporary",
 		})
 		if code != http.StatusCreated {
 			t.Fatalf("create: %d %v", code, response)
@@ -47,14 +50,17 @@ func TestDownloads(t *testing.T) {
 		d.do(http.StatusNoContent, http.MethodDelete, "/static-renditions/"+old.Text("id"), nil)
 		d.absent("highest.mp4")
 		d.do(http.StatusCreated, http.MethodPost, "/static-renditions", rig.Object{"resolution": "highest"})
-		if again := d.files(d.awaitIdle(), map[string]int{"highest.mp4": 480, "audio.m4a": 0}); first["highest.mp4"] != again["highest.mp4"] {
+		if again := d.files(d.awaitIdle(), map[string]int{
+			"highest.mp4": 480, "audio.m4a": 0,
+		}); first["highest.mp4"] != again["highest.mp4"] {
 			t.Error("the same file made a second time has other bytes")
 		}
 		for _, f := range d.awaitIdle().List("static_renditions.files") {
 			d.do(http.StatusNoContent, http.MethodDelete, "/static-renditions/"+f.Text("id"), nil)
 		}
 		d.do(http.StatusCreated, http.MethodPost, "/static-renditions", rig.Object{"resolution": "1080p"})
-		d.do(http.StatusCreated, http.MethodPost, "/static-renditions", rig.Object{"resolution": "360p"}) // no rung of the ladder
+		// no rung of the ladder
+		d.do(http.StatusCreated, http.MethodPost, "/static-renditions", rig.Object{"resolution": "360p"})
 		s.Kill(t)
 		s.Run(t)
 		d.base = s.HTTP + "/" + a.Text("playback_ids.0.id") + "/"
@@ -101,9 +107,11 @@ func (d *downloads) absent(name string) {
 func (d *downloads) closed(id string) {
 	d.t.Helper()
 	keys, url := newSigner(d.t, d.s), d.s.HTTP+"/"+id+"/highest.mp4"
-	small, large := keys.token(d.t, id, "--param", "max_resolution=360p"), keys.token(d.t, id, "--param", "max_resolution=480p")
+	small, large := keys.token(d.t, id, "--param", "max_resolution=360p"),
+		keys.token(d.t, id, "--param", "max_resolution=480p")
 	for url, want := range map[string]int{
-		url: http.StatusForbidden, url + "?token=" + small: http.StatusForbidden, url + "?token=" + large: http.StatusOK,
+		url: http.StatusForbidden, url + "?token=" + small: http.StatusForbidden,
+		url + "?token=" + large: http.StatusOK,
 	} {
 		if code, _, body := d.s.Get(d.t, url); code != want {
 			d.t.Errorf("%s: status %d, want %d: %.200s", url, code, want, body)
@@ -128,7 +136,8 @@ func (d *downloads) files(a rig.Object, want map[string]int) map[string]string {
 	for _, f := range list {
 		name := f.Text("name")
 		lines, ok := want[name]
-		if status := f.Text("status"); !ok || lines < 0 && status != "skipped" || lines >= 0 && status != "ready" && a.Text("static_renditions.status") != "ready" {
+		if status := f.Text("status"); !ok || lines < 0 && status != "skipped" ||
+			lines >= 0 && status != "ready" && a.Text("static_renditions.status") != "ready" {
 			t.Errorf("file %v", f)
 			continue
 		}
@@ -152,13 +161,16 @@ func (d *downloads) inside(path string, lines int) (sum string) {
 	have := frames(t, path)
 	for _, x := range probe(t, path) {
 		tag, height := x.Text("codec_tag_string"), int(x.Number("height"))
-		if x.Text("codec_type") == "video" && (tag != "avc1" || height != lines) || x.Text("codec_type") == "audio" && tag != "mp4a" {
+		if x.Text("codec_type") == "video" && (tag != "avc1" || height != lines) ||
+			x.Text("codec_type") == "audio" && tag != "mp4a" {
 			t.Errorf("%s: %s of %d lines", path, tag, height)
 		}
 	}
 	// Priming of sound is decoded and not heard; ffmpeg counts it where no edit list says so.
-	if lines > 0 && len(have["video"]) != len(d.want["video"]) || lines == 0 && len(have["video"]) > 0 || absolute(len(have["audio"])-len(d.want["audio"])) > 2 {
-		t.Errorf("%s: %d pictures and %d frames of sound, the asset has %d and %d", path, len(have["video"]), len(have["audio"]), len(d.want["video"]), len(d.want["audio"]))
+	if lines > 0 && len(have["video"]) != len(d.want["video"]) || lines == 0 && len(have["video"]) > 0 ||
+		absolute(len(have["audio"])-len(d.want["audio"])) > 2 {
+		t.Errorf("%s: %d pictures and %d frames of sound, the asset has %d and %d", path, len(have["video"]),
+			len(have["audio"]), len(d.want["video"]), len(d.want["audio"]))
 	}
 	if lines > 0 {
 		white, beep := flashesOf(t, []stretch{{path: path}, {path: path, audio: true}})
@@ -179,7 +191,8 @@ func (d *downloads) get(url string, f rig.Object) string {
 	t := d.t
 	t.Helper()
 	code, head, body := d.s.Get(t, url+"?download=film%20one.mp4")
-	if code != http.StatusOK || strconv.Itoa(len(body)) != f.Text("filesize") || head.Get("Etag") == "" || f.Number("bitrate") < 10_000 ||
+	if code != http.StatusOK || strconv.Itoa(len(body)) != f.Text("filesize") || head.Get("Etag") == "" ||
+		f.Number("bitrate") < 10_000 ||
 		head.Get("Content-Disposition") != `attachment; filename="film one.mp4"` {
 		t.Fatalf("%s: status %d, %d bytes, %v; %v", url, code, len(body), head, f)
 	}
@@ -229,19 +242,26 @@ func (d *downloads) master(a rig.Object) {
 		t.Fatal(err)
 	}
 	d.inside(path, 480)
-	for _, wrong := range []string{strings.Replace(address, "expires=1", "expires=2", 1), address + "x", strings.Replace(address, d.id, d.id[1:]+d.id[:1], 1)} {
+	for _, wrong := range []string{
+		strings.Replace(address, "expires=1", "expires=2", 1), address + "x",
+		strings.Replace(address, d.id, d.id[1:]+d.id[:1], 1),
+	} {
 		if code, _, _ := d.s.Get(t, wrong); code != http.StatusForbidden {
 			t.Errorf("%s: status %d", wrong, code)
 		}
 	}
-	if o := d.do(http.StatusOK, http.MethodPut, "/master-access", rig.Object{"master_access": "none"}); o.Text("data.master_access") != "none" || o["data"].(map[string]any)["master"] != nil {
+	if o := d.do(http.StatusOK, http.MethodPut, "/master-access", rig.Object{
+		"master_access": "none",
+	}); o.Text("data.master_access") != "none" || o["data"].(map[string]any)["master"] != nil {
 		t.Errorf("master taken away: %v", o)
 	}
 	if code, _, _ := d.s.Get(t, address); code != http.StatusForbidden {
 		t.Errorf("the master after it was taken away: status %d", code)
 	}
 	have := events(t, d.s, d.id)
-	if want := []string{"video.asset.ready", "video.asset.master.preparing", "video.asset.master.ready", "video.asset.master.deleted"}; !inOrder(have, want) {
+	if want := []string{
+		"video.asset.ready", "video.asset.master.preparing", "video.asset.master.ready", "video.asset.master.deleted",
+	}; !inOrder(have, want) {
 		t.Errorf("events %v, want %v", have, want)
 	}
 }
@@ -260,7 +280,8 @@ func (d *downloads) legacy() {
 	d.do(http.StatusOK, http.MethodPut, "/mp4-support", rig.Object{"mp4_support": "audio-only,capped-1080p"})
 	a := d.awaitIdle()
 	d.files(a, map[string]int{"capped-1080p.mp4": 480, "audio.m4a": 0})
-	if f := a.List("static_renditions.files")[0]; a.Text("static_renditions.status") != "ready" || f["id"] != nil || f["status"] != nil || f["resolution"] != nil {
+	if f := a.List("static_renditions.files")[0]; a.Text("static_renditions.status") != "ready" || f["id"] != nil ||
+		f["status"] != nil || f["resolution"] != nil {
 		d.t.Errorf("files of mp4_support: %v", a["static_renditions"])
 	}
 	d.do(http.StatusBadRequest, http.MethodPost, "/static-renditions", rig.Object{"resolution": "highest"})
@@ -270,7 +291,10 @@ func (d *downloads) legacy() {
 	}
 	d.absent("capped-1080p.mp4")
 	have := events(d.t, d.s, d.id)
-	if want := []string{"video.asset.static_renditions.preparing", "video.asset.static_renditions.ready", "video.asset.static_renditions.deleted"}; !inOrder(have, want) {
+	if want := []string{
+		"video.asset.static_renditions.preparing", "video.asset.static_renditions.ready",
+		"video.asset.static_renditions.deleted",
+	}; !inOrder(have, want) {
 		d.t.Errorf("events %v, want %v", have, want)
 	}
 }

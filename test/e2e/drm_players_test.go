@@ -52,7 +52,10 @@ if (q.get('player') === 'shaka') {
 func (d *drmRig) open(t *testing.T, what, player, id, playback, licence string) *browser.Page {
 	t.Helper()
 	return d.b.Open(t, d.page+"/?"+url.Values{
-		"what": {what}, "player": {player}, "source": {d.s.PlayURL(id) + query(playback)}, "licence": {d.s.HTTP + "/license/clearkey/" + id + query(licence)},
+		"what":    {what},
+		"player":  {player},
+		"source":  {d.s.PlayURL(id) + query(playback)},
+		"licence": {d.s.HTTP + "/license/clearkey/" + id + query(licence)},
 	}.Encode())
 }
 
@@ -61,7 +64,8 @@ func (d *drmRig) plays(t *testing.T, what, id, playback, licence string) {
 	t.Helper()
 	for _, player := range drmPlayers {
 		page := d.open(t, what, player, id, playback, licence)
-		if x := page.Plays(t, 2, patience); x.AudioBytes == 0 || x.Frames == 0 || x.Live != (what == "live" && player == "hls") {
+		if x := page.Plays(t, 2, patience); x.AudioBytes == 0 || x.Frames == 0 ||
+			x.Live != (what == "live" && player == "hls") {
 			t.Errorf("%s, %s: %+v", what, player, x)
 		}
 		page.Close(t)
@@ -78,12 +82,15 @@ func (d *drmRig) refused(t *testing.T, what, id string, good, expired, anothers 
 			for kind, token := range map[string]string{"none": "", "expired": expired[i], "another's": anothers[i]} {
 				tokens := good
 				tokens[i] = token
-				pages[fmt.Sprintf("%s, %s, token for %s: %s", what, player, use, kind)] = d.open(t, what, player, id, tokens[0], tokens[1])
+				pages[fmt.Sprintf("%s, %s, token for %s: %s", what, player, use, kind)] = d.open(t, what, player, id,
+					tokens[0], tokens[1])
 			}
 		}
 	}
 	for name, page := range pages {
-		if x := page.Until(t, name+" is refused", patience, func(x browser.Probe) bool { return x.State == "error" }); x.Frames > 0 {
+		if x := page.Until(t, name+" is refused", patience, func(x browser.Probe) bool {
+			return x.State == "error"
+		}); x.Frames > 0 {
 			t.Errorf("%s: %+v", name, x)
 		}
 		page.Close(t)
@@ -93,5 +100,7 @@ func (d *drmRig) refused(t *testing.T, what, id string, good, expired, anothers 
 // tokens are one for playback and one for the licence of a playback ID.
 func (d *drmRig) tokens(t *testing.T, id string, more ...string) [2]string {
 	t.Helper()
-	return [2]string{d.keys.token(t, id, more...), d.keys.token(t, id, append([]string{"--type", "drm_license"}, more...)...)}
+	return [2]string{
+		d.keys.token(t, id, more...), d.keys.token(t, id, append([]string{"--type", "drm_license"}, more...)...),
+	}
 }

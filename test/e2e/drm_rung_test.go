@@ -51,7 +51,8 @@ func TestDRMLiveRung(t *testing.T) {
 				}
 				plain = append(plain, s.HTTP+"/"+public+"/"+name)
 			}
-			encrypted, unencrypted := drmMedia{keyID: keyID, data: download(t, urls)}, drmMedia{data: download(t, plain)}
+			encrypted, unencrypted := drmMedia{keyID: keyID, data: download(t, urls)},
+				drmMedia{data: download(t, plain)}
 			want, got := unencrypted.frames(t, nil), encrypted.frames(t, keys)
 			if len(want) < 10 || !slices.Equal(got, want) {
 				t.Errorf("%s: %d frames are decrypted, %d are in the clear, or others", what, len(got), len(want))

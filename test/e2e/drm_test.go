@@ -87,7 +87,9 @@ func (d *drmRig) live(t *testing.T) (stream rig.Object, parts drmMedia, keys map
 	parts, keys = partsOf(t, address), d.licence(t, id)
 	follow := hlscheck.Options{URL: address, Follow: 3 * time.Second, LowLatency: true, MaxSegments: 3}
 	check(t, "live", follow, "session-data")
-	stream = d.s.AwaitLive(t, stream.Text("id"), "active", patience, func(o rig.Object) bool { return o.Text("active_asset_id") != "" })
+	stream = d.s.AwaitLive(t, stream.Text("id"), "active", patience, func(o rig.Object) bool {
+		return o.Text("active_asset_id") != ""
+	})
 	encoder.Stop() // not before all was looked at, however long that took
 	d.s.AwaitLive(t, stream.Text("id"), "without encoder", patience, away)
 	d.s.Complete(t, stream.Text("id"))
@@ -119,8 +121,14 @@ func (d *drmRig) film(t *testing.T, another rig.Object) rig.Object {
 	d.plays(t, "on demand", id, play, own)
 	d.same(t, a)
 	for what, tokens := range map[string][2]string{
-		"no token": {"", own}, "expired": {old, own}, "another's": {d.keys.token(t, anothers), own}, "a licence's": {own, own},
-		"no token for a licence": {play, ""}, "expired for a licence": {play, expired}, "another's licence": {play, licence(anothers)}, "playback's for a licence": {play, play},
+		"no token":                 {"", own},
+		"expired":                  {old, own},
+		"another's":                {d.keys.token(t, anothers), own},
+		"a licence's":              {own, own},
+		"no token for a licence":   {play, ""},
+		"expired for a licence":    {play, expired},
+		"another's licence":        {play, licence(anothers)},
+		"playback's for a licence": {play, play},
 	} {
 		playlist, _, body := d.s.Get(t, d.s.PlayURL(id)+query(tokens[0]))
 		granted, text := d.ask(t, id, tokens[1], `{"kids":["AAAAAAAAAAAAAAAAAAAAAA"],"type":"temporary"}`)
@@ -137,7 +145,8 @@ func (d *drmRig) film(t *testing.T, another rig.Object) rig.Object {
 	if code, _, body := d.s.Get(t, at+"/highest.mp4?token="+play); code != http.StatusForbidden {
 		t.Errorf("a file to download: %d %s", code, body)
 	}
-	if code, _, body := d.s.Get(t, at+"/thumbnail.jpg?token="+d.keys.token(t, id, "--type", "thumbnail")); code != http.StatusOK {
+	if code, _, body := d.s.Get(t,
+		at+"/thumbnail.jpg?token="+d.keys.token(t, id, "--type", "thumbnail")); code != http.StatusOK {
 		t.Errorf("thumbnail: %d %.200s", code, body)
 	}
 	return a
@@ -216,7 +225,8 @@ type drmMedia struct {
 }
 
 // clearKeyLine is the line of a playlist that has the key ID for ClearKey.
-var clearKeyLine = regexp.MustCompile(`#EXT-X-KEY:METHOD=SAMPLE-AES(?:-CTR)?,URI="data:text/plain;base64,([^"]+)",KEYFORMAT="org.w3.clearkey"`)
+var clearKeyLine = regexp.MustCompile(
+	`#EXT-X-KEY:METHOD=SAMPLE-AES(?:-CTR)?,URI="data:text/plain;base64,([^"]+)",KEYFORMAT="org.w3.clearkey"`)
 
 func keyIDOf(t *testing.T, playlist string) string {
 	t.Helper()
@@ -317,7 +327,8 @@ func query(token string) string {
 // ask sends the licence server a request.
 func (d *drmRig) ask(t *testing.T, id, token, challenge string) (int, []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.s.HTTP+"/license/clearkey/"+id+query(token), strings.NewReader(challenge))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.s.HTTP+"/license/clearkey/"+id+query(token),
+		strings.NewReader(challenge))
 	if err != nil {
 		t.Fatal(err)
 	}

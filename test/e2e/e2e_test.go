@@ -90,7 +90,8 @@ func events(t *testing.T, s *rig.Server, object string) []string {
 		t.Fatalf("read events: %v", err)
 	}
 	defer func() { _ = db.Close() }()
-	rows, err := db.QueryContext(t.Context(), "SELECT type FROM events WHERE object_id = $1 ORDER BY at, position", object)
+	rows, err := db.QueryContext(t.Context(), "SELECT type FROM events WHERE object_id = $1 ORDER BY at, position",
+		object)
 	if err != nil {
 		t.Fatalf("read events: %v", err)
 	}
@@ -172,7 +173,8 @@ func alarms(s *rig.Server) []string {
 		if strings.Contains(line, `"msg":"ingest warning"`) {
 			continue
 		}
-		if strings.Contains(line, `"level":"ERROR"`) || strings.Contains(line, `"level":"WARN"`) || strings.Contains(line, "panic") {
+		if strings.Contains(line, `"level":"ERROR"`) || strings.Contains(line, `"level":"WARN"`) ||
+			strings.Contains(line, "panic") {
 			out = append(out, strings.TrimSpace(line))
 		}
 	}

@@ -34,20 +34,27 @@ func TestEnhancedRTMP(t *testing.T) {
 			if text := string(master); !strings.Contains(text, tt.codecs) || !strings.Contains(text, "opus") {
 				t.Errorf("no %s and opus in\n%s", tt.codecs, text)
 			}
-			check(t, name, hlscheck.Options{URL: url, Follow: 5 * time.Second, Decoder: rig.FFmpeg(t)}, "codecs", "tfdt", "decodes")
+			check(t, name, hlscheck.Options{
+				URL: url, Follow: 5 * time.Second, Decoder: rig.FFmpeg(t),
+			}, "codecs", "tfdt", "decodes")
 			if err := <-done; err != nil {
 				t.Fatalf("the encoder: %v", err)
 			}
-			live := s.AwaitLive(t, stream.Text("id"), "is idle", patience, func(o rig.Object) bool { return o.Text("status") == "idle" })
+			live := s.AwaitLive(t, stream.Text("id"), "is idle", patience, func(o rig.Object) bool {
+				return o.Text("status") == "idle"
+			})
 			asset := s.AwaitAsset(t, live.Texts("recent_asset_ids")[0], "is finished", patience, rig.Finished)
 			recorded := s.PlayURL(asset.Text("playback_ids.0.id"))
 			sums := read(t, recorded, false)
 			// ffprobe has no durations for AV1 and Opus, so the distance to the next packet counts as a gap.
-			if v, a := sums["video"], sums["audio"]; v.count != length*30 || v.gap > 0.034 || a.count < length*50-10 || a.gap > 0.021 {
+			if v, a := sums["video"], sums["audio"]; v.count != length*30 || v.gap > 0.034 || a.count < length*50-10 ||
+				a.gap > 0.021 {
 				t.Errorf("ffprobe reads %+v", sums)
 			}
-			out, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(rig.FFmpeg(t)), "ffprobe"), "-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", recorded).CombinedOutput()
-			if text := string(out); err != nil || !strings.Contains(text, tt.probed) || !strings.Contains(text, "opus") {
+			out, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(rig.FFmpeg(t)), "ffprobe"), "-v",
+				"error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", recorded).CombinedOutput()
+			if text := string(out); err != nil || !strings.Contains(text, tt.probed) ||
+				!strings.Contains(text, "opus") {
 				t.Errorf("ffprobe names %q: %v", text, err)
 			}
 		})
@@ -67,7 +74,9 @@ func TestWhatIsNotTaken(t *testing.T) {
 	live := s.AwaitLive(t, stream.Text("id"), "is idle", patience, func(o rig.Object) bool {
 		return o.Text("status") == "idle" && len(o.Texts("recent_asset_ids")) > 0
 	})
-	asset := s.AwaitAsset(t, live.Texts("recent_asset_ids")[0], "over", patience, func(o rig.Object) bool { return o.Text("status") != "preparing" })
+	asset := s.AwaitAsset(t, live.Texts("recent_asset_ids")[0], "over", patience, func(o rig.Object) bool {
+		return o.Text("status") != "preparing"
+	})
 	if asset.Text("status") != "errored" || asset.Text("errors.messages.0") != reason {
 		t.Errorf("the asset is %v", asset)
 	}

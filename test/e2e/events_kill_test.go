@@ -52,7 +52,8 @@ func (e *endpoint) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	case h.ID == last.ID:
 		e.again++
 	default:
-		e.t.Errorf("number %d (%s) of %s came behind number %d (%s)", h.Resource.Number, h.ID, h.Resource.ID, last.Resource.Number, last.ID)
+		e.t.Errorf("number %d (%s) of %s came behind number %d (%s)", h.Resource.Number, h.ID, h.Resource.ID,
+			last.Resource.Number, last.ID)
 	}
 	e.last[h.Resource.ID], e.seen[h.ID] = h, true
 }
@@ -77,7 +78,9 @@ func TestEventsOverKills(t *testing.T) {
 		sink := httptest.NewServer(e)
 		t.Cleanup(sink.Close)
 		s := rig.Start(t, rig.Options{Pair: p})
-		if code, o := s.Do(t, http.MethodPost, "/system/v1/webhooks", rig.Object{"address": sink.URL}); code != http.StatusCreated {
+		if code, o := s.Do(t, http.MethodPost, "/system/v1/webhooks", rig.Object{
+			"address": sink.URL,
+		}); code != http.StatusCreated {
 			t.Fatalf("create webhook: %d %v", code, o)
 		}
 		var streams []string

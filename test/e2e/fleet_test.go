@@ -66,7 +66,9 @@ func TestFleetEncodesOnce(t *testing.T) {
 	file := rig.File(t, "a.mp4", rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, Seconds: 41})
 	asset := a.CreateAsset(t, rig.Files(t, map[string]string{"a.mp4": file})+"/a.mp4")
 	asset = a.AwaitAsset(t, asset.Text("id"), "ready", patience, rig.Ready)
-	lists := []mediaPlaylist{smaller(t, a, asset.Text("playback_ids.0.id")), smaller(t, b, asset.Text("playback_ids.0.id"))}
+	lists := []mediaPlaylist{
+		smaller(t, a, asset.Text("playback_ids.0.id")), smaller(t, b, asset.Text("playback_ids.0.id")),
+	}
 	entries := len(lists[0].entries)
 	if entries < 8 || entries != len(lists[1].entries) {
 		t.Fatalf("%d and %d entries", entries, len(lists[1].entries))
@@ -87,7 +89,8 @@ func TestFleetEncodesOnce(t *testing.T) {
 		all.Wait()
 		for i := range got {
 			if first := i - i%(len(lists)*viewers); len(got[i]) == 0 || !bytes.Equal(got[i], got[first]) {
-				t.Errorf("entry %d: viewers have different bytes, %d and %d of them", entries[i/(len(lists)*viewers)], len(got[i]), len(got[first]))
+				t.Errorf("entry %d: viewers have different bytes, %d and %d of them", entries[i/(len(lists)*viewers)],
+					len(got[i]), len(got[first]))
 			}
 		}
 	}
@@ -97,12 +100,14 @@ func TestFleetEncodesOnce(t *testing.T) {
 	}
 	keptA, vainA := encoded(t, a)
 	keptB, vainB := encoded(t, b)
-	for end := time.Now().Add(patience); keptA+keptB < entries-1 && time.Now().Before(end); rig.Pause(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); keptA+keptB < entries-1 &&
+		time.Now().Before(end); rig.Pause(50 * time.Millisecond) {
 		keptA, vainA = encoded(t, a) // what is stored can be had before it is counted
 		keptB, vainB = encoded(t, b)
 	}
 	if keptA+keptB != entries-1 || vainA+vainB > 0 {
-		t.Errorf("of %d segments one node has encoded %d, the other %d; in vain %d and %d", entries-1, keptA, keptB, vainA, vainB)
+		t.Errorf("of %d segments one node has encoded %d, the other %d; in vain %d and %d", entries-1, keptA, keptB,
+			vainA, vainB)
 	}
 	t.Logf("one node has encoded %d, the other %d", keptA, keptB)
 }
@@ -134,7 +139,8 @@ func TestFleetLosesNode(t *testing.T) {
 		t.Helper()
 		for end := time.Now().Add(patience); ; rig.Pause(20 * time.Millisecond) {
 			var n int
-			if err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM claims WHERE "+condition).Scan(&n); err != nil {
+			if err := db.QueryRowContext(t.Context(),
+				"SELECT count(*) FROM claims WHERE "+condition).Scan(&n); err != nil {
 				t.Fatal(err)
 			}
 			if n > 0 {
@@ -170,7 +176,8 @@ func TestFleetLosesNode(t *testing.T) {
 	x := <-got
 	<-asked
 	took := x.at.Sub(killed)
-	if x.code != http.StatusOK || len(x.body) == 0 || took > 40*time.Second { // a lease of 4 s, and the rest for a busy machine
+	// a lease of 4 s, and the rest for a busy machine
+	if x.code != http.StatusOK || len(x.body) == 0 || took > 40*time.Second {
 		t.Errorf("status %d, %d bytes, %v, %s after the other node died", x.code, len(x.body), x.err, took)
 	}
 	kept, vain := encoded(t, b)
@@ -187,7 +194,8 @@ func TestFleetLosesNode(t *testing.T) {
 func neverReady(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	script := "#!/bin/sh\ncase \"$*\" in *-preset*) exec sleep 600;; esac\nexec '" + programtest.Path(t, "ffmpeg") + "' \"$@\"\n"
+	script := "#!/bin/sh\ncase \"$*\" in *-preset*) exec sleep 600;; esac\nexec '" + programtest.Path(t, "ffmpeg") +
+		"' \"$@\"\n"
 	if err := os.WriteFile(filepath.Join(dir, "ffmpeg"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -213,12 +221,15 @@ func TestFleetRights(t *testing.T) {
 		}
 		return o
 	}
-	id := do(http.StatusCreated, http.MethodPost, "/video/v1/assets/"+asset.Text("id")+"/playback-ids", rig.Object{"policy": "signed"}).Text("data.id")
+	id := do(http.StatusCreated, http.MethodPost, "/video/v1/assets/"+asset.Text("id")+"/playback-ids", rig.Object{
+		"policy": "signed",
+	}).Text("data.id")
 	pages := func(open bool) rig.Object {
 		return rig.Object{"allowed_domains": []string{}, "allow_no_referrer": open}
 	}
 	rule := do(http.StatusCreated, http.MethodPost, "/video/v1/playback-restrictions", rig.Object{
-		"referrer": pages(true), "user_agent": rig.Object{"allow_no_user_agent": true, "allow_high_risk_user_agent": true},
+		"referrer":   pages(true),
+		"user_agent": rig.Object{"allow_no_user_agent": true, "allow_high_risk_user_agent": true},
 	}).Text("data.id")
 	token := keys.token(t, id, "--param", "playback_restriction_id="+rule)
 	master := b.PlayURL(id) + "?token=" + token

@@ -33,11 +33,14 @@ func TestLiveHDR(t *testing.T) {
 			if said, err := e.Wait(t, patience); err != nil {
 				t.Fatalf("encoder: %v: %s", err, said)
 			}
-			live := s.AwaitLive(t, l.Text("id"), "is idle", patience, func(o rig.Object) bool { return o.Text("status") == "idle" })
+			live := s.AwaitLive(t, l.Text("id"), "is idle", patience, func(o rig.Object) bool {
+				return o.Text("status") == "idle"
+			})
 			asset := s.AwaitAsset(t, live.Texts("recent_asset_ids")[0], "is finished", patience, rig.Finished)
 			recorded := s.PlayURL(asset.Text("playback_ids.0.id"))
 			offered(t, s, recorded, name, "320x180", 4320)
-			check(t, name+" recorded", hlscheck.Options{URL: recorded, Decoder: rig.FFmpeg(t)}, "codecs", "tfdt", "decodes")
+			check(t, name+" recorded", hlscheck.Options{URL: recorded, Decoder: rig.FFmpeg(t)}, "codecs", "tfdt",
+				"decodes")
 		})
 	}
 }

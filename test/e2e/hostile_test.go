@@ -23,7 +23,9 @@ import (
 func TestHostileFiles(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
-	good, err := os.ReadFile(rig.File(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 2, NoAudio: true}))
+	good, err := os.ReadFile(rig.File(t, "a.mp4", rig.Clip{
+		Size: "320x180", Kbit: 300, GOP: 1, Seconds: 2, NoAudio: true,
+	}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,8 +48,11 @@ func TestHostileFiles(t *testing.T) {
 	}
 	for i, id := range ids {
 		f := files[i]
-		a := s.AwaitAsset(t, id, "an end", 2*patience, func(o rig.Object) bool { return o.Text("status") != "preparing" })
-		if why := a.Texts("errors.messages"); a.Text("status") == "ready" && !f.Plays || a.Text("status") == "errored" && (len(why) != 1 || why[0] == "") {
+		a := s.AwaitAsset(t, id, "an end", 2*patience, func(o rig.Object) bool {
+			return o.Text("status") != "preparing"
+		})
+		if why := a.Texts("errors.messages"); a.Text("status") == "ready" && !f.Plays ||
+			a.Text("status") == "errored" && (len(why) != 1 || why[0] == "") {
 			t.Errorf("%s: the asset is %s: %v", f.Name, a.Text("status"), a["errors"])
 		}
 	}
@@ -106,7 +111,8 @@ func TestHostileConnections(t *testing.T) {
 	}
 	second := s.CreateLive(t, "standard", nil)
 	s.Publish(t, second.Text("stream_key"), rig.Clip{Size: "320x180", Kbit: 200, GOP: 1})
-	s.AwaitPlayable(t, s.PlayURL(second.Text("playback_ids.0.id")), patience) // its journal and its segments have descriptors
+	// its journal and its segments have descriptors
+	s.AwaitPlayable(t, s.PlayURL(second.Text("playback_ids.0.id")), patience)
 	if mb := s.Peak(t) >> 20; mb > 400 {
 		t.Errorf("the server has had %d MB", mb)
 	}

@@ -39,7 +39,8 @@ func TestImages(t *testing.T) {
 		if code != http.StatusOK || head.Get("Content-Type") != "image/webp" || !bytes.HasPrefix(body, []byte("RIFF")) {
 			t.Errorf("thumbnail.webp: %d, %v, %d bytes", code, head, len(body))
 		}
-		if code, _, body = s.Get(t, base+"storyboard.vtt"); code != http.StatusOK || !strings.HasPrefix(string(body), "WEBVTT") || !strings.Contains(string(body), "#xywh=0,0,") {
+		if code, _, body = s.Get(t, base+"storyboard.vtt"); code != http.StatusOK ||
+			!strings.HasPrefix(string(body), "WEBVTT") || !strings.Contains(string(body), "#xywh=0,0,") {
 			t.Errorf("storyboard.vtt: %d\n%s", code, body)
 		}
 		if code, _, _ = s.Get(t, base+"thumbnail.jpg?width=-5"); code != http.StatusBadRequest {
@@ -51,7 +52,9 @@ func TestImages(t *testing.T) {
 		picture(t, s.HTTP+"/"+live+"/thumbnail.jpg?latest=true", "jpeg", 640, 360)
 		// How large it is, is known a moment after it can be played.
 		recording := s.Live(t, l.Text("id")).Text("active_asset_id")
-		s.AwaitAsset(t, recording, "measured", patience, func(a rig.Object) bool { return a.Text("resolution_tier") != "" })
+		s.AwaitAsset(t, recording, "measured", patience, func(a rig.Object) bool {
+			return a.Text("resolution_tier") != ""
+		})
 		linked(t, s, live, 640, 360)
 		e.Stop()
 	})

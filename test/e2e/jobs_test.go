@@ -59,7 +59,9 @@ func TestCrashOfJobs(t *testing.T) {
 			assets = append(assets, s.CreateAsset(t, origin.URL+"/"+name).Text("id"))
 		}
 		s.AddTrack(t, finished, rig.Object{"url": origin.URL + "/sound.mp3", "type": "audio", "language_code": "de"})
-		s.AddTrack(t, finished, rig.Object{"url": origin.URL + "/lines.srt", "type": "text", "text_type": "subtitles", "language_code": "en"})
+		s.AddTrack(t, finished, rig.Object{
+			"url": origin.URL + "/lines.srt", "type": "text", "text_type": "subtitles", "language_code": "en",
+		})
 		for name, f := range files {
 			asked(t, f, name)
 		}
@@ -75,7 +77,9 @@ func TestCrashOfJobs(t *testing.T) {
 			for _, name := range held {
 				assets = append(assets, s.CreateAsset(t, origin.URL+"/"+name).Text("id"))
 			}
-			s.AddTrack(t, finished, rig.Object{"url": origin.URL + "/sound.mp3", "type": "audio", "language_code": "de", "name": time.Now().String()})
+			s.AddTrack(t, finished, rig.Object{
+				"url": origin.URL + "/sound.mp3", "type": "audio", "language_code": "de", "name": time.Now().String(),
+			})
 			rig.Pause(time.Duration(random.IntN(1500)) * time.Millisecond)
 			s.Kill(t)
 			s.Run(t)
@@ -139,7 +143,8 @@ func TestDrain(t *testing.T) {
 		s.AwaitAsset(t, b.Text("id"), "finished", patience, rig.Finished)
 		second := s.Publish(t, l.Text("stream_key"), clip)
 		s.AwaitPlayable(t, s.PlayURL(l.Text("playback_ids.0.id")), patience)
-		for end := time.Now().Add(patience); listed(t, s, a) < shown[a.Text("id")]+4; rig.Pause(200 * time.Millisecond) {
+		for end := time.Now().Add(patience); listed(t, s, a) < shown[a.Text("id")]+
+			4; rig.Pause(200 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("the recording does not go on within %v", patience)
 			}
@@ -147,7 +152,9 @@ func TestDrain(t *testing.T) {
 		second.Stop()
 		s.Complete(t, l.Text("id"))
 		s.AwaitAsset(t, a.Text("id"), "finished", patience, rig.Finished)
-		r := check(t, "after the restart", hlscheck.Options{URL: s.PlayURL(a.Text("playback_ids.0.id")), Decoder: rig.FFmpeg(t)}, "tfdt", "decodes")
+		r := check(t, "after the restart", hlscheck.Options{
+			URL: s.PlayURL(a.Text("playback_ids.0.id")), Decoder: rig.FFmpeg(t),
+		}, "tfdt", "decodes")
 		for _, v := range r.Renditions {
 			if v.Discontinuities != 1 {
 				t.Errorf("%s has %d discontinuities, want 1", v.URL, v.Discontinuities)
@@ -192,7 +199,8 @@ func TestSecondSignal(t *testing.T) {
 		t.Fatalf("the server says %q, %v", line, err)
 	}
 	s.Signal(t, syscall.SIGTERM)
-	for end := time.Now().Add(patience); ; rig.Pause(50 * time.Millisecond) { // it has taken the first signal when nobody is let in any more
+	// it has taken the first signal when nobody is let in any more
+	for end := time.Now().Add(patience); ; rig.Pause(50 * time.Millisecond) {
 		other, err := dial()
 		if err != nil {
 			break

@@ -30,11 +30,13 @@ func TestLadder(t *testing.T) {
 				videos = append(videos, m)
 			}
 		}
-		if len(videos) != 2 || !strings.Contains(string(master), "RESOLUTION=640x480") || !strings.Contains(string(master), "RESOLUTION=360x270") {
+		if len(videos) != 2 || !strings.Contains(string(master), "RESOLUTION=640x480") ||
+			!strings.Contains(string(master), "RESOLUTION=360x270") {
 			t.Fatalf("%d renditions of video in\n%s", len(videos), master)
 		}
 		switches(t, s, id, 0)
-		check(t, "ladder", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes", "segment-duration", "align-start")
+		check(t, "ladder", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes", "segment-duration",
+			"align-start")
 		want := frames(t, file)["video"]
 		for _, m := range videos {
 			have := frames(t, m.url)["video"]
@@ -61,11 +63,16 @@ func switches(t *testing.T, s *rig.Server, playbackID string, play float64) {
 	last := page.Probe(t)
 	for _, height := range []int{270, 480, 270} {
 		command := fmt.Sprintf("window.millrace.hls.nextLevel = %d", slices.Index(heights, height))
-		if !last.Live { // the player keeps the more of the other size the slower the server seems, up to the film's end; of one that stands it does not
-			command = "const v = window.millrace.video; Object.defineProperty(v, 'paused', {configurable: true, get: () => true}); try { " + command + " } finally { delete v.paused }"
+		// the player keeps the more of the other size the slower the server seems, up to the film's end; of one that
+		// stands it does not
+		if !last.Live {
+			command = "const v = window.millrace.video; Object.defineProperty(v, 'paused', {configurable: true, get: " +
+				"() => true}); try { " + command + " } finally { delete v.paused }"
 		}
 		page.Eval(t, command, nil)
-		p := page.Until(t, fmt.Sprintf("a picture of %d lines", height), patience, func(p browser.Probe) bool { return p.Height == height })
+		p := page.Until(t, fmt.Sprintf("a picture of %d lines", height), patience, func(p browser.Probe) bool {
+			return p.Height == height
+		})
 		if p.Time < last.Time || p.Restarts > 0 || p.Error != "" {
 			t.Errorf("after the switch to %d lines: %+v", height, p)
 		}

@@ -82,8 +82,10 @@ func TestLifecycle(t *testing.T) {
 			}
 		})
 		for name, test := range map[string]func(*testing.T, *stage){
-			"disable and enable": disable, "complete": complete, "delete": remove, "reset of the key": resetKey, "second encoder": secondEncoder, "half-dead encoder": halfDead,
-			"unknown key": unknownKey, "window that passes": outside, "clip while live": clipLive, "nothing sent": nothingSent,
+			"disable and enable": disable, "complete": complete, "delete": remove, "reset of the key": resetKey,
+			"second encoder": secondEncoder, "half-dead encoder": halfDead,
+			"unknown key": unknownKey, "window that passes": outside, "clip while live": clipLive,
+			"nothing sent": nothingSent,
 		} {
 			t.Run(name, func(t *testing.T) {
 				rig.Parallel(t)
@@ -139,7 +141,9 @@ func disable(t *testing.T, s *stage) {
 	a := playing(t, s.Server, l)
 	put(t, s, l, "disable")
 	cut(t, "disable", e)
-	now := s.AwaitLive(t, l.Text("id"), "disabled", patience, func(o rig.Object) bool { return o.Text("status") == "disabled" && o.Text("active_asset_id") == "" })
+	now := s.AwaitLive(t, l.Text("id"), "disabled", patience, func(o rig.Object) bool {
+		return o.Text("status") == "disabled" && o.Text("active_asset_id") == ""
+	})
 	if !slices.Equal(now.Texts("recent_asset_ids"), []string{a.Text("id")}) {
 		t.Errorf("disabled stream: %v", now)
 	}
@@ -237,7 +241,8 @@ func halfDead(t *testing.T, s *stage) {
 	second := s.Publish(t, l.Text("stream_key"), small())
 	s.AwaitLog(t, patience, `"silent encoder is replaced"`, l.Text("id"))
 	rig.Pause(3 * time.Second)
-	if now := s.Live(t, l.Text("id")); now.Text("status") != "active" || now.Text("active_asset_id") != a.Text("id") || away(now) {
+	if now := s.Live(t, l.Text("id")); now.Text("status") != "active" || now.Text("active_asset_id") != a.Text("id") ||
+		away(now) {
 		t.Errorf("with the second encoder: %v", now)
 	}
 	first.Kill()
@@ -275,7 +280,8 @@ func clipLive(t *testing.T, s *stage) {
 	e := s.Publish(t, l.Text("stream_key"), clip)
 	a := playing(t, s.Server, l)
 	code, o := s.Do(t, "POST", "/video/v1/assets", rig.Object{
-		"inputs": []rig.Object{{"url": "mux://assets/" + a.Text("id"), "start_time": 2, "end_time": 9}}, "playback_policies": []string{"public"},
+		"inputs":            []rig.Object{{"url": "mux://assets/" + a.Text("id"), "start_time": 2, "end_time": 9}},
+		"playback_policies": []string{"public"},
 	})
 	if code != http.StatusCreated {
 		t.Fatalf("clip: status %d: %v", code, o)
@@ -306,7 +312,9 @@ func nothingSent(t *testing.T, s *stage) {
 	if said, err := s.Publish(t, l.Text("stream_key"), c).Wait(t, patience); err != nil {
 		t.Errorf("encoder: %v: %s", err, said)
 	}
-	now := s.AwaitLive(t, l.Text("id"), "idle again", patience, func(o rig.Object) bool { return idle(o) && len(o.Texts("recent_asset_ids")) == 1 })
+	now := s.AwaitLive(t, l.Text("id"), "idle again", patience, func(o rig.Object) bool {
+		return idle(o) && len(o.Texts("recent_asset_ids")) == 1
+	})
 	end := time.Now().Add(patience)
 	for {
 		a := s.Asset(t, now.Texts("recent_asset_ids")[0])

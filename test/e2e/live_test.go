@@ -27,23 +27,30 @@ type broadcast struct {
 func broadcasts() map[string]broadcast {
 	return map[string]broadcast{
 		"low with B-frames": {
-			mode: "low", pairs: true, first: rig.Clip{Size: "426x240", Kbit: 400, GOP: 2, Flash: true}, second: rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Rate: 25, Flash: true},
+			mode: "low", pairs: true, first: rig.Clip{Size: "426x240", Kbit: 400, GOP: 2, Flash: true},
+			second: rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Rate: 25, Flash: true},
 		},
 		"low at 29.97": {
-			mode: "low", pairs: true, first: rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Drop: true, NoB: true, Hertz: 44100, Flash: true, Offset: 3600}, second: rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Flash: true},
+			mode: "low", pairs: true,
+			first: rig.Clip{
+				Size: "320x180", Kbit: 300, GOP: 1, Drop: true, NoB: true, Hertz: 44100, Flash: true, Offset: 3600,
+			}, second: rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Flash: true},
 			prefix: "/live/",
 		},
 		"reduced": {
-			mode: "reduced", first: rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Drop: true, Hertz: 44100, Flash: true}, second: rig.Clip{Size: "426x240", Kbit: 300, GOP: 1, NoB: true, Flash: true},
+			mode: "reduced", first: rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Drop: true, Hertz: 44100, Flash: true},
+			second: rig.Clip{Size: "426x240", Kbit: 300, GOP: 1, NoB: true, Flash: true},
 		},
 		"standard": {
-			mode: "standard", first: rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Rate: 25, Flash: true}, second: rig.Clip{Size: "426x240", Kbit: 300, GOP: 2, NoB: true, Flash: true},
+			mode: "standard", first: rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Rate: 25, Flash: true},
+			second: rig.Clip{Size: "426x240", Kbit: 300, GOP: 2, NoB: true, Flash: true},
 		},
 		"audio only": {
 			mode: "low", first: rig.Clip{NoVideo: true, Hertz: 44100}, second: rig.Clip{NoVideo: true},
 		},
 		"video only": {
-			mode: "low", first: rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, NoAudio: true}, second: rig.Clip{Size: "426x240", Kbit: 300, GOP: 1, NoAudio: true, NoB: true},
+			mode: "low", first: rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, NoAudio: true},
+			second: rig.Clip{Size: "426x240", Kbit: 300, GOP: 1, NoAudio: true, NoB: true},
 		},
 	}
 }
@@ -51,16 +58,22 @@ func broadcasts() map[string]broadcast {
 // Rules that must have been applied, or the test has proved nothing.
 var (
 	liveRules = []string{
-		"constants", "media-sequence", "entry-immutable", "append-only", "reload-grows", "tfdt", "segment-duration", "immutable-bytes",
-		"codecs", "pdt", "target-duration", "bandwidth", "playlist-cache", "media-cache", "cors", "gzip", "unknown-404", "ranges",
+		"constants", "media-sequence", "entry-immutable", "append-only", "reload-grows", "tfdt", "segment-duration",
+		"immutable-bytes",
+		"codecs", "pdt", "target-duration", "bandwidth", "playlist-cache", "media-cache", "cors", "gzip", "unknown-404",
+		"ranges",
 	}
 	lowLatencyRules = []string{
-		"blocking-reload", "blocking-time", "far-future", "directive", "preload-hint", "delta", "part-bytes", "part-target",
-		"part-short", "part-sum", "part-duration", "independent-part", "listed-parts", "low-latency-server", "part-hold-back", "skip-boundary",
+		"blocking-reload", "blocking-time", "far-future", "directive", "preload-hint", "delta", "part-bytes",
+		"part-target",
+		"part-short", "part-sum", "part-duration", "independent-part", "listed-parts", "low-latency-server",
+		"part-hold-back", "skip-boundary",
 	}
 	bothTracksRules = []string{"align-start", "align-pdt", "align-discontinuity", "align-target"}
 	breakRules      = []string{"tfdt-break", "discontinuity-map", "discontinuity-sequence"}
-	finishedRules   = []string{"average-bandwidth", "bandwidth", "tfdt", "segment-duration", "decodes", "tfdt-break", "discontinuity-map"}
+	finishedRules   = []string{
+		"average-bandwidth", "bandwidth", "tfdt", "segment-duration", "decodes", "tfdt-break", "discontinuity-map",
+	}
 )
 
 // The lengths of what both encoders send, in seconds.
@@ -157,8 +170,12 @@ func (b broadcast) watch(t *testing.T, url, recording string, follow time.Durati
 	var g sync.WaitGroup
 	for what, u := range map[string]string{"live": url, "recording while live": recording} {
 		g.Go(func() {
-			r := check(t, what, hlscheck.Options{URL: u, Follow: max(follow, 4*time.Second), Until: until, LowLatency: b.mode == "low", StallsFrom: stalls, MaxSegments: 4})
-			if broken || time.Now().Before(stalls) { // else the machine is slow: the break came before everything was looked at
+			r := check(t, what, hlscheck.Options{
+				URL: u, Follow: max(follow, 4*time.Second), Until: until, LowLatency: b.mode == "low",
+				StallsFrom: stalls, MaxSegments: 4,
+			})
+			// else the machine is slow: the break came before everything was looked at
+			if broken || time.Now().Before(stalls) {
 				applied(t, what, r, must)
 			}
 			for _, v := range r.Renditions {
@@ -190,7 +207,8 @@ func (b broadcast) finished(t *testing.T, s *rig.Server, stream, asset string) {
 	url := s.PlayURL(a.Text("playback_ids.0.id"))
 	r := check(t, "finished", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, must...)
 	for _, v := range r.Renditions {
-		if !v.Ended || b.mode == "standard" && v.Discontinuities != 1 || v.Discontinuities < 1 { // slate has one at either end
+		// slate has one at either end
+		if !v.Ended || b.mode == "standard" && v.Discontinuities != 1 || v.Discontinuities < 1 {
 			t.Errorf("finished: %s has ended %t with %d discontinuities", v.URL, v.Ended, v.Discontinuities)
 		}
 	}
@@ -201,11 +219,13 @@ func (b broadcast) finished(t *testing.T, s *rig.Server, stream, asset string) {
 		inStepAround(t, url, int(firstLength/one)+int(secondLength/two)-1, b.mode != "standard")
 	}
 	want := []string{
-		"video.live_stream.created", "video.live_stream.connected", "video.live_stream.recording", "video.live_stream.active",
+		"video.live_stream.created", "video.live_stream.connected", "video.live_stream.recording",
+		"video.live_stream.active",
 		"video.live_stream.disconnected", "video.live_stream.connected", "video.live_stream.recording",
 		"video.live_stream.disconnected", "video.live_stream.idle",
 	}
-	warning := func(e string) bool { return e == "video.live_stream.warning" } // of sound that is missing, and of a machine that is busy
+	// of sound that is missing, and of a machine that is busy
+	warning := func(e string) bool { return e == "video.live_stream.warning" }
 	if got := slices.DeleteFunc(events(t, s, stream), warning); !slices.Equal(got, want) {
 		t.Errorf("events of the stream: %v, want %v", got, want)
 	}
@@ -234,14 +254,16 @@ func (b broadcast) whole(t *testing.T, a rig.Object, have map[string]packets) {
 		two, _ := b.second.FPS()
 		slack = 2/one + 2/two
 		v := have["video"]
-		if want := int(math.Round(one*firstLength) + math.Round(two*secondLength)); !filled && (v.count < want-1 || v.count > want+1) || v.count < want/2 {
+		if want := int(math.Round(one*firstLength) + math.Round(two*secondLength)); !filled &&
+			(v.count < want-1 || v.count > want+1) || v.count < want/2 {
 			t.Errorf("%d frames, %d were sent", v.count, want)
 		}
 		if filled { // slate begins and ends at a frame
 			slack += 0.5
 		}
 		if !filled && v.gap > 0.1 || math.Abs(v.last-v.first-sent) > slack {
-			t.Errorf("picture from %.3f to %.3f s with a hole of %.3f s, sent were %.1f s", v.first, v.last, v.gap, sent)
+			t.Errorf("picture from %.3f to %.3f s with a hole of %.3f s, sent were %.1f s", v.first, v.last, v.gap,
+				sent)
 		}
 	}
 	if audio {
@@ -250,7 +272,8 @@ func (b broadcast) whole(t *testing.T, a rig.Object, have map[string]packets) {
 			t.Errorf("sound from %.3f to %.3f s with a hole of %.3f s, sent were %.1f s", v.first, v.last, v.gap, sent)
 		}
 	}
-	if len(have) != len(slices.Collect(maps.Keys(have))) || video != (have["video"].count > 0) || audio != (have["audio"].count > 0) {
+	if len(have) != len(slices.Collect(maps.Keys(have))) || video != (have["video"].count > 0) ||
+		audio != (have["audio"].count > 0) {
 		t.Errorf("tracks %v, want video %t and audio %t", have, video, audio)
 	}
 	if d := a.Number("duration"); math.Abs(d-sent) > slack+0.1 {
@@ -266,8 +289,10 @@ func (b broadcast) whole(t *testing.T, a rig.Object, have map[string]packets) {
 			t.Errorf("recording time %d: %v (%v)", i, r, err)
 		}
 	}
-	if math.Abs(total-a.Number("duration")) > 0.05 || math.Abs(content-firstLength-secondLength) > slack+0.1 || n < 2 || slate == 0 && n > 2 {
-		t.Errorf("recording times %v want the encoders' two, together with the slate as long as the asset", a.List("recording_times"))
+	if math.Abs(total-a.Number("duration")) > 0.05 || math.Abs(content-firstLength-secondLength) > slack+0.1 || n < 2 ||
+		slate == 0 && n > 2 {
+		t.Errorf("recording times %v want the encoders' two, together with the slate as long as the asset",
+			a.List("recording_times"))
 	}
 }
 
@@ -289,7 +314,10 @@ func TestEncoders(t *testing.T) {
 		"mono at 22.05 kHz":     {clip: rig.Clip{GOP: 1, Hertz: 22050, Flash: true, More: []string{"-ac", "1"}}},
 		"several slices":        {clip: rig.Clip{GOP: 1, Flash: true, More: []string{"-x264-params", "slices=4"}}},
 		// FRAME-RATE is the highest one, the checker measures the average; dates follow presentation, lengths decoding.
-		"rate varies":           {clip: rig.Clip{GOP: 2, More: []string{"-vf", "select='not(eq(mod(n,5),3))'", "-vsync", "vfr"}}, but: []string{"frame-rate", "pdt"}},
+		"rate varies": {
+			clip: rig.Clip{GOP: 2, More: []string{"-vf", "select='not(eq(mod(n,5),3))'", "-vsync", "vfr"}},
+			but:  []string{"frame-rate", "pdt"},
+		},
 		"sound ahead by 300 ms": {clip: rig.Clip{GOP: 1, More: []string{"-vf", "setpts=PTS+0.3/TB"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -306,7 +334,9 @@ func TestEncoders(t *testing.T) {
 			if said, err := e.Wait(t, patience); err != nil {
 				t.Errorf("encoder: %v: %s", err, said)
 			}
-			l = s.AwaitLive(t, l.Text("id"), "over", patience, func(o rig.Object) bool { return idle(o) && len(o.Texts("recent_asset_ids")) == 1 })
+			l = s.AwaitLive(t, l.Text("id"), "over", patience, func(o rig.Object) bool {
+				return idle(o) && len(o.Texts("recent_asset_ids")) == 1
+			})
 			a := s.AwaitAsset(t, l.Texts("recent_asset_ids")[0], "finished", patience, rig.Finished)
 			url := s.PlayURL(a.Text("playback_ids.0.id"))
 			r := checkBut(t, "finished", tt.but, hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes")

@@ -32,13 +32,15 @@ func TestLiveLadder(t *testing.T) {
 }
 
 func liveLadder(t *testing.T, s *rig.Server, mode string) {
-	length := map[string]time.Duration{"low": 40 * time.Second, "standard": 26 * time.Second}[mode] // at least: a slow machine looks for longer
+	// at least: a slow machine looks for longer
+	length := map[string]time.Duration{"low": 40 * time.Second, "standard": 26 * time.Second}[mode]
 	stream := s.CreateLive(t, mode, nil)
 	url := s.PlayURL(stream.Text("playback_ids.0.id"))
 	encoder := s.Publish(t, stream.Text("stream_key"), rig.Clip{Size: "640x480", Kbit: 600, GOP: 2, NoB: mode == "low"})
 	s.AwaitPlayable(t, url, patience)
 	_, _, master := s.Get(t, url)
-	if !strings.Contains(string(master), "RESOLUTION=640x480") || !strings.Contains(string(master), "RESOLUTION=360x270") {
+	if !strings.Contains(string(master), "RESOLUTION=640x480") ||
+		!strings.Contains(string(master), "RESOLUTION=360x270") {
 		t.Fatalf("not every rung in\n%s", master)
 	}
 	var watched sync.WaitGroup
@@ -47,7 +49,9 @@ func liveLadder(t *testing.T, s *rig.Server, mode string) {
 		if mode == "low" {
 			must = append(slices.Clone(must), lowLatencyRules...)
 		}
-		check(t, mode, hlscheck.Options{URL: url, Follow: 14 * time.Second, LowLatency: mode == "low", MaxSegments: 4, Decoder: rig.FFmpeg(t)}, must...)
+		check(t, mode, hlscheck.Options{
+			URL: url, Follow: 14 * time.Second, LowLatency: mode == "low", MaxSegments: 4, Decoder: rig.FFmpeg(t),
+		}, must...)
 	})
 	if mode == "low" {
 		switches(t, s, stream.Text("playback_ids.0.id"), 1)

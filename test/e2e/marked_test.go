@@ -26,7 +26,8 @@ func TestTestStream(t *testing.T) {
 	c.Flash, c.Progress = true, counted
 	e := s.Publish(t, l.Text("stream_key"), c)
 	a := playing(t, s, l)
-	check(t, "test stream live", hlscheck.Options{URL: s.PlayURL(l.Text("playback_ids.0.id")), Follow: 5e9, LowLatency: true, MaxSegments: 4},
+	check(t, "test stream live",
+		hlscheck.Options{URL: s.PlayURL(l.Text("playback_ids.0.id")), Follow: 5e9, LowLatency: true, MaxSegments: 4},
 		slices.Concat(liveRules, lowLatencyRules, bothTracksRules)...)
 	wait(time.Until(e.Began.Add(14 * time.Second)))
 	if now := s.Live(t, l.Text("id")); away(now) {
@@ -40,7 +41,8 @@ func TestTestStream(t *testing.T) {
 		t.Error("the asset of a test stream is no test asset")
 	}
 	url := s.PlayURL(a.Text("playback_ids.0.id"))
-	check(t, "test stream recorded", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes", "align-ends")
+	check(t, "test stream recorded", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes",
+		"align-ends")
 	have := read(t, url, false)
 	sent := pictures(t, counted)
 	seconds := float64(sent) / 30
@@ -51,7 +53,8 @@ func TestTestStream(t *testing.T) {
 	inStep(t, url, int(seconds)-2)
 
 	// The first picture is white: where the mark is it is dark.
-	pixels, err := exec.CommandContext(t.Context(), rig.FFmpeg(t), "-v", "error", "-i", url, "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "gray", "pipe:1").Output()
+	pixels, err := exec.CommandContext(t.Context(), rig.FFmpeg(t), "-v", "error", "-i", url, "-frames:v", "1", "-f",
+		"rawvideo", "-pix_fmt", "gray", "pipe:1").Output()
 	if err != nil || len(pixels) != 320*180 {
 		t.Fatalf("first picture: %d bytes, %v", len(pixels), err)
 	}

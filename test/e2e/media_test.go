@@ -36,7 +36,8 @@ func read(t *testing.T, url string, changes bool) map[string]packets {
 	if changes {
 		level = "fatal"
 	}
-	cmd := exec.CommandContext(ctx, probe, "-v", level, "-show_entries", "packet=codec_type,stream_index,pts_time,duration_time", "-of", "json", url)
+	cmd := exec.CommandContext(ctx, probe, "-v", level, "-show_entries",
+		"packet=codec_type,stream_index,pts_time,duration_time", "-of", "json", url)
 	var complaints bytes.Buffer
 	cmd.Stderr = &complaints
 	out, err := cmd.Output()
@@ -103,7 +104,8 @@ func flashesOf(t *testing.T, all []stretch) (white, beep []float64) {
 		defer cancel()
 		said, err := exec.CommandContext(ctx, rig.FFmpeg(t), "-nostdin", "-v", "error", "-copyts", "-i", f.path,
 			map[bool]string{true: "-af", false: "-vf"}[f.audio], filter, "-f", "null", "-").CombinedOutput()
-		if text := string(said); err != nil || text != "" && !strings.Contains(text, "muxer") { // what is thrown away after decoding is nobody's
+		// what is thrown away after decoding is nobody's
+		if text := string(said); err != nil || text != "" && !strings.Contains(text, "muxer") {
 			t.Errorf("decode %s: %v: %s", f.path, err, text)
 		}
 		if f.audio {
@@ -189,7 +191,8 @@ func inStepAround(t *testing.T, url string, atLeast int, slate bool) {
 func apart(t *testing.T, white, beep []float64, atLeast int, from float64, slate bool) {
 	t.Helper()
 	if len(white) < atLeast || len(beep) < atLeast {
-		t.Errorf("%d flashes at %.3f and %d beeps at %.3f, want %d of each", len(white), white, len(beep), beep, atLeast)
+		t.Errorf("%d flashes at %.3f and %d beeps at %.3f, want %d of each", len(white), white, len(beep), beep,
+			atLeast)
 		return
 	}
 	worst := 0.0

@@ -70,7 +70,9 @@ func TestMuxPlayer(t *testing.T) {
 	code, o := s.Do(t, http.MethodPost, "/video/v1/assets", rig.Object{
 		"inputs":        []rig.Object{{"url": rig.Files(t, map[string]string{"a.mp4": file}) + "/a.mp4"}},
 		"video_quality": "plus", "meta": holiday(),
-		"advanced_playback_policies": []rig.Object{{"policy": "signed"}, {"policy": "drm", "drm_configuration_id": configuration}},
+		"advanced_playback_policies": []rig.Object{
+			{"policy": "signed"}, {"policy": "drm", "drm_configuration_id": configuration},
+		},
 	})
 	if code != http.StatusCreated {
 		t.Fatalf("create: %d %v", code, o)
@@ -78,7 +80,8 @@ func TestMuxPlayer(t *testing.T) {
 	a := s.AwaitAsset(t, o.Text("data.id"), "ready", patience, rig.Ready)
 	signed, encrypted := a.Text("playback_ids.0.id"), a.Text("playback_ids.1.id")
 	b := browser.Start(t, "--ignore-certificate-errors", fmt.Sprintf(
-		"--host-resolver-rules=MAP *.%s %s, MAP *.gstatic.com ~NOTFOUND, MAP *.litix.io ~NOTFOUND", muxDomain, strings.TrimPrefix(s.HTTPS, "https://"),
+		"--host-resolver-rules=MAP *.%s %s, MAP *.gstatic.com ~NOTFOUND, MAP *.litix.io ~NOTFOUND", muxDomain,
+		strings.TrimPrefix(s.HTTPS, "https://"),
 	))
 	mux := http.NewServeMux()
 	mux.HandleFunc("/mux-player.js", func(w http.ResponseWriter, r *http.Request) {
@@ -100,10 +103,13 @@ func TestMuxPlayer(t *testing.T) {
 
 	thumbnail, storyboard := keys.token(t, signed, "--type", "thumbnail"), keys.token(t, signed, "--type", "storyboard")
 	page := open(signed, url.Values{"thumbnail-token": {thumbnail}, "storyboard-token": {storyboard}})
-	muxUntil(t, page, "a signed asset plays, with its storyboard", func(x muxLook, _ browser.Log) bool { return x.Time >= 3 && x.Frames > 60 && x.Pictures > 0 })
+	muxUntil(t, page, "a signed asset plays, with its storyboard", func(x muxLook, _ browser.Log) bool {
+		return x.Time >= 3 && x.Frames > 60 && x.Pictures > 0
+	})
 	l := page.Log(t)
 	for _, want := range []string{
-		at("stream") + signed + ".m3u8?token=", at("stream") + signed + "/signed-v.", at("image") + signed + "/thumbnail.webp?token=" + thumbnail,
+		at("stream") + signed + ".m3u8?token=", at("stream") + signed + "/signed-v.",
+		at("image") + signed + "/thumbnail.webp?token=" + thumbnail,
 		at("image") + signed + "/storyboard.vtt?token=" + storyboard,
 	} {
 		if !begins(l.Requests, want) {
@@ -116,8 +122,12 @@ func TestMuxPlayer(t *testing.T) {
 	page.Close(t)
 
 	licence := keys.token(t, encrypted, "--type", "drm_license")
-	page = open(encrypted, url.Values{"drm-token": {licence}, "licence": {at("license") + "license/clearkey/" + encrypted + "?token=" + licence}})
-	muxUntil(t, page, "an encrypted asset plays", func(x muxLook, _ browser.Log) bool { return x.Time >= 3 && x.Frames > 60 })
+	page = open(encrypted, url.Values{
+		"drm-token": {licence}, "licence": {at("license") + "license/clearkey/" + encrypted + "?token=" + licence},
+	})
+	muxUntil(t, page, "an encrypted asset plays", func(x muxLook, _ browser.Log) bool {
+		return x.Time >= 3 && x.Frames > 60
+	})
 	if l = page.Log(t); !begins(l.Requests, at("license")+"license/clearkey/"+encrypted) {
 		t.Errorf("no licence was asked for: %q", l.Requests)
 	}
@@ -127,7 +137,9 @@ func TestMuxPlayer(t *testing.T) {
 	page.Close(t)
 	page = open(encrypted, url.Values{"drm-token": {licence}})
 	want := at("license") + "license/widevine/" + encrypted + "?token=" + licence
-	muxUntil(t, page, "a licence of Widevine, which this configuration has not, is asked for", func(_ muxLook, l browser.Log) bool {
+	muxUntil(t, page, "a licence of Widevine, which this configuration has not, is asked for", func(
+		_ muxLook, l browser.Log,
+	) bool {
 		return begins(l.Failed, "404 "+want)
 	})
 	page.Close(t)

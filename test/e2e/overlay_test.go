@@ -34,7 +34,8 @@ func coloured(t *testing.T, name string, c color.Color) string {
 // seen decodes the first picture of what an address leads to.
 func seen(t *testing.T, url string, w, h int) *image.NRGBA {
 	t.Helper()
-	pixels, err := exec.CommandContext(t.Context(), rig.FFmpeg(t), "-v", "error", "-i", url, "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgba", "pipe:1").Output()
+	pixels, err := exec.CommandContext(t.Context(), rig.FFmpeg(t), "-v", "error", "-i", url, "-frames:v", "1", "-f",
+		"rawvideo", "-pix_fmt", "rgba", "pipe:1").Output()
 	if err != nil || len(pixels) != 4*w*h {
 		t.Fatalf("first picture of %s: %d bytes, %v", url, len(pixels), err)
 	}
@@ -56,12 +57,19 @@ func covers(t *testing.T, what string, img *image.NRGBA, r image.Rectangle, want
 	t.Helper()
 	is := func(p image.Point) bool { return like(img.NRGBAAt(p.X, p.Y), want) }
 	inner, outer, middle := r.Inset(3), r.Inset(-4), r.Min.Add(r.Size().Div(2))
-	for _, p := range []image.Point{inner.Min, inner.Max.Sub(image.Pt(1, 1)), {inner.Min.X, inner.Max.Y - 1}, {inner.Max.X - 1, inner.Min.Y}, middle} {
+	for _, p := range []image.Point{
+		inner.Min, inner.Max.Sub(image.Pt(1, 1)),
+		{inner.Min.X, inner.Max.Y - 1},
+		{inner.Max.X - 1, inner.Min.Y},
+		middle,
+	} {
 		if !is(p) {
 			t.Errorf("%s: %v at %v, want %v", what, img.NRGBAAt(p.X, p.Y), p, want)
 		}
 	}
-	for _, p := range []image.Point{{outer.Min.X, middle.Y}, {outer.Max.X, middle.Y}, {middle.X, outer.Min.Y}, {middle.X, outer.Max.Y}} {
+	for _, p := range []image.Point{
+		{outer.Min.X, middle.Y}, {outer.Max.X, middle.Y}, {middle.X, outer.Min.Y}, {middle.X, outer.Max.Y},
+	} {
 		if p.In(img.Rect) && is(p) {
 			t.Errorf("%s: %v also at %v", what, want, p)
 		}
@@ -74,12 +82,27 @@ var pureRed, pureGreen = color.NRGBA{R: 0xff, A: 0xff}, color.NRGBA{G: 0xff, A: 
 func TestOverlaysLive(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
-	site := rig.Files(t, map[string]string{"red.png": coloured(t, "red.png", pureRed), "green.png": coloured(t, "green.png", pureGreen)})
-	l := s.CreateLive(t, "low", rig.Object{"new_asset_settings": rig.Object{"playback_policies": []string{"public"}, "inputs": []rig.Object{
-		{},
-		{"url": site + "/red.png", "overlay_settings": rig.Object{"width": "240px", "height": "120px", "horizontal_margin": "60px", "vertical_margin": "60px"}},
-		{"url": site + "/green.png", "overlay_settings": rig.Object{"width": "25%", "height": "25%", "horizontal_align": "right", "vertical_align": "bottom", "horizontal_margin": "5%"}},
-	}}})
+	site := rig.Files(t, map[string]string{
+		"red.png": coloured(t, "red.png", pureRed), "green.png": coloured(t, "green.png", pureGreen),
+	})
+	l := s.CreateLive(t, "low", rig.Object{
+		"new_asset_settings": rig.Object{"playback_policies": []string{"public"}, "inputs": []rig.Object{
+			{},
+			{
+				"url": site + "/red.png",
+				"overlay_settings": rig.Object{
+					"width": "240px", "height": "120px", "horizontal_margin": "60px", "vertical_margin": "60px",
+				},
+			},
+			{
+				"url": site + "/green.png",
+				"overlay_settings": rig.Object{
+					"width": "25%", "height": "25%", "horizontal_align": "right", "vertical_align": "bottom",
+					"horizontal_margin": "5%",
+				},
+			},
+		}},
+	})
 	e := s.Publish(t, l.Text("stream_key"), small())
 	a := playing(t, s, l)
 	checkOverlay := func(what, url string) {
@@ -104,13 +127,35 @@ func TestOverlays(t *testing.T) {
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		file := rig.File(t, "a.mp4", rig.Clip{Size: "360x640", Kbit: 600, GOP: 2, Seconds: 5})
-		site := rig.Files(t, map[string]string{"a.mp4": file, "red.png": coloured(t, "red.png", pureRed), "green.png": coloured(t, "green.png", pureGreen)})
-		code, made := s.Do(t, "POST", "/video/v1/assets", rig.Object{"playback_policies": []string{"public"}, "inputs": []rig.Object{
-			{"url": site + "/a.mp4"},
-			{"url": site + "/green.png", "overlay_settings": rig.Object{"height": "15%", "width": "80%", "horizontal_align": "center", "vertical_align": "bottom", "vertical_margin": "10%"}},
-			{"url": site + "/red.png", "overlay_settings": rig.Object{"width": "300px", "height": "150px", "horizontal_align": "right", "horizontal_margin": "90px", "vertical_margin": "90px"}},
-			{"url": site + "/red.png", "overlay_settings": rig.Object{"height": "9%", "width": "40%", "horizontal_align": "center", "vertical_align": "bottom", "vertical_margin": "13%", "opacity": "50%"}},
-		}})
+		site := rig.Files(t, map[string]string{
+			"a.mp4": file, "red.png": coloured(t, "red.png", pureRed), "green.png": coloured(t, "green.png", pureGreen),
+		})
+		code, made := s.Do(t, "POST", "/video/v1/assets", rig.Object{
+			"playback_policies": []string{"public"}, "inputs": []rig.Object{
+				{"url": site + "/a.mp4"},
+				{
+					"url": site + "/green.png",
+					"overlay_settings": rig.Object{
+						"height": "15%", "width": "80%", "horizontal_align": "center", "vertical_align": "bottom",
+						"vertical_margin": "10%",
+					},
+				},
+				{
+					"url": site + "/red.png",
+					"overlay_settings": rig.Object{
+						"width": "300px", "height": "150px", "horizontal_align": "right", "horizontal_margin": "90px",
+						"vertical_margin": "90px",
+					},
+				},
+				{
+					"url": site + "/red.png",
+					"overlay_settings": rig.Object{
+						"height": "9%", "width": "40%", "horizontal_align": "center", "vertical_align": "bottom",
+						"vertical_margin": "13%", "opacity": "50%",
+					},
+				},
+			},
+		})
 		if code != http.StatusCreated {
 			t.Fatalf("create asset: %d, %v", code, made)
 		}

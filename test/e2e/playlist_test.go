@@ -40,7 +40,9 @@ func mediaPlaylists(t *testing.T, address string) []mediaPlaylist {
 		case strings.HasPrefix(line, "#EXT-X-MEDIA:TYPE=AUDIO") && m != nil:
 			list = append(list, mediaPlaylist{url: join(t, address, m[1]), audio: true})
 		case line != "" && !strings.HasPrefix(line, "#"):
-			list = append(list, mediaPlaylist{url: join(t, address, line), audio: !strings.Contains(master, "RESOLUTION=")})
+			list = append(list, mediaPlaylist{
+				url: join(t, address, line), audio: !strings.Contains(master, "RESOLUTION="),
+			})
 		}
 	}
 	if len(list) == 0 {
@@ -56,14 +58,17 @@ func (m *mediaPlaylist) read(t *testing.T) {
 	t.Helper()
 	m.text = string(get(t, m.url))
 	lines := bufio.NewScanner(strings.NewReader(m.text))
-	gap := false // there is nothing under the next address: an encoder that was stopped had sent less of the one than of the other
+	// there is nothing under the next address: an encoder that was stopped had sent less of the one than of the other
+	gap := false
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		switch {
 		case line == "#EXT-X-GAP":
 			gap = true
 		case strings.HasPrefix(line, "#EXT-X-MAP:"):
-			m.entries = append(m.entries, entry{url: join(t, m.url, uriAttribute.FindStringSubmatch(line)[1]), init: true})
+			m.entries = append(m.entries, entry{
+				url: join(t, m.url, uriAttribute.FindStringSubmatch(line)[1]), init: true,
+			})
 		case line != "" && !strings.HasPrefix(line, "#"):
 			if !gap {
 				m.entries = append(m.entries, entry{url: join(t, m.url, line)})

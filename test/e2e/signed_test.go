@@ -32,7 +32,9 @@ func newSigner(t *testing.T, s *rig.Server) signer {
 
 func (s signer) token(t *testing.T, playbackID string, more ...string) string {
 	t.Helper()
-	args := append([]string{"token", "sign", "--key-id", s.key, "--private-key-file", s.file, "--playback-id", playbackID}, more...)
+	args := append([]string{
+		"token", "sign", "--key-id", s.key, "--private-key-file", s.file, "--playback-id", playbackID,
+	}, more...)
 	out, err := exec.CommandContext(t.Context(), rig.Binary(t), args...).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +71,9 @@ func TestSigned(t *testing.T) {
 		follow := hlscheck.Options{URL: url, Follow: 5 * time.Second, LowLatency: true, MaxSegments: 3}
 		check(t, "live", follow, "session-data")
 		native(t, "live", url)
-		l = s.AwaitLive(t, l.Text("id"), "active", patience, func(o rig.Object) bool { return o.Text("active_asset_id") != "" })
+		l = s.AwaitLive(t, l.Text("id"), "active", patience, func(o rig.Object) bool {
+			return o.Text("active_asset_id") != ""
+		})
 		rewound(t, s, b, keys, l.Text("active_asset_id"), token)
 		notWatched(t, b, s.WatchURL(id), keys.token(t, "AnotherPlaybackIDThatIsNotThere"), early)
 		encoder.Stop() // not before all was looked at, however long that took
@@ -223,9 +227,13 @@ func watched(t *testing.T, b *browser.Browser, url, own, anothers, expired strin
 // stream.
 func rewound(t *testing.T, s *rig.Server, b *browser.Browser, keys signer, asset, anothers string) {
 	t.Helper()
-	id := s.AwaitAsset(t, asset, "there", patience, func(o rig.Object) bool { return o.Text("playback_ids.0.id") != "" }).Text("playback_ids.0.id")
+	id := s.AwaitAsset(t, asset, "there", patience, func(o rig.Object) bool {
+		return o.Text("playback_ids.0.id") != ""
+	}).Text("playback_ids.0.id")
 	own := "?token=" + keys.token(t, id)
-	check(t, "asset of what is live", hlscheck.Options{URL: s.PlayURL(id) + own, Follow: 2 * time.Second, MaxSegments: 3})
+	check(t, "asset of what is live", hlscheck.Options{
+		URL: s.PlayURL(id) + own, Follow: 2 * time.Second, MaxSegments: 3,
+	})
 	if code, _, body := s.Get(t, s.PlayURL(id)+"?token="+anothers); code != http.StatusForbidden {
 		t.Errorf("asset of what is live, by the token of the live stream: %d %s", code, body)
 	}
@@ -239,7 +247,9 @@ func rewound(t *testing.T, s *rig.Server, b *browser.Browser, keys signer, asset
 // notWatched opens the watch page without a token, with another's and with an expired one.
 func notWatched(t *testing.T, b *browser.Browser, url, anothers, expired string) {
 	t.Helper()
-	for what, query := range map[string]string{"no token": "", "another's": "?token=" + anothers, "expired": "?token=" + expired} {
+	for what, query := range map[string]string{
+		"no token": "", "another's": "?token=" + anothers, "expired": "?token=" + expired,
+	} {
 		page := b.Open(t, url+query)
 		x := page.Until(t, "is refused", patience, func(x browser.Probe) bool { return x.State == "error" })
 		if x.Frames > 0 || x.AudioBytes > 0 {
@@ -254,7 +264,8 @@ func refusedTo(t *testing.T, s *rig.Server, keys signer, id, own, anothers strin
 	t.Helper()
 	at := s.HTTP + "/" + id
 	for what, url := range map[string]string{
-		"no token": at + ".m3u8", "another's": at + ".m3u8?token=" + anothers, "two": at + ".m3u8?token=" + own + "&token=" + own,
+		"no token": at + ".m3u8", "another's": at + ".m3u8?token=" + anothers,
+		"two":                     at + ".m3u8?token=" + own + "&token=" + own,
 		"video's for a thumbnail": at + "/thumbnail.jpg?token=" + own, "no token for the title": at + "/metadata.json",
 		"thumbnail's for the title": at + "/metadata.json?token=" + keys.token(t, id, "--type", "thumbnail"),
 		"tampered":                  at + ".m3u8?token=" + own[:len(own)-8] + "AAAAAAAA",
@@ -264,7 +275,8 @@ func refusedTo(t *testing.T, s *rig.Server, keys signer, id, own, anothers strin
 			t.Errorf("%s: %d, Cache-Control %q: %s", what, code, head.Get("Cache-Control"), body)
 		}
 	}
-	code, head, _ := s.Get(t, at+"/thumbnail.jpg?token="+keys.token(t, id, "--type", "thumbnail", "--param", "width=160"))
+	code, head, _ := s.Get(t,
+		at+"/thumbnail.jpg?token="+keys.token(t, id, "--type", "thumbnail", "--param", "width=160"))
 	if code != http.StatusOK || head.Get("Cache-Control") != "private, no-store" {
 		t.Errorf("thumbnail: %d %s", code, head.Get("Cache-Control"))
 	}
@@ -281,7 +293,8 @@ func refusedTo(t *testing.T, s *rig.Server, keys signer, id, own, anothers strin
 			playlist = s.HTTP + "/" + strings.TrimSpace(line)
 		}
 	}
-	if code, head, _ = s.Get(t, playlist); code != http.StatusOK || !strings.HasPrefix(head.Get("Cache-Control"), "public, max-age=") {
+	if code, head, _ = s.Get(t, playlist); code != http.StatusOK ||
+		!strings.HasPrefix(head.Get("Cache-Control"), "public, max-age=") {
 		t.Errorf("%s: %d %s", playlist, code, head.Get("Cache-Control"))
 	}
 	if code, o := s.Do(t, http.MethodDelete, "/system/v1/signing-keys/"+keys.key, nil); code != http.StatusNoContent {

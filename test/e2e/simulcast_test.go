@@ -31,8 +31,9 @@ func identity(t *testing.T) (certFile, keyFile string) {
 		t.Fatal(err)
 	}
 	about := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(24 * time.Hour),
-		IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA:     true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
 	if err != nil {
@@ -44,7 +45,9 @@ func identity(t *testing.T) (certFile, keyFile string) {
 	}
 	dir := t.TempDir()
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+	for file, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private},
+	} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -57,7 +60,8 @@ func sums(t *testing.T, url, kind string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, rig.FFmpeg(t), "-v", "error", "-i", url, "-map", "0:"+kind, "-c", "copy", "-f", "framemd5", "-")
+	cmd := exec.CommandContext(ctx, rig.FFmpeg(t), "-v", "error", "-i", url, "-map", "0:"+kind, "-c", "copy", "-f",
+		"framemd5", "-")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("read frames of %s: %v", url, err)
@@ -142,7 +146,10 @@ func TestSimulcast(t *testing.T) {
 				case "rtmps":
 					target["url"] = there.RTMPS + "/app"
 				case "srt": // every packet has to arrive
-					target = rig.Object{"url": fmt.Sprintf("srt://%s?streamid=%s&passphrase=%s&latency=2000", there.SRT, key, o.Text("srt_passphrase"))}
+					target = rig.Object{
+						"url": fmt.Sprintf("srt://%s?streamid=%s&passphrase=%s&latency=2000", there.SRT, key,
+							o.Text("srt_passphrase")),
+					}
 				}
 				targets = append(targets, target)
 			}
@@ -167,16 +174,21 @@ func TestSimulcast(t *testing.T) {
 				if tt.statuses[i] != "broadcasting" {
 					continue
 				}
-				there.AwaitLive(t, other, "end of the link", patience, func(o rig.Object) bool { return o.Text("active_ingest_protocol") == "" })
+				there.AwaitLive(t, other, "end of the link", patience, func(o rig.Object) bool {
+					return o.Text("active_ingest_protocol") == ""
+				})
 				copied := whole(t, there, other)
 				if want, got := sums(t, url, "v"), sums(t, copied, "v"); len(want) < 14*30 || !slices.Equal(got, want) {
-					t.Errorf("%s: %d pictures recorded there, %d here; equal: %v", tt.targets[i], len(got), len(want), slices.Equal(got, want))
+					t.Errorf("%s: %d pictures recorded there, %d here; equal: %v", tt.targets[i], len(got), len(want),
+						slices.Equal(got, want))
 				}
 				// Which sound is the first beside the first picture, and which the last, is a matter of RTMP's
 				// milliseconds.
 				want, got := sums(t, url, "a"), sums(t, copied, "a")
-				if n := len(want); n < 14*46 || !strings.Contains(strings.Join(got, " "), strings.Join(want[1:n-1], " ")) {
-					t.Errorf("%s: %d sounds recorded there, %d here, which are not the same", tt.targets[i], len(got), len(want))
+				if n := len(want); n < 14*46 ||
+					!strings.Contains(strings.Join(got, " "), strings.Join(want[1:n-1], " ")) {
+					t.Errorf("%s: %d sounds recorded there, %d here, which are not the same", tt.targets[i], len(got),
+						len(want))
 				}
 			}
 			dead := here.Live(t, id).List("simulcast_targets")[len(targets)-1].Text("id")
@@ -184,7 +196,8 @@ func TestSimulcast(t *testing.T) {
 				t.Errorf("events of the dead target %v", got)
 			}
 			first := here.Live(t, id).List("simulcast_targets")[0].Text("id")
-			if got := events(t, here, first); !slices.Equal(got, prefixed("created", "starting", "broadcasting", "idle")) {
+			if got := events(t, here, first); !slices.Equal(got,
+				prefixed("created", "starting", "broadcasting", "idle")) {
 				t.Errorf("events of the first target %v", got)
 			}
 			noSecrets(t, here, secrets...)
@@ -205,7 +218,9 @@ func TestSimulcastStaysOutside(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{Closed: true})
 	stream := s.CreateLive(t, "low", rig.Object{"simulcast_targets": []rig.Object{
-		{"url": "rtmp://127.0.0.1:1935/app", "stream_key": "k"}, {"url": "rtmp://169.254.169.254/app", "stream_key": "k"}, {"url": "rtmps://localhost:1/app", "stream_key": "k"},
+		{"url": "rtmp://127.0.0.1:1935/app", "stream_key": "k"},
+		{"url": "rtmp://169.254.169.254/app", "stream_key": "k"},
+		{"url": "rtmps://localhost:1/app", "stream_key": "k"},
 	}})
 	s.Publish(t, stream.Text("stream_key"), small())
 	shows(t, s, stream.Text("id"), "errored fatal", "errored fatal", "errored fatal")
@@ -223,8 +238,10 @@ func TestSimulcastToOthers(t *testing.T) {
 	dir := t.TempDir()
 	rtmp, srt := free(t), free(t)
 	taken, stored := filepath.Join(dir, "rtmp.md5"), filepath.Join(dir, "srt.ts")
-	server := serve(t, rig.FFmpeg(t), "-v", "error", "-listen", "1", "-i", "rtmp://"+rtmp+"/app/key", "-map", "0:v", "-c", "copy", "-f", "framemd5", taken)
-	listener := serve(t, transmit, "-q", "-a:no", "srt://"+srt+"?mode=listener&passphrase=0123456789&pbkeylen=32", "file://con")
+	server := serve(t, rig.FFmpeg(t), "-v", "error", "-listen", "1", "-i", "rtmp://"+rtmp+"/app/key", "-map", "0:v",
+		"-c", "copy", "-f", "framemd5", taken)
+	listener := serve(t, transmit, "-q", "-a:no", "srt://"+srt+"?mode=listener&passphrase=0123456789&pbkeylen=32",
+		"file://con")
 	file, err := os.Create(stored)
 	if err != nil {
 		t.Fatal(err)
@@ -240,7 +257,8 @@ func TestSimulcastToOthers(t *testing.T) {
 	bound(t, "/proc/net/tcp", rtmp, server)
 	bound(t, "/proc/net/udp", srt, listener)
 	stream := s.CreateLive(t, "standard", rig.Object{"simulcast_targets": []rig.Object{
-		{"url": "rtmp://" + rtmp + "/app", "stream_key": "key"}, {"url": "srt://" + srt + "?passphrase=0123456789&pbkeylen=32"},
+		{"url": "rtmp://" + rtmp + "/app", "stream_key": "key"},
+		{"url": "srt://" + srt + "?passphrase=0123456789&pbkeylen=32"},
 	}})
 	id := stream.Text("id")
 	e := rig.PublishTo(t, s.SRTURL(stream, ffmpegUnhurried), rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Seconds: 15})

@@ -66,21 +66,30 @@ const sentLength, awayLength = 12, 8
 const longestStand = 4 * time.Second
 
 func (d dropped) run(t *testing.T) {
-	l := d.s.CreateLive(t, d.mode, rig.Object{"reconnect_window": 60, "use_slate_for_standard_latency": true, "reconnect_slate_url": d.image})
+	l := d.s.CreateLive(t, d.mode, rig.Object{
+		"reconnect_window": 60, "use_slate_for_standard_latency": true, "reconnect_slate_url": d.image,
+	})
 	id, url := l.Text("id"), d.s.PlayURL(l.Text("playback_ids.0.id"))
-	clip := rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Flash: true, NoB: true} // cut off among B-frames, the last one is shown behind its successor
+	// cut off among B-frames, the last one is shown behind its successor
+	clip := rig.Clip{Size: "320x180", Kbit: 300, GOP: 1, Flash: true, NoB: true}
 	began := time.Now()
 	first := d.s.Publish(t, l.Text("stream_key"), clip)
 	d.s.AwaitPlayable(t, url, patience)
 	l = d.s.AwaitLive(t, id, "active", patience, func(o rig.Object) bool { return o.Text("status") == "active" })
 	a := d.s.AwaitAsset(t, l.Text("active_asset_id"), "playable", patience, rig.Ready)
 	var watched sync.WaitGroup
-	must := []string{"tfdt-break", "discontinuity-map", "reload-grows", "entry-immutable", "segment-duration", "align-start", "align-pdt", "align-discontinuity"}
-	for what, u := range map[string]string{"live": url, "recording while live": d.s.PlayURL(a.Text("playback_ids.0.id"))} {
+	must := []string{
+		"tfdt-break", "discontinuity-map", "reload-grows", "entry-immutable", "segment-duration", "align-start",
+		"align-pdt", "align-discontinuity",
+	}
+	for what, u := range map[string]string{
+		"live": url, "recording while live": d.s.PlayURL(a.Text("playback_ids.0.id")),
+	} {
 		watched.Go(func() {
 			check(t, what, hlscheck.Options{
-				URL: u, Follow: (2*sentLength + awayLength - 6) * time.Second, LowLatency: d.mode == "low", MaxSegments: 4,
-				OtherMedia: true,
+				URL: u, Follow: (2*sentLength + awayLength - 6) * time.Second, LowLatency: d.mode == "low",
+				MaxSegments: 4,
+				OtherMedia:  true,
 			}, must...)
 		})
 	}
@@ -122,13 +131,16 @@ func (d dropped) watch(t *testing.T, playback string, long time.Duration) {
 			stood++
 			seen = time.Now()
 			trace := page.Log(t).Trace
-			t.Errorf("the picture stands at %.2f s for %v, there is %.2f: %+v\n%s", p.Time, longestStand, p.Buffered, p, strings.Join(trace[max(0, len(trace)-40):], "\n"))
+			t.Errorf("the picture stands at %.2f s for %v, there is %.2f: %+v\n%s", p.Time, longestStand, p.Buffered, p,
+				strings.Join(trace[max(0, len(trace)-40):], "\n"))
 		}
 	}
 	var notReloaded bool
 	page.Eval(t, "Boolean(window.notReloaded)", &notReloaded)
-	t.Logf("%s: %.1f s played in %.1f s, %d stalls, %d restarts, %v", d.mode, p.Time-from, time.Since(at).Seconds(), p.Stalls, p.Restarts, p.Errors)
-	if !notReloaded || p.Restarts > 0 || p.State != "playing" || p.Error != "" || slices.ContainsFunc(p.Errors, func(e string) bool { return strings.Contains(e, "fatal") }) {
+	t.Logf("%s: %.1f s played in %.1f s, %d stalls, %d restarts, %v", d.mode, p.Time-from, time.Since(at).Seconds(),
+		p.Stalls, p.Restarts, p.Errors)
+	if !notReloaded || p.Restarts > 0 || p.State != "playing" || p.Error != "" ||
+		slices.ContainsFunc(p.Errors, func(e string) bool { return strings.Contains(e, "fatal") }) {
 		t.Errorf("after drop, slate and return: %+v", p)
 	}
 	if ran, passed := p.Time-from, time.Since(at).Seconds(); math.Abs(ran-passed) > 6 {
@@ -151,7 +163,8 @@ func (d dropped) recorded(t *testing.T, id string) {
 			longest = max(longest, long)
 		}
 	}
-	if !slices.Equal(kinds[:min(3, len(kinds))], []string{"content", "slate", "content"}) || math.Abs(sum-a.Number("duration")) > 0.5 {
+	if !slices.Equal(kinds[:min(3, len(kinds))], []string{"content", "slate", "content"}) ||
+		math.Abs(sum-a.Number("duration")) > 0.5 {
 		t.Errorf("recording times %v of an asset of %v s", times, a.Number("duration"))
 	}
 	// A machine that has much to do delays the encoder by longer than players wait: there may be shorter ones.
@@ -161,7 +174,8 @@ func (d dropped) recorded(t *testing.T, id string) {
 	url := d.s.PlayURL(a.Text("playback_ids.0.id"))
 	check(t, "asset", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, finishedRules...)
 	for kind, p := range read(t, url, true) {
-		if t.Logf("%s: %s from %.3f to %.3f s, longest hole %.3f s", d.mode, kind, p.first, p.last, p.gap); kind == "audio" && p.gap > 0.15 {
+		if t.Logf("%s: %s from %.3f to %.3f s, longest hole %.3f s", d.mode, kind, p.first, p.last,
+			p.gap); kind == "audio" && p.gap > 0.15 {
 			t.Errorf("a hole of %.3f s in the %s", p.gap, kind)
 		}
 	}
@@ -171,7 +185,8 @@ func (d dropped) recorded(t *testing.T, id string) {
 // decodes has ffmpeg read the whole asset as one stream: no picture is damaged, none is missing, and the owner's image
 // is among them.
 func (d dropped) decodes(t *testing.T, url string, long float64) {
-	cmd := exec.CommandContext(t.Context(), rig.FFmpeg(t), "-nostdin", "-v", "error", "-i", url, "-map", "0:v:0", "-fps_mode", "passthrough",
+	cmd := exec.CommandContext(t.Context(), rig.FFmpeg(t), "-nostdin", "-v", "error", "-i", url, "-map", "0:v:0",
+		"-fps_mode", "passthrough",
 		"-enc_time_base", "1:90000", "-vf", "scale=1:1:flags=area,format=rgb24", "-f", "rawvideo", "-")
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

@@ -20,8 +20,10 @@ import (
 )
 
 // spoken is said over and over, in sentences with a pause behind each.
-const spoken = "good morning everyone and welcome to the weekly news program. today we will talk about the weather in the north of the country. " +
-	"the minister of education visited a new school on monday. in the evening the orchestra will play music from the last century."
+const spoken = "good morning everyone and welcome to the weekly news program. today we will talk about the weather " +
+	"in the north of the country. " +
+	"the minister of education visited a new school on monday. in the evening the orchestra will play music from the " +
+	"last century."
 
 // TestGeneratedSubtitles: what is said is shown in Chromium while the stream is live. The process that recognises it is
 // killed, then the whole service: no cue that was published is lost, others follow, and one who joins late sees both,
@@ -30,8 +32,12 @@ const spoken = "good morning everyone and welcome to the weekly news program. to
 func TestGeneratedSubtitles(t *testing.T) {
 	rig.Paced(t, rig.Long)
 	programtest.Speech(t)
-	video := programtest.SharedMedia(t, "spoken.flv", append(append([]string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30"}, programtest.SpeechArgs("slt", spoken)...),
-		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-c:a", "aac", "-ar", "48000", "-shortest", "-f", "flv")...)
+	video := programtest.SharedMedia(t, "spoken.flv",
+		append(append([]string{
+			"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30",
+		}, programtest.SpeechArgs("slt", spoken)...),
+			"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-c:a", "aac", "-ar", "48000",
+			"-shortest", "-f", "flv")...)
 	s := rig.Start(t, rig.Options{})
 	b := browser.Start(t)
 	stream := s.CreateLive(t, "low", rig.Object{
@@ -39,9 +45,13 @@ func TestGeneratedSubtitles(t *testing.T) {
 	})
 	var rtmp atomic.Value
 	rtmp.Store(s.RTMP)
-	stop := rig.KeepPublishing(t, func() string { return rtmp.Load().(string) + "/app/" + stream.Text("stream_key") }, rig.Clip{File: video})
+	stop := rig.KeepPublishing(t, func() string {
+		return rtmp.Load().(string) + "/app/" + stream.Text("stream_key")
+	}, rig.Clip{File: video})
 	asset := playing(t, s, stream)
-	words := []string{"morning", "weekly", "program", "weather", "country", "education", "school", "evening", "orchestra", "music"}
+	words := []string{
+		"morning", "weekly", "program", "weather", "country", "education", "school", "evening", "orchestra", "music",
+	}
 	live := captionedPage(t, b, s.WatchURL(stream.Text("playback_ids.0.id")), "English", words...)
 	live.Close(t)
 	said, _ := generatedTracks(t, asset, "preparing")
@@ -78,7 +88,8 @@ func TestGeneratedSubtitles(t *testing.T) {
 	stop()
 	s.Complete(t, stream.Text("id"))
 	done := s.AwaitAsset(t, asset.Text("id"), "finished with its final track", patience, func(o rig.Object) bool {
-		return rig.Finished(o) && !slices.ContainsFunc(textTracks(o), func(x rig.Object) bool { return x.Text("status") == "preparing" })
+		return rig.Finished(o) &&
+			!slices.ContainsFunc(textTracks(o), func(x rig.Object) bool { return x.Text("status") == "preparing" })
 	})
 	still, better := generatedTracks(t, done, "ready")
 	if still.Text("id") != said.Text("id") {
@@ -86,11 +97,14 @@ func TestGeneratedSubtitles(t *testing.T) {
 	}
 	keepsCues(t, "as a file", trackCues(t, s, done, still), third)
 	final := trackCues(t, s, done, better)
-	if listed := subtitlesOf(t, s.PlayURL(done.Text("playback_ids.0.id"))); len(listed) != 1 || !strings.Contains(listed[0], better.Text("id")) {
+	if listed := subtitlesOf(t, s.PlayURL(done.Text("playback_ids.0.id"))); len(listed) != 1 ||
+		!strings.Contains(listed[0], better.Text("id")) {
 		t.Errorf("the playlist lists %v, the final track is %s", listed, better.Text("id"))
 	}
 	recording := captionedPage(t, b, watch, "English", words...)
-	behind := slices.IndexFunc(final, func(c captions.Cue) bool { return c.Start > third[len(second)].Start-time.Second })
+	behind := slices.IndexFunc(final, func(c captions.Cue) bool {
+		return c.Start > third[len(second)].Start-time.Second
+	})
 	if behind < 0 {
 		t.Fatalf("the final track has nothing behind the kill of the service: %v", final)
 	}

@@ -93,7 +93,8 @@ func TestSRT(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		for _, line := range s.LogLines("encoder disconnected") {
-			if line.Number("malformed")+line.Number("missing")+line.Number("broken_units")+line.Number("undecodable") > 0 {
+			if line.Number("malformed")+line.Number("missing")+line.Number("broken_units")+
+				line.Number("undecodable") > 0 {
 				t.Errorf("%v", line)
 			}
 		}
@@ -116,7 +117,8 @@ func srtWhole(t *testing.T, s *rig.Server, a rig.Object, c rig.Clip, lost int, t
 	}
 	for kind, p := range have {
 		if lost == 0 && p.gap > 0.1 || math.Abs(p.last-p.first-c.Seconds) > 0.25+float64(lost)/fps {
-			t.Errorf("%s from %.3f to %.3f s with a hole of %.3f s, sent were %.0f s", kind, p.first, p.last, p.gap, c.Seconds)
+			t.Errorf("%s from %.3f to %.3f s with a hole of %.3f s, sent were %.0f s", kind, p.first, p.last, p.gap,
+				c.Seconds)
 		}
 	}
 	if lost == 0 { // else a flash may be among what was lost
@@ -135,7 +137,8 @@ func TestSRTTransmit(t *testing.T) {
 		t.Run("AES-"+map[string]string{"16": "128", "24": "192", "32": "256"}[bits], func(t *testing.T) {
 			rig.Parallel(t)
 			l := s.CreateLive(t, "low", nil)
-			url := rig.SRTURL(s.SRT, "#!::u=transmitter "+bits+",r="+l.Text("stream_key")+",m=publish", l.Text("srt_passphrase"), transmitUnhurried+"&pbkeylen="+bits)
+			url := rig.SRTURL(s.SRT, "#!::u=transmitter "+bits+",r="+l.Text("stream_key")+",m=publish",
+				l.Text("srt_passphrase"), transmitUnhurried+"&pbkeylen="+bits)
 			if said, ok := rig.Transmit(t, file, url); !ok {
 				t.Fatalf("srt-live-transmit: %s", said)
 			}
@@ -150,12 +153,14 @@ func TestSRTTransmit(t *testing.T) {
 		other.Size, other.Offset = "426x240", 5000
 		other.More = []string{"-streamid", "0:0x200", "-streamid", "1:0x201", "-mpegts_pmt_start_pid", "0x300"}
 		both := filepath.Join(t.TempDir(), "both.ts")
-		if err := os.WriteFile(both, slices.Concat(content(t, "one.ts", clip), content(t, "two.ts", other)), 0o600); err != nil {
+		if err := os.WriteFile(both, slices.Concat(content(t, "one.ts", clip), content(t, "two.ts", other)),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 		l := s.CreateLive(t, "low", nil)
 		through := rig.Weather{Seed: 7, Junk: true}.Through(t, s.SRT)
-		if said, ok := rig.Transmit(t, both, rig.SRTURL(through, l.Text("stream_key"), l.Text("srt_passphrase"), transmitUnhurried)); !ok {
+		if said, ok := rig.Transmit(t, both,
+			rig.SRTURL(through, l.Text("stream_key"), l.Text("srt_passphrase"), transmitUnhurried)); !ok {
 			t.Fatalf("srt-live-transmit: %s", said)
 		}
 		a := srtRecorded(t, s, l)
@@ -179,7 +184,9 @@ func TestSRTTransmit(t *testing.T) {
 func srtRecorded(t *testing.T, s *rig.Server, l rig.Object) rig.Object {
 	t.Helper()
 	id := l.Text("id")
-	l = s.AwaitLive(t, id, "recorded", patience, func(o rig.Object) bool { return len(o.Texts("recent_asset_ids")) > 0 })
+	l = s.AwaitLive(t, id, "recorded", patience, func(o rig.Object) bool {
+		return len(o.Texts("recent_asset_ids")) > 0
+	})
 	return s.AwaitAsset(t, l.Texts("recent_asset_ids")[0], "finished", patience, rig.Finished)
 }
 
@@ -187,9 +194,11 @@ func srtRecorded(t *testing.T, s *rig.Server, l rig.Object) rig.Object {
 func TestSRTRefusals(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
-	file := rig.File(t, "clip.ts", rig.Clip{Size: "160x90", Kbit: 100, GOP: 1, Seconds: 30}) // the program is ended after it, and may take long to begin
+	// the program is ended after it, and may take long to begin
+	file := rig.File(t, "clip.ts", rig.Clip{Size: "160x90", Kbit: 100, GOP: 1, Seconds: 30})
 	open, off, busy := s.CreateLive(t, "low", nil), s.CreateLive(t, "low", nil), s.CreateLive(t, "low", nil)
-	if code, response := s.Do(t, http.MethodPut, "/video/v1/live-streams/"+off.Text("id")+"/disable", nil); code != http.StatusOK {
+	if code, response := s.Do(t, http.MethodPut, "/video/v1/live-streams/"+off.Text("id")+"/disable",
+		nil); code != http.StatusOK {
 		t.Fatalf("disable: %d %v", code, response)
 	}
 	rig.PublishTo(t, s.SRTURL(busy, ""), small())
@@ -200,12 +209,19 @@ func TestSRTRefusals(t *testing.T) {
 		code float64
 		want string // in what libsrt says
 	}{
-		"unknown key":      {rig.SRTURL(s.SRT, "sk-wrong-stream-key", open.Text("srt_passphrase"), ""), 1401, other},
-		"wrong passphrase": {rig.SRTURL(s.SRT, open.Text("stream_key"), "not the passphrase", ""), 1010, "Incorrect passphrase"},
-		"no passphrase":    {"srt://" + s.SRT + "?streamid=" + open.Text("stream_key"), 1011, "Password required or unexpected"},
-		"player":           {rig.SRTURL(s.SRT, "#!::r="+open.Text("stream_key")+",m=request", open.Text("srt_passphrase"), ""), 1405, other},
-		"disabled":         {s.SRTURL(off, ""), 1403, other},
-		"busy":             {s.SRTURL(busy, ""), 1407, other},
+		"unknown key": {rig.SRTURL(s.SRT, "sk-wrong-stream-key", open.Text("srt_passphrase"), ""), 1401, other},
+		"wrong passphrase": {
+			rig.SRTURL(s.SRT, open.Text("stream_key"), "not the passphrase", ""), 1010, "Incorrect passphrase",
+		},
+		"no passphrase": {
+			"srt://" + s.SRT + "?streamid=" + open.Text("stream_key"), 1011, "Password required or unexpected",
+		},
+		"player": {
+			rig.SRTURL(s.SRT, "#!::r="+open.Text("stream_key")+",m=request", open.Text("srt_passphrase"), ""), 1405,
+			other,
+		},
+		"disabled": {s.SRTURL(off, ""), 1403, other},
+		"busy":     {s.SRTURL(busy, ""), 1407, other},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rig.Parallel(t)
@@ -213,8 +229,9 @@ func TestSRTRefusals(t *testing.T) {
 			if ok || !strings.Contains(said, "REJECT reported from HS processing: "+tt.want) {
 				t.Errorf("srt-live-transmit: %s", said)
 			}
-			s.AwaitLog(t, patience, `"publish refused"`, fmt.Sprintf(`"code":%.0f`, tt.code)) // it is written behind the response
-			callers := map[string]bool{}                                                      // one that gets a late response has asked again, and is refused again
+			// it is written behind the response
+			s.AwaitLog(t, patience, `"publish refused"`, fmt.Sprintf(`"code":%.0f`, tt.code))
+			callers := map[string]bool{} // one that gets a late response has asked again, and is refused again
 			for _, line := range s.LogLines("publish refused") {
 				if line.Number("code") == tt.code {
 					callers[line.Text("remote")] = true
@@ -226,7 +243,8 @@ func TestSRTRefusals(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		noSecrets(t, s, open.Text("stream_key"), open.Text("srt_passphrase"), "sk-wrong-stream-key", "not the passphrase")
+		noSecrets(t, s, open.Text("stream_key"), open.Text("srt_passphrase"), "sk-wrong-stream-key",
+			"not the passphrase")
 	})
 }
 
@@ -277,7 +295,8 @@ func TestSRTGivesUp(t *testing.T) {
 			clip.Kbit, clip.Flash, clip.NoB = 1500, false, !pyramid
 			l := s.CreateLive(t, "low", nil)
 			through := rig.Weather{Never: 101}.Through(t, s.SRT)
-			e := rig.PublishTo(t, rig.SRTURL(through, l.Text("stream_key"), l.Text("srt_passphrase"), "&latency=1000000"), clip)
+			e := rig.PublishTo(t,
+				rig.SRTURL(through, l.Text("stream_key"), l.Text("srt_passphrase"), "&latency=1000000"), clip)
 			if said, err := e.Wait(t, patience); err != nil {
 				t.Errorf("encoder: %v: %s", err, said)
 			}
@@ -299,7 +318,8 @@ func TestSRTGivesUp(t *testing.T) {
 			}
 			page := browser.Start(t).Open(t, s.WatchURL(a.Text("playback_ids.0.id")))
 			page.FirstPicture(t, patience)
-			if p := page.Plays(t, clip.Seconds/2, patience); p.Restarts > 0 || p.Error != "" || p.Stalls > 5 { // a busy machine stalls by itself
+			// a busy machine stalls by itself
+			if p := page.Plays(t, clip.Seconds/2, patience); p.Restarts > 0 || p.Error != "" || p.Stalls > 5 {
 				t.Errorf("played: %+v", p)
 			}
 		})

@@ -60,7 +60,9 @@ func TestStorm(t *testing.T) {
 		seen := newMemory(random.Uint64())
 		for _, x := range streams {
 			s.AwaitPlayable(t, s.PlayURL(x.play), patience)
-			x.asset = s.AwaitLive(t, x.id, "active", patience, func(o rig.Object) bool { return o.Text("active_asset_id") != "" }).Text("active_asset_id")
+			x.asset = s.AwaitLive(t, x.id, "active", patience, func(o rig.Object) bool {
+				return o.Text("active_asset_id") != ""
+			}).Text("active_asset_id")
 			for _, uri := range references(string(get(t, s.PlayURL(x.play)))) {
 				playlist := path(join(t, s.PlayURL(x.play), uri))
 				wg.Go(func() { seen.follow(ctx, &at, playlist, x.stamps.Sent) })
@@ -90,7 +92,8 @@ func TestStorm(t *testing.T) {
 		cancel()
 		wg.Wait()
 		seen.recall(t, s.HTTP, "the end", seen.last())
-		t.Logf("at most %v of pictures were sent without anything new in a playlist", seen.stood) // on a busy machine much of it is the restart
+		// on a busy machine much of it is the restart
+		t.Logf("at most %v of pictures were sent without anything new in a playlist", seen.stood)
 		for _, x := range streams {
 			s.Complete(t, x.id)
 			x.account(t, s, s.AwaitAsset(t, x.asset, "finished", patience, rig.Finished))
@@ -116,10 +119,13 @@ func stormClip(t *testing.T, name string, more ...string) *encoder.Clip {
 func stormClipOf(t *testing.T, size, name string, more ...string) *encoder.Clip {
 	t.Helper()
 	args := []string{
-		"-f", "lavfi", "-i", "testsrc2=size=" + size + ":rate=30", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000",
+		"-f", "lavfi", "-i", "testsrc2=size=" + size + ":rate=30", "-f", "lavfi", "-i",
+		"sine=frequency=440:sample_rate=48000",
 		"-t", "17",
-		"-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-g", "60", "-keyint_min", "60",
-		"-sc_threshold", "0", "-b:v", "300k", "-maxrate", "300k", "-bufsize", "300k", "-c:a", "aac", "-ac", "2", "-b:a", "64k",
+		"-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-g", "60",
+		"-keyint_min", "60",
+		"-sc_threshold", "0", "-b:v", "300k", "-maxrate", "300k", "-bufsize", "300k", "-c:a", "aac", "-ac", "2", "-b:a",
+		"64k",
 	}
 	file := programtest.SharedMedia(t, name, append(append(args, more...), "-f", "flv")...)
 	clip, err := encoder.ReadClip(file, 480, 750, 16*time.Second)
@@ -265,8 +271,10 @@ func (ss *stormStream) account(t *testing.T, s *rig.Server, asset rig.Object) {
 		}
 		worst = max(worst, lost)
 		if lost > ss.part+more+late {
-			t.Errorf("parts of %v: connection %d of %.2f s lost its last %v", ss.part, i, sent[l.to-1].Sub(sent[l.from]).Seconds(), lost)
+			t.Errorf("parts of %v: connection %d of %.2f s lost its last %v", ss.part, i,
+				sent[l.to-1].Sub(sent[l.from]).Seconds(), lost)
 		}
 	}
-	t.Logf("parts of %v: %d connections, %d of %d pictures lost, at most the last %v of one", ss.part, len(ss.lives), total, len(sent), worst)
+	t.Logf("parts of %v: %d connections, %d of %d pictures lost, at most the last %v of one", ss.part, len(ss.lives),
+		total, len(sent), worst)
 }

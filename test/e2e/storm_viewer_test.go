@@ -27,14 +27,16 @@ type memory struct {
 	first  map[string]int               // by playlist: EXT-X-MEDIA-SEQUENCE
 	listed map[string][]string          // by playlist: what its last text named
 	whole  []string                     // every segment
-	made   bool                         // what nobody was given yet may have to be made, and what for that is not stored
-	stood  time.Duration                // the longest stand
+	// what nobody was given yet may have to be made, and what for that is not stored
+	made  bool
+	stood time.Duration // the longest stand
 }
 
 func newMemory(seed uint64) *memory {
 	return &memory{
-		random: rand.New(rand.NewPCG(seed, 1)), sums: map[string][sha256.Size]byte{}, lines: map[string]string{}, names: map[string]string{},
-		next: map[string]int{}, first: map[string]int{}, listed: map[string][]string{},
+		random: rand.New(rand.NewPCG(seed, 1)), sums: map[string][sha256.Size]byte{}, lines: map[string]string{},
+		names: map[string]string{},
+		next:  map[string]int{}, first: map[string]int{}, listed: map[string][]string{},
 	}
 }
 

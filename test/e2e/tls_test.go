@@ -24,7 +24,10 @@ import (
 func shown(t *testing.T, addr, name string, roots *x509.CertPool) (*x509.Certificate, error) {
 	t.Helper()
 	_, addr, _ = strings.Cut(addr, "://")
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: patience}, Config: &tls.Config{ServerName: name, RootCAs: roots, InsecureSkipVerify: roots == nil}}
+	d := tls.Dialer{
+		NetDialer: &net.Dialer{Timeout: patience},
+		Config:    &tls.Config{ServerName: name, RootCAs: roots, InsecureSkipVerify: roots == nil},
+	}
 	conn, err := d.DialContext(t.Context(), "tcp", addr)
 	if err != nil {
 		return nil, err
@@ -56,7 +59,8 @@ func TestCertificateFromAnAuthority(t *testing.T) {
 	id := stream.Text("playback_ids.0.id")
 	s.AwaitPlayable(t, s.PlayURL(id), patience)
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{
-		DisableKeepAlives: true, ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: a.Issued, ServerName: domain},
+		DisableKeepAlives: true, ForceAttemptHTTP2: true,
+		TLSClientConfig: &tls.Config{RootCAs: a.Issued, ServerName: domain},
 	}}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.HTTPS+"/"+id+".m3u8", nil)
 	if err != nil {
@@ -81,7 +85,10 @@ func ownCertificate(t *testing.T, dir string, serial int64) (certFile, keyFile s
 	if err != nil {
 		t.Fatal(err)
 	}
-	about := &x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{"video.example.org"}, NotAfter: time.Now().Add(24 * time.Hour)}
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), DNSNames: []string{"video.example.org"},
+		NotAfter: time.Now().Add(24 * time.Hour),
+	}
 	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +98,9 @@ func ownCertificate(t *testing.T, dir string, serial int64) (certFile, keyFile s
 		t.Fatal(err)
 	}
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+	for file, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private},
+	} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +147,9 @@ func TestCertificateIsRenewed(t *testing.T) {
 	renew(3)
 	s.Signal(t, syscall.SIGHUP)
 	await(3, patience)
-	live := s.AwaitLive(t, stream.Text("id"), "active", patience, func(o rig.Object) bool { return o.Text("status") == "active" })
+	live := s.AwaitLive(t, stream.Text("id"), "active", patience, func(o rig.Object) bool {
+		return o.Text("status") == "active"
+	})
 	if connected := s.LogLines("encoder connected"); away(live) || len(connected) > 1 {
 		t.Errorf("the stream is %v, with %d publications", live, len(connected))
 	}

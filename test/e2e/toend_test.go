@@ -25,7 +25,10 @@ func uneven() map[string]struct {
 	args    []string
 	seconds float64
 } {
-	h264 := []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "60", "-bf", "3", "-b_strategy", "0", "-threads", "1", "-c:a", "aac"}
+	h264 := []string{
+		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "60", "-bf", "3", "-b_strategy", "0",
+		"-threads", "1", "-c:a", "aac",
+	}
 	picture := func(seconds string) []string {
 		return []string{"-f", "lavfi", "-i", "testsrc2=size=160x90:rate=30:duration=" + seconds}
 	}
@@ -40,16 +43,18 @@ func uneven() map[string]struct {
 		seconds float64
 	}
 	return map[string]file{
-		"sound ends":               {"a.mp4", slices.Concat(picture("8"), sound("4"), h264), 8},
-		"sound from 3 to 5":        {"a.mp4", slices.Concat(picture("8"), late("3"), sound("2"), h264), 8},
-		"sound ends, Matroska":     {"a.mkv", slices.Concat(picture("8"), sound("4"), h264), 8},
-		"picture ends":             {"a.mp4", slices.Concat(picture("2"), sound("9"), h264), 9},
-		"picture ends, Matroska":   {"a.mkv", slices.Concat(picture("2"), sound("9"), h264), 9},
-		"picture late":             {"a.mp4", slices.Concat(late("3"), picture("6"), sound("9"), h264), 9},
-		"picture late, Matroska":   {"a.mkv", slices.Concat(late("3"), picture("6"), sound("9"), h264), 9},
-		"pauses":                   {"a.mp4", slices.Concat(picture("10"), sound("10"), vfr, h264), 10},
-		"pauses, Matroska":         {"a.mkv", slices.Concat(picture("10"), sound("10"), vfr, h264), 10},
-		"pauses, MPEG-4 to encode": {"a.mkv", slices.Concat(picture("10"), sound("10"), vfr, h264, []string{"-c:v", "mpeg4", "-bf", "0"}), 10},
+		"sound ends":             {"a.mp4", slices.Concat(picture("8"), sound("4"), h264), 8},
+		"sound from 3 to 5":      {"a.mp4", slices.Concat(picture("8"), late("3"), sound("2"), h264), 8},
+		"sound ends, Matroska":   {"a.mkv", slices.Concat(picture("8"), sound("4"), h264), 8},
+		"picture ends":           {"a.mp4", slices.Concat(picture("2"), sound("9"), h264), 9},
+		"picture ends, Matroska": {"a.mkv", slices.Concat(picture("2"), sound("9"), h264), 9},
+		"picture late":           {"a.mp4", slices.Concat(late("3"), picture("6"), sound("9"), h264), 9},
+		"picture late, Matroska": {"a.mkv", slices.Concat(late("3"), picture("6"), sound("9"), h264), 9},
+		"pauses":                 {"a.mp4", slices.Concat(picture("10"), sound("10"), vfr, h264), 10},
+		"pauses, Matroska":       {"a.mkv", slices.Concat(picture("10"), sound("10"), vfr, h264), 10},
+		"pauses, MPEG-4 to encode": {
+			"a.mkv", slices.Concat(picture("10"), sound("10"), vfr, h264, []string{"-c:v", "mpeg4", "-bf", "0"}), 10,
+		},
 	}
 }
 
@@ -88,7 +93,9 @@ func TestPlayedToTheEnd(t *testing.T) {
 			}
 			// What stands while nothing comes slows the rate that is measured; a held picture has an init segment of
 			// its own without a break.
-			checkBut(t, name, []string{"frame-rate", "discontinuity-map"}, hlscheck.Options{URL: urls[name], Decoder: rig.FFmpeg(t)})
+			checkBut(t, name, []string{"frame-rate", "discontinuity-map"}, hlscheck.Options{
+				URL: urls[name], Decoder: rig.FFmpeg(t),
+			})
 		}
 		list, err := json.Marshal(urls)
 		if err != nil {
@@ -131,8 +138,10 @@ func TestPlayedToTheEnd(t *testing.T) {
 func TestPlaysOverWhatCannotBeDecoded(t *testing.T) {
 	rig.Parallel(t)
 	const seconds = 16
-	file := programtest.Media(t, "gap.mp4", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-f", "lavfi", "-i", "sine=frequency=440", "-t", fmt.Sprint(seconds),
-		"-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "60", "-x264-params", "b-pyramid=strict:b-adapt=0:bframes=3:ref=2:scenecut=0",
+	file := programtest.Media(t, "gap.mp4", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-f", "lavfi", "-i",
+		"sine=frequency=440", "-t", fmt.Sprint(seconds),
+		"-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "60", "-x264-params",
+		"b-pyramid=strict:b-adapt=0:bframes=3:ref=2:scenecut=0",
 		"-bsf:v", "noise=amount=0:drop='eq(n,157)'", "-c:a", "aac")
 	s := rig.Start(t, rig.Options{})
 	a := s.CreateAsset(t, rig.Files(t, map[string]string{"gap.mp4": file})+"/gap.mp4")

@@ -150,12 +150,15 @@ func TestPlaysThroughAnotherSize(t *testing.T) {
 	page.Eval(t, "window.notReloaded = true", nil)
 	var p browser.Probe
 	for i, width := range []int{320, 640, 320, 640} {
-		p = page.Until(t, fmt.Sprintf("pictures of size %d", i+1), patience, func(p browser.Probe) bool { return p.Width == width })
+		p = page.Until(t, fmt.Sprintf("pictures of size %d", i+1), patience, func(p browser.Probe) bool {
+			return p.Width == width
+		})
 		seen <- struct{}{}
 	}
 	var stayed bool
 	page.Eval(t, "Boolean(window.notReloaded)", &stayed)
-	if !stayed || p.Restarts > 0 || p.Error != "" || slices.ContainsFunc(p.Errors, func(e string) bool { return strings.Contains(e, "fatal") }) {
+	if !stayed || p.Restarts > 0 || p.Error != "" ||
+		slices.ContainsFunc(p.Errors, func(e string) bool { return strings.Contains(e, "fatal") }) {
 		t.Errorf("after three changes: %+v", p)
 	}
 	if err := <-sent; err != nil {
@@ -173,10 +176,12 @@ func (tt *torturer) endured(a rig.Object, took float64) {
 			slack += 0.5 // for so long the last picture stands before it
 		}
 	}
-	if d := a.Number("duration"); math.Abs(d-slate-tt.whole) > slack || d > took+2 { // each connection begins with a key frame
+	// each connection begins with a key frame
+	if d := a.Number("duration"); math.Abs(d-slate-tt.whole) > slack || d > took+2 {
 		t.Errorf("duration %.3f s with %.3f s of slate; in %.1f s %.1f were sent", d, slate, took, tt.whole)
 	}
-	r := check(t, "finished", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, append(slices.Clone(finishedRules), bothTracksRules...)...)
+	r := check(t, "finished", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)},
+		append(slices.Clone(finishedRules), bothTracksRules...)...)
 	for _, v := range r.Renditions {
 		if !v.Ended || v.Discontinuities < 6 {
 			t.Errorf("%s has ended %t with %d discontinuities", v.URL, v.Ended, v.Discontinuities)
@@ -185,16 +190,19 @@ func (tt *torturer) endured(a rig.Object, took float64) {
 	have := read(t, url, true)
 	for kind, p := range have {
 		if math.Abs(p.last-p.first-a.Number("duration")) > 1 || p.gap > 1 {
-			t.Errorf("%s from %.3f to %.3f s with a hole of %.3f s in %.3f s", kind, p.first, p.last, p.gap, a.Number("duration"))
+			t.Errorf("%s from %.3f to %.3f s with a hole of %.3f s in %.3f s", kind, p.first, p.last, p.gap,
+				a.Number("duration"))
 		}
 	}
 	inStep(t, url, tt.beats-2)
 	stored := int64(0)
 	err := filepath.WalkDir(tt.s.Dir, func(p string, e fs.DirEntry, err error) error {
-		if err == nil && e.IsDir() && strings.Contains(e.Name(), "p-") { // a rung: made because this test has watched it
+		// a rung: made because this test has watched it
+		if err == nil && e.IsDir() && strings.Contains(e.Name(), "p-") {
 			return fs.SkipDir
 		}
-		if err != nil || e.IsDir() || filepath.Ext(p) == ".db" || filepath.Ext(p) == ".db-wal" || filepath.Ext(p) == ".db-shm" {
+		if err != nil || e.IsDir() || filepath.Ext(p) == ".db" || filepath.Ext(p) == ".db-wal" ||
+			filepath.Ext(p) == ".db-shm" {
 			return err
 		}
 		info, err := e.Info()
@@ -203,8 +211,10 @@ func (tt *torturer) endured(a rig.Object, took float64) {
 		}
 		return err
 	})
-	t.Logf("%.1f s with %.1f of slate, %d bytes stored of %d sent, %v", a.Number("duration"), slate, stored, tt.sent, have)
-	if slack := int64(slate * 50_000); err != nil || stored > tt.sent*3/2+slack { // boxes weigh something, and so does the slate
+	t.Logf("%.1f s with %.1f of slate, %d bytes stored of %d sent, %v", a.Number("duration"), slate, stored, tt.sent,
+		have)
+	// boxes weigh something, and so does the slate
+	if slack := int64(slate * 50_000); err != nil || stored > tt.sent*3/2+slack {
 		t.Errorf("%d bytes are stored of %d that were sent: %v", stored, tt.sent, err)
 	}
 }

@@ -38,8 +38,10 @@ func utf16le(text string) string {
 }
 
 const (
-	srt = "1\r\n00:00:01,000 --> 00:00:03,000\r\nGrüße aus <i>Köln</i>\r\n\r\n2\r\n00:00:02,500 --> 00:00:05,000\r\nüber einander\r\n"
-	vtt = "\ufeffWEBVTT - a title\n\nNOTE nothing\n\nSTYLE\n::cue { color: red }\n\nlast\n00:06.000 --> 00:08.000 align:start\nlast line\n\nfirst\n00:01.000 --> 00:02.000\nfirst line\n"
+	srt = "1\r\n00:00:01,000 --> 00:00:03,000\r\nGrüße aus <i>Köln</i>\r\n\r\n2\r\n00:00:02,500 --> " +
+		"00:00:05,000\r\nüber einander\r\n"
+	vtt = "\ufeffWEBVTT - a title\n\nNOTE nothing\n\nSTYLE\n::cue { color: red }\n\nlast\n00:06.000 --> 00:08.000 " +
+		"align:start\nlast line\n\nfirst\n00:01.000 --> 00:02.000\nfirst line\n"
 )
 
 func tracksToAdd(t *testing.T) map[string]added {
@@ -53,17 +55,29 @@ func tracksToAdd(t *testing.T) map[string]added {
 		return rig.Object{"type": "audio", "language_code": language, "name": name}
 	}
 	return map[string]added{
-		"SRT in Latin-1": {file: "1.srt", content: latin1(srt), with: text("de", "Deutsch"), lines: []string{"Grüße aus <i>Köln</i>", "über einander"}},
-		"SRT in UTF-16":  {file: "2.srt", content: utf16le(srt), with: text("de-AT", ""), lines: []string{"Grüße aus <i>Köln</i>", "über einander"}},
-		"WebVTT":         {file: "3.vtt", content: vtt, with: rig.Object{"type": "text", "text_type": "subtitles", "language_code": "en", "closed_captions": true}, lines: []string{"first line", "last line"}},
-		"M4A":            {file: "a.m4a", content: sound("a.m4a", "aac"), with: audio("fr", "")},
-		"MP3":            {file: "a.mp3", content: sound("a.mp3", "libmp3lame"), with: audio("fr", "MP3")},
-		"Opus":           {file: "a.opus", content: sound("a.opus", "libopus"), with: audio("fr", "Opus")},
-		"FLAC":           {file: "a.flac", content: sound("a.flac", "flac"), with: audio("fr", "FLAC")},
-		"WAV":            {file: "a.wav", content: sound("a.wav", "pcm_s16le"), with: audio("fr", "WAV")},
-		"bare AAC":       {file: "a.aac", content: sound("a.aac", "aac"), with: audio("fr", "AAC")},
-		"no cues":        {file: "4.srt", content: "nothing to see here\n", with: text("es", "broken"), bad: true},
-		"sound of noise": {file: "b.mp3", content: strings.Repeat("noise", 2000), with: audio("es", "noise"), bad: true},
+		"SRT in Latin-1": {
+			file: "1.srt", content: latin1(srt), with: text("de", "Deutsch"),
+			lines: []string{"Grüße aus <i>Köln</i>", "über einander"},
+		},
+		"SRT in UTF-16": {
+			file: "2.srt", content: utf16le(srt), with: text("de-AT", ""),
+			lines: []string{"Grüße aus <i>Köln</i>", "über einander"},
+		},
+		"WebVTT": {
+			file: "3.vtt", content: vtt,
+			with:  rig.Object{"type": "text", "text_type": "subtitles", "language_code": "en", "closed_captions": true},
+			lines: []string{"first line", "last line"},
+		},
+		"M4A":      {file: "a.m4a", content: sound("a.m4a", "aac"), with: audio("fr", "")},
+		"MP3":      {file: "a.mp3", content: sound("a.mp3", "libmp3lame"), with: audio("fr", "MP3")},
+		"Opus":     {file: "a.opus", content: sound("a.opus", "libopus"), with: audio("fr", "Opus")},
+		"FLAC":     {file: "a.flac", content: sound("a.flac", "flac"), with: audio("fr", "FLAC")},
+		"WAV":      {file: "a.wav", content: sound("a.wav", "pcm_s16le"), with: audio("fr", "WAV")},
+		"bare AAC": {file: "a.aac", content: sound("a.aac", "aac"), with: audio("fr", "AAC")},
+		"no cues":  {file: "4.srt", content: "nothing to see here\n", with: text("es", "broken"), bad: true},
+		"sound of noise": {
+			file: "b.mp3", content: strings.Repeat("noise", 2000), with: audio("es", "noise"), bad: true,
+		},
 		"text for sound": {file: "c.mp3", content: srt, with: audio("es", "text"), bad: true},
 		"sound for text": {file: "5.srt", content: sound("b.m4a", "aac"), with: text("es", "sound"), bad: true},
 		"nothing there":  {file: "", with: text("es", "nothing"), bad: true},
@@ -76,7 +90,9 @@ func TestTracks(t *testing.T) {
 	rig.On(t, rig.Scaled, func(t *testing.T, p rig.Pair) {
 		s := rig.Start(t, rig.Options{Pair: p})
 		list := tracksToAdd(t)
-		files := map[string]string{"film.mp4": rig.File(t, "film.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Flash: true, Seconds: 10})}
+		files := map[string]string{
+			"film.mp4": rig.File(t, "film.mp4", rig.Clip{Size: "320x180", Kbit: 300, GOP: 2, Flash: true, Seconds: 10}),
+		}
 		for _, a := range list {
 			files[a.file] = a.content
 		}
@@ -89,13 +105,16 @@ func TestTracks(t *testing.T) {
 			ids[name] = s.AddTrack(t, id, a.with).Text("id")
 		}
 		asset := s.AwaitAsset(t, id, "with its tracks", patience, func(o rig.Object) bool {
-			return !slices.ContainsFunc(o.List("tracks"), func(x rig.Object) bool { return x.Text("status") == "preparing" })
+			return !slices.ContainsFunc(o.List("tracks"), func(x rig.Object) bool {
+				return x.Text("status") == "preparing"
+			})
 		})
 		url := s.PlayURL(asset.Text("playback_ids.0.id"))
 		for name, a := range list {
 			have := trackByID(asset, ids[name])
 			if a.bad {
-				if said := strings.Join(have.Texts("error.messages"), " "); have.Text("status") != "errored" || len(said) < 15 {
+				if said := strings.Join(have.Texts("error.messages"), " "); have.Text("status") != "errored" ||
+					len(said) < 15 {
 					t.Errorf("%s: %v", name, have)
 				}
 				continue
@@ -114,13 +133,15 @@ func TestTracks(t *testing.T) {
 		if !rig.Ready(asset) {
 			t.Errorf("broken tracks harmed the asset: %v", asset)
 		}
-		r := check(t, "asset with tracks", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "webvtt", "language", "groups", "decodes", "align-start")
+		r := check(t, "asset with tracks", hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "webvtt", "language",
+			"groups", "decodes", "align-start")
 		if want := 2 + 9; len(r.Renditions) != want {
 			t.Errorf("%d renditions, want %d:\n%s", len(r.Renditions), want, r)
 		}
 		master := string(get(t, url))
 		for _, want := range []string{
-			`NAME="Deutsch",LANGUAGE="de"`, `NAME="French"`, `public.accessibility.describes-music-and-sound`, `public.accessibility.transcribes-spoken-dialog`,
+			`NAME="Deutsch",LANGUAGE="de"`, `NAME="French"`, `public.accessibility.describes-music-and-sound`,
+			`public.accessibility.transcribes-spoken-dialog`,
 		} {
 			if !strings.Contains(master, want) {
 				t.Errorf("the multivariant playlist lacks %s:\n%s", want, master)

@@ -90,9 +90,11 @@ func TestUploadCommandGoesOn(t *testing.T) {
 		m.to.Store(&addr)
 
 		command := func() (*exec.Cmd, *bytes.Buffer) {
-			cmd := exec.CommandContext(t.Context(), rig.Binary(t), append([]string{"upload", "--public-url", base}, files...)...)
+			cmd := exec.CommandContext(t.Context(), rig.Binary(t),
+				append([]string{"upload", "--public-url", base}, files...)...)
 			token, secret := s.Token()
-			cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME=", "MILLRACE_TOKEN_ID="+token, "MILLRACE_TOKEN_SECRET="+secret)
+			cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME=", "MILLRACE_TOKEN_ID="+token,
+				"MILLRACE_TOKEN_SECRET="+secret)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
 			return cmd, &out
@@ -116,7 +118,8 @@ func TestUploadCommandGoesOn(t *testing.T) {
 		if err = again.Run(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		if !strings.Contains(out.String(), "first.mp4: it was sent before") || strings.Count(out.String(), "ASSET_ID=") != 2 {
+		if !strings.Contains(out.String(), "first.mp4: it was sent before") ||
+			strings.Count(out.String(), "ASSET_ID=") != 2 {
 			t.Errorf("%s", out)
 		}
 		sent, most := m.passed.Load(), int64(2*len(data)+chunk)

@@ -120,7 +120,9 @@ func (chunks) status() int { return http.StatusPermanentRedirect }
 // tus sends as a client of tus does that remembers nothing but the URL that it was given.
 type tus struct{ u uploaded }
 
-func (t tus) request(s *rig.Server, method string, body io.Reader, size int, name string, value int) (*http.Response, error) {
+func (t tus) request(
+	s *rig.Server, method string, body io.Reader, size int, name string, value int,
+) (*http.Response, error) {
 	header := http.Header{"Tus-Resumable": {"1.0.0"}, "Content-Type": {"application/offset+octet-stream"}}
 	if body == nil {
 		header.Del("Content-Type")
@@ -243,7 +245,8 @@ func uploadOverKills(t *testing.T, p rig.Pair, data []byte, r *rand.Rand, kills 
 		at = n
 	}
 	last := fmt.Sprintf("%d-%d/%d", at, len(data)-1, len(data))
-	if resp, err := u.put(s, last, bytes.NewReader(data[at:]), int64(len(data)-at)); err != nil || resp.StatusCode != 200 {
+	if resp, err := u.put(s, last, bytes.NewReader(data[at:]), int64(len(data)-at)); err != nil ||
+		resp.StatusCode != 200 {
 		t.Fatalf("last chunk: %v, %v", resp, err)
 	}
 	u.plays(s, data)
@@ -303,12 +306,14 @@ func TestCancelledUploadLeavesNothing(t *testing.T) {
 	if found := filesIn(t, s.Dir, "source.mp4"); len(found) != 1 {
 		t.Fatalf("kept: %v", found)
 	}
-	if code, o := s.Do(t, "PUT", "/video/v1/uploads/"+u.id+"/cancel", nil); code != 200 || o.Text("data.status") != "cancelled" {
+	if code, o := s.Do(t, "PUT", "/video/v1/uploads/"+u.id+"/cancel", nil); code != 200 ||
+		o.Text("data.status") != "cancelled" {
 		t.Fatalf("cancel: %d %v", code, o)
 	}
 	s.Kill(t)
 	s.Run(t)
-	for deadline := time.Now().Add(2 * time.Minute); len(filesIn(t, s.Dir, "source.mp4")) > 0; rig.Pause(50 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); len(filesIn(t, s.Dir,
+		"source.mp4")) > 0; rig.Pause(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("what had come is still there")
 		}

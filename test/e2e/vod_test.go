@@ -38,9 +38,16 @@ func films() map[string]film {
 		return x
 	}
 	return map[string]film{
-		"MP4 moov at the end":       {name: "a.mp4", clip: c},
-		"MP4 moov in front":         {name: "a.mp4", clip: with(func(c *rig.Clip) { c.More = []string{"-movflags", "+faststart"} })},
-		"MP4 fragmented":            {name: "a.mp4", but: []string{"align-start"}, clip: with(func(c *rig.Clip) { c.More = []string{"-movflags", "frag_keyframe+empty_moov+default_base_moof"} })},
+		"MP4 moov at the end": {name: "a.mp4", clip: c},
+		"MP4 moov in front": {
+			name: "a.mp4", clip: with(func(c *rig.Clip) { c.More = []string{"-movflags", "+faststart"} }),
+		},
+		"MP4 fragmented": {
+			name: "a.mp4", but: []string{"align-start"},
+			clip: with(func(c *rig.Clip) {
+				c.More = []string{"-movflags", "frag_keyframe+empty_moov+default_base_moof"}
+			}),
+		},
 		"MP4 at 29.97 and 44.1 kHz": {name: "a.mp4", clip: with(func(c *rig.Clip) { c.Drop, c.Hertz = true, 44100 })},
 		"MP4 no B-frames":           {name: "a.mp4", clip: with(func(c *rig.Clip) { c.NoB = true })},
 		"MP4 rate varies": {name: "a.mp4", frames: -1, clip: with(func(c *rig.Clip) {
@@ -48,21 +55,35 @@ func films() map[string]film {
 			c.More = []string{"-vf", "select='not(eq(mod(n,7),3))*not(between(t,3,4.5))'", "-vsync", "vfr"}
 		})},
 		// Pictures that are decoded and not shown count for the checker, not for the viewer.
-		"MP4 edit list":  {name: "a.mp4", frames: -1, clip: c, then: []string{"-ss", "2.3"}, but: []string{"frame-rate"}},
-		"MP4 late sound": {name: "a.mp4", clip: c, then: []string{"-map", "0:v", "-map", "0:a"}, but: []string{"align-start"}},
+		"MP4 edit list": {
+			name: "a.mp4", frames: -1, clip: c, then: []string{"-ss", "2.3"}, but: []string{"frame-rate"},
+		},
+		"MP4 late sound": {
+			name: "a.mp4", clip: c, then: []string{"-map", "0:v", "-map", "0:a"}, but: []string{"align-start"},
+		},
 		"MP4 video only": {name: "a.mp4", clip: with(func(c *rig.Clip) { c.Flash, c.NoAudio = false, true })},
 		"M4A":            {name: "a.m4a", clip: with(func(c *rig.Clip) { c.Flash, c.NoVideo = false, true })},
-		"MOV rotated":    {name: "a.mov", clip: c, then: []string{"-metadata:s:v:0", "rotate=90"}, rotated: true, but: []string{"resolution"}},
-		"Matroska":       {name: "a.mkv", clip: c},
-		"MPEG-TS":        {name: "a.ts", clip: c},
-		"HEVC":           {name: "a.mp4", clip: with(func(c *rig.Clip) { c.Video = "libx265"; c.More = []string{"-x265-params", "log-level=none"} })},
+		"MOV rotated": {
+			name: "a.mov", clip: c, then: []string{"-metadata:s:v:0", "rotate=90"}, rotated: true,
+			but: []string{"resolution"},
+		},
+		"Matroska": {name: "a.mkv", clip: c},
+		"MPEG-TS":  {name: "a.ts", clip: c},
+		"HEVC": {
+			name: "a.mp4",
+			clip: with(func(c *rig.Clip) { c.Video = "libx265"; c.More = []string{"-x265-params", "log-level=none"} }),
+		},
 		"VP9 and Opus in WebM": {name: "a.webm", clip: with(func(c *rig.Clip) {
 			c.Video, c.Audio = "libvpx-vp9", "libopus"
 			c.More = []string{"-cpu-used", "8", "-deadline", "realtime"}
 		})},
-		"MPEG-4 part 2 in AVI": {name: "a.avi", clip: with(func(c *rig.Clip) { c.Video, c.Audio = "mpeg4", "libmp3lame" })},
-		"MP3":                  {name: "a.mp3", clip: with(func(c *rig.Clip) { c.Flash, c.NoVideo, c.Audio = false, true, "libmp3lame" })},
-		"bare AAC":             {name: "a.aac", clip: with(func(c *rig.Clip) { c.Flash, c.NoVideo = false, true })},
+		"MPEG-4 part 2 in AVI": {
+			name: "a.avi", clip: with(func(c *rig.Clip) { c.Video, c.Audio = "mpeg4", "libmp3lame" }),
+		},
+		"MP3": {
+			name: "a.mp3", clip: with(func(c *rig.Clip) { c.Flash, c.NoVideo, c.Audio = false, true, "libmp3lame" }),
+		},
+		"bare AAC": {name: "a.aac", clip: with(func(c *rig.Clip) { c.Flash, c.NoVideo = false, true })},
 	}
 }
 
@@ -110,12 +131,14 @@ func (f film) run(t *testing.T, s *rig.Server) {
 	file := f.make(t)
 	base := rig.Files(t, map[string]string{f.name: file})
 	a := s.CreateAsset(t, base+"/"+f.name)
-	if code, _, _ := s.Get(t, s.PlayURL(a.Text("playback_ids.0.id"))); code != http.StatusPreconditionFailed && code != http.StatusOK {
+	if code, _, _ := s.Get(t, s.PlayURL(a.Text("playback_ids.0.id"))); code != http.StatusPreconditionFailed &&
+		code != http.StatusOK {
 		t.Errorf("playback of an asset that is being made: status %d", code)
 	}
 	a = s.AwaitAsset(t, a.Text("id"), "ready", patience, rig.Ready)
 	url := s.PlayURL(a.Text("playback_ids.0.id"))
-	r := checkBut(t, "asset", f.but, hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes", "segment-duration")
+	r := checkBut(t, "asset", f.but, hlscheck.Options{URL: url, Decoder: rig.FFmpeg(t)}, "tfdt", "decodes",
+		"segment-duration")
 	for _, v := range r.Renditions {
 		if !v.Ended || v.Discontinuities != 0 {
 			t.Errorf("%s: ended %t, %d discontinuities", v.URL, v.Ended, v.Discontinuities)
@@ -143,7 +166,8 @@ func (f film) fields(t *testing.T, a rig.Object) {
 	types := map[string]bool{}
 	for _, track := range a.List("tracks") {
 		types[track.Text("type")] = true
-		if track.Text("type") == "video" && f.rotated && (track.Number("max_width") != 180 || track.Number("max_height") != 320) {
+		if track.Text("type") == "video" && f.rotated &&
+			(track.Number("max_width") != 180 || track.Number("max_height") != 320) {
 			t.Errorf("rotated video: %v", track)
 		}
 	}
@@ -154,7 +178,8 @@ func (f film) fields(t *testing.T, a rig.Object) {
 	if f.clip.NoVideo {
 		want = ""
 	}
-	if a.Text("aspect_ratio") != want || a.Text("progress.state") != "completed" || a.Text("ingest_type") != "on_demand_url" {
+	if a.Text("aspect_ratio") != want || a.Text("progress.state") != "completed" ||
+		a.Text("ingest_type") != "on_demand_url" {
 		t.Errorf("asset: %v", a)
 	}
 }
@@ -175,7 +200,8 @@ func (f film) compare(t *testing.T, kind string, want, have []float64) {
 	have = have[len(have)-len(want):] // an edit list hides what is in front
 	for i := range want {
 		if apart := (have[i] - have[0]) - (want[i] - want[0]); math.Abs(apart) > 0.002 {
-			t.Errorf("%s: frame %d is %.4f s after the first, in the file %.4f", kind, i, have[i]-have[0], want[i]-want[0])
+			t.Errorf("%s: frame %d is %.4f s after the first, in the file %.4f", kind, i, have[i]-have[0],
+				want[i]-want[0])
 			return
 		}
 	}
@@ -187,7 +213,8 @@ func frames(t *testing.T, input string) map[string][]float64 {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	probe := filepath.Join(filepath.Dir(rig.FFmpeg(t)), "ffprobe")
-	out, err := exec.CommandContext(ctx, probe, "-v", "error", "-show_entries", "frame=media_type,pts_time", "-of", "csv=p=0", input).CombinedOutput()
+	out, err := exec.CommandContext(ctx, probe, "-v", "error", "-show_entries", "frame=media_type,pts_time", "-of",
+		"csv=p=0", input).CombinedOutput()
 	if err != nil {
 		t.Fatalf("ffprobe %s: %v: %s", input, err, out)
 	}
@@ -217,16 +244,24 @@ func TestRefusedFiles(t *testing.T) {
 	rig.Parallel(t)
 	s := rig.Start(t, rig.Options{})
 	c := rig.Clip{Size: "320x180", Kbit: 300, Seconds: 4}
-	whole := content(t, "a.mp4", rig.Clip{Size: "320x180", Kbit: 300, Seconds: 4, More: []string{"-movflags", "+faststart"}})
+	whole := content(t, "a.mp4", rig.Clip{
+		Size: "320x180", Kbit: 300, Seconds: 4, More: []string{"-movflags", "+faststart"},
+	})
 	last := content(t, "b.mp4", c)
 	for name, tt := range map[string]struct {
 		file, data string
 		want       []string // in the sentence
 	}{
-		"web page":                   {file: "a.html", data: "<!doctype html><html><body>404</body></html>", want: []string{"web page"}},
-		"playlist":                   {file: "a.m3u8", data: "#EXTM3U\n#EXT-X-VERSION:3\n#EXTINF:4,\na.ts\n", want: []string{"playlist"}},
-		"subtitles":                  {file: "a.srt", data: numbered(5), want: []string{"text"}},
-		"nonsense":                   {file: "a.bin", data: strings.Repeat("\x01\x02nonsense", 1000), want: []string{"format"}},
+		"web page": {
+			file: "a.html", data: "<!doctype html><html><body>404</body></html>", want: []string{"web page"},
+		},
+		"playlist": {
+			file: "a.m3u8", data: "#EXTM3U\n#EXT-X-VERSION:3\n#EXTINF:4,\na.ts\n", want: []string{"playlist"},
+		},
+		"subtitles": {file: "a.srt", data: numbered(5), want: []string{"text"}},
+		"nonsense": {
+			file: "a.bin", data: strings.Repeat("\x01\x02nonsense", 1000), want: []string{"format"},
+		},
 		"nothing":                    {file: "a.mp4", data: "", want: []string{"empty"}},
 		"cut off with moov at end":   {file: "a.mp4", data: string(last[:len(last)/2]), want: []string{"moov"}},
 		"cut off with moov in front": {file: "a.mp4", data: string(whole[:len(whole)/2]), want: []string{"cut off"}},
@@ -260,7 +295,9 @@ func TestPrivateAddress(t *testing.T) {
 // errored makes an asset of a URL that must fail with a sentence that has the wanted words.
 func errored(t *testing.T, s *rig.Server, url string, want ...string) {
 	t.Helper()
-	a := s.AwaitAsset(t, s.CreateAsset(t, url).Text("id"), "errored", patience, func(o rig.Object) bool { return o.Text("status") != "preparing" })
+	a := s.AwaitAsset(t, s.CreateAsset(t, url).Text("id"), "errored", patience, func(o rig.Object) bool {
+		return o.Text("status") != "preparing"
+	})
 	said := strings.Join(a.Texts("errors.messages"), " ")
 	if a.Text("status") != "errored" || a.Text("errors.type") != "invalid_input" || len(said) < 15 {
 		t.Errorf("%s: %v", url, a)
@@ -290,7 +327,9 @@ func TestClipOutlivesItsSource(t *testing.T) {
 				var clips []rig.Object
 				for _, scheme := range []string{"mux", "svc"} {
 					_, o := s.Do(t, "POST", "/video/v1/assets", rig.Object{
-						"input":           rig.Object{"url": scheme + "://assets/" + a.Text("id"), "start_time": 5, "end_time": 13},
+						"input": rig.Object{
+							"url": scheme + "://assets/" + a.Text("id"), "start_time": 5, "end_time": 13,
+						},
 						"playback_policy": "public",
 					})
 					clips = append(clips, s.AwaitAsset(t, o.Text("data.id"), "clipped", patience, rig.Ready))
@@ -299,12 +338,14 @@ func TestClipOutlivesItsSource(t *testing.T) {
 					t.Fatalf("delete: status %d: %v", code, o)
 				}
 				gone(t, s, s.PlayURL(a.Text("playback_ids.0.id")))
-				if code, o := s.Do(t, "DELETE", "/video/v1/assets/"+clips[1].Text("id"), nil); code != http.StatusNoContent {
+				if code, o := s.Do(t, "DELETE", "/video/v1/assets/"+clips[1].Text("id"),
+					nil); code != http.StatusNoContent {
 					t.Fatalf("delete: status %d: %v", code, o)
 				}
 				gone(t, s, s.PlayURL(clips[1].Text("playback_ids.0.id")))
 				c := clips[0]
-				if d := c.Number("duration"); d < 8 || d > 17 || c.Text("source_asset_id") != a.Text("id") || c.Text("ingest_type") != "on_demand_clip" {
+				if d := c.Number("duration"); d < 8 || d > 17 || c.Text("source_asset_id") != a.Text("id") ||
+					c.Text("ingest_type") != "on_demand_clip" {
 					t.Errorf("clip of 8 s: %v", c)
 				}
 				url := s.PlayURL(c.Text("playback_ids.0.id"))

@@ -53,7 +53,9 @@ type viewing struct {
 const firstWidth, secondWidth = 320, 426
 
 func (v *viewing) run(t *testing.T) {
-	v.stream = v.s.CreateLive(t, v.mode, rig.Object{"reconnect_window": 60, "meta": rig.Object{"title": "<b>Regatta</b>"}})
+	v.stream = v.s.CreateLive(t, v.mode, rig.Object{
+		"reconnect_window": 60, "meta": rig.Object{"title": "<b>Regatta</b>"},
+	})
 	page := v.b.Open(t, v.s.WatchURL(v.stream.Text("playback_ids.0.id")))
 	page.Until(t, "says that it waits", patience, func(p browser.Probe) bool { return p.State == "waiting" })
 	page.Eval(t, "window.notReloaded = true", nil)
@@ -70,15 +72,17 @@ func (v *viewing) run(t *testing.T) {
 	})
 	t.Logf("%.2f s behind the encoder (hls.js says %.2f), %d stalls", p.Behind(), p.Latency, p.Stalls)
 
-	first.Kill()                                                             // as when its network fails
-	v.s.AwaitLive(t, v.stream.Text("id"), "without encoder", patience, away) // else the second one may be refused beside the first
+	first.Kill() // as when its network fails
+	// else the second one may be refused beside the first
+	v.s.AwaitLive(t, v.stream.Text("id"), "without encoder", patience, away)
 	second := v.s.Publish(t, key, rig.Clip{Size: "426x240", Kbit: 300, GOP: 1, Tone: mainTone})
 	page.Until(t, "the new encoder's picture", patience, func(p browser.Probe) bool { return p.Width == secondWidth })
 	p = page.Plays(t, 3, patience)
 	var notReloaded bool
 	page.Eval(t, "Boolean(window.notReloaded)", &notReloaded)
 	if !notReloaded || p.Restarts > 0 {
-		t.Errorf("over a reconnect the page was kept %t, the player began again %d times: %v", notReloaded, p.Restarts, p.Errors)
+		t.Errorf("over a reconnect the page was kept %t, the player began again %d times: %v", notReloaded, p.Restarts,
+			p.Errors)
 	}
 	v.asset = v.s.Live(t, v.stream.Text("id")).Text("active_asset_id")
 	v.watch = v.s.WatchURL(v.s.AwaitAsset(t, v.asset, "playable", patience, rig.Ready).Text("playback_ids.0.id"))
@@ -107,7 +111,9 @@ func (v *viewing) rewind(t *testing.T) {
 		t.Errorf("the recording is not live: %+v", p)
 	}
 	page.Seek(t, 1)
-	p := page.Until(t, "the first encoder's picture", patience, func(p browser.Probe) bool { return p.Width == firstWidth && p.Time < 20 })
+	p := page.Until(t, "the first encoder's picture", patience, func(p browser.Probe) bool {
+		return p.Width == firstWidth && p.Time < 20
+	})
 	page.Plays(t, 1, patience)
 	if len(p.Seekable) != 1 || p.Seekable[0][0] > 0.5 || p.Seekable[0][1] < 5 {
 		t.Errorf("a recording in progress can be rewound over %v", p.Seekable)
@@ -119,13 +125,17 @@ func (v *viewing) rewind(t *testing.T) {
 // finished plays the asset with its tracks.
 func (v *viewing) finished(t *testing.T, duration float64) {
 	files := rig.Files(t, map[string]string{
-		"tone.m4a": rig.File(t, "tone.m4a", rig.Clip{Seconds: duration + 1, NoVideo: true, Tone: germanTone}), "en.srt": numbered(int(duration) + 1),
+		"tone.m4a": rig.File(t, "tone.m4a", rig.Clip{Seconds: duration + 1, NoVideo: true, Tone: germanTone}),
+		"en.srt":   numbered(int(duration) + 1),
 	})
-	v.s.AddTrack(t, v.asset, rig.Object{"url": files + "/en.srt", "type": "text", "text_type": "subtitles", "language_code": "en"})
+	v.s.AddTrack(t, v.asset, rig.Object{
+		"url": files + "/en.srt", "type": "text", "text_type": "subtitles", "language_code": "en",
+	})
 	v.s.AddTrack(t, v.asset, rig.Object{"url": files + "/tone.m4a", "type": "audio", "language_code": "de"})
 	a := v.s.AwaitAsset(t, v.asset, "with tracks", patience, func(o rig.Object) bool {
 		list := o.List("tracks")
-		return len(list) == 4 && !slices.ContainsFunc(list, func(track rig.Object) bool { return track.Text("status") != "ready" })
+		return len(list) == 4 &&
+			!slices.ContainsFunc(list, func(track rig.Object) bool { return track.Text("status") != "ready" })
 	})
 	check(t, "with tracks", hlscheck.Options{URL: v.s.PlayURL(a.Text("playback_ids.0.id"))}, "pdt", "align-ends")
 	page := v.b.Open(t, v.watch)
@@ -137,13 +147,16 @@ func (v *viewing) finished(t *testing.T, duration float64) {
 	page.Select(t, "#subtitles", "English")
 	page.Until(t, "the subtitle of this second", patience, func(p browser.Probe) bool {
 		return slices.ContainsFunc(p.TextTracks, func(track browser.TextTrack) bool {
-			return track.Mode == "showing" && len(track.Active) == 1 && track.Active[0] == fmt.Sprintf("second %d", int(p.Time))
+			return track.Mode == "showing" && len(track.Active) == 1 &&
+				track.Active[0] == fmt.Sprintf("second %d", int(p.Time))
 		})
 	})
 	v.hears(t, page, mainTone)
 	page.Screenshot(t, "subtitles")
 	page.Select(t, "#audio", "German")
-	page.Until(t, "the other sound", patience, func(p browser.Probe) bool { return p.AudioTracks[p.AudioTrack] == "German" })
+	page.Until(t, "the other sound", patience, func(p browser.Probe) bool {
+		return p.AudioTracks[p.AudioTrack] == "German"
+	})
 	before := page.Probe(t)
 	page.Plays(t, 1, patience)
 	v.hears(t, page, germanTone)
@@ -186,7 +199,8 @@ func (v *viewing) quiet(t *testing.T, page *browser.Page) {
 	page.StaysHome(t, v.s.HTTP)
 	l := page.Log(t)
 	for _, line := range l.Console {
-		if !strings.Contains(line, "412 (Precondition Failed)") { // the browser's own word on a stream that has not begun, or is over
+		// the browser's own word on a stream that has not begun, or is over
+		if !strings.Contains(line, "412 (Precondition Failed)") {
 			t.Errorf("console: %s", line)
 		}
 	}

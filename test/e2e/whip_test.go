@@ -150,7 +150,9 @@ func TestPublishFromBrowser(t *testing.T) {
 		viewer.Close(t) // what it costs to watch is not to tell the publisher that the way is narrow
 		climbs(t, page)
 		var codec string
-		page.Eval(t, "document.getElementById('codec').textContent + ' ' + document.getElementById('bitrate').textContent + ' ' + document.getElementById('picture').textContent", &codec)
+		page.Eval(t,
+			"document.getElementById('codec').textContent + ' ' + document.getElementById('bitrate').textContent + ' "+
+				"' + document.getElementById('picture').textContent", &codec)
 		t.Logf("published as %s, %.2f s behind", codec, v.Behind())
 
 		page.Click(t, "#stop")
@@ -215,7 +217,8 @@ func onlyCodec(name string) string {
 	return `const add = RTCPeerConnection.prototype.addTransceiver;
 RTCPeerConnection.prototype.addTransceiver = function (track, init) {
   const t = add.call(this, track, init);
-  if (track.kind === 'video') t.setCodecPreferences(RTCRtpSender.getCapabilities('video').codecs.filter((c) => /` + name + `|rtx/.test(c.mimeType)));
+  if (track.kind === 'video') t.setCodecPreferences(RTCRtpSender.getCapabilities('video').codecs.filter((c) => /` +
+		name + `|rtx/.test(c.mimeType)));
   return t;
 }`
 }
@@ -268,7 +271,8 @@ func publishCodec(t *testing.T, codec, recorded string) {
 	a := s.AwaitAsset(t, asset, "finished", patience, rig.Finished)
 	url := s.PlayURL(a.Text("playback_ids.0.id"))
 	sums := read(t, url, false)
-	var pause float64 // a busy machine's browser gives no picture for a moment, also the last, and none is in the recording then
+	// a busy machine's browser gives no picture for a moment, also the last, and none is in the recording then
+	var pause float64
 	page.Eval(t, "window.pause()", &pause)
 	for _, gone := range s.LogLines("encoder disconnected") {
 		if damaged := gone.Number("damaged"); damaged > 0 { // they are missing, and those up to the next key frame
@@ -277,12 +281,14 @@ func publishCodec(t *testing.T, codec, recorded string) {
 		}
 	}
 	v, long := sums["video"], a.Number("duration")
-	picture := long / float64(max(v.count, 1)) // a pause is seen from one picture to the next, of which its encoder drops some
+	// a pause is seen from one picture to the next, of which its encoder drops some
+	picture := long / float64(max(v.count, 1))
 	whole := math.Abs(v.last-v.first-long) <= pause+0.5 && v.gap <= pause+max(0.1, 3*picture)
 	if long < 6 || !whole || v.count < 30 || sums["audio"].count < 250 {
 		t.Errorf("ffprobe reads %+v of %.3f s, the browser paused for up to %.3f s", sums, long, pause)
 	}
-	out, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(rig.FFmpeg(t)), "ffprobe"), "-v", "error", "-show_entries", "stream=codec_name", "-of", "csv=p=0", url).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), filepath.Join(filepath.Dir(rig.FFmpeg(t)), "ffprobe"), "-v", "error",
+		"-show_entries", "stream=codec_name", "-of", "csv=p=0", url).CombinedOutput()
 	if text := string(out); err != nil || !strings.Contains(text, recorded) || !strings.Contains(text, "opus") {
 		t.Errorf("ffprobe names %q: %v", text, err)
 	}
@@ -319,13 +325,16 @@ func TestPublishThroughAnotherNetwork(t *testing.T) {
 	page.Eval(t, flashing, nil)
 	page.Eval(t, `const set = RTCPeerConnection.prototype.setRemoteDescription;
 RTCPeerConnection.prototype.setRemoteDescription = function (d) {
-  const sdp = d.sdp.replace(/^a=candidate:.* tcp .*\r\n/gm, '').replace(/^(a=candidate:.* udp \d+ \S+) \d+/gm, '$1 `+port+`');
+  const sdp = d.sdp.replace(/^a=candidate:.* tcp .*\r\n/gm, '').replace(/^(a=candidate:.* udp \d+ \S+) \d+/gm, '$1 `+
+		port+`');
   return set.call(this, { type: d.type, sdp });
 }`, nil)
 	page.Click(t, "#quality-480")
 	page.Click(t, "#start")
 	page.Until(t, "live", patience, func(p browser.Probe) bool { return p.State == "live" })
-	l := s.AwaitLive(t, stream.Text("id"), "active", patience, func(o rig.Object) bool { return o.Text("status") == "active" })
+	l := s.AwaitLive(t, stream.Text("id"), "active", patience, func(o rig.Object) bool {
+		return o.Text("status") == "active"
+	})
 	before := ""
 	page.Eval(t, "window.millrace.connection().localDescription.sdp.match(/a=ice-ufrag:(.*)/)[1]", &before)
 	mu.Lock()
@@ -379,7 +388,8 @@ func keyFrames(t *testing.T, url string) (at []float64) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	probe := filepath.Join(filepath.Dir(rig.FFmpeg(t)), "ffprobe")
-	out, err := exec.CommandContext(ctx, probe, "-v", "error", "-select_streams", "v", "-show_entries", "packet=pts_time,flags", "-of", "csv=p=0", url).Output()
+	out, err := exec.CommandContext(ctx, probe, "-v", "error", "-select_streams", "v", "-show_entries",
+		"packet=pts_time,flags", "-of", "csv=p=0", url).Output()
 	if err != nil {
 		t.Fatalf("ffprobe %s: %v", url, err)
 	}
@@ -397,10 +407,11 @@ func keyFrames(t *testing.T, url string) (at []float64) {
 
 // made is a picture of a flash as the page made it and the browser sent it. Times are seconds.
 type made struct {
-	At     float64 `json:"at"`     // the page's clock
-	Late   float64 `json:"late"`   // behind its beep
-	Behind float64 `json:"behind"` // the page's clock less the sound's: grows when the machine was too busy to make sound
-	Stamp  float64 `json:"stamp"`  // its RTP timestamp on the page's clock, at most 15 ms from At
+	At   float64 `json:"at"`   // the page's clock
+	Late float64 `json:"late"` // behind its beep
+	// the page's clock less the sound's: grows when the machine was too busy to make sound
+	Behind float64 `json:"behind"`
+	Stamp  float64 `json:"stamp"` // its RTP timestamp on the page's clock, at most 15 ms from At
 }
 
 // abreast fails the test when a flash is more than 40 ms from its beep, but for how late the page made it and the
@@ -417,7 +428,8 @@ func abreast(t *testing.T, url string, flashed []made) {
 		}
 	}
 	if len(white) < 6 || len(beep) < 6 || len(begun) < 6 {
-		t.Fatalf("%d flashes at %.3f and %d beeps at %.3f, %d were made", len(white), white, len(beep), beep, len(begun))
+		t.Fatalf("%d flashes at %.3f and %d beeps at %.3f, %d were made", len(white), white, len(beep), beep,
+			len(begun))
 	}
 	shift := aligned(white, begun)
 	first := nearest(flashed, white[0]-shift)

@@ -19,19 +19,26 @@ func (c *checker) checkAcross() {
 		return
 	}
 	lead := c.renditions[0]
-	for _, v := range c.renditions { // the tag counts for the playlist it is in; nobody can promise what pictures an encoder will send
-		stated := c.master.independent || v.kind == "text" || v.latest != nil && (v.latest.independent || !v.latest.ended && v.kind == "video")
-		c.check("independent-segments", stated, v.url, "no EXT-X-INDEPENDENT-SEGMENTS, neither here nor in the multivariant playlist")
+	// the tag counts for the playlist it is in; nobody can promise what pictures an encoder will send
+	for _, v := range c.renditions {
+		stated := c.master.independent || v.kind == "text" ||
+			v.latest != nil && (v.latest.independent || !v.latest.ended && v.kind == "video")
+		c.check("independent-segments", stated, v.url,
+			"no EXT-X-INDEPENDENT-SEGMENTS, neither here nor in the multivariant playlist")
 	}
 	for _, v := range c.renditions[1:] {
 		if v.latest == nil {
 			continue
 		}
-		c.check("align-target", v.latest.target == lead.latest.target, v.url, "target duration %d, %s has %d", v.latest.target, lead.url, lead.latest.target)
-		c.check("align-ends", v.latest.ended == lead.latest.ended || !lead.latest.ended, v.url, "it goes on though %s has ended", lead.url)
+		c.check("align-target", v.latest.target == lead.latest.target, v.url, "target duration %d, %s has %d",
+			v.latest.target, lead.url, lead.latest.target)
+		c.check("align-ends", v.latest.ended == lead.latest.ended || !lead.latest.ended, v.url,
+			"it goes on though %s has ended", lead.url)
 		if v.latest.ended && lead.latest.ended {
-			c.check("align-ends", v.latest.next() == lead.latest.next() && v.latest.sequence == lead.latest.sequence, v.url,
-				"segments %d to %d, %s has %d to %d", v.latest.sequence, v.latest.next()-1, lead.url, lead.latest.sequence, lead.latest.next()-1)
+			c.check("align-ends", v.latest.next() == lead.latest.next() && v.latest.sequence == lead.latest.sequence,
+				v.url,
+				"segments %d to %d, %s has %d to %d", v.latest.sequence, v.latest.next()-1, lead.url,
+				lead.latest.sequence, lead.latest.next()-1)
 		}
 		c.checkPair(lead, v)
 	}
@@ -46,7 +53,8 @@ func (c *checker) checkPair(lead, v *rendition) {
 			continue
 		}
 		if msn > from {
-			c.check("align-discontinuity", a.discontinuity == b.discontinuity, v.url, "segment %d: EXT-X-DISCONTINUITY %t, in %s %t", msn, b.discontinuity, lead.url, a.discontinuity)
+			c.check("align-discontinuity", a.discontinuity == b.discontinuity, v.url,
+				"segment %d: EXT-X-DISCONTINUITY %t, in %s %t", msn, b.discontinuity, lead.url, a.discontinuity)
 		}
 		if !a.pdt.IsZero() && !b.pdt.IsZero() {
 			apart := b.pdt.Sub(a.pdt)
@@ -66,7 +74,8 @@ func (c *checker) checkPair(lead, v *rendition) {
 }
 
 var (
-	cueTimes     = regexp.MustCompile(`(?m)^(?:(\d+):)?(\d\d):(\d\d\.\d{3})[ \t]+-->[ \t]+(?:(\d+):)?(\d\d):(\d\d\.\d{3})`)
+	cueTimes = regexp.MustCompile(
+		`(?m)^(?:(\d+):)?(\d\d):(\d\d\.\d{3})[ \t]+-->[ \t]+(?:(\d+):)?(\d\d):(\d\d\.\d{3})`)
 	timestampMap = regexp.MustCompile(`(?m)^X-TIMESTAMP-MAP=(.*)$`)
 )
 
@@ -99,7 +108,8 @@ func (c *checker) checkCues(text, video *segmentSeen) {
 		begin, end := clock(f[1:4])+offset, clock(f[4:7])+offset
 		shift := math.Round((from-begin)/wrap) * wrap
 		begin, end = begin+shift, end+shift
-		c.check("webvtt", begin < to+1 && end > from-1, text.url, "cue from %.3f to %.3f s in a segment from %.3f to %.3f s", begin, end, from, to)
+		c.check("webvtt", begin < to+1 && end > from-1, text.url,
+			"cue from %.3f to %.3f s in a segment from %.3f to %.3f s", begin, end, from, to)
 	}
 }
 
@@ -194,10 +204,12 @@ func (c *checker) checkVariant(v *rendition, x *variant) {
 	if len(codecs) > 0 && len(v.breaks) == 0 { // after a change of codec parameters the playlist can name one of them
 		stated := strings.Split(x.codecs, ",")
 		for codec := range codecs {
-			c.check("codecs", slices.ContainsFunc(stated, func(s string) bool { return names(strings.TrimSpace(s), codec) }), u,
+			c.check("codecs",
+				slices.ContainsFunc(stated, func(s string) bool { return names(strings.TrimSpace(s), codec) }), u,
 				"CODECS=%q of %s lacks %s", x.codecs, x.uri, codec)
 		}
-		c.check("codecs", len(stated) <= len(codecs), u, "CODECS=%q of %s has more than the media's %d", x.codecs, x.uri, len(codecs))
+		c.check("codecs", len(stated) <= len(codecs), u, "CODECS=%q of %s has more than the media's %d", x.codecs,
+			x.uri, len(codecs))
 	}
 	c.checkPicture(v, x)
 	peak, average = peak+audioPeak, average+audioAverage
@@ -212,8 +224,10 @@ func (c *checker) checkVariant(v *rendition, x *variant) {
 		c.check("average-bandwidth", stated >= 0.9*average && (x.estimated() || stated <= 1.1*average), u,
 			"AVERAGE-BANDWIDTH=%d of %s, measured %.0f", x.average, x.uri, average)
 	}
-	c.check("bandwidth", float64(x.bandwidth)*slack >= peak, u, "BANDWIDTH=%d of %s, measured peak %.0f", x.bandwidth, x.uri, peak)
-	c.check("bandwidth", x.estimated() || float64(x.bandwidth) <= 2*peak+50_000, u, "BANDWIDTH=%d of %s is far above the measured peak %.0f", x.bandwidth, x.uri, peak)
+	c.check("bandwidth", float64(x.bandwidth)*slack >= peak, u, "BANDWIDTH=%d of %s, measured peak %.0f", x.bandwidth,
+		x.uri, peak)
+	c.check("bandwidth", x.estimated() || float64(x.bandwidth) <= 2*peak+50_000, u,
+		"BANDWIDTH=%d of %s is far above the measured peak %.0f", x.bandwidth, x.uri, peak)
 }
 
 // checkPicture holds RESOLUTION and FRAME-RATE against the video's init segments and samples.
@@ -227,7 +241,8 @@ func (c *checker) checkPicture(v *rendition, x *variant) {
 		}
 		want := strconv.Itoa(i.info.width) + "x" + strconv.Itoa(i.info.height)
 		// After a change of codec parameters the playlist can name one of them.
-		c.check("resolution", x.resolution == want || len(v.breaks) > 0, c.o.URL, "RESOLUTION=%s of %s, the media are %s", x.resolution, x.uri, want)
+		c.check("resolution", x.resolution == want || len(v.breaks) > 0, c.o.URL,
+			"RESOLUTION=%s of %s, the media are %s", x.resolution, x.uri, want)
 	}
 	samples, seconds := 0, 0.0
 	for _, s := range v.segments {
@@ -237,6 +252,7 @@ func (c *checker) checkPicture(v *rendition, x *variant) {
 	}
 	if seconds > 1 {
 		rate := float64(samples) / seconds
-		c.check("frame-rate", math.Abs(rate-x.frameRate) <= 0.03*rate || len(v.breaks) > 0, c.o.URL, "FRAME-RATE=%.3f of %s, measured %.3f", x.frameRate, x.uri, rate)
+		c.check("frame-rate", math.Abs(rate-x.frameRate) <= 0.03*rate || len(v.breaks) > 0, c.o.URL,
+			"FRAME-RATE=%.3f of %s, measured %.3f", x.frameRate, x.uri, rate)
 	}
 }

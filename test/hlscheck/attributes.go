@@ -26,12 +26,17 @@ var (
 // b YES or NO, r resolution, e enumerated.
 func attributeTypes() map[string]byte {
 	return map[string]byte{
-		"URI": 'q', "BYTERANGE": 'q', "CODECS": 'q', "AUDIO": 'q', "VIDEO": 'q', "SUBTITLES": 'q', "GROUP-ID": 'q', "NAME": 'q', "LANGUAGE": 'q',
-		"ASSOC-LANGUAGE": 'q', "CHARACTERISTICS": 'q', "CHANNELS": 'q', "INSTREAM-ID": 'q', "STABLE-RENDITION-ID": 'q', "STABLE-VARIANT-ID": 'q',
+		"URI": 'q', "BYTERANGE": 'q', "CODECS": 'q', "AUDIO": 'q', "VIDEO": 'q', "SUBTITLES": 'q', "GROUP-ID": 'q',
+		"NAME": 'q', "LANGUAGE": 'q',
+		"ASSOC-LANGUAGE": 'q', "CHARACTERISTICS": 'q', "CHANNELS": 'q', "INSTREAM-ID": 'q', "STABLE-RENDITION-ID": 'q',
+		"STABLE-VARIANT-ID":   'q',
 		"SUPPLEMENTAL-CODECS": 'q', "DATA-ID": 'q', "VALUE": 'q', "KEYFORMAT": 'q', "KEYFORMATVERSIONS": 'q',
-		"BANDWIDTH": 'i', "AVERAGE-BANDWIDTH": 'i', "SKIPPED-SEGMENTS": 'i', "LAST-MSN": 'i', "LAST-PART": 'i', "BYTERANGE-START": 'i', "BYTERANGE-LENGTH": 'i',
-		"FRAME-RATE": 'f', "DURATION": 'f', "PART-TARGET": 'f', "CAN-SKIP-UNTIL": 'f', "HOLD-BACK": 'f', "PART-HOLD-BACK": 'f', "SCORE": 'f',
-		"DEFAULT": 'b', "AUTOSELECT": 'b', "FORCED": 'b', "INDEPENDENT": 'b', "GAP": 'b', "CAN-BLOCK-RELOAD": 'b', "CAN-SKIP-DATERANGES": 'b', "PRECISE": 'b',
+		"BANDWIDTH": 'i', "AVERAGE-BANDWIDTH": 'i', "SKIPPED-SEGMENTS": 'i', "LAST-MSN": 'i', "LAST-PART": 'i',
+		"BYTERANGE-START": 'i', "BYTERANGE-LENGTH": 'i',
+		"FRAME-RATE": 'f', "DURATION": 'f', "PART-TARGET": 'f', "CAN-SKIP-UNTIL": 'f', "HOLD-BACK": 'f',
+		"PART-HOLD-BACK": 'f', "SCORE": 'f',
+		"DEFAULT": 'b', "AUTOSELECT": 'b', "FORCED": 'b', "INDEPENDENT": 'b', "GAP": 'b', "CAN-BLOCK-RELOAD": 'b',
+		"CAN-SKIP-DATERANGES": 'b', "PRECISE": 'b',
 		"RESOLUTION": 'r', "LAYOUT": 'r', "TYPE": 'e', "METHOD": 'e', "VIDEO-RANGE": 'e', "FORMAT": 'e',
 	}
 }

@@ -74,9 +74,11 @@ func (re *rendition) ffmpeg(ctx context.Context, list []*segmentSeen) (said stri
 		inputs = append(inputs, "-threads", "1", "-err_detect", "explode", "-f", "mp4", "-i", name)
 		outputs = append(outputs, "-map", name)
 		if re.kind == "audio" {
-			outputs = append(outputs, "-af", fmt.Sprintf("ametadata=add:key=is:value=frame,ametadata=print:file=%s.frames", name))
+			outputs = append(outputs, "-af",
+				fmt.Sprintf("ametadata=add:key=is:value=frame,ametadata=print:file=%s.frames", name))
 		} else {
-			outputs = append(outputs, "-vf", fmt.Sprintf("metadata=add:key=is:value=frame,metadata=print:file=%s.frames", name))
+			outputs = append(outputs, "-vf",
+				fmt.Sprintf("metadata=add:key=is:value=frame,metadata=print:file=%s.frames", name))
 		}
 		outputs = append(outputs, "-f", "null", "-")
 	}
@@ -101,7 +103,8 @@ func (re *rendition) ffmpeg(ctx context.Context, list []*segmentSeen) (said stri
 func complaints(out string) string {
 	var b strings.Builder
 	for line := range strings.Lines(out) {
-		if strings.Contains(line, "could not seek") || strings.Contains(line, "Timestamps are unset") || strings.TrimSpace(line) == "" {
+		if strings.Contains(line, "could not seek") || strings.Contains(line, "Timestamps are unset") ||
+			strings.TrimSpace(line) == "" {
 			continue
 		}
 		b.WriteString(line)

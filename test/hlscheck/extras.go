@@ -61,9 +61,11 @@ func (re *rendition) compareDelta(u string, full, delta *media) {
 			}
 		}
 	}
-	c.check("skip-boundary", delta.skipped <= may, u, "skips %d segments, %d lie beyond the skip boundary of %g s", delta.skipped, may, boundary)
+	c.check("skip-boundary", delta.skipped <= may, u, "skips %d segments, %d lie beyond the skip boundary of %g s",
+		delta.skipped, may, boundary)
 	// Near the boundary a server may be cautious by one, and gaps in front alone are not worth skipping.
-	c.check("skip-boundary", delta.skipped > 0 || worth < 2, u, "skips nothing, though %d segments lie beyond the skip boundary", may)
+	c.check("skip-boundary", delta.skipped > 0 || worth < 2, u,
+		"skips nothing, though %d segments lie beyond the skip boundary", may)
 	if delta.skipped > len(full.entries) {
 		return
 	}
@@ -72,16 +74,19 @@ func (re *rendition) compareDelta(u string, full, delta *media) {
 		delta.discontinuities == full.discontinuities && delta.partTarget == full.partTarget
 	for i := 0; same && i < len(rest); i++ {
 		f, d := rest[i], delta.entries[i]
-		same = f.msn == d.msn && f.uri == d.uri && f.duration == d.duration && f.discontinuity == d.discontinuity && f.pdt.Equal(d.pdt) &&
+		same = f.msn == d.msn && f.uri == d.uri && f.duration == d.duration && f.discontinuity == d.discontinuity &&
+			f.pdt.Equal(d.pdt) &&
 			len(f.parts) == len(d.parts) && (d.mapURI == "" || d.mapURI == f.mapURI)
 	}
 	same = same && len(full.open.parts) == len(delta.open.parts) && len(full.hints) == len(delta.hints)
 	if delta.skipped > 0 && re.kind != "text" {
 		first, want := append(delta.entries, delta.open)[0], append(rest, full.open)[0]
-		c.check("delta-map", first.mapURI != "" && first.mapURI == want.mapURI, u, "its first segment %d has EXT-X-MAP %q, in the full playlist %q",
+		c.check("delta-map", first.mapURI != "" && first.mapURI == want.mapURI, u,
+			"its first segment %d has EXT-X-MAP %q, in the full playlist %q",
 			first.msn, first.mapURI, want.mapURI)
 	}
-	c.check("delta", same, u, "with its %d skipped segments it is not the full playlist:\n%s\nagainst\n%s", delta.skipped, delta.text, full.text)
+	c.check("delta", same, u, "with its %d skipped segments it is not the full playlist:\n%s\nagainst\n%s",
+		delta.skipped, delta.text, full.text)
 }
 
 // checkReport holds our report of another rendition against that rendition.
@@ -108,7 +113,8 @@ func (re *rendition) checkReport(ctx context.Context, other *rendition) error {
 		// The other rendition may have ended a segment between its playlist and ours, so an upper bound holds against
 		// one that is younger than the report.
 		lm, lp := later.lastPart()
-		c.check("report", msn <= lm+1, re.url, "report of %s says %d.%d, it was at %d.%d afterwards", other.url, msn, part, lm, lp)
+		c.check("report", msn <= lm+1, re.url, "report of %s says %d.%d, it was at %d.%d afterwards", other.url, msn,
+			part, lm, lp)
 		// The report is as old as our own newest part, so it may be a part or two behind.
 		behind := (bm-msn)*before.partsPerSegment() + bp - part
 		c.check("report", behind <= 2, re.url, "report of %s says %d.%d, it was at %d.%d", other.url, msn, part, bm, bp)
@@ -123,7 +129,8 @@ func (re *rendition) checkReport(ctx context.Context, other *rendition) error {
 			return err
 		}
 		am, ap := after.lastPart()
-		c.check("report", am > msn || am == msn && ap >= part, re.url, "report of %s says %d.%d, but it is only at %d.%d", other.url, msn, part, am, ap)
+		c.check("report", am > msn || am == msn && ap >= part, re.url,
+			"report of %s says %d.%d, but it is only at %d.%d", other.url, msn, part, am, ap)
 	}
 	return nil
 }

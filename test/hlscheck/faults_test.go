@@ -116,26 +116,49 @@ func faults() map[string]fault {
 		"first line":      {rule: "extm3u", o: text(swap("audio.m3u8", "#EXTM3U\n", "\n#EXTM3U\n"))},
 		"low version":     {rule: "version", o: text(swap("", "#EXT-X-VERSION:9", "#EXT-X-VERSION:3"))},
 		"odd tag":         {rule: "tag-known", o: text(swap("", "#EXT-X-VERSION:9", "#EXT-X-VERSION:9\n#EXT-X-FOO:1"))},
-		"tag twice":       {rule: "tag-once", o: text(swap("", "#EXT-X-TARGETDURATION:2", "#EXT-X-TARGETDURATION:2\n#EXT-X-TARGETDURATION:2"))},
-		"tag misplaced":   {rule: "tag-place", o: text(swap(master, "#EXT-X-VERSION:9", "#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:2"))},
-		"attribute form":  {rule: "attributes", o: text(swap("", "INDEPENDENT=YES", `INDEPENDENT="YES"`))},
+		"tag twice": {
+			rule: "tag-once",
+			o:    text(swap("", "#EXT-X-TARGETDURATION:2", "#EXT-X-TARGETDURATION:2\n#EXT-X-TARGETDURATION:2")),
+		},
+		"tag misplaced": {
+			rule: "tag-place", o: text(swap(master, "#EXT-X-VERSION:9", "#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:2")),
+		},
+		"attribute form": {rule: "attributes", o: text(swap("", "INDEPENDENT=YES", `INDEPENDENT="YES"`))},
 		"attribute missing": {rule: "attribute-required", o: text(in("", func(s string) string {
 			return regexp.MustCompile(`PART:DURATION=[0-9.]+,`).ReplaceAllString(s, "PART:")
 		}))},
-		"no target duration":   {rule: "target-duration-tag", o: text(in("", drop("#EXT-X-TARGETDURATION:2")))},
-		"no media sequence":    {rule: "media-sequence-tag", o: text(in("video.m3u8", drop("#EXT-X-MEDIA-SEQUENCE:.*")))},
-		"no DSN":               {rule: "discontinuity-sequence-tag", o: text(in("audio.m3u8", drop("#EXT-X-DISCONTINUITY-SEQUENCE:.*")))},
-		"VOD without end":      {rule: "playlist-type", o: vod(text(in("video.m3u8", drop("#EXT-X-ENDLIST"))))},
-		"segment lost":         {rule: "status", o: status(500, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "audio_3.m4s") })},
-		"playlist type":        {rule: "playlist-type-http", o: header("video.m3u8", "Content-Type", "text/plain")},
-		"media type":           {rule: "media-type-http", o: header("video_3.m4s", "Content-Type", "application/octet-stream")},
-		"playlist kept":        {rule: "playlist-cache", o: header("video.m3u8", "Cache-Control", "max-age=3600")},
-		"segment not kept":     {rule: "media-cache", o: header("video_3.m4s", "Cache-Control", "no-cache")},
-		"no CORS":              {rule: "cors", o: header("video.m3u8", "Access-Control-Allow-Origin", "")},
-		"empty 200":            {rule: "unknown-404", o: status(200, func(r *http.Request) bool { return strings.Contains(r.URL.Path, "no-such-segment") })},
-		"HEAD refused":         {rule: "head", o: status(405, func(r *http.Request) bool { return r.Method == http.MethodHead })},
-		"range ignored":        {rule: "ranges", o: status(416, func(r *http.Request) bool { return r.Header.Get("Range") != "" })},
-		"not independent":      {rule: "independent-segments", o: vod(text(in(master, drop("#EXT-X-INDEPENDENT-SEGMENTS"))))},
+		"no target duration": {rule: "target-duration-tag", o: text(in("", drop("#EXT-X-TARGETDURATION:2")))},
+		"no media sequence": {
+			rule: "media-sequence-tag", o: text(in("video.m3u8", drop("#EXT-X-MEDIA-SEQUENCE:.*"))),
+		},
+		"no DSN": {
+			rule: "discontinuity-sequence-tag", o: text(in("audio.m3u8", drop("#EXT-X-DISCONTINUITY-SEQUENCE:.*"))),
+		},
+		"VOD without end": {rule: "playlist-type", o: vod(text(in("video.m3u8", drop("#EXT-X-ENDLIST"))))},
+		"segment lost": {
+			rule: "status",
+			o:    status(500, func(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "audio_3.m4s") }),
+		},
+		"playlist type": {rule: "playlist-type-http", o: header("video.m3u8", "Content-Type", "text/plain")},
+		"media type": {
+			rule: "media-type-http", o: header("video_3.m4s", "Content-Type", "application/octet-stream"),
+		},
+		"playlist kept":    {rule: "playlist-cache", o: header("video.m3u8", "Cache-Control", "max-age=3600")},
+		"segment not kept": {rule: "media-cache", o: header("video_3.m4s", "Cache-Control", "no-cache")},
+		"no CORS":          {rule: "cors", o: header("video.m3u8", "Access-Control-Allow-Origin", "")},
+		"empty 200": {
+			rule: "unknown-404",
+			o:    status(200, func(r *http.Request) bool { return strings.Contains(r.URL.Path, "no-such-segment") }),
+		},
+		"HEAD refused": {
+			rule: "head", o: status(405, func(r *http.Request) bool { return r.Method == http.MethodHead }),
+		},
+		"range ignored": {
+			rule: "ranges", o: status(416, func(r *http.Request) bool { return r.Header.Get("Range") != "" }),
+		},
+		"not independent": {
+			rule: "independent-segments", o: vod(text(in(master, drop("#EXT-X-INDEPENDENT-SEGMENTS")))),
+		},
 		"bandwidth too low":    {rule: "bandwidth", o: vod(text(in(master, number("BANDWIDTH", 0.7))))},
 		"bandwidth too high":   {rule: "bandwidth", o: vod(text(in(master, number("BANDWIDTH", 3))))},
 		"average off":          {rule: "average-bandwidth", o: vod(text(in(master, number("AVERAGE-BANDWIDTH", 0.5))))},
@@ -150,41 +173,96 @@ func faults() map[string]fault {
 		"chapters not JSON":    {rule: "session-data", o: chaptered(`URI="metadata.json"`, http.StatusOK, `[`)},
 		"pictures unannounced": {rule: "image-playlist", o: winding(drop("#EXT-X-IMAGES-ONLY"), 32, 16)},
 		"pictures too small":   {rule: "image-tiles", o: winding(same, 16, 8)},
-		"segment too long":     {rule: "target-duration", o: text(swap("", "#EXT-X-TARGETDURATION:2", "#EXT-X-TARGETDURATION:1"))},
-		"URI twice":            {rule: "uri-unique", o: text(in("audio.m3u8", func(s string) string { return strings.Replace(s, "audio_2.m4s", "audio_3.m4s", 1) }))},
-		"no map":               {rule: "map", o: text(in("video.m3u8", drop("#EXT-X-MAP:.*")))},
-		"no dates":             {rule: "pdt", o: text(in("video.m3u8", drop("#EXT-X-PROGRAM-DATE-TIME:.*")))},
+		"segment too long": {
+			rule: "target-duration", o: text(swap("", "#EXT-X-TARGETDURATION:2", "#EXT-X-TARGETDURATION:1")),
+		},
+		"URI twice": {
+			rule: "uri-unique",
+			o: text(in("audio.m3u8", func(s string) string {
+				return strings.Replace(s, "audio_2.m4s", "audio_3.m4s", 1)
+			})),
+		},
+		"no map":   {rule: "map", o: text(in("video.m3u8", drop("#EXT-X-MAP:.*")))},
+		"no dates": {rule: "pdt", o: text(in("video.m3u8", drop("#EXT-X-PROGRAM-DATE-TIME:.*")))},
 		"dates stand still": {rule: "pdt", o: text(in("audio.m3u8", func(s string) string {
 			return regexp.MustCompile(`TIME:.*`).ReplaceAllString(s, "TIME:2000-01-01T00:00:00.000Z")
 		}))},
-		"no part target":        {rule: "part-inf", o: text(in("", drop("#EXT-X-PART-INF:.*")))},
-		"part too long":         {rule: "part-target", o: text(swap("", "PART-TARGET=0.35000", "PART-TARGET=0.30000"))},
-		"part too short":        {rule: "part-short", o: text(swap("", "PART-TARGET=0.35000", "PART-TARGET=0.45000"))},
-		"part sum":              {rule: "part-sum", o: text(swap("video.m3u8", "#EXTINF:2.00000,", "#EXTINF:2.01000,"))},
-		"parts dropped early":   {rule: "part-kept", o: text(in("video.m3u8", dropOldParts))},
-		"text's part hold back": {rule: "part-hold-back", o: text(swap("text.m3u8", ",PART-HOLD-BACK=", ",X-HOLD-BACK="))},
-		"part hold back":        {rule: "part-hold-back", o: text(swap("", "PART-HOLD-BACK=1.05000", "PART-HOLD-BACK=0.80000"))},
-		"hold back":             {rule: "hold-back", o: text(swap("", ",HOLD-BACK=6.0", ",HOLD-BACK=4.0"))},
-		"skip until":            {rule: "can-skip-until", o: text(swap("", "CAN-SKIP-UNTIL=12", "CAN-SKIP-UNTIL=8"))},
-		"no hint":               {rule: "low-latency-server", o: text(in("", drop("#EXT-X-PRELOAD-HINT:.*")))},
-		"window short":          {rule: "window-length", o: live(origin.Options{Text: in("video.m3u8", shortWindow)})},
-		"target changes":        {rule: "constants", o: text(counted("video.m3u8", later9(swapText("#EXT-X-TARGETDURATION:2", "#EXT-X-TARGETDURATION:3"))))},
-		"part target changes":   {rule: "constants", o: text(counted("video.m3u8", later9(swapText("PART-TARGET=0.35000", "PART-TARGET=0.36000"))))},
-		"sequence falls":        {rule: "media-sequence", o: text(counted("video.m3u8", later9(sequence(-1))))},
-		"break forgotten":       {rule: "discontinuity-sequence", o: live(origin.Options{BreakAt: 1, Text: swap("", "DISCONTINUITY-SEQUENCE:1", "DISCONTINUITY-SEQUENCE:0")}), with: Options{Follow: 19 * time.Second}},
-		"entry changes":         {rule: "entry-immutable", o: text(counted("video.m3u8", later9(swapText("#EXTINF:2.00000,", "#EXTINF:2.00100,"))))},
-		"event loses its start": {rule: "append-only", o: live(origin.Options{Mode: origin.Event, Text: counted("video.m3u8", later9(shortWindow))})},
-		"part changes":          {rule: "listed-parts", o: text(counted("audio.m3u8", later9(swapText(".1.m4s", ".1.m4s?x"))))},
-		"503":                   {rule: "status", o: status(503, func(r *http.Request) bool { return r.URL.Query().Get("_HLS_msn") == "6" })},
-		"stands still":          {rule: "reload-grows", o: live(origin.Options{Text: freeze("audio.m3u8")}), with: Options{Follow: 12 * time.Second}},
-		"removed at once":       {rule: "removal-early", o: live(origin.Options{Respond: removeEarly()}), with: Options{Follow: 19 * time.Second}},
-		"reload returns old":    {rule: "blocking-reload", o: respond(withoutDirectives)},
-		"reload is late":        {rule: "blocking-time", o: respond(lateReload)},
-		"far future":            {rule: "far-future", o: status(200, func(r *http.Request) bool { n, _ := strconv.Atoi(r.URL.Query().Get("_HLS_msn")); return n > 12 })},
-		"part alone":            {rule: "directive", o: respond(func(_ http.ResponseWriter, r *http.Request) bool { forget(r, "_HLS_part", "_HLS_msn"); return false })},
-		"hint is 404":           {rule: "preload-hint", o: text(swap("video.m3u8", `HINT:TYPE=PART,URI="video`, `HINT:TYPE=PART,URI="vide0`))},
+		"no part target": {rule: "part-inf", o: text(in("", drop("#EXT-X-PART-INF:.*")))},
+		"part too long":  {rule: "part-target", o: text(swap("", "PART-TARGET=0.35000", "PART-TARGET=0.30000"))},
+		"part too short": {rule: "part-short", o: text(swap("", "PART-TARGET=0.35000", "PART-TARGET=0.45000"))},
+		"part sum": {
+			rule: "part-sum", o: text(swap("video.m3u8", "#EXTINF:2.00000,", "#EXTINF:2.01000,")),
+		},
+		"parts dropped early": {rule: "part-kept", o: text(in("video.m3u8", dropOldParts))},
+		"text's part hold back": {
+			rule: "part-hold-back", o: text(swap("text.m3u8", ",PART-HOLD-BACK=", ",X-HOLD-BACK=")),
+		},
+		"part hold back": {
+			rule: "part-hold-back", o: text(swap("", "PART-HOLD-BACK=1.05000", "PART-HOLD-BACK=0.80000")),
+		},
+		"hold back":    {rule: "hold-back", o: text(swap("", ",HOLD-BACK=6.0", ",HOLD-BACK=4.0"))},
+		"skip until":   {rule: "can-skip-until", o: text(swap("", "CAN-SKIP-UNTIL=12", "CAN-SKIP-UNTIL=8"))},
+		"no hint":      {rule: "low-latency-server", o: text(in("", drop("#EXT-X-PRELOAD-HINT:.*")))},
+		"window short": {rule: "window-length", o: live(origin.Options{Text: in("video.m3u8", shortWindow)})},
+		"target changes": {
+			rule: "constants",
+			o:    text(counted("video.m3u8", later9(swapText("#EXT-X-TARGETDURATION:2", "#EXT-X-TARGETDURATION:3")))),
+		},
+		"part target changes": {
+			rule: "constants",
+			o:    text(counted("video.m3u8", later9(swapText("PART-TARGET=0.35000", "PART-TARGET=0.36000")))),
+		},
+		"sequence falls": {rule: "media-sequence", o: text(counted("video.m3u8", later9(sequence(-1))))},
+		"break forgotten": {
+			rule: "discontinuity-sequence",
+			o: live(origin.Options{
+				BreakAt: 1, Text: swap("", "DISCONTINUITY-SEQUENCE:1", "DISCONTINUITY-SEQUENCE:0"),
+			}), with: Options{Follow: 19 * time.Second},
+		},
+		"entry changes": {
+			rule: "entry-immutable",
+			o:    text(counted("video.m3u8", later9(swapText("#EXTINF:2.00000,", "#EXTINF:2.00100,")))),
+		},
+		"event loses its start": {
+			rule: "append-only",
+			o:    live(origin.Options{Mode: origin.Event, Text: counted("video.m3u8", later9(shortWindow))}),
+		},
+		"part changes": {
+			rule: "listed-parts", o: text(counted("audio.m3u8", later9(swapText(".1.m4s", ".1.m4s?x")))),
+		},
+		"503": {
+			rule: "status", o: status(503, func(r *http.Request) bool { return r.URL.Query().Get("_HLS_msn") == "6" }),
+		},
+		"stands still": {
+			rule: "reload-grows", o: live(origin.Options{Text: freeze("audio.m3u8")}),
+			with: Options{Follow: 12 * time.Second},
+		},
+		"removed at once": {
+			rule: "removal-early", o: live(origin.Options{Respond: removeEarly()}),
+			with: Options{Follow: 19 * time.Second},
+		},
+		"reload returns old": {rule: "blocking-reload", o: respond(withoutDirectives)},
+		"reload is late":     {rule: "blocking-time", o: respond(lateReload)},
+		"far future": {
+			rule: "far-future",
+			o: status(200, func(r *http.Request) bool {
+				n, _ := strconv.Atoi(r.URL.Query().Get("_HLS_msn"))
+				return n > 12
+			}),
+		},
+		"part alone": {
+			rule: "directive",
+			o: respond(func(_ http.ResponseWriter, r *http.Request) bool {
+				forget(r, "_HLS_part", "_HLS_msn")
+				return false
+			}),
+		},
+		"hint is 404": {
+			rule: "preload-hint", o: text(swap("video.m3u8", `HINT:TYPE=PART,URI="video`, `HINT:TYPE=PART,URI="vide0`)),
+		},
 		"hint not kept": {rule: "preload-hint", o: text(in("video.m3u8", func(s string) string {
-			return regexp.MustCompile(`HINT:TYPE=PART,URI=".*"`).ReplaceAllString(s, `HINT:TYPE=PART,URI="video_0.0.m4s"`)
+			return regexp.MustCompile(`HINT:TYPE=PART,URI=".*"`).ReplaceAllString(s,
+				`HINT:TYPE=PART,URI="video_0.0.m4s"`)
 		}))},
 		"hint is of later media": {
 			rule: "immutable-bytes", o: otherMediaHinted("video_6.1.m4s"),
@@ -193,39 +271,96 @@ func faults() map[string]fault {
 		"delta is another":  {rule: "delta", o: live(origin.Options{Begin: longAgo, Text: in("", deltaOff)})},
 		"delta without map": {rule: "delta-map", o: live(origin.Options{Begin: longAgo, Text: in("", mapBehindSkip)})},
 		"skips too much":    {rule: "skip-boundary", o: live(origin.Options{Begin: longAgo, Text: in("", skipsMore)})},
-		"report is old":     {rule: "report", o: text(in("video.m3u8", func(s string) string { return regexp.MustCompile(`LAST-MSN=\d+`).ReplaceAllString(s, "LAST-MSN=1") }))},
+		"report is old": {
+			rule: "report",
+			o: text(in("video.m3u8", func(s string) string {
+				return regexp.MustCompile(`LAST-MSN=\d+`).ReplaceAllString(s, "LAST-MSN=1")
+			})),
+		},
 		"report is ahead": {rule: "report", o: text(in("video.m3u8", func(s string) string {
 			return regexp.MustCompile(`LAST-MSN=\d+`).ReplaceAllStringFunc(s, func(tag string) string {
 				n, _ := strconv.Atoi(strings.TrimPrefix(tag, "LAST-MSN="))
 				return fmt.Sprintf("LAST-MSN=%d", n+2) // blocks as long as a report may, and comes true
 			})
 		}))},
-		"report is missing":   {rule: "report", o: text(in("video.m3u8", drop("#EXT-X-RENDITION-REPORT.*")))},
-		"segment is no fMP4":  {rule: "fmp4", o: data(`^video_3\.m4s`, func(b []byte) []byte { return b[1:] })},
-		"4 billion samples":   {rule: "fmp4", o: data(`^video_3\.m4s`, box("trun", endless))},
-		"no tfdt":             {rule: "fmp4", o: data(`^video_3\.m4s`, func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("tfdt"), []byte("free")) })},
-		"init with samples":   {rule: "init", o: data(`init`, box("stsz", func(b []byte) { b[11] = 1 }))},
-		"part is another":     {rule: "part-bytes", o: data(`^video_\d+\.2\.m4s`, func(b []byte) []byte { b[len(b)-1] ^= 1; return b })},
-		"part duration":       {rule: "part-duration", o: text(swap("video.m3u8", "DURATION=0.33333", "DURATION=0.34333"))},
-		"segment duration":    {rule: "segment-duration", o: vod(text(swap("video.m3u8", "#EXTINF:2.00000", "#EXTINF:1.98000")))},
-		"segment stretched":   {rule: "segment-duration", o: vod(text(swap("video.m3u8", "#EXTINF:2.00000", "#EXTINF:2.10000")))},
-		"tfdt jumps":          {rule: "tfdt", o: data(`^audio_[4-9]\.m4s|^audio_1\d\.m4s`, later(48))},
-		"tfdt falls at break": {rule: "tfdt-break", o: live(origin.Options{BreakAt: 6, Data: func(n string, b []byte) []byte { return restart(n, b) }}), with: Options{Follow: 8 * time.Second, MayStall: true}},
+		"report is missing":  {rule: "report", o: text(in("video.m3u8", drop("#EXT-X-RENDITION-REPORT.*")))},
+		"segment is no fMP4": {rule: "fmp4", o: data(`^video_3\.m4s`, func(b []byte) []byte { return b[1:] })},
+		"4 billion samples":  {rule: "fmp4", o: data(`^video_3\.m4s`, box("trun", endless))},
+		"no tfdt": {
+			rule: "fmp4",
+			o: data(`^video_3\.m4s`, func(b []byte) []byte {
+				return bytes.ReplaceAll(b, []byte("tfdt"), []byte("free"))
+			}),
+		},
+		"init with samples": {rule: "init", o: data(`init`, box("stsz", func(b []byte) { b[11] = 1 }))},
+		"part is another": {
+			rule: "part-bytes", o: data(`^video_\d+\.2\.m4s`, func(b []byte) []byte { b[len(b)-1] ^= 1; return b }),
+		},
+		"part duration": {
+			rule: "part-duration", o: text(swap("video.m3u8", "DURATION=0.33333", "DURATION=0.34333")),
+		},
+		"segment duration": {
+			rule: "segment-duration", o: vod(text(swap("video.m3u8", "#EXTINF:2.00000", "#EXTINF:1.98000"))),
+		},
+		"segment stretched": {
+			rule: "segment-duration", o: vod(text(swap("video.m3u8", "#EXTINF:2.00000", "#EXTINF:2.10000"))),
+		},
+		"tfdt jumps": {rule: "tfdt", o: data(`^audio_[4-9]\.m4s|^audio_1\d\.m4s`, later(48))},
+		"tfdt falls at break": {
+			rule: "tfdt-break",
+			o:    live(origin.Options{BreakAt: 6, Data: func(n string, b []byte) []byte { return restart(n, b) }}),
+			with: Options{Follow: 8 * time.Second, MayStall: true},
+		},
 		"independence claimed": {rule: "independent-part", o: text(in("video.m3u8", func(s string) string {
 			return regexp.MustCompile(`(\.1\.m4s")`).ReplaceAllString(s, "$1,INDEPENDENT=YES")
 		}))},
-		"no sync sample":      {rule: "segment-sync", o: data(`^video_\d+\.m4s`, nonSyncFirst)},
-		"bytes change":        {rule: "immutable-bytes", o: live(origin.Options{Data: fickle()})},
-		"map without break":   {rule: "discontinuity-map", o: live(origin.Options{BreakAt: 6, Text: in("", drop("#EXT-X-DISCONTINUITY")), Data: otherInit}), with: Options{Follow: 8 * time.Second}},
-		"no WEBVTT":           {rule: "webvtt", o: data(`^text_`, func(b []byte) []byte { return bytes.TrimPrefix(b, []byte("WEBVTT")) })},
-		"cues elsewhere":      {rule: "webvtt", o: data(`^text_`, func(b []byte) []byte { return bytes.ReplaceAll(b, []byte("MPEGTS:0"), []byte("MPEGTS:900000")) })},
-		"audio starts apart":  {rule: "align-start", o: data(`^audio_`, later(9600))},
-		"audio dated apart":   {rule: "align-pdt", o: text(counted("audio.m3u8", func(_ int, s string) string { return shiftDates(s, 200*time.Millisecond) }))},
-		"break in one only":   {rule: "align-discontinuity", o: live(origin.Options{BreakAt: 6, Text: in("audio.m3u8", drop("#EXT-X-DISCONTINUITY"))}), with: Options{Follow: 8 * time.Second}},
-		"other target":        {rule: "align-target", o: text(swap("audio.m3u8", "#EXT-X-TARGETDURATION:2", "#EXT-X-TARGETDURATION:3"))},
-		"ends apart":          {rule: "align-ends", o: vod(text(in("audio.m3u8", func(s string) string { return strings.Replace(s, "#EXTINF:2.00533,\naudio_14.m4s\n", "", 1) })))},
-		"not compressed":      {rule: "gzip", o: respond(func(_ http.ResponseWriter, r *http.Request) bool { r.Header.Del("Accept-Encoding"); return false })},
-		"parts kept for ever": {rule: "part-old", o: live(origin.Options{Begin: longAgo, Text: in("video.m3u8", partsForAll)})},
+		"no sync sample": {rule: "segment-sync", o: data(`^video_\d+\.m4s`, nonSyncFirst)},
+		"bytes change":   {rule: "immutable-bytes", o: live(origin.Options{Data: fickle()})},
+		"map without break": {
+			rule: "discontinuity-map",
+			o:    live(origin.Options{BreakAt: 6, Text: in("", drop("#EXT-X-DISCONTINUITY")), Data: otherInit}),
+			with: Options{Follow: 8 * time.Second},
+		},
+		"no WEBVTT": {
+			rule: "webvtt", o: data(`^text_`, func(b []byte) []byte { return bytes.TrimPrefix(b, []byte("WEBVTT")) }),
+		},
+		"cues elsewhere": {
+			rule: "webvtt",
+			o: data(`^text_`, func(b []byte) []byte {
+				return bytes.ReplaceAll(b, []byte("MPEGTS:0"), []byte("MPEGTS:900000"))
+			}),
+		},
+		"audio starts apart": {rule: "align-start", o: data(`^audio_`, later(9600))},
+		"audio dated apart": {
+			rule: "align-pdt",
+			o: text(counted("audio.m3u8", func(_ int, s string) string {
+				return shiftDates(s, 200*time.Millisecond)
+			})),
+		},
+		"break in one only": {
+			rule: "align-discontinuity",
+			o:    live(origin.Options{BreakAt: 6, Text: in("audio.m3u8", drop("#EXT-X-DISCONTINUITY"))}),
+			with: Options{Follow: 8 * time.Second},
+		},
+		"other target": {
+			rule: "align-target", o: text(swap("audio.m3u8", "#EXT-X-TARGETDURATION:2", "#EXT-X-TARGETDURATION:3")),
+		},
+		"ends apart": {
+			rule: "align-ends",
+			o: vod(text(in("audio.m3u8", func(s string) string {
+				return strings.Replace(s, "#EXTINF:2.00533,\naudio_14.m4s\n", "", 1)
+			}))),
+		},
+		"not compressed": {
+			rule: "gzip",
+			o: respond(func(_ http.ResponseWriter, r *http.Request) bool {
+				r.Header.Del("Accept-Encoding")
+				return false
+			}),
+		},
+		"parts kept for ever": {
+			rule: "part-old", o: live(origin.Options{Begin: longAgo, Text: in("video.m3u8", partsForAll)}),
+		},
 	}
 	return all
 }

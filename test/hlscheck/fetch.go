@@ -75,9 +75,11 @@ func (c *checker) fetchPlaylist(ctx context.Context, u string) (response, error)
 		return a, err
 	}
 	kind, _, _ := strings.Cut(strings.ToLower(a.header.Get("Content-Type")), ";")
-	c.check("playlist-type-http", kind == "application/vnd.apple.mpegurl" || kind == "audio/mpegurl", u, "Content-Type is %q", a.header.Get("Content-Type"))
+	c.check("playlist-type-http", kind == "application/vnd.apple.mpegurl" || kind == "audio/mpegurl", u,
+		"Content-Type is %q", a.header.Get("Content-Type"))
 	c.check("gzip", a.coded, u, "%d bytes came without gzip", len(a.body))
-	c.check("gzip", !a.coded || strings.Contains(strings.ToLower(a.header.Get("Vary")), "accept-encoding"), u, "compressed without Vary: Accept-Encoding")
+	c.check("gzip", !a.coded || strings.Contains(strings.ToLower(a.header.Get("Vary")), "accept-encoding"), u,
+		"compressed without Vary: Accept-Encoding")
 	return a, nil
 }
 
@@ -92,7 +94,8 @@ func (c *checker) checkPlaylistCache(u string, a response, m *media) {
 	if strings.Contains(u, "_HLS_msn=") {
 		limit *= 6 // B.1: a response to a blocking request names one state for ever
 	}
-	c.check("playlist-cache", ok && age < max(limit, time.Second+1), u, "Cache-Control %q, target duration %d s", a.header.Get("Cache-Control"), m.target)
+	c.check("playlist-cache", ok && age < max(limit, time.Second+1), u, "Cache-Control %q, target duration %d s",
+		a.header.Get("Cache-Control"), m.target)
 }
 
 // maxAge reads Cache-Control; no-store and no-cache are 0. It says no when nothing is stated.
@@ -129,7 +132,9 @@ func (c *checker) fetchMedia(ctx context.Context, u, byteRange, kind string) ([]
 	}
 	mime, _, _ := strings.Cut(strings.ToLower(a.header.Get("Content-Type")), ";")
 	ok := map[string][]string{
-		"video": {"video/mp4", "video/iso.segment"}, "audio": {"audio/mp4", "video/mp4", "video/iso.segment"}, "text": {"text/vtt"},
+		"video": {"video/mp4", "video/iso.segment"},
+		"audio": {"audio/mp4", "video/mp4", "video/iso.segment"},
+		"text":  {"text/vtt"},
 	}[kind]
 	found := false
 	for _, m := range ok {
@@ -140,7 +145,8 @@ func (c *checker) fetchMedia(ctx context.Context, u, byteRange, kind string) ([]
 	if strings.Contains(u, "/signed-") { // a path that ends: what is below it may be kept as long
 		age += 300 * 24 * time.Hour
 	}
-	c.check("media-cache", stated && age >= 300*24*time.Hour && strings.Contains(a.header.Get("Cache-Control"), "immutable"), u,
+	c.check("media-cache",
+		stated && age >= 300*24*time.Hour && strings.Contains(a.header.Get("Cache-Control"), "immutable"), u,
 		"Cache-Control is %q", a.header.Get("Cache-Control"))
 	return a.body, nil
 }
@@ -189,7 +195,8 @@ func (c *checker) checkUnknown(ctx context.Context) {
 		}
 	}
 	if a, err := c.fetch(ctx, http.MethodHead, c.o.URL, ""); err == nil {
-		c.check("head", a.status == http.StatusOK && len(a.body) == 0, c.o.URL, "HEAD has status %d and %d bytes", a.status, len(a.body))
+		c.check("head", a.status == http.StatusOK && len(a.body) == 0, c.o.URL, "HEAD has status %d and %d bytes",
+			a.status, len(a.body))
 	}
 }
 
@@ -203,7 +210,8 @@ func (c *checker) checkRange(ctx context.Context, u string, whole []byte) error 
 		return err
 	}
 	// A server may ignore the header (RFC 9110, 14.2).
-	ok := a.status == http.StatusPartialContent && bytes.Equal(a.body, whole[10:50]) || a.status == http.StatusOK && bytes.Equal(a.body, whole)
+	ok := a.status == http.StatusPartialContent && bytes.Equal(a.body, whole[10:50]) ||
+		a.status == http.StatusOK && bytes.Equal(a.body, whole)
 	c.check("ranges", ok, u,
 		"bytes=10-49: status %d, %d bytes", a.status, len(a.body))
 	return nil

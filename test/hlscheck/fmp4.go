@@ -327,7 +327,8 @@ func hevcCodec(hvcC []byte) string {
 	}
 	compatible := bits.Reverse32(binary.BigEndian.Uint32(hvcC[2:]))
 	var name strings.Builder
-	fmt.Fprintf(&name, ".%s%d.%x.%s%d", []string{"", "a", "b", "c"}[hvcC[1]>>6], hvcC[1]&0x1f, compatible, tier, hvcC[12])
+	fmt.Fprintf(&name, ".%s%d.%x.%s%d", []string{"", "a", "b", "c"}[hvcC[1]>>6], hvcC[1]&0x1f, compatible, tier,
+		hvcC[12])
 	for _, c := range bytes.TrimRight(hvcC[6:12], "\x00") {
 		fmt.Fprintf(&name, ".%x", c)
 	}
@@ -355,7 +356,8 @@ func esdsCodec(b []byte) string {
 			if at >= len(b) {
 				return ""
 			}
-			if b[at] == 0x69 || b[at] == 0x6b { // MPEG audio, which players know by the name that MPEG-4 has for its layer III
+			// MPEG audio, which players know by the name that MPEG-4 has for its layer III
+			if b[at] == 0x69 || b[at] == 0x6b {
 				return ".40.34"
 			}
 			if b[at] != 0x40 {

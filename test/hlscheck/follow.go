@@ -27,7 +27,10 @@ type rendition struct {
 }
 
 func (re *rendition) summary() Rendition {
-	r := Rendition{URL: re.url, Kind: re.kind, Parts: len(re.parts), Reloads: re.reloads, First: re.first, Last: re.last, Discontinuities: len(re.breaks)}
+	r := Rendition{
+		URL: re.url, Kind: re.kind, Parts: len(re.parts), Reloads: re.reloads, First: re.first, Last: re.last,
+		Discontinuities: len(re.breaks),
+	}
 	for _, s := range re.segments {
 		r.Segments++
 		r.Seconds += s.duration
@@ -107,7 +110,9 @@ func (re *rendition) load(ctx context.Context, u string) (*media, error) {
 	if !re.c.check("status", a.status == http.StatusOK, u, "status %d: %.100q", a.status, a.body) {
 		return nil, nil
 	}
-	m := parseMedia(string(a.body), func(rule string, ok bool, format string, args ...any) { re.c.check(rule, ok, u, format, args...) })
+	m := parseMedia(string(a.body), func(rule string, ok bool, format string, args ...any) {
+		re.c.check(rule, ok, u, format, args...)
+	})
 	re.c.checkPlaylistCache(u, a, m)
 	return m, nil
 }
@@ -157,10 +162,12 @@ func (re *rendition) reload(ctx context.Context, m *media) (*media, string, erro
 		return nil, "", sleep(ctx, time.Second)
 	}
 	if !re.c.o.stalls() && !next.ended {
-		re.c.check("blocking-time", took <= limit+time.Second, u, "took %v, want at most %v", took.Round(time.Millisecond), limit)
+		re.c.check("blocking-time", took <= limit+time.Second, u, "took %v, want at most %v",
+			took.Round(time.Millisecond), limit)
 	}
 	has := next.contains(msn, part)
-	re.c.check("blocking-reload", next.ended || re.c.o.stalls() || has, u, "the response does not have segment %d part %d", msn, part)
+	re.c.check("blocking-reload", next.ended || re.c.o.stalls() || has, u,
+		"the response does not have segment %d part %d", msn, part)
 	if !has && !next.ended { // a server that does not block must not be hammered
 		if err := sleep(ctx, 300*time.Millisecond); err != nil {
 			return nil, "", err
@@ -242,7 +249,8 @@ func (re *rendition) checkHint(m *media, msn int, h hinted) error {
 	if h.err != nil {
 		return h.err
 	}
-	if h.stood(m) || m.ended || (re.c.o.stalls() || re.c.o.OtherMedia && m.breaksLast()) && h.a.status != http.StatusOK {
+	if h.stood(m) || m.ended ||
+		(re.c.o.stalls() || re.c.o.OtherMedia && m.breaksLast()) && h.a.status != http.StatusOK {
 		return nil // the end may take back a hint
 	}
 	re.c.check("preload-hint", h.a.status == http.StatusOK, h.url, "status %d", h.a.status)
@@ -281,7 +289,8 @@ func (re *rendition) checkGrowth(old, m *media) {
 		re.changed = time.Now()
 	}
 	limit := 3*time.Duration(m.target)*time.Second/2 + time.Second
-	re.c.check("reload-grows", time.Since(re.changed) <= limit, re.url, "no new segment for %v, target duration %d s", time.Since(re.changed).Round(time.Millisecond), m.target)
+	re.c.check("reload-grows", time.Since(re.changed) <= limit, re.url, "no new segment for %v, target duration %d s",
+		time.Since(re.changed).Round(time.Millisecond), m.target)
 }
 
 // checkRemoved asks for a segment that has just left the playlist.
@@ -320,7 +329,8 @@ func (re *rendition) checkDirectives(ctx context.Context, m *media) error {
 		if err != nil {
 			return err
 		}
-		re.c.check(d.rule, a.status == http.StatusBadRequest && a.took < atOnce, u, "status %d after %v, want 400 at once", a.status, a.took.Round(time.Millisecond))
+		re.c.check(d.rule, a.status == http.StatusBadRequest && a.took < atOnce, u,
+			"status %d after %v, want 400 at once", a.status, a.took.Round(time.Millisecond))
 	}
 	return nil
 }

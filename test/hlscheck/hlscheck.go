@@ -96,7 +96,8 @@ func (r *Report) String() string {
 		fmt.Fprintln(&b, f)
 	}
 	for _, v := range r.Renditions {
-		fmt.Fprintf(&b, "%s %s: %d segments (%.1f s), %d parts, %d reloads, msn %d to %d, %d discontinuities, ended %t\n",
+		fmt.Fprintf(&b,
+			"%s %s: %d segments (%.1f s), %d parts, %d reloads, msn %d to %d, %d discontinuities, ended %t\n",
 			v.Kind, v.URL, v.Segments, v.Seconds, v.Parts, v.Reloads, v.First, v.Last, v.Discontinuities, v.Ended)
 	}
 	total := 0
@@ -238,7 +239,10 @@ func (c *checker) openMaster(ctx context.Context) error {
 				return v
 			}
 		}
-		v := &rendition{c: c, url: u, kind: kind, segments: map[int]*segmentSeen{}, parts: map[partKey]*partSeen{}, inits: map[string]*initSeen{}}
+		v := &rendition{
+			c: c, url: u, kind: kind, segments: map[int]*segmentSeen{}, parts: map[partKey]*partSeen{},
+			inits: map[string]*initSeen{},
+		}
 		c.renditions = append(c.renditions, v)
 		return v
 	}

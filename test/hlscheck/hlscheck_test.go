@@ -21,7 +21,8 @@ var clips = sync.OnceValues(func() ([2]origin.Clip, error) {
 	var c [2]origin.Clip
 	var err error
 	for i, hz := range []int{440, 660} {
-		if c[i], err = origin.Generate(context.Background(), "ffmpeg", hz, origin.Seconds, origin.GOPSeconds); err != nil {
+		if c[i], err = origin.Generate(context.Background(), "ffmpeg", hz, origin.Seconds,
+			origin.GOPSeconds); err != nil {
 			return c, err
 		}
 	}
@@ -88,33 +89,63 @@ func watch(t *testing.T, o origin.Options, with Options) (report *Report) {
 func TestGood(t *testing.T) {
 	t.Parallel()
 	lowLatency := []string{
-		"blocking-reload", "blocking-time", "far-future", "directive", "preload-hint", "delta", "skip-boundary", "report", "part-bytes", "part-target",
-		"part-short", "part-sum", "part-kept", "part-old", "part-duration", "independent-part", "listed-parts", "low-latency-server", "part-hold-back",
+		"blocking-reload", "blocking-time", "far-future", "directive", "preload-hint", "delta", "skip-boundary",
+		"report", "part-bytes", "part-target",
+		"part-short", "part-sum", "part-kept", "part-old", "part-duration", "independent-part", "listed-parts",
+		"low-latency-server", "part-hold-back",
 	}
 	live := []string{
-		"constants", "media-sequence", "entry-immutable", "append-only", "reload-grows", "removal-early", "tfdt", "segment-duration", "segment-sync",
-		"align-start", "align-pdt", "align-discontinuity", "webvtt", "immutable-bytes", "hold-back", "window-length", "codecs", "frame-rate", "resolution",
+		"constants", "media-sequence", "entry-immutable", "append-only", "reload-grows", "removal-early", "tfdt",
+		"segment-duration", "segment-sync",
+		"align-start", "align-pdt", "align-discontinuity", "webvtt", "immutable-bytes", "hold-back", "window-length",
+		"codecs", "frame-rate", "resolution",
 	}
 	for name, tt := range map[string]struct {
 		o    origin.Options
 		with Options
 		must []string
 	}{
-		"low latency":   {origin.Options{LowLatency: true}, Options{Follow: 16 * time.Second, LowLatency: true}, append(live, lowLatency...)},
-		"plain live":    {origin.Options{}, Options{Follow: 16 * time.Second}, live},
-		"rewindable":    {origin.Options{Mode: origin.Event, LowLatency: true}, Options{Follow: 8 * time.Second, LowLatency: true}, lowLatency},
-		"with a break":  {origin.Options{LowLatency: true, BreakAt: 6, GapSeconds: 1}, Options{Follow: 16 * time.Second, LowLatency: true, MayStall: true}, []string{"tfdt-break", "discontinuity-sequence"}},
-		"up to a break": {origin.Options{BreakAt: 12}, Options{Follow: time.Second, Until: []string{"tfdt-break"}}, []string{"tfdt-break"}},
+		"low latency": {
+			origin.Options{LowLatency: true},
+			Options{Follow: 16 * time.Second, LowLatency: true},
+			append(live, lowLatency...),
+		},
+		"plain live": {origin.Options{}, Options{Follow: 16 * time.Second}, live},
+		"rewindable": {
+			origin.Options{Mode: origin.Event, LowLatency: true},
+			Options{Follow: 8 * time.Second, LowLatency: true},
+			lowLatency,
+		},
+		"with a break": {
+			origin.Options{LowLatency: true, BreakAt: 6, GapSeconds: 1},
+			Options{Follow: 16 * time.Second, LowLatency: true, MayStall: true},
+			[]string{"tfdt-break", "discontinuity-sequence"},
+		},
+		"up to a break": {
+			origin.Options{BreakAt: 12},
+			Options{Follow: time.Second, Until: []string{"tfdt-break"}},
+			[]string{"tfdt-break"},
+		},
 		"hint of other media": {
 			otherMediaHinted("video_6.0.m4s"),
 			Options{Follow: 10 * time.Second, LowLatency: true, OtherMedia: true},
 			[]string{"tfdt-break"},
 		},
 		"503 for a stall": {
-			status(503, func(r *http.Request) bool { return r.URL.Query().Get("_HLS_msn") == "8" }), Options{Follow: 16 * time.Second, MayStall: true}, []string{"tfdt"},
+			status(503, func(r *http.Request) bool { return r.URL.Query().Get("_HLS_msn") == "8" }),
+			Options{Follow: 16 * time.Second, MayStall: true},
+			[]string{"tfdt"},
 		},
-		"break is gone": {origin.Options{LowLatency: true, BreakAt: 1}, Options{Follow: 19 * time.Second, LowLatency: true}, []string{"discontinuity-sequence"}},
-		"up to its end": {origin.Options{LowLatency: true}, Options{Follow: 40 * time.Second, LowLatency: true}, []string{"align-ends"}},
+		"break is gone": {
+			origin.Options{LowLatency: true, BreakAt: 1},
+			Options{Follow: 19 * time.Second, LowLatency: true},
+			[]string{"discontinuity-sequence"},
+		},
+		"up to its end": {
+			origin.Options{LowLatency: true},
+			Options{Follow: 40 * time.Second, LowLatency: true},
+			[]string{"align-ends"},
+		},
 		"hint comes and goes": { // also between a whole playlist and a delta update
 			text(counted("video.m3u8", func(n int, text string) string {
 				if n/5%2 == 0 {
@@ -123,7 +154,11 @@ func TestGood(t *testing.T) {
 				return drop("#EXT-X-PRELOAD-HINT.*")(text)
 			})), Options{Follow: 16 * time.Second, LowLatency: true, MayStall: true}, []string{"delta"},
 		},
-		"finished": {origin.Options{Mode: origin.VOD}, Options{}, []string{"average-bandwidth", "bandwidth", "align-ends", "ranges", "head", "unknown-404", "gzip"}},
+		"finished": {
+			origin.Options{Mode: origin.VOD},
+			Options{},
+			[]string{"average-bandwidth", "bandwidth", "align-ends", "ranges", "head", "unknown-404", "gzip"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

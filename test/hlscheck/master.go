@@ -10,14 +10,16 @@ func (c *checker) checkMaster(m *multivariant) {
 	u := c.o.URL
 	for i, v := range m.variants {
 		c.check("bandwidth", v.bandwidth > 0, u, "BANDWIDTH=%d of %s", v.bandwidth, v.uri)
-		c.check("average-bandwidth", v.average > 0 && v.average <= v.bandwidth || v.average < 0 && i > 0, u, "AVERAGE-BANDWIDTH=%d, BANDWIDTH=%d of %s", v.average, v.bandwidth, v.uri)
+		c.check("average-bandwidth", v.average > 0 && v.average <= v.bandwidth || v.average < 0 && i > 0, u,
+			"AVERAGE-BANDWIDTH=%d, BANDWIDTH=%d of %s", v.average, v.bandwidth, v.uri)
 		if strings.Contains(v.codecs, "avc") || strings.Contains(v.codecs, "hvc") {
 			c.check("resolution", v.resolution != "", u, "no RESOLUTION of %s", v.uri)
 			c.check("frame-rate", v.frameRate > 0, u, "no FRAME-RATE of %s", v.uri)
 		}
 		for kind, group := range map[string]string{"AUDIO": v.audio, "SUBTITLES": v.subtitles} {
 			named := slices.ContainsFunc(m.media, func(t mediaTag) bool { return t.kind == kind && t.group == group })
-			c.check("groups", group == "" || named, u, "%s names the group %s=%q, which is not there", v.uri, kind, group)
+			c.check("groups", group == "" || named, u, "%s names the group %s=%q, which is not there", v.uri, kind,
+				group)
 		}
 	}
 	c.checkGroups(m)

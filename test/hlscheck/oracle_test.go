@@ -65,12 +65,14 @@ func compareMaster(t *testing.T, text []byte, say report) {
 		t.Fatalf("oracle reads a %T", p)
 	}
 	ours := parseMultivariant(string(text), say)
-	if len(ours.variants) != len(theirs.Variants) || len(ours.media) != len(theirs.Renditions) || ours.version != theirs.Version || ours.independent != theirs.IndependentSegments {
+	if len(ours.variants) != len(theirs.Variants) || len(ours.media) != len(theirs.Renditions) ||
+		ours.version != theirs.Version || ours.independent != theirs.IndependentSegments {
 		t.Fatalf("we read %+v, the oracle %+v", ours, theirs)
 	}
 	for i, v := range theirs.Variants {
 		o := ours.variants[i]
-		if o.bandwidth != v.Bandwidth || o.average != *v.AverageBandwidth || o.uri != v.URI || o.resolution != v.Resolution || math.Abs(o.frameRate-*v.FrameRate) > 1e-6 || o.audio != v.Audio {
+		if o.bandwidth != v.Bandwidth || o.average != *v.AverageBandwidth || o.uri != v.URI ||
+			o.resolution != v.Resolution || math.Abs(o.frameRate-*v.FrameRate) > 1e-6 || o.audio != v.Audio {
 			t.Errorf("we read %+v, the oracle %+v", o, v)
 		}
 	}
@@ -87,18 +89,22 @@ func compareMedia(t *testing.T, text []byte, say report) {
 		t.Fatalf("oracle reads a %T", p)
 	}
 	ours := parseMedia(string(text), say)
-	if ours.version != theirs.Version || ours.target != theirs.TargetDuration || ours.sequence != theirs.MediaSequence || ours.ended != theirs.Endlist || len(ours.entries) != len(theirs.Segments) ||
+	if ours.version != theirs.Version || ours.target != theirs.TargetDuration ||
+		ours.sequence != theirs.MediaSequence || ours.ended != theirs.Endlist ||
+		len(ours.entries) != len(theirs.Segments) ||
 		len(ours.open.parts) != len(theirs.Parts) {
 		t.Fatalf("we read %+v, the oracle %+v", ours, theirs)
 	}
 	for i, s := range theirs.Segments {
 		o := ours.entries[i]
-		if o.uri != s.URI || math.Abs(o.duration-s.Duration.Seconds()) > 1e-6 || len(o.parts) != len(s.Parts) || o.discontinuity != s.Discontinuity || !o.pdt.Equal(*s.DateTime) {
+		if o.uri != s.URI || math.Abs(o.duration-s.Duration.Seconds()) > 1e-6 || len(o.parts) != len(s.Parts) ||
+			o.discontinuity != s.Discontinuity || !o.pdt.Equal(*s.DateTime) {
 			t.Errorf("segment %d: we read %+v, the oracle %+v", o.msn, o, s)
 			continue
 		}
 		for n, part := range s.Parts {
-			if o.parts[n].uri != part.URI || o.parts[n].independent != part.Independent || math.Abs(o.parts[n].duration-part.Duration.Seconds()) > 1e-6 {
+			if o.parts[n].uri != part.URI || o.parts[n].independent != part.Independent ||
+				math.Abs(o.parts[n].duration-part.Duration.Seconds()) > 1e-6 {
 				t.Errorf("part %d.%d: we read %+v, the oracle %+v", o.msn, n, o.parts[n], part)
 			}
 		}

@@ -136,13 +136,18 @@ func lines(text string, say report) []string {
 // tagPlaces says where each tag belongs: b both playlists, m multivariant, p media playlist once, s media segment.
 func tagPlaces() map[string]byte {
 	return map[string]byte{
-		"#EXTM3U": 'b', "#EXT-X-VERSION": 'b', "#EXT-X-INDEPENDENT-SEGMENTS": 'b', "#EXT-X-START": 'b', "#EXT-X-DEFINE": 'b',
-		"#EXT-X-MEDIA": 'm', "#EXT-X-STREAM-INF": 'm', "#EXT-X-I-FRAME-STREAM-INF": 'm', "#EXT-X-SESSION-DATA": 'm', "#EXT-X-SESSION-KEY": 'm',
+		"#EXTM3U": 'b', "#EXT-X-VERSION": 'b', "#EXT-X-INDEPENDENT-SEGMENTS": 'b', "#EXT-X-START": 'b',
+		"#EXT-X-DEFINE": 'b',
+		"#EXT-X-MEDIA":  'm', "#EXT-X-STREAM-INF": 'm', "#EXT-X-I-FRAME-STREAM-INF": 'm', "#EXT-X-SESSION-DATA": 'm',
+		"#EXT-X-SESSION-KEY":      'm',
 		"#EXT-X-CONTENT-STEERING": 'm', "#EXT-X-IMAGE-STREAM-INF": 'm', "#EXT-X-IMAGES-ONLY": 'p', "#EXT-X-TILES": 's',
-		"#EXT-X-TARGETDURATION": 'p', "#EXT-X-MEDIA-SEQUENCE": 'p', "#EXT-X-DISCONTINUITY-SEQUENCE": 'p', "#EXT-X-ENDLIST": 'p', "#EXT-X-PLAYLIST-TYPE": 'p',
+		"#EXT-X-TARGETDURATION": 'p', "#EXT-X-MEDIA-SEQUENCE": 'p', "#EXT-X-DISCONTINUITY-SEQUENCE": 'p',
+		"#EXT-X-ENDLIST": 'p', "#EXT-X-PLAYLIST-TYPE": 'p',
 		"#EXT-X-I-FRAMES-ONLY": 'p', "#EXT-X-PART-INF": 'p', "#EXT-X-SERVER-CONTROL": 'p', "#EXT-X-SKIP": 'p',
-		"#EXTINF": 's', "#EXT-X-BYTERANGE": 's', "#EXT-X-DISCONTINUITY": 's', "#EXT-X-KEY": 's', "#EXT-X-MAP": 's', "#EXT-X-PROGRAM-DATE-TIME": 's',
-		"#EXT-X-GAP": 's', "#EXT-X-BITRATE": 's', "#EXT-X-PART": 's', "#EXT-X-DATERANGE": 's', "#EXT-X-PRELOAD-HINT": 's', "#EXT-X-RENDITION-REPORT": 's',
+		"#EXTINF": 's', "#EXT-X-BYTERANGE": 's', "#EXT-X-DISCONTINUITY": 's', "#EXT-X-KEY": 's', "#EXT-X-MAP": 's',
+		"#EXT-X-PROGRAM-DATE-TIME": 's',
+		"#EXT-X-GAP":               's', "#EXT-X-BITRATE": 's', "#EXT-X-PART": 's', "#EXT-X-DATERANGE": 's',
+		"#EXT-X-PRELOAD-HINT": 's', "#EXT-X-RENDITION-REPORT": 's',
 	}
 }
 
@@ -184,20 +189,25 @@ func parseMultivariant(text string, say report) *multivariant {
 			a := parseAttributes("EXT-X-STREAM-INF", value, say)
 			a.require(say, "EXT-X-STREAM-INF", "BANDWIDTH", "CODECS")
 			pending = &variant{
-				codecs: a.text("CODECS"), resolution: a.text("RESOLUTION"), audio: a.text("AUDIO"), subtitles: a.text("SUBTITLES"),
-				bandwidth: a.integer("BANDWIDTH"), average: a.integer("AVERAGE-BANDWIDTH"), frameRate: a.number("FRAME-RATE"),
+				codecs: a.text("CODECS"), resolution: a.text("RESOLUTION"), audio: a.text("AUDIO"),
+				subtitles: a.text("SUBTITLES"),
+				bandwidth: a.integer("BANDWIDTH"), average: a.integer("AVERAGE-BANDWIDTH"),
+				frameRate: a.number("FRAME-RATE"),
 			}
 		case name == "#EXT-X-MEDIA":
 			a := parseAttributes("EXT-X-MEDIA", value, say)
 			a.require(say, "EXT-X-MEDIA", "TYPE", "GROUP-ID", "NAME")
 			m.media = append(m.media, mediaTag{
-				kind: a.text("TYPE"), group: a.text("GROUP-ID"), name: a.text("NAME"), language: a.text("LANGUAGE"), uri: a.text("URI"),
+				kind: a.text("TYPE"), group: a.text("GROUP-ID"), name: a.text("NAME"), language: a.text("LANGUAGE"),
+				uri:      a.text("URI"),
 				channels: a.text("CHANNELS"), isDefault: a.yes("DEFAULT"), autoselect: a.yes("AUTOSELECT"),
 			})
 		case name == "#EXT-X-IMAGE-STREAM-INF":
 			a := parseAttributes("EXT-X-IMAGE-STREAM-INF", value, say)
 			a.require(say, "EXT-X-IMAGE-STREAM-INF", "BANDWIDTH", "RESOLUTION", "CODECS", "URI")
-			m.tiles = append(m.tiles, tileStream{uri: a.text("URI"), resolution: a.text("RESOLUTION"), bandwidth: a.integer("BANDWIDTH")})
+			m.tiles = append(m.tiles, tileStream{
+				uri: a.text("URI"), resolution: a.text("RESOLUTION"), bandwidth: a.integer("BANDWIDTH"),
+			})
 		case name == "#EXT-X-SESSION-DATA":
 			a := parseAttributes("EXT-X-SESSION-DATA", value, say)
 			a.require(say, "EXT-X-SESSION-DATA", "DATA-ID")
@@ -297,11 +307,13 @@ func (mr *mediaReader) header(name, value string) bool {
 		m.target, _ = strconv.Atoi(value)
 	case "#EXT-X-MEDIA-SEQUENCE":
 		n, err := strconv.Atoi(value)
-		mr.say("media-sequence-tag", err == nil && n >= 0 && !mr.began, "EXT-X-MEDIA-SEQUENCE:%s is malformed or after the first segment", value)
+		mr.say("media-sequence-tag", err == nil && n >= 0 && !mr.began,
+			"EXT-X-MEDIA-SEQUENCE:%s is malformed or after the first segment", value)
 		m.sequence, m.hasSequence = n, true
 	case "#EXT-X-DISCONTINUITY-SEQUENCE":
 		n, err := strconv.Atoi(value)
-		mr.say("discontinuity-sequence-tag", err == nil && n >= 0 && !mr.began, "EXT-X-DISCONTINUITY-SEQUENCE:%s is malformed or too late", value)
+		mr.say("discontinuity-sequence-tag", err == nil && n >= 0 && !mr.began,
+			"EXT-X-DISCONTINUITY-SEQUENCE:%s is malformed or too late", value)
 		m.discontinuities, m.hasDSN = n, true
 	case "#EXT-X-PLAYLIST-TYPE":
 		m.kind = value
@@ -357,7 +369,8 @@ func (mr *mediaReader) item(name, value string) {
 		a.require(mr.say, "EXT-X-PART", "URI", "DURATION")
 		mr.began = true
 		mr.cur.parts = append(mr.cur.parts, partTag{
-			uri: a.text("URI"), byteRange: a.text("BYTERANGE"), duration: a.number("DURATION"), independent: a.yes("INDEPENDENT"), gap: a.yes("GAP"),
+			uri: a.text("URI"), byteRange: a.text("BYTERANGE"), duration: a.number("DURATION"),
+			independent: a.yes("INDEPENDENT"), gap: a.yes("GAP"),
 		})
 	case "#EXT-X-PRELOAD-HINT":
 		a := parseAttributes("EXT-X-PRELOAD-HINT", value, mr.say)

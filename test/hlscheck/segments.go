@@ -98,7 +98,8 @@ func (re *rendition) take(ctx context.Context, m *media, limit int) error {
 func (re *rendition) hintBytes(u string, data []byte) {
 	for _, p := range re.parts {
 		if p.url == u {
-			re.c.check("immutable-bytes", bytes.Equal(p.data, data), u, "the hinted part has other bytes than the listed one")
+			re.c.check("immutable-bytes", bytes.Equal(p.data, data), u,
+				"the hinted part has other bytes than the listed one")
 			return
 		}
 	}
@@ -165,7 +166,8 @@ func (re *rendition) takePart(ctx context.Context, e entry, i int) error {
 	re.checkPart(u, e, i, list, init.info)
 	s.start, s.end, s.known = list[0].time, list[len(list)-1].time+list[len(list)-1].duration, true
 	if prev := re.parts[partKey{e.msn, i - 1}]; prev != nil && prev.known {
-		re.c.check("tfdt", near(s.start, prev.end), u, "decode time %d, the part before ended at %d (timescale %d)", s.start, prev.end, init.info.timescale)
+		re.c.check("tfdt", near(s.start, prev.end), u, "decode time %d, the part before ended at %d (timescale %d)",
+			s.start, prev.end, init.info.timescale)
 	}
 	return nil
 }
@@ -175,7 +177,8 @@ func (re *rendition) checkPart(u string, e entry, i int, list []fragment, info *
 	seconds := length(list, info)
 	same := math.Abs(seconds-p.duration) <= tick || i == 0 && re.startsLate(e, list, p.duration-seconds)
 	re.c.check("part-duration", same, u, "samples last %.5f s, DURATION is %.5f", seconds, p.duration)
-	re.c.check("independent-part", list[0].sync == p.independent, u, "INDEPENDENT=%t, first sample is sync: %t", p.independent, list[0].sync)
+	re.c.check("independent-part", list[0].sync == p.independent, u, "INDEPENDENT=%t, first sample is sync: %t",
+		p.independent, list[0].sync)
 	if i == 0 && re.kind == "video" {
 		re.c.check("segment-sync", list[0].sync, u, "the segment's first part does not begin with a sync sample")
 	}
@@ -191,12 +194,15 @@ func (re *rendition) fragments(u string, b []byte, info *initInfo) []fragment {
 		return s == "styp" || s == "prft" || s == "emsg" || s == "sidx"
 	}), " ")
 	pairs := strings.TrimSpace(strings.Repeat("moof mdat ", len(list)))
-	if !re.c.check("fmp4", len(list) > 0 && shape == pairs, u, "boxes are %s, want moof and mdat in turn", strings.Join(structure, " ")) {
+	if !re.c.check("fmp4", len(list) > 0 && shape == pairs, u, "boxes are %s, want moof and mdat in turn",
+		strings.Join(structure, " ")) {
 		return nil
 	}
 	for i := 1; i < len(list); i++ {
 		end := list[i-1].time + list[i-1].duration
-		re.c.check("tfdt", near(list[i].time, end), u, "fragment %d has decode time %d, the one before ended at %d (timescale %d)", i, list[i].time, end, info.timescale)
+		re.c.check("tfdt", near(list[i].time, end), u,
+			"fragment %d has decode time %d, the one before ended at %d (timescale %d)", i, list[i].time, end,
+			info.timescale)
 	}
 	return list
 }
@@ -205,7 +211,8 @@ func (re *rendition) fragments(u string, b []byte, info *initInfo) []fragment {
 // first picture is decoded when it is presented, and those behind it are decoded earlier than that, so that what is
 // presented is longer than what is decoded.
 func (re *rendition) startsLate(e entry, list []fragment, longer float64) bool {
-	return re.kind == "video" && e.discontinuity && longer > 0 && longer <= maxStand && list[0].minPTS == int64(list[0].time)
+	return re.kind == "video" && e.discontinuity && longer > 0 && longer <= maxStand &&
+		list[0].minPTS == int64(list[0].time)
 }
 
 // near allows a decode time to be off by one tick, from rounding to the track's timescale.
@@ -268,7 +275,8 @@ func (re *rendition) takeSegment(ctx context.Context, e entry) error {
 	}
 	re.checkPartBytes(u, e, b)
 	if re.kind == "text" {
-		re.c.check("webvtt", bytes.HasPrefix(bytes.TrimPrefix(b, []byte("\ufeff")), []byte("WEBVTT")), u, "begins with %.20q", b)
+		re.c.check("webvtt", bytes.HasPrefix(bytes.TrimPrefix(b, []byte("\ufeff")), []byte("WEBVTT")), u,
+			"begins with %.20q", b)
 		return nil
 	}
 	if init == nil || init.info == nil {
@@ -280,7 +288,8 @@ func (re *rendition) takeSegment(ctx context.Context, e entry) error {
 	}
 	s.measure(list, re.kind)
 	seconds := length(list, init.info)
-	same := math.Abs(seconds-e.duration) <= tick || re.startsLate(e, list, e.duration-seconds) || re.latest != nil && re.latest.stands(e.msn, e.duration-seconds)
+	same := math.Abs(seconds-e.duration) <= tick || re.startsLate(e, list, e.duration-seconds) ||
+		re.latest != nil && re.latest.stands(e.msn, e.duration-seconds)
 	re.c.check("segment-duration", same, u, "samples last %.5f s, EXTINF is %.5f", seconds, e.duration)
 	if re.kind == "video" {
 		re.c.check("segment-sync", list[0].sync, u, "the first sample is no sync sample")
@@ -300,7 +309,8 @@ func (re *rendition) checkPartBytes(u string, e entry, b []byte) {
 	}
 	if n > 0 && n >= len(e.parts) {
 		same := bytes.Equal(joined, b) || len(e.parts) == 0 && bytes.HasPrefix(b, joined)
-		re.c.check("part-bytes", same, u, "%d parts have %d bytes, the segment has %d, or others", n, len(joined), len(b))
+		re.c.check("part-bytes", same, u, "%d parts have %d bytes, the segment has %d, or others", n, len(joined),
+			len(b))
 	}
 	for i := range n { // they have done their work
 		re.parts[partKey{e.msn, i}].data = nil
@@ -314,11 +324,14 @@ func (re *rendition) checkNeighbour(a, b *segmentSeen) {
 	}
 	if b.discontinuity {
 		sameScale := a.init.info.timescale == b.init.info.timescale
-		re.c.check("tfdt-break", !sameScale || b.start+1 >= a.end, b.url, "decode time %d, the segment before the break ended at %d", b.start, a.end)
+		re.c.check("tfdt-break", !sameScale || b.start+1 >= a.end, b.url,
+			"decode time %d, the segment before the break ended at %d", b.start, a.end)
 		return
 	}
-	re.c.check("discontinuity-map", a.init == b.init || bytes.Equal(a.init.data, b.init.data), b.url, "a new EXT-X-MAP without EXT-X-DISCONTINUITY")
-	re.c.check("tfdt", near(b.start, a.end), b.url, "decode time %d, the segment before ended at %d (timescale %d)", b.start, a.end, b.init.info.timescale)
+	re.c.check("discontinuity-map", a.init == b.init || bytes.Equal(a.init.data, b.init.data), b.url,
+		"a new EXT-X-MAP without EXT-X-DISCONTINUITY")
+	re.c.check("tfdt", near(b.start, a.end), b.url, "decode time %d, the segment before ended at %d (timescale %d)",
+		b.start, a.end, b.init.info.timescale)
 }
 
 // again fetches some things a second time at the end of the watch.
@@ -331,7 +344,8 @@ func (re *rendition) again(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		re.c.check("immutable-bytes", a.status/100 == 2 && s.same(a.body), s.url, "other bytes than before, or status %d", a.status)
+		re.c.check("immutable-bytes", a.status/100 == 2 && s.same(a.body), s.url,
+			"other bytes than before, or status %d", a.status)
 		break
 	}
 	return nil

@@ -31,7 +31,8 @@ func TestPartBytes(t *testing.T) {
 			for i, data := range tt.fetched {
 				v.parts[partKey{7, i}] = &partSeen{data: []byte(data)}
 			}
-			v.checkPartBytes("https://x.example/v/7.m4s", entry{msn: 7, parts: make([]partTag, tt.listed)}, []byte("abcd"))
+			v.checkPartBytes("https://x.example/v/7.m4s", entry{msn: 7, parts: make([]partTag, tt.listed)},
+				[]byte("abcd"))
 			if ok := len(c.findings) == 0; ok != tt.ok {
 				t.Errorf("findings %v", c.findings)
 			}

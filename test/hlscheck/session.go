@@ -12,7 +12,8 @@ type sessionData struct{ id, value, uri, format string }
 // checkSessionData asks for what the multivariant playlist names beside media. A player may give up over it.
 func (c *checker) checkSessionData(ctx context.Context) error {
 	for _, d := range c.master.session {
-		c.check("session-data", (d.value == "") != (d.uri == ""), c.o.URL, "%s has VALUE %q and URI %q", d.id, d.value, d.uri)
+		c.check("session-data", (d.value == "") != (d.uri == ""), c.o.URL, "%s has VALUE %q and URI %q", d.id, d.value,
+			d.uri)
 		if d.uri == "" {
 			continue
 		}

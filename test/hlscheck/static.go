@@ -19,10 +19,12 @@ func (re *rendition) static(u string, m *media) {
 		uris[uri+"#"+byteRange] = true
 	}
 	for i, e := range m.entries {
-		say("target-duration", math.Round(e.duration) <= float64(m.target), "segment %d lasts %.3f s, target duration %d", e.msn, e.duration, m.target)
+		say("target-duration", math.Round(e.duration) <= float64(m.target),
+			"segment %d lasts %.3f s, target duration %d", e.msn, e.duration, m.target)
 		if !e.gap {
 			unique(e.uri, e.byteRange)
-			say("map", (e.mapURI != "") == (re.kind != "text"), "segment %d of a %s rendition has EXT-X-MAP %q", e.msn, re.kind, e.mapURI)
+			say("map", (e.mapURI != "") == (re.kind != "text"), "segment %d of a %s rendition has EXT-X-MAP %q", e.msn,
+				re.kind, e.mapURI)
 		}
 		for _, p := range e.parts {
 			unique(p.uri, p.byteRange)
@@ -64,7 +66,8 @@ func (re *rendition) checkDates(before, e entry, say report) {
 	want := before.pdt.Add(time.Duration(before.duration * float64(time.Second)))
 	off := e.pdt.Sub(want)
 	if e.discontinuity || before.gap || e.gap {
-		say("pdt", off > -3*time.Second, "segment %d after a break is dated %v before the end of the one before", e.msn, -off)
+		say("pdt", off > -3*time.Second, "segment %d after a break is dated %v before the end of the one before", e.msn,
+			-off)
 		return
 	}
 	slack := re.dateSlack()
@@ -99,7 +102,8 @@ func (re *rendition) checkDrift(m *media, say report) {
 				anchor, sum = e.pdt, 0
 			}
 			off := e.pdt.Sub(anchor) - time.Duration(sum*float64(time.Second))
-			say("pdt", off.Abs() <= 2*re.dateSlack()+time.Duration(len(m.entries))*time.Millisecond/10, "segment %d: dates and durations have drifted %v apart", e.msn, off)
+			say("pdt", off.Abs() <= 2*re.dateSlack()+time.Duration(len(m.entries))*time.Millisecond/10,
+				"segment %d: dates and durations have drifted %v apart", e.msn, off)
 		}
 		sum += e.duration
 	}
@@ -129,7 +133,8 @@ func (re *rendition) staticParts(m *media, say report) {
 			}
 			same := math.Abs(total-e.duration) <= tick || m.stands(e.msn, e.duration-total)
 			say("part-sum", same, "segment %d: parts last %.5f s, EXTINF is %.5f", e.msn, total, e.duration)
-			say("part-old", end-start <= far+tick, "segment %d keeps its parts, the first of them %.1f s from the end", e.msn, end-start)
+			say("part-old", end-start <= far+tick, "segment %d keeps its parts, the first of them %.1f s from the end",
+				e.msn, end-start)
 		} else if !e.gap && !m.ended {
 			say("part-kept", end-start > far-tick, "segment %d has no parts %.1f s from the end", e.msn, end-start)
 		}
@@ -139,11 +144,13 @@ func (re *rendition) staticParts(m *media, say report) {
 
 func (re *rendition) partDurations(m *media, e entry, say report) {
 	for i, p := range e.parts {
-		say("part-target", p.duration <= m.partTarget+1e-4, "part %d.%d lasts %.5f s, PART-TARGET is %.5f", e.msn, i, p.duration, m.partTarget)
+		say("part-target", p.duration <= m.partTarget+1e-4, "part %d.%d lasts %.5f s, PART-TARGET is %.5f", e.msn, i,
+			p.duration, m.partTarget)
 		last := i == len(e.parts)-1 // of an open segment: it may be the segment's last
 		free := i == 0 && p.independent
 		if !last && !free {
-			say("part-short", p.duration >= 0.85*m.partTarget-1e-4, "part %d.%d lasts %.5f s, PART-TARGET is %.5f", e.msn, i, p.duration, m.partTarget)
+			say("part-short", p.duration >= 0.85*m.partTarget-1e-4, "part %d.%d lasts %.5f s, PART-TARGET is %.5f",
+				e.msn, i, p.duration, m.partTarget)
 		}
 	}
 }
@@ -155,13 +162,16 @@ func (re *rendition) staticControl(m *media, say report) {
 	}
 	a := m.control
 	if _, ok := a.values["HOLD-BACK"]; ok {
-		say("hold-back", a.number("HOLD-BACK") >= 3*float64(m.target)-1e-6, "HOLD-BACK=%s, target duration %d", a.text("HOLD-BACK"), m.target)
+		say("hold-back", a.number("HOLD-BACK") >= 3*float64(m.target)-1e-6, "HOLD-BACK=%s, target duration %d",
+			a.text("HOLD-BACK"), m.target)
 	}
 	if _, ok := a.values["CAN-SKIP-UNTIL"]; ok {
-		say("can-skip-until", a.number("CAN-SKIP-UNTIL") >= 6*float64(m.target)-1e-6, "CAN-SKIP-UNTIL=%s, target duration %d", a.text("CAN-SKIP-UNTIL"), m.target)
+		say("can-skip-until", a.number("CAN-SKIP-UNTIL") >= 6*float64(m.target)-1e-6,
+			"CAN-SKIP-UNTIL=%s, target duration %d", a.text("CAN-SKIP-UNTIL"), m.target)
 	}
 	if m.lowLatency() {
-		say("part-hold-back", a.number("PART-HOLD-BACK") >= 3*m.partTarget-1e-4, "PART-HOLD-BACK=%s, PART-TARGET %.5f", a.text("PART-HOLD-BACK"), m.partTarget)
+		say("part-hold-back", a.number("PART-HOLD-BACK") >= 3*m.partTarget-1e-4, "PART-HOLD-BACK=%s, PART-TARGET %.5f",
+			a.text("PART-HOLD-BACK"), m.partTarget)
 	}
 	if !re.c.o.LowLatency {
 		return
@@ -173,7 +183,8 @@ func (re *rendition) staticControl(m *media, say report) {
 	say("low-latency-server", m.lowLatency(), "no EXT-X-PART-INF")
 	say("low-latency-server", a.yes("CAN-BLOCK-RELOAD"), "no CAN-BLOCK-RELOAD=YES")
 	say("low-latency-server", a.number("CAN-SKIP-UNTIL") > 0, "no CAN-SKIP-UNTIL")
-	say("low-latency-server", len(m.hints) > 0 || re.c.o.stalls() || re.c.o.OtherMedia, "no EXT-X-PRELOAD-HINT") // nothing comes while the encoder is away, and nobody knows what does where media ends
+	// nothing comes while the encoder is away, and nobody knows what does where media ends
+	say("low-latency-server", len(m.hints) > 0 || re.c.o.stalls() || re.c.o.OtherMedia, "no EXT-X-PRELOAD-HINT")
 	for _, other := range re.c.renditions {
 		if other == re || other.kind == "text" {
 			continue
@@ -190,7 +201,8 @@ func (re *rendition) staticControl(m *media, say report) {
 func (re *rendition) compare(u string, old, m *media) {
 	say := func(rule string, ok bool, format string, args ...any) { re.c.check(rule, ok, u, format, args...) }
 	re.constants(old, m, say)
-	say("media-sequence", m.sequence >= old.sequence, "EXT-X-MEDIA-SEQUENCE fell from %d to %d", old.sequence, m.sequence)
+	say("media-sequence", m.sequence >= old.sequence, "EXT-X-MEDIA-SEQUENCE fell from %d to %d", old.sequence,
+		m.sequence)
 	say("append-only", m.next() >= old.next(), "segments %d to %d are gone from the end", m.next(), old.next()-1)
 	say("append-only", m.kind == "" || m.sequence == old.sequence, "%s playlist lost its first segments", m.kind)
 	say("append-only", !old.ended || m.ended && m.next() == old.next(), "the playlist changed after EXT-X-ENDLIST")
@@ -210,16 +222,20 @@ func (re *rendition) compare(u string, old, m *media) {
 		if !ok {
 			continue
 		}
-		same := n.uri == e.uri && n.byteRange == e.byteRange && n.duration == e.duration && n.gap == e.gap && n.pdt.Equal(e.pdt) && n.mapURI == e.mapURI
+		same := n.uri == e.uri && n.byteRange == e.byteRange && n.duration == e.duration && n.gap == e.gap &&
+			n.pdt.Equal(e.pdt) && n.mapURI == e.mapURI
 		say("entry-immutable", same, "segment %d was %s", e.msn, describe(e)+", is "+describe(n))
-		say("entry-immutable", n.discontinuity == e.discontinuity, "segment %d: EXT-X-DISCONTINUITY was %t, is %t", e.msn, e.discontinuity, n.discontinuity)
-		say("discontinuity-sequence", n.dsn == e.dsn, "segment %d had discontinuity sequence number %d, has %d", e.msn, e.dsn, n.dsn)
+		say("entry-immutable", n.discontinuity == e.discontinuity, "segment %d: EXT-X-DISCONTINUITY was %t, is %t",
+			e.msn, e.discontinuity, n.discontinuity)
+		say("discontinuity-sequence", n.dsn == e.dsn, "segment %d had discontinuity sequence number %d, has %d", e.msn,
+			e.dsn, n.dsn)
 		re.comparePart(e, n, say)
 	}
 	if n, ok := now[old.open.msn]; ok {
 		re.comparePart(old.open, n, say)
 	} else if m.open.msn == old.open.msn {
-		say("listed-parts", len(m.open.parts) >= len(old.open.parts), "segment %d lost parts that were listed", m.open.msn)
+		say("listed-parts", len(m.open.parts) >= len(old.open.parts), "segment %d lost parts that were listed",
+			m.open.msn)
 		re.comparePart(old.open, m.open, say)
 	}
 }
@@ -230,12 +246,14 @@ func (re *rendition) comparePart(old, now entry, say report) {
 		return
 	}
 	for i, p := range old.parts {
-		say("listed-parts", i < len(now.parts) && now.parts[i] == p, "part %d.%d was %s for %.5f s, and is not any more", old.msn, i, p.uri, p.duration)
+		say("listed-parts", i < len(now.parts) && now.parts[i] == p,
+			"part %d.%d was %s for %.5f s, and is not any more", old.msn, i, p.uri, p.duration)
 	}
 }
 
 func describe(e entry) string {
-	return e.uri + " of " + strconv.FormatFloat(e.duration, 'f', -1, 64) + " s at " + e.pdt.UTC().Format("15:04:05.000") + " with map " + e.mapURI
+	return e.uri + " of " + strconv.FormatFloat(e.duration, 'f', -1, 64) + " s at " +
+		e.pdt.UTC().Format("15:04:05.000") + " with map " + e.mapURI
 }
 
 // constants never change in a stream's life. An end may take what only a live playlist needs, and make a VOD of an
@@ -243,12 +261,14 @@ func describe(e entry) string {
 func (re *rendition) constants(old, m *media, say report) {
 	say("constants", m.target == old.target, "EXT-X-TARGETDURATION was %d, is %d", old.target, m.target)
 	say("constants", m.version == old.version, "EXT-X-VERSION was %d, is %d", old.version, m.version)
-	say("constants", m.kind == old.kind || m.ended && !old.ended && m.kind == "VOD", "EXT-X-PLAYLIST-TYPE was %q, is %q", old.kind, m.kind)
+	say("constants", m.kind == old.kind || m.ended && !old.ended && m.kind == "VOD",
+		"EXT-X-PLAYLIST-TYPE was %q, is %q", old.kind, m.kind)
 	if m.ended {
 		return
 	}
 	say("constants", m.partTarget == old.partTarget, "PART-TARGET was %.5f, is %.5f", old.partTarget, m.partTarget)
 	for _, name := range []string{"PART-HOLD-BACK", "HOLD-BACK", "CAN-SKIP-UNTIL", "CAN-BLOCK-RELOAD"} {
-		say("constants", m.control.text(name) == old.control.text(name), "%s was %q, is %q", name, old.control.text(name), m.control.text(name))
+		say("constants", m.control.text(name) == old.control.text(name), "%s was %q, is %q", name,
+			old.control.text(name), m.control.text(name))
 	}
 }

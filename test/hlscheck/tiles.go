@@ -53,7 +53,8 @@ func (c *checker) checkSheets(ctx context.Context, u string, s tileStream, text 
 			a := parseAttributes("EXT-X-TILES", value, say)
 			a.require(say, "EXT-X-TILES", "RESOLUTION", "LAYOUT", "DURATION")
 			size, layout, tile = a.text("RESOLUTION"), a.text("LAYOUT"), a.number("DURATION")
-			c.check("image-playlist", size == s.resolution, u, "RESOLUTION of tiles is %s, announced as %s", size, s.resolution)
+			c.check("image-playlist", size == s.resolution, u, "RESOLUTION of tiles is %s, announced as %s", size,
+				s.resolution)
 		case l != "" && !strings.HasPrefix(l, "#"):
 			if err := c.checkSheet(ctx, c.resolve(u, l), s, size, layout, tile, long); err != nil {
 				return err
@@ -63,7 +64,9 @@ func (c *checker) checkSheets(ctx context.Context, u string, s tileStream, text 
 	return nil
 }
 
-func (c *checker) checkSheet(ctx context.Context, u string, s tileStream, size, layout string, tile, long float64) error {
+func (c *checker) checkSheet(
+	ctx context.Context, u string, s tileStream, size, layout string, tile, long float64,
+) error {
 	a, err := c.fetch(ctx, http.MethodGet, u, "")
 	if err != nil {
 		return err
@@ -78,9 +81,12 @@ func (c *checker) checkSheet(ctx context.Context, u string, s tileStream, size, 
 	w, h := pair(size)
 	columns, rows := pair(layout)
 	b := picture.Bounds()
-	c.check("image-tiles", b.Dx() == w*columns && b.Dy() == h*rows, u, "it has %dx%d pixels, %s tiles of %s were announced", b.Dx(), b.Dy(), layout, size)
-	c.check("image-tiles", math.Abs(tile*float64(columns*rows)-long) < 0.01, u, "%d tiles of %v s are not %v s", columns*rows, tile, long)
-	c.check("bandwidth", float64(len(a.body)*8) <= float64(s.bandwidth)*long, u, "it has %d bytes for %v s, BANDWIDTH is %d", len(a.body), long, s.bandwidth)
+	c.check("image-tiles", b.Dx() == w*columns && b.Dy() == h*rows, u,
+		"it has %dx%d pixels, %s tiles of %s were announced", b.Dx(), b.Dy(), layout, size)
+	c.check("image-tiles", math.Abs(tile*float64(columns*rows)-long) < 0.01, u, "%d tiles of %v s are not %v s",
+		columns*rows, tile, long)
+	c.check("bandwidth", float64(len(a.body)*8) <= float64(s.bandwidth)*long, u,
+		"it has %d bytes for %v s, BANDWIDTH is %d", len(a.body), long, s.bandwidth)
 	return nil
 }
 

@@ -43,7 +43,8 @@ func same(s string) string { return s }
 func TestTiles(t *testing.T) {
 	t.Parallel()
 	r := watch(t, winding(same, 32, 16), Options{Follow: 2 * time.Second, LowLatency: true})
-	if found(r, "image-playlist") || found(r, "image-tiles") || found(r, "tag-known") || found(r, "tag-place") || found(r, "bandwidth") || found(r, "attributes") {
+	if found(r, "image-playlist") || found(r, "image-tiles") || found(r, "tag-known") || found(r, "tag-place") ||
+		found(r, "bandwidth") || found(r, "attributes") {
 		t.Errorf("%s", r)
 	}
 	if u := r.Unchecked("image-playlist", "image-tiles"); len(u) > 0 {

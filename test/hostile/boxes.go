@@ -104,5 +104,6 @@ func movie(entry string, width, height uint16, picture []byte) []byte {
 					box("stbl",
 						full("stsd", 0, u32(1), box(entry, head)),
 						full("stts", 0, u32(1, 1, 1000)), full("stsc", 0, u32(1, 1, 1, 1)),
-						full("stsz", 0, u32(0, 1, uint32(len(picture)))), full("stco", 0, u32(1, uint32(len(ftyp)+8))))))))}, nil)
+						full("stsz", 0, u32(0, 1, uint32(len(picture)))),
+						full("stco", 0, u32(1, uint32(len(ftyp)+8))))))))}, nil)
 }

@@ -49,21 +49,29 @@ func playlists() []File {
 		"M3U8 behind spaces":  "\n\n  #EXTM3U\n#EXTINF:4,\nhttp://127.0.0.1/\n",
 		"ffconcat":            "ffconcat version 1.0\nfile /etc/passwd\n",
 		"ffconcat, no header": "file '/etc/passwd'\nfile 'http://127.0.0.1/'\n",
-		"SDP":                 "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=video 5004 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n",
-		"XSPF":                `<?xml version="1.0"?><playlist version="1" xmlns="http://xspf.org/ns/0/"><trackList><track><location>file:///etc/passwd</location></track></trackList></playlist>`,
-		"MPD":                 `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011"><Period><BaseURL>file:///etc/passwd</BaseURL></Period></MPD>`,
-		"PLS":                 "[playlist]\nFile1=file:///etc/passwd\nNumberOfEntries=1\n",
-		"ASX":                 `<asx version="3.0"><entry><ref href="file:///etc/passwd"/></entry></asx>`,
-		"SMIL":                `<smil><body><video src="file:///etc/passwd"/></body></smil>`,
-		"metadata of ffmpeg":  ";FFMETADATA1\ntitle=x\n",
-		"subtitles":           "1\n00:00:01,000 --> 00:00:02,000\nHello\n",
-		"SVG":                 `<svg xmlns="http://www.w3.org/2000/svg" width="30000" height="30000"><image href="file:///etc/passwd"/></svg>`,
+		"SDP": "v=0\r\no=- 0 0 IN IP4 127.0.0.1\r\ns=x\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\nm=video " +
+			"5004 RTP/AVP 96\r\na=rtpmap:96 H264/90000\r\n",
+		"XSPF":               `<?xml version="1.0"?><playlist version="1" xmlns="http://xspf.org/ns/0/"><trackList><track><location>file:///etc/passwd</location></track></trackList></playlist>`,
+		"MPD":                `<?xml version="1.0"?><MPD xmlns="urn:mpeg:dash:schema:mpd:2011"><Period><BaseURL>file:///etc/passwd</BaseURL></Period></MPD>`,
+		"PLS":                "[playlist]\nFile1=file:///etc/passwd\nNumberOfEntries=1\n",
+		"ASX":                `<asx version="3.0"><entry><ref href="file:///etc/passwd"/></entry></asx>`,
+		"SMIL":               `<smil><body><video src="file:///etc/passwd"/></body></smil>`,
+		"metadata of ffmpeg": ";FFMETADATA1\ntitle=x\n",
+		"subtitles":          "1\n00:00:01,000 --> 00:00:02,000\nHello\n",
+		"SVG":                `<svg xmlns="http://www.w3.org/2000/svg" width="30000" height="30000"><image href="file:///etc/passwd"/></svg>`,
 	} {
 		out = append(out, File{Name: name, Data: []byte(text)})
 	}
 	return append(out,
-		File{Name: "M3U8 in a media file's clothes", Data: append(box("ftyp", []byte("isom"), u32(0), []byte("isom")), "#EXTM3U\n#EXTINF:4,\nfile:///etc/passwd\n"...)},
-		File{Name: "M3U8 behind a transport stream's first byte", Data: append([]byte{0x47}, "#EXTM3U\n#EXTINF:4,\nfile:///etc/passwd\n"...)})
+		File{
+			Name: "M3U8 in a media file's clothes",
+			Data: append(box("ftyp", []byte("isom"), u32(0), []byte("isom")),
+				"#EXTM3U\n#EXTINF:4,\nfile:///etc/passwd\n"...),
+		},
+		File{
+			Name: "M3U8 behind a transport stream's first byte",
+			Data: append([]byte{0x47}, "#EXTM3U\n#EXTINF:4,\nfile:///etc/passwd\n"...),
+		})
 }
 
 // tables are sample tables that claim more than there is.
@@ -73,15 +81,25 @@ func tables(good []byte) []File {
 		{Name: "stsz of four billion samples", Data: table(good, full("stsz", 0, u32(0, most)), "stsz")},
 		{Name: "stsz of four billion equal samples", Data: table(good, full("stsz", 0, u32(1, most)), "stsz")},
 		{Name: "ctts of four billion entries", Data: table(good, full("ctts", 0, u32(most)), "ctts")},
-		{Name: "ctts of one entry for four billion", Data: table(good, full("ctts", 0, u32(1, most, 0)), "ctts"), Plays: true},
+		{
+			Name: "ctts of one entry for four billion", Data: table(good, full("ctts", 0, u32(1, most, 0)), "ctts"),
+			Plays: true,
+		},
 		{Name: "stts of four billion entries", Data: table(good, full("stts", 0, u32(most)), "stts")},
-		{Name: "stts of four billion samples", Data: table(good, full("stts", 0, u32(1, most, 1)), "stts"), Plays: true},
+		{
+			Name: "stts of four billion samples", Data: table(good, full("stts", 0, u32(1, most, 1)), "stts"),
+			Plays: true,
+		},
 		{Name: "stsc without end", Data: table(good, full("stsc", 0, u32(1, 1, most, 1)), "stsc"), Plays: true},
 		{Name: "stco of four billion chunks", Data: table(good, full("stco", 0, u32(most)), "stco")},
 		{Name: "samples behind the end", Data: table(good, full("co64", 0, u32(1), u64(1<<62)), "stco")},
 		{Name: "stsd of another box", Data: table(good, full("stsd", 0, u32(most)), "stsd")},
 		{Name: "samples of nobody", Data: table(good, full("stss", 0, u32(2, 0, most)), "stss"), Plays: true},
-		{Name: "media in another file", Data: swap(good, full("dref", 0, u32(1), box("url ", u32(0), []byte("file:///etc/passwd\x00"))), "moov", "trak", "mdia", "minf", "dinf", "dref"), Plays: true},
+		{
+			Name: "media in another file",
+			Data: swap(good, full("dref", 0, u32(1), box("url ", u32(0), []byte("file:///etc/passwd\x00"))), "moov",
+				"trak", "mdia", "minf", "dinf", "dref"), Plays: true,
+		},
 	}
 }
 
@@ -96,15 +114,32 @@ func times(good []byte) []File {
 	return []File{
 		{Name: "a clock of zero ticks", Data: swap(good, mdhd(0, 1), "moov", "trak", "mdia", "mdhd")},
 		{Name: "a clock of one tick", Data: swap(good, mdhd(1, most), "moov", "trak", "mdia", "mdhd"), Plays: true},
-		{Name: "a clock of four billion ticks", Data: swap(good, mdhd(most, 1), "moov", "trak", "mdia", "mdhd"), Plays: true},
+		{
+			Name: "a clock of four billion ticks", Data: swap(good, mdhd(most, 1), "moov", "trak", "mdia", "mdhd"),
+			Plays: true,
+		},
 		{Name: "samples that last for days", Data: table(good, full("stts", 0, u32(1, n, 0x7fffffff)), "stts")},
 		{Name: "samples that go back", Data: table(good, full("stts", 0, u32(1, n, most)), "stts"), Plays: true},
 		{Name: "samples that take no time", Data: table(good, full("stts", 0, u32(1, n, 0)), "stts"), Plays: true},
-		{Name: "pictures long before they are decoded", Data: table(good, full("ctts", 1, u32(1, n, negative)), "ctts"), Plays: true},
-		{Name: "pictures long after they are decoded", Data: table(good, full("ctts", 0, u32(1, n, most)), "ctts"), Plays: true},
-		{Name: "an edit behind the end of time", Data: swap(good, elst(1<<62, 1<<62), "moov", "trak", "edts"), Plays: true},
+		{
+			Name: "pictures long before they are decoded",
+			Data: table(good, full("ctts", 1, u32(1, n, negative)), "ctts"), Plays: true,
+		},
+		{
+			Name: "pictures long after they are decoded", Data: table(good, full("ctts", 0, u32(1, n, most)), "ctts"),
+			Plays: true,
+		},
+		{
+			Name: "an edit behind the end of time", Data: swap(good, elst(1<<62, 1<<62), "moov", "trak", "edts"),
+			Plays: true,
+		},
 		{Name: "an edit before time", Data: swap(good, elst(1<<62, -1<<62), "moov", "trak", "edts"), Plays: true},
-		{Name: "a movie of a thousand hours", Data: swap(good, full("mvhd", 0, u32(0, 0, 1000, 3600_000_000, 0x10000, 0x01000000, 0, 0), make([]byte, 64)), "moov", "mvhd"), Plays: true},
+		{
+			Name: "a movie of a thousand hours",
+			Data: swap(good,
+				full("mvhd", 0, u32(0, 0, 1000, 3600_000_000, 0x10000, 0x01000000, 0, 0), make([]byte, 64)), "moov",
+				"mvhd"), Plays: true,
+		},
 		{Name: "a track as large as a wall", Data: wall(good), Plays: true},
 	}
 }
@@ -132,9 +167,11 @@ func tooMany(good []byte) []File {
 	millions := bytes.Repeat(box("free"), 2_000_000)
 	samples := uint32(10_000_000)
 	media := box("mdat", make([]byte, samples))
-	long := append(append(box("ftyp", []byte("isom"), u32(0), []byte("isom")), media...), box("moov", find(good, "moov"))...)
+	long := append(append(box("ftyp", []byte("isom"), u32(0), []byte("isom")), media...),
+		box("moov", find(good, "moov"))...)
 	for name, b := range map[string][]byte{
-		"stsz": full("stsz", 0, u32(1, samples)), "stts": full("stts", 0, u32(1, samples, 1)), "stsc": full("stsc", 0, u32(1, 1, samples, 1)),
+		"stsz": full("stsz", 0, u32(1, samples)), "stts": full("stts", 0, u32(1, samples, 1)),
+		"stsc": full("stsc", 0, u32(1, 1, samples, 1)),
 		"stco": full("stco", 0, u32(1, 24)), "ctts": full("ctts", 0, u32(1, samples, 0)),
 	} {
 		long = table(long, b, name)
@@ -143,8 +180,14 @@ func tooMany(good []byte) []File {
 		{Name: "ten thousand tracks", Data: swap(good, box("moov", moov), "moov")},
 		{Name: "ten thousand tracks of Matroska", Data: matroska(many)},
 		{Name: "ten thousand streams of AVI", Data: avi(many)},
-		{Name: "moov in moov in moov", Data: append(box("ftyp", []byte("isom"), u32(0), []byte("isom")), deep("moov")...)},
-		{Name: "boxes in boxes in a track", Data: swap(good, box("udta", deep("meta")), "moov", "trak", "udta"), Plays: true},
+		{
+			Name: "moov in moov in moov",
+			Data: append(box("ftyp", []byte("isom"), u32(0), []byte("isom")), deep("moov")...),
+		},
+		{
+			Name: "boxes in boxes in a track", Data: swap(good, box("udta", deep("meta")), "moov", "trak", "udta"),
+			Plays: true,
+		},
 		{Name: "two million boxes", Data: append(box("ftyp", []byte("isom"), u32(0), []byte("isom")), millions...)},
 		{Name: "ten million samples", Data: long, Slow: true},
 		{Name: "a million Matroska elements", Data: append(ebml(), bytes.Repeat([]byte{0xec, 0x80}, 1_000_000)...)},
@@ -153,13 +196,17 @@ func tooMany(good []byte) []File {
 
 func ebml() []byte {
 	doc := append([]byte{0x42, 0x82, 0x88}, "matroska"...)
-	return append(append([]byte{0x1a, 0x45, 0xdf, 0xa3, 0x80 | byte(len(doc))}, doc...), 0x18, 0x53, 0x80, 0x67, 0x01, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
+	return append(append([]byte{0x1a, 0x45, 0xdf, 0xa3, 0x80 | byte(len(doc))}, doc...), 0x18, 0x53, 0x80, 0x67, 0x01,
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
 }
 
 func matroska(n int) []byte {
 	var tracks []byte
 	for i := range n {
-		entry := []byte{0xd7, 0x84, 0, 0, byte(i >> 8), byte(i + 1), 0x73, 0xc5, 0x84, 0, 1, byte(i >> 8), byte(i), 0x83, 0x81, 1, 0x86, 0x8f}
+		entry := []byte{
+			0xd7, 0x84, 0, 0, byte(i >> 8), byte(i + 1), 0x73, 0xc5, 0x84, 0, 1, byte(i >> 8), byte(i), 0x83, 0x81, 1,
+			0x86, 0x8f,
+		}
 		entry = append(entry, "V_MPEG4/ISO/AVC"...)
 		entry = append(entry, 0xe0, 0x88, 0xb0, 0x82, 1, 0, 0xba, 0x82, 1, 0)
 		tracks = append(append(tracks, 0xae, 0x80|byte(len(entry))), entry...)
@@ -179,7 +226,8 @@ func riff(typ string, parts ...[]byte) []byte {
 }
 
 func avi(n int) []byte {
-	strl := riff("LIST", []byte("strl"), riff("strh", []byte("vidsH264"), make([]byte, 48)), riff("strf", make([]byte, 40)))
+	strl := riff("LIST", []byte("strl"), riff("strh", []byte("vidsH264"), make([]byte, 48)),
+		riff("strf", make([]byte, 40)))
 	hdrl := riff("LIST", []byte("hdrl"), riff("avih", make([]byte, 56)), bytes.Repeat(strl, n))
 	return riff("RIFF", []byte("AVI "), hdrl, riff("LIST", []byte("movi")))
 }
@@ -194,16 +242,24 @@ func bombs(good []byte) []File {
 	entry := stsd[8+8 : 8+8+78]
 	picture := png(side)
 	startCode := []byte{0, 0, 0, 1}
-	raw := bytes.Join([][]byte{nil, sps, pps, append([]byte{0x65}, bytes.Repeat([]byte{0x88, 0x84}, 500)...)}, startCode)
+	raw := bytes.Join([][]byte{
+		nil, sps, pps, append([]byte{0x65}, bytes.Repeat([]byte{0x88, 0x84}, 500)...),
+	}, startCode)
 	return []File{
 		{Name: "PNG of a billion pixels", Data: picture},
 		{Name: "PNG of a billion pixels as a film", Data: movie("png ", side, side, picture)},
 		{Name: "JPEG of a billion pixels as a film", Data: movie("jpeg", side, side, jpeg(side))},
 		{Name: "GIF of a billion pixels", Data: append([]byte("GIF89a"), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0x3b)},
 		{Name: "AVIF of a billion pixels", Data: avif(side)},
-		{Name: "H.264 of a billion pixels", Data: table(good, full("stsd", 0, u32(1), box("avc1", entry, avcC)), "stsd")},
+		{
+			Name: "H.264 of a billion pixels",
+			Data: table(good, full("stsd", 0, u32(1), box("avc1", entry, avcC)), "stsd"),
+		},
 		{Name: "H.264 of a billion pixels in a transport stream", Data: transport(raw)},
-		{Name: "gzip of nothing but zeros", Data: append([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}, make([]byte, 1<<20)...)},
+		{
+			Name: "gzip of nothing but zeros",
+			Data: append([]byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}, make([]byte, 1<<20)...),
+		},
 		{Name: "ZIP", Data: append([]byte("PK\x03\x04"), make([]byte, 1000)...)},
 	}
 }
@@ -220,7 +276,9 @@ func png(side uint32) []byte {
 		return append(b, u32(crc32.ChecksumIEEE(b[4:]))...)
 	}
 	head := append(u32(side, side), 1, 0, 0, 0, 0)
-	return bytes.Join([][]byte{[]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", head), chunk("IDAT", data.Bytes()), chunk("IEND", nil)}, nil)
+	return bytes.Join([][]byte{
+		[]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", head), chunk("IDAT", data.Bytes()), chunk("IEND", nil),
+	}, nil)
 }
 
 type zeros struct{}
@@ -243,7 +301,8 @@ func jpeg(side uint16) []byte {
 func avif(side uint32) []byte {
 	props := box("iprp", box("ipco", full("ispe", 0, u32(side, side))))
 	meta := full("meta", 0, full("hdlr", 0, u32(0), []byte("pict"), u32(0, 0, 0), []byte{0}), props)
-	return append(append(box("ftyp", []byte("avif"), u32(0), []byte("avifmif1")), meta...), box("mdat", make([]byte, 100))...)
+	return append(append(box("ftyp", []byte("avif"), u32(0), []byte("avifmif1")), meta...),
+		box("mdat", make([]byte, 100))...)
 }
 
 // hugeSPS is an SPS of the Baseline profile for a square picture.

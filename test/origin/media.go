@@ -54,7 +54,8 @@ func Generate(ctx context.Context, ffmpeg string, frequency, seconds, gop int) (
 		"-nostdin", "-loglevel", "error",
 		"-f", "lavfi", "-i", fmt.Sprintf("testsrc2=s=%dx%d:r=%d:d=%d%s", Width, Height, FrameRate, seconds, numbered()),
 		"-f", "lavfi", "-i", fmt.Sprintf("sine=f=%d:b=4:r=48000:d=%d", frequency, seconds),
-		"-map", "0:v", "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf", "3", "-b:v", "600k",
+		"-map", "0:v", "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf",
+		"3", "-b:v", "600k",
 		"-g", fmt.Sprint(gop * FrameRate), "-keyint_min", fmt.Sprint(gop * FrameRate), "-sc_threshold", "0",
 	}
 	args = append(append(args, cmaf...), v, "-map", "1:a", "-c:a", "aac", "-ac", "2", "-b:a", "96k")
@@ -80,7 +81,8 @@ func numbered() string {
 	var f strings.Builder
 	fmt.Fprintf(&f, ",drawbox=x=0:y=%d:w=%d:h=%d:color=black:t=fill", Height-size, bits*size, size)
 	for k := range bits {
-		fmt.Fprintf(&f, ",drawbox=x=%d:y=%d:w=%d:h=%d:color=white:t=fill:enable='mod(floor(n/%d),2)'", k*size, Height-size, size, size, 1<<k)
+		fmt.Fprintf(&f, ",drawbox=x=%d:y=%d:w=%d:h=%d:color=white:t=fill:enable='mod(floor(n/%d),2)'", k*size,
+			Height-size, size, size, 1<<k)
 	}
 	return f.String()
 }
@@ -97,7 +99,8 @@ func readTrack(file string) (Track, error) {
 	trak := f.Init.Moov.Trak
 	t := Track{Init: b.Bytes(), Timescale: trak.Mdia.Mdhd.Timescale, Codec: "mp4a.40.2"}
 	if avc := trak.Mdia.Minf.Stbl.Stsd.AvcX; avc != nil {
-		t.Codec = fmt.Sprintf("avc1.%02x%02x%02x", avc.AvcC.AVCProfileIndication, avc.AvcC.ProfileCompatibility, avc.AvcC.AVCLevelIndication)
+		t.Codec = fmt.Sprintf("avc1.%02x%02x%02x", avc.AvcC.AVCProfileIndication, avc.AvcC.ProfileCompatibility,
+			avc.AvcC.AVCLevelIndication)
 	}
 	trex, _ := f.Init.Moov.Mvex.GetTrex(trak.Tkhd.TrackID)
 	for _, s := range f.Segments {
@@ -144,7 +147,8 @@ func (t Track) cut(length int, segmentSeconds, partSeconds, gapAt, gap float64) 
 	scale := float64(t.Timescale)
 	first := 0
 	perSegment := int(segmentSeconds/partSeconds + 0.5)
-	for n := 0; first < len(t.Samples) && n < length*perSegment/GOPSeconds; n++ { // sound that is longer than the picture is left out
+	// sound that is longer than the picture is left out
+	for n := 0; first < len(t.Samples) && n < length*perSegment/GOPSeconds; n++ {
 		// A sample's time may be just under its boundary by rounding.
 		until := partSeconds*float64(n+1) - 1e-4
 		next := first + 1

@@ -50,10 +50,11 @@ type Options struct {
 
 // Constants of the playlists.
 const (
-	PartTarget    = 0.35 // seconds; parts are 10 video frames, 15 or 16 AAC frames
-	partSeconds   = 1.0 / 3
-	windowSize    = 10  // segments
-	fullParts     = 3   // target durations from the end in which segments keep their EXT-X-PART (6.2.2 asks for it, 4.4.4.9 limits it)
+	PartTarget  = 0.35 // seconds; parts are 10 video frames, 15 or 16 AAC frames
+	partSeconds = 1.0 / 3
+	windowSize  = 10 // segments
+	// target durations from the end in which segments keep their EXT-X-PART (6.2.2 asks for it, 4.4.4.9 limits it).
+	fullParts     = 3
 	skipUntil     = 12  // seconds, six target durations
 	holdBack      = 6.0 // seconds
 	ID            = "GoodOriginPlaybackID"
@@ -143,7 +144,9 @@ func (or *Origin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // media responds to a media playlist request, with its delivery directives (RFC 8216bis, 6.2.5). Segments and parts
 // appear as those of v do.
-func (or *Origin) media(w http.ResponseWriter, r *http.Request, file string, v *rendition, render func(now float64, skip bool) string) {
+func (or *Origin) media(
+	w http.ResponseWriter, r *http.Request, file string, v *rendition, render func(now float64, skip bool) string,
+) {
 	q := r.URL.Query()
 	age := time.Second
 	if q.Has("_HLS_msn") {
@@ -264,7 +267,8 @@ func (or *Origin) bytes(w http.ResponseWriter, r *http.Request, file, stem strin
 		return
 	case n >= 0:
 		// The next part may be asked for before it is there.
-		if open := v.open(or.now()); msn > open.msn+1 || !or.wait(r.Context(), func(now float64) bool { return v.has(now, msn, n) }) {
+		if open := v.open(or.now()); msn > open.msn+1 ||
+			!or.wait(r.Context(), func(now float64) bool { return v.has(now, msn, n) }) {
 			http.NotFound(w, r)
 			return
 		}
@@ -292,7 +296,8 @@ func (or *Origin) text(w http.ResponseWriter, r *http.Request, file, stem string
 		return
 	}
 	at := func(s int) string { return fmt.Sprintf("%02d:%02d.000", s/60, s%60) }
-	body := fmt.Sprintf("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:0\n\n%s --> %s\nline %d\n", at(n*GOPSeconds), at((n+1)*GOPSeconds), n)
+	body := fmt.Sprintf("WEBVTT\nX-TIMESTAMP-MAP=LOCAL:00:00:00.000,MPEGTS:0\n\n%s --> %s\nline %d\n", at(n*GOPSeconds),
+		at((n+1)*GOPSeconds), n)
 	data := []byte(body)
 	if or.o.Data != nil {
 		data = or.o.Data(file, data)

@@ -99,7 +99,8 @@ func (or *Origin) head(p func(string, ...any), first int, parts bool) {
 	p("#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-TARGETDURATION:%d", GOPSeconds)
 	if parts && or.o.Mode != VOD {
 		p("#EXT-X-PART-INF:PART-TARGET=%.5f", PartTarget)
-		p("#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=%d,PART-HOLD-BACK=%.5f,HOLD-BACK=%.1f", skipUntil, 3*PartTarget, holdBack)
+		p("#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=%d,PART-HOLD-BACK=%.5f,HOLD-BACK=%.1f", skipUntil,
+			3*PartTarget, holdBack)
 	} else if or.o.Mode != VOD {
 		p("#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,PART-HOLD-BACK=%.5f,HOLD-BACK=%.1f", 3*PartTarget, holdBack)
 	}
@@ -132,7 +133,8 @@ func (or *Origin) segmentHead(p func(string, ...any), v *rendition, msn int, sta
 	if begin.IsZero() {
 		begin = time.Unix(1700000000, 0)
 	}
-	p("#EXT-X-PROGRAM-DATE-TIME:%s", begin.Add(time.Duration(start*float64(time.Second))).UTC().Format("2006-01-02T15:04:05.000Z"))
+	p("#EXT-X-PROGRAM-DATE-TIME:%s",
+		begin.Add(time.Duration(start*float64(time.Second))).UTC().Format("2006-01-02T15:04:05.000Z"))
 }
 
 func (or *Origin) parts(p func(string, ...any), v *rendition, s segment) {
@@ -164,17 +166,21 @@ func (or *Origin) multivariant() string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	p("#EXTM3U\n#EXT-X-VERSION:9\n#EXT-X-INDEPENDENT-SEGMENTS")
-	p(`#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="English",LANGUAGE="en",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="%s/audio.m3u8"`, ID)
+	p(
+		`#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="English",LANGUAGE="en",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="%s/audio.m3u8"`, ID)
 	if or.o.Commentary != nil {
-		p(`#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="Deutsch",LANGUAGE="de",DEFAULT=NO,AUTOSELECT=YES,CHANNELS="2",URI="%s/commentary.m3u8"`, ID)
+		p(
+			`#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="Deutsch",LANGUAGE="de",DEFAULT=NO,AUTOSELECT=YES,CHANNELS="2",URI="%s/commentary.m3u8"`, ID)
 	}
 	text := ""
 	if or.o.Subtitles {
 		text = `,SUBTITLES="text"`
-		p(`#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="text",NAME="English",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,URI="%s/text.m3u8"`, ID)
+		p(
+			`#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="text",NAME="English",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,URI="%s/text.m3u8"`, ID)
 	}
 	peak, average := or.rates()
-	p(`#EXT-X-STREAM-INF:BANDWIDTH=%d,AVERAGE-BANDWIDTH=%d,CODECS="%s,%s",RESOLUTION=%dx%d,FRAME-RATE=%d.000,AUDIO="audio"%s`+"\n%s/video.m3u8",
+	p(
+		`#EXT-X-STREAM-INF:BANDWIDTH=%d,AVERAGE-BANDWIDTH=%d,CODECS="%s,%s",RESOLUTION=%dx%d,FRAME-RATE=%d.000,AUDIO="audio"%s`+"\n%s/video.m3u8",
 		peak, average, or.o.Clip.Video.Codec, or.o.Clip.Audio.Codec, Width, Height, FrameRate, text, ID)
 	return b.String()
 }

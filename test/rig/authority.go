@@ -114,8 +114,10 @@ func StartAuthority(t testing.TB) *Authority {
 		listen, manage := freePort(t), freePort(t)
 		config := filepath.Join(dir, "config.json")
 		text, err := json.Marshal(map[string]any{"pebble": map[string]any{
-			"listenAddress": listen, "managementListenAddress": manage, "certificate": a.TrustFile, "privateKey": keyFile,
-			"httpPort": a.Web.Port, "tlsPort": a.Secure.Port, "ocspResponderURL": "", "externalAccountBindingRequired": false,
+			"listenAddress": listen, "managementListenAddress": manage, "certificate": a.TrustFile,
+			"privateKey": keyFile,
+			"httpPort":   a.Web.Port, "tlsPort": a.Secure.Port, "ocspResponderURL": "",
+			"externalAccountBindingRequired": false,
 		}})
 		if err != nil {
 			t.Fatal(err)
@@ -213,8 +215,9 @@ func serverIdentity(t testing.TB, certFile, keyFile string) {
 		t.Fatal(err)
 	}
 	about := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(24 * time.Hour), IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
 	if err != nil {
@@ -224,7 +227,9 @@ func serverIdentity(t testing.TB, certFile, keyFile string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
+	for file, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: private},
+	} {
 		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}

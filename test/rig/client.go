@@ -150,7 +150,9 @@ func (s *Server) Complete(t testing.TB, id string) {
 // CreateAsset makes an asset with public playback from a URL.
 func (s *Server) CreateAsset(t testing.TB, input string) Object {
 	t.Helper()
-	return s.must(t, http.StatusCreated, "POST", "/video/v1/assets", Object{"inputs": []Object{{"url": input}}, "playback_policies": []string{"public"}})
+	return s.must(t, http.StatusCreated, "POST", "/video/v1/assets", Object{
+		"inputs": []Object{{"url": input}}, "playback_policies": []string{"public"},
+	})
 }
 
 // Asset reads an asset.

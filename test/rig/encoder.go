@@ -30,16 +30,18 @@ type Clip struct {
 	NoVideo bool
 	Size    string
 	Kbit    int
-	Hertz   int      // sample rate; 48000 when 0
-	Seconds float64  // 0: until stopped
-	Offset  float64  // seconds that the first timestamp is later than 0
-	Video   string   // ffmpeg's encoder; libx264 when empty
-	Audio   string   // the same; aac when empty
-	Tone    int      // Hz: a steady tone in place of the hum
-	Flash   bool     // every Rate frames three white ones with a beep, in place of the hum: shows how picture and sound stand to each other
-	File    string   // published as it is, instead of all that
-	More    []string // more of ffmpeg's output options
-	Says    string   // what the publisher calls itself over RTMP; empty: ffmpeg's own name
+	Hertz   int     // sample rate; 48000 when 0
+	Seconds float64 // 0: until stopped
+	Offset  float64 // seconds that the first timestamp is later than 0
+	Video   string  // ffmpeg's encoder; libx264 when empty
+	Audio   string  // the same; aac when empty
+	Tone    int     // Hz: a steady tone in place of the hum
+	// every Rate frames three white ones with a beep, in place of the hum: shows how picture and sound stand to each
+	// other
+	Flash bool
+	File  string   // published as it is, instead of all that
+	More  []string // more of ffmpeg's output options
+	Says  string   // what the publisher calls itself over RTMP; empty: ffmpeg's own name
 	// Progress is a file that the publisher writes into how many frames it has sent; empty: none.
 	Progress string
 }
@@ -91,11 +93,13 @@ func (c Clip) args() []string {
 		}
 		gop := fmt.Sprint(int(c.GOP*float64(c.Rate) + 0.5))
 		if c.Video == "" {
-			args = append(args, "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-bf", b, "-keyint_min", gop, "-sc_threshold", "0")
+			args = append(args, "-c:v", "libx264", "-preset", "ultrafast", "-profile:v", "main", "-bf", b,
+				"-keyint_min", gop, "-sc_threshold", "0")
 		} else {
 			args = append(args, "-c:v", c.Video)
 		}
-		args = append(args, "-pix_fmt", "yuv420p", "-g", gop, "-b:v", fmt.Sprintf("%dk", c.Kbit), "-maxrate", fmt.Sprintf("%dk", c.Kbit), "-bufsize", fmt.Sprintf("%dk", c.Kbit))
+		args = append(args, "-pix_fmt", "yuv420p", "-g", gop, "-b:v", fmt.Sprintf("%dk", c.Kbit), "-maxrate",
+			fmt.Sprintf("%dk", c.Kbit), "-bufsize", fmt.Sprintf("%dk", c.Kbit))
 	}
 	if !c.NoAudio {
 		args = append(args, "-c:a", cmp.Or(c.Audio, "aac"), "-ac", "2", "-b:a", "96k")
@@ -162,7 +166,8 @@ func (c Clip) sound() string {
 		return fmt.Sprintf("sine=frequency=%d:sample_rate=%d", c.Tone, c.Hertz)
 	}
 	// Formants of a vowel, in syllables of a third of a second with a pause each two seconds.
-	return fmt.Sprintf("aevalsrc='0.3*(sin(2*PI*140*t)+0.5*sin(2*PI*700*t)+0.3*sin(2*PI*1200*t))*abs(sin(PI*t*3))*lt(mod(t,2),1.6)':s=%d", c.Hertz)
+	return fmt.Sprintf(
+		"aevalsrc='0.3*(sin(2*PI*140*t)+0.5*sin(2*PI*700*t)+0.3*sin(2*PI*1200*t))*abs(sin(PI*t*3))*lt(mod(t,2),1.6)':s=%d", c.Hertz)
 }
 
 // Encoder is an ffmpeg that publishes.

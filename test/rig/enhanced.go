@@ -44,8 +44,10 @@ type timed struct {
 
 // encoders are options of ffmpeg's: small pictures of one size and one kind have one set of parameters.
 var encoders = map[string][]string{ //nolint:gochecknoglobals // a table
-	"libx264":    {"-preset", "ultrafast", "-bf", "2", "-sc_threshold", "0"},
-	"libx265":    {"-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params", "log-level=none:keyint=30:open-gop=0:pools=1"},
+	"libx264": {"-preset", "ultrafast", "-bf", "2", "-sc_threshold", "0"},
+	"libx265": {
+		"-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params", "log-level=none:keyint=30:open-gop=0:pools=1",
+	},
 	"libaom-av1": {"-cpu-used", "8", "-usage", "realtime"},
 	"aac":        nil,
 	"libopus":    nil,
@@ -54,11 +56,16 @@ var encoders = map[string][]string{ //nolint:gochecknoglobals // a table
 // Record makes a clip with two of ffmpeg's encoders.
 func Record(t testing.TB, video, audio, size string, seconds int) *Clips {
 	t.Helper()
-	picture := fmt.Sprintf("testsrc2=size=%s:rate=30:duration=%d,drawbox=x=0:y=0:w=iw:h=ih:color=white:t=fill:enable='between(mod(n,30),15,17)'", size, seconds)
+	picture := fmt.Sprintf(
+		"testsrc2=size=%s:rate=30:duration=%d,drawbox=x=0:y=0:w=iw:h=ih:color=white:t=fill:enable='between(mod(n,30),15,17)'", size, seconds)
 	sound := fmt.Sprintf("aevalsrc='0.8*sin(2*PI*1000*t)*between(mod(t,1),0.5,0.6)':s=48000:d=%d", seconds)
 	return &Clips{
-		video: encodeTrack(t, append([]string{"-f", "lavfi", "-i", picture, "-c:v", video, "-pix_fmt", "yuv420p", "-g", "30", "-b:v", "300k"}, encoders[video]...)),
-		audio: encodeTrack(t, append([]string{"-f", "lavfi", "-i", sound, "-c:a", audio, "-ac", "2"}, encoders[audio]...)),
+		video: encodeTrack(t,
+			append([]string{
+				"-f", "lavfi", "-i", picture, "-c:v", video, "-pix_fmt", "yuv420p", "-g", "30", "-b:v", "300k",
+			}, encoders[video]...)),
+		audio: encodeTrack(t,
+			append([]string{"-f", "lavfi", "-i", sound, "-c:a", audio, "-ac", "2"}, encoders[audio]...)),
 	}
 }
 
@@ -190,7 +197,8 @@ func encodeTrack(t testing.TB, args []string) (samples []timed) {
 	file := filepath.Join(t.TempDir(), "track.mp4")
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	args = append(append([]string{"-nostdin", "-loglevel", "error", "-y"}, args...), "-movflags", "frag_keyframe+delay_moov+default_base_moof", file)
+	args = append(append([]string{"-nostdin", "-loglevel", "error", "-y"}, args...), "-movflags",
+		"frag_keyframe+delay_moov+default_base_moof", file)
 	if out, err := exec.CommandContext(ctx, FFmpeg(t), args...).CombinedOutput(); err != nil {
 		t.Fatalf("make track: %v: %s", err, out)
 	}
@@ -241,7 +249,11 @@ func parameters(trak *mp4.TrakBox) codecs.Codec {
 	case stsd.Av01 != nil:
 		return &codecs.AV1{}
 	case stsd.Mp4a != nil:
-		return &codecs.MPEG4Audio{Config: &mpeg4audio.AudioSpecificConfig{Type: mpeg4audio.ObjectTypeAACLC, SampleRate: 48000, ChannelConfig: 2}}
+		return &codecs.MPEG4Audio{
+			Config: &mpeg4audio.AudioSpecificConfig{
+				Type: mpeg4audio.ObjectTypeAACLC, SampleRate: 48000, ChannelConfig: 2,
+			},
+		}
 	default:
 		return &codecs.Opus{IDHeader: &opus.IDHeader{Version: 1, ChannelCount: 2, PreSkip: 312, InputSampleRate: 48000}}
 	}

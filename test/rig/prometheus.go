@@ -30,7 +30,9 @@ func StartPrometheus(t testing.TB, target string) *Prometheus {
 	}
 	dir := t.TempDir()
 	config := "global: {scrape_interval: 1s, evaluation_interval: 1s}\n" + string(text)
-	for old, now := range map[string]string{"127.0.0.1:9464": target, "alerts.yml": absolute(t, deployed+"/alerts.yml")} {
+	for old, now := range map[string]string{
+		"127.0.0.1:9464": target, "alerts.yml": absolute(t, deployed+"/alerts.yml"),
+	} {
 		if strings.Count(config, old) != 1 {
 			t.Fatalf("prometheus.yml has %q %d times", old, strings.Count(config, old))
 		}

@@ -141,14 +141,18 @@ func Start(t testing.TB, o Options) *Server {
 	if o.Pair == "" {
 		o.Pair = Embedded
 	}
-	s := &Server{o: o, Dir: t.TempDir(), tokenID: "e2e-" + strings.ToLower(rand.Text()[:12]), tokenSecret: rand.Text() + rand.Text(), log: &journal{}}
+	s := &Server{
+		o: o, Dir: t.TempDir(), tokenID: "e2e-" + strings.ToLower(rand.Text()[:12]),
+		tokenSecret: rand.Text() + rand.Text(), log: &journal{},
+	}
 	if o.Beside != nil {
 		s.tokenID, s.tokenSecret = o.Beside.tokenID, o.Beside.tokenSecret
 	}
 	s.env = append(s.env, "MILLRACE_TOKEN_ID="+s.tokenID, "MILLRACE_TOKEN_SECRET="+s.tokenSecret)
 	switch {
 	case o.Beside != nil:
-		s.env = append(s.env, "MILLRACE_DATABASE_URL="+o.Beside.Setting("MILLRACE_DATABASE_URL"), "MILLRACE_STORAGE_URL="+o.Beside.Setting("MILLRACE_STORAGE_URL"),
+		s.env = append(s.env, "MILLRACE_DATABASE_URL="+o.Beside.Setting("MILLRACE_DATABASE_URL"),
+			"MILLRACE_STORAGE_URL="+o.Beside.Setting("MILLRACE_STORAGE_URL"),
 			"MILLRACE_MASTER_KEY="+o.Beside.Setting("MILLRACE_MASTER_KEY"))
 	case o.Pair == Scaled:
 		s.env = append(s.env, o.Pair.Empty(t)...)
@@ -432,7 +436,8 @@ var built = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("make folder for binary: %w", err)
 	}
 	for _, name := range []string{"millrace", "millrace-speech"} { // as the Makefile does
-		build := exec.CommandContext(context.Background(), "go", "build", "-o", filepath.Join(dir, name), "millrace/cmd/"+name)
+		build := exec.CommandContext(context.Background(), "go", "build", "-o", filepath.Join(dir, name),
+			"millrace/cmd/"+name)
 		build.Env = append(build.Environ(), "CGO_ENABLED=0")
 		if out, err := build.CombinedOutput(); err != nil {
 			return "", errors.Join(fmt.Errorf("build %s: %w: %s", name, err, out), os.RemoveAll(dir))
@@ -447,7 +452,8 @@ func database(t testing.TB) string {
 	admin := os.Getenv("MILLRACE_TEST_POSTGRES")
 	name := "e2e_" + strings.ToLower(rand.Text()[:16])
 	sql := func(command string) {
-		if out, err := exec.CommandContext(context.Background(), "psql", "-XAtqc", command, admin).CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(context.Background(), "psql", "-XAtqc", command,
+			admin).CombinedOutput(); err != nil {
 			t.Errorf("%s: %v: %s", command, err, out)
 		}
 	}

@@ -36,9 +36,11 @@ type Weather struct {
 	Jitter time.Duration // more delay, of each by chance up to this, which also changes their order
 	Seed   uint64        // of the chance
 	Junk   bool          // garbage from elsewhere arrives among them
-	Never  uint32        // of every so many packets of SRT's data one never arrives, however often it is sent; 0: all may
+	// of every so many packets of SRT's data one never arrives, however often it is sent; 0: all may
+	Never uint32
 
-	Deaf func(caller string) bool // nothing goes to or from such an address; called for each datagram, from several goroutines
+	// nothing goes to or from such an address; called for each datagram, from several goroutines
+	Deaf func(caller string) bool
 }
 
 // Through puts weather in front of a UDP address until the test ends, and gives the address to send to.

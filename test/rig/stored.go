@@ -54,7 +54,9 @@ func (s *Server) Left(t testing.TB) (left []string) {
 	store := s.storage(t)
 	defer func() { _ = store.Close() }()
 	whole, parts := keys(t, store)
-	left = slices.DeleteFunc(append(whole, parts...), func(key string) bool { return strings.HasPrefix(key, "databases/") })
+	left = slices.DeleteFunc(append(whole, parts...), func(key string) bool {
+		return strings.HasPrefix(key, "databases/")
+	})
 	for _, dir := range []string{"storage/.tmp", "downloads", "journal"} {
 		_ = filepath.WalkDir(filepath.Join(s.Dir, dir), func(path string, d os.DirEntry, err error) error {
 			if err == nil && d.Type().IsRegular() {

@@ -29,12 +29,14 @@ func Transmit(t testing.TB, file, url string) (said string, connected bool) {
 		t.Fatal(err)
 	}
 	const chunk = 7 * 188
-	for len(stream)%chunk > 0 { // what does not fill its last chunk it keeps; null packets, ISO 13818-1 section 2.4.1, carry nothing
+	// what does not fill its last chunk it keeps; null packets, ISO 13818-1 section 2.4.1, carry nothing
+	for len(stream)%chunk > 0 {
 		stream = append(append(stream, 0x47, 0x1f, 0xff, 0x10), bytes.Repeat([]byte{0xff}, 184)...)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, bin, "-loglevel:warning", fmt.Sprintf("-chunk:%d", chunk), "-autoreconnect:no", "file://con", url)
+	cmd := exec.CommandContext(ctx, bin, "-loglevel:warning", fmt.Sprintf("-chunk:%d", chunk), "-autoreconnect:no",
+		"file://con", url)
 	var out output
 	cmd.Stdout, cmd.Stderr = &out, &out
 	taken, in, err := os.Pipe()

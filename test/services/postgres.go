@@ -57,7 +57,8 @@ func postgres(ctx context.Context, bin string) (s *Service, err error) {
 		}
 	}
 	data := filepath.Join(dir, "data")
-	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--no-sync", "--auth=scram-sha-256", "--username=millrace",
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--no-sync", "--auth=scram-sha-256",
+		"--username=millrace",
 		"--pwfile="+passFile, "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata="+data)
 	initdb.Dir, initdb.SysProcAttr = dir, attr
 	out, err := initdb.CombinedOutput()
@@ -70,8 +71,10 @@ func postgres(ctx context.Context, bin string) (s *Service, err error) {
 		RawQuery: "sslmode=disable",
 	}).String()
 	port := strconv.Itoa(addr.Port)
-	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", "",
-		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off",
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(bin, "postgres"), "-D", data, "-p", port,
+		"-k", "",
+		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c",
+		"full_page_writes=off",
 		"-c", "max_connections=300", "-c", "shared_buffers=64MB", "-c", "timezone=UTC")
 	s.cmd.Dir, s.cmd.SysProcAttr = dir, attr
 	return s, s.start(ctx, func(ctx context.Context) error {

@@ -45,7 +45,8 @@ func s3(ctx context.Context, binary string) (s *Service, err error) {
 		"access_key_id": {key}, "secret_access_key": {secret},
 	}
 	s = &Service{dir: dir, addr: addr, end: syscall.SIGTERM, URL: "s3://millrace-test?" + query.Encode()}
-	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), binary, "--keep-alive", "--quiet", "--port", host, "posix", root)
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), binary, "--keep-alive", "--quiet", "--port", host, "posix",
+		root)
 	s.cmd.Dir = dir
 	s.cmd.Env = append(s.cmd.Environ(), "ROOT_ACCESS_KEY="+key, "ROOT_SECRET_KEY="+secret)
 	return s, s.start(ctx, func(ctx context.Context) error {

@@ -20,7 +20,8 @@ func TestPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Stop()
-	out, err := exec.CommandContext(t.Context(), "psql", "-XAtc", "CREATE DATABASE x", "-c", "SHOW fsync", s.URL).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "psql", "-XAtc", "CREATE DATABASE x", "-c", "SHOW fsync",
+		s.URL).CombinedOutput()
 	if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), "off") {
 		t.Errorf("psql: %v: %s", err, out)
 	}
@@ -82,7 +83,8 @@ func TestAddressIsKept(t *testing.T) {
 	}
 	last := get()
 	if same(mended, kept) || moved.Port == mended.Port || !same(last, moved) {
-		t.Errorf("ports %d, then %d from an empty file, %d as something listened there, %d at last; want three that differ, "+
+		t.Errorf("ports %d, then %d from an empty file, %d as something listened there, %d at last; want three that "+
+			"differ, "+
 			"and the third again", kept.Port, mended.Port, moved.Port, last.Port)
 	}
 }

@@ -68,7 +68,8 @@ func (o options) runAgain(ctx context.Context, env []string, r *report) {
 		return
 	}
 	if len(list) > o.again {
-		fmt.Fprintf(r.out, "%d tests failed end to end and in browsers: too many for an accident, none is run again\n", len(list))
+		fmt.Fprintf(r.out, "%d tests failed end to end and in browsers: too many for an accident, none is run again\n",
+			len(list))
 		return
 	}
 	begin, processor := time.Now(), time.Duration(0)

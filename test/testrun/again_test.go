@@ -43,8 +43,10 @@ func TestSecondRun(t *testing.T) {
 			first: fails, second: fails, suspects: 1,
 			want: "0 passed, 1 failed", also: "test/e2e T (again, alone)", code: 1,
 		},
-		"is skipped":      {first: fails, second: skips, suspects: 1, want: "0 passed, 1 failed", code: 1},
-		"can't be run":    {first: fails, err: errors.New("no go"), suspects: 1, want: "0 passed, 1 failed", also: "no go", code: 1},
+		"is skipped": {first: fails, second: skips, suspects: 1, want: "0 passed, 1 failed", code: 1},
+		"can't be run": {
+			first: fails, err: errors.New("no go"), suspects: 1, want: "0 passed, 1 failed", also: "no go", code: 1,
+		},
 		"a unit":          {first: fails, units: true, want: "0 passed, 1 failed", code: 1},
 		"never ended":     {first: begun + why + ends, want: "0 passed, 1 failed", code: 1},
 		"beside a panic":  {first: begun + fell + panics + ends, want: "0 passed, 1 failed", code: 1},
@@ -87,7 +89,8 @@ func TestRunAgainBound(t *testing.T) {
 	var out strings.Builder
 	r := newReport(&out)
 	r.pace = true
-	if err := r.read(strings.NewReader(begun + fell + strings.ReplaceAll(begun+fell, `"T"`, `"U"`) + ends)); err != nil {
+	if err := r.read(strings.NewReader(begun + fell + strings.ReplaceAll(begun+fell, `"T"`, `"U"`) +
+		ends)); err != nil {
 		t.Fatal(err)
 	}
 	options{again: 1}.runAgain(t.Context(), nil, r)
@@ -99,7 +102,9 @@ func TestRunAgainBound(t *testing.T) {
 func TestSuspects(t *testing.T) {
 	t.Parallel()
 	r := newReport(io.Discard)
-	for _, name := range []string{"TestA/sqlite+folder/x", "TestA/sqlite+folder/y", "TestA/postgres+s3/x", "TestB/x", "TestB"} {
+	for _, name := range []string{
+		"TestA/sqlite+folder/x", "TestA/sqlite+folder/y", "TestA/postgres+s3/x", "TestB/x", "TestB",
+	} {
 		r.failures = append(r.failures, failure{pkg: "p", test: name, again: true})
 	}
 	var got []string

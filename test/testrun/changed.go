@@ -51,7 +51,8 @@ func choose(all []target, list []pack, changed map[string]change, turn int) (cho
 	}
 	var others []target
 	for _, t := range all {
-		reached := changed[t.pkg] != 0 || slices.ContainsFunc(deps[t.pkg], func(d string) bool { return changed[d]&code != 0 })
+		reached := changed[t.pkg] != 0 ||
+			slices.ContainsFunc(deps[t.pkg], func(d string) bool { return changed[d]&code != 0 })
 		if reached {
 			chosen = append(chosen, t)
 		} else {

@@ -22,13 +22,17 @@ import (
 // facesNetwork are the folders whose fuzz targets -fuzz chooses from: what reads bytes that a stranger has sent, over a
 // connection or in a file. A package below one of them needs nothing more than a function FuzzXxx.
 var facesNetwork = []string{ //nolint:gochecknoglobals // a table
-	"millrace/internal/media/ingest", "millrace/internal/media/rtmpwire", "millrace/internal/media/relay", "millrace/internal/media/images",
-	"millrace/internal/media/container", "millrace/internal/media/codec", "millrace/internal/media/captions", "millrace/internal/media/ondemand",
-	"millrace/internal/media/playback", "millrace/internal/media/speech/remote", "millrace/internal/fetch", "millrace/internal/cpix",
+	"millrace/internal/media/ingest", "millrace/internal/media/rtmpwire", "millrace/internal/media/relay",
+	"millrace/internal/media/images",
+	"millrace/internal/media/container", "millrace/internal/media/codec", "millrace/internal/media/captions",
+	"millrace/internal/media/ondemand",
+	"millrace/internal/media/playback", "millrace/internal/media/speech/remote", "millrace/internal/fetch",
+	"millrace/internal/cpix",
 	"millrace/internal/clientaddr", "millrace/internal/proxyprotocol", "millrace/internal/internode",
 	"millrace/internal/media/follow/wire",
 	"millrace/internal/control/signing", "millrace/internal/control/restriction",
-	"millrace/internal/web/api", "millrace/internal/web/express", "millrace/internal/web/licence", "millrace/internal/web/upload",
+	"millrace/internal/web/api", "millrace/internal/web/express", "millrace/internal/web/licence",
+	"millrace/internal/web/upload",
 }
 
 const (
@@ -50,7 +54,9 @@ type target struct{ pkg, dir, name string }
 func targets(list []pack) ([]target, error) {
 	var out []target
 	for _, p := range list {
-		if !slices.ContainsFunc(facesNetwork, func(f string) bool { return p.path == f || strings.HasPrefix(p.path, f+"/") }) {
+		if !slices.ContainsFunc(facesNetwork, func(f string) bool {
+			return p.path == f || strings.HasPrefix(p.path, f+"/")
+		}) {
 			continue
 		}
 		names, err := fuzzFunctions(p.dir)
@@ -148,7 +154,8 @@ func (t target) fuzz(ctx context.Context, long time.Duration) fuzzed {
 	ctx, cancel := context.WithTimeout(ctx, long+fuzzBuild)
 	defer cancel()
 	begin := time.Now()
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", long.String(), "-trimpath",
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", long.String(),
+		"-trimpath",
 		"-fuzzminimizetime", minimize, "-parallel", "1", t.pkg)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -156,7 +163,10 @@ func (t target) fuzz(ctx context.Context, long time.Duration) fuzzed {
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
-	f := fuzzed{target: t, took: time.Since(begin), processor: processorTime(cmd), output: out.String(), failed: err != nil && !justEnded(out.String())}
+	f := fuzzed{
+		target: t, took: time.Since(begin), processor: processorTime(cmd), output: out.String(),
+		failed: err != nil && !justEnded(out.String()),
+	}
 	if f.failed {
 		f.output += t.input(f.output)
 		if ctx.Err() != nil {
@@ -171,7 +181,8 @@ var written = regexp.MustCompile(`Failing input written to (\S+)`)
 // justEnded tells a fuzzer that was interrupted at the end of its time in the middle of an input, which Go takes for a
 // failure (golang.org/issue/75804), from one that has found something.
 func justEnded(output string) bool {
-	return strings.Contains(output, "context deadline exceeded") && !written.MatchString(output) && !strings.Contains(output, "panic:")
+	return strings.Contains(output, "context deadline exceeded") && !written.MatchString(output) &&
+		!strings.Contains(output, "panic:")
 }
 
 // input is the input that was found, to be read in a log whose machine is gone.
@@ -184,7 +195,8 @@ func (t target) input(output string) string {
 	if err != nil {
 		return fmt.Sprintf("\nthe input can not be read: %v\n", err)
 	}
-	return fmt.Sprintf("\nThe input; put it into %s:\n%s", filepath.Join(strings.TrimPrefix(t.pkg, "millrace/"), m[1]), b)
+	return fmt.Sprintf("\nThe input; put it into %s:\n%s", filepath.Join(strings.TrimPrefix(t.pkg, "millrace/"), m[1]),
+		b)
 }
 
 var executed = regexp.MustCompile(`execs: (\d+)`)

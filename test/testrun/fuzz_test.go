@@ -37,7 +37,9 @@ func TestTargetsAreFound(t *testing.T) {
 
 func TestShare(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int]time.Duration{1: 20 * time.Second, 18: 20 * time.Second, 36: 10 * time.Second, 500: 5 * time.Second} {
+	for n, want := range map[int]time.Duration{
+		1: 20 * time.Second, 18: 20 * time.Second, 36: 10 * time.Second, 500: 5 * time.Second,
+	} {
 		if got := share(20*time.Second, n); got != want {
 			t.Errorf("%d targets: %v each, want %v", n, got, want)
 		}
@@ -54,7 +56,8 @@ func TestFuzzedCountsAsATest(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := filepath.Join("testdata", "fuzz", "FuzzX", "0123")
-	if err := os.WriteFile(filepath.Join(dir, found), []byte("go test fuzz v1\n[]byte(\"boom\")\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, found), []byte("go test fuzz v1\n[]byte(\"boom\")\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	x := target{"millrace/internal/media/ingest/x", dir, "FuzzX"}
@@ -66,7 +69,10 @@ func TestFuzzedCountsAsATest(t *testing.T) {
 	if code := r.close(true); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	for _, want := range []string{"1 passed, 1 failed, 0 skipped", "fuzzed with 12345 inputs", `[]byte("boom")`, "internal/media/ingest/x/" + found} {
+	for _, want := range []string{
+		"1 passed, 1 failed, 0 skipped", "fuzzed with 12345 inputs", `[]byte("boom")`,
+		"internal/media/ingest/x/" + found,
+	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, &out)
 		}
@@ -76,10 +82,11 @@ func TestFuzzedCountsAsATest(t *testing.T) {
 func TestJustEnded(t *testing.T) {
 	t.Parallel()
 	for output, want := range map[string]bool{
-		"--- FAIL: FuzzX (60.05s)\n    context deadline exceeded\nFAIL\n":                                                     true,
-		"--- FAIL: FuzzX (9.05s)\n    x_test.go:3: context deadline exceeded\n    Failing input written to testdata/fuzz/x\n": false,
-		"panic: boom\ncontext deadline exceeded":                                                                              false,
-		"--- FAIL: FuzzX\n    x_test.go:1: bad":                                                                               false,
+		"--- FAIL: FuzzX (60.05s)\n    context deadline exceeded\nFAIL\n": true,
+		"--- FAIL: FuzzX (9.05s)\n    x_test.go:3: context deadline exceeded\n    Failing input written to " +
+			"testdata/fuzz/x\n": false,
+		"panic: boom\ncontext deadline exceeded": false,
+		"--- FAIL: FuzzX\n    x_test.go:1: bad":  false,
 	} {
 		if got := justEnded(output); got != want {
 			t.Errorf("%q: %v", output, got)

@@ -48,19 +48,23 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.BoolVar(&o.units, "units", false, "every package but the end-to-end and browser tests")
 	f.BoolVar(&o.all, "all", false, "every package: units, then end to end and browser; with the race detector the "+
 		"units that are concurrent and differ from where this branch left origin's")
-	f.BoolVar(&o.race, "race", false, "with the race detector; with -units and -all only the units that start goroutines or "+
-		"hold locks")
+	f.BoolVar(&o.race, "race", false,
+		"with the race detector; with -units and -all only the units that start goroutines or "+
+			"hold locks")
 	f.BoolVar(&o.short, "short", false, "go test -short")
 	f.BoolVar(&o.once, "count1", false, "run again what is cached (end-to-end and browser tests always are)")
-	f.BoolVar(&o.services, "services", false, "start PostgreSQL and S3, named by MILLRACE_TEST_POSTGRES and MILLRACE_TEST_S3")
+	f.BoolVar(&o.services, "services", false,
+		"start PostgreSQL and S3, named by MILLRACE_TEST_POSTGRES and MILLRACE_TEST_S3")
 	f.BoolVar(&o.require, "require", false, "set MILLRACE_TEST_REQUIRE=1 and count a skipped test as a failure")
 	f.StringVar(&o.versitygw, "versitygw", "", "path of the S3 server's binary")
 	f.StringVar(&o.run, "run", "", "go test -run")
 	f.DurationVar(&o.timeout, "timeout", 0, fmt.Sprintf("go test -timeout, for each package "+
 		"(default %v for units of -units and -all, else %v)", unitsMost, slowMost))
-	f.IntVar(&o.again, "again", 0, "how many end-to-end and browser tests that failed are run once more, alone; what passes "+
-		"then is called flaky and fails nothing. If more have failed, none is run again")
-	f.DurationVar(&o.fuzz, "fuzz", 0, "how long to fuzz each target that faces the network and has changed, and four others")
+	f.IntVar(&o.again, "again", 0,
+		"how many end-to-end and browser tests that failed are run once more, alone; what passes "+
+			"then is called flaky and fails nothing. If more have failed, none is run again")
+	f.DurationVar(&o.fuzz, "fuzz", 0,
+		"how long to fuzz each target that faces the network and has changed, and four others")
 	f.StringVar(&o.base, "base", "", "the commit since which a package has changed (default: where this branch left "+
 		"origin's; for -fuzz on that branch itself, a day ago)")
 	if err := f.Parse(args); err != nil {

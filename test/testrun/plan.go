@@ -144,7 +144,8 @@ func (p pack) canRace() bool { return p.concurrent && !strings.HasPrefix(p.path,
 
 // packages lists all packages of the module.
 func packages(ctx context.Context) ([]pack, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}\t{{join .Deps \" \"}}", "millrace/...").Output()
+	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}\t{{join .Deps \" \"}}",
+		"millrace/...").Output()
 	if err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			return nil, fmt.Errorf("list packages: %w: %s", err, exit.Stderr)
@@ -190,7 +191,10 @@ func isConcurrent(dir string) (bool, error) {
 func importsLocks(f *ast.File) bool {
 	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool {
 		path, err := strconv.Unquote(i.Path.Value)
-		return err == nil && slices.Contains([]string{"sync", "sync/atomic", "golang.org/x/sync/errgroup", "golang.org/x/sync/semaphore"}, path)
+		return err == nil &&
+			slices.Contains([]string{
+				"sync", "sync/atomic", "golang.org/x/sync/errgroup", "golang.org/x/sync/semaphore",
+			}, path)
 	})
 }
 

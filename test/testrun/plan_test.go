@@ -87,7 +87,10 @@ func BenchmarkX(b *testing.B) {}
 	if names, err := pacedTests(dir); err == nil || !strings.HasSuffix(err.Error(), ": TestNeither") {
 		t.Errorf("a test that says neither: %q, %v", names, err)
 	}
-	list := []pack{{path: "millrace/test/browser", paced: []string{"TestA"}}, {path: "millrace/test/e2e", paced: []string{"TestB"}}}
+	list := []pack{
+		{path: "millrace/test/browser", paced: []string{"TestA"}},
+		{path: "millrace/test/e2e", paced: []string{"TestB"}},
+	}
 	phases := options{all: true}.phases(list, nil)
 	if len(phases) != 2 || !pairs(phases[0].args, "-p", "2") || !pairs(phases[0].args, "-parallel", "1000") ||
 		!pairs(phases[1].args, "-p", "2") || !pairs(phases[1].args, "-parallel", "1000") ||
@@ -150,8 +153,14 @@ func TestIsConcurrent(t *testing.T) {
 
 func TestChoose(t *testing.T) {
 	t.Parallel()
-	list := []pack{{path: "m/nal", dir: "/m/nal"}, {path: "m/h264", dir: "/m/h264", deps: []string{"fmt", "m/nal"}}, {path: "m/aac", dir: "/m/aac"}}
-	all := []target{{pkg: "m/nal", name: "FuzzNAL"}, {pkg: "m/h264", name: "FuzzInfo"}, {pkg: "m/aac", name: "FuzzADTS"}}
+	list := []pack{
+		{path: "m/nal", dir: "/m/nal"},
+		{path: "m/h264", dir: "/m/h264", deps: []string{"fmt", "m/nal"}},
+		{path: "m/aac", dir: "/m/aac"},
+	}
+	all := []target{
+		{pkg: "m/nal", name: "FuzzNAL"}, {pkg: "m/h264", name: "FuzzInfo"}, {pkg: "m/aac", name: "FuzzADTS"},
+	}
 	for range 9 { // others, whose turn comes after a while
 		all = append(all, target{pkg: "m/other", name: "Fuzz" + string(rune('A'+len(all)-3))})
 	}

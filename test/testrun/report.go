@@ -322,7 +322,8 @@ func (r *report) times() {
 	}
 	fmt.Fprintln(r.out, "\nwhere the time went:")
 	for _, p := range r.phases {
-		fmt.Fprintf(r.out, "  %6s  %s (%s of processor time)\n", p.took.Round(time.Second), p.name, p.processor.Round(time.Second))
+		fmt.Fprintf(r.out, "  %6s  %s (%s of processor time)\n", p.took.Round(time.Second), p.name,
+			p.processor.Round(time.Second))
 	}
 }
 

@@ -41,7 +41,8 @@ func TestReport(t *testing.T) {
 {"Action":"output","Package":"p","Test":"T","Output":"    x_test.go:3: got 1, want 2\n"}
 {"Action":"fail","Package":"p","Test":"T"}
 {"Action":"fail","Package":"p"}`,
-			want: "0 passed, 1 failed, 0 skipped", also: "FAIL  p T\n      x_test.go:3: got 1, want 2\nFAIL  p: ", code: 1,
+			want: "0 passed, 1 failed, 0 skipped", also: "FAIL  p T\n      x_test.go:3: got 1, want 2\nFAIL  p: ",
+			code: 1,
 		},
 		"so is where the race was": {
 			events: `{"Action":"run","Package":"p","Test":"T"}

@@ -426,7 +426,8 @@ run 1:
 		t.Errorf("children of the script and files, of each run: %q", calls)
 	}
 	out, status = b.run(t, "scripts/runs.sh", "6", "6")
-	if _, row, _ := strings.Cut(out, "|---|---|---|---|---|---|\n"); !strings.HasPrefix(row, "| 6 | two busy loops |") ||
+	if _, row, _ := strings.Cut(out,
+		"|---|---|---|---|---|---|\n"); !strings.HasPrefix(row, "| 6 | two busy loops |") ||
 		strings.Count(row, "\n") != 1 || status != 0 {
 		t.Errorf("goes on with the sixth: exit status %d:\n%s", status, out)
 	}

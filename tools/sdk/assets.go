@@ -37,14 +37,17 @@ func (r run) asset() error {
 		return err
 	}
 	if len(made.PlaybackIds) != 1 || len(listed.Data) != 1 || len(info.Data) != 1 {
-		return fmt.Errorf("%d playback IDs, %d listed, %d inputs", len(made.PlaybackIds), len(listed.Data), len(info.Data))
+		return fmt.Errorf("%d playback IDs, %d listed, %d inputs", len(made.PlaybackIds), len(listed.Data),
+			len(info.Data))
 	}
 	found, err := r.PlaybackIDApi.GetAssetOrLivestreamId(made.PlaybackIds[0].Id)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(want("status", made.Status, "preparing"), want("the ID got", again.Data.Id, made.Id), want("the ID listed", listed.Data[0].Id, made.Id),
-		want("the input's URL", info.Data[0].Settings.Url, film), want("what the playback ID leads to", found.Data.Object.Id, made.Id)); err != nil {
+	if err := errors.Join(want("status", made.Status, "preparing"), want("the ID got", again.Data.Id, made.Id),
+		want("the ID listed", listed.Data[0].Id, made.Id),
+		want("the input's URL", info.Data[0].Settings.Url, film),
+		want("what the playback ID leads to", found.Data.Object.Id, made.Id)); err != nil {
 		return err
 	}
 	if err := r.AssetsApi.DeleteAsset(made.Id); err != nil {
@@ -59,11 +62,25 @@ func (r run) assetFields() error {
 	made, err := r.create(mux.CreateAssetRequest{
 		Input: []mux.InputSettings{
 			{Url: signed, Name: "Main", LanguageCode: "en"},
-			{Url: "https://example.com/logo.png", OverlaySettings: mux.InputSettingsOverlaySettings{Width: "10%", HorizontalAlign: "right"}},
-			{Url: "https://example.com/de.srt", Type: "text", TextType: "subtitles", LanguageCode: "de", ClosedCaptions: true},
+			{
+				Url:             "https://example.com/logo.png",
+				OverlaySettings: mux.InputSettingsOverlaySettings{Width: "10%", HorizontalAlign: "right"},
+			},
+			{
+				Url:            "https://example.com/de.srt",
+				Type:           "text",
+				TextType:       "subtitles",
+				LanguageCode:   "de",
+				ClosedCaptions: true,
+			},
 		},
-		AdvancedPlaybackPolicies: []mux.CreatePlaybackIdRequest{{Policy: mux.PUBLIC}}, Passthrough: "p", MaxResolutionTier: "1440p", VideoQuality: "plus",
-		Meta: mux.AssetMetadata{Title: "Film", CreatorId: "c", ExternalId: "e"}, NormalizeAudio: true, Test: true,
+		AdvancedPlaybackPolicies: []mux.CreatePlaybackIdRequest{{Policy: mux.PUBLIC}},
+		Passthrough:              "p",
+		MaxResolutionTier:        "1440p",
+		VideoQuality:             "plus",
+		Meta:                     mux.AssetMetadata{Title: "Film", CreatorId: "c", ExternalId: "e"},
+		NormalizeAudio:           true,
+		Test:                     true,
 	})
 	if err != nil {
 		return err
@@ -73,15 +90,21 @@ func (r run) assetFields() error {
 		return err
 	}
 	return errors.Join(
-		want("meta", made.Meta, mux.AssetMetadata{Title: "Film", CreatorId: "c", ExternalId: "e"}), want("passthrough", made.Passthrough, "p"),
-		want("max_resolution_tier", made.MaxResolutionTier, "1440p"), want("video_quality", made.VideoQuality, "plus"), want("test", made.Test, true),
-		want("inputs", len(info.Data), 3), want("the signed URL", info.Data[0].Settings.Url, signed), want("the overlay's width", info.Data[1].Settings.OverlaySettings.Width, "10%"),
+		want("meta", made.Meta, mux.AssetMetadata{Title: "Film", CreatorId: "c", ExternalId: "e"}),
+		want("passthrough", made.Passthrough, "p"),
+		want("max_resolution_tier", made.MaxResolutionTier, "1440p"), want("video_quality", made.VideoQuality, "plus"),
+		want("test", made.Test, true),
+		want("inputs", len(info.Data), 3), want("the signed URL", info.Data[0].Settings.Url, signed),
+		want("the overlay's width", info.Data[1].Settings.OverlaySettings.Width, "10%"),
 		want("the main file's overlay", info.Data[0].Settings.OverlaySettings, mux.InputSettingsOverlaySettings{}),
 		r.AssetsApi.DeleteAsset(made.Id))
 }
 
 func (r run) assetUpdate() error {
-	made, err := r.create(mux.CreateAssetRequest{Passthrough: "first", Meta: mux.AssetMetadata{Title: "Film", ExternalId: "e"}})
+	made, err := r.create(mux.CreateAssetRequest{
+		Passthrough: "first",
+		Meta:        mux.AssetMetadata{Title: "Film", ExternalId: "e"},
+	})
 	if err != nil {
 		return err
 	}
@@ -94,8 +117,10 @@ func (r run) assetUpdate() error {
 		return err
 	}
 	return errors.Join(
-		want("passthrough", changed.Data.Passthrough, "second"), want("meta of an update without it", changed.Data.Meta, made.Meta),
-		want("meta", renamed.Data.Meta, mux.AssetMetadata{Title: "Other"}), want("passthrough of an update without it", renamed.Data.Passthrough, "second"),
+		want("passthrough", changed.Data.Passthrough, "second"),
+		want("meta of an update without it", changed.Data.Meta, made.Meta),
+		want("meta", renamed.Data.Meta, mux.AssetMetadata{Title: "Other"}),
+		want("passthrough of an update without it", renamed.Data.Passthrough, "second"),
 		r.AssetsApi.DeleteAsset(made.Id))
 }
 
@@ -112,7 +137,8 @@ func (r run) assetPlaybackIDs() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(want("playback IDs", len(made.PlaybackIds), 0), want("the playback ID", again.Data, added.Data), want("policy", again.Data.Policy, mux.SIGNED),
+	if err := errors.Join(want("playback IDs", len(made.PlaybackIds), 0),
+		want("the playback ID", again.Data, added.Data), want("policy", again.Data.Policy, mux.SIGNED),
 		r.AssetsApi.DeleteAssetPlaybackId(made.Id, added.Data.Id)); err != nil {
 		return err
 	}
@@ -128,11 +154,20 @@ func (r run) tracks() error {
 	if err := r.world("/test/ready?asset=" + made.Id); err != nil {
 		return err
 	}
-	text, err := r.AssetsApi.CreateAssetTrack(made.Id, mux.CreateTrackRequest{Url: "https://example.com/en.srt", Type: "text", LanguageCode: "en", Passthrough: "p"})
+	text, err := r.AssetsApi.CreateAssetTrack(made.Id, mux.CreateTrackRequest{
+		Url:          "https://example.com/en.srt",
+		Type:         "text",
+		LanguageCode: "en",
+		Passthrough:  "p",
+	})
 	if err != nil {
 		return err
 	}
-	sound, err := r.AssetsApi.CreateAssetTrack(made.Id, mux.CreateTrackRequest{Url: "https://example.com/fr.m4a", Type: "audio", LanguageCode: "fr"})
+	sound, err := r.AssetsApi.CreateAssetTrack(made.Id, mux.CreateTrackRequest{
+		Url:          "https://example.com/fr.m4a",
+		Type:         "audio",
+		LanguageCode: "fr",
+	})
 	if err != nil {
 		return err
 	}
@@ -141,24 +176,34 @@ func (r run) tracks() error {
 		return err
 	}
 	if err := errors.Join(
-		want("text_type", text.Data.TextType, "subtitles"), want("name", text.Data.Name, "English"), want("status", text.Data.Status, "preparing"),
-		want("name", sound.Data.Name, "French"), want("tracks", len(ready.Data.Tracks), 4), want("status", ready.Data.Status, "ready"),
-		want("aspect_ratio", ready.Data.AspectRatio, "16:9"), want("resolution_tier", ready.Data.ResolutionTier, "720p"),
-		r.AssetsApi.DeleteAssetTrack(made.Id, text.Data.Id), r.AssetsApi.DeleteAssetTrack(made.Id, sound.Data.Id)); err != nil {
+		want("text_type", text.Data.TextType, "subtitles"), want("name", text.Data.Name, "English"),
+		want("status", text.Data.Status, "preparing"),
+		want("name", sound.Data.Name, "French"), want("tracks", len(ready.Data.Tracks), 4),
+		want("status", ready.Data.Status, "ready"),
+		want("aspect_ratio", ready.Data.AspectRatio, "16:9"),
+		want("resolution_tier", ready.Data.ResolutionTier, "720p"),
+		r.AssetsApi.DeleteAssetTrack(made.Id, text.Data.Id),
+		r.AssetsApi.DeleteAssetTrack(made.Id, sound.Data.Id)); err != nil {
 		return err
 	}
 	primary := slices.IndexFunc(ready.Data.Tracks, func(t mux.Track) bool { return t.Type == "audio" })
 	return errors.Join(
-		refused[mux.BadRequestError]("deleting the main audio track", r.AssetsApi.DeleteAssetTrack(made.Id, ready.Data.Tracks[primary].Id)),
+		refused[mux.BadRequestError]("deleting the main audio track",
+			r.AssetsApi.DeleteAssetTrack(made.Id, ready.Data.Tracks[primary].Id)),
 		r.AssetsApi.DeleteAsset(made.Id))
 }
 
 func (r run) files() error {
-	made, err := r.create(mux.CreateAssetRequest{StaticRenditions: []mux.CreateStaticRenditionRequest{{Resolution: "highest"}}})
+	made, err := r.create(mux.CreateAssetRequest{
+		StaticRenditions: []mux.CreateStaticRenditionRequest{{Resolution: "highest"}},
+	})
 	if err != nil {
 		return err
 	}
-	sound, err := r.AssetsApi.CreateAssetStaticRendition(made.Id, mux.CreateStaticRenditionRequest{Resolution: "audio-only", Passthrough: "p"})
+	sound, err := r.AssetsApi.CreateAssetStaticRendition(made.Id, mux.CreateStaticRenditionRequest{
+		Resolution:  "audio-only",
+		Passthrough: "p",
+	})
 	if err != nil {
 		return err
 	}
@@ -170,19 +215,24 @@ func (r run) files() error {
 	if len(files) != 2 {
 		return fmt.Errorf("%d files", len(files))
 	}
-	if err := errors.Join(want("name", files[0].Name, "highest.mp4"), want("the other's name", sound.Data.Name, "audio.m4a"),
-		r.AssetsApi.DeleteAssetStaticRendition(made.Id, files[0].Id), r.AssetsApi.DeleteAssetStaticRendition(made.Id, sound.Data.Id)); err != nil {
+	if err := errors.Join(want("name", files[0].Name, "highest.mp4"),
+		want("the other's name", sound.Data.Name, "audio.m4a"),
+		r.AssetsApi.DeleteAssetStaticRendition(made.Id, files[0].Id),
+		r.AssetsApi.DeleteAssetStaticRendition(made.Id, sound.Data.Id)); err != nil {
 		return err
 	}
 	old, err := r.AssetsApi.UpdateAssetMp4Support(made.Id, mux.UpdateAssetMp4SupportRequest{Mp4Support: "capped-1080p"})
 	if err != nil {
 		return err
 	}
-	master, err := r.AssetsApi.UpdateAssetMasterAccess(made.Id, mux.UpdateAssetMasterAccessRequest{MasterAccess: "temporary"})
+	master, err := r.AssetsApi.UpdateAssetMasterAccess(made.Id, mux.UpdateAssetMasterAccessRequest{
+		MasterAccess: "temporary",
+	})
 	if err != nil {
 		return err
 	}
-	return errors.Join(want("mp4_support", old.Data.Mp4Support, "capped-1080p"), want("master", master.Data.Master.Status, "preparing"), r.AssetsApi.DeleteAsset(made.Id))
+	return errors.Join(want("mp4_support", old.Data.Mp4Support, "capped-1080p"),
+		want("master", master.Data.Master.Status, "preparing"), r.AssetsApi.DeleteAsset(made.Id))
 }
 
 func (r run) assetRefused() error {

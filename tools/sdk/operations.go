@@ -21,7 +21,8 @@ var notSupported = strings.Fields(`
 `)
 
 // analytics are the library's interfaces of another product, which is refused as a whole.
-var analytics = strings.Fields("DimensionsApi ErrorsApi ExportsApi FiltersApi IncidentsApi MetricsApi MonitoringApi RealTimeApi VideoViewsApi")
+var analytics = strings.Fields("DimensionsApi ErrorsApi ExportsApi FiltersApi IncidentsApi MetricsApi MonitoringApi " +
+	"RealTimeApi VideoViewsApi")
 
 // operations calls every operation of the library with an ID that nothing has: each is there, or says why not.
 func (r run) operations() error {
@@ -101,7 +102,8 @@ func (r run) usage() error {
 		if err != nil {
 			return err
 		}
-		if err := r.world(fmt.Sprintf("/test/delivered?asset=%s&seconds=%d&at=%d", a.Id, 10-i, hour.Unix())); err != nil {
+		if err := r.world(fmt.Sprintf("/test/delivered?asset=%s&seconds=%d&at=%d", a.Id, 10-i,
+			hour.Unix())); err != nil {
 			return err
 		}
 		made = append(made, a.Id)
@@ -157,8 +159,10 @@ func (r run) uploads() error {
 	}
 	_, again := r.DirectUploadsApi.CancelDirectUpload(made.Data.Id)
 	return errors.Join(
-		want("status", found.Data.Status, "waiting"), want("timeout", found.Data.Timeout, 600), want("uploads listed", len(list.Data), 1),
-		want("status of a cancelled one", cancelled.Data.Status, "cancelled"), refused[mux.ForbiddenError]("cancelled again", again),
+		want("status", found.Data.Status, "waiting"), want("timeout", found.Data.Timeout, 600),
+		want("uploads listed", len(list.Data), 1),
+		want("status of a cancelled one", cancelled.Data.Status, "cancelled"),
+		refused[mux.ForbiddenError]("cancelled again", again),
 	)
 }
 
@@ -178,7 +182,8 @@ func (r run) trouble() error {
 	_, unknown := stranger.AssetsApi.ListAssets()
 	return errors.Join(
 		refused[mux.UnauthorizedError]("wrong credentials", unknown),
-		refused[mux.TooManyRequestsError]("429", ask(http.StatusTooManyRequests)), refused[mux.ServiceError]("503", ask(http.StatusServiceUnavailable)),
+		refused[mux.TooManyRequestsError]("429", ask(http.StatusTooManyRequests)),
+		refused[mux.ServiceError]("503", ask(http.StatusServiceUnavailable)),
 	)
 }
 

@@ -18,7 +18,8 @@ func (r run) stream() error {
 		NewAssetSettings: mux.CreateAssetRequest{
 			PlaybackPolicy: []mux.PlaybackPolicy{mux.PUBLIC, mux.SIGNED}, Meta: mux.AssetMetadata{Title: "Recording"},
 			Input: []mux.InputSettings{{Name: "Main", LanguageCode: "en"}, {
-				Url: "https://example.com/logo.png", OverlaySettings: mux.InputSettingsOverlaySettings{VerticalAlign: "bottom"},
+				Url:             "https://example.com/logo.png",
+				OverlaySettings: mux.InputSettingsOverlaySettings{VerticalAlign: "bottom"},
 			}},
 		},
 	})
@@ -29,7 +30,9 @@ func (r run) stream() error {
 	if err != nil {
 		return err
 	}
-	listed, err := r.LiveStreamsApi.ListLiveStreams(mux.WithParams(&mux.ListLiveStreamsParams{StreamKey: made.StreamKey}))
+	listed, err := r.LiveStreamsApi.ListLiveStreams(mux.WithParams(&mux.ListLiveStreamsParams{
+		StreamKey: made.StreamKey,
+	}))
 	if err != nil {
 		return err
 	}
@@ -41,9 +44,12 @@ func (r run) stream() error {
 		return err
 	}
 	if err := errors.Join(
-		want("status", made.Status, mux.LiveStreamStatus("idle")), want("latency_mode", made.LatencyMode, "low"), want("the ID got", again.Data.Id, made.Id),
-		want("the ID listed", listed.Data[0].Id, made.Id), want("max_continuous_duration", made.MaxContinuousDuration, 43200),
-		want("title of recordings", again.Data.NewAssetSettings.Meta.Title, "Recording"), want("what the playback ID leads to", found.Data.Object.Id, made.Id),
+		want("status", made.Status, mux.LiveStreamStatus("idle")), want("latency_mode", made.LatencyMode, "low"),
+		want("the ID got", again.Data.Id, made.Id),
+		want("the ID listed", listed.Data[0].Id, made.Id),
+		want("max_continuous_duration", made.MaxContinuousDuration, 43200),
+		want("title of recordings", again.Data.NewAssetSettings.Meta.Title, "Recording"),
+		want("what the playback ID leads to", found.Data.Object.Id, made.Id),
 		r.LiveStreamsApi.DeleteLiveStream(made.Id)); err != nil {
 		return err
 	}
@@ -58,21 +64,30 @@ func (r run) streamUpdate() error {
 	if err != nil {
 		return err
 	}
-	changed, err := r.LiveStreamsApi.UpdateLiveStream(made.Id, mux.UpdateLiveStreamRequest{Passthrough: "second", ReconnectWindow: 30})
+	changed, err := r.LiveStreamsApi.UpdateLiveStream(made.Id, mux.UpdateLiveStreamRequest{
+		Passthrough:     "second",
+		ReconnectWindow: 30,
+	})
 	if err != nil {
 		return err
 	}
 	renamed, err := r.LiveStreamsApi.UpdateLiveStream(made.Id, mux.UpdateLiveStreamRequest{
-		NewAssetSettings: mux.UpdateLiveStreamNewAssetSettings{Meta: mux.AssetMetadata{Title: "Other"}, MasterAccess: "temporary"},
+		NewAssetSettings: mux.UpdateLiveStreamNewAssetSettings{
+			Meta:         mux.AssetMetadata{Title: "Other"},
+			MasterAccess: "temporary",
+		},
 	})
 	if err != nil {
 		return err
 	}
 	return errors.Join(
-		want("passthrough", changed.Data.Passthrough, "second"), want("reconnect_window", changed.Data.ReconnectWindow, 30),
+		want("passthrough", changed.Data.Passthrough, "second"),
+		want("reconnect_window", changed.Data.ReconnectWindow, 30),
 		want("title of recordings after an update without it", changed.Data.NewAssetSettings.Meta.Title, "Recording"),
-		want("title of recordings", renamed.Data.NewAssetSettings.Meta.Title, "Other"), want("reconnect_window", renamed.Data.ReconnectWindow, 30),
-		want("master_access", renamed.Data.NewAssetSettings.MasterAccess, "temporary"), r.LiveStreamsApi.DeleteLiveStream(made.Id))
+		want("title of recordings", renamed.Data.NewAssetSettings.Meta.Title, "Other"),
+		want("reconnect_window", renamed.Data.ReconnectWindow, 30),
+		want("master_access", renamed.Data.NewAssetSettings.MasterAccess, "temporary"),
+		r.LiveStreamsApi.DeleteLiveStream(made.Id))
 }
 
 func (r run) streamParts() error {
@@ -95,7 +110,8 @@ func (r run) streamParts() error {
 	if reset.Data.StreamKey == made.StreamKey {
 		return errors.New("the stream key is the old one")
 	}
-	if err := errors.Join(want("the playback ID", again.Data, added.Data), r.LiveStreamsApi.DeleteLiveStreamPlaybackId(made.Id, added.Data.Id)); err != nil {
+	if err := errors.Join(want("the playback ID", again.Data, added.Data),
+		r.LiveStreamsApi.DeleteLiveStreamPlaybackId(made.Id, added.Data.Id)); err != nil {
 		return err
 	}
 	for _, set := range []struct {
@@ -113,28 +129,38 @@ func (r run) streamParts() error {
 			return err
 		}
 	}
-	kept, err := r.LiveStreamsApi.UpdateLiveStreamNewAssetSettingsStaticRenditions(made.Id, mux.UpdateLiveStreamNewAssetSettingsStaticRenditionsRequest{
-		StaticRenditions: []mux.CreateStaticRenditionRequest{{Resolution: "highest"}},
-	})
+	kept, err := r.LiveStreamsApi.UpdateLiveStreamNewAssetSettingsStaticRenditions(made.Id,
+		mux.UpdateLiveStreamNewAssetSettingsStaticRenditionsRequest{
+			StaticRenditions: []mux.CreateStaticRenditionRequest{{Resolution: "highest"}},
+		})
 	if err != nil {
 		return err
 	}
-	captioned, err := r.LiveStreamsApi.UpdateLiveStreamEmbeddedSubtitles(made.Id, mux.UpdateLiveStreamEmbeddedSubtitlesRequest{
-		EmbeddedSubtitles: []mux.LiveStreamEmbeddedSubtitleSettings{{LanguageChannel: "cc3"}},
-	})
+	captioned, err := r.LiveStreamsApi.UpdateLiveStreamEmbeddedSubtitles(made.Id,
+		mux.UpdateLiveStreamEmbeddedSubtitlesRequest{
+			EmbeddedSubtitles: []mux.LiveStreamEmbeddedSubtitleSettings{{LanguageChannel: "cc3"}},
+		})
 	if err != nil {
 		return err
 	}
-	return errors.Join(want("captions", len(captioned.Data.EmbeddedSubtitles), 1), want("files of recordings", len(kept.Data.NewAssetSettings.StaticRenditions), 1),
-		r.LiveStreamsApi.DeleteLiveStreamNewAssetSettingsStaticRenditions(made.Id), r.LiveStreamsApi.DeleteLiveStream(made.Id))
+	return errors.Join(want("captions", len(captioned.Data.EmbeddedSubtitles), 1),
+		want("files of recordings", len(kept.Data.NewAssetSettings.StaticRenditions), 1),
+		r.LiveStreamsApi.DeleteLiveStreamNewAssetSettingsStaticRenditions(made.Id),
+		r.LiveStreamsApi.DeleteLiveStream(made.Id))
 }
 
 func (r run) targets() error {
-	made, err := r.open(mux.CreateLiveStreamRequest{SimulcastTargets: []mux.CreateSimulcastTargetRequest{{Url: "rtmp://example.com/app", StreamKey: "k"}}})
+	made, err := r.open(mux.CreateLiveStreamRequest{
+		SimulcastTargets: []mux.CreateSimulcastTargetRequest{{Url: "rtmp://example.com/app", StreamKey: "k"}},
+	})
 	if err != nil {
 		return err
 	}
-	added, err := r.LiveStreamsApi.CreateLiveStreamSimulcastTarget(made.Id, mux.CreateSimulcastTargetRequest{Url: "rtmps://example.com/app", StreamKey: "l", Passthrough: "p"})
+	added, err := r.LiveStreamsApi.CreateLiveStreamSimulcastTarget(made.Id, mux.CreateSimulcastTargetRequest{
+		Url:         "rtmps://example.com/app",
+		StreamKey:   "l",
+		Passthrough: "p",
+	})
 	if err != nil {
 		return err
 	}
@@ -151,7 +177,9 @@ func (r run) targets() error {
 }
 
 func (r run) broadcast() error {
-	made, err := r.open(mux.CreateLiveStreamRequest{NewAssetSettings: mux.CreateAssetRequest{PlaybackPolicy: []mux.PlaybackPolicy{mux.PUBLIC}}})
+	made, err := r.open(mux.CreateLiveStreamRequest{
+		NewAssetSettings: mux.CreateAssetRequest{PlaybackPolicy: []mux.PlaybackPolicy{mux.PUBLIC}},
+	})
 	if err != nil {
 		return err
 	}
@@ -175,8 +203,11 @@ func (r run) broadcast() error {
 	if len(recorded.Data.RecordingTimes) != 1 {
 		return fmt.Errorf("recording_times %v", recorded.Data.RecordingTimes)
 	}
-	return errors.Join(want("status", active.Data.Status, mux.LiveStreamStatus("active")), want("live_stream_id", recorded.Data.LiveStreamId, made.Id),
-		want("is_live", recorded.Data.IsLive, false), want("recorded seconds", recorded.Data.RecordingTimes[0].Duration, 10), r.LiveStreamsApi.DeleteLiveStream(made.Id))
+	return errors.Join(want("status", active.Data.Status, mux.LiveStreamStatus("active")),
+		want("live_stream_id", recorded.Data.LiveStreamId, made.Id),
+		want("is_live", recorded.Data.IsLive, false),
+		want("recorded seconds", recorded.Data.RecordingTimes[0].Duration, 10),
+		r.LiveStreamsApi.DeleteLiveStream(made.Id))
 }
 
 func (r run) drm() error {
@@ -196,11 +227,15 @@ func (r run) drm() error {
 	if err != nil {
 		return err
 	}
-	p, err := r.LiveStreamsApi.CreateLiveStreamPlaybackId(made.Id, mux.CreatePlaybackIdRequest{Policy: mux.DRM, DrmConfigurationId: first})
+	p, err := r.LiveStreamsApi.CreateLiveStreamPlaybackId(made.Id, mux.CreatePlaybackIdRequest{
+		Policy:             mux.DRM,
+		DrmConfigurationId: first,
+	})
 	if err != nil {
 		return err
 	}
 	_, err = r.DRMConfigurationsApi.GetDrmConfiguration("absent")
-	return errors.Join(want("the ID got", got.Data.Id, first), want("drm_configuration_id", p.Data.DrmConfigurationId, first),
+	return errors.Join(want("the ID got", got.Data.Id, first),
+		want("drm_configuration_id", p.Data.DrmConfigurationId, first),
 		refused[mux.NotFoundError]("an absent DRM configuration", err), r.LiveStreamsApi.DeleteLiveStream(made.Id))
 }

@@ -34,7 +34,10 @@ func (r run) restrictions() error {
 	if err != nil {
 		return err
 	}
-	programs, err := rules.UpdateUserAgentRestriction(id, mux.UpdateUserAgentRestrictionRequest{AllowNoUserAgent: true, AllowHighRiskUserAgent: true})
+	programs, err := rules.UpdateUserAgentRestriction(id, mux.UpdateUserAgentRestrictionRequest{
+		AllowNoUserAgent:       true,
+		AllowHighRiskUserAgent: true,
+	})
 	if err != nil {
 		return err
 	}
@@ -47,7 +50,8 @@ func (r run) restrictions() error {
 	return errors.Join(
 		err, refused[mux.NotFoundError]("a deleted playback restriction", gone),
 		want("domains at first", fmt.Sprint(rule.Data.Referrer.AllowedDomains), "[*.example.com]"),
-		want("domains", fmt.Sprint(pages.Data.Referrer.AllowedDomains), "[*]"), want("allow_no_referrer", pages.Data.Referrer.AllowNoReferrer, true),
+		want("domains", fmt.Sprint(pages.Data.Referrer.AllowedDomains), "[*]"),
+		want("allow_no_referrer", pages.Data.Referrer.AllowNoReferrer, true),
 		want("allow_high_risk_user_agent", programs.Data.UserAgent.AllowHighRiskUserAgent, true),
 		want("domains afterwards", fmt.Sprint(programs.Data.Referrer.AllowedDomains), "[*]"),
 	)
@@ -65,7 +69,9 @@ func (r run) signingKeys() error {
 	now, older := r.SigningKeysApi, r.URLSigningKeysApi
 	return errors.Join(
 		r.signing(keys{now.CreateSigningKey, now.GetSigningKey, now.ListSigningKeys, now.DeleteSigningKey}),
-		r.signing(keys{older.CreateUrlSigningKey, older.GetUrlSigningKey, older.ListUrlSigningKeys, older.DeleteUrlSigningKey}),
+		r.signing(keys{
+			older.CreateUrlSigningKey, older.GetUrlSigningKey, older.ListUrlSigningKeys, older.DeleteUrlSigningKey,
+		}),
 	)
 }
 
@@ -92,8 +98,10 @@ func (r run) signing(api keys) error {
 	err = api.remove(made.Data.Id)
 	_, gone := api.get(made.Data.Id)
 	return errors.Join(
-		taken, err, want("the ID got", got.Data.Id, made.Data.Id), want("private_key got", got.Data.PrivateKey, ""), want("keys listed", len(all.Data), 1),
-		refused[mux.NotFoundError]("a deleted key", gone), want("a token of a deleted key is taken", verify() == nil, false),
+		taken, err, want("the ID got", got.Data.Id, made.Data.Id), want("private_key got", got.Data.PrivateKey, ""),
+		want("keys listed", len(all.Data), 1),
+		refused[mux.NotFoundError]("a deleted key", gone),
+		want("a token of a deleted key is taken", verify() == nil, false),
 	)
 }
 

@@ -9,12 +9,18 @@ import (
 
 func (r run) vocabularies() error {
 	words := r.TranscriptionVocabulariesApi
-	made, err := words.CreateTranscriptionVocabulary(mux.CreateTranscriptionVocabularyRequest{Name: "Places", Phrases: []string{"Quellimar"}, Passthrough: "p"})
+	made, err := words.CreateTranscriptionVocabulary(mux.CreateTranscriptionVocabularyRequest{
+		Name:        "Places",
+		Phrases:     []string{"Quellimar"},
+		Passthrough: "p",
+	})
 	if err != nil {
 		return err
 	}
 	id := made.Data.Id
-	changed, err := words.UpdateTranscriptionVocabulary(id, mux.UpdateTranscriptionVocabularyRequest{Phrases: []string{"Zorvex", "Tabrinko Bay"}})
+	changed, err := words.UpdateTranscriptionVocabulary(id, mux.UpdateTranscriptionVocabularyRequest{
+		Phrases: []string{"Zorvex", "Tabrinko Bay"},
+	})
 	if err != nil {
 		return err
 	}
@@ -30,7 +36,9 @@ func (r run) vocabularies() error {
 	err = words.DeleteTranscriptionVocabulary(id)
 	_, gone := words.GetTranscriptionVocabulary(id)
 	return errors.Join(
-		err, want("phrases", fmt.Sprint(changed.Data.Phrases), "[Zorvex Tabrinko Bay]"), want("phrases read", fmt.Sprint(got.Data.Phrases), "[Zorvex Tabrinko Bay]"),
-		want("name", changed.Data.Name, "Places"), refused[mux.BadRequestError]("no phrases", empty), refused[mux.NotFoundError]("a deleted vocabulary", gone),
+		err, want("phrases", fmt.Sprint(changed.Data.Phrases), "[Zorvex Tabrinko Bay]"),
+		want("phrases read", fmt.Sprint(got.Data.Phrases), "[Zorvex Tabrinko Bay]"),
+		want("name", changed.Data.Name, "Places"), refused[mux.BadRequestError]("no phrases", empty),
+		refused[mux.NotFoundError]("a deleted vocabulary", gone),
 	)
 }

@@ -114,8 +114,9 @@ func printEntry(tab table, e audit.Entry, asJSON bool) error {
 
 func entryJSON(e audit.Entry) map[string]string {
 	all := map[string]string{
-		"id": e.ID, "created_at": e.At.UTC().Format(time.RFC3339), "actor_type": e.Actor.Type, "actor_id": e.Actor.ID, "actor_name": e.Actor.Name,
-		"operation": e.Operation, "resource_type": e.Resource.Type, "resource_id": e.Resource.ID, "address": e.Address,
+		"id": e.ID, "created_at": e.At.UTC().Format(time.RFC3339), "actor_type": e.Actor.Type, "actor_id": e.Actor.ID,
+		"actor_name": e.Actor.Name,
+		"operation":  e.Operation, "resource_type": e.Resource.Type, "resource_id": e.Resource.ID, "address": e.Address,
 		"request_id": e.RequestID, "environment_id": string(e.Environment),
 	}
 	for name, v := range all {

@@ -48,7 +48,8 @@ func backupCommands() []command {
 				"to PostgreSQL and S3, and changes nothing in the old ones. The new ones must be empty. Media is "+
 				"copied while the service may run, and each object is read again and compared. Then the command asks "+
 				"you to stop the service; given again, it copies what has come meanwhile and the rows, in one "+
-				"transaction, and compares them. If it is interrupted in any way, running it again goes on.", &migrate{}),
+				"transaction, and compares them. If it is interrupted in any way, running it again goes on.",
+			&migrate{}),
 	}
 }
 

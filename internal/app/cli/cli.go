@@ -76,7 +76,8 @@ const oneWish = 300 * time.Millisecond
 func Main(args, environ []string, stdout, stderr io.Writer, a Actions) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(oneWish, stop) })() // from then on a signal does what it does by itself
+	// from then on a signal does what it does by itself
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(oneWish, stop) })()
 	return Run(ctx, args, environ, stdout, stderr, a)
 }
 

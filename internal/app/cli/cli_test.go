@@ -57,7 +57,9 @@ func (f *fakeTokens) CreateEnvironment(_ context.Context, name, kind string, _ t
 	return access.Environment{ID: "env1"}, nil
 }
 
-func (f *fakeTokens) RenameEnvironment(_ context.Context, e id.Environment, name string, _ time.Time) (access.Environment, error) {
+func (f *fakeTokens) RenameEnvironment(
+	_ context.Context, e id.Environment, name string, _ time.Time,
+) (access.Environment, error) {
 	f.calls = append(f.calls, "rename "+string(e)+" "+name)
 	return access.Environment{}, nil
 }
@@ -66,7 +68,9 @@ func (f *fakeTokens) Environments(_ context.Context, page, _ int) ([]access.Envi
 	if page > 1 {
 		return nil, nil
 	}
-	return slices.Repeat([]access.Environment{{ID: "env1", Name: "Shop", Kind: "production", FrameAncestors: "https://a.example https://b.example"}}, 100), nil
+	return slices.Repeat([]access.Environment{
+		{ID: "env1", Name: "Shop", Kind: "production", FrameAncestors: "https://a.example https://b.example"},
+	}, 100), nil
 }
 
 func (f *fakeTokens) CreateToken(_ context.Context, in access.TokenInput, now time.Time) (access.Token, string, error) {
@@ -78,9 +82,11 @@ func (f *fakeTokens) CreateToken(_ context.Context, in access.TokenInput, now ti
 
 // AuditLog gives a thousand entries at a time, as many as are asked for.
 func (f *fakeTokens) AuditLog(_ context.Context, q audit.Query) ([]audit.Entry, error) {
-	f.calls = append(f.calls, fmt.Sprintf("audit %s %s %s %s %d", q.Environment, q.Actor, q.Operation, q.Resource, q.Limit))
+	f.calls = append(f.calls,
+		fmt.Sprintf("audit %s %s %s %s %d", q.Environment, q.Actor, q.Operation, q.Resource, q.Limit))
 	return slices.Repeat([]audit.Entry{{
-		ID: "entry1", Actor: audit.Actor{Type: audit.AccessToken, ID: "id1", Name: "ci"}, Operation: "delete-asset", Resource: audit.Resource{Type: "asset", ID: "a1"},
+		ID: "entry1", Actor: audit.Actor{Type: audit.AccessToken, ID: "id1", Name: "ci"}, Operation: "delete-asset",
+		Resource: audit.Resource{Type: "asset", ID: "a1"},
 	}}, q.Limit), nil
 }
 
@@ -143,22 +149,36 @@ func TestExitCodes(t *testing.T) {
 		code     int
 		out, err string
 	}{
-		"nothing":  {nil, 2, "", "millrace: no command given\nRun millrace help"},
-		"help":     {[]string{"--help"}, 0, "Usage: millrace COMMAND", ""},
-		"usage":    {[]string{"serve", "--http-addr=x"}, 2, "", `millrace: --http-addr "x" is not an address`},
-		"version":  {[]string{"version"}, 0, "millrace ", ""},
-		"check":    {[]string{"config", "check"}, 0, "warning: MILLRACE_HTP_ADDR", ""},
-		"serve":    {[]string{"serve"}, 0, "", "millrace: warning: MILLRACE_HTP_ADDR"},
-		"fails":    {[]string{"serve", "--http-addr=:1"}, 1, "", "millrace: listen on :1: permission denied"},
-		"away":     {[]string{"serve", "--http-addr=:2"}, 1, "", "the database can't be reached\nmillrace: millrace doctor with the same settings says"},
-		"unknown":  {[]string{"token", "revoke", "nobody"}, 1, "", "millrace: there is no token nobody"},
-		"doctor":   {[]string{"doctor", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=192.0.2.1:1", "--srt-addr=127.0.0.1:0"}, 1, "✗ rtmp-addr", ""},
-		"doc json": {[]string{"doctor", "--json", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=192.0.2.1:1", "--srt-addr=127.0.0.1:0"}, 1, `"healthy": false`, ""},
+		"nothing": {nil, 2, "", "millrace: no command given\nRun millrace help"},
+		"help":    {[]string{"--help"}, 0, "Usage: millrace COMMAND", ""},
+		"usage":   {[]string{"serve", "--http-addr=x"}, 2, "", `millrace: --http-addr "x" is not an address`},
+		"version": {[]string{"version"}, 0, "millrace ", ""},
+		"check":   {[]string{"config", "check"}, 0, "warning: MILLRACE_HTP_ADDR", ""},
+		"serve":   {[]string{"serve"}, 0, "", "millrace: warning: MILLRACE_HTP_ADDR"},
+		"fails":   {[]string{"serve", "--http-addr=:1"}, 1, "", "millrace: listen on :1: permission denied"},
+		"away": {
+			[]string{"serve", "--http-addr=:2"},
+			1, "",
+			"the database can't be reached\nmillrace: millrace doctor with the same settings says",
+		},
+		"unknown": {[]string{"token", "revoke", "nobody"}, 1, "", "millrace: there is no token nobody"},
+		"doctor": {
+			[]string{"doctor", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=192.0.2.1:1", "--srt-addr=127.0.0.1:0"},
+			1,
+			"✗ rtmp-addr", "",
+		},
+		"doc json": {
+			[]string{
+				"doctor", "--json", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=192.0.2.1:1",
+				"--srt-addr=127.0.0.1:0",
+			}, 1, `"healthy": false`, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := try(t, &fakeTokens{}, tt.args...)
-			if o.code != tt.code || !strings.Contains(o.out, tt.out) || !strings.Contains(o.err, tt.err) || tt.err == "" && o.err != "" {
+			if o.code != tt.code || !strings.Contains(o.out, tt.out) || !strings.Contains(o.err, tt.err) ||
+				tt.err == "" && o.err != "" {
 				t.Errorf("got %+v, want %+v", o, tt)
 			}
 		})
@@ -168,10 +188,12 @@ func TestExitCodes(t *testing.T) {
 func TestTokenCommands(t *testing.T) {
 	t.Parallel()
 	f := &fakeTokens{}
-	if o := try(t, f, "token", "create", "--name", "ci"); o.code != 0 || o.out != "MILLRACE_TOKEN_ID=id1\nMILLRACE_TOKEN_SECRET=s3cret\n" || o.closedTimes != 1 {
+	if o := try(t, f, "token", "create", "--name", "ci"); o.code != 0 ||
+		o.out != "MILLRACE_TOKEN_ID=id1\nMILLRACE_TOKEN_SECRET=s3cret\n" || o.closedTimes != 1 {
 		t.Errorf("got %+v", o)
 	}
-	if o := try(t, f, "token", "list"); !strings.Contains(o.out, "id1  ci    ") || strings.Contains(o.out, "s3cret") || !strings.HasSuffix(o.out, "  -\n") {
+	if o := try(t, f, "token", "list"); !strings.Contains(o.out, "id1  ci    ") || strings.Contains(o.out, "s3cret") ||
+		!strings.HasSuffix(o.out, "  -\n") {
 		t.Errorf("got %+v", o)
 	}
 	if o := try(t, f, "token", "revoke", "id1"); o.code != 0 || o.out != "Access token id1 is revoked.\n" {
@@ -182,7 +204,10 @@ func TestTokenCommands(t *testing.T) {
 	}
 	before := time.Now()
 	for _, args := range [][]string{
-		{"--permission", "video:read,video:write", "--permission=system:read", "--environment", "env1", "--expires", "90d"},
+		{
+			"--permission", "video:read,video:write", "--permission=system:read", "--environment", "env1", "--expires",
+			"90d",
+		},
 		{"--expires=2099-01-01T00:00:00Z"},
 		{"--installation"},
 	} {
@@ -190,7 +215,8 @@ func TestTokenCommands(t *testing.T) {
 			t.Errorf("%q: %+v", args, o)
 		}
 	}
-	if got := f.made[1]; !slices.Equal(got.Permissions, []string{"video:read", "video:write", "system:read"}) || got.Environment != "env1" ||
+	if got := f.made[1]; !slices.Equal(got.Permissions, []string{"video:read", "video:write", "system:read"}) ||
+		got.Environment != "env1" ||
 		got.ExpiresAt.Sub(before) < 90*24*time.Hour || got.ExpiresAt.Sub(before) > 91*24*time.Hour {
 		t.Errorf("made %+v", got)
 	}
@@ -200,10 +226,13 @@ func TestTokenCommands(t *testing.T) {
 	if got := f.made[3]; !slices.Equal(got.Permissions, access.InstallationPermissions()) {
 		t.Errorf("made %+v", got)
 	}
-	if o := try(t, f, "token", "list"); !strings.Contains(o.out, "video:read,video:write,system:read") || !strings.Contains(o.out, "installation") {
+	if o := try(t, f, "token", "list"); !strings.Contains(o.out, "video:read,video:write,system:read") ||
+		!strings.Contains(o.out, "installation") {
 		t.Errorf("got %+v", o)
 	}
-	for _, args := range [][]string{{"--permission=video"}, {"--expires=soon"}, {"--installation=x"}, {"--installation", "--permission=video:read"}} {
+	for _, args := range [][]string{
+		{"--permission=video"}, {"--expires=soon"}, {"--installation=x"}, {"--installation", "--permission=video:read"},
+	} {
 		if o := try(t, f, append([]string{"token", "create"}, args...)...); o.code == 0 || o.err == "" {
 			t.Errorf("%q: %+v", args, o)
 		}
@@ -213,11 +242,14 @@ func TestTokenCommands(t *testing.T) {
 func TestAuditCommand(t *testing.T) {
 	t.Parallel()
 	f := &fakeTokens{}
-	o := try(t, f, "audit", "--limit=1500", "--actor=ci", "--operation=delete-asset", "--resource=a1", "--environment=env1", "--since=2026-01-01T00:00:00Z")
+	o := try(t, f, "audit", "--limit=1500", "--actor=ci", "--operation=delete-asset", "--resource=a1",
+		"--environment=env1", "--since=2026-01-01T00:00:00Z")
 	if o.code != 0 || strings.Count(o.out, "ci (id1)  -        delete-asset  asset a1") != 1500 || o.closedTimes != 1 {
 		t.Errorf("code %d, %d lines, %s", o.code, strings.Count(o.out, "\n"), o.err)
 	}
-	if want := []string{"audit env1 ci delete-asset a1 1000", "audit env1 ci delete-asset a1 500"}; !slices.Equal(f.calls, want) {
+	if want := []string{
+		"audit env1 ci delete-asset a1 1000", "audit env1 ci delete-asset a1 500",
+	}; !slices.Equal(f.calls, want) {
 		t.Errorf("calls %q", f.calls)
 	}
 	if o = try(t, f, "audit", "--json", "--limit=1"); !strings.HasPrefix(o.out, `{"actor_id":"id1","actor_name":"ci"`) {
@@ -264,17 +296,24 @@ func TestEnvironments(t *testing.T) {
 	t.Parallel()
 	f := &fakeTokens{}
 	for _, args := range [][]string{
-		{"create", "Shop"}, {"create", "Lab", "--type=development"}, {"rename", "env1", "Other shop"}, {"frame-ancestors", "https://a.example,https://b.example", "--environment=env1"},
+		{"create", "Shop"},
+		{"create", "Lab", "--type=development"},
+		{"rename", "env1", "Other shop"},
+		{"frame-ancestors", "https://a.example,https://b.example", "--environment=env1"},
 	} {
 		if o := try(t, f, append([]string{"environment"}, args...)...); o.code != 0 || strings.Count(o.out, "\n") != 1 {
 			t.Errorf("%q: %+v", args, o)
 		}
 	}
-	want := []string{"create Shop production", "create Lab development", "rename env1 Other shop", "frame env1[https://a.example https://b.example]"}
+	want := []string{
+		"create Shop production", "create Lab development", "rename env1 Other shop",
+		"frame env1[https://a.example https://b.example]",
+	}
 	if !slices.Equal(f.calls, want) {
 		t.Errorf("calls %q", f.calls)
 	}
-	if e := f.entries[0]; e.Operation != "environment frame-ancestors" || e.Actor.Type != audit.CommandLine || e.Actor.Name == "" || e.At.IsZero() {
+	if e := f.entries[0]; e.Operation != "environment frame-ancestors" || e.Actor.Type != audit.CommandLine ||
+		e.Actor.Name == "" || e.At.IsZero() {
 		t.Errorf("the audit log would say %+v", e)
 	}
 	if o := try(t, f, "environment", "list"); strings.Count(o.out, "https://a.example,https://b.example") != 100 {
@@ -284,7 +323,8 @@ func TestEnvironments(t *testing.T) {
 
 func TestDemoNeedsFFmpeg(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if o := try(t, &fakeTokens{}, "demo"); o.code != 1 || !strings.Contains(o.err, "ffmpeg is not in the PATH: install it") {
+	if o := try(t, &fakeTokens{}, "demo"); o.code != 1 ||
+		!strings.Contains(o.err, "ffmpeg is not in the PATH: install it") {
 		t.Errorf("got %+v", o)
 	}
 }

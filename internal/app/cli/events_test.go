@@ -39,8 +39,13 @@ func TestTail(t *testing.T) {
 		args []string
 		want string
 	}{
-		"from now":        {nil, "2000-01-01T00:00:00Z 3 video.asset.ready a1\n2000-01-01T00:00:00Z 4 video.asset.ready a1\n"},
-		"all, as JSON":    {[]string{"--json", "--after", "0", "--type", "a,b", "--object", "x"}, "{\"sequence\":1}\n{\"sequence\":2}\n{\"sequence\":3}\n{\"sequence\":4}\n"},
+		"from now": {
+			nil, "2000-01-01T00:00:00Z 3 video.asset.ready a1\n2000-01-01T00:00:00Z 4 video.asset.ready a1\n",
+		},
+		"all, as JSON": {
+			[]string{"--json", "--after", "0", "--type", "a,b", "--object", "x"},
+			"{\"sequence\":1}\n{\"sequence\":2}\n{\"sequence\":3}\n{\"sequence\":4}\n",
+		},
 		"not a sequence":  {[]string{"--after", "x"}, ""},
 		"before all time": {[]string{"--after", "-2"}, ""},
 	} {

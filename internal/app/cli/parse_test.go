@@ -32,69 +32,194 @@ func TestProblems(t *testing.T) {
 		file      string
 		want      []string
 	}{
-		"none":            {args: nil, want: []string{"no command given"}},
-		"command":         {args: []string{"sevre"}, want: []string{`unknown command "sevre"; did you mean serve?`}},
-		"subcommand":      {args: []string{"token"}, want: []string{"token needs one of: create, list, revoke, sign"}},
-		"subcommand typo": {args: []string{"token", "creat"}, want: []string{`unknown command "token creat"; did you mean token create?`}},
-		"operand":         {args: []string{"token", "revoke"}, want: []string{"token revoke needs TOKEN-ID"}},
-		"extra":           {args: []string{"serve", "now"}, want: []string{`serve does not know what to do with "now"`}},
-		"flag":            {args: []string{"serve", "--htp-addr", ":1"}, want: []string{"unknown flag --htp-addr; did you mean --http-addr?"}},
-		"underscore":      {args: []string{"serve", "--http_addr=:1"}, want: []string{"unknown flag --http_addr; did you mean --http-addr?"}},
-		"one dash":        {args: []string{"serve", "-http-addr", ":1"}, want: []string{"flags start with two dashes: write --http-addr"}},
-		"secret flag":     {args: []string{"serve", "--token-secret=x"}, want: []string{"--token-secret is not a flag, because process lists show flags: set MILLRACE_TOKEN_SECRET in the environment"}},
-		"no value":        {args: []string{"serve", "--http-addr"}, want: []string{"--http-addr needs a value after it"}},
-		"wrong command":   {args: []string{"serve", "--json"}, want: []string{"--json belongs to doctor, audit, nodes, events tail, not to serve"}},
+		"none":       {args: nil, want: []string{"no command given"}},
+		"command":    {args: []string{"sevre"}, want: []string{`unknown command "sevre"; did you mean serve?`}},
+		"subcommand": {args: []string{"token"}, want: []string{"token needs one of: create, list, revoke, sign"}},
+		"subcommand typo": {
+			args: []string{"token", "creat"},
+			want: []string{`unknown command "token creat"; did you mean token create?`},
+		},
+		"operand": {args: []string{"token", "revoke"}, want: []string{"token revoke needs TOKEN-ID"}},
+		"extra":   {args: []string{"serve", "now"}, want: []string{`serve does not know what to do with "now"`}},
+		"flag": {
+			args: []string{"serve", "--htp-addr", ":1"},
+			want: []string{"unknown flag --htp-addr; did you mean --http-addr?"},
+		},
+		"underscore": {
+			args: []string{"serve", "--http_addr=:1"},
+			want: []string{"unknown flag --http_addr; did you mean --http-addr?"},
+		},
+		"one dash": {
+			args: []string{"serve", "-http-addr", ":1"},
+			want: []string{"flags start with two dashes: write --http-addr"},
+		},
+		"secret flag": {
+			args: []string{"serve", "--token-secret=x"},
+			want: []string{
+				"--token-secret is not a flag, because process lists show flags: set MILLRACE_TOKEN_SECRET in the " +
+					"environment",
+			},
+		},
+		"no value": {args: []string{"serve", "--http-addr"}, want: []string{"--http-addr needs a value after it"}},
+		"wrong command": {
+			args: []string{"serve", "--json"},
+			want: []string{"--json belongs to doctor, audit, nodes, events tail, not to serve"},
+		},
 		"quality": {
 			args: []string{"environment", "video-quality", "gold"},
 			want: []string{`"gold" is none of basic, plus, premium, default`},
 		},
-		"address":         {args: []string{"serve", "--http-addr", "8080"}, want: []string{`--http-addr "8080" is not an address to listen on`}},
-		"port":            {args: []string{"serve", "--http-addr", ":80800"}, want: []string{"has no port between 0 and 65535"}},
-		"cidr":            {args: []string{"serve", "--fetch-allow", "10.0.0.1/8"}, want: []string{"did you mean 10.0.0.0/8?"}},
-		"public IP":       {args: []string{"serve", "--webrtc-public-ip", "video.example.org"}, want: []string{"is not an address that can be reached"}},
-		"public IP any":   {args: []string{"serve", "--webrtc-public-ip", "0.0.0.0"}, want: []string{"is not an address that can be reached"}},
-		"socket":          {args: []string{"serve", "--webrtc-udp-addr", "no"}, want: []string{"or off"}},
-		"one UDP port":    {args: []string{"serve", "--webrtc-udp-addr", ":6001"}, want: []string{"srt-addr and webrtc-udp-addr are both :6001"}},
-		"one TCP port":    {args: []string{"serve", "--webrtc-tcp-addr", ":8080"}, want: []string{"http-addr and webrtc-tcp-addr are both :8080"}},
-		"cidr text":       {args: []string{"serve", "--fetch-allow", "lan"}, want: []string{`has the part "lan", which is not an address range`}},
-		"url":             {env: []string{"MILLRACE_PUBLIC_URL=video.example.org"}, args: []string{"serve"}, want: []string{`MILLRACE_PUBLIC_URL "video.example.org" is not a URL that starts with http:// or https://`}},
-		"database":        {args: []string{"serve", "--database-url", "mysql://h/d"}, want: []string{"is not a database URL"}},
-		"database name":   {args: []string{"serve", "--database-url", "postgres://h"}, want: []string{"names no database"}},
-		"storage":         {args: []string{"serve", "--storage-url", "gs://b"}, want: []string{"is not a storage URL"}},
-		"storage keys":    {args: []string{"serve", "--storage-url", "s3://k:s@b"}, want: []string{"has credentials in it"}},
-		"storage path":    {args: []string{"serve", "--storage-url", "s3://b/p"}, want: []string{"write it as s3://bucket?prefix=path"}},
-		"storage half":    {args: []string{"serve", "--storage-url", "s3://b"}, env: []string{"AWS_ACCESS_KEY_ID=AK"}, want: []string{"one half is missing"}},
-		"level":           {args: []string{"serve", "--log-level", "loud"}, want: []string{"is none of debug, info, warn, error"}},
-		"size":            {args: []string{"serve", "--max-upload-bytes", "lots"}, want: []string{"is not a size"}},
-		"duration":        {args: []string{"serve", "--shutdown-timeout", "30"}, want: []string{"is not a duration"}},
-		"duration range":  {args: []string{"serve", "--shutdown-timeout", "2h"}, want: []string{"is not between 1s and 1h"}},
-		"event retention": {args: []string{"serve", "--event-retention", "47h"}, want: []string{"--event-retention \"47h\" is not between 48h and 87600h"}},
-		"audit retention": {args: []string{"serve", "--audit-retention", "59m"}, want: []string{"--audit-retention \"59m\" is not between 1h and 87600h"}},
-		"session range":   {args: []string{"serve", "--playback-session-max", "10s"}, want: []string{"is not between 1m and 720h, or off"}},
-		"number":          {args: []string{"serve", "--max-connections-per-address", "0"}, want: []string{"is not a whole number from 1 to"}},
-		"demo duration":   {args: []string{"demo", "--duration", "1s"}, want: []string{"is not between 10s and 1h"}},
-		"pair":            {args: []string{"serve"}, env: []string{"MILLRACE_TOKEN_ID=a"}, want: []string{"token-id and token-secret belong together"}},
-		"no host":         {args: []string{"serve", "--internal-addr", ":1"}, want: []string{"names no host", "PostgreSQL"}},
+		"address": {
+			args: []string{"serve", "--http-addr", "8080"},
+			want: []string{`--http-addr "8080" is not an address to listen on`},
+		},
+		"port": {
+			args: []string{"serve", "--http-addr", ":80800"}, want: []string{"has no port between 0 and 65535"},
+		},
+		"cidr": {
+			args: []string{"serve", "--fetch-allow", "10.0.0.1/8"}, want: []string{"did you mean 10.0.0.0/8?"},
+		},
+		"public IP": {
+			args: []string{"serve", "--webrtc-public-ip", "video.example.org"},
+			want: []string{"is not an address that can be reached"},
+		},
+		"public IP any": {
+			args: []string{"serve", "--webrtc-public-ip", "0.0.0.0"},
+			want: []string{"is not an address that can be reached"},
+		},
+		"socket": {args: []string{"serve", "--webrtc-udp-addr", "no"}, want: []string{"or off"}},
+		"one UDP port": {
+			args: []string{"serve", "--webrtc-udp-addr", ":6001"},
+			want: []string{"srt-addr and webrtc-udp-addr are both :6001"},
+		},
+		"one TCP port": {
+			args: []string{"serve", "--webrtc-tcp-addr", ":8080"},
+			want: []string{"http-addr and webrtc-tcp-addr are both :8080"},
+		},
+		"cidr text": {
+			args: []string{"serve", "--fetch-allow", "lan"},
+			want: []string{`has the part "lan", which is not an address range`},
+		},
+		"url": {
+			env: []string{"MILLRACE_PUBLIC_URL=video.example.org"}, args: []string{"serve"},
+			want: []string{`MILLRACE_PUBLIC_URL "video.example.org" is not a URL that starts with http:// or https://`},
+		},
+		"database": {
+			args: []string{"serve", "--database-url", "mysql://h/d"}, want: []string{"is not a database URL"},
+		},
+		"database name": {
+			args: []string{"serve", "--database-url", "postgres://h"}, want: []string{"names no database"},
+		},
+		"storage": {args: []string{"serve", "--storage-url", "gs://b"}, want: []string{"is not a storage URL"}},
+		"storage keys": {
+			args: []string{"serve", "--storage-url", "s3://k:s@b"}, want: []string{"has credentials in it"},
+		},
+		"storage path": {
+			args: []string{"serve", "--storage-url", "s3://b/p"}, want: []string{"write it as s3://bucket?prefix=path"},
+		},
+		"storage half": {
+			args: []string{"serve", "--storage-url", "s3://b"}, env: []string{"AWS_ACCESS_KEY_ID=AK"},
+			want: []string{"one half is missing"},
+		},
+		"level": {
+			args: []string{"serve", "--log-level", "loud"}, want: []string{"is none of debug, info, warn, error"},
+		},
+		"size":     {args: []string{"serve", "--max-upload-bytes", "lots"}, want: []string{"is not a size"}},
+		"duration": {args: []string{"serve", "--shutdown-timeout", "30"}, want: []string{"is not a duration"}},
+		"duration range": {
+			args: []string{"serve", "--shutdown-timeout", "2h"}, want: []string{"is not between 1s and 1h"},
+		},
+		"event retention": {
+			args: []string{"serve", "--event-retention", "47h"},
+			want: []string{"--event-retention \"47h\" is not between 48h and 87600h"},
+		},
+		"audit retention": {
+			args: []string{"serve", "--audit-retention", "59m"},
+			want: []string{"--audit-retention \"59m\" is not between 1h and 87600h"},
+		},
+		"session range": {
+			args: []string{"serve", "--playback-session-max", "10s"},
+			want: []string{"is not between 1m and 720h, or off"},
+		},
+		"number": {
+			args: []string{"serve", "--max-connections-per-address", "0"},
+			want: []string{"is not a whole number from 1 to"},
+		},
+		"demo duration": {args: []string{"demo", "--duration", "1s"}, want: []string{"is not between 10s and 1h"}},
+		"pair": {
+			args: []string{"serve"}, env: []string{"MILLRACE_TOKEN_ID=a"},
+			want: []string{"token-id and token-secret belong together"},
+		},
+		"no host": {
+			args: []string{"serve", "--internal-addr", ":1"}, want: []string{"names no host", "PostgreSQL"},
+		},
 		"advertised path": {args: []string{"serve", "--advertise-url", "http://a/b"}, want: []string{"has a path"}},
-		"alone":           {args: []string{"serve", "--advertise-url", "http://a"}, want: []string{"set internal-addr"}},
-		"tls pair":        {args: []string{"serve", "--tls-cert", "c.pem"}, want: []string{"tls-cert and tls-key belong together"}},
-		"two ways":        {args: []string{"serve", "--tls-cert", "c.pem", "--tls-key", "k.pem", "--acme-domain", "a.example.org"}, want: []string{"two ways to have a certificate"}},
-		"no certificate":  {args: []string{"serve", "--rtmps-addr", ":1936"}, want: []string{"rtmps-addr needs a certificate"}},
-		"secure ports":    {args: []string{"serve", "--acme-domain", "a.example.org", "--https-addr", ":1936"}, want: []string{"https-addr and rtmps-addr are both :1936"}},
-		"domain":          {args: []string{"serve", "--acme-domain", "*.example.org"}, want: []string{`has the part "*.example.org", which is not a whole domain name`}},
-		"domain address":  {args: []string{"serve", "--acme-domain", "192.0.2.1"}, want: []string{"certificates are for names"}},
-		"email":           {args: []string{"serve", "--acme-email", "me"}, want: []string{"is not an e-mail address"}},
-		"directory":       {args: []string{"serve", "--acme-directory", "http://ca.example.org/dir"}, want: []string{"starts with https://"}},
-		"ports":           {args: []string{"serve", "--rtmp-addr", ":8080"}, want: []string{"http-addr and rtmp-addr are both :8080"}},
-		"several":         {args: []string{"serve", "--http-addr", "x", "--log-level", "y"}, want: []string{"--http-addr", "--log-level"}},
-		"no file":         {args: []string{"serve", "--config", "none.yaml"}, want: []string{"read configuration file: open none.yaml"}},
-		"file key":        {args: []string{"serve", "--config", "m.yaml"}, file: "http-addr: :1\nhttp-adr: :2", want: []string{`m.yaml:2: unknown setting "http-adr"; did you mean http-addr?`}},
-		"file twice":      {args: []string{"serve", "--config", "m.yaml"}, file: "http-addr: :1\n\nhttp-addr: :2", want: []string{"m.yaml:3: http-addr is there already, at line 1"}},
-		"file value":      {args: []string{"serve", "--config", "m.yaml"}, file: "\nhttp-addr: 8080", want: []string{`m.yaml:2: http-addr "8080" is not an address`}},
-		"file nested":     {args: []string{"serve", "--config", "m.yaml"}, file: "http-addr: {port: 1}", want: []string{"m.yaml:1: http-addr must be one value"}},
-		"file list":       {args: []string{"serve", "--config", "m.yaml"}, file: "- a", want: []string{"m.yaml: must be lines of the form name: value"}},
-		"file syntax":     {args: []string{"serve", "--config", "m.yaml"}, file: "a: [", want: []string{"m.yaml: is not YAML"}},
-		"file aws":        {args: []string{"serve", "--config", "m.yaml"}, file: "aws-region: x", want: []string{"aws-region is read from AWS_REGION in the environment only"}},
+		"alone": {
+			args: []string{"serve", "--advertise-url", "http://a"}, want: []string{"set internal-addr"},
+		},
+		"tls pair": {
+			args: []string{"serve", "--tls-cert", "c.pem"}, want: []string{"tls-cert and tls-key belong together"},
+		},
+		"two ways": {
+			args: []string{"serve", "--tls-cert", "c.pem", "--tls-key", "k.pem", "--acme-domain", "a.example.org"},
+			want: []string{"two ways to have a certificate"},
+		},
+		"no certificate": {
+			args: []string{"serve", "--rtmps-addr", ":1936"}, want: []string{"rtmps-addr needs a certificate"},
+		},
+		"secure ports": {
+			args: []string{"serve", "--acme-domain", "a.example.org", "--https-addr", ":1936"},
+			want: []string{"https-addr and rtmps-addr are both :1936"},
+		},
+		"domain": {
+			args: []string{"serve", "--acme-domain", "*.example.org"},
+			want: []string{`has the part "*.example.org", which is not a whole domain name`},
+		},
+		"domain address": {
+			args: []string{"serve", "--acme-domain", "192.0.2.1"}, want: []string{"certificates are for names"},
+		},
+		"email": {args: []string{"serve", "--acme-email", "me"}, want: []string{"is not an e-mail address"}},
+		"directory": {
+			args: []string{"serve", "--acme-directory", "http://ca.example.org/dir"},
+			want: []string{"starts with https://"},
+		},
+		"ports": {
+			args: []string{"serve", "--rtmp-addr", ":8080"}, want: []string{"http-addr and rtmp-addr are both :8080"},
+		},
+		"several": {
+			args: []string{"serve", "--http-addr", "x", "--log-level", "y"},
+			want: []string{"--http-addr", "--log-level"},
+		},
+		"no file": {
+			args: []string{"serve", "--config", "none.yaml"}, want: []string{"read configuration file: open none.yaml"},
+		},
+		"file key": {
+			args: []string{"serve", "--config", "m.yaml"}, file: "http-addr: :1\nhttp-adr: :2",
+			want: []string{`m.yaml:2: unknown setting "http-adr"; did you mean http-addr?`},
+		},
+		"file twice": {
+			args: []string{"serve", "--config", "m.yaml"}, file: "http-addr: :1\n\nhttp-addr: :2",
+			want: []string{"m.yaml:3: http-addr is there already, at line 1"},
+		},
+		"file value": {
+			args: []string{"serve", "--config", "m.yaml"}, file: "\nhttp-addr: 8080",
+			want: []string{`m.yaml:2: http-addr "8080" is not an address`},
+		},
+		"file nested": {
+			args: []string{"serve", "--config", "m.yaml"}, file: "http-addr: {port: 1}",
+			want: []string{"m.yaml:1: http-addr must be one value"},
+		},
+		"file list": {
+			args: []string{"serve", "--config", "m.yaml"}, file: "- a",
+			want: []string{"m.yaml: must be lines of the form name: value"},
+		},
+		"file syntax": {
+			args: []string{"serve", "--config", "m.yaml"}, file: "a: [", want: []string{"m.yaml: is not YAML"},
+		},
+		"file aws": {
+			args: []string{"serve", "--config", "m.yaml"}, file: "aws-region: x",
+			want: []string{"aws-region is read from AWS_REGION in the environment only"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,7 +262,9 @@ func TestCommands(t *testing.T) {
 			flags:   &tokenCreate{permissions: []string{"video:read", "data:read"}},
 		},
 		"token revoke": {args: []string{"token", "revoke", "abc"}, command: "token revoke", words: []string{"abc"}},
-		"dashes":       {args: []string{"token", "revoke", "--", "-abc"}, command: "token revoke", words: []string{"-abc"}},
+		"dashes": {
+			args: []string{"token", "revoke", "--", "-abc"}, command: "token revoke", words: []string{"-abc"},
+		},
 		"flags behind": {
 			args: []string{"upload", "a", "--title", "-b", "--config=c"}, command: "upload", words: []string{"a"},
 			settings: []string{"--config=c"}, flags: &upload{policy: "public", title: "-b"},
@@ -154,7 +281,8 @@ func TestCommands(t *testing.T) {
 			if problems != nil {
 				t.Fatal(problems)
 			}
-			if l.name != tt.command || !slices.Equal(l.words, tt.words) || !slices.Equal(l.settings.Args(), tt.settings) {
+			if l.name != tt.command || !slices.Equal(l.words, tt.words) ||
+				!slices.Equal(l.settings.Args(), tt.settings) {
 				t.Errorf("got %s %q %q, want %+v", l.name, l.words, l.settings.Args(), tt)
 			}
 			if got, want := fmt.Sprintf("%+v", l.action), fmt.Sprintf("%+v", tt.flags); tt.flags != nil && got != want {
@@ -312,7 +440,8 @@ func FuzzLoad(f *testing.F) {
 	f.Add("token\x00revoke\x00--\x00-a", "MILLRACE_CONFIG=m.yaml", "a: &a [*a]")
 	f.Add("-\x00--\x00--=\x00-h", "=", "fetch-allow:\n- 10.0.0.0/8\n? x\n")
 	f.Fuzz(func(t *testing.T, args, env, file string) {
-		l, cfg, err := load(strings.Split(args, "\x00"), append(strings.Split(env, "\x00"), "MILLRACE_CONFIG=m.yaml"), files(map[string]string{"m.yaml": file}))
+		l, cfg, err := load(strings.Split(args, "\x00"), append(strings.Split(env, "\x00"), "MILLRACE_CONFIG=m.yaml"),
+			files(map[string]string{"m.yaml": file}))
 		if err == nil && l.name == "" && l.help == "" {
 			t.Error("neither a command nor an error")
 		}

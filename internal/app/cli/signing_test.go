@@ -99,7 +99,10 @@ func TestSigningKeyCommands(t *testing.T) {
 		}
 	}
 	sign := func(file string, args ...string) (int, string, string) {
-		return run(append([]string{"token", "sign", "--key-id", "key1", "--private-key-file", filepath.Join(folder, file), "--playback-id", "pb1"}, args...)...)
+		return run(append([]string{
+			"token", "sign", "--key-id", "key1", "--private-key-file", filepath.Join(folder, file), "--playback-id",
+			"pb1",
+		}, args...)...)
 	}
 	const week, short = 7 * 24 * time.Hour, 90 * time.Minute
 	picture := []string{"--type", "thumbnail", "--expiry", "90m", "--param", "width=640", "--param", "time=3"}
@@ -125,14 +128,17 @@ func TestSigningKeyCommands(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"neither a PEM nor the base64": nil, "is none of video": {"--type", "x"}, "not a number of days": {"--expiry", "0d"},
-		"not of the form name=value": {"--param", "width"}, "a flag of its own": {"--param", "aud=v"}, "no settings": {"--http-addr", ":1"},
+		"neither a PEM nor the base64": nil, "is none of video": {"--type", "x"},
+		"not a number of days":       {"--expiry", "0d"},
+		"not of the form name=value": {"--param", "width"}, "a flag of its own": {"--param", "aud=v"},
+		"no settings": {"--http-addr", ":1"},
 	} {
 		if code, _, problem := sign("junk", args...); code == 0 || !strings.Contains(problem, want) {
 			t.Errorf("%q: %d %s, want %s", args, code, problem, want)
 		}
 	}
-	if code, _, problem := run("token", "sign", "--key-id", "key1", "--playback-id", "x"); code != 1 || !strings.Contains(problem, "needs --private-key-file") {
+	if code, _, problem := run("token", "sign", "--key-id", "key1", "--playback-id", "x"); code != 1 ||
+		!strings.Contains(problem, "needs --private-key-file") {
 		t.Errorf("without a file: %d %s", code, problem)
 	}
 	const deleted = "Signing key key1 is deleted.\n"
@@ -140,7 +146,8 @@ func TestSigningKeyCommands(t *testing.T) {
 		t.Errorf("delete: %d %s %s", code, out, problem)
 	}
 	_, token, _ := sign("pem")
-	if _, err := service.Verify(t.Context(), strings.TrimSpace(token), "env", time.Now()); !fault.Is(err, fault.Denied) {
+	if _, err := service.Verify(t.Context(), strings.TrimSpace(token), "env", time.Now()); !fault.Is(err,
+		fault.Denied) {
 		t.Errorf("a token of a deleted key: %v", err)
 	}
 }

@@ -27,8 +27,12 @@ func TestUpload(t *testing.T) {
 		fmt.Fprintf(w, `{"data":{"id":"u","url":%q}}`, s.URL+"/put")
 	})
 	mux.HandleFunc("PUT /put", func(http.ResponseWriter, *http.Request) {})
-	mux.HandleFunc("GET /video/v1/uploads/u", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":{"id":"u","asset_id":"a"}}`) })
-	mux.HandleFunc("GET /video/v1/assets/a", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":{"playback_ids":[{"id":"p"}]}}`) })
+	mux.HandleFunc("GET /video/v1/uploads/u", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"data":{"id":"u","asset_id":"a"}}`)
+	})
+	mux.HandleFunc("GET /video/v1/assets/a", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"data":{"playback_ids":[{"id":"p"}]}}`)
+	})
 	file := filepath.Join(t.TempDir(), "film.mp4")
 	if err := os.WriteFile(file, []byte("film"), 0o600); err != nil {
 		t.Fatal(err)
@@ -51,13 +55,18 @@ func TestUpload(t *testing.T) {
 			token, ExitOK,
 			"FILE=" + other + "\nASSET_ID=a\nPLAYBACK_ID=p\n",
 		},
-		"a title of several": {[]string{"upload", "--title", "A", file, other}, token, ExitUsage, "--title is for one file"},
-		"no title":           {[]string{"upload", "--title=", file}, token, ExitUsage, "is not a title"},
-		"no file":            {[]string{"upload"}, token, ExitUsage, "upload needs FILE"},
-		"an unknown policy":  {[]string{"upload", "--policy", "drm", file}, token, ExitUsage, "neither public nor signed"},
+		"a title of several": {
+			[]string{"upload", "--title", "A", file, other}, token, ExitUsage, "--title is for one file",
+		},
+		"no title": {[]string{"upload", "--title=", file}, token, ExitUsage, "is not a title"},
+		"no file":  {[]string{"upload"}, token, ExitUsage, "upload needs FILE"},
+		"an unknown policy": {
+			[]string{"upload", "--policy", "drm", file}, token, ExitUsage, "neither public nor signed",
+		},
 	} {
 		var out bytes.Buffer
-		if code := Run(t.Context(), tt.args, tt.environ, &out, &out, Actions{}); code != tt.code || !strings.Contains(out.String(), tt.want) {
+		if code := Run(t.Context(), tt.args, tt.environ, &out, &out, Actions{}); code != tt.code ||
+			!strings.Contains(out.String(), tt.want) {
 			t.Errorf("%s: %d %s", name, code, out.String())
 		}
 	}
@@ -74,10 +83,13 @@ func TestUploadInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	token := []string{"MILLRACE_TOKEN_ID=the-token-of-the-test", "MILLRACE_TOKEN_SECRET=a-secret-of-sixteen-or-more"}
-	for home, want := range map[string]string{"HOME=" + t.TempDir(): "the same command goes on", "HOME=": "starts from the first byte"} {
+	for home, want := range map[string]string{
+		"HOME=" + t.TempDir(): "the same command goes on", "HOME=": "starts from the first byte",
+	} {
 		var out bytes.Buffer
 		code := Run(ctx, []string{"upload", "--public-url", s.URL, file}, append(token, home), &out, &out, Actions{})
-		if code != ExitInterrupted || !strings.Contains(out.String(), "interrupted") || !strings.Contains(out.String(), want) {
+		if code != ExitInterrupted || !strings.Contains(out.String(), "interrupted") ||
+			!strings.Contains(out.String(), want) {
 			t.Errorf("%d %s", code, out.String())
 		}
 	}
@@ -114,7 +126,10 @@ func TestProgress(t *testing.T) {
 		return out.String()
 	}
 	lines := show(false)
-	for _, want := range []string{"40 % of 10.0 MB\n", " 60 % of 10.0 MB, 1.0 MB/s, 0:04 left\n", ": the connection was lost\n", "100 % of 10.0 MB, 1.0 MB/s\n"} {
+	for _, want := range []string{
+		"40 % of 10.0 MB\n", " 60 % of 10.0 MB, 1.0 MB/s, 0:04 left\n", ": the connection was lost\n",
+		"100 % of 10.0 MB, 1.0 MB/s\n",
+	} {
 		if !strings.Contains(lines, want) {
 			t.Errorf("%q is not in\n%s", want, lines)
 		}
@@ -127,7 +142,9 @@ func TestProgress(t *testing.T) {
 	if want := "\r\"a name that is…  [####################]  100 % of 10.0 MB, 1.0 MB/s\x1b[K\n"; last != want {
 		t.Errorf("%q, want %q", last, want)
 	}
-	for d, want := range map[time.Duration]string{59 * time.Second: "0:59", time.Hour + 61*time.Second: "1:01:01", 1e3 * time.Hour: "days"} {
+	for d, want := range map[time.Duration]string{
+		59 * time.Second: "0:59", time.Hour + 61*time.Second: "1:01:01", 1e3 * time.Hour: "days",
+	} {
 		if got := span(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
 		}

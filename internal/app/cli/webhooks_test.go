@@ -24,7 +24,9 @@ func TestWebhookCommands(t *testing.T) {
 		t.Helper()
 		var out, problems bytes.Buffer
 		code := Run(t.Context(), append([]string{"webhook"}, args...), nil, &out, &problems, Actions{
-			Webhooks: func(context.Context, config.Config, id.Environment) (webhook.API, id.Environment, func() error, error) {
+			Webhooks: func(
+				context.Context, config.Config, id.Environment,
+			) (webhook.API, id.Environment, func() error, error) {
 				return hooks, "env", func() error { closed++; return nil }, nil
 			},
 		})
@@ -36,10 +38,13 @@ func TestWebhookCommands(t *testing.T) {
 		t.Fatalf("create: %d %s", code, out)
 	}
 	key, secret := strings.TrimPrefix(lines[0], "WEBHOOK_ID="), strings.TrimPrefix(lines[1], "WEBHOOK_SECRET=")
-	if out, _, _ = run("list"); !strings.Contains(out, key+"  https://example.com/hook  true     video.asset.ready,video.asset.errored  -") || strings.Contains(out, secret) {
+	if out, _, _ = run("list"); !strings.Contains(out,
+		key+"  https://example.com/hook  true     video.asset.ready,video.asset.errored  -") ||
+		strings.Contains(out, secret) {
 		t.Errorf("list:\n%s", out)
 	}
-	if out, _, code = run("rotate-secret", key); code != 0 || !strings.Contains(out, "WEBHOOK_SECRET=") || strings.Contains(out, secret) {
+	if out, _, code = run("rotate-secret", key); code != 0 || !strings.Contains(out, "WEBHOOK_SECRET=") ||
+		strings.Contains(out, secret) {
 		t.Errorf("rotate-secret: %s", out)
 	}
 	out, _, code = run("test", key)
@@ -47,13 +52,15 @@ func TestWebhookCommands(t *testing.T) {
 	if code != 0 || err != nil || e.Type != webhook.EventTest {
 		t.Errorf("test: %d %s: %+v, %v", code, out, e, err)
 	}
-	if _, problem, ended := run("replay", key); ended != 1 || !strings.Contains(problem, "give one of --since, --event and --failed") {
+	if _, problem, ended := run("replay", key); ended != 1 ||
+		!strings.Contains(problem, "give one of --since, --event and --failed") {
 		t.Errorf("replay: %d %s", ended, problem)
 	}
 	if _, problem, ended := run("replay", key, "--event", e.ID); ended != 0 {
 		t.Errorf("replay one: %d %s", ended, problem)
 	}
-	if out, _, code = run("deliveries", key); code != 0 || !strings.Contains(out, e.ID+"  system.webhook.test  waiting  0         -     its turn\n") {
+	if out, _, code = run("deliveries", key); code != 0 ||
+		!strings.Contains(out, e.ID+"  system.webhook.test  waiting  0         -     its turn\n") {
 		t.Errorf("deliveries:\n%s", out)
 	}
 	since := time.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
@@ -123,7 +130,9 @@ func TestDeliveryCommands(t *testing.T) {
 		t.Helper()
 		var out, problems bytes.Buffer
 		Run(t.Context(), append([]string{"webhook"}, args...), nil, &out, &problems, Actions{
-			Webhooks: func(context.Context, config.Config, id.Environment) (webhook.API, id.Environment, func() error, error) {
+			Webhooks: func(
+				context.Context, config.Config, id.Environment,
+			) (webhook.API, id.Environment, func() error, error) {
 				return hooks, "env", func() error { return nil }, nil
 			},
 		})

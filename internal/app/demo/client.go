@@ -171,7 +171,8 @@ func (c *client) ready(ctx context.Context, assetID string, limit time.Duration)
 		done := a.Status == "ready" && !a.IsLive
 		for _, t := range a.Tracks {
 			if t.Status == "errored" {
-				return false, fmt.Errorf("the %s track %q is errored: %s", t.Type, t.Name, strings.Join(t.Error.Messages, "; "))
+				return false, fmt.Errorf("the %s track %q is errored: %s", t.Type, t.Name,
+					strings.Join(t.Error.Messages, "; "))
 			}
 			done = done && t.Status != "preparing"
 		}

@@ -140,7 +140,12 @@ func (s *stage) serve(ctx context.Context) error {
 		return err
 	}
 	s.base = strings.TrimSuffix(s.o.Config.PublicBase(s.service.http).String(), "/")
-	s.api = &client{base: "http://" + loopback(s.service.http), id: s.o.tokenID, secret: s.o.tokenSecret.Reveal(), http: &http.Client{Timeout: 20 * time.Second}}
+	s.api = &client{
+		base:   "http://" + loopback(s.service.http),
+		id:     s.o.tokenID,
+		secret: s.o.tokenSecret.Reveal(),
+		http:   &http.Client{Timeout: 20 * time.Second},
+	}
 	s.say("\nMillrace is running. Its data is in %s (%s).\n\n", dir, fate)
 	if s.o.Config.Dashboard {
 		link, err := dashboardLink(ctx, s.o, dir, s.service.http)
@@ -210,7 +215,8 @@ func (s *stage) stream(ctx context.Context, stream liveStream) error {
 	err = poll(ctx, 30*time.Second, "the stream does not play", func() (bool, error) {
 		select {
 		case <-encoder.done:
-			return false, errors.Join(errors.New("the encoder ended before the stream could be played"), encoder.ended())
+			return false, errors.Join(errors.New("the encoder ended before the stream could be played"),
+				encoder.ended())
 		default:
 		}
 		return s.api.plays(ctx, stream.PlaybackIDs[0].ID)

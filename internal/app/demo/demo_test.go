@@ -45,7 +45,9 @@ func fakeOptions(t *testing.T, until string, args ...string) (context.Context, O
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	flags := append([]string{"--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:1", "--srt-addr=127.0.0.1:0", "--log-level=error"}, args...)
+	flags := append([]string{
+		"--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:1", "--srt-addr=127.0.0.1:0", "--log-level=error",
+	}, args...)
 	cfg, err := config.Parse(flags, nil, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +57,9 @@ func fakeOptions(t *testing.T, until string, args ...string) (context.Context, O
 		t.Fatal(err)
 	}
 	out := &transcript{until: until, seen: cancel}
-	return ctx, Options{Config: cfg, Flags: flags, Duration: 10 * time.Second, Binary: self, FFmpeg: self, Out: out}, out
+	return ctx, Options{
+		Config: cfg, Flags: flags, Duration: 10 * time.Second, Binary: self, FFmpeg: self, Out: out,
+	}, out
 }
 
 func TestDemo(t *testing.T) {
@@ -66,8 +70,10 @@ func TestDemo(t *testing.T) {
 	}
 	said := out.String()
 	for _, want := range []string{
-		"token ID ", "RTMP        rtmp://127.0.0.1:", "/app/secretkey\n", "/watch/play\n", "/play.m3u8\n", "✓ playing", "✓ the encoder has ended",
-		"✓ the recording is ready: 9.5 s, asset asset", "✓ subtitles “English” and audio track “Commentary”", "watch the recording  http://127.0.0.1:",
+		"token ID ", "RTMP        rtmp://127.0.0.1:", "/app/secretkey\n", "/watch/play\n", "/play.m3u8\n", "✓ playing",
+		"✓ the encoder has ended",
+		"✓ the recording is ready: 9.5 s, asset asset", "✓ subtitles “English” and audio track “Commentary”",
+		"watch the recording  http://127.0.0.1:",
 		"! serve: something odd: at night\n", "removed at the end", "Stopping.",
 		"  dashboard   http://fake/dashboard/link/secret",
 	} {
@@ -105,7 +111,9 @@ func TestDemoKeepsAGivenFolderAndStopsTheService(t *testing.T) {
 
 func TestDemoSaysWhatWentWrong(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]string{"broken": "the disk is full", "errored": "the recording is errored: no media came", "dying": "panic: dying"} {
+	for name, want := range map[string]string{
+		"broken": "the disk is full", "errored": "the recording is errored: no media came", "dying": "panic: dying",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, o, out := fakeOptions(t, "Serving until", "--data-dir="+filepath.Join(t.TempDir(), name))
@@ -128,7 +136,8 @@ func TestDemoTakesFreePorts(t *testing.T) {
 	if err := Run(ctx, o); err != nil {
 		t.Fatal(err)
 	}
-	if want := "Address " + l.Addr().String() + " is taken: the demo takes a free port for HTTP."; !strings.Contains(out.String(), want) {
+	if want := "Address " + l.Addr().String() +
+		" is taken: the demo takes a free port for HTTP."; !strings.Contains(out.String(), want) {
 		t.Errorf("no %q in\n%s", want, out)
 	}
 }
@@ -162,18 +171,22 @@ func TestServeArgs(t *testing.T) {
 	t.Parallel()
 	_, o, _ := fakeOptions(t, "", "--fetch-allow=10.0.0.0/8")
 	got := strings.Join(serveArgs(o, "d", ":1", ":2", ":3"), " ")
-	const want = "serve --webrtc-udp-addr=:0 --webrtc-tcp-addr=:0 --http-addr=127.0.0.1:0 --rtmp-addr=127.0.0.1:1 --srt-addr=127.0.0.1:0 --log-level=error --fetch-allow=10.0.0.0/8 --data-dir=d --http-addr=:1 --rtmp-addr=:2 --srt-addr=:3 --fetch-allow=10.0.0.0/8,127.0.0.0/8 --log-format=json --log-level=info"
+	const want = "serve --webrtc-udp-addr=:0 --webrtc-tcp-addr=:0 --http-addr=127.0.0.1:0 --rtmp-addr=127.0.0.1:1 " +
+		"--srt-addr=127.0.0.1:0 --log-level=error --fetch-allow=10.0.0.0/8 --data-dir=d --http-addr=:1 " +
+		"--rtmp-addr=:2 --srt-addr=:3 --fetch-allow=10.0.0.0/8,127.0.0.0/8 --log-format=json --log-level=info"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if cfg, err := config.Parse(strings.Fields(got)[1:], nil, os.ReadFile); err != nil || cfg.HTTPAddr != ":1" || len(cfg.FetchAllow) != 3 {
+	if cfg, err := config.Parse(strings.Fields(got)[1:], nil, os.ReadFile); err != nil || cfg.HTTPAddr != ":1" ||
+		len(cfg.FetchAllow) != 3 {
 		t.Errorf("serve does not understand them: %+v %v", cfg, err)
 	}
 }
 
 func TestSubtitles(t *testing.T) {
 	t.Parallel()
-	const want = "1\n00:00:00,000 --> 00:00:03,500\nSubtitle 1, at second 0\n<i>of the recording</i>\n\n2\n00:00:04,000 --> 00:00:06,000\nSubtitle 2, at second 4\n<i>of the recording</i>\n\n"
+	const want = "1\n00:00:00,000 --> 00:00:03,500\nSubtitle 1, at second 0\n<i>of the " +
+		"recording</i>\n\n2\n00:00:04,000 --> 00:00:06,000\nSubtitle 2, at second 4\n<i>of the recording</i>\n\n"
 	if got := subtitles(6 * time.Second); got != want {
 		t.Errorf("got %q", got)
 	}

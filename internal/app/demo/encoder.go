@@ -59,7 +59,8 @@ func findFont(root string) (font string) {
 func (t tool) picture() string {
 	graph := "testsrc2=size=1280x720:rate=30"
 	if t.font != "" && t.can("drawtext") {
-		graph += ",drawtext=fontfile=" + t.font + `:text='%{localtime\:%T}':fontsize=96:fontcolor=white:box=1:boxcolor=black@0.6:boxborderw=16:x=(w-tw)/2:y=h-th-60`
+		graph += ",drawtext=fontfile=" + t.font +
+			`:text='%{localtime\:%T}':fontsize=96:fontcolor=white:box=1:boxcolor=black@0.6:boxborderw=16:x=(w-tw)/2:y=h-th-60`
 	}
 	return graph + ",format=yuv420p"
 }
@@ -87,14 +88,18 @@ func (t tool) streamArgs(speech, url string, length time.Duration) []string {
 	}
 	return append(args,
 		"-t", seconds(length), "-map", "0:v", "-map", "1:a",
-		"-c:v", "libx264", "-preset", "veryfast", "-tune", "zerolatency", "-g", "60", "-sc_threshold", "0", "-b:v", "2500k", "-maxrate", "2500k", "-bufsize", "2500k",
+		"-c:v", "libx264", "-preset", "veryfast", "-tune", "zerolatency", "-g", "60", "-sc_threshold", "0", "-b:v",
+		"2500k", "-maxrate", "2500k", "-bufsize", "2500k",
 		"-c:a", "aac", "-b:a", "128k", "-ac", "2", "-ar", "48000",
 		"-f", "flv", url)
 }
 
 // soundArgs is the command line that writes a sound file from a filter graph.
 func soundArgs(graph, file string) []string {
-	return []string{"-hide_banner", "-nostdin", "-loglevel", "error", "-y", "-f", "lavfi", "-i", graph, "-ac", "2", "-ar", "48000", file}
+	return []string{
+		"-hide_banner", "-nostdin", "-loglevel", "error", "-y", "-f", "lavfi", "-i", graph, "-ac", "2", "-ar", "48000",
+		file,
+	}
 }
 
 // trackArgs is the command line that makes an M4A of the given length; it repeats the file speech, or takes the chime.

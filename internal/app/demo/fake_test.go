@@ -38,7 +38,8 @@ func fakeFFmpeg(args []string) int {
 	out := args[len(args)-1]
 	switch {
 	case out == "-filters":
-		fmt.Fprintln(os.Stdout, " ... flite             |->A       Synthesize voice\n T.C drawtext          V->V       Draw text")
+		fmt.Fprintln(os.Stdout,
+			" ... flite             |->A       Synthesize voice\n T.C drawtext          V->V       Draw text")
 	case strings.HasPrefix(out, "rtmp://"):
 		addr, key, _ := strings.Cut(strings.TrimPrefix(out, "rtmp://"), "/")
 		if key != "app/secretkey" {
@@ -96,7 +97,8 @@ func fakeServe(args []string) int {
 		fmt.Fprintln(os.Stderr, "millrace: the disk is full")
 		return 1
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil || option(args, "log-format") != "json" || !strings.HasSuffix(option(args, "fetch-allow"), "127.0.0.0/8") {
+	if err := os.MkdirAll(dir, 0o700); err != nil || option(args, "log-format") != "json" ||
+		!strings.HasSuffix(option(args, "fetch-allow"), "127.0.0.0/8") {
 		return 1
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", option(args, "http-addr"))
@@ -131,7 +133,9 @@ func (f *fakeService) handler() http.Handler {
 	mux := http.NewServeMux()
 	respond := func(w http.ResponseWriter, v any) { _ = json.NewEncoder(w).Encode(map[string]any{"data": v}) }
 	ids := []map[string]string{{"id": "play"}}
-	mux.HandleFunc("GET /system/v1/whoami", func(w http.ResponseWriter, _ *http.Request) { respond(w, map[string]string{}) })
+	mux.HandleFunc("GET /system/v1/whoami", func(w http.ResponseWriter, _ *http.Request) {
+		respond(w, map[string]string{})
+	})
 	mux.HandleFunc("POST /video/v1/live-streams", func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusCreated)
 		respond(w, map[string]any{"id": "live", "stream_key": "secretkey", "playback_ids": ids})
@@ -153,14 +157,18 @@ func (f *fakeService) handler() http.Handler {
 		if f.errs {
 			status = "errored"
 		}
-		respond(w, map[string]any{"id": "asset", "status": status, "is_live": f.looked < 3, "duration": 9.5, "playback_ids": ids, "tracks": f.tracks, "errors": map[string]any{"messages": []string{"no media came"}}})
+		respond(w, map[string]any{
+			"id": "asset", "status": status, "is_live": f.looked < 3, "duration": 9.5, "playback_ids": ids,
+			"tracks": f.tracks, "errors": map[string]any{"messages": []string{"no media came"}},
+		})
 	})
 	mux.HandleFunc("POST /video/v1/assets/asset/tracks", f.addTrack)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		user, secret, _ := r.BasicAuth()
-		if strings.Contains(r.URL.Path, "/v1/") && (user != os.Getenv("MILLRACE_TOKEN_ID") || secret != os.Getenv("MILLRACE_TOKEN_SECRET") || secret == "") {
+		if strings.Contains(r.URL.Path, "/v1/") &&
+			(user != os.Getenv("MILLRACE_TOKEN_ID") || secret != os.Getenv("MILLRACE_TOKEN_SECRET") || secret == "") {
 			http.Error(w, "who are you", http.StatusUnauthorized)
 			return
 		}

@@ -15,8 +15,11 @@ import (
 )
 
 const (
-	hostText       = "Good morning, and welcome to the demonstration of Millrace. What you see is a test picture, and what you hear was made by a machine. It travels to the server over R T M P, and from there to your browser in a moment."
-	commentaryText = "This is the second audio track. It was added to the recording afterwards, by its address, and you chose it in the player."
+	hostText = "Good morning, and welcome to the demonstration of Millrace. What you see is a test picture, " +
+		"and what you hear was made by a machine. It travels to the server over R T M P, and from there to your " +
+		"browser in a moment."
+	commentaryText = "This is the second audio track. It was added to the recording afterwards, by its address, and " +
+		"you chose it in the player."
 )
 
 // speak writes text as speech into dir and gives the file's name, or nothing when this machine cannot speak.
@@ -37,7 +40,8 @@ func subtitles(length time.Duration) string {
 	const every, shown = 4 * time.Second, 3500 * time.Millisecond
 	var b strings.Builder
 	for i, at := 1, time.Duration(0); at < length; i, at = i+1, at+every {
-		fmt.Fprintf(&b, "%d\n%s --> %s\nSubtitle %d, at second %d\n<i>of the recording</i>\n\n", i, srtTime(at), srtTime(min(at+shown, length)), i, int(at.Seconds()))
+		fmt.Fprintf(&b, "%d\n%s --> %s\nSubtitle %d, at second %d\n<i>of the recording</i>\n\n", i, srtTime(at),
+			srtTime(min(at+shown, length)), i, int(at.Seconds()))
 	}
 	return b.String()
 }

@@ -135,7 +135,8 @@ func (l *lastLines) String() string {
 func program(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrNotFound) {
-		return "", fmt.Errorf("%s is not in the PATH: install it with apt-get install ffmpeg, or run millrace doctor", name)
+		return "", fmt.Errorf("%s is not in the PATH: install it with apt-get install ffmpeg, or run millrace doctor",
+			name)
 	}
 	if err != nil {
 		return "", fmt.Errorf("find %s: %w", name, err)

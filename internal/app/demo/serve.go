@@ -34,7 +34,8 @@ func serveArgs(o Options, dir, httpAddr, rtmpAddr, srtAddr string) []string {
 	}
 	// Browsers are told where to send their media, so that any free port will do.
 	args := append([]string{"serve", "--webrtc-udp-addr=:0", "--webrtc-tcp-addr=:0"}, o.Flags...)
-	args = append(args, "--data-dir="+dir, "--http-addr="+httpAddr, "--rtmp-addr="+rtmpAddr, "--srt-addr="+srtAddr, "--fetch-allow="+strings.Join(allow, ","), "--log-format=json")
+	args = append(args, "--data-dir="+dir, "--http-addr="+httpAddr, "--rtmp-addr="+rtmpAddr, "--srt-addr="+srtAddr,
+		"--fetch-allow="+strings.Join(allow, ","), "--log-format=json")
 	if o.Config.LogLevel > 0 { // its addresses are logged at info
 		args = append(args, "--log-level=info")
 	}

@@ -27,7 +27,8 @@ func (Certificate) Name() string { return "certificate" }
 func (c Certificate) Run(context.Context) Finding {
 	pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
 	if err != nil {
-		return problem("Give PEM files that belong together with --tls-cert and --tls-key, readable to the user that runs millrace.", "%v", err)
+		return problem("Give PEM files that belong together with --tls-cert and --tls-key, readable to the user that "+
+			"runs millrace.", "%v", err)
 	}
 	leaf := pair.Leaf
 	if leaf == nil {
@@ -68,13 +69,15 @@ func (a ACME) Name() string { return "acme " + a.Domain }
 func (a ACME) Run(ctx context.Context) Finding {
 	addrs, err := a.LookUp(ctx, a.Domain)
 	if err != nil {
-		return problem("Let the name's DNS records lead to this machine, or mend --acme-domain.", "%s has no address: %v", a.Domain, err)
+		return problem("Let the name's DNS records lead to this machine, or mend --acme-domain.",
+			"%s has no address: %v", a.Domain, err)
 	}
 	leaf, err := kept(filepath.Join(a.Folder, a.Domain))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		if portOf(a.HTTP) != "80" && portOf(a.HTTPS) != "443" {
-			return warning("Listen with --http-addr :80 or --https-addr :443, unless something in front passes one of these ports on.",
+			return warning("Listen with --http-addr :80 or --https-addr :443, unless something in front passes one "+
+				"of these ports on.",
 				"the authority comes to port 80 or 443 of %s, and neither is listened on", strings.Join(addrs, ", "))
 		}
 		return ok("%s leads to %s; a certificate is asked for at the start", a.Domain, strings.Join(addrs, ", "))
@@ -83,7 +86,8 @@ func (a ACME) Run(ctx context.Context) Finding {
 	}
 	const third, day = 3, 24 * time.Hour
 	soon := min(leaf.NotAfter.Sub(leaf.NotBefore)/third, 30*day) - day
-	return validity(leaf, a.Now(), soon, "Look for the authority's reason in the log: it should have been renewed when a third of its life was left.")
+	return validity(leaf, a.Now(), soon,
+		"Look for the authority's reason in the log: it should have been renewed when a third of its life was left.")
 }
 
 // kept reads the first certificate of a file that begins with a key.

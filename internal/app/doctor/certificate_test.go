@@ -21,7 +21,10 @@ func selfSigned(t *testing.T, dir string) (certFile, keyFile string, until time.
 		t.Fatal(err)
 	}
 	until = time.Now().Add(180 * 24 * time.Hour).Truncate(time.Second)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"video.example.org"}, NotBefore: until.Add(-360 * 24 * time.Hour), NotAfter: until}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"video.example.org"},
+		NotBefore: until.Add(-360 * 24 * time.Hour), NotAfter: until,
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +34,9 @@ func selfSigned(t *testing.T, dir string) (certFile, keyFile string, until time.
 		t.Fatal(err)
 	}
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER}} {
+	for path, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: der}, keyFile: {Type: "PRIVATE KEY", Bytes: keyDER},
+	} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}

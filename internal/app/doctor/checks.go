@@ -58,9 +58,19 @@ func Checks(o Options) []Check {
 			Now: o.Now, LookUp: net.DefaultResolver.LookupHost,
 		})
 	}
-	checks = append(checks, FreePort{Setting: "rtmp-addr", Addr: c.RTMPAddr, Ours: c.HTTPAddr}, FreePort{Setting: "srt-addr", Addr: c.SRTAddr, Ours: c.HTTPAddr, UDP: true})
+	checks = append(checks, FreePort{Setting: "rtmp-addr", Addr: c.RTMPAddr, Ours: c.HTTPAddr}, FreePort{
+		Setting: "srt-addr",
+		Addr:    c.SRTAddr,
+		Ours:    c.HTTPAddr,
+		UDP:     true,
+	})
 	if c.WebRTCUDPAddr != "" {
-		checks = append(checks, FreePort{Setting: "webrtc-udp-addr", Addr: c.WebRTCUDPAddr, Ours: c.HTTPAddr, UDP: true})
+		checks = append(checks, FreePort{
+			Setting: "webrtc-udp-addr",
+			Addr:    c.WebRTCUDPAddr,
+			Ours:    c.HTTPAddr,
+			UDP:     true,
+		})
 	}
 	if c.WebRTCTCPAddr != "" {
 		checks = append(checks, FreePort{Setting: "webrtc-tcp-addr", Addr: c.WebRTCTCPAddr, Ours: c.HTTPAddr})

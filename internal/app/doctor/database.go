@@ -29,7 +29,8 @@ func (SQLite) Name() string { return "database" }
 
 // Run implements Check.
 func (s SQLite) Run(ctx context.Context) Finding {
-	const mend = "Give the file and its folder to the user that runs millrace (chown), or name another file with --database-url sqlite:/path/to/file.db."
+	const mend = "Give the file and its folder to the user that runs millrace (chown), or name another file with " +
+		"--database-url sqlite:/path/to/file.db."
 	path := s.Path
 	if err := unreachable(path); err != nil {
 		return problem(mend, "%s can't be reached: %v", path, err)
@@ -42,7 +43,11 @@ func (s SQLite) Run(ctx context.Context) Finding {
 		defer func() { _ = os.RemoveAll(dir) }() // a folder of our own
 		path = filepath.Join(dir, "try.db")
 	}
-	dsn := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: "_txlock=immediate&_pragma=busy_timeout(5000)"}).String()
+	dsn := (&url.URL{
+		Scheme:   "file",
+		Opaque:   (&url.URL{Path: path}).EscapedPath(),
+		RawQuery: "_txlock=immediate&_pragma=busy_timeout(5000)",
+	}).String()
 	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		return problem(mend, "%s cannot be opened: %v", s.Path, err)
@@ -56,8 +61,10 @@ func (s SQLite) Run(ctx context.Context) Finding {
 	case err == nil:
 		return ok("SQLite %s, %s will be made at the first start", version, s.Path)
 	case strings.Contains(err.Error(), "SQLITE_BUSY"):
-		return problem("Find the program with fuser "+s.Path+", and stop it if it is not millrace.", "%s is locked by another program", s.Path)
-	case strings.Contains(err.Error(), "SQLITE_NOTADB"), strings.Contains(err.Error(), "SQLITE_CORRUPT"), strings.Contains(err.Error(), "malformed"), strings.Contains(err.Error(), "not a database"):
+		return problem("Find the program with fuser "+s.Path+", and stop it if it is not millrace.",
+			"%s is locked by another program", s.Path)
+	case strings.Contains(err.Error(), "SQLITE_NOTADB"), strings.Contains(err.Error(), "SQLITE_CORRUPT"),
+		strings.Contains(err.Error(), "malformed"), strings.Contains(err.Error(), "not a database"):
 		return problem("Put back a backup; keep the broken file.", "%s is damaged or no SQLite file", s.Path)
 	}
 	return problem(mend, "%s cannot be used: %v", s.Path, err)
@@ -140,7 +147,8 @@ func (p PostgreSQL) Run(ctx context.Context) Finding {
 	case skew.Abs() > skewNoticed:
 		return warning(mendClock, "%s; its clock is %s off this machine's", text, skew.Round(100*time.Millisecond))
 	case took > time.Second:
-		return warning("Put the database nearer to this machine.", "%s; that took %s", text, took.Round(10*time.Millisecond))
+		return warning("Put the database nearer to this machine.", "%s; that took %s", text,
+			took.Round(10*time.Millisecond))
 	}
 	return ok("%s", text)
 }
@@ -149,7 +157,8 @@ func (p PostgreSQL) Run(ctx context.Context) Finding {
 func (p PostgreSQL) skew(ctx context.Context, db *sql.DB) (time.Duration, error) {
 	var micros int64
 	before := p.Now()
-	if err := db.QueryRowContext(ctx, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Scan(&micros); err != nil {
+	if err := db.QueryRowContext(ctx,
+		"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").Scan(&micros); err != nil {
 		return 0, fmt.Errorf("read clock: %w", err)
 	}
 	middle := before.Add(p.Now().Sub(before) / 2)
@@ -165,7 +174,8 @@ func (p PostgreSQL) explain(err error) Finding {
 	if pg, is := errors.AsType[*pgconn.PgError](err); is {
 		switch pg.Code {
 		case "28P01", "28000":
-			return problem("Correct user and password in database-url, or allow this machine in pg_hba.conf.", "%s refuses the user: %s", where, pg.Message)
+			return problem("Correct user and password in database-url, or allow this machine in pg_hba.conf.",
+				"%s refuses the user: %s", where, pg.Message)
 		case "3D000":
 			return problem("Make it: createdb NAME.", "%s: %s", where, pg.Message)
 		case "42501":
@@ -184,7 +194,8 @@ func (p PostgreSQL) explain(err error) Finding {
 		return problem("Check host and port in database-url, and the firewall between.", "%s does not respond", where)
 	}
 	if n, is := errors.AsType[*net.OpError](err); is {
-		return problem("Start the database, or correct host and port in database-url.", "%s cannot be reached: %v", where, n.Err)
+		return problem("Start the database, or correct host and port in database-url.", "%s cannot be reached: %v",
+			where, n.Err)
 	}
 	return problem("Check database-url.", "%s cannot be used: %v", where, err)
 }

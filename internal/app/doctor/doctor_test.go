@@ -157,7 +157,9 @@ func TestClock(t *testing.T) {
 	expect(t, Clock{dir, at(time.Hour), good}, Warning, "off this machine's")
 	expect(t, Clock{dir, func() time.Time { return time.Unix(0, 0).UTC() }, good}, Problem, "1970")
 	calls := 0
-	expect(t, Clock{dir, func() time.Time { calls--; return time.Now().Add(time.Duration(calls) * time.Minute) }, good}, Problem, "backwards")
+	expect(t, Clock{
+		dir, func() time.Time { calls--; return time.Now().Add(time.Duration(calls) * time.Minute) }, good,
+	}, Problem, "backwards")
 }
 
 func TestFFmpeg(t *testing.T) {
@@ -167,19 +169,25 @@ func TestFFmpeg(t *testing.T) {
 		return FFmpeg{Inspect: func(context.Context, string, string) encode.Report { return r }, Load: busy}
 	}
 	expect(t, reports(encode.Report{Version: "5.1.9"}), OK, "version 5.1.9, with every encoder")
-	two := reports(encode.Report{Problems: []string{"ffmpeg lacks the encoder aac. Install it", "ffmpeg lacks the muxer mp4. Install it"}})
+	two := reports(encode.Report{
+		Problems: []string{"ffmpeg lacks the encoder aac. Install it", "ffmpeg lacks the muxer mp4. Install it"},
+	})
 	expect(t, two, Problem, "ffmpeg lacks the encoder aac; ffmpeg lacks the muxer mp4")
 	if f := two.Run(t.Context()); f.Mend != "Install it" {
 		t.Errorf("got %+v", f)
 	}
-	some := reports(encode.Report{Version: "5.1.9", Limits: []string{"ffmpeg lacks libaom-av1, so clips can't be cut. Install it"}})
+	some := reports(encode.Report{
+		Version: "5.1.9", Limits: []string{"ffmpeg lacks libaom-av1, so clips can't be cut. Install it"},
+	})
 	expect(t, some, Warning, "version 5.1.9: ffmpeg lacks libaom-av1, so clips can't be cut")
 	if f := some.Run(t.Context()); f.Mend != "Install it" {
 		t.Errorf("got %+v", f)
 	}
-	expect(t, reports(encode.Report{Problems: []string{"ffmpeg can't list its encoders (exit status 1)"}}), Problem, "can't list")
+	expect(t, reports(encode.Report{Problems: []string{"ffmpeg can't list its encoders (exit status 1)"}}), Problem,
+		"can't list")
 	slow := reports(encode.Report{FFmpeg: "/usr/bin/ffmpeg", Late: []string{"/usr/bin/ffmpeg"}})
-	expect(t, slow, Warning, "/usr/bin/ffmpeg could not be checked, as it did not respond in time: this machine is busy")
+	expect(t, slow, Warning,
+		"/usr/bin/ffmpeg could not be checked, as it did not respond in time: this machine is busy")
 	for _, l := range []Load{nil, func() (float64, int) { return 1.5, 2 }, func() (float64, int) { return 0, 0 }} {
 		slow.Load = l
 		expect(t, slow, Problem, "/usr/bin/ffmpeg did not respond in time")
@@ -199,10 +207,13 @@ func TestH264Encoder(t *testing.T) {
 			return fmt.Errorf("%s does not encode: Cannot load libcuda.so.1", h)
 		}
 	}
-	expect(t, H264Encoder{Chosen: encode.X264, Try: works(encode.X264)}, OK, "x264 encodes; there is no hardware here that would")
-	expect(t, H264Encoder{Chosen: encode.X264, Try: works(encode.X264, encode.QSV, encode.VAAPI)}, OK, "x264 encodes; so would, with --h264-encoder: qsv, vaapi")
+	expect(t, H264Encoder{Chosen: encode.X264, Try: works(encode.X264)}, OK,
+		"x264 encodes; there is no hardware here that would")
+	expect(t, H264Encoder{Chosen: encode.X264, Try: works(encode.X264, encode.QSV, encode.VAAPI)}, OK,
+		"x264 encodes; so would, with --h264-encoder: qsv, vaapi")
 	expect(t, H264Encoder{Chosen: encode.NVENC, Try: works(encode.X264, encode.NVENC)}, OK, "nvenc encodes")
-	expect(t, H264Encoder{Chosen: encode.NVENC, Try: works(encode.X264)}, Problem, "nvenc does not encode: Cannot load libcuda.so.1")
+	expect(t, H264Encoder{Chosen: encode.NVENC, Try: works(encode.X264)}, Problem,
+		"nvenc does not encode: Cannot load libcuda.so.1")
 	slow := func(context.Context, encode.H264) error {
 		return fmt.Errorf("nvenc does not encode: %w", context.DeadlineExceeded)
 	}
@@ -248,12 +259,15 @@ func TestPorts(t *testing.T) {
 	foreign := has(map[string]Holder{port: {User: 7, PID: 42, Program: "nginx"}, oursPort: {User: 7}})
 	expect(t, FreePort{"http-addr", "127.0.0.1:0", "", false, hidden}, OK, "a free port is taken")
 	expect(t, FreePort{"http-addr", ours, ours, false, hidden}, Warning, "is in use by a running millrace")
-	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, own}, Warning, "is in use by a running millrace (process 42)")
+	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, own}, Warning,
+		"is in use by a running millrace (process 42)")
 	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, foreign}, Problem, "nginx (process 42) uses")
 	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, alike}, Warning, "of the same user as the millrace")
 	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, unlike}, Problem, "another program uses")
 	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, hidden}, Problem, "another program uses")
-	expect(t, FreePort{"rtmp-addr", busy, other.Listener.Addr().String(), false, alike}, Problem, "another program uses")
+	expect(t, FreePort{
+		"rtmp-addr", busy, other.Listener.Addr().String(), false, alike,
+	}, Problem, "another program uses")
 	expect(t, FreePort{"rtmp-addr", busy, elsewhere, false, nil}, OK, "is this service's own")
 	expect(t, FreePort{"http-addr", "192.0.2.1:8080", "", false, nil}, Problem, "this machine has no address")
 	expect(t, FreePort{"http-addr", "127.0.0.1:65536", "", false, nil}, Problem, "cannot listen")
@@ -287,7 +301,8 @@ func TestHolders(t *testing.T) {
 		udp  bool
 	}{{tcp.Addr().String(), false}, {udp.LocalAddr().String(), true}} {
 		all := holders(portOf(tt.addr), tt.udp)
-		if len(all) != 1 || all[0].PID != os.Getpid() || !all[0].Millrace || all[0].Program == "" || all[0].User != uint64(os.Getuid()) {
+		if len(all) != 1 || all[0].PID != os.Getpid() || !all[0].Millrace || all[0].Program == "" ||
+			all[0].User != uint64(os.Getuid()) {
 			t.Errorf("%s: %+v", tt.addr, all)
 		}
 	}
@@ -314,7 +329,8 @@ func TestACME(t *testing.T) {
 	dir := t.TempDir()
 	cert, key, until := selfSigned(t, dir)
 	a := ACME{
-		Domain: "video.example.org", Folder: dir, HTTP: ":8080", HTTPS: ":8443", Now: func() time.Time { return until.Add(-100 * 24 * time.Hour) },
+		Domain: "video.example.org", Folder: dir, HTTP: ":8080", HTTPS: ":8443",
+		Now:    func() time.Time { return until.Add(-100 * 24 * time.Hour) },
 		LookUp: func(context.Context, string) ([]string, error) { return []string{"192.0.2.7"}, nil },
 	}
 	with := func(change func(*ACME)) ACME { b := a; change(&b); return b }
@@ -335,7 +351,8 @@ func TestACME(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, a, OK, "video.example.org")
-	expect(t, with(func(a *ACME) { a.Now = func() time.Time { return until.Add(-20 * 24 * time.Hour) } }), Warning, "it ends on")
+	expect(t, with(func(a *ACME) { a.Now = func() time.Time { return until.Add(-20 * 24 * time.Hour) } }), Warning,
+		"it ends on")
 	expect(t, with(func(a *ACME) { a.Now = func() time.Time { return until.Add(time.Hour) } }), Problem, "it ended on")
 	if err := os.WriteFile(filepath.Join(dir, a.Domain), data, 0o600); err != nil {
 		t.Fatal(err)
@@ -416,13 +433,16 @@ func TestBucket(t *testing.T) {
 
 func TestPostgreSQL(t *testing.T) {
 	t.Parallel()
-	expect(t, PostgreSQL{"postgres://u:hunter2@127.0.0.1:1/m?connect_timeout=2", time.Now}, Problem, "127.0.0.1:1 cannot be reached")
+	expect(t, PostgreSQL{
+		"postgres://u:hunter2@127.0.0.1:1/m?connect_timeout=2", time.Now,
+	}, Problem, "127.0.0.1:1 cannot be reached")
 	expect(t, PostgreSQL{"postgres://u:hunter2@no.such.host.invalid/m", time.Now}, Problem, "no.such.host.invalid")
 	url := server(t, "MILLRACE_TEST_POSTGRES")
 	expect(t, PostgreSQL{config.Secret(url), timeless()}, OK, "tables can be made and rows written")
 	ahead := func() time.Time { return time.Now().Add(time.Minute) }
 	expect(t, PostgreSQL{config.Secret(url), ahead}, Problem, "off this machine's")
-	if f := (PostgreSQL{config.Secret(url + "x"), time.Now}).Run(t.Context()); f.Level != Problem || strings.Contains(f.Text, "password=") {
+	if f := (PostgreSQL{config.Secret(url + "x"), time.Now}).Run(t.Context()); f.Level != Problem ||
+		strings.Contains(f.Text, "password=") {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -447,17 +467,23 @@ func TestStorage(t *testing.T) {
 		t.Errorf("left behind: %v %v", found, err)
 	}
 	slow := time.Now()
-	expect(t, Storage{where, openBlob, func() time.Time { slow = slow.Add(2 * time.Second); return slow }}, Warning, "256 KiB put in 2s")
+	expect(t, Storage{
+		where, openBlob, func() time.Time { slow = slow.Add(2 * time.Second); return slow },
+	}, Warning, "256 KiB put in 2s")
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, Storage{config.Storage{Kind: config.Folder, Path: file, URL: config.Secret(file)}, openBlob, time.Now}, Problem, file)
+	expect(t, Storage{
+		config.Storage{Kind: config.Folder, Path: file, URL: config.Secret(file)}, openBlob, time.Now,
+	}, Problem, file)
 	no := errors.New("no")
 	for mend, cause := range map[string]error{
-		"a role that may":   fault.Wrap(fault.Unavailable, blob.ErrNoCredentials, "no"),
-		"AWS_ACCESS_KEY_ID": fault.Wrap(fault.Unavailable, blob.ErrRefused, "no"), "Make the bucket": fault.Wrap(fault.Unavailable, blob.ErrNoBucket, "no"),
-		"Start the storage": fault.Wrap(fault.Unavailable, no, "no"), "Correct storage-url": fault.Wrap(fault.Invalid, no, "no"),
+		"a role that may":     fault.Wrap(fault.Unavailable, blob.ErrNoCredentials, "no"),
+		"AWS_ACCESS_KEY_ID":   fault.Wrap(fault.Unavailable, blob.ErrRefused, "no"),
+		"Make the bucket":     fault.Wrap(fault.Unavailable, blob.ErrNoBucket, "no"),
+		"Start the storage":   fault.Wrap(fault.Unavailable, no, "no"),
+		"Correct storage-url": fault.Wrap(fault.Invalid, no, "no"),
 	} {
 		broken := func(context.Context, config.Secret) (blob.Store, error) { return nil, cause }
 		s := Storage{config.Storage{Kind: config.S3, URL: "s3://b?secret_access_key=hunter2"}, broken, time.Now}
@@ -482,7 +508,9 @@ func TestStorageThatLies(t *testing.T) {
 		s, err := openBlob(ctx, url)
 		return forgetful{s}, err
 	}
-	expect(t, Storage{config.Storage{Kind: config.Folder, Path: dir, URL: config.Secret(dir)}, open, time.Now}, Problem, "other bytes came back")
+	expect(t, Storage{
+		config.Storage{Kind: config.Folder, Path: dir, URL: config.Secret(dir)}, open, time.Now,
+	}, Problem, "other bytes came back")
 	if found, err := filepath.Glob(filepath.Join(dir, "doctor*")); err != nil || len(found) > 0 {
 		t.Errorf("left behind: %v %v", found, err)
 	}
@@ -491,7 +519,8 @@ func TestStorageThatLies(t *testing.T) {
 func TestChecksOfAWholeConfiguration(t *testing.T) {
 	t.Parallel()
 	cfg, err := config.Parse([]string{
-		"--data-dir", t.TempDir() + "/data", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:0", "--srt-addr=127.0.0.1:0",
+		"--data-dir", t.TempDir() + "/data", "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:0",
+		"--srt-addr=127.0.0.1:0",
 		"--webrtc-udp-addr=127.0.0.1:0", "--webrtc-tcp-addr=127.0.0.1:0",
 	}, nil, os.ReadFile)
 	if err != nil {
@@ -501,7 +530,10 @@ func TestChecksOfAWholeConfiguration(t *testing.T) {
 	if _, err := Run(t.Context(), Checks(Options{Config: cfg, OpenStorage: openBlob}), &b, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"settings", "data folder", "disk space", "open files", "clock", "ffmpeg", "http-addr", "rtmp-addr", "srt-addr", "webrtc-udp-addr", "webrtc-tcp-addr", "database", "storage"} {
+	for _, name := range []string{
+		"settings", "data folder", "disk space", "open files", "clock", "ffmpeg", "http-addr", "rtmp-addr", "srt-addr",
+		"webrtc-udp-addr", "webrtc-tcp-addr", "database", "storage",
+	} {
 		if !strings.Contains(b.String(), " "+name+" ") {
 			t.Errorf("no line for %s in\n%s", name, b.String())
 		}

@@ -43,16 +43,19 @@ func (d DataFolder) Run(context.Context) Finding {
 	case errors.Is(err, fs.ErrNotExist):
 		parent := nearest(d.Path)
 		if err = tryWriting(parent); err != nil {
-			return problem("Make the folder for the user that runs millrace, or give another one with --data-dir.", "%s is not there and cannot be made: %v", whole, err)
+			return problem("Make the folder for the user that runs millrace, or give another one with --data-dir.",
+				"%s is not there and cannot be made: %v", whole, err)
 		}
 		return ok("%s will be made at the first start", whole)
 	case err != nil:
-		return problem("Let the user that runs millrace see the folder, or give another one with --data-dir.", "%s can't be reached: %v", whole, cause(err))
+		return problem("Let the user that runs millrace see the folder, or give another one with --data-dir.",
+			"%s can't be reached: %v", whole, cause(err))
 	case !info.IsDir():
 		return problem("Give a folder with --data-dir.", "%s is a file", whole)
 	}
 	if err := tryWriting(d.Path); err != nil {
-		return problem("Give the folder to the user that runs millrace (chown), or give another one with --data-dir.", "%s cannot be written: %v", whole, err)
+		return problem("Give the folder to the user that runs millrace (chown), or give another one with --data-dir.",
+			"%s cannot be written: %v", whole, err)
 	}
 	if info.Mode().Perm()&0o002 != 0 {
 		return warning("chmod o-w "+whole, "%s can be written by every user of this machine", whole)
@@ -118,14 +121,16 @@ func (d DiskSpace) Run(context.Context) Finding {
 	case err != nil:
 		return warning("Look with df -h.", "free space is unknown: %v", err)
 	case s.Total == 0:
-		return problem("Give a folder on a disk with --data-dir.", "%s is not on a disk: its file system has no size", d.Path)
+		return problem("Give a folder on a disk with --data-dir.", "%s is not on a disk: its file system has no size",
+			d.Path)
 	}
 	text := fmt.Sprintf("%s free, enough for about %d hours of one 2.5 Mbit/s stream", size(s.Free), s.Free/perHour)
 	switch {
 	case s.Free < tooLittle:
 		return problem(mend, "only %s", text)
 	case s.TotalFiles > 0 && s.FreeFiles < 10_000:
-		return problem("Delete small files, or give a folder on another file system with --data-dir.", "the file system has room for %d more files only", s.FreeFiles)
+		return problem("Delete small files, or give a folder on another file system with --data-dir.",
+			"the file system has room for %d more files only", s.FreeFiles)
 	case s.Free < tight:
 		return warning(mend, "%s", text)
 	}
@@ -149,7 +154,8 @@ func (OpenFiles) Name() string { return "open files" }
 
 // Run implements Check.
 func (o OpenFiles) Run(context.Context) Finding {
-	const mend = "Raise it: LimitNOFILE=65536 in the systemd unit, --ulimit nofile=65536 for a container, ulimit -n 65536 in a shell."
+	const mend = "Raise it: LimitNOFILE=65536 in the systemd unit, --ulimit nofile=65536 for a container, ulimit -n " +
+		"65536 in a shell."
 	n, err := o.Limit()
 	switch {
 	case err != nil:
@@ -187,10 +193,12 @@ func (c Clock) Run(context.Context) Finding {
 		return problem(mend, "it ran backwards while it was looked at")
 	}
 	if err == nil && (written.Before(start.Add(-2*time.Second)) || written.After(end.Add(2*time.Second))) {
-		return warning("If the folder is on another machine, set the clocks of both.", "files in %s get a time %s off this machine's", c.Dir, written.Sub(start).Round(time.Second))
+		return warning("If the folder is on another machine, set the clocks of both.",
+			"files in %s get a time %s off this machine's", c.Dir, written.Sub(start).Round(time.Second))
 	}
 	if yes, known := c.Synchronised(); known && !yes {
-		return warning("Turn on systemd-timesyncd or chrony, so that recordings and tokens have the right time.", "%s; nothing keeps it right", start.UTC().Format(time.DateTime+" MST"))
+		return warning("Turn on systemd-timesyncd or chrony, so that recordings and tokens have the right time.",
+			"%s; nothing keeps it right", start.UTC().Format(time.DateTime+" MST"))
 	}
 	return ok("%s", start.UTC().Format(time.DateTime+" MST"))
 }

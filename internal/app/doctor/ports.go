@@ -42,9 +42,11 @@ func (f FreePort) Run(ctx context.Context) Finding {
 	case errors.Is(err, syscall.EADDRINUSE):
 		return f.taken(ctx)
 	case errors.Is(err, syscall.EACCES):
-		return problem("Ports below 1024 need a right: AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit, or give a higher port with --"+f.Setting+".", "port %s is not allowed to this user", port)
+		return problem("Ports below 1024 need a right: AmbientCapabilities=CAP_NET_BIND_SERVICE in the systemd unit, "+
+			"or give a higher port with --"+f.Setting+".", "port %s is not allowed to this user", port)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return problem("Give an address of this machine, or only :"+port+" for all of them, with --"+f.Setting+".", "this machine has no address %s", f.Addr)
+		return problem("Give an address of this machine, or only :"+port+" for all of them, with --"+f.Setting+".",
+			"this machine has no address %s", f.Addr)
 	}
 	return problem("Give another address with --"+f.Setting+".", "cannot listen: %v", err)
 }
@@ -74,13 +76,15 @@ func (f FreePort) taken(ctx context.Context) Finding {
 		return warning(meant, "%s is in use by a running millrace", f.Addr)
 	}
 	if servesMillrace(ctx, f.Ours) && sameUser(all, look(portOf(f.Ours), false)) {
-		return warning(meant, "%s is in use by a program of the same user as the millrace that is running at %s", f.Addr, f.Ours)
+		return warning(meant, "%s is in use by a program of the same user as the millrace that is running at %s",
+			f.Addr, f.Ours)
 	}
 	list := "ss -ltnp"
 	if f.UDP {
 		list = "ss -lunp"
 	}
-	return problem("Find the program with sudo "+list+" 'sport = :"+port+"' and "+stop, "another program uses %s", f.Addr)
+	return problem("Find the program with sudo "+list+" 'sport = :"+port+"' and "+stop, "another program uses %s",
+		f.Addr)
 }
 
 func (f FreePort) listen(ctx context.Context) (io.Closer, error) {
@@ -102,7 +106,8 @@ func servesMillrace(ctx context.Context, addr string) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/openapi.json", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/openapi.json",
+		nil)
 	if err != nil {
 		return false
 	}

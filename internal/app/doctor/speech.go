@@ -35,10 +35,12 @@ func (s SpeechEngine) Run(ctx context.Context) Finding {
 	case errors.Is(err, speech.ErrNotInTime):
 		return s.Load.late(s.Engine.Name())
 	case errors.Is(err, speech.ErrBusy):
-		return warning("Run millrace doctor again when the server has less to do; if it stays so, give it a smaller model "+
+		return warning("Run millrace doctor again when the server has less to do; if it stays so, give it a smaller "+
+			"model "+
 			"or a faster machine.", "%s could not be tried: %v", s.Engine.Name(), err)
 	case err != nil && s.Configured:
-		return problem("Start the server, or correct the setting: speech-servers, or speech-ffmpeg-model for the engine ffmpeg.", "%s does not recognise speech: %v", s.Engine.Name(), err)
+		return problem("Start the server, or correct the setting: speech-servers, or speech-ffmpeg-model for the "+
+			"engine ffmpeg.", "%s does not recognise speech: %v", s.Engine.Name(), err)
 	case err != nil:
 		return warning("Install what is missing if live streams or assets shall have generated subtitles.",
 			"%s does not recognise speech: %v", s.Engine.Name(), err)

@@ -36,7 +36,9 @@ func TestSpeechEngine(t *testing.T) {
 	expect(t, SpeechEngine{Engine: probed{err: gone}, Configured: true}, Problem, "connection refused")
 	expect(t, SpeechEngine{Engine: probed{err: gone}}, Warning, "connection refused")
 	expect(t, SpeechEngine{Engine: probed{can: speech.Abilities{Languages: []string{"en"}}}}, OK, "in the language en")
-	expect(t, SpeechEngine{Engine: probed{can: speech.Abilities{Languages: []string{speech.AnyLanguage}}}, Configured: true}, OK, "vosk recognises speech")
+	expect(t, SpeechEngine{
+		Engine: probed{can: speech.Abilities{Languages: []string{speech.AnyLanguage}}}, Configured: true,
+	}, OK, "vosk recognises speech")
 	server := tried{outcome: gone}
 	expect(t, SpeechEngine{Engine: server, Configured: true}, Problem, "connection refused")
 	server.outcome = fmt.Errorf("%w: 2 s of sound", speech.ErrBusy)

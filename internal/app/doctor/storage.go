@@ -56,7 +56,8 @@ func (s Storage) Run(ctx context.Context) Finding {
 	if err != nil {
 		return s.explain(err)
 	}
-	text := fmt.Sprintf("%s%s %d KiB put in %s, read in %s", target, later, trialBytes>>10, put.Round(100*time.Microsecond), get.Round(100*time.Microsecond))
+	text := fmt.Sprintf("%s%s %d KiB put in %s, read in %s", target, later, trialBytes>>10,
+		put.Round(100*time.Microsecond), get.Round(100*time.Microsecond))
 	if put > slowPut {
 		return warning("Put the storage nearer to this machine: every segment of every stream goes there.", "%s", text)
 	}
@@ -148,9 +149,11 @@ func (s Storage) explain(err error) Finding {
 	mend := "Check bucket, endpoint and region in storage-url."
 	switch kind := fault.KindOf(err); {
 	case errors.Is(err, blob.ErrRefused):
-		mend = "Check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may get, put, list and delete objects of this bucket."
+		mend = "Check AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and that they may get, put, list and delete " +
+			"objects of this bucket."
 	case errors.Is(err, blob.ErrNoCredentials):
-		mend = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine, container or service account a role that may use this bucket."
+		mend = "Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine, container or service account a " +
+			"role that may use this bucket."
 	case errors.Is(err, blob.ErrNoBucket):
 		mend = "Make the bucket, or correct its name, region or endpoint in storage-url."
 	case kind == fault.Unavailable:

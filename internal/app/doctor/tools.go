@@ -63,9 +63,11 @@ func (Confinement) Name() string { return "confinement" }
 func (c Confinement) Run(context.Context) Finding {
 	can := c.Offered()
 	if missing := can.Missing(); len(missing) > 0 {
-		return warning("Use a kernel of 5.13 or newer with landlock in its lsm= list, and in a container a seccomp profile that allows landlock_create_ruleset, "+
+		return warning("Use a kernel of 5.13 or newer with landlock in its lsm= list, and in a container a seccomp "+
+			"profile that allows landlock_create_ruleset, "+
 			"landlock_add_rule, landlock_restrict_self and seccomp.",
-			"ffmpeg is less confined than it could be: this kernel does not offer %s, so a file that takes over a decoder gets further", strings.Join(missing, ", "))
+			"ffmpeg is less confined than it could be: this kernel does not offer %s, so a file that takes over a "+
+				"decoder gets further", strings.Join(missing, ", "))
 	}
 	return ok("this kernel can keep ffmpeg to its own files, and off the network")
 }
@@ -107,7 +109,8 @@ func (he H264Encoder) Run(ctx context.Context) Finding {
 		return he.Load.late(string(he.Chosen))
 	}
 	if err != nil {
-		return problem("Install its driver and let the user that runs millrace use the device, or leave out --h264-encoder.", "%v", err)
+		return problem("Install its driver and let the user that runs millrace use the device, or leave out "+
+			"--h264-encoder.", "%v", err)
 	}
 	var more []string
 	for _, h := range encode.Encoders() {

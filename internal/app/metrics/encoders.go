@@ -35,40 +35,69 @@ func newEncoderCollector(from Encoders) *encoderCollector {
 		broadcasts: desc("broadcasts", "Broadcasts that this node leads, those that wait for their encoder included."),
 		panics:     desc("broadcast_panics_total", "Panics that have ended a broadcast, or something beside one."),
 		connected:  desc("encoders", "Connected encoders, by protocol.", "protocol"),
-		warning:    desc("ingest_warning", "1 while something is wrong with what an encoder sends.", streamLabel, "type"),
-		silent:     desc("ingest_silent", "1 while a connected encoder sends nothing.", streamLabel),
+		warning: desc("ingest_warning", "1 while something is wrong with what an encoder sends.", streamLabel,
+			"type"),
+		silent: desc("ingest_silent", "1 while a connected encoder sends nothing.", streamLabel),
 	}
 	perTrack := func(name, help string, value func(f live.Flow) float64) {
 		d := desc("ingest_"+name, help, streamLabel, "track")
 		c.rows = append(c.rows,
-			row{d, prometheus.GaugeValue, "video", func(_ live.Health, s live.Sample) float64 { return value(s.Video) }},
-			row{d, prometheus.GaugeValue, "audio", func(_ live.Health, s live.Sample) float64 { return value(s.Audio) }})
+			row{
+				d, prometheus.GaugeValue, "video", func(_ live.Health, s live.Sample) float64 { return value(s.Video) },
+			},
+			row{
+				d, prometheus.GaugeValue, "audio", func(_ live.Health, s live.Sample) float64 { return value(s.Audio) },
+			})
 	}
 	gauge := func(name, help string, value func(s live.Sample) float64) {
-		c.rows = append(c.rows, row{desc("ingest_"+name, help, streamLabel), prometheus.GaugeValue, "", func(_ live.Health, s live.Sample) float64 { return value(s) }})
+		c.rows = append(c.rows, row{
+			desc("ingest_"+name, help, streamLabel), prometheus.GaugeValue, "",
+			func(_ live.Health, s live.Sample) float64 { return value(s) },
+		})
 	}
 	counter := func(name, help string, value func(e *live.Encoder) int64) {
-		c.rows = append(c.rows, row{desc("ingest_"+name+"_total", help+" Since it connected.", streamLabel), prometheus.CounterValue, "", func(h live.Health, _ live.Sample) float64 {
-			return float64(value(h.Encoder))
-		}})
+		c.rows = append(c.rows, row{
+			desc("ingest_"+name+"_total", help+" Since it connected.", streamLabel), prometheus.CounterValue, "",
+			func(h live.Health, _ live.Sample) float64 {
+				return float64(value(h.Encoder))
+			},
+		})
 	}
 	seconds := time.Duration.Seconds
 	perTrack("bitrate", "Bit/s of media.", func(f live.Flow) float64 { return f.Bitrate })
 	perTrack("frame_rate", "Frames a second.", func(f live.Flow) float64 { return f.Rate })
 	perTrack("jitter_seconds", "How unevenly frames arrive.", func(f live.Flow) float64 { return seconds(f.Jitter) })
-	perTrack("drift_seconds", "How far the encoder's clock has run ahead.", func(f live.Flow) float64 { return seconds(f.Drift) })
-	gauge("keyframe_interval_seconds", "Largest distance of key frames.", func(s live.Sample) float64 { return seconds(s.GOP) })
+	perTrack("drift_seconds", "How far the encoder's clock has run ahead.", func(f live.Flow) float64 {
+		return seconds(f.Drift)
+	})
+	gauge("keyframe_interval_seconds", "Largest distance of key frames.", func(s live.Sample) float64 {
+		return seconds(s.GOP)
+	})
 	gauge("pace", "Seconds of media that come in a second.", func(s live.Sample) float64 { return s.Pace })
-	gauge("round_trip_seconds", "Of the link, where the protocol knows it.", func(s live.Sample) float64 { return seconds(s.RTT) })
+	gauge("round_trip_seconds", "Of the link, where the protocol knows it.", func(s live.Sample) float64 {
+		return seconds(s.RTT)
+	})
 	counter("bytes", "Bytes of media.", func(e *live.Encoder) int64 { return e.Bytes })
-	counter("frames_dropped", "Frames that were not recorded.", func(e *live.Encoder) int64 { return e.Counts.FramesDropped })
-	counter("timestamps_repaired", "Timestamps that went backwards or made no sense.", func(e *live.Encoder) int64 { return e.Counts.TimestampsRepaired })
+	counter("frames_dropped", "Frames that were not recorded.", func(e *live.Encoder) int64 {
+		return e.Counts.FramesDropped
+	})
+	counter("timestamps_repaired", "Timestamps that went backwards or made no sense.", func(e *live.Encoder) int64 {
+		return e.Counts.TimestampsRepaired
+	})
 	counter("clock_jumps", "Jumps of the encoder's clock.", func(e *live.Encoder) int64 { return e.Counts.ClockJumps })
-	counter("discontinuities", "Clock jumps and changes of parameters.", func(e *live.Encoder) int64 { return e.Counts.Discontinuities })
+	counter("discontinuities", "Clock jumps and changes of parameters.", func(e *live.Encoder) int64 {
+		return e.Counts.Discontinuities
+	})
 	counter("packets", "Packets of the link.", func(e *live.Encoder) int64 { return e.Counts.Packets })
-	counter("packets_lost", "Packets found missing, whether they came later or not.", func(e *live.Encoder) int64 { return e.Counts.PacketsLost })
-	counter("packets_retransmitted", "Packets sent again.", func(e *live.Encoder) int64 { return e.Counts.PacketsRetransmitted })
-	counter("packets_dropped", "Packets that never came, or too late.", func(e *live.Encoder) int64 { return e.Counts.PacketsDropped })
+	counter("packets_lost", "Packets found missing, whether they came later or not.", func(e *live.Encoder) int64 {
+		return e.Counts.PacketsLost
+	})
+	counter("packets_retransmitted", "Packets sent again.", func(e *live.Encoder) int64 {
+		return e.Counts.PacketsRetransmitted
+	})
+	counter("packets_dropped", "Packets that never came, or too late.", func(e *live.Encoder) int64 {
+		return e.Counts.PacketsDropped
+	})
 	return c
 }
 

@@ -38,26 +38,34 @@ func New(version string) *Metrics {
 		registry: prometheus.NewRegistry(),
 		delivery: newDelivery(),
 		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "millrace_jobs_total", Help: "Ended attempts of jobs, by kind and outcome; refused: the input is at fault, failed: the service.",
+			Name: "millrace_jobs_total",
+			Help: "Ended attempts of jobs, by kind and outcome; refused: the input is at fault, failed: the service.",
 		}, []string{"kind", "outcome"}),
 		working: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "millrace_jobs_running", Help: "Jobs that this node works on.",
 		}, []string{"kind"}),
 		storage: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "millrace_storage_seconds", Help: "How long the media storage took, by operation and outcome; reading: to the first byte.",
+			Name:    "millrace_storage_seconds",
+			Help:    "How long the media storage took, by operation and outcome; reading: to the first byte.",
 			Buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30},
 		}, []string{"operation", "outcome"}),
 		links: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "millrace_simulcast_links_total", Help: "Changes of links to simulcast targets, by the state that they led to.",
+			Name: "millrace_simulcast_links_total",
+			Help: "Changes of links to simulcast targets, by the state that they led to.",
 		}, []string{"state"}),
 		rungs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "millrace_rung_segments_total", Help: "Segments of smaller renditions encoded on request, kept or in vain since another node had stored the same.",
+			Name: "millrace_rung_segments_total",
+			Help: "Segments of smaller renditions encoded on request, kept or in vain since another node had stored " +
+				"the same.",
 		}, []string{"outcome"}),
 	}
 	for _, outcome := range []string{kept, vain} {
 		m.rungs.WithLabelValues(outcome)
 	}
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "millrace_build_info", Help: "1, with the version."}, []string{"version"})
+	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "millrace_build_info",
+		Help: "1, with the version.",
+	}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build,

@@ -65,9 +65,13 @@ func TestEncoders(t *testing.T) {
 	m.Watch(encoders{
 		{
 			Stream: "s1", Status: live.HealthLive,
-			Encoder: &live.Encoder{Protocol: "srt", Remote: "192.0.2.77:4711", Name: "secret name", Bytes: 5000, Counts: live.Counts{PacketsLost: 7, ClockJumps: 2}},
+			Encoder: &live.Encoder{
+				Protocol: "srt", Remote: "192.0.2.77:4711", Name: "secret name", Bytes: 5000,
+				Counts: live.Counts{PacketsLost: 7, ClockJumps: 2},
+			},
 			Samples: []live.Sample{{}, {
-				GOP: 2 * time.Second, Pace: 1, Video: live.Flow{Bitrate: 3e6, Rate: 30, Jitter: 5 * time.Millisecond}, Audio: live.Flow{Drift: -time.Second},
+				GOP: 2 * time.Second, Pace: 1, Video: live.Flow{Bitrate: 3e6, Rate: 30, Jitter: 5 * time.Millisecond},
+				Audio: live.Flow{Drift: -time.Second},
 			}},
 			Trouble: []live.Trouble{{Warning: live.Warning{Type: "audio_missing"}}},
 		},
@@ -75,12 +79,18 @@ func TestEncoders(t *testing.T) {
 	})
 	text := scrape(t, m)
 	expect(t, text,
-		`millrace_build_info{version="1.2.3"} 1`, `millrace_broadcasts 3`, `millrace_broadcast_panics_total 2`, `millrace_encoders{protocol="srt"} 2`,
-		`millrace_ingest_bitrate{live_stream_id="s1",track="video"} 3e+06`, `millrace_ingest_frame_rate{live_stream_id="s1",track="video"} 30`,
-		`millrace_ingest_keyframe_interval_seconds{live_stream_id="s1"} 2`, `millrace_ingest_jitter_seconds{live_stream_id="s1",track="video"} 0.005`,
-		`millrace_ingest_drift_seconds{live_stream_id="s1",track="audio"} -1`, `millrace_ingest_packets_lost_total{live_stream_id="s1"} 7`,
-		`millrace_ingest_clock_jumps_total{live_stream_id="s1"} 2`, `millrace_ingest_bytes_total{live_stream_id="s1"} 5000`,
-		`millrace_ingest_warning{live_stream_id="s1",type="audio_missing"} 1`, `millrace_ingest_silent{live_stream_id="s1"} 0`,
+		`millrace_build_info{version="1.2.3"} 1`, `millrace_broadcasts 3`, `millrace_broadcast_panics_total 2`,
+		`millrace_encoders{protocol="srt"} 2`,
+		`millrace_ingest_bitrate{live_stream_id="s1",track="video"} 3e+06`,
+		`millrace_ingest_frame_rate{live_stream_id="s1",track="video"} 30`,
+		`millrace_ingest_keyframe_interval_seconds{live_stream_id="s1"} 2`,
+		`millrace_ingest_jitter_seconds{live_stream_id="s1",track="video"} 0.005`,
+		`millrace_ingest_drift_seconds{live_stream_id="s1",track="audio"} -1`,
+		`millrace_ingest_packets_lost_total{live_stream_id="s1"} 7`,
+		`millrace_ingest_clock_jumps_total{live_stream_id="s1"} 2`,
+		`millrace_ingest_bytes_total{live_stream_id="s1"} 5000`,
+		`millrace_ingest_warning{live_stream_id="s1",type="audio_missing"} 1`,
+		`millrace_ingest_silent{live_stream_id="s1"} 0`,
 		`millrace_ingest_silent{live_stream_id="s2"} 1`,
 	)
 	for _, never := range []string{"192.0.2.77", "secret name"} {
@@ -105,7 +115,9 @@ func TestHandlers(t *testing.T) {
 	}}, {Kind: "x.panics", Work: func(context.Context, job.Job) error { panic("boo") }}})
 	dead := fault.New(fault.Unavailable, "the host refuses connections")
 	dead.Remote = true
-	for _, err := range []error{nil, job.Snooze(time.Second), errors.New("again"), dead, fault.New(fault.Invalid, "never")} {
+	for _, err := range []error{
+		nil, job.Snooze(time.Second), errors.New("again"), dead, fault.New(fault.Invalid, "never"),
+	} {
 		result = err
 		if got := h[0].Work(t.Context(), job.Job{Attempt: 1, MaxAttempts: 3}); !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
@@ -155,8 +167,10 @@ func TestStore(t *testing.T) {
 	_ = s.Delete(t.Context(), "a/b")
 	_ = s.Adopt(t.Context(), "a/c", "/nowhere/at/all")
 	expect(t, scrape(t, m),
-		`millrace_storage_seconds_count{operation="put",outcome="ok"} 1`, `millrace_storage_seconds_count{operation="get",outcome="ok"} 1`,
-		`millrace_storage_seconds_count{operation="stat",outcome="absent"} 1`, `millrace_storage_seconds_count{operation="delete",outcome="ok"} 1`,
+		`millrace_storage_seconds_count{operation="put",outcome="ok"} 1`,
+		`millrace_storage_seconds_count{operation="get",outcome="ok"} 1`,
+		`millrace_storage_seconds_count{operation="stat",outcome="absent"} 1`,
+		`millrace_storage_seconds_count{operation="delete",outcome="ok"} 1`,
 	)
 	if err := s.Close(); err != nil {
 		t.Error(err)
@@ -166,7 +180,9 @@ func TestStore(t *testing.T) {
 // links is a live service to which some facts are stale.
 type links struct{ live.Broadcasts }
 
-func (links) Target(_ context.Context, _ id.LiveStream, _ live.Writer, t id.SimulcastTarget, _ live.TargetFact, _ time.Time) error {
+func (links) Target(
+	_ context.Context, _ id.LiveStream, _ live.Writer, t id.SimulcastTarget, _ live.TargetFact, _ time.Time,
+) error {
 	if t == "stale" {
 		return fault.New(fault.Conflict, "means nothing")
 	}
@@ -180,9 +196,16 @@ func TestSimulcast(t *testing.T) {
 	for _, tt := range []struct {
 		target id.SimulcastTarget
 		fact   live.TargetFact
-	}{{"one", live.LinkUp}, {"two", live.LinkUp}, {"one", live.LinkDown}, {"three", live.LinkImpossible}, {"stale", live.LinkDown}} {
+	}{
+		{"one", live.LinkUp},
+		{"two", live.LinkUp},
+		{"one", live.LinkDown},
+		{"three", live.LinkImpossible},
+		{"stale", live.LinkDown},
+	} {
 		_ = b.Target(t.Context(), "s1", live.Writer{Epoch: 1}, tt.target, tt.fact, time.Time{}) // counted or not
 	}
-	expect(t, scrape(t, m), `millrace_simulcast_links_total{state="broadcasting"} 2`, `millrace_simulcast_links_total{state="errored"} 1`,
+	expect(t, scrape(t, m), `millrace_simulcast_links_total{state="broadcasting"} 2`,
+		`millrace_simulcast_links_total{state="errored"} 1`,
 		`millrace_simulcast_links_total{state="fatal"} 1`)
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // The outcomes of an attempt.
-const done, putOff, triedAgain, refused, failed, panicked = "done", "put_off", "tried_again", "refused", "failed", "panicked"
+const done, putOff, triedAgain, refused, failed, panicked = "done", "put_off", "tried_again", "refused", "failed",
+	"panicked"
 
 // Handlers counts the attempts of jobs. Each series is there from the beginning: Prometheus sees no increase in one
 // that begins with 1.

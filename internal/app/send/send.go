@@ -110,7 +110,8 @@ func (s *Sender) File(ctx context.Context, path string) (Result, error) {
 	}
 	if now, serr := f.Stat(); serr != nil || now.Size() != info.Size() || !now.ModTime().Equal(info.ModTime()) {
 		n.forget()
-		return Result{}, fmt.Errorf("%s changed while it was sent: delete the asset of upload %s, and send it again", path, n.Upload)
+		return Result{}, fmt.Errorf("%s changed while it was sent: delete the asset of upload %s, and send it again",
+			path, n.Upload)
 	}
 	made, err := s.made(ctx, n.Upload)
 	if err != nil {
@@ -132,7 +133,8 @@ func (s *Sender) transfer(ctx context.Context, n *note, path string, f io.Reader
 		err := s.send(ctx, n.URL, f, size, resumed)
 		var refused *refusedError
 		if resumed && errors.As(err, &refused) && refused.over() {
-			s.opt.Say(fmt.Sprintf("the upload that was begun before has ended (%s): the file is sent from its first byte",
+			s.opt.Say(fmt.Sprintf("the upload that was begun before has ended (%s): the file is sent from its first "+
+				"byte",
 				refused.text))
 			n.Upload, n.URL, resumed = "", "", false
 			continue

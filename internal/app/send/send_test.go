@@ -52,8 +52,12 @@ func newService(t *testing.T) *service {
 		s.asked, s.titles = append(s.asked, in.New.Policies...), append(s.titles, in.New.Meta.Title)
 		fmt.Fprintf(w, `{"data":{"id":"u1","url":%q}}`, s.URL+"/put")
 	})
-	mux.HandleFunc("GET /video/v1/uploads/u1", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":{"id":"u1","asset_id":"a1"}}`) })
-	mux.HandleFunc("GET /video/v1/assets/a1", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":{"playback_ids":[{"id":"p1"}]}}`) })
+	mux.HandleFunc("GET /video/v1/uploads/u1", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"data":{"id":"u1","asset_id":"a1"}}`)
+	})
+	mux.HandleFunc("GET /video/v1/assets/a1", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"data":{"playback_ids":[{"id":"p1"}]}}`)
+	})
 	mux.HandleFunc("PUT /put", s.put)
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(s.Close)
@@ -114,19 +118,22 @@ func TestFile(t *testing.T) {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	for name, set := range map[string]func(s *service){
 		"at once": func(*service) {}, "cut before the first byte": func(s *service) { s.cuts = []int{0} },
-		"cut in the middle": func(s *service) { s.cuts = []int{300000} }, "cut behind the last byte": func(s *service) { s.cuts = []int{len(data)} },
-		"busy for a moment": func(s *service) { s.fails, s.cuts = 1, []int{1} },
+		"cut in the middle":        func(s *service) { s.cuts = []int{300000} },
+		"cut behind the last byte": func(s *service) { s.cuts = []int{len(data)} },
+		"busy for a moment":        func(s *service) { s.fails, s.cuts = 1, []int{1} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newService(t)
 			set(s)
 			var reported int64
-			o := Options{Server: s.URL, TokenID: "id", Secret: "secret", Policy: "signed", Progress: func(sent, size int64) {
-				if reported = sent; size != int64(len(data)) {
-					t.Errorf("%d of %d", sent, size)
-				}
-			}}
+			o := Options{
+				Server: s.URL, TokenID: "id", Secret: "secret", Policy: "signed", Progress: func(sent, size int64) {
+					if reported = sent; size != int64(len(data)) {
+						t.Errorf("%d of %d", sent, size)
+					}
+				},
+			}
 			send := New(o)
 			send.pause = time.Millisecond
 			made, err := send.File(t.Context(), file(t, data))
@@ -146,15 +153,19 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	send := New(Options{Server: s.URL, TokenID: "id", Secret: "wrong", Policy: "public"})
-	if _, err := send.File(t.Context(), file(t, []byte("x"))); err == nil || !strings.Contains(err.Error(), "401: the access token is wrong") {
+	if _, err := send.File(t.Context(), file(t, []byte("x"))); err == nil ||
+		!strings.Contains(err.Error(), "401: the access token is wrong") {
 		t.Errorf("a wrong token: %v", err)
 	}
 	s.got = []byte("what nobody has sent")
 	send = New(Options{Server: s.URL, TokenID: "id", Secret: "secret", Policy: "public"})
-	if _, err := send.File(t.Context(), file(t, []byte("x"))); err == nil || !strings.Contains(err.Error(), "400: a gap") {
+	if _, err := send.File(t.Context(), file(t, []byte("x"))); err == nil ||
+		!strings.Contains(err.Error(), "400: a gap") {
 		t.Errorf("a gap: %v", err)
 	}
-	for path, want := range map[string]string{"/no/such/file": "no such file", t.TempDir(): "is not a file", file(t, nil): "is empty"} {
+	for path, want := range map[string]string{
+		"/no/such/file": "no such file", t.TempDir(): "is not a file", file(t, nil): "is empty",
+	} {
 		if _, err := send.File(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -188,8 +199,12 @@ func TestGoesOn(t *testing.T) {
 		"it has timed out": {func(_ *testing.T, s *service, _ *Options, _ string) {
 			s.over, s.got = true, nil
 		}, 2, "has ended (the upload is timed_out): the file is sent from its first byte", 0},
-		"another title":  {func(_ *testing.T, s *service, o *Options, _ string) { o.Title, s.got = "B", nil }, 2, "", 1},
-		"another policy": {func(_ *testing.T, s *service, o *Options, _ string) { o.Policy, s.got = "public", nil }, 2, "", 1},
+		"another title": {
+			func(_ *testing.T, s *service, o *Options, _ string) { o.Title, s.got = "B", nil }, 2, "", 1,
+		},
+		"another policy": {
+			func(_ *testing.T, s *service, o *Options, _ string) { o.Policy, s.got = "public", nil }, 2, "", 1,
+		},
 		"the file has changed": {func(t *testing.T, s *service, _ *Options, path string) {
 			t.Helper()
 			s.got = nil
@@ -213,8 +228,9 @@ func TestGoesOn(t *testing.T) {
 			path := file(t, data)
 			var said []string
 			o := Options{
-				Server: s.URL, TokenID: "id", Secret: "secret", Policy: "signed", Notes: filepath.Join(t.TempDir(), "notes"),
-				Say: func(text string) { said = append(said, text) },
+				Server: s.URL, TokenID: "id", Secret: "secret", Policy: "signed",
+				Notes: filepath.Join(t.TempDir(), "notes"),
+				Say:   func(text string) { said = append(said, text) },
 			}
 			s.interrupt(t, o, path, len(data)/2)
 			if tt.between != nil {
@@ -231,7 +247,8 @@ func TestGoesOn(t *testing.T) {
 			if text := strings.Join(said, "; "); len(s.asked) != tt.uploads || !strings.Contains(text, tt.says) {
 				t.Errorf("%d uploads; said: %s", len(s.asked), text)
 			}
-			if made, err = New(o).File(t.Context(), path); err != nil || made.Asset != "a1" || len(s.asked) != tt.uploads {
+			if made, err = New(o).File(t.Context(), path); err != nil || made.Asset != "a1" ||
+				len(s.asked) != tt.uploads {
 				t.Errorf("one that was sent: %+v, %v, %d uploads", made, err, len(s.asked))
 			}
 			again.Forget(path)
@@ -278,7 +295,8 @@ func TestNotes(t *testing.T) {
 	}
 	held.close()
 	old := filepath.Join(o.Notes, "old.json")
-	if err = errors.Join(os.WriteFile(old, nil, 0o600), os.Chtimes(old, time.Time{}, time.Now().Add(-3*KeptFor))); err != nil {
+	if err = errors.Join(os.WriteFile(old, nil, 0o600),
+		os.Chtimes(old, time.Time{}, time.Now().Add(-3*KeptFor))); err != nil {
 		t.Fatal(err)
 	}
 	o.Secret = "wrong"
@@ -300,7 +318,8 @@ func TestChanged(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	if _, err := New(o).File(t.Context(), path); err == nil || !strings.Contains(err.Error(), "changed while it was sent") {
+	if _, err := New(o).File(t.Context(), path); err == nil ||
+		!strings.Contains(err.Error(), "changed while it was sent") {
 		t.Errorf("%v", err)
 	}
 }

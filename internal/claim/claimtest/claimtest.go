@@ -33,7 +33,9 @@ func (m *Memory) live(key string) *row {
 }
 
 // Take implements claim.Store.
-func (m *Memory) Take(_ context.Context, holder string, keys []string, lease time.Duration) (taken []string, err error) {
+func (m *Memory) Take(
+	_ context.Context, holder string, keys []string, lease time.Duration,
+) (taken []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, key := range keys {

@@ -31,7 +31,12 @@ func (s *Service) Named(ctx context.Context, e id.Environment, now time.Time) (E
 		return s.store.Environment(ctx, e)
 	}
 	now = change.Stamp(now)
-	return s.store.EnsureDefault(ctx, Environment{ID: id.Environment(id.New()), Name: "Default", Kind: "production", CreatedAt: now})
+	return s.store.EnsureDefault(ctx, Environment{
+		ID:        id.Environment(id.New()),
+		Name:      "Default",
+		Kind:      "production",
+		CreatedAt: now,
+	})
 }
 
 // CreateEnvironment makes an environment; its kind is production unless given.
@@ -50,7 +55,9 @@ func (s *Service) CreateEnvironment(ctx context.Context, name, kind string, now 
 }
 
 // RenameEnvironment changes a name.
-func (s *Service) RenameEnvironment(ctx context.Context, e id.Environment, name string, now time.Time) (Environment, error) {
+func (s *Service) RenameEnvironment(
+	ctx context.Context, e id.Environment, name string, now time.Time,
+) (Environment, error) {
 	var l fault.List
 	checkName(&l, name)
 	if err := l.Err(); err != nil {

@@ -58,23 +58,31 @@ func TestAuthenticate(t *testing.T) {
 	ctx := t.Context()
 	token, secret, err := s.CreateToken(ctx, access.TokenInput{Name: ""}, start)
 	must(t, err)
-	if len(token.ID) != 36 || len(secret) < 22 || token.Name != "default" || len(token.Permissions) != 6 || bytes.Contains(token.Hash, []byte(secret)) {
+	if len(token.ID) != 36 || len(secret) < 22 || token.Name != "default" || len(token.Permissions) != 6 ||
+		bytes.Contains(token.Hash, []byte(secret)) {
 		t.Errorf("made %+v", token)
 	}
 	who, err := s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start)
 	must(t, err)
-	if who.Token.ID != token.ID || who.Environment.ID != token.Environment || who.Environment.Name != "Default" || who.Environment.Kind != "production" {
+	if who.Token.ID != token.ID || who.Environment.ID != token.Environment || who.Environment.Name != "Default" ||
+		who.Environment.Kind != "production" {
 		t.Errorf("identity %+v", who)
 	}
 	for what, c := range map[string]struct {
 		id     id.Token
 		secret string
 	}{
-		"wrong secret": {token.ID, secret + "x"}, "no secret": {token.ID, ""}, "unknown": {"x", secret}, "nothing": {"", ""},
-		"impossible": {"\x00", "\x00"}, "long": {id.Token(strings.Repeat("x", 300)), secret}, "long secret": {token.ID, strings.Repeat("x", 2000)},
+		"wrong secret": {token.ID, secret + "x"},
+		"no secret":    {token.ID, ""},
+		"unknown":      {"x", secret},
+		"nothing":      {"", ""},
+		"impossible":   {"\x00", "\x00"},
+		"long":         {id.Token(strings.Repeat("x", 300)), secret},
+		"long secret":  {token.ID, strings.Repeat("x", 2000)},
 	} {
 		_, err = s.Authenticate(ctx, access.Credentials{Token: c.id, Secret: c.secret}, start)
-		if !fault.Is(err, fault.Unauthorized) || strings.Contains(err.Error(), secret) || fault.Messages(err)[0] != "Unauthorized request" {
+		if !fault.Is(err, fault.Unauthorized) || strings.Contains(err.Error(), secret) ||
+			fault.Messages(err)[0] != "Unauthorized request" {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -92,7 +100,8 @@ func TestAuthenticate(t *testing.T) {
 		t.Errorf("an old response reads the store %d times, want 1", n)
 	}
 	must(t, s.RevokeToken(ctx, token.ID, start))
-	_, err = s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start.Add(7*time.Second)) // at once, in this process
+	// at once, in this process
+	_, err = s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start.Add(7*time.Second))
 	wantKind(t, err, fault.Unauthorized)
 	wantKind(t, s.RevokeToken(ctx, "x", start), fault.NotFound)
 }
@@ -162,14 +171,24 @@ func TestSeedToken(t *testing.T) {
 		_, authErr := s.Authenticate(ctx, access.Credentials{Token: "seeded", Secret: secret}, start)
 		wantKind(t, authErr, fault.Unauthorized)
 	}
-	for _, c := range [][2]string{{"", "long enough"}, {"a:b", "long enough"}, {"a\x00", "long enough"}, {"a\n", "long enough"}, {"a\xff", "long enough"}, {"ok", "short"}, {"ok", "long\x00enough"}, {strings.Repeat("x", 256), "long enough"}} {
+	for _, c := range [][2]string{
+		{"", "long enough"},
+		{"a:b", "long enough"},
+		{"a\x00", "long enough"},
+		{"a\n", "long enough"},
+		{"a\xff", "long enough"},
+		{"ok", "short"},
+		{"ok", "long\x00enough"},
+		{strings.Repeat("x", 256), "long enough"},
+	} {
 		wantKind(t, seed(id.Token(c[0]), c[1], start), fault.Invalid)
 	}
 	created, _, err := s.CreateToken(ctx, access.TokenInput{Name: "second"}, start.Add(time.Minute))
 	must(t, err)
 	all, err := s.Tokens(ctx)
 	must(t, err)
-	if len(all) != 2 || all[0].ID != "seeded" || all[1].ID != created.ID || all[0].Environment != all[1].Environment || all[0].RevokedAt.IsZero() {
+	if len(all) != 2 || all[0].ID != "seeded" || all[1].ID != created.ID || all[0].Environment != all[1].Environment ||
+		all[0].RevokedAt.IsZero() {
 		t.Errorf("tokens %+v", all)
 	}
 	_, _, err = s.CreateToken(ctx, access.TokenInput{Name: strings.Repeat("x", 256)}, start)
@@ -179,10 +198,14 @@ func TestSeedToken(t *testing.T) {
 func TestPlaybackIDs(t *testing.T) {
 	t.Parallel()
 	s, _, d := newService(t)
-	stream, err := live.New(live.Options{Store: d.LiveStreams()}).Create(t.Context(), "env", live.CreateInput{PlaybackPolicies: []playbackid.Policy{"signed"}}, start)
+	stream, err := live.New(live.Options{Store: d.LiveStreams()}).Create(t.Context(), "env", live.CreateInput{
+		PlaybackPolicies: []playbackid.Policy{"signed"},
+	}, start)
 	must(t, err)
 	p := stream.PlaybackIDs[0].ID
-	want := playbackid.Object{ID: stream.PlaybackIDs[0], Environment: "env", Kind: playbackid.OfLiveStream, ObjectID: string(stream.ID)}
+	want := playbackid.Object{
+		ID: stream.PlaybackIDs[0], Environment: "env", Kind: playbackid.OfLiveStream, ObjectID: string(stream.ID),
+	}
 	got, err := s.Lookup(t.Context(), "env", p)
 	must(t, err)
 	if got != want {

@@ -85,7 +85,8 @@ func (s *shared) join(g guess) (v *verdict, first bool, err error) {
 		s.hashing[g] = v
 		return v, true, nil
 	case v.sharing >= maxSharing:
-		return nil, false, fault.New(fault.TooMany, "too many requests wait for the same secret to be checked; try again in a second")
+		return nil, false, fault.New(fault.TooMany,
+			"too many requests wait for the same secret to be checked; try again in a second")
 	}
 	v.sharing++
 	return v, false, nil

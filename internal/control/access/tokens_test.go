@@ -32,16 +32,20 @@ func TestPermissionsAndExpiry(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	token, secret, err := s.CreateToken(ctx, access.TokenInput{Permissions: []string{"video:write", "video:read", "video:read"}, ExpiresAt: start.Add(3 * time.Second)}, start)
+	token, secret, err := s.CreateToken(ctx, access.TokenInput{
+		Permissions: []string{"video:write", "video:read", "video:read"}, ExpiresAt: start.Add(3 * time.Second),
+	}, start)
 	must(t, err)
 	who, err := s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start)
 	must(t, err)
-	if !slices.Equal(who.Token.Permissions, []string{"video:read", "video:write"}) || who.Token.Permits("system:read") || !who.Token.Permits("video:read") {
+	if !slices.Equal(who.Token.Permissions, []string{"video:read", "video:write"}) ||
+		who.Token.Permits("system:read") || !who.Token.Permits("video:read") {
 		t.Errorf("permissions %q", who.Token.Permissions)
 	}
 	_, err = s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start.Add(3*time.Second-1))
 	must(t, err)
-	_, err = s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start.Add(3*time.Second)) // although it is in the cache
+	// although it is in the cache
+	_, err = s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start.Add(3*time.Second))
 	wantKind(t, err, fault.Unauthorized)
 }
 
@@ -95,7 +99,9 @@ func TestBackOffOfManyTokens(t *testing.T) {
 	s, _, _ := newService(t)
 	var refused int
 	for i := range 40 {
-		_, err := s.Authenticate(t.Context(), access.Credentials{Token: id.Token(fmt.Sprint(i)), Secret: "secret12", From: "2001:db8::/64"}, start)
+		_, err := s.Authenticate(t.Context(), access.Credentials{
+			Token: id.Token(fmt.Sprint(i)), Secret: "secret12", From: "2001:db8::/64",
+		}, start)
 		if fault.Is(err, fault.TooMany) {
 			refused++
 		}
@@ -103,7 +109,9 @@ func TestBackOffOfManyTokens(t *testing.T) {
 	if refused != 15 {
 		t.Errorf("%d of 40 were refused, want all but 25", refused)
 	}
-	_, err := s.Authenticate(t.Context(), access.Credentials{Token: "1", Secret: "secret12", From: "2001:db8:1::/64"}, start)
+	_, err := s.Authenticate(t.Context(), access.Credentials{
+		Token: "1", Secret: "secret12", From: "2001:db8:1::/64",
+	}, start)
 	wantKind(t, err, fault.Unauthorized)
 }
 
@@ -134,7 +142,8 @@ func TestLastUse(t *testing.T) {
 		t.Error("a token that nobody has used was used")
 	}
 	for i := range 100 {
-		_, err = s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret}, start.Add(time.Duration(i)*time.Second))
+		_, err = s.Authenticate(ctx, access.Credentials{Token: token.ID, Secret: secret},
+			start.Add(time.Duration(i)*time.Second))
 		must(t, err)
 	}
 	if store.calls > 0 {
@@ -214,7 +223,10 @@ func TestFrameAncestors(t *testing.T) {
 	}{
 		{[]string{"none"}, "'none'"},
 		{[]string{"https://example.com"}, "https://example.com"},
-		{[]string{"https://example.com", "https://*.example.com", "http://localhost:3000"}, "https://example.com https://*.example.com http://localhost:3000"},
+		{
+			[]string{"https://example.com", "https://*.example.com", "http://localhost:3000"},
+			"https://example.com https://*.example.com http://localhost:3000",
+		},
 		{[]string{"all"}, ""},
 		{nil, "*"},
 		{[]string{"example.com"}, "*"},
@@ -241,7 +253,9 @@ func TestFrameAncestors(t *testing.T) {
 
 // BenchmarkAuthenticate is what a request costs whose secret is known to be right.
 func BenchmarkAuthenticate(b *testing.B) {
-	d, err := db.Open(b.Context(), db.Options{URL: filepath.Join(b.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
+	d, err := db.Open(b.Context(), db.Options{
+		URL: filepath.Join(b.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{}),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}

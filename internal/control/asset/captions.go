@@ -11,15 +11,27 @@ import (
 
 // embeddedTracks makes the preparing tracks of the captions in a file's video, those with a chosen name or those
 // without.
-func embeddedTracks(a id.Asset, in []assetopt.EmbeddedSubtitle, others []Track, chosen bool, now time.Time) ([]Track, error) {
+func embeddedTracks(
+	a id.Asset, in []assetopt.EmbeddedSubtitle, others []Track, chosen bool, now time.Time,
+) ([]Track, error) {
 	var out []Track
 	for i, e := range assetopt.NamedEmbedded(in) {
 		if (in[i].Name != "") != chosen {
 			continue
 		}
 		t := Track{
-			ID: id.Track(id.New()), Asset: a, Type: TextTrack, Status: TrackPreparing, TextType: Subtitles, TextSource: Embedded, LanguageCode: e.LanguageCode,
-			Name: e.Name, ClosedCaptions: true, Passthrough: e.Passthrough, Channel: e.LanguageChannel, CreatedAt: now,
+			ID:             id.Track(id.New()),
+			Asset:          a,
+			Type:           TextTrack,
+			Status:         TrackPreparing,
+			TextType:       Subtitles,
+			TextSource:     Embedded,
+			LanguageCode:   e.LanguageCode,
+			Name:           e.Name,
+			ClosedCaptions: true,
+			Passthrough:    e.Passthrough,
+			Channel:        e.LanguageChannel,
+			CreatedAt:      now,
 		}
 		t.Rendition = string(t.ID)
 		if err := t.nameAmong(append(slices.Clip(others), out...), chosen); err != nil {

@@ -21,8 +21,9 @@ const (
 	JobPurge       = "media.purge"    // PurgeArgs: delete what no asset refers to any more
 	JobStatic      = "asset.static"   // StaticArgs: make a file to download
 	JobMaster      = "asset.master"   // MasterArgs: make the master, or take it away when its time has come
-	JobExpire      = "asset.expire"   // ExpireArgs: delete a test asset, TestLife after it was made or its broadcast ended
-	JobUploadFail  = "upload.fail"    // UploadFailArgs: no asset could be made of an uploaded file
+	// ExpireArgs: delete a test asset, TestLife after it was made or its broadcast ended.
+	JobExpire     = "asset.expire"
+	JobUploadFail = "upload.fail" // UploadFailArgs: no asset could be made of an uploaded file
 )
 
 // TestLength is how much a test asset has of its file, its source, or the broadcast of an ordinary stream.
@@ -194,16 +195,25 @@ type API interface {
 	Some(ctx context.Context, env id.Environment, of []id.Asset) ([]Asset, error)
 	Patch(ctx context.Context, env id.Environment, a id.Asset, in PatchInput, now time.Time) (Asset, error)
 	Delete(ctx context.Context, env id.Environment, a id.Asset, now time.Time) error
-	AddPlaybackID(ctx context.Context, env id.Environment, a id.Asset, r playbackid.Request, now time.Time) (playbackid.ID, error)
+	AddPlaybackID(
+		ctx context.Context, env id.Environment, a id.Asset, r playbackid.Request, now time.Time,
+	) (playbackid.ID, error)
 	GetPlaybackID(ctx context.Context, env id.Environment, a id.Asset, p id.Playback) (playbackid.ID, error)
 	DeletePlaybackID(ctx context.Context, env id.Environment, a id.Asset, p id.Playback, now time.Time) error
 	AddTrack(ctx context.Context, env id.Environment, a id.Asset, in TrackInput, now time.Time) (Track, error)
-	PatchTrack(ctx context.Context, env id.Environment, a id.Asset, t id.Track, in TrackPatch, now time.Time) (Track, error)
+	PatchTrack(
+		ctx context.Context, env id.Environment, a id.Asset, t id.Track, in TrackPatch, now time.Time,
+	) (Track, error)
 	DeleteTrack(ctx context.Context, env id.Environment, a id.Asset, t id.Track, now time.Time) error
 	// GenerateTracks adds preparing text tracks that are made of an audio track by speech recognition. Events
 	// track.created; jobs JobSpeech.
-	GenerateTracks(ctx context.Context, env id.Environment, a id.Asset, of id.Track, in []assetopt.GeneratedSubtitle, now time.Time) ([]Track, error)
-	AddStatic(ctx context.Context, env id.Environment, a id.Asset, in assetopt.StaticRendition, now time.Time) (StaticRendition, error)
+	GenerateTracks(
+		ctx context.Context, env id.Environment, a id.Asset, of id.Track, in []assetopt.GeneratedSubtitle,
+		now time.Time,
+	) ([]Track, error)
+	AddStatic(
+		ctx context.Context, env id.Environment, a id.Asset, in assetopt.StaticRendition, now time.Time,
+	) (StaticRendition, error)
 	DeleteStatic(ctx context.Context, env id.Environment, a id.Asset, f id.StaticRendition, now time.Time) error
 	SetMP4Support(ctx context.Context, env id.Environment, a id.Asset, v string, now time.Time) (Asset, error)
 	SetMasterAccess(ctx context.Context, env id.Environment, a id.Asset, v string, now time.Time) (Asset, error)
@@ -225,11 +235,12 @@ type NewRecording struct {
 // file when the broadcast has ended.
 type LiveText struct {
 	Name, LanguageCode, Passthrough string
-	Source                          string  // text_source
-	Channel                         string  // cc1–cc4, of Embedded
-	Speech                          *Speech // of GeneratedLive: a GeneratedFinal track is made as well, when the broadcast has ended
-	Problem                         string  // why there will be no such track; empty: there will
-	ClosedCaptions                  bool
+	Source                          string // text_source
+	Channel                         string // cc1–cc4, of Embedded
+	// of GeneratedLive: a GeneratedFinal track is made as well, when the broadcast has ended
+	Speech         *Speech
+	Problem        string // why there will be no such track; empty: there will
+	ClosedCaptions bool
 }
 
 // NewUpload is what an uploaded file's asset is made from.

@@ -12,7 +12,8 @@ const indexPatience = 7 * 24 * time.Hour
 
 // Unfinished reports whether work may be left on a, its files or its master; that on tracks is not counted.
 func (a *Asset) Unfinished() bool {
-	return a.Status == Preparing || a.Status == Ready && a.Index == "" || a.Master != nil && a.Master.Status != FileErrored ||
+	return a.Status == Preparing || a.Status == Ready && a.Index == "" ||
+		a.Master != nil && a.Master.Status != FileErrored ||
 		slices.ContainsFunc(a.Static.Files, func(f StaticRendition) bool { return f.Status == FilePreparing })
 }
 

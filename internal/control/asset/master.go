@@ -26,11 +26,14 @@ type Master struct {
 // Opens reports whether what a URL says opens m at now.
 func (m *Master) Opens(expires, signature string, now time.Time) bool {
 	return m != nil && m.Status == FileReady && m.Signature != "" && now.Before(m.Expires) &&
-		expires == strconv.FormatInt(m.Expires.Unix(), 10) && subtle.ConstantTimeCompare([]byte(signature), []byte(m.Signature)) == 1
+		expires == strconv.FormatInt(m.Expires.Unix(), 10) &&
+		subtle.ConstantTimeCompare([]byte(signature), []byte(m.Signature)) == 1
 }
 
 // SetMasterAccess offers the master for a while, or takes it away. Events master.preparing, master.deleted.
-func (s *Service) SetMasterAccess(ctx context.Context, env id.Environment, a id.Asset, v string, now time.Time) (Asset, error) {
+func (s *Service) SetMasterAccess(
+	ctx context.Context, env id.Environment, a id.Asset, v string, now time.Time,
+) (Asset, error) {
 	var l fault.List
 	assetopt.CheckMaster(&l, "master_access", v)
 	if err := l.Err(); err != nil {

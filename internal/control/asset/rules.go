@@ -105,8 +105,16 @@ func (ti TrackInput) track(a id.Asset, others []Track, now time.Time) (Track, er
 // preparing is the track that in asks for, under the name that it gives, if it gives one.
 func (ti TrackInput) preparing(a id.Asset, now time.Time) Track {
 	t := Track{
-		ID: id.Track(id.New()), Asset: a, Type: ti.Type, Status: TrackPreparing, LanguageCode: ti.LanguageCode, Name: ti.Name,
-		ClosedCaptions: ti.ClosedCaptions, Passthrough: ti.Passthrough, URL: ti.URL, CreatedAt: now,
+		ID:             id.Track(id.New()),
+		Asset:          a,
+		Type:           ti.Type,
+		Status:         TrackPreparing,
+		LanguageCode:   ti.LanguageCode,
+		Name:           ti.Name,
+		ClosedCaptions: ti.ClosedCaptions,
+		Passthrough:    ti.Passthrough,
+		URL:            ti.URL,
+		CreatedAt:      now,
 	}
 	t.Rendition = string(t.ID)
 	if t.Type == TextTrack {
@@ -346,7 +354,12 @@ func (a *Asset) fresh(t Track, now time.Time) Track {
 			}
 		}
 	}
-	if n, err := named(Track{ID: t.ID, Type: t.Type, Name: t.Name, LanguageCode: t.LanguageCode}, a.Tracks); err == nil {
+	if n, err := named(Track{
+		ID:           t.ID,
+		Type:         t.Type,
+		Name:         t.Name,
+		LanguageCode: t.LanguageCode,
+	}, a.Tracks); err == nil {
 		t.Name = n.Name
 		return t
 	}

@@ -131,9 +131,16 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	var played []playbackid.Request // by which the source of a clip is
 	now = change.Stamp(now)
 	a := Asset{
-		ID: id.Asset(id.NewOrdered(now)), Environment: env, Status: Preparing, Progress: Progress{State: Ingesting}, Origin: FromURL,
-		Options: in.Options.WithQuality(assetopt.ForAsset, in.DefaultQuality).WithDefaults(assetopt.ForAsset), PlaybackIDs: playbackid.NewAll(in.Options.PlaybackPolicies, in.Options.AdvancedPolicies),
-		Media: id.Media(id.New()), CreatedAt: now, UpdatedAt: now,
+		ID:          id.Asset(id.NewOrdered(now)),
+		Environment: env,
+		Status:      Preparing,
+		Progress:    Progress{State: Ingesting},
+		Origin:      FromURL,
+		Options:     in.Options.WithQuality(assetopt.ForAsset, in.DefaultQuality).WithDefaults(assetopt.ForAsset),
+		PlaybackIDs: playbackid.NewAll(in.Options.PlaybackPolicies, in.Options.AdvancedPolicies),
+		Media:       id.Media(id.New()),
+		CreatedAt:   now,
+		UpdatedAt:   now,
 	}
 	if source != nil {
 		played = playbackid.RequestsOf(source.PlaybackIDs)
@@ -181,8 +188,17 @@ func (s *Service) Uploaded(u NewUpload, now time.Time) (Change, error) {
 		o.Inputs = []assetopt.Input{{}} // the file
 	}
 	return begin(Asset{
-		ID: id.Asset(id.NewOrdered(now)), Environment: u.Environment, Status: Preparing, Progress: Progress{State: Ingesting}, Origin: FromUpload, Upload: u.Upload,
-		Options: o, PlaybackIDs: playbackid.NewAll(o.PlaybackPolicies, o.AdvancedPolicies), Media: u.Media, CreatedAt: now, UpdatedAt: now,
+		ID:          id.Asset(id.NewOrdered(now)),
+		Environment: u.Environment,
+		Status:      Preparing,
+		Progress:    Progress{State: Ingesting},
+		Origin:      FromUpload,
+		Upload:      u.Upload,
+		Options:     o,
+		PlaybackIDs: playbackid.NewAll(o.PlaybackPolicies, o.AdvancedPolicies),
+		Media:       u.Media,
+		CreatedAt:   now,
+		UpdatedAt:   now,
 	})
 }
 
@@ -209,7 +225,9 @@ func (s *Service) Some(ctx context.Context, env id.Environment, of []id.Asset) (
 }
 
 // Patch changes what the owner may change. Event updated.
-func (s *Service) Patch(ctx context.Context, env id.Environment, a id.Asset, in PatchInput, now time.Time) (Asset, error) {
+func (s *Service) Patch(
+	ctx context.Context, env id.Environment, a id.Asset, in PatchInput, now time.Time,
+) (Asset, error) {
 	wrong := in.Check()
 	if wrong != nil && in.ThumbnailTime == nil {
 		return Asset{}, wrong
@@ -265,7 +283,8 @@ func (r rows) remove(ctx context.Context, a id.Asset, now time.Time, read func()
 			return err
 		}
 		if old.IsLive {
-			return change.Final(fault.New(fault.Conflict, "the asset is being recorded; complete, disable or delete its live stream first"))
+			return change.Final(fault.New(fault.Conflict,
+				"the asset is being recorded; complete, disable or delete its live stream first"))
 		}
 		c := Change{From: old.Status, Asset: old, Deleted: now, Events: tell(old, now, EventDeleted)}
 		for _, m := range append([]id.Media{old.Media}, old.Uses...) {
@@ -282,7 +301,9 @@ func (r rows) remove(ctx context.Context, a id.Asset, now time.Time, read func()
 }
 
 // AddPlaybackID adds a playback ID. Event updated.
-func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, a id.Asset, r playbackid.Request, now time.Time) (playbackid.ID, error) {
+func (s *Service) AddPlaybackID(
+	ctx context.Context, env id.Environment, a id.Asset, r playbackid.Request, now time.Time,
+) (playbackid.ID, error) {
 	var l fault.List
 	r.Check(&l, "")
 	if err := l.Err(); err != nil {
@@ -312,7 +333,9 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, a id.As
 }
 
 // GetPlaybackID reads a playback ID of an asset of env.
-func (s *Service) GetPlaybackID(ctx context.Context, env id.Environment, a id.Asset, p id.Playback) (playbackid.ID, error) {
+func (s *Service) GetPlaybackID(
+	ctx context.Context, env id.Environment, a id.Asset, p id.Playback,
+) (playbackid.ID, error) {
 	old, err := s.rows.store.Get(ctx, env, a)
 	if err != nil {
 		return playbackid.ID{}, err
@@ -325,7 +348,9 @@ func (s *Service) GetPlaybackID(ctx context.Context, env id.Environment, a id.As
 }
 
 // DeletePlaybackID takes a playback ID away. Event updated.
-func (s *Service) DeletePlaybackID(ctx context.Context, env id.Environment, a id.Asset, p id.Playback, now time.Time) error {
+func (s *Service) DeletePlaybackID(
+	ctx context.Context, env id.Environment, a id.Asset, p id.Playback, now time.Time,
+) error {
 	_, err := s.change(ctx, env, a, now, func(c *Change) error {
 		i := playbackid.Index(c.Asset.PlaybackIDs, p)
 		if i < 0 {
@@ -366,7 +391,9 @@ func tellTrack(env id.Environment, t Track, now time.Time, typ string) event.Eve
 var errSame = errors.New("nothing has changed")
 
 // change makes one step on an asset of env.
-func (s *Service) change(ctx context.Context, env id.Environment, a id.Asset, now time.Time, step func(c *Change) error) (Asset, error) {
+func (s *Service) change(
+	ctx context.Context, env id.Environment, a id.Asset, now time.Time, step func(c *Change) error,
+) (Asset, error) {
 	return s.rows.save(ctx, now, func() (Asset, error) { return s.rows.store.Get(ctx, env, a) }, step)
 }
 

@@ -150,7 +150,9 @@ func (w *world) create(inputs ...assetopt.Input) asset.Asset {
 	if len(inputs) == 0 {
 		inputs = []assetopt.Input{{URL: "https://u:secret@h/v.mp4"}}
 	}
-	a, err := w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{Inputs: inputs, PlaybackPolicies: []playbackid.Policy{"public"}}}, w.now())
+	a, err := w.Create(w.ctx(), env, asset.CreateInput{
+		Options: assetopt.Options{Inputs: inputs, PlaybackPolicies: []playbackid.Policy{"public"}},
+	}, w.now())
 	w.must(err)
 	return a
 }
@@ -173,7 +175,9 @@ func (w *world) ready() asset.Asset {
 }
 
 func finished() asset.Finished {
-	return asset.Finished{Index: "media-x/index", Facts: asset.Facts{Duration: 10, HasVideo: true, HasAudio: true}, Tracks: mainTracks()}
+	return asset.Finished{
+		Index: "media-x/index", Facts: asset.Facts{Duration: 10, HasVideo: true, HasAudio: true}, Tracks: mainTracks(),
+	}
 }
 
 func mainTracks() []asset.Track {
@@ -206,7 +210,8 @@ func TestCreate(t *testing.T) {
 	w := newWorld(t)
 	a := w.create()
 	w.happened("created", "job asset.ingest")
-	if a.Status != asset.Preparing || a.Origin != asset.FromURL || a.Progress != (asset.Progress{State: "ingesting"}) || len(a.PlaybackIDs) != 1 || a.Media == "" ||
+	if a.Status != asset.Preparing || a.Origin != asset.FromURL || a.Progress != (asset.Progress{State: "ingesting"}) ||
+		len(a.PlaybackIDs) != 1 || a.Media == "" ||
 		a.Options.VideoQuality != "basic" || a.Options.MaxResolution != "1080p" {
 		t.Errorf("made %+v", a)
 	}
@@ -226,7 +231,10 @@ func TestCreateWithTracks(t *testing.T) {
 	a := w.create(assetopt.Input{URL: "https://h/v.mp4", Name: "Original", LanguageCode: "fr"},
 		assetopt.Input{URL: "https://u:secret@h/1.srt", Type: "text", TextType: "subtitles", LanguageCode: "en"},
 		assetopt.Input{URL: "https://h/x.png", Overlay: &assetopt.Overlay{}},
-		assetopt.Input{URL: "https://h/2.srt", Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "English", ClosedCaptions: true, Passthrough: "p"},
+		assetopt.Input{
+			URL: "https://h/2.srt", Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "English",
+			ClosedCaptions: true, Passthrough: "p",
+		},
 		assetopt.Input{URL: "https://h/3.m4a", Type: "audio", LanguageCode: "de"})
 	w.happened("created", "track.created", "track.created", "track.created", "job asset.ingest")
 	names := func() (out []string) {
@@ -235,7 +243,10 @@ func TestCreateWithTracks(t *testing.T) {
 		}
 		return out
 	}
-	if got, want := names(), []string{"text English (2) en preparing false", "text English en preparing false", "audio German de preparing false"}; !slices.Equal(got, want) {
+	if got, want := names(),
+		[]string{
+			"text English (2) en preparing false", "text English en preparing false", "audio German de preparing false",
+		}; !slices.Equal(got, want) {
 		t.Errorf("tracks %q, want %q", got, want)
 	}
 	w.must(w.Ready(w.ctx(), a.ID, asset.Growth{Tracks: mainTracks(), Entries: entries(0, 1)}, w.now()))
@@ -257,7 +268,9 @@ func TestClipToTheEnd(t *testing.T) {
 	source := w.ready()
 	for end, want := range map[float64]bool{10: true, 11: true, 11.1: false} {
 		in := assetopt.Input{URL: "mux://assets/" + string(source.ID), EndTime: &end}
-		_, err := w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{in}}}, w.now())
+		_, err := w.Create(w.ctx(), env, asset.CreateInput{
+			Options: assetopt.Options{Inputs: []assetopt.Input{in}},
+		}, w.now())
 		if (err == nil) != want || err != nil && !fault.Is(err, fault.Invalid) {
 			t.Errorf("to second %v of 10: %v", end, err)
 		}
@@ -270,11 +283,14 @@ func TestClip(t *testing.T) {
 	source := w.ready()
 	clip := func(in assetopt.Input) (asset.Asset, error) {
 		in.URL = "mux://assets/" + string(source.ID)
-		return w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{in}}}, w.now())
+		return w.Create(w.ctx(), env, asset.CreateInput{
+			Options: assetopt.Options{Inputs: []assetopt.Input{in}},
+		}, w.now())
 	}
 	a, err := clip(assetopt.Input{StartTime: new(1.0), EndTime: new(2.0)})
 	w.must(err)
-	if a.Origin != asset.FromClip || a.SourceAsset != source.ID || !slices.Equal(a.Uses, []id.Media{source.Media}) || a.Media == source.Media {
+	if a.Origin != asset.FromClip || a.SourceAsset != source.ID || !slices.Equal(a.Uses, []id.Media{source.Media}) ||
+		a.Media == source.Media {
 		t.Errorf("made %+v", a)
 	}
 	w.happened("created", "job asset.ingest")
@@ -282,13 +298,20 @@ func TestClip(t *testing.T) {
 	w.wantKind(err, fault.Invalid)
 	_, err = clip(assetopt.Input{EndTime: new(12.0)})
 	w.wantKind(err, fault.Invalid)
-	for what, in := range map[string]assetopt.Input{"unknown": {URL: "svc://assets/x"}, "preparing": {URL: "svc://assets/" + string(a.ID)}} {
-		_, err = w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{in}}}, w.now())
-		if fault.KindOf(err) != fault.Invalid && fault.KindOf(err) != fault.Conflict || !strings.HasPrefix(fault.Messages(err)[0], "inputs[0].url must name an asset that") {
+	for what, in := range map[string]assetopt.Input{
+		"unknown": {URL: "svc://assets/x"}, "preparing": {URL: "svc://assets/" + string(a.ID)},
+	} {
+		_, err = w.Create(w.ctx(), env, asset.CreateInput{
+			Options: assetopt.Options{Inputs: []assetopt.Input{in}},
+		}, w.now())
+		if fault.KindOf(err) != fault.Invalid && fault.KindOf(err) != fault.Conflict ||
+			!strings.HasPrefix(fault.Messages(err)[0], "inputs[0].url must name an asset that") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	_, err = w.Create(w.ctx(), "other", asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{{URL: "svc://assets/" + string(source.ID)}}}}, w.now())
+	_, err = w.Create(w.ctx(), "other", asset.CreateInput{
+		Options: assetopt.Options{Inputs: []assetopt.Input{{URL: "svc://assets/" + string(source.ID)}}},
+	}, w.now())
 	w.wantKind(err, fault.Invalid)
 	w.must(w.Delete(w.ctx(), env, source.ID, w.now()))
 	w.happened("deleted", "job media.purge")
@@ -357,13 +380,18 @@ func TestClipName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	source := w.ready()
-	_, err := w.AddTrack(w.ctx(), env, source.ID, asset.TrackInput{URL: "https://h/x", Type: "audio", LanguageCode: "en", Name: "Commentary"}, w.now())
+	_, err := w.AddTrack(w.ctx(), env, source.ID, asset.TrackInput{
+		URL: "https://h/x", Type: "audio", LanguageCode: "en", Name: "Commentary",
+	}, w.now())
 	w.must(err)
 	for name, want := range map[string]string{
-		"Commentary": "inputs[0].name must be unique among the audio tracks, and the source asset has one of that name", "Default": "", "": "",
+		"Commentary": "inputs[0].name must be unique among the audio tracks, and the source asset has one of that name",
+		"Default":    "", "": "",
 	} {
 		in := assetopt.Input{URL: "svc://assets/" + string(source.ID), Name: name}
-		_, err := w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{Inputs: []assetopt.Input{in}}}, w.now())
+		_, err := w.Create(w.ctx(), env, asset.CreateInput{
+			Options: assetopt.Options{Inputs: []assetopt.Input{in}},
+		}, w.now())
 		if got := strings.Join(fault.Messages(err), "; "); got != want {
 			t.Errorf("%q: %q, want %q", name, got, want)
 		}
@@ -374,8 +402,12 @@ func TestClipName(t *testing.T) {
 func TestMainTrackNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := w.create(assetopt.Input{URL: "https://h/x"}, assetopt.Input{URL: "https://h/y", Type: "audio", LanguageCode: "fr", Name: asset.DefaultAudio})
-	w.must(w.Grow(w.ctx(), a.ID, asset.Growth{Tracks: []asset.Track{{Type: asset.AudioTrack, Rendition: "a"}}}, w.now()))
+	a := w.create(assetopt.Input{URL: "https://h/x"}, assetopt.Input{
+		URL: "https://h/y", Type: "audio", LanguageCode: "fr", Name: asset.DefaultAudio,
+	})
+	w.must(w.Grow(w.ctx(), a.ID, asset.Growth{
+		Tracks: []asset.Track{{Type: asset.AudioTrack, Rendition: "a"}},
+	}, w.now()))
 	for _, track := range w.find(a.ID).Tracks {
 		if want := map[bool]string{true: "Default (2)", false: "Default"}[track.Primary]; track.Name != want {
 			t.Errorf("a track is called %q, want %q", track.Name, want)
@@ -389,7 +421,9 @@ func TestQueuesOfJobs(t *testing.T) {
 	w := newWorld(t)
 	source := w.ready()
 	w.create()
-	_, err := w.AddTrack(w.ctx(), env, source.ID, asset.TrackInput{URL: "https://h/x", Type: "text", LanguageCode: "en"}, w.now())
+	_, err := w.AddTrack(w.ctx(), env, source.ID, asset.TrackInput{
+		URL: "https://h/x", Type: "text", LanguageCode: "en",
+	}, w.now())
 	w.must(err)
 	clip := assetopt.Input{URL: "mux://assets/" + string(source.ID)}
 	w.create(clip)
@@ -412,14 +446,21 @@ func TestPatchAndPlaybackIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.ready()
-	got, err := w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new("new"), Meta: &assetopt.MetaPatch{Meta: assetopt.Meta{Title: "t"}}}, w.now())
+	got, err := w.Patch(w.ctx(), env, a.ID, asset.PatchInput{
+		Passthrough: new("new"), Meta: &assetopt.MetaPatch{Meta: assetopt.Meta{Title: "t"}},
+	}, w.now())
 	w.must(err)
-	if got.Options.Passthrough != "new" || got.Options.Meta.Title != "t" || !got.UpdatedAt.Equal(w.clock) || len(got.Options.Inputs) != 1 {
+	if got.Options.Passthrough != "new" || got.Options.Meta.Title != "t" || !got.UpdatedAt.Equal(w.clock) ||
+		len(got.Options.Inputs) != 1 {
 		t.Errorf("patched %+v", got)
 	}
 	w.happened("updated")
-	_, err = w.Patch(w.ctx(), env, a.ID, asset.PatchInput{Passthrough: new(strings.Repeat("x", 256)), Meta: &assetopt.MetaPatch{Meta: assetopt.Meta{CreatorID: "\x00"}}}, w.now())
-	if got := fault.Messages(err); !slices.Equal(got, []string{"passthrough may have at most 255 characters", "meta.creator_id must not contain the character U+0000"}) {
+	_, err = w.Patch(w.ctx(), env, a.ID, asset.PatchInput{
+		Passthrough: new(strings.Repeat("x", 256)), Meta: &assetopt.MetaPatch{Meta: assetopt.Meta{CreatorID: "\x00"}},
+	}, w.now())
+	if got := fault.Messages(err); !slices.Equal(got, []string{
+		"passthrough may have at most 255 characters", "meta.creator_id must not contain the character U+0000",
+	}) {
 		t.Errorf("messages %q", got)
 	}
 	p, err := w.AddPlaybackID(w.ctx(), env, a.ID, playbackid.Request{Policy: "signed"}, w.now())
@@ -436,9 +477,11 @@ func TestPatchAndPlaybackIDs(t *testing.T) {
 	w.wantKind(err, fault.NotFound)
 	_, err = w.AddPlaybackID(w.ctx(), env, a.ID, playbackid.Request{}, w.now())
 	w.wantKind(err, fault.Invalid)
-	_, err = w.AddPlaybackID(w.ctx(), env, a.ID, playbackid.Request{Policy: "drm", DRMConfigurationID: "absent"}, w.now())
+	_, err = w.AddPlaybackID(w.ctx(), env, a.ID, playbackid.Request{Policy: "drm", DRMConfigurationID: "absent"},
+		w.now())
 	w.wantKind(err, fault.Invalid)
-	_, err = w.AddPlaybackID(w.ctx(), env, a.ID, playbackid.Request{Policy: "drm", DRMConfigurationID: "d"}, w.now()) // the asset is basic
+	// the asset is basic
+	_, err = w.AddPlaybackID(w.ctx(), env, a.ID, playbackid.Request{Policy: "drm", DRMConfigurationID: "d"}, w.now())
 	w.wantKind(err, fault.Conflict)
 	w.happened()
 }
@@ -493,8 +536,10 @@ func TestOthersEnvironment(t *testing.T) {
 	_, addTrack := w.AddTrack(w.ctx(), other, a.ID, track, w.now())
 	_, patchTrack := w.PatchTrack(w.ctx(), other, a.ID, a.Tracks[1].ID, asset.TrackPatch{}, w.now())
 	for what, err := range map[string]error{
-		"get": get, "patch": patch, "add playback ID": add, "get playback ID": pid, "add track": addTrack, "patch track": patchTrack,
-		"delete": w.Delete(w.ctx(), other, a.ID, w.now()), "delete track": w.DeleteTrack(w.ctx(), other, a.ID, a.Tracks[1].ID, w.now()),
+		"get": get, "patch": patch, "add playback ID": add, "get playback ID": pid, "add track": addTrack,
+		"patch track":        patchTrack,
+		"delete":             w.Delete(w.ctx(), other, a.ID, w.now()),
+		"delete track":       w.DeleteTrack(w.ctx(), other, a.ID, a.Tracks[1].ID, w.now()),
 		"delete playback ID": w.DeletePlaybackID(w.ctx(), other, a.ID, a.PlaybackIDs[0].ID, w.now()),
 	} {
 		if !fault.Is(err, fault.NotFound) {
@@ -511,7 +556,8 @@ func TestRecording(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.record("rec")
-	if a.Status != asset.Preparing || !a.IsLive || a.Progress != (asset.Progress{State: "live", Percent: -1}) || a.Origin != asset.FromLiveRTMP || len(a.PlaybackIDs) != 1 ||
+	if a.Status != asset.Preparing || !a.IsLive || a.Progress != (asset.Progress{State: "live", Percent: -1}) ||
+		a.Origin != asset.FromLiveRTMP || len(a.PlaybackIDs) != 1 ||
 		a.Options.VideoQuality != "plus" || a.LiveStream != "live" || a.Options.Passthrough != "p" {
 		t.Errorf("made %+v", a)
 	}
@@ -531,7 +577,8 @@ func TestRecording(t *testing.T) {
 	recordings := []asset.Recording{{StartedAt: w.clock, Duration: 20, Type: "content"}}
 	w.must(w.Grow(w.ctx(), a.ID, asset.Growth{Entries: entries(3, 1), Tracks: longer, Recordings: recordings}, w.now()))
 	got := w.find(a.ID)
-	if got.Status != asset.Ready || !got.IsLive || got.Entries != 4 || len(got.Tracks) != 2 || got.Tracks[0].Duration != 20 || got.Tracks[1].Name != "Default" ||
+	if got.Status != asset.Ready || !got.IsLive || got.Entries != 4 || len(got.Tracks) != 2 ||
+		got.Tracks[0].Duration != 20 || got.Tracks[1].Name != "Default" ||
 		!got.Tracks[1].Primary || len(got.Recordings) != 1 || got.Progress.State != "live" {
 		t.Errorf("grown %+v", got)
 	}
@@ -558,7 +605,8 @@ func TestRecording(t *testing.T) {
 	w.must(w.Finish(w.ctx(), a.ID, finished(), w.now()))
 	w.happened("live_stream_completed")
 	got = w.find(a.ID)
-	if stored, err = w.Timeline(w.ctx(), a.ID, 0); err != nil || len(stored) != 0 || got.Index == "" || got.Progress != (asset.Progress{State: "completed", Percent: 100}) || got.Facts.Duration != 10 {
+	if stored, err = w.Timeline(w.ctx(), a.ID, 0); err != nil || len(stored) != 0 || got.Index == "" ||
+		got.Progress != (asset.Progress{State: "completed", Percent: 100}) || got.Facts.Duration != 10 {
 		t.Errorf("finished %+v with %d entries, %v", got, len(stored), err)
 	}
 	w.must(w.Delete(w.ctx(), env, a.ID, w.now()))
@@ -573,7 +621,8 @@ func TestRecordingEndsEarly(t *testing.T) {
 	w.record("nothing")
 	w.must(w.EndLive(w.ctx(), "nothing", asset.Writer{}, nil, w.now()))
 	w.happened("created", "errored")
-	if got := w.find("nothing"); got.Status != asset.Errored || got.IsLive || got.Errors == nil || got.Progress != (asset.Progress{State: "errored", Percent: -1}) {
+	if got := w.find("nothing"); got.Status != asset.Errored || got.IsLive || got.Errors == nil ||
+		got.Progress != (asset.Progress{State: "errored", Percent: -1}) {
 		t.Errorf("ended %+v", got)
 	}
 	w.must(w.EndLive(w.ctx(), "nothing", asset.Writer{}, nil, w.now()))
@@ -597,7 +646,9 @@ func TestIngest(t *testing.T) {
 	w.forget()
 	w.must(w.SetProgress(w.ctx(), a.ID, asset.Progress{State: "ingesting", Percent: 50}, w.now()))
 	w.must(w.SetInputInfo(w.ctx(), a.ID, []asset.InputInfo{{Settings: a.Options.Inputs[0]}}, w.now()))
-	w.must(w.Ready(w.ctx(), a.ID, asset.Growth{Entries: entries(0, 1), Progress: &asset.Progress{State: "transcoding", Percent: 1}}, w.now()))
+	w.must(w.Ready(w.ctx(), a.ID, asset.Growth{
+		Entries: entries(0, 1), Progress: &asset.Progress{State: "transcoding", Percent: 1},
+	}, w.now()))
 	w.happened("ready")
 	w.must(w.Grow(w.ctx(), a.ID, asset.Growth{Entries: entries(1, 1)}, w.now())) // playable while it is rewritten
 	got := w.find(a.ID)
@@ -614,18 +665,23 @@ func TestIngest(t *testing.T) {
 func TestFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := w.create(assetopt.Input{URL: "https://h/v"}, assetopt.Input{URL: "https://h/1.srt", Type: "text", TextType: "subtitles", LanguageCode: "en"})
+	a := w.create(assetopt.Input{URL: "https://h/v"}, assetopt.Input{
+		URL: "https://h/1.srt", Type: "text", TextType: "subtitles", LanguageCode: "en",
+	})
 	w.forget()
 	why := asset.Errors{Type: "invalid_input", Messages: []string{"no video"}}
 	w.must(w.Fail(w.ctx(), a.ID, why, w.now()))
 	w.must(w.Fail(w.ctx(), a.ID, why, w.now()))
 	w.happened("errored", "track.errored")
 	got := w.find(a.ID)
-	if got.Status != asset.Errored || got.Errors.Messages[0] != "no video" || got.Tracks[0].Status != asset.TrackErrored || got.Tracks[0].Errors == nil {
+	if got.Status != asset.Errored || got.Errors.Messages[0] != "no video" ||
+		got.Tracks[0].Status != asset.TrackErrored || got.Tracks[0].Errors == nil {
 		t.Errorf("failed %+v", got)
 	}
 	w.wantKind(w.Ready(w.ctx(), a.ID, asset.Growth{}, w.now()), fault.Conflict)
-	_, err := w.AddTrack(w.ctx(), env, a.ID, asset.TrackInput{URL: "https://h/x", Type: "text", LanguageCode: "en"}, w.now())
+	_, err := w.AddTrack(w.ctx(), env, a.ID, asset.TrackInput{
+		URL: "https://h/x", Type: "text", LanguageCode: "en",
+	}, w.now())
 	w.wantKind(err, fault.Conflict)
 	w.happened()
 }
@@ -645,7 +701,9 @@ func TestNothingIsLost(t *testing.T) {
 				errs[i] = w.Grow(w.ctx(), a.ID, asset.Growth{Entries: entries(int64(1+i/2), 1)}, now)
 				return
 			}
-			_, errs[i] = w.AddTrack(w.ctx(), env, a.ID, asset.TrackInput{URL: "https://h/x", Type: "text", LanguageCode: "en"}, now)
+			_, errs[i] = w.AddTrack(w.ctx(), env, a.ID, asset.TrackInput{
+				URL: "https://h/x", Type: "text", LanguageCode: "en",
+			}, now)
 		})
 	}
 	wg.Wait()

@@ -15,7 +15,9 @@ const noEngine = "no_speech_engine"
 
 // generatedTracks makes the preparing tracks that are recognised in an audio track, those with a chosen name or those
 // without.
-func generatedTracks(a id.Asset, of id.Track, in []assetopt.GeneratedSubtitle, others []Track, chosen bool, now time.Time) ([]Track, error) {
+func generatedTracks(
+	a id.Asset, of id.Track, in []assetopt.GeneratedSubtitle, others []Track, chosen bool, now time.Time,
+) ([]Track, error) {
 	var out []Track
 	for _, g := range in {
 		if (g.Name != "") != chosen {
@@ -23,8 +25,17 @@ func generatedTracks(a id.Asset, of id.Track, in []assetopt.GeneratedSubtitle, o
 		}
 		g = g.Named()
 		t := Track{
-			ID: id.Track(id.New()), Asset: a, Type: TextTrack, Status: TrackPreparing, TextType: Subtitles, TextSource: GeneratedVOD, LanguageCode: g.LanguageCode,
-			Name: g.Name, Passthrough: g.Passthrough, CreatedAt: now, Speech: &Speech{Language: g.LanguageCode, Of: of},
+			ID:           id.Track(id.New()),
+			Asset:        a,
+			Type:         TextTrack,
+			Status:       TrackPreparing,
+			TextType:     Subtitles,
+			TextSource:   GeneratedVOD,
+			LanguageCode: g.LanguageCode,
+			Name:         g.Name,
+			Passthrough:  g.Passthrough,
+			CreatedAt:    now,
+			Speech:       &Speech{Language: g.LanguageCode, Of: of},
 		}
 		t.Rendition = string(t.ID)
 		if err := t.nameAmong(append(slices.Clip(others), out...), chosen); err != nil {
@@ -65,7 +76,8 @@ func (s *Service) GenerateTracks(
 		}
 		made = nil
 		for _, chosen := range []bool{true, false} {
-			some, bad := generatedTracks(a, sound, in, append(slices.Clip(c.Asset.Tracks), made...), chosen, c.Asset.UpdatedAt)
+			some, bad := generatedTracks(a, sound, in, append(slices.Clip(c.Asset.Tracks), made...), chosen,
+				c.Asset.UpdatedAt)
 			if bad != nil {
 				return bad
 			}
@@ -90,7 +102,8 @@ func (a *Asset) mayGenerate(of Track, n int) error {
 	case a.Status != Ready:
 		return fault.New(fault.Conflict, "subtitles can be generated only for an asset that is ready")
 	case a.IsLive:
-		return fault.New(fault.Conflict, "the asset is being recorded: set generated_subtitles of its live stream, or wait for its end")
+		return fault.New(fault.Conflict,
+			"the asset is being recorded: set generated_subtitles of its live stream, or wait for its end")
 	case of.Status != TrackReady:
 		return fault.New(fault.Conflict, "the audio track is not ready")
 	case len(a.Tracks)+n > maxTracks:

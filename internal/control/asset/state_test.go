@@ -16,8 +16,10 @@ func TestStateDiagrams(t *testing.T) {
 	t.Parallel()
 	facts := []Fact{BecamePlayable, WorkFailed}
 	diagram(t, "testdata/state.golden.mmd", []Status{Preparing, Ready, Errored}, facts, Next, len(next))
-	diagram(t, "testdata/track_state.golden.mmd", []TrackStatus{TrackPreparing, TrackReady, TrackErrored}, facts, NextTrack, len(nextTrack))
-	diagram(t, "testdata/file_state.golden.mmd", []FileStatus{FilePreparing, FileReady, FileSkipped, FileErrored}, append(facts, NothingToMake), NextFile, len(nextFile))
+	diagram(t, "testdata/track_state.golden.mmd", []TrackStatus{TrackPreparing, TrackReady, TrackErrored}, facts,
+		NextTrack, len(nextTrack))
+	diagram(t, "testdata/file_state.golden.mmd", []FileStatus{FilePreparing, FileReady, FileSkipped, FileErrored},
+		append(facts, NothingToMake), NextFile, len(nextFile))
 }
 
 func diagram[S ~string](t *testing.T, golden string, states []S, facts []Fact, next func(S, Fact) (S, bool), rows int) {
@@ -40,7 +42,8 @@ func diagram[S ~string](t *testing.T, golden string, states []S, facts []Fact, n
 		}
 	}
 	if len(reached) != len(states) || leaving != rows || leaving == len(states) {
-		t.Errorf("%s: %d of %d states are reached, %d of %d rows seen; there has to be an end", golden, len(reached), len(states), leaving, rows)
+		t.Errorf("%s: %d of %d states are reached, %d of %d rows seen; there has to be an end", golden, len(reached),
+			len(states), leaving, rows)
 	}
 	if *update {
 		if err := os.WriteFile(golden, []byte(b.String()), 0o600); err != nil {

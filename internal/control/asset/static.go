@@ -50,8 +50,14 @@ const (
 // asked makes the preparing file that r asks for.
 func asked(a id.Asset, r assetopt.StaticRendition) StaticRendition {
 	f := StaticRendition{
-		ID: id.StaticRendition(id.New()), Asset: a, Name: r.Resolution + ".mp4", Ext: "mp4", Resolution: r.Resolution, Type: advancedFile,
-		Status: FilePreparing, Passthrough: r.Passthrough,
+		ID:          id.StaticRendition(id.New()),
+		Asset:       a,
+		Name:        r.Resolution + ".mp4",
+		Ext:         "mp4",
+		Resolution:  r.Resolution,
+		Type:        advancedFile,
+		Status:      FilePreparing,
+		Passthrough: r.Passthrough,
 	}
 	if !r.Sized() {
 		f.Type = standardFile
@@ -69,7 +75,8 @@ func (s StaticRendition) Sound() bool { return s.Ext == "m4a" }
 //
 //nolint:gochecknoglobals // a table
 var heights = map[string]int{
-	"2160p.mp4": 2160, "1440p.mp4": 1440, "1080p.mp4": 1080, "720p.mp4": 720, "540p.mp4": 540, "480p.mp4": 480, "360p.mp4": 360, "270p.mp4": 270,
+	"2160p.mp4": 2160, "1440p.mp4": 1440, "1080p.mp4": 1080, "720p.mp4": 720, "540p.mp4": 540, "480p.mp4": 480,
+	"360p.mp4": 360, "270p.mp4": 270,
 	"capped-1080p.mp4": 1080, "high.mp4": 1080, "medium.mp4": 540, "low.mp4": 360,
 }
 
@@ -115,13 +122,22 @@ func (a *Asset) mp4Wanted() bool {
 func (a *Asset) mp4Files() []StaticRendition {
 	var out []StaticRendition
 	add := func(name, ext string) {
-		out = append(out, StaticRendition{ID: id.StaticRendition(id.New()), Asset: a.ID, Name: name, Ext: ext, Status: FilePreparing})
+		out = append(out, StaticRendition{
+			ID:     id.StaticRendition(id.New()),
+			Asset:  a.ID,
+			Name:   name,
+			Ext:    ext,
+			Status: FilePreparing,
+		})
 	}
 	video, audio := a.Facts.HasVideo, a.Facts.HasAudio
 	soundless := func() { // what is asked for can not be
 		add("audio.m4a", "m4a")
 		out[len(out)-1].Status = FileErrored
-		out[len(out)-1].Errors = &Errors{Type: "invalid_input", Messages: []string{"the asset has no audio to make audio.m4a of"}}
+		out[len(out)-1].Errors = &Errors{
+			Type:     "invalid_input",
+			Messages: []string{"the asset has no audio to make audio.m4a of"},
+		}
 	}
 	switch v := a.Options.MP4Support; {
 	case v == "audio-only" && !audio:
@@ -260,18 +276,23 @@ func (c *Change) putFile(i int, f StaticRendition) {
 
 // tellFile adds an event about a single file.
 func (c *Change) tellFile(f StaticRendition, typ string) {
-	c.Events = append(c.Events, event.New(c.Asset.Environment, typ, EventFileObject, string(f.ID), c.Asset.UpdatedAt, f).Of(string(f.Asset)))
+	c.Events = append(c.Events,
+		event.New(c.Asset.Environment, typ, EventFileObject, string(f.ID), c.Asset.UpdatedAt, f).Of(string(f.Asset)))
 }
 
 // sweepFiles has the storage of files that are gone freed. what tells this purge from others of the asset that wait; so
 // that it isn't taken for one that runs already, there is the revision.
 func (c *Change) sweepFiles(what string) {
-	c.ask(job.New(JobPurge, fmt.Sprintf("%s/%s/%d", c.Asset.Media, what, c.Asset.Revision), PurgeArgs{Media: c.Asset.Media}))
+	c.ask(job.New(JobPurge, fmt.Sprintf("%s/%s/%d", c.Asset.Media, what, c.Asset.Revision), PurgeArgs{
+		Media: c.Asset.Media,
+	}))
 }
 
 // AddStatic adds a file to download. Event static_rendition.created; job JobStatic once the asset is whole, or event
 // skipped.
-func (s *Service) AddStatic(ctx context.Context, env id.Environment, a id.Asset, in assetopt.StaticRendition, now time.Time) (StaticRendition, error) {
+func (s *Service) AddStatic(
+	ctx context.Context, env id.Environment, a id.Asset, in assetopt.StaticRendition, now time.Time,
+) (StaticRendition, error) {
 	var l fault.List
 	in.Check(&l, "")
 	if err := l.Err(); err != nil {
@@ -305,7 +326,8 @@ func (a *Asset) mayAdd(in assetopt.StaticRendition) error {
 	all := []assetopt.StaticRendition{in}
 	for _, f := range a.Static.Files {
 		if f.Resolution == in.Resolution {
-			return fault.New(fault.Conflict, "the asset has a static rendition of resolution %s already; delete it first", in.Resolution)
+			return fault.New(fault.Conflict,
+				"the asset has a static rendition of resolution %s already; delete it first", in.Resolution)
 		}
 		all = append(all, assetopt.StaticRendition{Resolution: f.Resolution})
 	}
@@ -315,7 +337,9 @@ func (a *Asset) mayAdd(in assetopt.StaticRendition) error {
 }
 
 // DeleteStatic takes a file away. Event static_rendition.deleted; job JobPurge.
-func (s *Service) DeleteStatic(ctx context.Context, env id.Environment, a id.Asset, f id.StaticRendition, now time.Time) error {
+func (s *Service) DeleteStatic(
+	ctx context.Context, env id.Environment, a id.Asset, f id.StaticRendition, now time.Time,
+) error {
 	_, err := s.change(ctx, env, a, now, func(c *Change) error {
 		i := c.Asset.file(f)
 		if i < 0 || c.Asset.mp4Wanted() { // those have no ID of their own
@@ -332,7 +356,9 @@ func (s *Service) DeleteStatic(ctx context.Context, env id.Environment, a id.Ass
 
 // SetMP4Support changes which files there are as the deprecated mp4_support says. Events static_renditions.preparing,
 // deleted.
-func (s *Service) SetMP4Support(ctx context.Context, env id.Environment, a id.Asset, v string, now time.Time) (Asset, error) {
+func (s *Service) SetMP4Support(
+	ctx context.Context, env id.Environment, a id.Asset, v string, now time.Time,
+) (Asset, error) {
 	var l fault.List
 	assetopt.CheckMP4(&l, "mp4_support", v)
 	if err := l.Err(); err != nil {
@@ -375,7 +401,8 @@ func (a *Asset) file(f id.StaticRendition) int {
 // StaticReady ends a preparing file with what was made of it; see FileMaker. Nothing happens when it is ready already.
 func (w *Work) StaticReady(ctx context.Context, a id.Asset, done StaticRendition, now time.Time) error {
 	return w.endFile(ctx, a, done.ID, BecamePlayable, now, func(f *StaticRendition) {
-		f.Width, f.Height, f.Bitrate, f.Size, f.ResolutionTier = done.Width, done.Height, done.Bitrate, done.Size, done.ResolutionTier
+		f.Width, f.Height, f.Bitrate, f.Size, f.ResolutionTier = done.Width, done.Height, done.Bitrate, done.Size,
+			done.ResolutionTier
 	})
 }
 

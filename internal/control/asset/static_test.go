@@ -15,7 +15,9 @@ import (
 // measured is a finished timeline of this size; no width is no video.
 func measured(width, height int, audio bool) asset.Finished {
 	f := finished()
-	f.Facts = asset.Facts{Duration: 10, Width: width, Height: height, FrameRate: 30, HasVideo: width > 0, HasAudio: audio}
+	f.Facts = asset.Facts{
+		Duration: 10, Width: width, Height: height, FrameRate: 30, HasVideo: width > 0, HasAudio: audio,
+	}
 	return f
 }
 
@@ -69,14 +71,19 @@ func TestStaticSkipped(t *testing.T) {
 		t.Run(tt.resolution+" of "+strconv.Itoa(tt.width)+"x"+strconv.Itoa(tt.height), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			a := w.made(assetopt.Options{MaxResolution: tt.tier, StaticRenditions: []assetopt.StaticRendition{{Resolution: tt.resolution, Passthrough: "p"}}}, measured(tt.width, tt.height, tt.audio))
-			if want := []string{tt.name + " " + tt.want}; !slices.Equal(statuses(a), want) || a.Static.Status != "" || a.Static.Files[0].Passthrough != "p" {
+			a := w.made(assetopt.Options{
+				MaxResolution:    tt.tier,
+				StaticRenditions: []assetopt.StaticRendition{{Resolution: tt.resolution, Passthrough: "p"}},
+			}, measured(tt.width, tt.height, tt.audio))
+			if want := []string{tt.name + " " + tt.want}; !slices.Equal(statuses(a), want) || a.Static.Status != "" ||
+				a.Static.Files[0].Passthrough != "p" {
 				t.Errorf("files %v, want %v", statuses(a), want)
 			}
 			if tt.want == made {
 				w.happened("created", "static_rendition.created", "ready", "job asset.ingest", "job asset.static")
 			} else {
-				w.happened("created", "static_rendition.created", "ready", "static_rendition.skipped", "job asset.ingest")
+				w.happened("created", "static_rendition.created", "ready", "static_rendition.skipped",
+					"job asset.ingest")
 			}
 		})
 	}
@@ -173,11 +180,13 @@ func TestMP4SupportChanges(t *testing.T) {
 	w.must(w.StaticFailed(w.ctx(), a.ID, f.ID, asset.Errors{Type: "x", Messages: []string{"m"}}, w.now()))
 	w.happened("static_renditions.errored")
 	w.must(set("audio-only"))
-	w.happened("static_renditions.deleted", "static_renditions.preparing", "updated", "job media.purge", "job asset.static")
+	w.happened("static_renditions.deleted", "static_renditions.preparing", "updated", "job media.purge",
+		"job asset.static")
 	w.wantKind(w.StaticReady(w.ctx(), a.ID, f, w.now()), fault.NotFound)
 	w.must(set("none"))
 	w.happened("static_renditions.deleted", "updated", "job media.purge")
-	if got := w.find(a.ID); got.Static.Status != asset.FilesDisabled || len(got.Static.Files) != 0 || got.Options.MP4Support != "none" {
+	if got := w.find(a.ID); got.Static.Status != asset.FilesDisabled || len(got.Static.Files) != 0 ||
+		got.Options.MP4Support != "none" {
 		t.Errorf("%+v", got.Static)
 	}
 	_, err = w.AddStatic(w.ctx(), env, a.ID, assetopt.StaticRendition{Resolution: "highest"}, w.now())
@@ -192,7 +201,8 @@ func TestStatic(t *testing.T) {
 	a := w.made(assetopt.Options{}, measured(1280, 720, true))
 	w.forget()
 	addTo := func(resolution string) (asset.StaticRendition, error) {
-		return w.AddStatic(w.ctx(), env, a.ID, assetopt.StaticRendition{Resolution: resolution, Passthrough: "p"}, w.now())
+		return w.AddStatic(w.ctx(), env, a.ID, assetopt.StaticRendition{Resolution: resolution, Passthrough: "p"},
+			w.now())
 	}
 	for _, bad := range []string{"", "1081p", "HIGHEST"} {
 		_, err := addTo(bad)
@@ -201,7 +211,8 @@ func TestStatic(t *testing.T) {
 	w.happened()
 	f, err := addTo("720p")
 	w.must(err)
-	if f.Status != asset.FilePreparing || f.Name != "720p.mp4" || f.Ext != "mp4" || f.Type != "advanced" || f.Passthrough != "p" || f.ID == "" {
+	if f.Status != asset.FilePreparing || f.Name != "720p.mp4" || f.Ext != "mp4" || f.Type != "advanced" ||
+		f.Passthrough != "p" || f.ID == "" {
 		t.Errorf("%+v", f)
 	}
 	w.happened("static_rendition.created", "job asset.static")
@@ -242,7 +253,8 @@ func TestStatic(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w.wantKind(w.StaticFailed(w.ctx(), a.ID, f.ID, asset.Errors{}, w.now()), fault.Conflict)
-	w.must(w.StaticFailed(w.ctx(), a.ID, sound.ID, asset.Errors{Type: "invalid_input", Messages: []string{"m"}}, w.now()))
+	w.must(w.StaticFailed(w.ctx(), a.ID, sound.ID, asset.Errors{Type: "invalid_input", Messages: []string{"m"}},
+		w.now()))
 	w.happened("static_rendition.errored")
 	if got := w.find(a.ID).Static.Files; got[0].Size != 5e9 || got[0].Width != 1280 || got[2].Errors == nil {
 		t.Errorf("%+v", got)
@@ -270,7 +282,8 @@ func TestStaticWaits(t *testing.T) {
 	w.happened("ready", "master.preparing", "job asset.master", "job asset.static")
 
 	b, err := w.Create(w.ctx(), env, asset.CreateInput{Options: assetopt.Options{
-		Inputs: []assetopt.Input{{URL: "https://h/a.mp4"}}, MasterAccess: "temporary", StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}},
+		Inputs: []assetopt.Input{{URL: "https://h/a.mp4"}}, MasterAccess: "temporary",
+		StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}},
 	}}, w.now())
 	w.must(err)
 	w.forget()
@@ -292,21 +305,29 @@ func TestRecordingFiles(t *testing.T) {
 		begun, over []string
 	}{
 		"static renditions": {
-			assetopt.Options{StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}, {Resolution: "1080p"}}},
+			assetopt.Options{
+				StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}, {Resolution: "1080p"}},
+			},
 			[]string{"created", "static_rendition.created", "static_rendition.created"},
 			[]string{"live_stream_completed", "static_rendition.skipped", "job asset.static"},
 		},
 		"mp4_support": {
-			assetopt.Options{MP4Support: "capped-1080p"}, []string{"created"}, []string{"live_stream_completed", "static_renditions.preparing", "job asset.static"},
+			assetopt.Options{MP4Support: "capped-1080p"},
+			[]string{"created"},
+			[]string{"live_stream_completed", "static_renditions.preparing", "job asset.static"},
 		},
 		"master": {
-			assetopt.Options{MasterAccess: "temporary"}, []string{"created"}, []string{"live_stream_completed", "master.preparing", "job asset.master"},
+			assetopt.Options{MasterAccess: "temporary"},
+			[]string{"created"},
+			[]string{"live_stream_completed", "master.preparing", "job asset.master"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			a, err := w.Record(w.ctx(), asset.NewRecording{ID: "rec", Environment: env, LiveStream: "live", Options: tt.options, Media: "media-x"}, w.now())
+			a, err := w.Record(w.ctx(), asset.NewRecording{
+				ID: "rec", Environment: env, LiveStream: "live", Options: tt.options, Media: "media-x",
+			}, w.now())
 			w.must(err)
 			w.happened(tt.begun...)
 			w.must(w.Ready(w.ctx(), a.ID, asset.Growth{Entries: entries(0, 1)}, w.now()))
@@ -351,7 +372,8 @@ func TestMaster(t *testing.T) {
 	w.happened()
 	m = w.find(a.ID).Master
 	expires := strconv.FormatInt(m.Expires.Unix(), 10)
-	if d := m.Expires.Sub(w.clock); d > asset.MasterLifetime || d < asset.MasterLifetime-time.Minute || len(m.Signature) < 22 {
+	if d := m.Expires.Sub(w.clock); d > asset.MasterLifetime || d < asset.MasterLifetime-time.Minute ||
+		len(m.Signature) < 22 {
 		t.Errorf("%+v at %v", m, w.clock)
 	}
 	for _, tt := range []struct {
@@ -376,7 +398,8 @@ func TestMaster(t *testing.T) {
 	w.must(w.MasterOver(w.ctx(), a.ID, m.ID, w.now()))
 	w.must(w.MasterOver(w.ctx(), a.ID, m.ID, w.now()))
 	w.happened("master.deleted", "job media.purge")
-	if got := w.find(a.ID); got.Master != nil || got.Options.MasterAccess != "none" || got.Master.Opens(expires, m.Signature, w.clock) {
+	if got := w.find(a.ID); got.Master != nil || got.Options.MasterAccess != "none" ||
+		got.Master.Opens(expires, m.Signature, w.clock) {
 		t.Errorf("%+v", got.Master)
 	}
 }

@@ -13,7 +13,9 @@ import (
 )
 
 // AddTrack adds a preparing track to a ready asset. Event track.created; job JobTrackIngest.
-func (s *Service) AddTrack(ctx context.Context, env id.Environment, a id.Asset, in TrackInput, now time.Time) (Track, error) {
+func (s *Service) AddTrack(
+	ctx context.Context, env id.Environment, a id.Asset, in TrackInput, now time.Time,
+) (Track, error) {
 	if err := in.check(); err != nil {
 		return Track{}, err
 	}
@@ -42,8 +44,18 @@ func liveTracks(a id.Asset, texts []LiveText, now time.Time) []Track {
 	var out []Track
 	for _, x := range texts {
 		t := Track{
-			ID: id.Track(id.New()), Asset: a, Type: TextTrack, Status: TrackPreparing, TextType: Subtitles, TextSource: x.Source,
-			LanguageCode: x.LanguageCode, Name: x.Name, ClosedCaptions: x.ClosedCaptions, Passthrough: x.Passthrough, Channel: x.Channel, CreatedAt: now,
+			ID:             id.Track(id.New()),
+			Asset:          a,
+			Type:           TextTrack,
+			Status:         TrackPreparing,
+			TextType:       Subtitles,
+			TextSource:     x.Source,
+			LanguageCode:   x.LanguageCode,
+			Name:           x.Name,
+			ClosedCaptions: x.ClosedCaptions,
+			Passthrough:    x.Passthrough,
+			Channel:        x.Channel,
+			CreatedAt:      now,
 		}
 		t.Rendition, t.Speech = string(t.ID), x.Speech
 		if named, err := named(t, out); err == nil {
@@ -67,7 +79,8 @@ func liveTracks(a id.Asset, texts []LiveText, now time.Time) []Track {
 // OfBroadcast reports whether t is a text track that is made while its asset is recorded. One that can't be made, as
 // there is no engine for its language, is none.
 func (t Track) OfBroadcast() bool {
-	return t.Type == TextTrack && t.URL == "" && t.Status != TrackErrored && (t.TextSource == Embedded || t.TextSource == GeneratedLive)
+	return t.Type == TextTrack && t.URL == "" && t.Status != TrackErrored &&
+		(t.TextSource == Embedded || t.TextSource == GeneratedLive)
 }
 
 // InPictures reports whether t is the closed captions of the asset's pictures.
@@ -77,12 +90,15 @@ func (t Track) InPictures() bool { return t.TextSource == Embedded && t.Channel 
 // while it ran. Their names and languages may have been changed since: what they were asked for is what they have in
 // common.
 func (t Track) StandsInFor(live Track) bool {
-	return t.TextSource == GeneratedFinal && t.Status == TrackReady && live.TextSource == GeneratedLive && t.Speech != nil && live.Speech != nil &&
+	return t.TextSource == GeneratedFinal && t.Status == TrackReady && live.TextSource == GeneratedLive &&
+		t.Speech != nil && live.Speech != nil &&
 		t.Speech.Language == live.Speech.Language
 }
 
 // PatchTrack changes a text or audio track. Event updated of the asset, since tracks have none.
-func (s *Service) PatchTrack(ctx context.Context, env id.Environment, a id.Asset, track id.Track, in TrackPatch, now time.Time) (Track, error) {
+func (s *Service) PatchTrack(
+	ctx context.Context, env id.Environment, a id.Asset, track id.Track, in TrackPatch, now time.Time,
+) (Track, error) {
 	var t Track
 	_, err := s.change(ctx, env, a, now, func(c *Change) error {
 		i, err := c.Asset.track(track)
@@ -100,7 +116,9 @@ func (s *Service) PatchTrack(ctx context.Context, env id.Environment, a id.Asset
 }
 
 // DeleteTrack removes a text or alternate audio track. Event track.deleted; job JobPurge for its file.
-func (s *Service) DeleteTrack(ctx context.Context, env id.Environment, a id.Asset, track id.Track, now time.Time) error {
+func (s *Service) DeleteTrack(
+	ctx context.Context, env id.Environment, a id.Asset, track id.Track, now time.Time,
+) error {
 	_, err := s.change(ctx, env, a, now, func(c *Change) error {
 		i, err := c.Asset.track(track)
 		if err != nil {
@@ -108,7 +126,8 @@ func (s *Service) DeleteTrack(ctx context.Context, env id.Environment, a id.Asse
 		}
 		t := c.Asset.Tracks[i]
 		if t.Type == VideoTrack || t.Primary {
-			return fault.New(fault.Conflict, "the video track and the primary audio track can't be deleted; text and other audio tracks can")
+			return fault.New(fault.Conflict,
+				"the video track and the primary audio track can't be deleted; text and other audio tracks can")
 		}
 		c.Asset.Tracks = slices.Delete(slices.Clone(c.Asset.Tracks), i, i+1)
 		c.Dropped = []id.Track{track}
@@ -156,7 +175,8 @@ func (w *Work) endTrack(
 		}
 		t.Status = to
 		fill(&t)
-		if t.Name == assetopt.UnknownLanguage && to == TrackReady && t.Speech != nil && t.Speech.Language == "auto" && t.LanguageCode != "und" {
+		if t.Name == assetopt.UnknownLanguage && to == TrackReady && t.Speech != nil && t.Speech.Language == "auto" &&
+			t.LanguageCode != "und" {
 			t.Name = counted(language.EnglishName(t.LanguageCode), t, c.Asset.Tracks)
 		}
 		c.put(i, t)

@@ -20,15 +20,19 @@ func TestAddTrack(t *testing.T) {
 	w := newWorld(t)
 	a := w.ready()
 	tr, err := w.AddTrack(w.ctx(), env, a.ID, asset.TrackInput{
-		URL: "https://u:secret@h/x.srt", Type: "text", TextType: "subtitles", LanguageCode: "en-US", ClosedCaptions: true, Passthrough: "p",
+		URL: "https://u:secret@h/x.srt", Type: "text", TextType: "subtitles", LanguageCode: "en-US",
+		ClosedCaptions: true, Passthrough: "p",
 	}, w.now())
 	w.must(err)
-	if tr.Status != asset.TrackPreparing || tr.Name != "American English" || tr.TextType != "subtitles" || tr.TextSource != "uploaded" || !tr.ClosedCaptions ||
+	if tr.Status != asset.TrackPreparing || tr.Name != "American English" || tr.TextType != "subtitles" ||
+		tr.TextSource != "uploaded" || !tr.ClosedCaptions ||
 		tr.Passthrough != "p" || tr.Asset != a.ID || tr.Rendition != string(tr.ID) || tr.Primary {
 		t.Errorf("made %+v", tr)
 	}
 	w.happened("track.created", "job track.ingest")
-	audio, err := w.AddTrack(w.ctx(), env, a.ID, asset.TrackInput{URL: "https://h/x.mp3", Type: "audio", LanguageCode: "en"}, w.now())
+	audio, err := w.AddTrack(w.ctx(), env, a.ID, asset.TrackInput{
+		URL: "https://h/x.mp3", Type: "audio", LanguageCode: "en",
+	}, w.now())
 	w.must(err)
 	if audio.Name != "English" || audio.TextType != "" || audio.TextSource != "" || audio.Primary {
 		t.Errorf("made %+v", audio)
@@ -64,14 +68,28 @@ func TestAddTrackRules(t *testing.T) {
 		in   asset.TrackInput
 		want []string
 	}{
-		{asset.TrackInput{}, []string{"url is required", "type is required: text or audio", "language_code is required"}},
 		{
-			asset.TrackInput{URL: "svc://assets/x", Type: "video", TextType: "captions", LanguageCode: "english", Name: "\x00", Passthrough: strings.Repeat("x", 256)},
-			[]string{"url must be an absolute http or https URL", "type must be one of: text, audio", "text_type must be one of: subtitles", "language_code must be a BCP 47 language tag", "name must not contain the character U+0000", "passthrough may have at most 255 characters"},
+			asset.TrackInput{},
+			[]string{"url is required", "type is required: text or audio", "language_code is required"},
 		},
 		{
-			asset.TrackInput{URL: "https://h/x", Type: "audio", TextType: "subtitles", LanguageCode: "en", ClosedCaptions: true},
-			[]string{"text_type may be set only when type is text", "closed_captions may be set only when type is text"},
+			asset.TrackInput{
+				URL: "svc://assets/x", Type: "video", TextType: "captions", LanguageCode: "english", Name: "\x00",
+				Passthrough: strings.Repeat("x", 256),
+			},
+			[]string{
+				"url must be an absolute http or https URL", "type must be one of: text, audio",
+				"text_type must be one of: subtitles", "language_code must be a BCP 47 language tag",
+				"name must not contain the character U+0000", "passthrough may have at most 255 characters",
+			},
+		},
+		{
+			asset.TrackInput{
+				URL: "https://h/x", Type: "audio", TextType: "subtitles", LanguageCode: "en", ClosedCaptions: true,
+			},
+			[]string{
+				"text_type may be set only when type is text", "closed_captions may be set only when type is text",
+			},
 		},
 	} {
 		_, err := w.AddTrack(w.ctx(), env, a.ID, tt.in, w.now())
@@ -92,19 +110,25 @@ func TestPatchTrack(t *testing.T) {
 	_, err = w.AddTrack(w.ctx(), env, a.ID, text("de", ""), w.now())
 	w.must(err)
 	w.forget()
-	got, err := w.PatchTrack(w.ctx(), env, a.ID, one.ID, asset.TrackPatch{LanguageCode: new("en-GB"), Name: new("British"), ClosedCaptions: new(true), Passthrough: new("p")}, w.now())
+	got, err := w.PatchTrack(w.ctx(), env, a.ID, one.ID, asset.TrackPatch{
+		LanguageCode: new("en-GB"), Name: new("British"), ClosedCaptions: new(true), Passthrough: new("p"),
+	}, w.now())
 	w.must(err)
-	if got.LanguageCode != "en-GB" || got.Name != "British" || !got.ClosedCaptions || got.Passthrough != "p" || got.Status != asset.TrackPreparing || got.URL != one.URL {
+	if got.LanguageCode != "en-GB" || got.Name != "British" || !got.ClosedCaptions || got.Passthrough != "p" ||
+		got.Status != asset.TrackPreparing || got.URL != one.URL {
 		t.Errorf("patched %+v", got)
 	}
-	got, err = w.PatchTrack(w.ctx(), env, a.ID, one.ID, asset.TrackPatch{LanguageCode: new("de"), Name: new("")}, w.now())
+	got, err = w.PatchTrack(w.ctx(), env, a.ID, one.ID, asset.TrackPatch{LanguageCode: new("de"), Name: new("")},
+		w.now())
 	w.must(err)
 	if got.Name != "German (2)" {
 		t.Errorf("a cleared name became %q", got.Name)
 	}
 	w.happened("updated", "updated")
 	primary := a.Tracks[1]
-	if got, err = w.PatchTrack(w.ctx(), env, a.ID, primary.ID, asset.TrackPatch{Name: new("Main"), LanguageCode: new("fr")}, w.now()); err != nil || got.Name != "Main" || !got.Primary {
+	if got, err = w.PatchTrack(w.ctx(), env, a.ID, primary.ID,
+		asset.TrackPatch{Name: new("Main"), LanguageCode: new("fr")}, w.now()); err != nil || got.Name != "Main" ||
+		!got.Primary {
 		t.Errorf("primary audio %+v, %v", got, err)
 	}
 	w.happened("updated")
@@ -166,7 +190,8 @@ func TestTrackOutcomes(t *testing.T) {
 	w.wantKind(w.TrackFailed(w.ctx(), a.ID, good.ID, why, w.now()), fault.Conflict)
 	w.wantKind(w.TrackReady(w.ctx(), a.ID, bad, w.now()), fault.Conflict)
 	got := w.find(a.ID)
-	if tr := got.Tracks[2]; tr.Status != asset.TrackReady || tr.Object != done.Object || tr.Name != "English" || tr.LanguageCode != "en" || tr.Duration != 9 {
+	if tr := got.Tracks[2]; tr.Status != asset.TrackReady || tr.Object != done.Object || tr.Name != "English" ||
+		tr.LanguageCode != "en" || tr.Duration != 9 {
 		t.Errorf("ready %+v", tr)
 	}
 	if tr := got.Tracks[3]; tr.Status != asset.TrackErrored || tr.Errors.Messages[0] != "no cues" {
@@ -204,8 +229,14 @@ func TestFoundTextTracks(t *testing.T) {
 	w.forget()
 	f := finished()
 	f.Tracks = append(f.Tracks,
-		asset.Track{Type: asset.TextTrack, Status: asset.TrackReady, TextSource: asset.Embedded, Rendition: "s0", Name: "English", LanguageCode: "en", Object: "x"},
-		asset.Track{Type: asset.TextTrack, Status: asset.TrackReady, TextSource: asset.Embedded, Rendition: "s1", Name: "German", LanguageCode: "de", Object: "y", Forced: true},
+		asset.Track{
+			Type: asset.TextTrack, Status: asset.TrackReady, TextSource: asset.Embedded, Rendition: "s0",
+			Name: "English", LanguageCode: "en", Object: "x",
+		},
+		asset.Track{
+			Type: asset.TextTrack, Status: asset.TrackReady, TextSource: asset.Embedded, Rendition: "s1",
+			Name: "German", LanguageCode: "de", Object: "y", Forced: true,
+		},
 	)
 	w.must(w.Finish(w.ctx(), a.ID, f, w.now()))
 	w.happened("track.created", "track.created", "ready", "track.ready", "track.ready")
@@ -230,7 +261,10 @@ func TestCaptionTracks(t *testing.T) {
 	_, err := w.Create(w.ctx(), env, input(assetopt.EmbeddedSubtitle{Name: "English"}), w.now())
 	w.wantKind(err, fault.Invalid)
 	w.forget()
-	a, err := w.Create(w.ctx(), env, input(assetopt.EmbeddedSubtitle{}, assetopt.EmbeddedSubtitle{LanguageCode: "fr", LanguageChannel: "cc3", Name: "French"}), w.now())
+	a, err := w.Create(w.ctx(), env,
+		input(assetopt.EmbeddedSubtitle{}, assetopt.EmbeddedSubtitle{
+			LanguageCode: "fr", LanguageChannel: "cc3", Name: "French",
+		}), w.now())
 	w.must(err)
 	w.happened("created", "track.created", "track.created", "track.created", "job asset.ingest")
 	var names []string

@@ -189,9 +189,10 @@ type Track struct {
 
 // Speech is how a text track is made by speech recognition.
 type Speech struct {
-	Language string   `json:"language"`           // as it was asked for: BCP 47, or auto
-	Phrases  []string `json:"phrases,omitempty"`  // of vocabularies, as they were when it began; the most important first
-	Of       id.Track `json:"track_id,omitempty"` // the audio track; empty: the main one
+	Language string `json:"language"` // as it was asked for: BCP 47, or auto
+	// of vocabularies, as they were when it began; the most important first
+	Phrases []string `json:"phrases,omitempty"`
+	Of      id.Track `json:"track_id,omitempty"` // the audio track; empty: the main one
 }
 
 // NonStandard is what of an input file had to be encoded again, or is unusual: fields that are empty are as they should

@@ -47,9 +47,18 @@ func (w *Work) Timeline(ctx context.Context, a id.Asset, from int64) ([]Timeline
 func (w *Work) Record(ctx context.Context, r NewRecording, now time.Time) (Asset, error) {
 	now = change.Stamp(now)
 	a := Asset{
-		ID: r.ID, Environment: r.Environment, Status: Preparing, Progress: Progress{State: Live, Percent: unmeasured},
-		Origin: r.Origin, LiveStream: r.LiveStream, IsLive: true, Options: r.Options.WithDefaults(assetopt.ForLive),
-		PlaybackIDs: playbackid.NewAll(r.Options.PlaybackPolicies, r.Options.AdvancedPolicies), Media: r.Media, CreatedAt: now, UpdatedAt: now,
+		ID:          r.ID,
+		Environment: r.Environment,
+		Status:      Preparing,
+		Progress:    Progress{State: Live, Percent: unmeasured},
+		Origin:      r.Origin,
+		LiveStream:  r.LiveStream,
+		IsLive:      true,
+		Options:     r.Options.WithDefaults(assetopt.ForLive),
+		PlaybackIDs: playbackid.NewAll(r.Options.PlaybackPolicies, r.Options.AdvancedPolicies),
+		Media:       r.Media,
+		CreatedAt:   now,
+		UpdatedAt:   now,
 	}
 	if a.Origin == "" {
 		a.Origin = FromLiveRTMP
@@ -239,7 +248,8 @@ func (c *Change) fail(e Errors) {
 	var failedTracks []Track
 	for i, t := range c.Asset.Tracks {
 		if failed, ok := NextTrack(t.Status, WorkFailed); ok {
-			t.Status, t.Errors = failed, &Errors{Type: e.Type, Messages: []string{"the asset that the track belongs to is errored"}}
+			t.Status, t.Errors = failed,
+				&Errors{Type: e.Type, Messages: []string{"the asset that the track belongs to is errored"}}
 			c.put(i, t)
 			failedTracks = append(failedTracks, t)
 		}
@@ -302,11 +312,12 @@ func (w *Work) SetProgress(ctx context.Context, a id.Asset, p Progress, now time
 // Warn tells of a warning; see Maker.
 func (w *Work) Warn(ctx context.Context, a id.Asset, warning Warning, now time.Time) error {
 	return w.rows.advance(ctx, a, now, func(c *Change) error {
-		c.Events = append(c.Events, event.New(c.Asset.Environment, EventWarning, EventObject, string(a), c.Asset.UpdatedAt, Warned{
-			ID: a, Environment: c.Asset.Environment, Status: c.Asset.Status, LiveStream: c.Asset.LiveStream,
-			SourceAsset: c.Asset.SourceAsset, Upload: c.Asset.Upload, Passthrough: c.Asset.Options.Passthrough,
-			CreatedAt: c.Asset.CreatedAt, Warning: warning,
-		}))
+		c.Events = append(c.Events,
+			event.New(c.Asset.Environment, EventWarning, EventObject, string(a), c.Asset.UpdatedAt, Warned{
+				ID: a, Environment: c.Asset.Environment, Status: c.Asset.Status, LiveStream: c.Asset.LiveStream,
+				SourceAsset: c.Asset.SourceAsset, Upload: c.Asset.Upload, Passthrough: c.Asset.Options.Passthrough,
+				CreatedAt: c.Asset.CreatedAt, Warning: warning,
+			}))
 		return nil
 	})
 }

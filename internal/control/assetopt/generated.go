@@ -10,7 +10,10 @@ import (
 
 // recordedLanguages is what speech recognition can do on recordings.
 func recordedLanguages() []string {
-	return []string{"en", "es", "it", "pt", "de", "fr", "pl", "ru", "nl", "ca", "tr", "sv", "uk", "no", "fi", "sk", "el", "cs", "hr", "da", "ro", "bg", "auto"}
+	return []string{
+		"en", "es", "it", "pt", "de", "fr", "pl", "ru", "nl", "ca", "tr", "sv", "uk", "no", "fi", "sk", "el", "cs",
+		"hr", "da", "ro", "bg", "auto",
+	}
 }
 
 // liveLanguages is what it can do live, where a region is cut off: en-US is en.

@@ -16,9 +16,10 @@ type Use int
 
 // The uses.
 const (
-	ForAsset  Use = iota // body of asset creation
-	ForLive              // new_asset_settings of a live stream
-	ForUpload            // new_asset_settings of a direct upload: as for an asset, but the first input is the file that is uploaded
+	ForAsset Use = iota // body of asset creation
+	ForLive             // new_asset_settings of a live stream
+	// new_asset_settings of a direct upload: as for an asset, but the first input is the file that is uploaded.
+	ForUpload
 )
 
 // Limits.
@@ -383,7 +384,8 @@ func (o Overlay) check(l *fault.List, path string) {
 
 // size is a length that something can have.
 func size(v string) bool {
-	return lengthForm.MatchString(v) && strings.IndexFunc(v, func(r rune) bool { return r >= '1' && r <= '9' }) >= 0 && v[0] != '-'
+	return lengthForm.MatchString(v) && strings.IndexFunc(v, func(r rune) bool { return r >= '1' && r <= '9' }) >= 0 &&
+		v[0] != '-'
 }
 
 func percent(v string) bool {

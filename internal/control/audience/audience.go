@@ -104,7 +104,9 @@ func (s *Service) Count(ctx context.Context, r Request, now time.Time) (Counts, 
 	switch g.Kind {
 	case OfPlaybackID, OfAsset, OfLiveStream:
 	case OfVideo:
-		return Counts{}, fault.New(fault.Invalid, "aud must not be video_id: players tell this service nothing of that name; use playback_id, asset_id or live_stream_id")
+		return Counts{}, fault.New(fault.Invalid,
+			"aud must not be video_id: players tell this service nothing of that name; use playback_id, asset_id or "+
+				"live_stream_id")
 	default:
 		return Counts{}, fault.New(fault.Denied, "aud must be one of: playback_id, asset_id, live_stream_id")
 	}

@@ -76,7 +76,8 @@ func TestCount(t *testing.T) {
 		{"", nil, 0, 0, fault.Invalid},
 	} {
 		h := house{tt.others}
-		got, err := New(Options{Verifier: h, Finder: h, Local: h, Store: h, Node: "here"}).Count(t.Context(), Request{Token: tt.token}, noon)
+		got, err := New(Options{Verifier: h, Finder: h, Local: h, Store: h, Node: "here"}).Count(t.Context(),
+			Request{Token: tt.token}, noon)
 		if err != nil && (tt.kind == 0 || fault.KindOf(err) != tt.kind) || err == nil && tt.kind != 0 {
 			t.Errorf("%s: %v", tt.token, err)
 		}

@@ -12,7 +12,19 @@ func TestClassOf(t *testing.T) {
 	for _, tt := range []struct {
 		w, h int
 		want Class
-	}{{640, 360, SD}, {1024, 576, SD}, {576, 1024, SD}, {1280, 720, HD}, {1080, 1920, HD}, {1920, 1080, HD}, {1920, 1088, UHD1}, {1280, 536, SD}, {1920, 800, HD}, {2560, 1080, HD}, {3840, 2160, UHD1}} {
+	}{
+		{640, 360, SD},
+		{1024, 576, SD},
+		{576, 1024, SD},
+		{1280, 720, HD},
+		{1080, 1920, HD},
+		{1920, 1080, HD},
+		{1920, 1088, UHD1},
+		{1280, 536, SD},
+		{1920, 800, HD},
+		{2560, 1080, HD},
+		{3840, 2160, UHD1},
+	} {
 		if got := ClassOf(tt.w, tt.h); got != tt.want {
 			t.Errorf("%d × %d is %s, want %s", tt.w, tt.h, got, tt.want)
 		}
@@ -25,10 +37,12 @@ func TestKeysOfClasses(t *testing.T) {
 		set  Settings
 		want map[Class]Class // of tracks → of their key; "": not encrypted
 	}{
-		"one key":         {Settings{}, map[Class]Class{Video: Video, SD: Video, HD: Video, UHD1: Video, Audio: ""}},
-		"by class":        {Settings{KeysByClass: true}, map[Class]Class{SD: SD, HD: HD, UHD1: UHD1, Audio: ""}},
-		"audio too":       {Settings{EncryptAudio: true}, map[Class]Class{SD: Video, Audio: Audio}},
-		"all of a class":  {Settings{KeysByClass: true, EncryptAudio: true}, map[Class]Class{SD: SD, HD: HD, UHD1: UHD1, Audio: Audio}},
+		"one key":   {Settings{}, map[Class]Class{Video: Video, SD: Video, HD: Video, UHD1: Video, Audio: ""}},
+		"by class":  {Settings{KeysByClass: true}, map[Class]Class{SD: SD, HD: HD, UHD1: UHD1, Audio: ""}},
+		"audio too": {Settings{EncryptAudio: true}, map[Class]Class{SD: Video, Audio: Audio}},
+		"all of a class": {
+			Settings{KeysByClass: true, EncryptAudio: true}, map[Class]Class{SD: SD, HD: HD, UHD1: UHD1, Audio: Audio},
+		},
 		"the system says": {Settings{ClearKey: true}, map[Class]Class{HD: Video}},
 	} {
 		var s Stored
@@ -105,7 +119,8 @@ func TestCheck(t *testing.T) {
 	}
 	for name, change := range map[string]func(*Settings){
 		"scheme": func(s *Settings) { s.Scheme = "cbc1" }, "no scheme": func(s *Settings) { s.Scheme = "" },
-		"rotation": func(s *Settings) { s.Rotation = time.Minute }, "negative": func(s *Settings) { s.Rotation = -time.Hour },
+		"rotation":  func(s *Settings) { s.Rotation = time.Minute },
+		"negative":  func(s *Settings) { s.Rotation = -time.Hour },
 		"no system": func(s *Settings) { s.ClearKey = false },
 	} {
 		set := good

@@ -56,7 +56,9 @@ func TestKeyProvider(t *testing.T) {
 		for i := range out.Keys {
 			out.Keys[i].ID = [16]byte{byte(10*r.Period + i + 1)}
 			out.Keys[i].Class = "" // that of the request stands
-			out.Signals = append(out.Signals, StoredSignal{System: Widevine, Signal: Signal{KeyID: out.Keys[i].ID, Media: "#EXT-X-KEY:x"}})
+			out.Signals = append(out.Signals, StoredSignal{
+				System: Widevine, Signal: Signal{KeyID: out.Keys[i].ID, Media: "#EXT-X-KEY:x"},
+			})
 		}
 		return out, nil
 	}})
@@ -71,10 +73,12 @@ func TestKeyProvider(t *testing.T) {
 	}
 	k, ok := c.Key(HD, 0)
 	audio, both := c.Key(Audio, 0)
-	if !ok || !both || k.ID != [16]byte{1} || audio.ID != [16]byte{2} || len(c.Systems) != 2 || len(c.Systems[0].Signals) != 0 || len(c.Systems[1].Signals) != 2 {
+	if !ok || !both || k.ID != [16]byte{1} || audio.ID != [16]byte{2} || len(c.Systems) != 2 ||
+		len(c.Systems[0].Signals) != 0 || len(c.Systems[1].Signals) != 2 {
 		t.Errorf("%+v", c)
 	}
-	if last := asked[len(asked)-1]; !slices.Equal(last.Systems, []SystemID{Widevine}) || last.Period != 0 || last.Resource != r || len(last.Keys) != 2 {
+	if last := asked[len(asked)-1]; !slices.Equal(last.Systems, []SystemID{Widevine}) || last.Period != 0 ||
+		last.Resource != r || len(last.Keys) != 2 {
 		t.Errorf("asked %+v", last)
 	}
 	fail = away
@@ -84,7 +88,8 @@ func TestKeyProvider(t *testing.T) {
 	}
 	fail = nil
 	later = later.Add(time.Minute)
-	if c, err = s.Content(t.Context(), "env", r, "c", later); err != nil || len(c.Periods) != 2 || c.PeriodAt(later) != 0 || c.PeriodAt(later.Add(lead)) != 1 {
+	if c, err = s.Content(t.Context(), "env", r, "c", later); err != nil || len(c.Periods) != 2 ||
+		c.PeriodAt(later) != 0 || c.PeriodAt(later.Add(lead)) != 1 {
 		t.Errorf("behind a change: %+v, %v", c.Periods, err)
 	}
 }

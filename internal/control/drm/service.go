@@ -77,7 +77,9 @@ func New(o Options) *Service {
 }
 
 // Create makes a configuration.
-func (s *Service) Create(ctx context.Context, env id.Environment, name string, set Settings, now time.Time) (Configuration, error) {
+func (s *Service) Create(
+	ctx context.Context, env id.Environment, name string, set Settings, now time.Time,
+) (Configuration, error) {
 	if err := set.check(name); err != nil {
 		return Configuration{}, err
 	}
@@ -153,8 +155,12 @@ func errNoConfiguration() error {
 }
 
 // Known is a configuration of an environment from a cache of seconds; others' are fault.NotFound.
-func (s *Service) Known(ctx context.Context, env id.Environment, c id.DRMConfiguration, now time.Time) (Configuration, error) {
-	found, err := s.configurations.Get(ctx, c, now, func(ctx context.Context) (Configuration, error) { return s.store.Configuration(ctx, c) })
+func (s *Service) Known(
+	ctx context.Context, env id.Environment, c id.DRMConfiguration, now time.Time,
+) (Configuration, error) {
+	found, err := s.configurations.Get(ctx, c, now, func(ctx context.Context) (Configuration, error) {
+		return s.store.Configuration(ctx, c)
+	})
 	if err == nil && found.Environment != env {
 		return Configuration{}, errNoConfiguration()
 	}
@@ -203,7 +209,13 @@ func (s *Service) keys(ctx context.Context, c Configuration, resource Resource, 
 	if c.KeyProvider == nil {
 		found.add(next, Provided{Keys: keys})
 	} else {
-		provided, failed := s.provided(ctx, c, KeyRequest{Resource: resource, Scheme: c.Scheme, Systems: c.vendors(), Keys: keys, Period: period(rotation, next)})
+		provided, failed := s.provided(ctx, c, KeyRequest{
+			Resource: resource,
+			Scheme:   c.Scheme,
+			Systems:  c.vendors(),
+			Keys:     keys,
+			Period:   period(rotation, next),
+		})
 		if failed != nil && len(before.Periods) > 0 { // the keys that there are go on until it responds
 			return before, nil
 		}
@@ -234,7 +246,8 @@ func (s *Service) provided(ctx context.Context, c Configuration, r KeyRequest) (
 		return Provided{}, fault.Wrap(fault.Unavailable, err, "the key provider gives no keys")
 	}
 	if len(out.Keys) != len(r.Keys) {
-		return Provided{}, fault.New(fault.Unavailable, "the key provider gives %d keys, not %d", len(out.Keys), len(r.Keys))
+		return Provided{}, fault.New(fault.Unavailable, "the key provider gives %d keys, not %d", len(out.Keys),
+			len(r.Keys))
 	}
 	for i, k := range r.Keys {
 		out.Keys[i].Class, out.Keys[i].Period = k.Class, k.Period
@@ -268,7 +281,8 @@ func (s *Stored) due(rotation time.Duration, now time.Time) (Period, bool) {
 	if now.Add(lead).Before(from) {
 		return Period{}, false
 	}
-	if soonest := now.Add(lead); from.Before(soonest) { // nobody has watched for a while: what could be watched has the keys of before
+	// nobody has watched for a while: what could be watched has the keys of before
+	if soonest := now.Add(lead); from.Before(soonest) {
 		from = soonest
 	}
 	return Period{Number: last.Number + 1, From: from}, true

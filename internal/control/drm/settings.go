@@ -65,7 +65,12 @@ func (s Settings) Systems() (all []SystemID) {
 	for _, x := range []struct {
 		id SystemID
 		on bool
-	}{{ClearKey, s.ClearKey}, {Widevine, s.Widevine != nil}, {PlayReady, s.PlayReady != nil}, {FairPlay, s.FairPlay != nil}} {
+	}{
+		{ClearKey, s.ClearKey},
+		{Widevine, s.Widevine != nil},
+		{PlayReady, s.PlayReady != nil},
+		{FairPlay, s.FairPlay != nil},
+	} {
 		if x.on {
 			all = append(all, x.id)
 		}
@@ -132,7 +137,10 @@ func checkEndpoint(l *fault.List, at, address string, headers map[string]string)
 	field.Count(l, at+".headers", len(headers), maxHeaders)
 	for name, value := range headers {
 		switch {
-		case !token(name) || slices.Contains([]string{"Host", "Content-Length", "Connection", "Transfer-Encoding"}, textproto.CanonicalMIMEHeaderKey(name)):
+		case !token(name) ||
+			slices.Contains([]string{
+				"Host", "Content-Length", "Connection", "Transfer-Encoding",
+			}, textproto.CanonicalMIMEHeaderKey(name)):
 			l.At(at+".headers", ": a name can't be used")
 		case len(value) > maxHeader || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
 			l.At(at+".headers."+name, "must have at most %d visible ASCII characters", maxHeader)

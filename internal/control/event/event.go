@@ -24,8 +24,9 @@ type Event struct {
 	Data     json.RawMessage // the object at that time, as its noun stores it, without secrets
 
 	// Given by the store.
-	Number    int64  // counts the events of the resource, from 1, without holes
-	Sequence  int64  // counts all events in the order in which they can be read: who has read up to one has missed none before it
+	Number int64 // counts the events of the resource, from 1, without holes
+	// counts all events in the order in which they can be read: who has read up to one has missed none before it
+	Sequence  int64
 	RequestID string // of the API request that caused it; empty: none did
 }
 
@@ -35,7 +36,16 @@ func New(env id.Environment, typ, kind, object string, at time.Time, data any) E
 	if err != nil {
 		panic("event data of " + typ + " is not JSON: " + err.Error()) // a noun's own type always marshals
 	}
-	return Event{ID: id.NewOrderedUUID(at), Environment: env, Type: typ, ObjectKind: kind, ObjectID: object, Resource: object, At: at, Data: raw}
+	return Event{
+		ID:          id.NewOrderedUUID(at),
+		Environment: env,
+		Type:        typ,
+		ObjectKind:  kind,
+		ObjectID:    object,
+		Resource:    object,
+		At:          at,
+		Data:        raw,
+	}
 }
 
 // Of orders the event with those of another resource, which its object is a part of.

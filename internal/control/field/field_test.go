@@ -18,7 +18,10 @@ func TestRules(t *testing.T) {
 		want string // empty: allowed
 	}{
 		{"as long as allowed, in characters", func(l *fault.List) { Text(l, "a.b", strings.Repeat("é🎥", 5), 10) }, ""},
-		{"one too long", func(l *fault.List) { Text(l, "a.b", strings.Repeat("é🎥", 5)+"x", 10) }, "a.b may have at most 10 characters"},
+		{
+			"one too long", func(l *fault.List) { Text(l, "a.b", strings.Repeat("é🎥", 5)+"x", 10) },
+			"a.b may have at most 10 characters",
+		},
 		{"U+0000", func(l *fault.List) { Text(l, "p", "a\x00b", 10) }, "p must not contain the character U+0000"},
 		{"not UTF-8", func(l *fault.List) { Text(l, "p", "a\xff", 10) }, "p must be valid UTF-8"},
 		{"a name", func(l *fault.List) { Name(l, "p", "É 🎥 \u202e\u00a0\u200d", 10) }, ""},
@@ -31,7 +34,10 @@ func TestRules(t *testing.T) {
 		{"a name with ESC", func(l *fault.List) { Name(l, "p", "\x1b[2J", 9) }, noBreaks},
 		{"passthrough of two lines", func(l *fault.List) { Passthrough(l, "p", "a\r\nb") }, ""},
 		{"passthrough", func(l *fault.List) { Passthrough(l, "p", strings.Repeat("x", 255)) }, ""},
-		{"long passthrough", func(l *fault.List) { Passthrough(l, "p", strings.Repeat("x", 256)) }, "p may have at most 255 characters"},
+		{
+			"long passthrough", func(l *fault.List) { Passthrough(l, "p", strings.Repeat("x", 256)) },
+			"p may have at most 255 characters",
+		},
 		{"one of", func(l *fault.List) { OneOf(l, "p", "b", "a", "b") }, ""},
 		{"none of", func(l *fault.List) { OneOf(l, "p", "secret", "a", "b") }, "p must be one of: a, b"},
 		{"low", func(l *fault.List) { Between(l, "p", -0.1, 0, 1800) }, "p must be a number from 0 to 1800"},
@@ -43,14 +49,24 @@ func TestRules(t *testing.T) {
 		{"upper case scheme", func(l *fault.List) { WebURL(l, "u", "HTTP://host") }, ""},
 		{"IPv6 URL", func(l *fault.List) { WebURL(l, "u", "http://[::1]/x") }, ""},
 		{"relative URL", func(l *fault.List) { WebURL(l, "u", "/x") }, "u must be an absolute http or https URL"},
-		{"other scheme", func(l *fault.List) { WebURL(l, "u", "file:///etc/passwd") }, "u must be an absolute http or https URL"},
+		{
+			"other scheme", func(l *fault.List) { WebURL(l, "u", "file:///etc/passwd") },
+			"u must be an absolute http or https URL",
+		},
 		{"no host", func(l *fault.List) { WebURL(l, "u", "http://:80/x") }, "u must be an absolute http or https URL"},
 		{"largest port", func(l *fault.List) { WebURL(l, "u", "http://host:65535") }, ""},
 		{"port 0", func(l *fault.List) { WebURL(l, "u", "http://host:0/x") }, noPort},
 		{"port 99999", func(l *fault.List) { WebURL(l, "u", "http://host:99999/x") }, noPort},
 		{"no URL", func(l *fault.List) { WebURL(l, "u", "http://a b") }, "u must be an absolute http or https URL"},
-		{"long URL", func(l *fault.List) { WebURL(l, "u", "http://h/"+strings.Repeat("x", MaxURL-len("http://h/"))) }, ""},
-		{"too long a URL", func(l *fault.List) { WebURL(l, "u", "http://h/"+strings.Repeat("x", MaxURL-len("http://h/")+1)) }, "u may have at most 8192 characters"},
+		{
+			"long URL",
+			func(l *fault.List) { WebURL(l, "u", "http://h/"+strings.Repeat("x", MaxURL-len("http://h/"))) }, "",
+		},
+		{
+			"too long a URL",
+			func(l *fault.List) { WebURL(l, "u", "http://h/"+strings.Repeat("x", MaxURL-len("http://h/")+1)) },
+			"u may have at most 8192 characters",
+		},
 		{"language", func(l *fault.List) { Language(l, "c", "pt-BR") }, ""},
 		{"no language", func(l *fault.List) { Language(l, "c", "english") }, "c must be a BCP 47 language tag"},
 		{"too many", func(l *fault.List) { Count(l, "c", 7, 6) }, "c may have at most 6 entries"},

@@ -41,7 +41,14 @@ func AllClasses() Classes {
 		// Cuts at both ends are encoded, and wait for the processor as viewers do.
 		{Queue: Clips, Awaited: true, Each: 1, Least: 2, Kinds: []string{"asset.ingest"}},
 		// Others decide the pace, as a host that sends a byte a second; and a file may have to be encoded.
-		{Queue: Fetching, Awaited: true, Each: 16, Most: 256, ByOwner: true, Kinds: []string{"asset.ingest", "track.ingest"}},
+		{
+			Queue:   Fetching,
+			Awaited: true,
+			Each:    16,
+			Most:    256,
+			ByOwner: true,
+			Kinds:   []string{"asset.ingest", "track.ingest"},
+		},
 		// They take hours of processor time where nothing else wants it, or read a whole asset.
 		{Queue: Background, Each: 1, Kinds: []string{"asset.static", "asset.master", "asset.captions"}},
 		// Likewise, or they go at the pace of a server that recognises speech.

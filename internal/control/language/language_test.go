@@ -71,7 +71,9 @@ func TestParseRefuses(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			_, err := Parse(code)
-			if err == nil || !strings.HasPrefix(err.Error(), "must be a BCP 47 language tag such as en, pt-BR or zh-Hant: ") || !strings.HasSuffix(err.Error(), want) {
+			if err == nil ||
+				!strings.HasPrefix(err.Error(), "must be a BCP 47 language tag such as en, pt-BR or zh-Hant: ") ||
+				!strings.HasSuffix(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
 			}
 			if EnglishName(code) != "Unknown language" {

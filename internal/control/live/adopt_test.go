@@ -42,7 +42,8 @@ func TestAdopt(t *testing.T) {
 			if !s.DisconnectedAt.IsZero() {
 				away = s.DisconnectedAt
 			}
-			if got.State != tt.to || got.Owner != run("other") || got.Generation != s.Generation+1 || !got.DisconnectedAt.Equal(away) ||
+			if got.State != tt.to || got.Owner != run("other") || got.Generation != s.Generation+1 ||
+				!got.DisconnectedAt.Equal(away) ||
 				got.Protocol != "" || got.ActiveAsset != s.ActiveAsset || got.Epoch != s.Epoch {
 				t.Errorf("adopted %+v, away since %v wanted", got, away)
 			}

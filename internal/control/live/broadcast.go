@@ -122,7 +122,9 @@ func (b *broadcasts) Passphrase(ctx context.Context, streamKey string) (string, 
 }
 
 // Adopt takes a broadcast over from a process that is gone; see Broadcasts.
-func (b *broadcasts) Adopt(ctx context.Context, stream id.LiveStream, from Writer, by Owner, now time.Time) (Stream, error) {
+func (b *broadcasts) Adopt(
+	ctx context.Context, stream id.LiveStream, from Writer, by Owner, now time.Time,
+) (Stream, error) {
 	now = change.Stamp(now)
 	read := func() (Stream, error) { return b.of(ctx, stream, from) }
 	return b.rows.change(ctx, now, read, func(c *Change) ([]string, error) {
@@ -213,7 +215,9 @@ func (b *broadcasts) Disconnected(ctx context.Context, stream id.LiveStream, w W
 
 // Left says that an encoder has gone that was connected still when its broadcast was ended; see Broadcasts.
 func (b *broadcasts) Left(ctx context.Context, stream id.LiveStream, e id.Epoch, now time.Time) error {
-	_, err := b.rows.save(ctx, now, func() (Stream, error) { return b.rows.store.Find(ctx, stream) }, func(st *Stream) ([]string, error) {
+	_, err := b.rows.save(ctx, now, func() (Stream, error) {
+		return b.rows.store.Find(ctx, stream)
+	}, func(st *Stream) ([]string, error) {
 		if st.Epoch != e || st.ActiveAsset != "" || !st.DeletedAt.IsZero() {
 			return nil, nil
 		}
@@ -227,7 +231,9 @@ func (b *broadcasts) Left(ctx context.Context, stream id.LiveStream, e id.Epoch,
 
 // Silence reports whether the connected encoder has been silent for long enough to lose its place to another; see
 // Broadcasts.
-func (b *broadcasts) Silence(ctx context.Context, stream id.LiveStream, w Writer, silent bool, now time.Time) (Stream, error) {
+func (b *broadcasts) Silence(
+	ctx context.Context, stream id.LiveStream, w Writer, silent bool, now time.Time,
+) (Stream, error) {
 	return b.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
 		if _, connected := Next(st.State, PublisherLost); !connected {
 			return nil, stale()
@@ -238,7 +244,9 @@ func (b *broadcasts) Silence(ctx context.Context, stream id.LiveStream, w Writer
 }
 
 // End finishes the broadcast; see Broadcasts.
-func (b *broadcasts) End(ctx context.Context, stream id.LiveStream, w Writer, why EndReason, now time.Time) (Stream, error) {
+func (b *broadcasts) End(
+	ctx context.Context, stream id.LiveStream, w Writer, why EndReason, now time.Time,
+) (Stream, error) {
 	now = change.Stamp(now)
 	var after Stream
 	err := change.Retry(func() error {
@@ -256,7 +264,8 @@ func (b *broadcasts) End(ctx context.Context, stream id.LiveStream, w Writer, wh
 			told = tell(c.Stream, now, EventDisconnected)
 		}
 		var types []string
-		if (why == EndDisable || why == EndTest) && st.EndWanted != EndDisable && st.EndWanted != EndDelete { // the media plane's own wish, not the API's
+		// the media plane's own wish, not the API's
+		if (why == EndDisable || why == EndTest) && st.EndWanted != EndDisable && st.EndWanted != EndDelete {
 			if c.Stream.step(DisabledByOwner) == nil {
 				types = append(types, EventDisabled)
 			}
@@ -309,8 +318,13 @@ func (b *broadcasts) Warn(ctx context.Context, stream id.LiveStream, by Writer, 
 		c := begin(st)
 		c.Stream.UpdatedAt = now
 		c.Events = append(c.Events, event.New(st.Environment, EventWarning, EventObject, string(st.ID), now, Warned{
-			ID: st.ID, Environment: st.Environment, State: st.State, ActiveAsset: st.ActiveAsset, Passthrough: st.Settings.Passthrough,
-			CreatedAt: st.CreatedAt, Warning: w,
+			ID:          st.ID,
+			Environment: st.Environment,
+			State:       st.State,
+			ActiveAsset: st.ActiveAsset,
+			Passthrough: st.Settings.Passthrough,
+			CreatedAt:   st.CreatedAt,
+			Warning:     w,
 		}))
 		return b.rows.store.Save(ctx, c)
 	})

@@ -18,22 +18,33 @@ func TestGeneratedSubtitles(t *testing.T) {
 	set := func(list ...assetopt.GeneratedSubtitle) (live.Stream, error) {
 		return w.SetGeneratedSubtitles(w.ctx(), env, s.ID, list, w.now())
 	}
-	french := assetopt.GeneratedSubtitle{LanguageCode: "fr-CA", Name: "Français", Passthrough: "p", VocabularyIDs: []string{"v1", "v2"}}
+	french := assetopt.GeneratedSubtitle{
+		LanguageCode: "fr-CA", Name: "Français", Passthrough: "p", VocabularyIDs: []string{"v1", "v2"},
+	}
 	got, err := set(french)
 	w.must(err)
-	if g := got.Settings.GeneratedSubtitles; len(g) != 1 || g[0].LanguageCode != "fr" || g[0].Name != "Français" || len(g[0].VocabularyIDs) != 2 || !same(got, w.find(s.ID)) {
+	if g := got.Settings.GeneratedSubtitles; len(g) != 1 || g[0].LanguageCode != "fr" || g[0].Name != "Français" ||
+		len(g[0].VocabularyIDs) != 2 || !same(got, w.find(s.ID)) {
 		t.Errorf("set: %+v", g)
 	}
 	for name, tt := range map[string]struct {
 		list []assetopt.GeneratedSubtitle
 		want string
 	}{
-		"two":             {make([]assetopt.GeneratedSubtitle, 2), "generated_subtitles may have at most 1 entries"},
-		"a language":      {[]assetopt.GeneratedSubtitle{{LanguageCode: "ja"}}, "generated_subtitles[0].language_code must be one of"},
-		"a name in use":   {[]assetopt.GeneratedSubtitle{{Name: "Captions"}}, "generated_subtitles[0].name must be unique among the text tracks"},
-		"a name too long": {[]assetopt.GeneratedSubtitle{{Name: strings.Repeat("x", 513)}}, "generated_subtitles[0].name"},
+		"two": {make([]assetopt.GeneratedSubtitle, 2), "generated_subtitles may have at most 1 entries"},
+		"a language": {
+			[]assetopt.GeneratedSubtitle{{LanguageCode: "ja"}}, "generated_subtitles[0].language_code must be one of",
+		},
+		"a name in use": {
+			[]assetopt.GeneratedSubtitle{{Name: "Captions"}},
+			"generated_subtitles[0].name must be unique among the text tracks",
+		},
+		"a name too long": {
+			[]assetopt.GeneratedSubtitle{{Name: strings.Repeat("x", 513)}}, "generated_subtitles[0].name",
+		},
 	} {
-		if _, refused := set(tt.list...); !fault.Is(refused, fault.Invalid) || !strings.Contains(refused.Error(), tt.want) {
+		if _, refused := set(tt.list...); !fault.Is(refused, fault.Invalid) ||
+			!strings.Contains(refused.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, refused, tt.want)
 		}
 	}

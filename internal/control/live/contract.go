@@ -46,7 +46,8 @@ type PatchInput struct {
 	Meta              *assetopt.MetaPatch
 	NewAsset          *NewAssetPatch
 	EmbeddedSubtitles *[]assetopt.EmbeddedSubtitle // replaces the whole list; only while idle
-	DefaultQuality    string                       // video_quality of the environment, as in CreateInput; only looked at when NewAsset clears
+	// video_quality of the environment, as in CreateInput; only looked at when NewAsset clears
+	DefaultQuality string
 }
 
 // NewAssetPatch is what of new_asset_settings may be changed later.
@@ -166,21 +167,31 @@ type API interface {
 	Some(ctx context.Context, env id.Environment, of []id.LiveStream) ([]Stream, error)
 	// Count says how many streams List has, by status; it costs the same however many there are.
 	Count(ctx context.Context, env id.Environment) (Numbers, error)
-	SetGeneratedSubtitles(ctx context.Context, env id.Environment, s id.LiveStream, in []assetopt.GeneratedSubtitle, now time.Time) (Stream, error)
+	SetGeneratedSubtitles(
+		ctx context.Context, env id.Environment, s id.LiveStream, in []assetopt.GeneratedSubtitle, now time.Time,
+	) (Stream, error)
 	Patch(ctx context.Context, env id.Environment, s id.LiveStream, in PatchInput, now time.Time) (Stream, error)
 	Delete(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) error
 	Enable(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) error
 	Disable(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) error
 	Complete(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) error
 	ResetStreamKey(ctx context.Context, env id.Environment, s id.LiveStream, now time.Time) (Stream, error)
-	AddPlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, r playbackid.Request, now time.Time) (playbackid.ID, error)
+	AddPlaybackID(
+		ctx context.Context, env id.Environment, s id.LiveStream, r playbackid.Request, now time.Time,
+	) (playbackid.ID, error)
 	GetPlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, p id.Playback) (playbackid.ID, error)
 	DeletePlaybackID(ctx context.Context, env id.Environment, s id.LiveStream, p id.Playback, now time.Time) error
 	// AddSimulcastTarget takes URL, stream key and passthrough of in, whose errors name the fields url, stream_key and
 	// passthrough. It and DeleteSimulcastTarget are fault.Conflict while a broadcast goes on.
-	AddSimulcastTarget(ctx context.Context, env id.Environment, s id.LiveStream, in SimulcastTarget, now time.Time) (SimulcastTarget, error)
-	GetSimulcastTarget(ctx context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget) (SimulcastTarget, error)
-	DeleteSimulcastTarget(ctx context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget, now time.Time) error
+	AddSimulcastTarget(
+		ctx context.Context, env id.Environment, s id.LiveStream, in SimulcastTarget, now time.Time,
+	) (SimulcastTarget, error)
+	GetSimulcastTarget(
+		ctx context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget,
+	) (SimulcastTarget, error)
+	DeleteSimulcastTarget(
+		ctx context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget, now time.Time,
+	) error
 }
 
 // Broadcasts is what the media run time calls with facts from the media plane. Facts of anyone but

@@ -128,13 +128,15 @@ func TestDisable(t *testing.T) {
 			w.must(w.Disable(w.ctx(), env, s.ID, w.now()))
 			w.events("disabled")
 			got := w.state(s.ID, live.Disabled) // at once
-			if got.EndWanted != live.EndDisable || got.ActiveAsset != s.ActiveAsset || got.Protocol != "" || len(w.notified) == 0 {
+			if got.EndWanted != live.EndDisable || got.ActiveAsset != s.ActiveAsset || got.Protocol != "" ||
+				len(w.notified) == 0 {
 				t.Errorf("disabled %+v, owner told %v", got, w.notified)
 			}
 			if r := w.recovered(); !slices.Contains(r, s.ID) { // a crash here loses nothing
 				t.Errorf("recovered are %v", r)
 			}
-			w.wantKind(w.Active(w.ctx(), s.ID, s.Writer(), w.now()), fault.Conflict) // what the owner says before it knows
+			// what the owner says before it knows
+			w.wantKind(w.Active(w.ctx(), s.ID, s.Writer(), w.now()), fault.Conflict)
 			_, err := w.Disconnected(w.ctx(), s.ID, s.Writer(), w.now())
 			w.wantKind(err, fault.Conflict)
 			_, err = w.End(w.ctx(), s.ID, s.Writer(), live.EndDisable, w.now())
@@ -142,7 +144,8 @@ func TestDisable(t *testing.T) {
 			if state.HasEncoder() {
 				w.events("disconnected")
 			} // that it is disabled was told
-			if got := w.state(s.ID, live.Disabled); got.ActiveAsset != "" || got.EndWanted != live.EndNone || len(got.RecentAssets) != 1 {
+			if got := w.state(s.ID, live.Disabled); got.ActiveAsset != "" || got.EndWanted != live.EndNone ||
+				len(got.RecentAssets) != 1 {
 				t.Errorf("ended %+v", got)
 			}
 			if r := w.recovered(); len(r) != 0 {
@@ -316,14 +319,18 @@ func TestPlaybackIDs(t *testing.T) {
 	}
 	p, err := w.AddPlaybackID(w.ctx(), env, s.ID, playbackid.Request{Policy: "drm", DRMConfigurationID: "d"}, w.now())
 	w.must(err)
-	for _, r := range []playbackid.Request{{Policy: "drm", DRMConfigurationID: "of another environment"}, {Policy: "drm"}} {
+	for _, r := range []playbackid.Request{
+		{Policy: "drm", DRMConfigurationID: "of another environment"}, {Policy: "drm"},
+	} {
 		if _, err = w.AddPlaybackID(w.ctx(), env, s.ID, r, w.now()); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v: %v", r, err)
 		}
 		for _, in := range []live.CreateInput{
-			{AdvancedPolicies: []playbackid.Request{r}}, {NewAsset: &assetopt.Options{AdvancedPolicies: []playbackid.Request{r}}},
+			{AdvancedPolicies: []playbackid.Request{r}},
+			{NewAsset: &assetopt.Options{AdvancedPolicies: []playbackid.Request{r}}},
 		} {
-			if _, err = w.Create(w.ctx(), env, in, w.now()); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "drm_configuration_id") {
+			if _, err = w.Create(w.ctx(), env, in, w.now()); !fault.Is(err, fault.Invalid) ||
+				!strings.Contains(err.Error(), "drm_configuration_id") {
 				t.Errorf("%+v: %v", in, err)
 			}
 		}

@@ -46,7 +46,8 @@ type Encoder struct {
 // Counts is what went wrong, in a sample or in a publication.
 type Counts struct {
 	FramesDropped, TimestampsRepaired, ClockJumps, Discontinuities, AudioHoles, FramesMissing int64
-	Packets, PacketsLost, PacketsRetransmitted, PacketsDropped                                int64 // where the protocol counts them
+	// where the protocol counts them
+	Packets, PacketsLost, PacketsRetransmitted, PacketsDropped int64
 }
 
 // Sample is a few seconds of what an encoder sends.

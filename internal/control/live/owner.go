@@ -11,7 +11,8 @@ import (
 // Owner is the process that leads a broadcast. It lives as long as its node's row is valid and names the same run.
 type Owner struct {
 	Node id.Node
-	Run  string // different each time the node's process starts; empty: a process of a version that wrote leases, which is gone
+	// different each time the node's process starts; empty: a process of a version that wrote leases, which is gone
+	Run string
 }
 
 // Writer is one of those who write a broadcast one after the other. A process has at most one of each broadcast, and

@@ -157,7 +157,10 @@ func (s Settings) checkCaptions(l *fault.List) {
 	assetopt.CheckEmbedded(l, embedded, s.EmbeddedSubtitles)
 	assetopt.CheckLiveGenerated(l, generated, s.GeneratedSubtitles)
 	for _, g := range s.GeneratedSubtitles {
-		if g.Name != "" && slices.ContainsFunc(s.EmbeddedSubtitles, func(e assetopt.EmbeddedSubtitle) bool { return e.Name == g.Name }) {
+		if g.Name != "" &&
+			slices.ContainsFunc(s.EmbeddedSubtitles, func(e assetopt.EmbeddedSubtitle) bool {
+				return e.Name == g.Name
+			}) {
 			l.At(generated+"[0].name", "must be unique among the text tracks")
 		}
 	}

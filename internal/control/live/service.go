@@ -78,8 +78,15 @@ func (s *Service) Create(ctx context.Context, env id.Environment, in CreateInput
 	}
 	now = change.Stamp(now)
 	st := Stream{
-		ID: id.LiveStream(id.NewOrdered(now)), Environment: env, StreamKey: id.NewUUID(), SRTPassphrase: id.New(), State: Idle, Settings: settings,
-		PlaybackIDs: playbackid.NewAll(in.PlaybackPolicies, in.AdvancedPolicies), CreatedAt: now, UpdatedAt: now,
+		ID:            id.LiveStream(id.NewOrdered(now)),
+		Environment:   env,
+		StreamKey:     id.NewUUID(),
+		SRTPassphrase: id.New(),
+		State:         Idle,
+		Settings:      settings,
+		PlaybackIDs:   playbackid.NewAll(in.PlaybackPolicies, in.AdvancedPolicies),
+		CreatedAt:     now,
+		UpdatedAt:     now,
 	}
 	if err = s.checkClear(ctx, st); err != nil {
 		return Stream{}, err
@@ -140,7 +147,9 @@ func (s *Service) Count(ctx context.Context, env id.Environment) (Numbers, error
 }
 
 // Patch changes settings. Event updated.
-func (s *Service) Patch(ctx context.Context, env id.Environment, stream id.LiveStream, in PatchInput, now time.Time) (Stream, error) {
+func (s *Service) Patch(
+	ctx context.Context, env id.Environment, stream id.LiveStream, in PatchInput, now time.Time,
+) (Stream, error) {
 	return s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		var err error
 		if st.Settings, err = in.apply(st.Settings, st.ActiveAsset != ""); err == nil {
@@ -219,7 +228,9 @@ func (s *Service) Complete(ctx context.Context, env id.Environment, stream id.Li
 
 // ResetStreamKey gives a stream a new key; the old one is unknown at once, and the owner of a running broadcast drops
 // the encoder that came with it. Event updated.
-func (s *Service) ResetStreamKey(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time) (Stream, error) {
+func (s *Service) ResetStreamKey(
+	ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time,
+) (Stream, error) {
 	return s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		st.StreamKey = id.NewUUID()
 		return []string{EventUpdated}, nil
@@ -227,7 +238,9 @@ func (s *Service) ResetStreamKey(ctx context.Context, env id.Environment, stream
 }
 
 // AddPlaybackID adds a playback ID. Event updated.
-func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, stream id.LiveStream, r playbackid.Request, now time.Time) (playbackid.ID, error) {
+func (s *Service) AddPlaybackID(
+	ctx context.Context, env id.Environment, stream id.LiveStream, r playbackid.Request, now time.Time,
+) (playbackid.ID, error) {
 	var l fault.List
 	r.Check(&l, "")
 	if err := l.Err(); err != nil {
@@ -249,7 +262,9 @@ func (s *Service) AddPlaybackID(ctx context.Context, env id.Environment, stream 
 }
 
 // GetPlaybackID reads a playback ID of a stream of env.
-func (s *Service) GetPlaybackID(ctx context.Context, env id.Environment, stream id.LiveStream, p id.Playback) (playbackid.ID, error) {
+func (s *Service) GetPlaybackID(
+	ctx context.Context, env id.Environment, stream id.LiveStream, p id.Playback,
+) (playbackid.ID, error) {
 	st, err := s.rows.store.Get(ctx, env, stream)
 	if err != nil {
 		return playbackid.ID{}, err
@@ -262,7 +277,9 @@ func (s *Service) GetPlaybackID(ctx context.Context, env id.Environment, stream 
 }
 
 // DeletePlaybackID takes a playback ID away. Event updated.
-func (s *Service) DeletePlaybackID(ctx context.Context, env id.Environment, stream id.LiveStream, p id.Playback, now time.Time) error {
+func (s *Service) DeletePlaybackID(
+	ctx context.Context, env id.Environment, stream id.LiveStream, p id.Playback, now time.Time,
+) error {
 	_, err := s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		i := playbackid.Index(st.PlaybackIDs, p)
 		if i < 0 {
@@ -279,7 +296,10 @@ func (s *Service) DeletePlaybackID(ctx context.Context, env id.Environment, stre
 
 // change makes one step on a stream of env and tells the owner of its broadcast. step changes st and names the events;
 // with nil nothing has changed and nothing is written, but the owner is still told.
-func (s *Service) change(ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time, step func(st *Stream) ([]string, error)) (Stream, error) {
+func (s *Service) change(
+	ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time,
+	step func(st *Stream) ([]string, error),
+) (Stream, error) {
 	after, err := s.rows.save(ctx, now, func() (Stream, error) { return s.rows.store.Get(ctx, env, stream) }, step)
 	if err == nil {
 		s.changed(stream)

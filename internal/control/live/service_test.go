@@ -95,7 +95,8 @@ func (w *world) events(want ...string) []live.Stream {
 			kind = "simulcast_target"
 		}
 		if e.ObjectKind != kind || e.ObjectID != string(s.ID) || e.Environment != env || s.ID == "" {
-			w.t.Errorf("event %s is about %s %s of %s, its data about %s", e.Type, e.ObjectKind, e.ObjectID, e.Environment, s.ID)
+			w.t.Errorf("event %s is about %s %s of %s, its data about %s", e.Type, e.ObjectKind, e.ObjectID,
+				e.Environment, s.ID)
 		}
 		data = append(data, s)
 	}
@@ -171,7 +172,8 @@ func TestLifecycle(t *testing.T) {
 	s := w.create(live.CreateInput{})
 	got, err := w.Connect(w.ctx(), encoderAt("node", s.StreamKey, "rtmp", "asset1"), w.now())
 	w.must(err)
-	if got.Epoch != 1 || got.ActiveAsset != "asset1" || got.Protocol != "rtmp" || got.Node != "node" || got.Run != run("node").Run ||
+	if got.Epoch != 1 || got.ActiveAsset != "asset1" || got.Protocol != "rtmp" || got.Node != "node" ||
+		got.Run != run("node").Run ||
 		!got.StartedAt.Equal(w.clock) || got.Status() != live.StatusIdle {
 		t.Errorf("connected %+v", got)
 	}
@@ -186,7 +188,8 @@ func TestLifecycle(t *testing.T) {
 	}
 	got, err = w.Disconnected(w.ctx(), s.ID, got.Writer(), w.now())
 	w.must(err)
-	if got.State != live.Reconnecting || got.Protocol != "" || !got.DisconnectedAt.Equal(w.clock) || got.Node != "node" || got.Status() != live.StatusActive {
+	if got.State != live.Reconnecting || got.Protocol != "" || !got.DisconnectedAt.Equal(w.clock) ||
+		got.Node != "node" || got.Status() != live.StatusActive {
 		t.Errorf("disconnected %+v", got)
 	}
 	w.events("disconnected")
@@ -202,11 +205,13 @@ func TestLifecycle(t *testing.T) {
 	w.events()
 	got, err = w.Connect(w.ctx(), asked(elsewhere, got), w.now())
 	w.must(err)
-	if got.State != live.Active || got.ActiveAsset != "asset1" || got.Epoch != 1 || got.Node != "node2" || !got.DisconnectedAt.IsZero() {
+	if got.State != live.Active || got.ActiveAsset != "asset1" || got.Epoch != 1 || got.Node != "node2" ||
+		!got.DisconnectedAt.IsZero() {
 		t.Errorf("resumed %+v", got)
 	}
 	w.events("connected")
-	w.wantKind(w.Recording(w.ctx(), s.ID, got.Writer(), false, w.now()), fault.Conflict) // of the first encoder: told with active
+	// of the first encoder: told with active
+	w.wantKind(w.Recording(w.ctx(), s.ID, got.Writer(), false, w.now()), fault.Conflict)
 	w.must(w.Recording(w.ctx(), s.ID, got.Writer(), true, w.now()))
 	if d := w.events("recording"); d[0].State != live.Active {
 		t.Errorf("after a reconnect recording is told in state %s", d[0].State)

@@ -10,7 +10,9 @@ import (
 // TestSilentEncoder gives the place of an encoder that is connected and silent to another one, whatever the window.
 func TestSilentEncoder(t *testing.T) {
 	t.Parallel()
-	for from, to := range map[live.State]live.State{live.Connected: live.Connected, live.Recording: live.Connected, live.Active: live.Active} {
+	for from, to := range map[live.State]live.State{
+		live.Connected: live.Connected, live.Recording: live.Connected, live.Active: live.Active,
+	} {
 		t.Run(string(from), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
@@ -33,7 +35,8 @@ func TestSilentEncoder(t *testing.T) {
 			w.events()
 			got, err := w.Connect(w.ctx(), asked(encoderAt("node2", s.StreamKey, "srt", "asset2"), s), w.now())
 			w.must(err)
-			if got.State != to || got.ActiveAsset != s.ActiveAsset || got.Epoch != s.Epoch || got.Node != "node2" || got.Protocol != "srt" || got.Silent ||
+			if got.State != to || got.ActiveAsset != s.ActiveAsset || got.Epoch != s.Epoch || got.Node != "node2" ||
+				got.Protocol != "srt" || got.Silent ||
 				!got.DisconnectedAt.IsZero() {
 				t.Errorf("taken over %+v", got)
 			}

@@ -60,8 +60,14 @@ const (
 // A stream that is disabled (and perhaps enabled again) while a broadcast runs still has that broadcast until it ends:
 // hence BroadcastEnded in Disabled and Idle.
 var next = map[State]map[Fact]State{
-	Idle:         {PublisherConnected: Connected, DisabledByOwner: Disabled, BroadcastEnded: Idle},
-	Connected:    {FirstFrames: Recording, Playable: Active, PublisherLost: Waiting, BroadcastEnded: Idle, DisabledByOwner: Disabled},
+	Idle: {PublisherConnected: Connected, DisabledByOwner: Disabled, BroadcastEnded: Idle},
+	Connected: {
+		FirstFrames:     Recording,
+		Playable:        Active,
+		PublisherLost:   Waiting,
+		BroadcastEnded:  Idle,
+		DisabledByOwner: Disabled,
+	},
 	Recording:    {Playable: Active, PublisherLost: Waiting, BroadcastEnded: Idle, DisabledByOwner: Disabled},
 	Active:       {PublisherLost: Reconnecting, BroadcastEnded: Idle, DisabledByOwner: Disabled},
 	Waiting:      {PublisherConnected: Connected, BroadcastEnded: Idle, DisabledByOwner: Disabled},

@@ -13,7 +13,9 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 var (
 	states = []State{Idle, Connected, Recording, Active, Waiting, Reconnecting, Disabled}
-	facts  = []Fact{PublisherConnected, FirstFrames, Playable, PublisherLost, BroadcastEnded, DisabledByOwner, EnabledByOwner}
+	facts  = []Fact{
+		PublisherConnected, FirstFrames, Playable, PublisherLost, BroadcastEnded, DisabledByOwner, EnabledByOwner,
+	}
 )
 
 // diagram writes a table of states as a golden file, so a changed transition is seen in review.
@@ -93,7 +95,8 @@ func TestEveryRunningStateEnds(t *testing.T) {
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	want := map[Status][]State{
-		StatusIdle: {Idle, Connected, Recording, Waiting}, StatusActive: {Active, Reconnecting}, StatusDisabled: {Disabled},
+		StatusIdle: {Idle, Connected, Recording, Waiting}, StatusActive: {Active, Reconnecting},
+		StatusDisabled: {Disabled},
 	}
 	n := 0
 	for status, in := range want {

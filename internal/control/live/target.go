@@ -36,7 +36,9 @@ const (
 )
 
 // AddSimulcastTarget adds a destination to a live stream without a broadcast. Event simulcast_target.created.
-func (s *Service) AddSimulcastTarget(ctx context.Context, env id.Environment, stream id.LiveStream, in SimulcastTarget, now time.Time) (SimulcastTarget, error) {
+func (s *Service) AddSimulcastTarget(
+	ctx context.Context, env id.Environment, stream id.LiveStream, in SimulcastTarget, now time.Time,
+) (SimulcastTarget, error) {
 	var l fault.List
 	in.check(&l, "")
 	if err := l.Err(); err != nil {
@@ -48,7 +50,8 @@ func (s *Service) AddSimulcastTarget(ctx context.Context, env id.Environment, st
 			return nil, err
 		}
 		if len(st.Settings.SimulcastTargets) >= MaxSimulcastTargets {
-			return nil, fault.New(fault.Conflict, "a live stream may have at most %d simulcast targets; delete one first", MaxSimulcastTargets)
+			return nil, fault.New(fault.Conflict,
+				"a live stream may have at most %d simulcast targets; delete one first", MaxSimulcastTargets)
 		}
 		st.Settings.SimulcastTargets = append(slices.Clip(st.Settings.SimulcastTargets), in)
 		return []string{}, nil
@@ -57,7 +60,9 @@ func (s *Service) AddSimulcastTarget(ctx context.Context, env id.Environment, st
 }
 
 // GetSimulcastTarget reads a destination of a live stream of env.
-func (s *Service) GetSimulcastTarget(ctx context.Context, env id.Environment, stream id.LiveStream, target id.SimulcastTarget) (SimulcastTarget, error) {
+func (s *Service) GetSimulcastTarget(
+	ctx context.Context, env id.Environment, stream id.LiveStream, target id.SimulcastTarget,
+) (SimulcastTarget, error) {
 	st, err := s.rows.store.Get(ctx, env, stream)
 	if err != nil {
 		return SimulcastTarget{}, err
@@ -70,7 +75,9 @@ func (s *Service) GetSimulcastTarget(ctx context.Context, env id.Environment, st
 }
 
 // DeleteSimulcastTarget takes a destination off a live stream without a broadcast. Event simulcast_target.deleted.
-func (s *Service) DeleteSimulcastTarget(ctx context.Context, env id.Environment, stream id.LiveStream, target id.SimulcastTarget, now time.Time) error {
+func (s *Service) DeleteSimulcastTarget(
+	ctx context.Context, env id.Environment, stream id.LiveStream, target id.SimulcastTarget, now time.Time,
+) error {
 	_, err := s.change(ctx, env, stream, now, func(st *Stream) ([]string, error) {
 		i, err := st.target(target)
 		if err != nil {
@@ -119,7 +126,8 @@ func (s *Stream) targets(f TargetFact) {
 // fixedTargets refuses a change of the targets while a broadcast is forwarded to them.
 func (s *Stream) fixedTargets() error {
 	if s.ActiveAsset != "" {
-		return fault.New(fault.Conflict, "simulcast targets may be added and deleted only while the live stream is idle")
+		return fault.New(fault.Conflict,
+			"simulcast targets may be added and deleted only while the live stream is idle")
 	}
 	return nil
 }
@@ -146,7 +154,9 @@ func tellTargets(before, after Stream, now time.Time) []event.Event {
 	}
 	var events []event.Event
 	say := func(typ string, t SimulcastTarget) {
-		events = append(events, event.New(after.Environment, typ, EventTargetObject, string(t.ID), now, t.WithoutSecrets()).Of(string(after.ID)))
+		events = append(events,
+			event.New(after.Environment, typ, EventTargetObject, string(t.ID), now,
+				t.WithoutSecrets()).Of(string(after.ID)))
 	}
 	for _, t := range after.Settings.SimulcastTargets {
 		old, had := was[t.ID]

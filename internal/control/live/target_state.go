@@ -9,7 +9,8 @@ const (
 	TargetStarting     TargetState = "starting"     // an encoder is connected, nothing has been forwarded yet
 	TargetBroadcasting TargetState = "broadcasting" // the destination takes what is sent
 	TargetErrored      TargetState = "errored"      // the link broke, or was refused; it is tried again
-	TargetFatal        TargetState = "fatal"        // the destination can not take this stream: not tried again for this broadcast
+	// the destination can not take this stream: not tried again for this broadcast.
+	TargetFatal TargetState = "fatal"
 )
 
 // TargetStatus is what the API shows of a target's state.
@@ -59,16 +60,33 @@ const (
 	SourceEnded     TargetFact = "source_ended" // the broadcast
 	LinkUp          TargetFact = "link_up"      // the destination took the first frame
 	LinkDown        TargetFact = "link_down"
-	LinkImpossible  TargetFact = "link_impossible" // what the encoder sends can not be forwarded there, or there is no such host that may be connected to
+	// what the encoder sends can not be forwarded there, or there is no such host that may be connected to.
+	LinkImpossible TargetFact = "link_impossible"
 )
 
 // A target that failed for good waits for the next broadcast, not for the next encoder.
 var nextTarget = map[TargetState]map[TargetFact]TargetState{ //nolint:gochecknoglobals // a table
-	TargetIdle:         {SourceConnected: TargetStarting},
-	TargetStarting:     {LinkUp: TargetBroadcasting, LinkDown: TargetErrored, LinkImpossible: TargetFatal, SourceLost: TargetIdle, SourceEnded: TargetIdle},
-	TargetBroadcasting: {LinkDown: TargetErrored, LinkImpossible: TargetFatal, SourceLost: TargetIdle, SourceEnded: TargetIdle},
-	TargetErrored:      {LinkUp: TargetBroadcasting, LinkImpossible: TargetFatal, SourceLost: TargetIdle, SourceEnded: TargetIdle},
-	TargetFatal:        {SourceEnded: TargetIdle},
+	TargetIdle: {SourceConnected: TargetStarting},
+	TargetStarting: {
+		LinkUp:         TargetBroadcasting,
+		LinkDown:       TargetErrored,
+		LinkImpossible: TargetFatal,
+		SourceLost:     TargetIdle,
+		SourceEnded:    TargetIdle,
+	},
+	TargetBroadcasting: {
+		LinkDown:       TargetErrored,
+		LinkImpossible: TargetFatal,
+		SourceLost:     TargetIdle,
+		SourceEnded:    TargetIdle,
+	},
+	TargetErrored: {
+		LinkUp:         TargetBroadcasting,
+		LinkImpossible: TargetFatal,
+		SourceLost:     TargetIdle,
+		SourceEnded:    TargetIdle,
+	},
+	TargetFatal: {SourceEnded: TargetIdle},
 }
 
 // NextTarget returns the state after f, and false where f means nothing here.

@@ -20,7 +20,9 @@ const (
 func targets(n int) []live.SimulcastTarget {
 	var all []live.SimulcastTarget
 	for i := range n {
-		all = append(all, live.SimulcastTarget{URL: fmt.Sprintf("rtmp://h%d/app", i), StreamKey: "secret", Passthrough: "p"})
+		all = append(all, live.SimulcastTarget{
+			URL: fmt.Sprintf("rtmp://h%d/app", i), StreamKey: "secret", Passthrough: "p",
+		})
 	}
 	return all
 }
@@ -46,7 +48,9 @@ func TestTargetsAreAddedWhileIdle(t *testing.T) {
 	add := func(in live.SimulcastTarget) (live.SimulcastTarget, error) {
 		return w.AddSimulcastTarget(w.ctx(), env, s.ID, in, w.now())
 	}
-	made, err := add(live.SimulcastTarget{ID: "mine", State: live.TargetFatal, URL: "srt://h:6000?streamid=x", Passthrough: "p"})
+	made, err := add(live.SimulcastTarget{
+		ID: "mine", State: live.TargetFatal, URL: "srt://h:6000?streamid=x", Passthrough: "p",
+	})
 	w.must(err)
 	if made.ID == "" || made.ID == "mine" || made.State != live.TargetIdle || made.Passthrough != "p" {
 		t.Errorf("made %+v", made)
@@ -80,7 +84,8 @@ func TestTargetsAreAddedWhileIdle(t *testing.T) {
 	w.must(err)
 	_, err = add(targets(1)[0])
 	wantMessages(t, err, "simulcast targets may be added and deleted only while the live stream is idle")
-	wantMessages(t, w.DeleteSimulcastTarget(w.ctx(), env, s.ID, first, w.now()), "simulcast targets may be added and deleted only while the live stream is idle")
+	wantMessages(t, w.DeleteSimulcastTarget(w.ctx(), env, s.ID, first, w.now()),
+		"simulcast targets may be added and deleted only while the live stream is idle")
 	_, err = w.End(w.ctx(), s.ID, st.Writer(), live.EndComplete, w.now())
 	w.must(err)
 	_, err = add(targets(1)[0])

@@ -32,9 +32,10 @@ const (
 
 // Settings is what the owner chose.
 type Settings struct {
-	LatencyMode        LatencyMode                  `json:"latency_mode"`
-	ReconnectWindow    float64                      `json:"reconnect_window"`                  // seconds, 0–1800
-	ReconnectChosen    bool                         `json:"reconnect_window_chosen,omitempty"` // false: it is the latency mode's default
+	LatencyMode     LatencyMode `json:"latency_mode"`
+	ReconnectWindow float64     `json:"reconnect_window"` // seconds, 0–1800
+	// false: it is the latency mode's default
+	ReconnectChosen    bool                         `json:"reconnect_window_chosen,omitempty"`
 	SlateForStandard   bool                         `json:"use_slate_for_standard_latency,omitempty"`
 	ReconnectSlateURL  string                       `json:"reconnect_slate_url,omitempty"`
 	MaxContinuous      int                          `json:"max_continuous_duration"` // seconds, 60–43200
@@ -67,12 +68,14 @@ type Stream struct {
 	State         State           `json:"state"`
 	Settings      Settings        `json:"settings"`
 	PlaybackIDs   []playbackid.ID `json:"playback_ids,omitempty"`
-	Epoch         id.Epoch        `json:"epoch"`                      // of the current or last broadcast; 0 before the first
-	ActiveAsset   id.Asset        `json:"active_asset_id,omitempty"`  // empty outside a broadcast
-	RecentAssets  []id.Asset      `json:"recent_asset_ids,omitempty"` // newest last, at most 100
-	Protocol      string          `json:"protocol,omitempty"`         // of the current publication: rtmp; empty while no encoder is connected
-	CreatedAt     time.Time       `json:"created_at"`
-	UpdatedAt     time.Time       `json:"updated_at"`
+	// of the current or last broadcast; 0 before the first
+	Epoch        id.Epoch   `json:"epoch"`
+	ActiveAsset  id.Asset   `json:"active_asset_id,omitempty"`  // empty outside a broadcast
+	RecentAssets []id.Asset `json:"recent_asset_ids,omitempty"` // newest last, at most 100
+	// of the current publication: rtmp; empty while no encoder is connected
+	Protocol  string    `json:"protocol,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
 
 	Owner `json:"-"` // who leads the broadcast; outside one, who led the last, and may serve its end still
 
@@ -83,10 +86,12 @@ type Stream struct {
 	Orphaned       bool      `json:"-"` // the encoder that is away was lost with its node
 	Generation     int64     `json:"-"` // counts who has begun to write the broadcast: the first is 0
 	Reserved       int64     `json:"-"` // media sequence numbers below this one may have been published
-	Silent         bool      `json:"-"` // the owner has had no media from the connected encoder for a while: another may take its place
-	EndWanted      EndReason `json:"-"` // set by the API while a broadcast runs; the owner ends it and clears this
+	// the owner has had no media from the connected encoder for a while: another may take its place
+	Silent    bool      `json:"-"`
+	EndWanted EndReason `json:"-"` // set by the API while a broadcast runs; the owner ends it and clears this
 
-	DeletedAt time.Time `json:"-"` // deleted while a broadcast ran: gone for the API, kept until the broadcast has ended
+	// deleted while a broadcast ran: gone for the API, kept until the broadcast has ended
+	DeletedAt time.Time `json:"-"`
 	Revision  int64     `json:"-"` // counts writes; the store compares-and-sets on it
 }
 

@@ -96,8 +96,9 @@ func (c Configurations) CheckClear(
 	case err != nil || !only && !inherited:
 		return err
 	case slices.ContainsFunc(requests, func(r Request) bool { return r.Policy != DRM }):
-		return fault.New(fault.Conflict, "every playback policy must be drm: the DRM configuration lets nothing leave the "+
-			"service in clear (encrypted-only)")
+		return fault.New(fault.Conflict,
+			"every playback policy must be drm: the DRM configuration lets nothing leave the "+
+				"service in clear (encrypted-only)")
 	case !only:
 		return fault.At(fault.Conflict, "advanced_playback_policies",
 			"must have a DRM configuration that is encrypted-only, "+
@@ -110,8 +111,9 @@ func (c Configurations) CheckClear(
 
 // ErrNoMaster refuses the master of what leaves the service encrypted only.
 func ErrNoMaster() error {
-	return fault.New(fault.Conflict, "there is no master: the DRM configuration lets nothing leave the service in clear "+
-		"(encrypted-only)")
+	return fault.New(fault.Conflict,
+		"there is no master: the DRM configuration lets nothing leave the service in clear "+
+			"(encrypted-only)")
 }
 
 // CheckDelete refuses to delete the last playback ID that has what it plays leave the service encrypted only: without
@@ -128,8 +130,9 @@ func (c Configurations) CheckDelete(ctx context.Context, env id.Environment, all
 	}
 	only, err = c.EncryptedOnly(ctx, env, slices.Delete(requests, i, i+1)...)
 	if err == nil && !only {
-		err = fault.New(fault.Conflict, "this playback ID has the media leave the service encrypted only: add another one "+
-			"with its DRM configuration first, or delete what it plays")
+		err = fault.New(fault.Conflict,
+			"this playback ID has the media leave the service encrypted only: add another one "+
+				"with its DRM configuration first, or delete what it plays")
 	}
 	return err
 }

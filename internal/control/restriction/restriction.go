@@ -40,17 +40,27 @@ type Store interface {
 	Get(ctx context.Context, r id.PlaybackRestriction) (Restriction, error)
 	List(ctx context.Context, env id.Environment, page, limit int) ([]Restriction, error) // newest first
 	// SetReferrer and SetUserAgent replace one block and return the whole.
-	SetReferrer(ctx context.Context, env id.Environment, r id.PlaybackRestriction, v Referrer, now time.Time) (Restriction, error)
-	SetUserAgent(ctx context.Context, env id.Environment, r id.PlaybackRestriction, v UserAgent, now time.Time) (Restriction, error)
+	SetReferrer(
+		ctx context.Context, env id.Environment, r id.PlaybackRestriction, v Referrer, now time.Time,
+	) (Restriction, error)
+	SetUserAgent(
+		ctx context.Context, env id.Environment, r id.PlaybackRestriction, v UserAgent, now time.Time,
+	) (Restriction, error)
 	Delete(ctx context.Context, env id.Environment, r id.PlaybackRestriction) error
 }
 
 // API is what the REST side calls. Changes take effect at once on every node.
 type API interface {
-	Create(ctx context.Context, env id.Environment, referrer Referrer, agent UserAgent, now time.Time) (Restriction, error)
+	Create(
+		ctx context.Context, env id.Environment, referrer Referrer, agent UserAgent, now time.Time,
+	) (Restriction, error)
 	Get(ctx context.Context, env id.Environment, r id.PlaybackRestriction) (Restriction, error)
 	List(ctx context.Context, env id.Environment, page, limit int) ([]Restriction, error)
-	SetReferrer(ctx context.Context, env id.Environment, r id.PlaybackRestriction, v Referrer, now time.Time) (Restriction, error)
-	SetUserAgent(ctx context.Context, env id.Environment, r id.PlaybackRestriction, v UserAgent, now time.Time) (Restriction, error)
+	SetReferrer(
+		ctx context.Context, env id.Environment, r id.PlaybackRestriction, v Referrer, now time.Time,
+	) (Restriction, error)
+	SetUserAgent(
+		ctx context.Context, env id.Environment, r id.PlaybackRestriction, v UserAgent, now time.Time,
+	) (Restriction, error)
 	Delete(ctx context.Context, env id.Environment, r id.PlaybackRestriction) error
 }

@@ -74,7 +74,8 @@ func TestReferrers(t *testing.T) {
 		if err := r.check(); err != nil {
 			t.Errorf("%q: %v", tt.domains, err)
 		}
-		if err := (Restriction{Referrer: r, UserAgent: UserAgent{true, true}}).Permits(tt.given, nil); err == nil != tt.want || err != nil && !fault.Is(err, fault.Denied) {
+		if err := (Restriction{Referrer: r, UserAgent: UserAgent{true, true}}).Permits(tt.given,
+			nil); err == nil != tt.want || err != nil && !fault.Is(err, fault.Denied) {
 			t.Errorf("%q of %q (none: %v): %v", tt.given, tt.domains, tt.none, err)
 		}
 	}
@@ -82,7 +83,8 @@ func TestReferrers(t *testing.T) {
 
 func TestUserAgents(t *testing.T) {
 	t.Parallel()
-	const browser = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36"
+	const browser = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 " +
+		"Safari/537.36"
 	const apple = "AppleCoreMedia/1.0.0.23A341 (iPhone; U; CPU OS 19_0 like Mac OS X; en_us)"
 	for _, tt := range []struct {
 		given      []string
@@ -107,7 +109,9 @@ func TestUserAgents(t *testing.T) {
 		{[]string{browser, "curl/8.5.0"}, true, false, false},
 		{[]string{browser + " curl/8"}, true, false, false},
 	} {
-		r := Restriction{Referrer: Referrer{AllowNoReferrer: true}, UserAgent: UserAgent{AllowNone: tt.none, AllowHighRisk: tt.risk}}
+		r := Restriction{
+			Referrer: Referrer{AllowNoReferrer: true}, UserAgent: UserAgent{AllowNone: tt.none, AllowHighRisk: tt.risk},
+		}
 		if err := r.Permits(nil, tt.given); err == nil != tt.want {
 			t.Errorf("%q (none: %v, high risk: %v): %v", tt.given, tt.none, tt.risk, err)
 		}
@@ -117,9 +121,12 @@ func TestUserAgents(t *testing.T) {
 func TestDomains(t *testing.T) {
 	t.Parallel()
 	for domain, fits := range map[string]bool{
-		"example.com": true, "EXAMPLE.com": true, "*.example.com": true, "*": true, "localhost": true, "10.0.0.1": true, "[2001:db8::1]": true, "a_b.example": true,
-		"": false, "*.": false, "*example.com": false, "a.*.com": false, "https://example.com": false, "example.com/": false, "example.com:80": false, "*.*": false,
-		"exa mple.com": false, ".example.com": false, "example..com": false, "b\u00fccher.example": false, strings.Repeat("a", 64) + ".com": false, "fe80::1%eth0": false,
+		"example.com": true, "EXAMPLE.com": true, "*.example.com": true, "*": true, "localhost": true, "10.0.0.1": true,
+		"[2001:db8::1]": true, "a_b.example": true,
+		"": false, "*.": false, "*example.com": false, "a.*.com": false, "https://example.com": false,
+		"example.com/": false, "example.com:80": false, "*.*": false,
+		"exa mple.com": false, ".example.com": false, "example..com": false, "b\u00fccher.example": false,
+		strings.Repeat("a", 64) + ".com": false, "fe80::1%eth0": false,
 	} {
 		r := Referrer{AllowedDomains: []string{domain}}
 		if err := r.check(); err == nil != fits {
@@ -144,7 +151,8 @@ func FuzzReferrer(f *testing.F) {
 	f.Add("https://example.com.evil.test/")
 	r := Referrer{AllowedDomains: []string{"example.com", "*.example.com"}}
 	f.Fuzz(func(t *testing.T, given string) {
-		if r.permits([]string{given}) && !strings.Contains(strings.ToLower(given), "://example.com") && !strings.Contains(strings.ToLower(given), ".example.com") {
+		if r.permits([]string{given}) && !strings.Contains(strings.ToLower(given), "://example.com") &&
+			!strings.Contains(strings.ToLower(given), ".example.com") {
 			t.Errorf("%q is allowed", given)
 		}
 	})

@@ -117,9 +117,12 @@ func covers(domain, host string) bool {
 // highRisk are parts of the user agents, in lower case, of programs that people download with, and of programs that say
 // nothing better of themselves than the library they are made with.
 var highRisk = []string{ //nolint:gochecknoglobals // a table
-	"curl/", "wget", "python", "aiohttp", "scrapy", "go-http-client", "java/", "apache-httpclient", "libwww", "lwp::", "perl", "ruby", "php/", "guzzle",
-	"node-fetch", "axios", "undici", "httpie", "postman", "insomnia", "aria2", "axel", "youtube-dl", "yt-dlp", "streamlink", "ffmpeg", "lavf/", "vlc",
-	"mpv", "mplayer", "n_m3u8dl", "hlsdl", "jdownloader", "internet download manager", "idman", "httrack", "headlesschrome", "phantomjs", "selenium",
+	"curl/", "wget", "python", "aiohttp", "scrapy", "go-http-client", "java/", "apache-httpclient", "libwww", "lwp::",
+	"perl", "ruby", "php/", "guzzle",
+	"node-fetch", "axios", "undici", "httpie", "postman", "insomnia", "aria2", "axel", "youtube-dl", "yt-dlp",
+	"streamlink", "ffmpeg", "lavf/", "vlc",
+	"mpv", "mplayer", "n_m3u8dl", "hlsdl", "jdownloader", "internet download manager", "idman", "httrack",
+	"headlesschrome", "phantomjs", "selenium",
 }
 
 func (u UserAgent) permits(given []string) bool {

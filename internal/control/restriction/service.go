@@ -39,13 +39,20 @@ func New(o Options) *Service {
 }
 
 // Create makes a restriction; see API.
-func (s *Service) Create(ctx context.Context, env id.Environment, referrer Referrer, agent UserAgent, now time.Time) (Restriction, error) {
+func (s *Service) Create(
+	ctx context.Context, env id.Environment, referrer Referrer, agent UserAgent, now time.Time,
+) (Restriction, error) {
 	if err := referrer.check(); err != nil {
 		return Restriction{}, err
 	}
 	now = change.Stamp(now)
 	r := Restriction{
-		ID: id.PlaybackRestriction(id.New()), Environment: env, Referrer: referrer, UserAgent: agent, CreatedAt: now, UpdatedAt: now,
+		ID:          id.PlaybackRestriction(id.New()),
+		Environment: env,
+		Referrer:    referrer,
+		UserAgent:   agent,
+		CreatedAt:   now,
+		UpdatedAt:   now,
 	}
 	return r, s.store.Insert(ctx, r, maxRestrictions)
 }
@@ -104,9 +111,12 @@ func (s *Service) ForgetAll() { s.known.DropAll() }
 func (s *Service) Permits(
 	ctx context.Context, env id.Environment, r id.PlaybackRestriction, referrers, agents []string, now time.Time,
 ) error {
-	found, err := s.known.Get(ctx, r, now, func(ctx context.Context) (Restriction, error) { return s.store.Get(ctx, r) })
+	found, err := s.known.Get(ctx, r, now, func(ctx context.Context) (Restriction, error) {
+		return s.store.Get(ctx, r)
+	})
 	if fault.Is(err, fault.NotFound) || err == nil && found.Environment != env {
-		return fault.Coded(fault.Denied, CodeUnknown, "token: the playback restriction is not known (it may be deleted)")
+		return fault.Coded(fault.Denied, CodeUnknown,
+			"token: the playback restriction is not known (it may be deleted)")
 	}
 	if err != nil {
 		return err

@@ -33,7 +33,8 @@ func (o *opened) slot(text string) *atomic.Pointer[openedPath] {
 
 func (o *opened) find(playback id.Playback, text string, now time.Time) (Path, bool) {
 	p := o.slot(text).Load()
-	if p == nil || !samePath(p.text, text) || p.playback != playback || !usable(p.secret, now) || !now.Before(p.path.Until) {
+	if p == nil || !samePath(p.text, text) || p.playback != playback || !usable(p.secret, now) ||
+		!now.Before(p.path.Until) {
 		return Path{}, false
 	}
 	return p.path, true
@@ -59,6 +60,7 @@ func samePath(a, b string) bool {
 func (o *opened) keep(playback id.Playback, text string, secret int64, p Path) {
 	text = strings.Clone(text) // it is part of a request
 	fields := strings.Split(text, ".")
-	p.Use, p.Key, p.Restriction = strings.TrimPrefix(fields[0], PathPrefix), id.SigningKey(fields[3]), id.PlaybackRestriction(fields[4])
+	p.Use, p.Key, p.Restriction = strings.TrimPrefix(fields[0], PathPrefix), id.SigningKey(fields[3]),
+		id.PlaybackRestriction(fields[4])
 	o.slot(text).Store(&openedPath{id.Playback(strings.Clone(string(playback))), text, secret, p})
 }

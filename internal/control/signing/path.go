@@ -43,9 +43,12 @@ const (
 
 // SignPath returns the text of a path. Its end is that of the token, a little earlier so that viewers whose tokens end
 // at nearly the same time have the same path, and at most as late as the secret is good.
-func (s *Service) SignPath(ctx context.Context, playback id.Playback, p Path, now time.Time) (text string, until time.Time, err error) {
+func (s *Service) SignPath(
+	ctx context.Context, playback id.Playback, p Path, now time.Time,
+) (text string, until time.Time, err error) {
 	if len(p.Modifiers) > maxModifiers {
-		return "", time.Time{}, fault.New(fault.Invalid, "the modifiers of the token are longer than %d bytes", maxModifiers)
+		return "", time.Time{}, fault.New(fault.Invalid, "the modifiers of the token are longer than %d bytes",
+			maxModifiers)
 	}
 	n := period(now)
 	secret, err := s.secret(ctx, n, now)
@@ -56,7 +59,8 @@ func (s *Service) SignPath(ctx context.Context, playback id.Playback, p Path, no
 	if end := periodEnd(n + 1); until.After(end) {
 		until = end
 	}
-	head := PathPrefix + p.Use + "." + strconv.FormatInt(n, 10) + "." + strconv.FormatInt(until.Unix(), 10) + "." + string(p.Key) + "." +
+	head := PathPrefix + p.Use + "." + strconv.FormatInt(n, 10) + "." + strconv.FormatInt(until.Unix(), 10) + "." +
+		string(p.Key) + "." +
 		string(p.Restriction) + "." + base64.RawURLEncoding.EncodeToString([]byte(p.Modifiers)) + "."
 	return secret.seal(playback, head), until, nil
 }
@@ -88,7 +92,9 @@ func (s *Service) OpenPath(ctx context.Context, playback id.Playback, text strin
 func usable(n int64, now time.Time) bool { return n >= period(now)-1 && n <= period(now.Add(skew)) }
 
 // openPath returns a path, and the turn that it was signed in.
-func (s *Service) openPath(ctx context.Context, playback id.Playback, text string, now time.Time) (p Path, n int64, err error) {
+func (s *Service) openPath(
+	ctx context.Context, playback id.Playback, text string, now time.Time,
+) (p Path, n int64, err error) {
 	var fields [pathFields]string
 	rest, ok := strings.CutPrefix(text, PathPrefix)
 	if !ok || len(text) > maxPath {
@@ -117,9 +123,15 @@ func (s *Service) openPath(ctx context.Context, playback id.Playback, text strin
 	if err != nil {
 		return Path{}, 0, errPath()
 	}
-	p = Path{Use: fields[0], Key: id.SigningKey(fields[3]), Restriction: id.PlaybackRestriction(fields[4]), Until: time.Unix(until, 0)}
+	p = Path{
+		Use:         fields[0],
+		Key:         id.SigningKey(fields[3]),
+		Restriction: id.PlaybackRestriction(fields[4]),
+		Until:       time.Unix(until, 0),
+	}
 	if !now.Before(p.Until) {
-		return Path{}, 0, fault.New(fault.Denied, "the signed path has expired: ask for the playlist again with a token")
+		return Path{}, 0, fault.New(fault.Denied,
+			"the signed path has expired: ask for the playlist again with a token")
 	}
 	if fields[5] != "" {
 		modifiers, err := base64.RawURLEncoding.DecodeString(fields[5])

@@ -51,7 +51,8 @@ func newHash() hash.Hash { return sha256.New() }
 // secret is that of a period. That of the present one is made by the first node that needs it; fault.NotFound for
 // others.
 func (s *Service) secret(ctx context.Context, n int64, now time.Time) (*secret, error) {
-	if last := s.last.Load(); last != nil && last.number == n { // it never changes, and nearly all requests are for this one
+	// it never changes, and nearly all requests are for this one
+	if last := s.last.Load(); last != nil && last.number == n {
 		return last, nil
 	}
 	found, err := s.ask(ctx, n, now)

@@ -86,11 +86,14 @@ func (s *Service) Verify(ctx context.Context, text string, env id.Environment, n
 
 // parser knows one algorithm only. Claims are judged here, which says what is wrong with them.
 func parser() *jwt.Parser {
-	return jwt.NewParser(jwt.WithValidMethods([]string{algorithm}), jwt.WithJSONNumber(), jwt.WithStrictDecoding(), jwt.WithoutClaimsValidation())
+	return jwt.NewParser(jwt.WithValidMethods([]string{algorithm}), jwt.WithJSONNumber(), jwt.WithStrictDecoding(),
+		jwt.WithoutClaimsValidation())
 }
 
 // keyOf finds the key that a token names, in its header or among its claims.
-func (s *Service) keyOf(ctx context.Context, t *jwt.Token, claims jwt.MapClaims, env id.Environment, now time.Time) (Key, error) {
+func (s *Service) keyOf(
+	ctx context.Context, t *jwt.Token, claims jwt.MapClaims, env id.Environment, now time.Time,
+) (Key, error) {
 	if _, critical := t.Header["crit"]; critical { // RFC 7515 section 4.1.11
 		return Key{}, denied(CodeMalformed, "the header has extensions (crit) that are not known")
 	}
@@ -153,7 +156,9 @@ func read(claims jwt.MapClaims, key Key, now time.Time) (Token, error) {
 
 // reserved are the claims that are no modifiers.
 func reserved() []string {
-	return []string{"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "kid", "typ", "token", "custom", "playback_restriction_id"}
+	return []string{
+		"iss", "sub", "aud", "exp", "nbf", "iat", "jti", "kid", "typ", "token", "custom", "playback_restriction_id",
+	}
 }
 
 // modifier is a claim in the form of a query: clients write numbers and truth values both as they are and as strings.

@@ -205,31 +205,44 @@ func TestVerify(t *testing.T) {
 	}
 	const unknown = "token: the signing key is not known"
 	for name, tt := range map[string]struct{ token, want string }{
-		"good":                  {good, ""},
-		"kid among the claims":  {me.rs256(encoded(object{"alg": "RS256", "typ": "JWT"}) + "." + encoded(me.claims(object{"kid": me.id}))), ""},
+		"good": {good, ""},
+		"kid among the claims": {
+			me.rs256(encoded(object{"alg": "RS256", "typ": "JWT"}) + "." + encoded(me.claims(object{"kid": me.id}))),
+			"",
+		},
 		"kid in both":           {me.token(object{"kid": me.id}), ""},
 		"two audiences":         {me.token(object{"aud": []string{"t", "v"}}), ""},
 		"almost in time":        {me.token(object{"nbf": noon.Unix() + 60, "iat": noon.Unix() + 60}), ""},
 		"as long as may be":     {me.sized(t, signing.MaxToken), ""},
 		"a fraction of seconds": {me.token(object{"exp": 1.9e9 + 0.5}), ""},
 
-		"empty":               {"", "is not a JSON Web Token"},
-		"one part":            {"abc", "is not a JSON Web Token"},
-		"four parts":          {good + ".x", "is not a JSON Web Token"},
-		"padding":             {good + "=", "is not a JSON Web Token"},
-		"oversize":            {me.sized(t, signing.MaxToken+1), "longer than 8192 bytes"},
-		"not JSON":            {"e30x." + parts[1] + "." + parts[2], "is not a JSON Web Token"},
-		"claims not JSON":     {parts[0] + ".bm8." + parts[2], "is not a JSON Web Token"},
-		"none":                {header(object{"alg": "none", "kid": me.id}) + ".", "algorithm (alg) must be RS256"},
-		"None":                {header(object{"alg": "None", "kid": me.id}) + ".", "algorithm (alg) must be RS256"},
-		"without algorithm":   {me.rs256(header(object{"kid": me.id})), "algorithm (alg) must be RS256"},
-		"HS256 with DER":      {hs256(der), "algorithm (alg) must be RS256"},
-		"HS256 with PEM":      {hs256(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), "algorithm (alg) must be RS256"},
-		"ES256":               {es256(), "algorithm (alg) must be RS256"},
-		"RS512":               {me.rs256(header(object{"alg": "RS512", "kid": me.id})), "algorithm (alg) must be RS256"},
-		"RS256 in lower case": {me.rs256(header(object{"alg": "rs256", "kid": me.id})), "algorithm (alg) must be RS256"},
-		"crit":                {me.rs256(header(object{"alg": "RS256", "kid": me.id, "crit": []string{"exp"}})), "extensions (crit)"},
-		"its own key":         {me.rs256(header(object{"alg": "RS256", "jwk": object{"kty": "RSA"}})), "no signing key ID (kid)"},
+		"empty":             {"", "is not a JSON Web Token"},
+		"one part":          {"abc", "is not a JSON Web Token"},
+		"four parts":        {good + ".x", "is not a JSON Web Token"},
+		"padding":           {good + "=", "is not a JSON Web Token"},
+		"oversize":          {me.sized(t, signing.MaxToken+1), "longer than 8192 bytes"},
+		"not JSON":          {"e30x." + parts[1] + "." + parts[2], "is not a JSON Web Token"},
+		"claims not JSON":   {parts[0] + ".bm8." + parts[2], "is not a JSON Web Token"},
+		"none":              {header(object{"alg": "none", "kid": me.id}) + ".", "algorithm (alg) must be RS256"},
+		"None":              {header(object{"alg": "None", "kid": me.id}) + ".", "algorithm (alg) must be RS256"},
+		"without algorithm": {me.rs256(header(object{"kid": me.id})), "algorithm (alg) must be RS256"},
+		"HS256 with DER":    {hs256(der), "algorithm (alg) must be RS256"},
+		"HS256 with PEM": {
+			hs256(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})), "algorithm (alg) must be RS256",
+		},
+		"ES256": {es256(), "algorithm (alg) must be RS256"},
+		"RS512": {
+			me.rs256(header(object{"alg": "RS512", "kid": me.id})), "algorithm (alg) must be RS256",
+		},
+		"RS256 in lower case": {
+			me.rs256(header(object{"alg": "rs256", "kid": me.id})), "algorithm (alg) must be RS256",
+		},
+		"crit": {
+			me.rs256(header(object{"alg": "RS256", "kid": me.id, "crit": []string{"exp"}})), "extensions (crit)",
+		},
+		"its own key": {
+			me.rs256(header(object{"alg": "RS256", "jwk": object{"kty": "RSA"}})), "no signing key ID (kid)",
+		},
 		"without kid":         {me.rs256(header(object{"alg": "RS256"})), "no signing key ID (kid)"},
 		"two kids":            {me.token(object{"kid": gone.id}), "names two signing keys"},
 		"long kid":            {me.rs256(header(object{"alg": "RS256", "kid": strings.Repeat("k", 300)})), unknown},
@@ -241,26 +254,33 @@ func TestVerify(t *testing.T) {
 		"no signature":        {parts[0] + "." + parts[1] + ".", "signature does not fit"},
 		"half a signature":    {good[:len(good)-42], "signature does not fit"},
 		"half a byte of it":   {good[:len(good)-41], "is not a JSON Web Token"},
-		"claims exchanged":    {parts[0] + "." + encoded(me.claims(object{"sub": "pb2"})) + "." + parts[2], "signature does not fit"},
-		"of another key":      {gone.rs256(parts[0] + "." + parts[1]), "signature does not fit"},
-		"without expiry":      {me.token(object{"exp": nil}), "must have an expiry"},
-		"expiry as text":      {me.token(object{"exp": "1900000000"}), "must have an expiry"},
-		"expiry after all":    {me.token(object{"exp": 1e300}), "must have an expiry"},
-		"negative expiry":     {me.token(object{"exp": -1}), "must have an expiry"},
-		"expired":             {me.token(object{"exp": noon.Unix()}), "has expired"},
-		"not yet":             {me.token(object{"nbf": noon.Unix() + 61}), "not valid yet (nbf)"},
-		"of tomorrow":         {me.token(object{"iat": noon.Unix() + 61}), "not valid yet (iat)"},
-		"nbf as text":         {me.token(object{"nbf": "soon"}), "nbf must be in seconds"},
-		"without subject":     {me.token(object{"sub": nil}), "must have a subject"},
-		"subjects":            {me.token(object{"sub": []string{"pb1"}}), "must have a subject"},
-		"without audience":    {me.token(object{"aud": nil}), "must have an audience"},
-		"audience a number":   {me.token(object{"aud": 7}), "must have an audience"},
-		"restrictions":        {me.token(object{"playback_restriction_id": []string{"r"}}), "must be the ID of a playback restriction"},
-		"empty restriction":   {me.token(object{"playback_restriction_id": ""}), "must be the ID of a playback restriction"},
+		"claims exchanged": {
+			parts[0] + "." + encoded(me.claims(object{"sub": "pb2"})) + "." + parts[2], "signature does not fit",
+		},
+		"of another key":    {gone.rs256(parts[0] + "." + parts[1]), "signature does not fit"},
+		"without expiry":    {me.token(object{"exp": nil}), "must have an expiry"},
+		"expiry as text":    {me.token(object{"exp": "1900000000"}), "must have an expiry"},
+		"expiry after all":  {me.token(object{"exp": 1e300}), "must have an expiry"},
+		"negative expiry":   {me.token(object{"exp": -1}), "must have an expiry"},
+		"expired":           {me.token(object{"exp": noon.Unix()}), "has expired"},
+		"not yet":           {me.token(object{"nbf": noon.Unix() + 61}), "not valid yet (nbf)"},
+		"of tomorrow":       {me.token(object{"iat": noon.Unix() + 61}), "not valid yet (iat)"},
+		"nbf as text":       {me.token(object{"nbf": "soon"}), "nbf must be in seconds"},
+		"without subject":   {me.token(object{"sub": nil}), "must have a subject"},
+		"subjects":          {me.token(object{"sub": []string{"pb1"}}), "must have a subject"},
+		"without audience":  {me.token(object{"aud": nil}), "must have an audience"},
+		"audience a number": {me.token(object{"aud": 7}), "must have an audience"},
+		"restrictions": {
+			me.token(object{"playback_restriction_id": []string{"r"}}), "must be the ID of a playback restriction",
+		},
+		"empty restriction": {
+			me.token(object{"playback_restriction_id": ""}), "must be the ID of a playback restriction",
+		},
 	} {
 		got, err := s.Verify(t.Context(), tt.token, "env", noon)
 		if tt.want == "" {
-			if err != nil || got.Subject != "pb1" || !got.For("v") || got.For("d") || got.Key != me.id || got.Environment != "env" {
+			if err != nil || got.Subject != "pb1" || !got.For("v") || got.For("d") || got.Key != me.id ||
+				got.Environment != "env" {
 				t.Errorf("%s: %+v, %v", name, got, err)
 			}
 			continue
@@ -293,10 +313,12 @@ func TestClaims(t *testing.T) {
 	s := signing.New(signing.Options{Store: newMemory()})
 	me := newOwner(t, s, "env")
 	got, err := s.Verify(t.Context(), me.token(object{
-		"time": 1.5, "width": "640", "flip_h": true, "asset_start_time": 10, "playback_restriction_id": "r1", "jti": "x", "iss": "y",
+		"time": 1.5, "width": "640", "flip_h": true, "asset_start_time": 10, "playback_restriction_id": "r1",
+		"jti": "x", "iss": "y",
 		"custom": object{"user": 1}, "list": []int{1}, "token": "t",
 	}), "", noon)
-	if err != nil || got.Modifiers.Encode() != "asset_start_time=10&flip_h=true&time=1.5&width=640" || got.Restriction != "r1" {
+	if err != nil || got.Modifiers.Encode() != "asset_start_time=10&flip_h=true&time=1.5&width=640" ||
+		got.Restriction != "r1" {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -335,7 +357,10 @@ func FuzzVerify(f *testing.F) {
 	s := signing.New(signing.Options{Store: newMemory()})
 	me := newOwner(f, s, "env")
 	good := me.token(nil)
-	for _, seed := range []string{good, "", "a.b.c", encoded(object{"alg": "none"}) + "." + encoded(me.claims(nil)) + ".", strings.Replace(good, ".", "..", 1)} {
+	for _, seed := range []string{
+		good, "", "a.b.c", encoded(object{"alg": "none"}) + "." + encoded(me.claims(nil)) + ".",
+		strings.Replace(good, ".", "..", 1),
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -73,8 +73,11 @@ func create(t *testing.T, s *upload.Service, in upload.CreateInput) upload.Uploa
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	each(t, 0, func(t *testing.T, d *db.DB, s *upload.Service) {
-		u := create(t, s, upload.CreateInput{Test: true, DefaultQuality: "premium", Options: assetopt.Options{Passthrough: "p"}})
-		if u.Timeout != 3600 || u.Options.VideoQuality != "premium" || len(u.Secret) < 40 || u.Status != upload.Waiting {
+		u := create(t, s, upload.CreateInput{
+			Test: true, DefaultQuality: "premium", Options: assetopt.Options{Passthrough: "p"},
+		})
+		if u.Timeout != 3600 || u.Options.VideoQuality != "premium" || len(u.Secret) < 40 ||
+			u.Status != upload.Waiting {
 			t.Errorf("got %+v", u)
 		}
 		got, err := s.Get(t.Context(), env, u.ID, noon)
@@ -115,16 +118,29 @@ func TestCreateRules(t *testing.T) {
 		{"no origin", upload.CreateInput{}, "cors_origin is required"},
 		{"no URL", upload.CreateInput{CORSOrigin: "example.com"}, "cors_origin must be an absolute http or https URL"},
 		{"a password", upload.CreateInput{CORSOrigin: "https://u:p@example.com"}, "cors_origin must be an origin"},
-		{"too short", upload.CreateInput{CORSOrigin: "*", Timeout: new(59)}, "timeout must be a number from 60 to 604800"},
-		{"too long", upload.CreateInput{CORSOrigin: "*", Timeout: new(604801)}, "timeout must be a number from 60 to 604800"},
+		{
+			"too short",
+			upload.CreateInput{CORSOrigin: "*", Timeout: new(59)},
+			"timeout must be a number from 60 to 604800",
+		},
+		{
+			"too long",
+			upload.CreateInput{CORSOrigin: "*", Timeout: new(604801)},
+			"timeout must be a number from 60 to 604800",
+		},
 		{
 			"a URL for the file",
-			upload.CreateInput{CORSOrigin: "*", Options: assetopt.Options{Inputs: []assetopt.Input{{URL: "https://h/x"}}}},
+			upload.CreateInput{
+				CORSOrigin: "*", Options: assetopt.Options{Inputs: []assetopt.Input{{URL: "https://h/x"}}},
+			},
 			"new_asset_settings.inputs[0].url must not be set: the first input of an upload is the uploaded file",
 		},
 		{
 			"an overlay without a URL",
-			upload.CreateInput{CORSOrigin: "*", Options: assetopt.Options{Inputs: []assetopt.Input{{}, {Overlay: &assetopt.Overlay{}}}}},
+			upload.CreateInput{
+				CORSOrigin: "*",
+				Options:    assetopt.Options{Inputs: []assetopt.Input{{}, {Overlay: &assetopt.Overlay{}}}},
+			},
 			"new_asset_settings.inputs[1].url is required",
 		},
 	} {
@@ -164,10 +180,14 @@ func TestCompleted(t *testing.T) {
 	each(t, 0, func(t *testing.T, d *db.DB, s *upload.Service) {
 		ctx := t.Context()
 		assets := asset.New(asset.Options{Store: d.Assets()})
-		u := create(t, s, upload.CreateInput{Test: true, Options: assetopt.Options{Passthrough: "p", Inputs: []assetopt.Input{
-			{Name: "main"}, {URL: "https://h/x.vtt", Type: "text", TextType: "subtitles", LanguageCode: "en"},
-		}}})
-		made, err := assets.Uploaded(asset.NewUpload{Upload: u.ID, Environment: env, Options: u.Options, Test: u.Test, Media: u.Media}, noon.Add(time.Second))
+		u := create(t, s, upload.CreateInput{
+			Test: true, Options: assetopt.Options{Passthrough: "p", Inputs: []assetopt.Input{
+				{Name: "main"}, {URL: "https://h/x.vtt", Type: "text", TextType: "subtitles", LanguageCode: "en"},
+			}},
+		})
+		made, err := assets.Uploaded(asset.NewUpload{
+			Upload: u.ID, Environment: env, Options: u.Options, Test: u.Test, Media: u.Media,
+		}, noon.Add(time.Second))
 		must(t, err)
 		done, err := s.Completed(u, made.Asset.ID, noon.Add(time.Second))
 		must(t, err)
@@ -177,7 +197,8 @@ func TestCompleted(t *testing.T) {
 		must(t, err)
 		a, err := assets.Get(ctx, env, u.Asset)
 		must(t, err)
-		if u.Status != upload.AssetCreated || a.Upload != u.ID || a.Origin != asset.FromUpload || a.Media != u.Media || !a.Options.Test || a.Options.Passthrough != "p" || len(a.Tracks) != 1 {
+		if u.Status != upload.AssetCreated || a.Upload != u.ID || a.Origin != asset.FromUpload || a.Media != u.Media ||
+			!a.Options.Test || a.Options.Passthrough != "p" || len(a.Tracks) != 1 {
 			t.Errorf("upload %+v, asset %+v", u, a)
 		}
 		if found, _, failed := assets.List(ctx, env, asset.ListQuery{Upload: u.ID}); failed != nil || len(found) != 1 {
@@ -199,7 +220,8 @@ func TestCompleted(t *testing.T) {
 		if u.Status != upload.Errored || u.Error == nil || u.Error.Message != "m" || u.Asset == "" {
 			t.Errorf("upload %+v", u)
 		}
-		want := "upload.created upload.asset_created asset.created asset.track.created asset.errored asset.track.errored upload.errored"
+		want := "upload.created upload.asset_created asset.created asset.track.created asset.errored " +
+			"asset.track.errored upload.errored"
 		if got := happened(t, d); got != want {
 			t.Errorf("events\n%s, want\n%s", got, want)
 		}
@@ -276,7 +298,8 @@ func TestQuota(t *testing.T) {
 		must(t, s.Declare(ctx, a.ID, upload.Length{Size: 60}))
 		err := s.Declare(ctx, b.ID, upload.Length{Size: 41})
 		wantKind(t, err, fault.Unavailable)
-		if m := fault.Messages(err); !errors.Is(err, upload.ErrQuota) || len(m) != 1 || !strings.Contains(m[0], "100 bytes") || !strings.Contains(m[0], "60 of them") {
+		if m := fault.Messages(err); !errors.Is(err, upload.ErrQuota) || len(m) != 1 ||
+			!strings.Contains(m[0], "100 bytes") || !strings.Contains(m[0], "60 of them") {
 			t.Error(err)
 		}
 		wantKind(t, s.Declare(ctx, b.ID, upload.Length{Size: 101}), fault.TooLarge) // whatever the others have
@@ -302,13 +325,17 @@ func TestStates(t *testing.T) {
 		upload.Waiting:      {upload.AssetCreated, upload.TimedOut, upload.Cancelled, upload.Errored},
 		upload.AssetCreated: {"", "", "", upload.Errored},
 	}
-	for _, from := range []upload.Status{upload.Waiting, upload.AssetCreated, upload.Errored, upload.Cancelled, upload.TimedOut} {
+	for _, from := range []upload.Status{
+		upload.Waiting, upload.AssetCreated, upload.Errored, upload.Cancelled, upload.TimedOut,
+	} {
 		var got []upload.Status
 		for _, f := range facts {
 			to, _ := upload.Next(from, f)
 			got = append(got, to)
 		}
-		if w := want[from]; w != nil && !slices.Equal(got, w) || w == nil && strings.Join([]string{string(got[0]), string(got[1]), string(got[2]), string(got[3])}, "") != "" {
+		if w := want[from]; w != nil && !slices.Equal(got, w) ||
+			w == nil &&
+				strings.Join([]string{string(got[0]), string(got[1]), string(got[2]), string(got[3])}, "") != "" {
 			t.Errorf("from %s: %v", from, got)
 		}
 	}

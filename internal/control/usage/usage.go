@@ -36,7 +36,9 @@ type Delivered struct {
 
 // Report is what was delivered of one asset within a query's time.
 type Report struct {
-	Asset     asset.Asset // of one that was deleted: its ID, live stream, settings without inputs, facts and creation; the last three may be lost
+	// of one that was deleted: its ID, live stream, settings without inputs, facts and creation; the last three may be
+	// lost
+	Asset     asset.Asset
 	Deleted   bool
 	DeletedAt time.Time // zero when it is not known
 	Seconds   Seconds
@@ -91,7 +93,9 @@ type Store interface {
 // API is what the REST side calls.
 type API interface {
 	// List gives a page of reports and the query as it was understood: in whole hours.
-	List(ctx context.Context, env id.Environment, q Query, now time.Time) (page []Report, total int, understood Query, err error)
+	List(
+		ctx context.Context, env id.Environment, q Query, now time.Time,
+	) (page []Report, total int, understood Query, err error)
 }
 
 // Work is the interface for those who measure.

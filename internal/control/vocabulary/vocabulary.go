@@ -48,7 +48,9 @@ type Store interface {
 	Get(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary) (Vocabulary, error)
 	List(ctx context.Context, env id.Environment, page, limit int) ([]Vocabulary, error) // newest first
 	// Save replaces what change makes of a vocabulary.
-	Save(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary, change func(*Vocabulary)) (Vocabulary, error)
+	Save(
+		ctx context.Context, env id.Environment, v id.TranscriptionVocabulary, change func(*Vocabulary),
+	) (Vocabulary, error)
 	Delete(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary) error
 }
 
@@ -58,7 +60,9 @@ type API interface {
 	Get(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary) (Vocabulary, error)
 	List(ctx context.Context, env id.Environment, page, limit int) ([]Vocabulary, error)
 	// Replace replaces the phrases, and what else is given.
-	Replace(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary, in Input, now time.Time) (Vocabulary, error)
+	Replace(
+		ctx context.Context, env id.Environment, v id.TranscriptionVocabulary, in Input, now time.Time,
+	) (Vocabulary, error)
 	Delete(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary) error
 }
 
@@ -133,7 +137,9 @@ func (s *Service) List(ctx context.Context, env id.Environment, page, limit int)
 }
 
 // Replace replaces the phrases; see API.
-func (s *Service) Replace(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary, in Input, now time.Time) (Vocabulary, error) {
+func (s *Service) Replace(
+	ctx context.Context, env id.Environment, v id.TranscriptionVocabulary, in Input, now time.Time,
+) (Vocabulary, error) {
 	if err := in.check(); err != nil {
 		return Vocabulary{}, err
 	}

@@ -132,7 +132,9 @@ func (s *Service) List(ctx context.Context, env id.Environment, page, limit int)
 
 // Patch changes an endpoint. One that is enabled again is sent what waited when it was disabled and had not been tried,
 // then what happens from then on; what it has missed can be replayed.
-func (s *Service) Patch(ctx context.Context, env id.Environment, key id.Webhook, in PatchInput, now time.Time) (Webhook, error) {
+func (s *Service) Patch(
+	ctx context.Context, env id.Environment, key id.Webhook, in PatchInput, now time.Time,
+) (Webhook, error) {
 	if err := in.Check(s.types); err != nil {
 		return Webhook{}, err
 	}
@@ -155,7 +157,9 @@ func (s *Service) Delete(ctx context.Context, env id.Environment, w id.Webhook) 
 }
 
 // RotateSecret makes a new secret; see API.
-func (s *Service) RotateSecret(ctx context.Context, env id.Environment, key id.Webhook, now time.Time) (Webhook, error) {
+func (s *Service) RotateSecret(
+	ctx context.Context, env id.Environment, key id.Webhook, now time.Time,
+) (Webhook, error) {
 	return s.change(ctx, env, key, now, func(w *Webhook) {
 		w.OldSecret, w.OldUntil, w.Secret = w.Secret, change.Stamp(now).Add(overlap), NewSecret()
 	})
@@ -190,7 +194,11 @@ type EventData struct {
 
 // tell makes an event about the endpoint.
 func (w Webhook) tell(typ string, now time.Time) event.Event {
-	return event.New(w.Environment, typ, EventObject, string(w.ID), now, EventData{ID: w.ID, Enabled: w.Enabled, CreatedAt: w.CreatedAt.Unix()})
+	return event.New(w.Environment, typ, EventObject, string(w.ID), now, EventData{
+		ID:        w.ID,
+		Enabled:   w.Enabled,
+		CreatedAt: w.CreatedAt.Unix(),
+	})
 }
 
 // GivenUp is the endpoint once it has failed for too long or wants no more events, and the event that tells of it.
@@ -200,7 +208,9 @@ func (w Webhook) GivenUp(now time.Time) (Webhook, event.Event) {
 }
 
 // Deliveries reads what was sent to an endpoint, newest event first.
-func (s *Service) Deliveries(ctx context.Context, env id.Environment, w id.Webhook, q DeliveryQuery) ([]Delivery, error) {
+func (s *Service) Deliveries(
+	ctx context.Context, env id.Environment, w id.Webhook, q DeliveryQuery,
+) ([]Delivery, error) {
 	var l fault.List
 	if q.State != "" {
 		field.OneOf(&l, "status", string(q.State), string(Waiting), string(Delivered), string(Failed), string(Skipped))
@@ -220,7 +230,9 @@ func (s *Service) Deliveries(ctx context.Context, env id.Environment, w id.Webho
 	return row.explained(found), err
 }
 
-func (s *Service) change(ctx context.Context, env id.Environment, key id.Webhook, now time.Time, step func(*Webhook)) (w Webhook, err error) {
+func (s *Service) change(
+	ctx context.Context, env id.Environment, key id.Webhook, now time.Time, step func(*Webhook),
+) (w Webhook, err error) {
 	err = change.Retry(func() error {
 		if w, err = s.store.Webhook(ctx, env, key); err != nil {
 			return err

@@ -162,12 +162,13 @@ type Delivery struct {
 
 // Attempt is one request to an endpoint.
 type Attempt struct {
-	At       time.Time         `json:"at"`
-	Address  string            `json:"address"`
-	Status   int               `json:"status,omitempty"`  // of the response; 0: there was none
-	Headers  map[string]string `json:"headers,omitempty"` // of the response, bounded; values of one name with commas between
-	Body     string            `json:"body,omitempty"`    // its first KiB
-	Error    string            `json:"error,omitempty"`   // why there was no response, or no attempt
+	At      time.Time `json:"at"`
+	Address string    `json:"address"`
+	Status  int       `json:"status,omitempty"` // of the response; 0: there was none
+	// of the response, bounded; values of one name with commas between
+	Headers  map[string]string `json:"headers,omitempty"`
+	Body     string            `json:"body,omitempty"`  // its first KiB
+	Error    string            `json:"error,omitempty"` // why there was no response, or no attempt
 	Duration time.Duration     `json:"duration,omitempty"`
 
 	// Given by the store when it is read.

@@ -139,13 +139,19 @@ func TestRules(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, url string) {
 		s := webhook.New(dbtest.Open(t, url), []string{"video.asset.ready", "video.asset.track.ready"})
 		for address, want := range map[string]string{
-			"": "address is required", "ftp://example.com": "absolute http or https URL", "https://user:pw@example.com": "must not hold a user name",
-			"https://example.com/" + strings.Repeat("x", 2000): "at most 2000 bytes", "https://exa\x00mple.com": "U+0000",
+			"": "address is required", "ftp://example.com": "absolute http or https URL",
+			"https://user:pw@example.com":                      "must not hold a user name",
+			"https://example.com/" + strings.Repeat("x", 2000): "at most 2000 bytes",
+			"https://exa\x00mple.com":                          "U+0000",
 		} {
-			_, err := s.Create(t.Context(), "env", webhook.CreateInput{Address: address, Types: []string{"video.asset.ready", "x", "video.asset.raedy"}}, noon)
+			_, err := s.Create(t.Context(), "env", webhook.CreateInput{
+				Address: address, Types: []string{"video.asset.ready", "x", "video.asset.raedy"},
+			}, noon)
 			text := strings.Join(fault.Messages(err), "; ")
 			if !strings.Contains(text, want) || !strings.Contains(text, "event_types[1] must be a type of event") ||
-				!strings.Contains(text, "event_types[2] is no type of event that can happen; did you mean video.asset.ready?") || strings.Contains(text, "event_types[0]") {
+				!strings.Contains(text,
+					"event_types[2] is no type of event that can happen; did you mean video.asset.ready?") ||
+				strings.Contains(text, "event_types[0]") {
 				t.Errorf("%.40q: %s", address, text)
 			}
 		}
@@ -168,7 +174,8 @@ func TestRules(t *testing.T) {
 				t.Errorf("%s with an address that is taken: %v", name, taken)
 			}
 		}
-		if _, err = s.Patch(t.Context(), "env", w.ID, webhook.PatchInput{Types: &[]string{"video.asset.redy"}}, noon); fault.KindOf(err) != fault.Invalid {
+		if _, err = s.Patch(t.Context(), "env", w.ID, webhook.PatchInput{Types: &[]string{"video.asset.redy"}},
+			noon); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("patch with a type that there is not: %v", err)
 		}
 		if _, err = s.Patch(t.Context(), "env", w.ID, webhook.PatchInput{}, noon); fault.KindOf(err) != fault.Invalid {

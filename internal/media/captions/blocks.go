@@ -13,7 +13,8 @@ const (
 // something, run something or end the block. Escapes are refused as they could hide the others.
 func unsafeCSS(lower string) bool {
 	for _, bad := range [...]string{
-		"\\", "@", "<", "-->", "url", "image", "src(", "element(", "paint(", "cross-fade", "expression", "javascript", "behavior", "binding",
+		"\\", "@", "<", "-->", "url", "image", "src(", "element(", "paint(", "cross-fade", "expression", "javascript",
+		"behavior", "binding",
 		"var(", "attr(", "env(",
 	} {
 		if strings.Contains(lower, bad) {

@@ -31,20 +31,29 @@ func TestParseEncodings(t *testing.T) {
 	}
 	const chinese = "1\n00:00:01,000 --> 00:00:02,000\n你好，世界。今天天气很好，我们去公园散步。\n"
 	for name, tt := range map[string]struct{ in, want string }{
-		"utf-8":                  {text, "Café “œuvre” €"},
-		"utf-8 with BOM":         {"\uFEFF" + text, "Café “œuvre” €"},
-		"windows-1252":           {encoded(charmap.Windows1252.NewEncoder(), text), "Café “œuvre” €"},
-		"latin-1":                {strings.ReplaceAll(twoCues, "Hello", "\xc9t\xe9"), "Été"},
-		"utf-16le with BOM":      {encoded(utf16(unicode.LittleEndian, unicode.UseBOM), text), "Café “œuvre” €"},
-		"utf-16be with BOM":      {encoded(utf16(unicode.BigEndian, unicode.UseBOM), text), "Café “œuvre” €"},
-		"utf-16le":               {encoded(utf16(unicode.LittleEndian, unicode.IgnoreBOM), text), "Café “œuvre” €"},
-		"utf-16be":               {encoded(utf16(unicode.BigEndian, unicode.IgnoreBOM), text), "Café “œuvre” €"},
-		"utf-16le, Chinese":      {encoded(utf16(unicode.LittleEndian, unicode.IgnoreBOM), chinese), "你好，世界。今天天气很好，我们去公园散步。"},
-		"utf-16 cut in half":     {encoded(utf16(unicode.LittleEndian, unicode.UseBOM), text) + "x", "Café “œuvre” €\n\uFFFD"},
-		"damaged utf-8":          {strings.Replace(text, "Café", "Caf\xc3 éééééééé", 1), "Caf\uFFFD éééééééé “œuvre” €"},
-		"NUL":                    {strings.Replace(text, "Café", "C\x00f", 1), "C\uFFFDf “œuvre” €"},
-		"control characters":     {strings.Replace(text, "Café", "C\x01\x1b[31m\u0085af", 1), "C[31maf “œuvre” €"},
-		"entities that are more": {strings.Replace(text, "Café", "&#10;&#13;&#0;&#1;a&zwnj;&lrm;&bogus;&", 1), "\uFFFDa\u200c&lrm;&amp;bogus;&amp; “œuvre” €"},
+		"utf-8":             {text, "Café “œuvre” €"},
+		"utf-8 with BOM":    {"\uFEFF" + text, "Café “œuvre” €"},
+		"windows-1252":      {encoded(charmap.Windows1252.NewEncoder(), text), "Café “œuvre” €"},
+		"latin-1":           {strings.ReplaceAll(twoCues, "Hello", "\xc9t\xe9"), "Été"},
+		"utf-16le with BOM": {encoded(utf16(unicode.LittleEndian, unicode.UseBOM), text), "Café “œuvre” €"},
+		"utf-16be with BOM": {encoded(utf16(unicode.BigEndian, unicode.UseBOM), text), "Café “œuvre” €"},
+		"utf-16le":          {encoded(utf16(unicode.LittleEndian, unicode.IgnoreBOM), text), "Café “œuvre” €"},
+		"utf-16be":          {encoded(utf16(unicode.BigEndian, unicode.IgnoreBOM), text), "Café “œuvre” €"},
+		"utf-16le, Chinese": {
+			encoded(utf16(unicode.LittleEndian, unicode.IgnoreBOM), chinese), "你好，世界。今天天气很好，我们去公园散步。",
+		},
+		"utf-16 cut in half": {
+			encoded(utf16(unicode.LittleEndian, unicode.UseBOM), text) + "x", "Café “œuvre” €\n\uFFFD",
+		},
+		"damaged utf-8": {
+			strings.Replace(text, "Café", "Caf\xc3 éééééééé", 1), "Caf\uFFFD éééééééé “œuvre” €",
+		},
+		"NUL":                {strings.Replace(text, "Café", "C\x00f", 1), "C\uFFFDf “œuvre” €"},
+		"control characters": {strings.Replace(text, "Café", "C\x01\x1b[31m\u0085af", 1), "C[31maf “œuvre” €"},
+		"entities that are more": {
+			strings.Replace(text, "Café", "&#10;&#13;&#0;&#1;a&zwnj;&lrm;&bogus;&", 1),
+			"\uFFFDa\u200c&lrm;&amp;bogus;&amp; “œuvre” €",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,22 +72,39 @@ func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat("00:01.000 --> 00:02.000\nx\n\n", MaxCues+1)
 	for name, tt := range map[string]struct{ in, want string }{
-		"nothing":        {"", "the file holds no cue: it is empty"},
-		"blank":          {"\uFEFF \r\n\t\n", "the file holds no cue: it is empty"},
-		"html":           {"<!DOCTYPE html><html><body>404</body></html>", "the file holds no cue: it starts like an HTML page"},
-		"html upper":     {"\n <HTML>", "the file holds no cue: it starts like an HTML page"},
-		"ttml":           {"<tt xmlns='x'/>", "the file holds no cue: it starts like a TTML document without any text"},
-		"xml":            {"<?xml version='1.0'?><Error/>", "the file holds no cue: it starts like an XML document that is no TTML"},
-		"ass":            {"[Script Info]\nTitle: x\n", "the file holds no cue: it starts like a SubStation (ASS) file, and only SRT, WebVTT and TTML are read"},
-		"json":           {`{"error":"no"}`, "the file holds no cue: it starts like a JSON document"},
-		"binary":         {strings.Repeat("\x00\x00\x00\x18ftypmp42", 50), "the file holds no cue: it is binary data, not text"},
-		"gzip":           {"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", "the file holds no cue: it starts like a gzip archive"},
-		"noise":          {strings.Repeat("\x01\x02\x93\xff\xfe\x07", 50), "the file holds no cue: it is binary data, not text"},
+		"nothing": {"", "the file holds no cue: it is empty"},
+		"blank":   {"\uFEFF \r\n\t\n", "the file holds no cue: it is empty"},
+		"html": {
+			"<!DOCTYPE html><html><body>404</body></html>", "the file holds no cue: it starts like an HTML page",
+		},
+		"html upper": {"\n <HTML>", "the file holds no cue: it starts like an HTML page"},
+		"ttml":       {"<tt xmlns='x'/>", "the file holds no cue: it starts like a TTML document without any text"},
+		"xml": {
+			"<?xml version='1.0'?><Error/>", "the file holds no cue: it starts like an XML document that is no TTML",
+		},
+		"ass": {
+			"[Script Info]\nTitle: x\n",
+			"the file holds no cue: it starts like a SubStation (ASS) file, and only SRT, WebVTT and TTML are read",
+		},
+		"json": {`{"error":"no"}`, "the file holds no cue: it starts like a JSON document"},
+		"binary": {
+			strings.Repeat("\x00\x00\x00\x18ftypmp42", 50), "the file holds no cue: it is binary data, not text",
+		},
+		"gzip": {
+			"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03", "the file holds no cue: it starts like a gzip archive",
+		},
+		"noise": {
+			strings.Repeat("\x01\x02\x93\xff\xfe\x07", 50), "the file holds no cue: it is binary data, not text",
+		},
 		"prose":          {"Dear Sir or Madam", "the file holds no cue: it is no SRT, WebVTT or TTML file"},
 		"webvtt, no cue": {"WEBVTT\n\nNOTE nothing\n", "the file holds no cue: it is a WebVTT file without any"},
-		"no good cue":    {"00:02.000 --> 00:01.000\nx\n\n00:02.000 -->\ny\n", "the file holds no cue: what looks like cues can't be used (1 with a time that can't be read, 1 that end before they start)"},
-		"too many":       {many, "the file holds more than 100000 cues"},
-		"too large":      {strings.Repeat(" ", MaxInput+1), "the file is larger than 16 MiB"},
+		"no good cue": {
+			"00:02.000 --> 00:01.000\nx\n\n00:02.000 -->\ny\n",
+			"the file holds no cue: what looks like cues can't be used (1 with a time that can't be read, 1 that end " +
+				"before they start)",
+		},
+		"too many":  {many, "the file holds more than 100000 cues"},
+		"too large": {strings.Repeat(" ", MaxInput+1), "the file is larger than 16 MiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,7 +135,8 @@ func TestParseBounds(t *testing.T) {
 	// Deep nesting, stray ends and very long runs of blank lines cost no more than their length.
 	nasty := "00:01.000 --> 00:02.000\n" + strings.Repeat("<b>", 5000) + "x\n1" + strings.Repeat("\n", 4<<20) + "y"
 	d, err = Parse([]byte(nasty))
-	if err != nil || d.Len() != 1 || strings.Count(d.Cues()[0].Text, "<b>") != maxDepth || strings.Count(d.Cues()[0].Text, "</b>") != maxDepth {
+	if err != nil || d.Len() != 1 || strings.Count(d.Cues()[0].Text, "<b>") != maxDepth ||
+		strings.Count(d.Cues()[0].Text, "</b>") != maxDepth {
 		t.Errorf("got %d cues, %v", d.Len(), err)
 	}
 }
@@ -118,7 +145,8 @@ func TestAlignmentCodes(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{
 		"1": "position:0% align:start", "2": "", "3": "position:100% align:end",
-		"4": "line:50%,center position:0% align:start", "5": "line:50%,center", "6": "line:50%,center position:100% align:end",
+		"4": "line:50%,center position:0% align:start", "5": "line:50%,center",
+		"6": "line:50%,center position:100% align:end",
 		"7": "line:0 position:0% align:start", "8": "line:0", "9": "line:0 position:100% align:end", "0": "",
 	} {
 		d, err := Parse([]byte("00:01,000 --> 00:02,000\n{\\an" + code + "}x\n"))
@@ -131,7 +159,8 @@ func TestAlignmentCodes(t *testing.T) {
 // TestSlice: cues are whole in each segment in which they are shown. Where none is, there is one without text.
 func TestSlice(t *testing.T) {
 	t.Parallel()
-	d, err := Parse([]byte("WEBVTT\n\nSTYLE\n::cue{color:red}\n\n00:00.000 --> 10:00.000\nalways\n\n00:01.000 --> 00:04.000\nA\n\n00:04.000 --> 00:05.000\nB\n"))
+	d, err := Parse([]byte("WEBVTT\n\nSTYLE\n::cue{color:red}\n\n00:00.000 --> 10:00.000\nalways\n\n00:01.000 --> " +
+		"00:04.000\nA\n\n00:04.000 --> 00:05.000\nB\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +181,8 @@ func TestSlice(t *testing.T) {
 			t.Errorf("[%v,%v): got\n%s\nwant\n%s", tt.from, tt.to, got, tt.want)
 		}
 	}
-	if got, want := string(Document{}.Slice(0, time.Second, 1<<33+7)), "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:637,LOCAL:00:00:00.007\n\n00:00:00.000 --> 00:00:01.000\n\n"; got != want {
+	if got, want := string(Document{}.Slice(0, time.Second, 1<<33+7)),
+		"WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:637,LOCAL:00:00:00.007\n\n00:00:00.000 --> 00:00:01.000\n\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -179,7 +209,10 @@ func TestSliceWraps(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			from := at(tt.from)
-			cue := Cue{Start: (from - time.Second).Truncate(time.Millisecond), End: (from + time.Second).Truncate(time.Millisecond), Text: "on both sides"}
+			cue := Cue{
+				Start: (from - time.Second).Truncate(time.Millisecond),
+				End:   (from + time.Second).Truncate(time.Millisecond), Text: "on both sides",
+			}
 			text := string(New([]Cue{cue}).Slice(from, from+2*time.Second, zero))
 			_, value, _ := strings.Cut(text, "X-TIMESTAMP-MAP=MPEGTS:")
 			value, rest, _ := strings.Cut(value, ",LOCAL:")
@@ -207,7 +240,9 @@ func TestSliceAgreesWithScan(t *testing.T) {
 		var cues []Cue
 		for i := range rnd.IntN(40) {
 			start := time.Duration(rnd.IntN(1000)) * time.Millisecond
-			cues = append(cues, Cue{Start: start, End: start + time.Duration(1+rnd.IntN(300))*time.Millisecond, Text: fmt.Sprint(i)})
+			cues = append(cues, Cue{
+				Start: start, End: start + time.Duration(1+rnd.IntN(300))*time.Millisecond, Text: fmt.Sprint(i),
+			})
 		}
 		d := New(cues)
 		var end time.Duration
@@ -233,12 +268,14 @@ func TestSliceAgreesWithScan(t *testing.T) {
 
 func TestTrimAndShift(t *testing.T) {
 	t.Parallel()
-	d, err := Parse([]byte("WEBVTT\n\nid\n00:01.000 --> 00:05.000 line:0\na <00:02.000>b <00:04.000>c\n\n00:05.000 --> 00:07.000\nlast\n\n00:20.000 --> 00:21.000\noutside\n"))
+	d, err := Parse([]byte("WEBVTT\n\nid\n00:01.000 --> 00:05.000 line:0\na <00:02.000>b <00:04.000>c\n\n00:05.000 " +
+		"--> 00:07.000\nlast\n\n00:20.000 --> 00:21.000\noutside\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := string(d.Trim(3*time.Second, 6*time.Second).Shift(-3 * time.Second).AppendVTT(nil))
-	want := "WEBVTT\n\nid\n00:00:00.000 --> 00:00:02.000 line:0\na b <00:00:01.000>c\n\n00:00:02.000 --> 00:00:03.000\nlast\n"
+	want := "WEBVTT\n\nid\n00:00:00.000 --> 00:00:02.000 line:0\na b <00:00:01.000>c\n\n00:00:02.000 --> " +
+		"00:00:03.000\nlast\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -262,7 +299,10 @@ func TestTrimAndShift(t *testing.T) {
 func TestNewSanitises(t *testing.T) {
 	t.Parallel()
 	d := New([]Cue{
-		{ID: "a\nb", Start: 1500 * time.Microsecond, End: time.Second, Settings: "line:0\nx --> y", Text: "one\r\n\r\n--> <script>two\xff"},
+		{
+			ID: "a\nb", Start: 1500 * time.Microsecond, End: time.Second, Settings: "line:0\nx --> y",
+			Text: "one\r\n\r\n--> <script>two\xff",
+		},
 		{Start: time.Second, End: time.Second + 100*time.Microsecond, Text: "too short"},
 		{Start: -time.Second, End: time.Second, Text: "negative"},
 		{Start: 0, End: time.Second, Text: " \n<b></b>"},
@@ -280,7 +320,8 @@ func TestNewSanitises(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		twoCues,
-		"WEBVTT\n\nSTYLE\n::cue(b) {color:red}\n\nREGION\nid:a width:40%\n\nx\n00:01.000 --> 00:02.000 region:a align:start\n<v.a B><i>x</i> <00:01.500><ruby>a<rt>b</ruby>&lt;&nbsp;\n",
+		"WEBVTT\n\nSTYLE\n::cue(b) {color:red}\n\nREGION\nid:a width:40%\n\nx\n00:01.000 --> 00:02.000 region:a " +
+			"align:start\n<v.a B><i>x</i> <00:01.500><ruby>a<rt>b</ruby>&lt;&nbsp;\n",
 		"1\n00:00:01,000 --> 00:00:02,000\n{\\an8}{\\i1}<font color=red>x</b> -->\n\n2\n00:00:03,000 -->\n",
 		"00:01.000 --> 00:02.000\n{&#92;an8}<v a--&gt;>x<c.a--->y&#10;&#x3c;script>\n42\n00:03 --> 00:04\nx",
 		"\xff\xfe1\x00\n\x00", "\xef\xbb\xbfWEBVTT\n\nNOTE\n00:01.000 --> 00:02.000\n \t\n5\n\n\nx<",
@@ -305,7 +346,8 @@ func checkOutput(t *testing.T, d Document) {
 		t.Fatalf("markup of a page: %q", out)
 	}
 	for _, c := range d.Cues() {
-		if strings.Contains(c.Text, "-->") || strings.Contains(c.ID, "-->") || strings.Contains("\n"+c.Text+"\n", "\n\n") || c.Start >= c.End || c.Start < 0 {
+		if strings.Contains(c.Text, "-->") || strings.Contains(c.ID, "-->") ||
+			strings.Contains("\n"+c.Text+"\n", "\n\n") || c.Start >= c.End || c.Start < 0 {
 			t.Fatalf("bad cue %q", c)
 		}
 	}
@@ -347,7 +389,10 @@ func manyCues() []Cue {
 	cues := make([]Cue, 0, MaxCues)
 	for i := range MaxCues {
 		start := time.Duration(i) * time.Second
-		cues = append(cues, Cue{Start: start, End: start + 900*time.Millisecond, Text: fmt.Sprintf("Line number %d of a <i>large</i> file", i)})
+		cues = append(cues, Cue{
+			Start: start, End: start + 900*time.Millisecond,
+			Text: fmt.Sprintf("Line number %d of a <i>large</i> file", i),
+		})
 	}
 	return cues
 }

@@ -51,8 +51,9 @@ func (d Drops) Total() int { return d.BadTime + d.NotPositive + d.Empty + d.TooL
 // The zero value holds nothing and is ready to be written.
 type Document struct {
 	cues   []Cue
-	blocks []string        // STYLE and REGION blocks with their first line, without the closing empty line
-	maxEnd []time.Duration // implicit balanced tree over cues: the latest end of the subtree whose root is at this index
+	blocks []string // STYLE and REGION blocks with their first line, without the closing empty line
+	// implicit balanced tree over cues: the latest end of the subtree whose root is at this index
+	maxEnd []time.Duration
 	drops  Drops
 }
 
@@ -237,7 +238,13 @@ func (b *builder) add(raw rawCue, vtt bool) {
 	case len(text) > MaxCueText:
 		b.drops.TooLong++
 	default:
-		b.cues = append(b.cues, Cue{ID: cleanID(raw.id), Start: raw.start, End: raw.end, Settings: set.String(), Text: text})
+		b.cues = append(b.cues, Cue{
+			ID:       cleanID(raw.id),
+			Start:    raw.start,
+			End:      raw.end,
+			Settings: set.String(),
+			Text:     text,
+		})
 	}
 }
 

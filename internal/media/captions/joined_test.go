@@ -11,7 +11,8 @@ func TestJoined(t *testing.T) {
 	t.Parallel()
 	cue := func(from, to int, settings, text string) Cue {
 		return Cue{
-			Start: time.Duration(from) * time.Second, End: time.Duration(to) * time.Second, Settings: settings, Text: text,
+			Start: time.Duration(from) * time.Second, End: time.Duration(to) * time.Second, Settings: settings,
+			Text: text,
 		}
 	}
 	for name, tt := range map[string]struct{ cues, want []Cue }{

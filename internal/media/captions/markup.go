@@ -60,11 +60,13 @@ func (m *markup) special(s string) int {
 		m.out = append(m.out, '\n')
 		return 1
 	case '<':
-		if end := strings.IndexByte(s[:min(len(s), maxTag)], '>'); end > 0 && !strings.ContainsAny(s[1:end], "<\n") && m.tag(s[1:end]) {
+		if end := strings.IndexByte(s[:min(len(s), maxTag)], '>'); end > 0 && !strings.ContainsAny(s[1:end], "<\n") &&
+			m.tag(s[1:end]) {
 			return end + 1
 		}
 	case '{':
-		if end := strings.IndexByte(s[:min(len(s), maxTag)], '}'); end > 0 && !m.vtt && s[1] == '\\' && !strings.Contains(s[:end], "\n") {
+		if end := strings.IndexByte(s[:min(len(s), maxTag)], '}'); end > 0 && !m.vtt && s[1] == '\\' &&
+			!strings.Contains(s[:end], "\n") {
 			m.override(s[1:end])
 			return end + 1
 		}
@@ -198,7 +200,9 @@ func (m *markup) startVTT(name, rest string) bool {
 		}
 	case "lang":
 		code := strings.Trim(annotation, " \t")
-		if code == "" || len(code) > 35 || strings.ContainsFunc(code, func(r rune) bool { return r != '-' && !isASCIIAlnum(r) }) || strings.HasSuffix(code, "-") {
+		if code == "" || len(code) > 35 ||
+			strings.ContainsFunc(code, func(r rune) bool { return r != '-' && !isASCIIAlnum(r) }) ||
+			strings.HasSuffix(code, "-") {
 			out = ""
 		} else {
 			out += " " + code
@@ -225,7 +229,9 @@ func cleanClasses(s string) string {
 	for class := range strings.SplitSeq(s, ".") {
 		class = strings.TrimRight(class, "-") // "-->" must not come about
 		if class == "" || b.Len()+1+len(class) > maxClasses ||
-			strings.ContainsFunc(class, func(r rune) bool { return r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+			strings.ContainsFunc(class, func(r rune) bool {
+				return r != '-' && r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+			}) {
 			continue
 		}
 		b.WriteString("." + class)

@@ -111,7 +111,8 @@ func keepAligned(to *string, value string, valid func(string) bool, alignments .
 // validPercent takes 0% to 100%, with a fraction.
 func validPercent(s string) bool {
 	number, found := strings.CutSuffix(s, "%")
-	if !found || len(number) == 0 || len(number) > 16 || strings.Trim(number, "0123456789.") != "" || number[0] == '.' || number[len(number)-1] == '.' {
+	if !found || len(number) == 0 || len(number) > 16 || strings.Trim(number, "0123456789.") != "" ||
+		number[0] == '.' || number[len(number)-1] == '.' {
 		return false
 	}
 	v, err := strconv.ParseFloat(number, 64)

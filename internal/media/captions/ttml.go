@@ -77,7 +77,9 @@ func parseTTML(text string) (builder, error) {
 		switch t := token.(type) {
 		case xml.StartElement:
 			if len(p.open) >= maxTTMLDepth {
-				return p.builder, &InputError{Text: fmt.Sprintf("the file's elements are nested deeper than %d", maxTTMLDepth)}
+				return p.builder, &InputError{
+					Text: fmt.Sprintf("the file's elements are nested deeper than %d", maxTTMLDepth),
+				}
 			}
 			p.start(t)
 		case xml.EndElement:
@@ -266,7 +268,9 @@ func (tp *ttmlParser) clock(s string) (time.Duration, bool) {
 	}
 	number := strings.TrimRight(s, "hmsft")
 	v, err := strconv.ParseFloat(number, 64)
-	unit, known := map[string]float64{"h": 3600, "m": 60, "s": 1, "ms": 0.001, "f": 1 / tp.frames, "t": 1 / tp.ticks}[s[len(number):]]
+	unit, known := map[string]float64{
+		"h": 3600, "m": 60, "s": 1, "ms": 0.001, "f": 1 / tp.frames, "t": 1 / tp.ticks,
+	}[s[len(number):]]
 	if err != nil || v < 0 || !known {
 		return 0, false
 	}

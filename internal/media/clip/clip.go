@@ -27,7 +27,9 @@ import (
 
 // Encoder makes what can't be taken as it is; encode.Engine fits.
 type Encoder interface {
-	CutPicture(ctx context.Context, a encode.PictureCut, input func(io.Writer) error, output func(io.Reader) error) error
+	CutPicture(
+		ctx context.Context, a encode.PictureCut, input func(io.Writer) error, output func(io.Reader) error,
+	) error
 	CutSound(ctx context.Context, a encode.SoundCut, input func(io.Writer) error, output func(io.Reader) error) error
 }
 
@@ -56,7 +58,9 @@ const snap = 0.002
 
 // Cut makes the clip of t that shows what t shows from second `from` up to `to`; its own objects have keys that begin
 // with prefix. The result shares no memory that t changes later.
-func (c *Cutter) Cut(ctx context.Context, t *timeline.Timeline, from, to float64, prefix string) (*timeline.Timeline, error) {
+func (c *Cutter) Cut(
+	ctx context.Context, t *timeline.Timeline, from, to float64, prefix string,
+) (*timeline.Timeline, error) {
 	x := &cut{Cutter: c, t: t, prefix: prefix, spans: t.Spans(), whole: from <= 0}
 	if !x.find(from, to) {
 		return nil, ErrEmpty
@@ -146,7 +150,12 @@ func (c *cut) border(i int) float64 { return c.t.ZeroTime() + c.spans[i] }
 
 // rendition is one rendition, to be cut.
 func (c *cut) rendition(l *timeline.Rendition) *renditionCut {
-	y := &renditionCut{cut: c, src: l, out: &timeline.Rendition{RenditionInfo: l.RenditionInfo}, made: map[int]timeline.Chunk{}}
+	y := &renditionCut{
+		cut:  c,
+		src:  l,
+		out:  &timeline.Rendition{RenditionInfo: l.RenditionInfo},
+		made: map[int]timeline.Chunk{},
+	}
 	y.out.PartTarget = 0 // a clip is not live
 	y.out.Inits = slices.Clone(l.Inits)
 	return y

@@ -61,9 +61,11 @@ func recordMaterial(t testing.TB) (pictures, sound string) {
 		if err := os.WriteFile(filepath.Join(dir, "raw"), raw, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		programtest.Run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "gray", "-video_size", "320x180", "-framerate", "30", "-i", filepath.Join(dir, "raw"),
+		programtest.Run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "rawvideo", "-pix_fmt", "gray",
+			"-video_size", "320x180", "-framerate", "30", "-i", filepath.Join(dir, "raw"),
 			"-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-qp", "0", material.samples)
-		programtest.Run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "lavfi", "-i", "aevalsrc='0.4*sin(2*PI*(200*t+40*t*t))|0.4*sin(2*PI*(1500*t-30*t*t))':s=48000:duration=6", material.sound)
+		programtest.Run(t, "ffmpeg", "-nostdin", "-y", "-loglevel", "error", "-f", "lavfi", "-i",
+			"aevalsrc='0.4*sin(2*PI*(200*t+40*t*t))|0.4*sin(2*PI*(1500*t-30*t*t))':s=48000:duration=6", material.sound)
 	})
 	return material.samples, material.sound
 }
@@ -130,7 +132,8 @@ func record(t *testing.T, video, audio []string) *medium {
 			args[len(args)-1] = sound
 		}
 		args = append(args, x.args...)
-		path := programtest.Media(t, x.id+".mp4", append(args, "-movflags", flags, "-use_editlist", "0", "-avoid_negative_ts", "make_non_negative")...)
+		path := programtest.Media(t, x.id+".mp4",
+			append(args, "-movflags", flags, "-use_editlist", "0", "-avoid_negative_ts", "make_non_negative")...)
 		l, b := m.rendition(t, path, x.id, x.kind, borders)
 		renditions, borders = append(renditions, l), b
 	}
@@ -152,7 +155,9 @@ func record(t *testing.T, video, audio []string) *medium {
 	return m
 }
 
-func (m *medium) rendition(t *testing.T, path, id string, kind frame.Kind, borders []float64) (*timeline.Rendition, []float64) {
+func (m *medium) rendition(
+	t *testing.T, path, id string, kind frame.Kind, borders []float64,
+) (*timeline.Rendition, []float64) {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -188,7 +193,8 @@ func (m *medium) rendition(t *testing.T, path, id string, kind frame.Kind, borde
 			borders = append(borders, borders[len(borders)-1]+float64(f.Duration)/scale)
 			continue
 		}
-		if now := 10 + float64(f.BaseMediaDecodeTime-fragments[0].BaseMediaDecodeTime)/scale; len(groups) == 0 || len(groups) < len(borders)-1 && now >= borders[len(groups)] {
+		if now := 10 + float64(f.BaseMediaDecodeTime-fragments[0].BaseMediaDecodeTime)/scale; len(groups) == 0 ||
+			len(groups) < len(borders)-1 && now >= borders[len(groups)] {
 			groups = append(groups, nil)
 		}
 		groups[len(groups)-1] = append(groups[len(groups)-1], f.Samples...)
@@ -211,11 +217,15 @@ var budget = encode.NewBudget(encode.BudgetOptions{Cores: runtime.NumCPU()})
 
 func (m *medium) cut(t *testing.T, from, to float64) (*medium, error) {
 	t.Helper()
-	e, err := encode.NewEngine(encode.Options{FFmpeg: programtest.Path(t, "ffmpeg"), FFprobe: programtest.Path(t, "ffprobe"), Budget: budget})
+	e, err := encode.NewEngine(encode.Options{
+		FFmpeg: programtest.Path(t, "ffmpeg"), FFprobe: programtest.Path(t, "ffprobe"), Budget: budget,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := clip.Cutter{Source: func(l *timeline.Rendition) delivered.Source { return rendition{m, l} }, Encoder: e, Put: m.put}
+	c := clip.Cutter{
+		Source: func(l *timeline.Rendition) delivered.Source { return rendition{m, l} }, Encoder: e, Put: m.put,
+	}
 	part, err := c.Cut(t.Context(), m.t, from, to, "clip/")
 	return &medium{files: m.files, t: part}, err
 }
@@ -266,7 +276,8 @@ func (m *medium) runs(t *testing.T, id string) []string {
 			t.Fatal(err)
 		}
 		f, err := cmaf.ParseFragments(b)
-		if err != nil || len(f) != 1 || int64(f[0].BaseMediaDecodeTime) != c.Time || int64(f[0].Duration) != c.Duration || next >= 0 && c.Time != next {
+		if err != nil || len(f) != 1 || int64(f[0].BaseMediaDecodeTime) != c.Time ||
+			int64(f[0].Duration) != c.Duration || next >= 0 && c.Time != next {
 			t.Errorf("%s %d: %v, planned %+v, the one before ends at %d", id, i, err, c, next)
 		}
 		next = c.Time + c.Duration
@@ -281,13 +292,15 @@ func (m *medium) pictures(t *testing.T) []shown {
 	const w, h = 320, 180
 	var out []shown
 	for _, path := range m.runs(t, timeline.MainVideo) {
-		raw := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-i", path, "-fps_mode", "passthrough", "-vf", "scale=320:180,format=gray", "-f", "rawvideo", "-")
+		raw := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-i", path, "-fps_mode", "passthrough",
+			"-vf", "scale=320:180,format=gray", "-f", "rawvideo", "-")
 		var probed struct {
 			Frames []struct {
 				At string `json:"pts_time"`
 			} `json:"frames"`
 		}
-		if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "json", path), &probed); err != nil {
+		if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries",
+			"frame=pts_time", "-of", "json", path), &probed); err != nil {
 			t.Fatal(err)
 		}
 		if len(raw) != len(probed.Frames)*w*h {
@@ -308,7 +321,9 @@ func (m *medium) pictures(t *testing.T) []shown {
 }
 
 func x264(more ...string) []string {
-	return append([]string{"-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "30", "-sc_threshold", "0"}, more...)
+	return append([]string{
+		"-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-g", "30", "-sc_threshold", "0",
+	}, more...)
 }
 
 func film(encoder string, more ...string) []string {
@@ -325,17 +340,26 @@ func TestEveryCodec(t *testing.T) {
 		inits   int // of a clip with both ends made
 		encoded int // segments of video that are made for 1.5–4.5
 	}{
-		"H.264":             {x264(), 1, 2},
-		"Baseline":          {x264("-profile:v", "baseline", "-level:v", "1.2", "-slices", "4", "-aud", "1", "-color_range", "pc", "-colorspace", "bt709"), 1, 2},
+		"H.264": {x264(), 1, 2},
+		"Baseline": {
+			x264("-profile:v", "baseline", "-level:v", "1.2", "-slices", "4", "-aud", "1", "-color_range", "pc",
+				"-colorspace", "bt709"), 1, 2,
+		},
 		"Main":              {x264("-profile:v", "main", "-bf", "2"), 1, 2},
 		"no B-frames":       {x264("-bf", "0"), 1, 2},
 		"other set numbers": {x264("-x264-params", "sps-id=1"), 1, 2},
 		"High 10":           {x264("-pix_fmt", "yuv420p10le"), 1, 2},
 		"fields":            {x264("-flags", "+ilme+ildct"), 1, 2},
-		"HEVC":              {film("libx265", "-preset", "ultrafast", "-x265-params", "log-level=none:open-gop=0:keyint=30:min-keyint=30", "-tag:v", "hvc1"), 3, 2},
-		"HEVC 10":           {film("libx265", "-preset", "ultrafast", "-pix_fmt", "yuv420p10le", "-x265-params", "log-level=none:open-gop=0:keyint=30:min-keyint=30", "-tag:v", "hvc1"), 3, 2},
-		"AV1":               {film("libaom-av1", "-usage", "realtime", "-cpu-used", "8", "-lag-in-frames", "0"), 2, 2},
-		"VP9":               {film("libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-lag-in-frames", "0"), 2, 2},
+		"HEVC": {
+			film("libx265", "-preset", "ultrafast", "-x265-params", "log-level=none:open-gop=0:keyint=30:min-keyint=30",
+				"-tag:v", "hvc1"), 3, 2,
+		},
+		"HEVC 10": {
+			film("libx265", "-preset", "ultrafast", "-pix_fmt", "yuv420p10le", "-x265-params",
+				"log-level=none:open-gop=0:keyint=30:min-keyint=30", "-tag:v", "hvc1"), 3, 2,
+		},
+		"AV1": {film("libaom-av1", "-usage", "realtime", "-cpu-used", "8", "-lag-in-frames", "0"), 2, 2},
+		"VP9": {film("libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-lag-in-frames", "0"), 2, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -354,14 +378,17 @@ func TestEveryCodec(t *testing.T) {
 			}
 			for i, s := range got {
 				if want := whole[45+i]; s.number != want.number || math.Abs(s.at-want.at) > 0.0002 {
-					t.Fatalf("picture %d is number %d at %.4f, want %d at %.4f", i, s.number, s.at, want.number, want.at)
+					t.Fatalf("picture %d is number %d at %.4f, want %d at %.4f", i, s.number, s.at, want.number,
+						want.at)
 				}
 			}
 			l := part.t.Rendition(timeline.MainVideo)
 			if n := len(l.Inits); n != tt.inits {
 				t.Errorf("%d init segments, want %d: %+v", n, tt.inits, l.Inits)
 			}
-			made := slices.DeleteFunc(slices.Clone(l.Chunks), func(c timeline.Chunk) bool { return !strings.HasPrefix(c.Object, "clip/") })
+			made := slices.DeleteFunc(slices.Clone(l.Chunks), func(c timeline.Chunk) bool {
+				return !strings.HasPrefix(c.Object, "clip/")
+			})
 			if len(made) != tt.encoded || part.t.ZeroTime() != 11.5 {
 				t.Errorf("%d segments were made, second 0 is at %.4f", len(made), part.t.ZeroTime())
 			}
@@ -388,8 +415,14 @@ func TestWhatStays(t *testing.T) {
 		"another ID of sets":   {x264("-g", "10", "-x264-params", "sps-id=3"), 1.5, 4.5, 5 + 4},
 		"fields":               {x264("-g", "10", "-flags", "+ilme+ildct"), 1.5, 4.5, 5 + 4},
 		"sets that do not fit": {x264("-g", "10", "-pix_fmt", "yuv422p"), 1.5, 4.5, 15 + 15},
-		"HEVC":                 {film("libx265", "-preset", "ultrafast", "-g", "10", "-x265-params", "log-level=none:open-gop=0:keyint=10:min-keyint=10", "-tag:v", "hvc1"), 1.5, 4.5, 15 + 15},
-		"HEVC at key frames":   {film("libx265", "-preset", "ultrafast", "-g", "10", "-bf", "0", "-x265-params", "log-level=none:open-gop=0:keyint=10:min-keyint=10:bframes=0", "-tag:v", "hvc1"), 1 + 1.0/3, 4.5, 0},
+		"HEVC": {
+			film("libx265", "-preset", "ultrafast", "-g", "10", "-x265-params",
+				"log-level=none:open-gop=0:keyint=10:min-keyint=10", "-tag:v", "hvc1"), 1.5, 4.5, 15 + 15,
+		},
+		"HEVC at key frames": {
+			film("libx265", "-preset", "ultrafast", "-g", "10", "-bf", "0", "-x265-params",
+				"log-level=none:open-gop=0:keyint=10:min-keyint=10:bframes=0", "-tag:v", "hvc1"), 1 + 1.0/3, 4.5, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -413,7 +446,8 @@ func TestWhatStays(t *testing.T) {
 			}
 			for i, s := range got {
 				if want := whole[first+i]; s.number != want.number || math.Abs(s.at-want.at) > 0.0002 {
-					t.Fatalf("picture %d is number %d at %.4f, want %d at %.4f", i, s.number, s.at, want.number, want.at)
+					t.Fatalf("picture %d is number %d at %.4f, want %d at %.4f", i, s.number, s.at, want.number,
+						want.at)
 				}
 			}
 			made := 0
@@ -513,10 +547,12 @@ func TestLengths(t *testing.T) {
 				sum += l.Seconds(i)
 			}
 			if math.Abs(sum-part.t.Duration().Seconds()) > off {
-				t.Errorf("%d ticks a second, from %g to %g: segments of %.4f s in %.4f s", scale, tt.from, tt.to, sum, part.t.Duration().Seconds())
+				t.Errorf("%d ticks a second, from %g to %g: segments of %.4f s in %.4f s", scale, tt.from, tt.to, sum,
+					part.t.Duration().Seconds())
 			}
 			if got := part.pictures(t)[0].number; got != tt.first {
-				t.Errorf("%d ticks a second, from %g to %g: begins with picture %d, want %d", scale, tt.from, tt.to, got, tt.first)
+				t.Errorf("%d ticks a second, from %g to %g: begins with picture %d, want %d", scale, tt.from, tt.to,
+					got, tt.first)
 			}
 		}
 	}
@@ -550,13 +586,15 @@ func TestGapsAndBreaks(t *testing.T) {
 	}
 	part.runs(t, timeline.MainVideo)
 	part.runs(t, timeline.MainAudio)
-	if d := part.t.Duration().Seconds(); math.Abs(d-4.2) > 0.001 || part.t.ZeroTime() != 11.4 || len(part.t.Marks) != 5 || !part.t.Marks[3].Discontinuity {
+	if d := part.t.Duration().Seconds(); math.Abs(d-4.2) > 0.001 || part.t.ZeroTime() != 11.4 ||
+		len(part.t.Marks) != 5 || !part.t.Marks[3].Discontinuity {
 		t.Errorf("%.4f s from %.4f, %+v", d, part.t.ZeroTime(), part.t.Marks)
 	}
 	if part, err = m.cut(t, 4.01, 4.6); err != nil { // right behind the break: nothing of what was in front is needed
 		t.Fatal(err)
 	}
-	if got := part.pictures(t); len(got) != 18 || got[0].number != 120 || math.Abs(got[0].at-14.01) > 0.001 { // the picture of 4.0 goes on being shown
+	// the picture of 4.0 goes on being shown
+	if got := part.pictures(t); len(got) != 18 || got[0].number != 120 || math.Abs(got[0].at-14.01) > 0.001 {
 		t.Errorf("%d pictures from %+v", len(got), got[0])
 	}
 	part.runs(t, timeline.MainAudio)

@@ -39,7 +39,8 @@ func (rc *renditionCut) pictures(ctx context.Context) error {
 	}
 	// One encoder makes both ends where it can be told to begin with a key frame twice, and both have the same
 	// parameter sets.
-	if len(work) == 2 && rc.format.codec == frame.H264 && rc.src.Chunks[work[0].chunk].Init == rc.src.Chunks[work[1].chunk].Init {
+	if len(work) == 2 && rc.format.codec == frame.H264 &&
+		rc.src.Chunks[work[0].chunk].Init == rc.src.Chunks[work[1].chunk].Init {
 		return rc.encode(ctx, work)
 	}
 	for _, r := range work {
@@ -66,7 +67,8 @@ type format struct {
 
 // codecs by the sample entry.
 var codecs = map[string]frame.Codec{ //nolint:gochecknoglobals // a table
-	"avc1": frame.H264, "avc3": frame.H264, "hvc1": frame.HEVC, "hev1": frame.HEVC, "av01": frame.AV1, "vp09": frame.VP9,
+	"avc1": frame.H264, "avc3": frame.H264, "hvc1": frame.HEVC, "hev1": frame.HEVC, "av01": frame.AV1,
+	"vp09": frame.VP9,
 }
 
 // open reads init segment n.
@@ -123,7 +125,8 @@ func (seg *segment) split(s *format) {
 	}
 	switch {
 	case keep == none || whole <= keep:
-	case s.codec == frame.H264 || keep == seg.from && whole == seg.until: // others get an init segment of their own: all of it is made
+	case s.codec == frame.H264 || keep == seg.from && whole == seg.until:
+		// others get an init segment of their own: all of it is made
 		seg.keep, seg.kept = keep, whole
 	}
 }
@@ -149,7 +152,8 @@ func (rc *renditionCut) needed(ctx context.Context, r *segment, from, until int)
 	latest := int64(math.MinInt64)
 	for k := range r.samples {
 		s := &r.samples[k]
-		whole := k == 0 && !slices.ContainsFunc(r.samples, func(o sample) bool { return o.pts < s.pts }) || k > 0 && latest == r.pts[k-1]
+		whole := k == 0 && !slices.ContainsFunc(r.samples, func(o sample) bool { return o.pts < s.pts }) ||
+			k > 0 && latest == r.pts[k-1]
 		if whole && k <= from && (rc.format.fresh(s) || k == 0 && rc.src.Chunks[r.chunk].Independent) {
 			start = k
 		}
@@ -169,7 +173,8 @@ func (rc *renditionCut) needed(ctx context.Context, r *segment, from, until int)
 			return nil, err
 		}
 		out = slices.Concat(pictures, out)
-		if rc.src.Chunks[i].Independent && !slices.ContainsFunc(pictures, func(s sample) bool { return s.pts < pictures[0].pts }) {
+		if rc.src.Chunks[i].Independent &&
+			!slices.ContainsFunc(pictures, func(s sample) bool { return s.pts < pictures[0].pts }) {
 			break
 		}
 	}
@@ -218,7 +223,8 @@ func (o *order) add(r *segment, pictures []sample, from, until int, at int64) (n
 			samples[i].Duration = uint32(pictures[i+1].dts - pictures[i].dts)
 		}
 	}
-	o.feed = cmaf.AppendFragment(o.feed, uint32(len(o.args.Spans)+1), cmaf.TrackID, uint64(pictures[0].dts+shift), samples)
+	o.feed = cmaf.AppendFragment(o.feed, uint32(len(o.args.Spans)+1), cmaf.TrackID, uint64(pictures[0].dts+shift),
+		samples)
 	o.args.Spans = append(o.args.Spans, [2]int64{r.pts[from] + shift, r.pts[until-1] + shift})
 	for i := from; i < until; i++ {
 		o.want, o.mark = append(o.want, r.pts[i]+shift), append(o.mark, mark{r, i})
@@ -229,7 +235,13 @@ func (o *order) add(r *segment, pictures []sample, from, until int, at int64) (n
 // encode makes the pictures of segments that can't stay as they are. They are decoded in the order in which they are
 // shown, as far ahead as in the recording.
 func (rc *renditionCut) encode(ctx context.Context, segments []*segment) error {
-	o := order{args: encode.PictureCut{Codec: rc.format.codec, Timescale: rc.src.Timescale, Bitrate: max(int(2*rc.src.Peak), 2_000_000)}}
+	o := order{
+		args: encode.PictureCut{
+			Codec:     rc.format.codec,
+			Timescale: rc.src.Timescale,
+			Bitrate:   max(int(2*rc.src.Peak), 2_000_000),
+		},
+	}
 	if err := rc.describe(&o.args); err != nil {
 		return err
 	}

@@ -23,7 +23,9 @@ func (rc *renditionCut) ends(ctx context.Context) error {
 		first.until, first.stop, first.shorter = last.until, last.stop, last.shorter
 		rc.cutEnds = rc.cutEnds[:1]
 	}
-	rc.cutEnds = slices.DeleteFunc(rc.cutEnds, func(r *segment) bool { return r.samples == nil || !r.later && !r.shorter })
+	rc.cutEnds = slices.DeleteFunc(rc.cutEnds, func(r *segment) bool {
+		return r.samples == nil || !r.later && !r.shorter
+	})
 	return nil
 }
 

@@ -56,7 +56,8 @@ func (rc *renditionCut) place(ctx context.Context, r *segment, init int, made []
 	for i := range samples {
 		long, offset := times[i+1]-times[i], shown[i]-times[i]
 		if times[i] < 0 || long < 0 || long > math.MaxUint32 || offset < math.MinInt32 || offset > math.MaxInt32 {
-			return fmt.Errorf("picture %d of a segment is decoded at %d and shown at %d, the next one is decoded at %d", i, times[i], shown[i], times[i+1])
+			return fmt.Errorf("picture %d of a segment is decoded at %d and shown at %d, the next one is decoded at %d",
+				i, times[i], shown[i], times[i+1])
 		}
 		samples[i].Duration, samples[i].CompositionOffset = uint32(long), int32(offset)
 	}

@@ -106,11 +106,13 @@ func (m *mixed) merge(init, entry []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read encoder's sample entry: %w", err)
 	}
-	if len(sps) != 1 || len(pps) != 1 || length != m.length || h264.SetID(sps[0]) != m.id || h264.SetID(pps[0]) != m.id {
+	if len(sps) != 1 || len(pps) != 1 || length != m.length || h264.SetID(sps[0]) != m.id ||
+		h264.SetID(pps[0]) != m.id {
 		return nil, nil
 	}
 	theirs, mine := m.sps[0], sps[0]
-	if mine[1] != theirs[1] || mine[3] > theirs[3] || !sameShape(theirs, mine) || m.merged && !bytes.Equal(m.ours, record) {
+	if mine[1] != theirs[1] || mine[3] > theirs[3] || !sameShape(theirs, mine) ||
+		m.merged && !bytes.Equal(m.ours, record) {
 		return nil, nil
 	}
 	all, err := h264.AppendAVCC(nil, theirs, m.pps[0], slices.Concat(m.sps[1:], m.pps[1:], sps, pps)...)
@@ -129,6 +131,8 @@ func (m *mixed) merge(init, entry []byte) ([]byte, error) {
 func sameShape(a, b []byte) bool {
 	x, err := h264.Info(a)
 	y, err2 := h264.Info(b)
-	return err == nil && err2 == nil && x.Width == y.Width && x.Height == y.Height && x.ChromaFormat == y.ChromaFormat &&
-		x.BitDepth == y.BitDepth && x.BitDepthChroma == y.BitDepthChroma && x.PARWidth*y.PARHeight == y.PARWidth*x.PARHeight
+	return err == nil && err2 == nil && x.Width == y.Width && x.Height == y.Height &&
+		x.ChromaFormat == y.ChromaFormat &&
+		x.BitDepth == y.BitDepth && x.BitDepthChroma == y.BitDepthChroma &&
+		x.PARWidth*y.PARHeight == y.PARWidth*x.PARHeight
 }

@@ -105,7 +105,8 @@ func (ac *audioCut) setUp(ctx context.Context) error {
 	ac.config = c.Config
 	p, err := aac.Parse(c.Config.ASC)
 	usual := aac.LC(p.SampleRate, p.Channels)
-	ac.exact = err == nil && p.ObjectType == aac.ObjectLC && p.SamplesPerFrame == packet && len(usual) > 0 && bytes.HasPrefix(c.Config.ASC, usual)
+	ac.exact = err == nil && p.ObjectType == aac.ObjectLC && p.SamplesPerFrame == packet && len(usual) > 0 &&
+		bytes.HasPrefix(c.Config.ASC, usual)
 	return nil
 }
 
@@ -177,7 +178,8 @@ func (ac *audioCut) cutExactly(ctx context.Context, from, to int64) error {
 // unbroken reports whether the packets [first, last] follow one another.
 func (ac *audioCut) unbroken(first, last int) bool {
 	for i := first + 1; i <= last; i++ {
-		if ac.all[i].chunk > ac.all[i-1].chunk+1 || ac.all[i].chunk != ac.all[i-1].chunk && !ac.continues(ac.all[i].chunk) {
+		if ac.all[i].chunk > ac.all[i-1].chunk+1 ||
+			ac.all[i].chunk != ac.all[i-1].chunk && !ac.continues(ac.all[i].chunk) {
 			return false
 		}
 	}

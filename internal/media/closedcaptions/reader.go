@@ -78,7 +78,9 @@ func (r *Reader) Picture(c frame.Codec, f *frame.Frame) {
 	if n := len(r.free); n > 0 {
 		p.pairs, r.free = r.free[n-1][:0], r.free[:n-1]
 	}
-	codec.CaptionData(c, f.Data, func(kind, first, second byte) { p.pairs = append(p.pairs, pair{kind, first, second}) })
+	codec.CaptionData(c, f.Data, func(kind, first, second byte) {
+		p.pairs = append(p.pairs, pair{kind, first, second})
+	})
 	i := len(r.waiting)
 	for i > 0 && r.waiting[i-1].at > p.at {
 		i--

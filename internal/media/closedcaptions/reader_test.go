@@ -34,7 +34,8 @@ func film(c frame.Codec, e *cea608test.Encoder, long, between int) (out []frame.
 			sei, slice = cea608test.SEI([]byte{0x4e, 1}, messages[n]), []byte{0x02, 0x01, 0x80}
 		}
 		out = append(out, frame.Frame{
-			Kind: frame.Video, Key: n%gop == 0, PTS: zero + at(n+between), DTS: zero + at(len(out)), Data: nal.Append(nil, sei, slice),
+			Kind: frame.Video, Key: n%gop == 0, PTS: zero + at(n+between), DTS: zero + at(len(out)),
+			Data: nal.Append(nil, sei, slice),
 		})
 	}
 	for n := 0; n < long; {
@@ -55,7 +56,9 @@ func film(c frame.Codec, e *cea608test.Encoder, long, between int) (out []frame.
 type texts []string
 
 func (t *texts) Publish(rendition string, c captions.Cue) bool {
-	*t = append(*t, fmt.Sprintf("%s %.2f-%.2f %s", rendition, c.Start.Seconds(), c.End.Seconds(), strings.ReplaceAll(c.Text, "\n", "/")))
+	*t = append(*t,
+		fmt.Sprintf("%s %.2f-%.2f %s", rendition, c.Start.Seconds(), c.End.Seconds(),
+			strings.ReplaceAll(c.Text, "\n", "/")))
 	return true
 }
 
@@ -90,7 +93,8 @@ func script() *cea608test.Encoder {
 func TestPicturesAreReordered(t *testing.T) {
 	t.Parallel()
 	want := strings.Join(read(frame.H264, film(frame.H264, script(), 6*rate, 0), 6*rate), "\n")
-	if !strings.Contains(want, "1 2.00-5.00 In the order of showing,/not in that of decoding") || !strings.Contains(want, "and again") {
+	if !strings.Contains(want, "1 2.00-5.00 In the order of showing,/not in that of decoding") ||
+		!strings.Contains(want, "and again") {
 		t.Fatalf("in order:\n%s", want)
 	}
 	for _, c := range []frame.Codec{frame.H264, frame.HEVC} {

@@ -93,7 +93,8 @@ const valid = 4
 // there is none.
 func ccData(message []byte) []byte {
 	const process = 0x40
-	b, ok := bytes.CutPrefix(message, []byte("\xb5\x00\x31GA94\x03")) // country, provider, user_identifier, user_data_type_code
+	// country, provider, user_identifier, user_data_type_code
+	b, ok := bytes.CutPrefix(message, []byte("\xb5\x00\x31GA94\x03"))
 	if !ok || len(b) < 2 || b[0]&process == 0 {
 		return nil
 	}

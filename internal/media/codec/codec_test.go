@@ -18,12 +18,22 @@ func TestClock(t *testing.T) {
 		rate, length int64
 		samples      int64
 	}{
-		"AAC":            {frame.Config{Codec: frame.AAC, ASC: []byte{0x11, 0x90}, SampleRate: 48000}, nil, 48000, 1024, 1024},
-		"AAC of 960":     {frame.Config{Codec: frame.AAC, ASC: []byte{0x11, 0x94}, SampleRate: 48000}, nil, 48000, 960, 960},
-		"Opus 60 ms":     {frame.Config{Codec: frame.Opus, SampleRate: 48000}, []byte{0x18, 1}, 48000, 960, 2880},
-		"Opus unread":    {frame.Config{Codec: frame.Opus, SampleRate: 48000}, nil, 48000, 960, 960},
-		"FLAC last":      {frame.Config{Codec: frame.FLAC, Header: info, SampleRate: 44100}, []byte{0xff, 0xf8, 0x6a, 8, 0, 0xbf}, 44100, 4608, 192},
-		"FLAC unread":    {frame.Config{Codec: frame.FLAC, Header: info, SampleRate: 44100}, []byte{1}, 44100, 4608, 4608},
+		"AAC": {
+			frame.Config{Codec: frame.AAC, ASC: []byte{0x11, 0x90}, SampleRate: 48000}, nil, 48000, 1024, 1024,
+		},
+		"AAC of 960": {
+			frame.Config{Codec: frame.AAC, ASC: []byte{0x11, 0x94}, SampleRate: 48000}, nil, 48000, 960, 960,
+		},
+		"Opus 60 ms":  {frame.Config{Codec: frame.Opus, SampleRate: 48000}, []byte{0x18, 1}, 48000, 960, 2880},
+		"Opus unread": {frame.Config{Codec: frame.Opus, SampleRate: 48000}, nil, 48000, 960, 960},
+		"FLAC last": {
+			frame.Config{Codec: frame.FLAC, Header: info, SampleRate: 44100},
+			[]byte{0xff, 0xf8, 0x6a, 8, 0, 0xbf},
+			44100, 4608, 192,
+		},
+		"FLAC unread": {
+			frame.Config{Codec: frame.FLAC, Header: info, SampleRate: 44100}, []byte{1}, 44100, 4608, 4608,
+		},
 		"AC-3":           {frame.Config{Codec: frame.AC3, SampleRate: 48000}, nil, 48000, 1536, 1536},
 		"MP3":            {frame.Config{Codec: frame.MP3, SampleRate: 44100}, nil, 44100, 1152, 1152},
 		"MP3 lower rate": {frame.Config{Codec: frame.MP3, SampleRate: 22050}, nil, 22050, 576, 576},

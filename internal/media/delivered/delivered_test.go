@@ -27,11 +27,18 @@ func TestBytes(t *testing.T) {
 		want   string
 		wrong  bool
 	}{
-		"data":      {body: delivered.Body{Data: []byte("abc")}, want: "abc"},
-		"reader":    {body: delivered.Body{Reader: io.NopCloser(strings.NewReader("abc")), Size: 3}, closed: 1, want: "abc"},
-		"short":     {body: delivered.Body{Reader: io.NopCloser(strings.NewReader("ab")), Size: 3}, closed: 1, wrong: true},
-		"too large": {body: delivered.Body{Reader: io.NopCloser(strings.NewReader("ab")), Size: delivered.MaxSize + 1}, closed: 1, wrong: true},
-		"error":     {err: failed, wrong: true},
+		"data": {body: delivered.Body{Data: []byte("abc")}, want: "abc"},
+		"reader": {
+			body: delivered.Body{Reader: io.NopCloser(strings.NewReader("abc")), Size: 3}, closed: 1, want: "abc",
+		},
+		"short": {
+			body: delivered.Body{Reader: io.NopCloser(strings.NewReader("ab")), Size: 3}, closed: 1, wrong: true,
+		},
+		"too large": {
+			body: delivered.Body{Reader: io.NopCloser(strings.NewReader("ab")), Size: delivered.MaxSize + 1}, closed: 1,
+			wrong: true,
+		},
+		"error": {err: failed, wrong: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -126,11 +126,18 @@ func (p *planner) entry(ctx context.Context, l *Rendition, t *track, n int) (int
 		return 0, fmt.Errorf("read init segment %d: %w", n, err)
 	}
 	if in.Timescale != l.Timescale {
-		return 0, fault.New(fault.Internal, "an init segment has %d ticks per second, its rendition %d", in.Timescale, l.Timescale)
+		return 0, fault.New(fault.Internal, "an init segment has %d ticks per second, its rendition %d", in.Timescale,
+			l.Timescale)
 	}
 	if t.out == nil {
 		t.out = p.movie.Track(movie.Options{
-			Kind: l.Kind, Timescale: l.Timescale, Width: in.Width, Height: in.Height, Matrix: in.Matrix, Language: in.Language, Zero: t.zero,
+			Kind:      l.Kind,
+			Timescale: l.Timescale,
+			Width:     in.Width,
+			Height:    in.Height,
+			Matrix:    in.Matrix,
+			Language:  in.Language,
+			Zero:      t.zero,
 		})
 	}
 	t.inits[n] = t.out.Entry(in.Entries[0].Raw)
@@ -217,7 +224,12 @@ func (t *track) fragment(r io.Reader, n, left int64, entry int) (size int64, err
 		}
 		samples := make([]movie.Sample, len(run.Samples))
 		for i, s := range run.Samples {
-			samples[i] = movie.Sample{Duration: s.Duration, CompositionOffset: s.CompositionOffset, Sync: s.Sync, Size: s.Size}
+			samples[i] = movie.Sample{
+				Duration:          s.Duration,
+				CompositionOffset: s.CompositionOffset,
+				Sync:              s.Sync,
+				Size:              s.Size,
+			}
 			size += int64(s.Size)
 		}
 		if err := t.out.Add(entry, run.BaseTime, samples); err != nil {

@@ -85,7 +85,8 @@ func rendition(kind frame.Kind, per int, gaps ...int64) (Rendition, *memory) {
 		var samples []cmaf.Sample
 		for i := range per {
 			samples = append(samples, cmaf.Sample{
-				Duration: uint32(scale / per), Sync: kind == frame.Audio || i == 0, Data: bytes.Repeat([]byte{byte(kind)<<6 | byte(k)<<4 | byte(i)}, 3+i),
+				Duration: uint32(scale / per), Sync: kind == frame.Audio || i == 0,
+				Data: bytes.Repeat([]byte{byte(kind)<<6 | byte(k)<<4 | byte(i)}, 3+i),
 			})
 		}
 		half := per / 2
@@ -157,7 +158,9 @@ func TestHeadsOnly(t *testing.T) {
 	video, s := rendition(frame.Video, 2)
 	big := bytes.Repeat([]byte{1}, 1<<20)
 	for msn := range s.segments {
-		s.segments[msn] = cmaf.AppendFragment(nil, 1, cmaf.TrackID, uint64(7+msn)*scale, []cmaf.Sample{{Duration: scale, Sync: true, Data: big}})
+		s.segments[msn] = cmaf.AppendFragment(nil, 1, cmaf.TrackID, uint64(7+msn)*scale, []cmaf.Sample{
+			{Duration: scale, Sync: true, Data: big},
+		})
 	}
 	if _, err := Plan(t.Context(), 10, []Rendition{video}); err != nil || s.read > 4096 {
 		t.Errorf("%d bytes read of 4 MiB: %v", s.read, err)
@@ -171,8 +174,10 @@ func TestHoles(t *testing.T) {
 	audio, _ := rendition(frame.Audio, 10, 0)
 	f, _, x := write(t, 10, video, audio)
 	v, a := x.Tracks[0], x.Tracks[1]
-	if v.Len() != 15 || v.PTS(10) != 3*scale || v.Sample(9).Duration != scale+scale/5 || a.Len() != 30 || a.PTS(0) != scale || f.Seconds != 4 {
-		t.Errorf("picture %d, %d, %+v; sound %d, %d; %v s", v.Len(), v.PTS(10), v.Sample(9), a.Len(), a.PTS(0), f.Seconds)
+	if v.Len() != 15 || v.PTS(10) != 3*scale || v.Sample(9).Duration != scale+scale/5 || a.Len() != 30 ||
+		a.PTS(0) != scale || f.Seconds != 4 {
+		t.Errorf("picture %d, %d, %+v; sound %d, %d; %v s", v.Len(), v.PTS(10), v.Sample(9), a.Len(), a.PTS(0),
+			f.Seconds)
 	}
 }
 
@@ -238,7 +243,9 @@ func FuzzSegment(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x01moof\x00\x00\x00\x00\xff\xff\xff\xff"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		x := &memory{inits: [][]byte{start(frame.Video, 1)}, segments: map[int64][]byte{0: data}}
-		file, err := Plan(t.Context(), 10, []Rendition{{Kind: frame.Video, Timescale: scale, Chunks: []timeline.Chunk{{}}, Source: x}})
+		file, err := Plan(t.Context(), 10, []Rendition{
+			{Kind: frame.Video, Timescale: scale, Chunks: []timeline.Chunk{{}}, Source: x},
+		})
 		if err != nil {
 			return
 		}

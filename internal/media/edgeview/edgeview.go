@@ -101,7 +101,11 @@ func (v view) Multivariant(ctx context.Context, c playback.Clip) (*hls.Multivari
 	}
 	for _, t := range v.Texts {
 		if v.Edge.Texts().Has(t.Rendition) {
-			list.Text(t.Rendition, hls.Rendition{Name: t.Name, Language: t.Language, Characteristics: t.Characteristics})
+			list.Text(t.Rendition, hls.Rendition{
+				Name:            t.Name,
+				Language:        t.Language,
+				Characteristics: t.Characteristics,
+			})
 		}
 	}
 	m := list.Multivariant(v.Below, v.Edge.Independent())

@@ -42,7 +42,9 @@ func (set) Chunk(context.Context, string, hls.Resource) (delivered.Body, error) 
 
 // broadcast has one whole segment of two seconds.
 func broadcast() edgeview.Broadcast {
-	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
+	edge := window.New(window.Options{
+		Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler),
+	})
 	in := timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30}
 	edge.AddInit(frame.Video, 90000, in, []byte("init"))
 	edge.Target(2, map[string]time.Duration{timeline.MainVideo: time.Second})

@@ -38,7 +38,8 @@ const (
 // Formats lists every format that is read.
 func Formats() []Format {
 	return []Format{
-		MOV, Matroska, MPEGTS, MP3, ADTS, WAV, FLAC, Ogg, AVI, FLV, MPEGPS, ASF, MXF, AIFF, CAF, W64, AC3, EAC3, GIF, NUT, RawH264, RawHEVC,
+		MOV, Matroska, MPEGTS, MP3, ADTS, WAV, FLAC, Ogg, AVI, FLV, MPEGPS, ASF, MXF, AIFF, CAF, W64, AC3, EAC3, GIF,
+		NUT, RawH264, RawHEVC,
 	}
 }
 
@@ -109,7 +110,10 @@ func common() []string { return []string{"-hide_banner", "-nostdin", "-nostats",
 // input opens a file with our demuxer and nothing else: neither the network nor another format can be reached from
 // within it.
 func input(format Format, path string) []string {
-	return []string{"-protocol_whitelist", "file,pipe", "-format_whitelist", string(format), "-f", string(format), "-i", "file:" + path}
+	return []string{
+		"-protocol_whitelist", "file,pipe", "-format_whitelist", string(format), "-f", string(format), "-i",
+		"file:" + path,
+	}
 }
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }

@@ -180,17 +180,21 @@ func TestBlame(t *testing.T) {
 		want fault.Kind
 		says string
 	}{
-		"gave up":                {&ExitError{Code: 1}, fault.Invalid, "it can't be read"},
-		"had no room":            {&ExitError{Code: 1, Stderr: full}, fault.Internal, ""},
-		"memory killer":          {&ExitError{Code: -1, Signal: "killed"}, fault.Internal, ""},
-		"processor time":         {&ExitError{Code: -1, Signal: "CPU time limit exceeded", CPU: time.Minute}, fault.Invalid, heavy},
+		"gave up":       {&ExitError{Code: 1}, fault.Invalid, "it can't be read"},
+		"had no room":   {&ExitError{Code: 1, Stderr: full}, fault.Internal, ""},
+		"memory killer": {&ExitError{Code: -1, Signal: "killed"}, fault.Internal, ""},
+		"processor time": {
+			&ExitError{Code: -1, Signal: "CPU time limit exceeded", CPU: time.Minute}, fault.Invalid, heavy,
+		},
 		"the hard limit of that": {&ExitError{Code: -1, Signal: "killed", CPU: time.Minute}, fault.Invalid, heavy},
 		"caught":                 {&ExitError{Code: 255, CPU: time.Minute}, fault.Invalid, heavy},
 		"no room at the end":     {&ExitError{Code: 255, CPU: time.Minute, Stderr: full}, fault.Internal, ""},
 		"works for nothing":      {ErrStalled, fault.Invalid, "it can't be read: the decoder makes no progress"},
 		"is not let":             {ErrIdle, fault.Unavailable, busy},
 		"late":                   {ErrLate, fault.Unavailable, busy},
-		"what reads it says so":  {fault.Wrap(fault.Unavailable, &ExitError{Code: 1}, "away"), fault.Unavailable, "away"},
+		"what reads it says so": {
+			fault.Wrap(fault.Unavailable, &ExitError{Code: 1}, "away"), fault.Unavailable, "away",
+		},
 	} {
 		got := blame(tt.err, "it can't be read")
 		if fault.KindOf(got) != tt.want || strings.Join(fault.Messages(got), "") != tt.says {

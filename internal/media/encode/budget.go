@@ -39,7 +39,13 @@ func NewBudget(opts BudgetOptions) *Budget {
 	}
 	half := max(1, cores/2)
 	of := func(size int) *share { return &share{size: size, free: size} }
-	return &Budget{foreground: of(cores), ahead: of(half), ingest: of(cores), background: of(background), live: of(liveShare * cores)}
+	return &Budget{
+		foreground: of(cores),
+		ahead:      of(half),
+		ingest:     of(cores),
+		background: of(background),
+		live:       of(liveShare * cores),
+	}
 }
 
 // Cores is how many children may run that somebody waits for.

@@ -16,7 +16,8 @@ func TestCallFilter(t *testing.T) {
 		t.Fatal(err)
 	}
 	const us, all = 4711, 1<<64 - 1
-	const allow, refuse, absent = unix.SECCOMP_RET_ALLOW, unix.SECCOMP_RET_ERRNO | int(unix.EPERM), unix.SECCOMP_RET_ERRNO | int(unix.ENOSYS)
+	const allow, refuse, absent = unix.SECCOMP_RET_ALLOW, unix.SECCOMP_RET_ERRNO | int(unix.EPERM),
+		unix.SECCOMP_RET_ERRNO | int(unix.ENOSYS)
 	for _, tt := range []struct {
 		name string
 		call uint32
@@ -27,7 +28,11 @@ func TestCallFilter(t *testing.T) {
 		{"a socket", unix.SYS_SOCKET, [6]uint64{unix.AF_INET}, refuse},
 		{"killing us", unix.SYS_KILL, [6]uint64{us, uint64(unix.SIGKILL)}, refuse},
 		{"killing our thread", unix.SYS_TGKILL, [6]uint64{us, us, uint64(unix.SIGKILL)}, refuse},
-		{"killing it, with more than the kernel looks at", unix.SYS_TGKILL, [6]uint64{us, us, 1<<32 | uint64(unix.SIGKILL)}, refuse},
+		{
+			"killing it, with more than the kernel looks at", unix.SYS_TGKILL,
+			[6]uint64{us, us, 1<<32 | uint64(unix.SIGKILL)},
+			refuse,
+		},
 		{"stopping our thread", unix.SYS_TGKILL, [6]uint64{us, us, uint64(unix.SIGSTOP)}, refuse},
 		{"interrupting a thread", unix.SYS_TGKILL, [6]uint64{us, us, uint64(unix.SIGURG)}, allow},
 		{"having us told of a file", unix.SYS_FCNTL, [6]uint64{1, unix.F_SETOWN, us}, refuse},
@@ -36,7 +41,11 @@ func TestCallFilter(t *testing.T) {
 		{"flags of a file", unix.SYS_FCNTL, [6]uint64{1, unix.F_SETFL, unix.O_NONBLOCK}, allow},
 		{"our limits", unix.SYS_PRLIMIT64, [6]uint64{us, unix.RLIMIT_CPU}, refuse},
 		{"its limits", unix.SYS_PRLIMIT64, [6]uint64{0, unix.RLIMIT_CPU}, allow},
-		{"its limits, with more than the kernel looks at", unix.SYS_PRLIMIT64, [6]uint64{1 << 32, unix.RLIMIT_CPU}, allow},
+		{
+			"its limits, with more than the kernel looks at", unix.SYS_PRLIMIT64,
+			[6]uint64{1 << 32, unix.RLIMIT_CPU},
+			allow,
+		},
 		{"our priority", unix.SYS_SETPRIORITY, [6]uint64{unix.PRIO_PROCESS, us, 19}, refuse},
 		{"its priority", unix.SYS_SETPRIORITY, [6]uint64{unix.PRIO_PROCESS, 0, 19}, allow},
 		{"that of a user", unix.SYS_SETPRIORITY, [6]uint64{unix.PRIO_USER, 0, 19}, refuse},

@@ -125,8 +125,10 @@ func (r *Report) lookForEncoders(ctx context.Context) {
 		name  string
 	}{{frame.HEVC, "HEVC"}, {frame.VP9, "VP9"}, {frame.AV1, "AV1"}} {
 		if encoder := stillEncoders[o.codec][0]; !have[encoder] {
-			r.Limits = append(r.Limits, fmt.Sprintf("%s lacks the encoder %s, so clips of %s assets can't be cut to the picture and %s streams have no slate. %s",
-				r.FFmpeg, encoder, o.name, o.name, packaged))
+			r.Limits = append(r.Limits,
+				fmt.Sprintf("%s lacks the encoder %s, so clips of %s assets can't be cut to the picture and %s "+
+					"streams have no slate. %s",
+					r.FFmpeg, encoder, o.name, o.name, packaged))
 		}
 	}
 }

@@ -54,7 +54,10 @@ func rulesFor(o *ProcessOptions) []rule {
 		program = target
 	}
 	rules := []rule{{program, toRun}}
-	for _, dir := range []string{"/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/local/lib", "/usr/local/lib64", "/lib", "/lib32", "/lib64"} {
+	for _, dir := range []string{
+		"/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec", "/usr/local/lib", "/usr/local/lib64", "/lib", "/lib32",
+		"/lib64",
+	} {
 		rules = append(rules, rule{dir, toRun}) // the loader is among them
 	}
 	if prefix := filepath.Dir(filepath.Dir(program)); filepath.Base(filepath.Dir(program)) == "bin" && prefix != "/" {
@@ -69,7 +72,8 @@ func rulesFor(o *ProcessOptions) []rule {
 		}
 	}
 	for _, path := range []string{
-		"/nix/store", "/gnu/store", "/usr/share", "/usr/local/cuda", "/etc/ld.so.cache", "/etc/ld.so.preload", "/etc/localtime",
+		"/nix/store", "/gnu/store", "/usr/share", "/usr/local/cuda", "/etc/ld.so.cache", "/etc/ld.so.preload",
+		"/etc/localtime",
 		"/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system",
 		"/dev/zero", "/dev/random", "/dev/urandom",
 	} {
@@ -77,7 +81,9 @@ func rulesFor(o *ProcessOptions) []rule {
 	}
 	rules = append(rules, rule{"/dev/null", toWrite})
 	if slices.ContainsFunc(o.Args, hardwareCodec) {
-		rules = append(rules, rule{"/dev/dri", toUse}, rule{"/sys", toRead}, rule{"/proc/driver/nvidia", toRead}, rule{"/etc/vulkan", toRead})
+		rules = append(rules, rule{"/dev/dri", toUse}, rule{"/sys", toRead}, rule{"/proc/driver/nvidia", toRead}, rule{
+			"/etc/vulkan", toRead,
+		})
 		devices, _ := filepath.Glob("/dev/nvidia*") // the pattern is a good one
 		for _, d := range devices {
 			rules = append(rules, rule{d, toUse})

@@ -61,7 +61,8 @@ func escape(read, write string) {
 	try("being slower itself", unix.SYS_SETPRIORITY, unix.PRIO_PROCESS, 0, 19)
 	try("choosing our processors", unix.SYS_SCHED_SETAFFINITY, uintptr(os.Getppid()))
 	try("choosing who is told of a file", unix.SYS_FCNTL, os.Stdout.Fd(), unix.F_SETOWN, uintptr(os.Getppid()))
-	try("a namespace of its own", unix.SYS_CLONE, unix.CLONE_NEWUSER|unix.CLONE_THREAD) // the kernel wants more than that of a thread
+	// the kernel wants more than that of a thread
+	try("a namespace of its own", unix.SYS_CLONE, unix.CLONE_NEWUSER|unix.CLONE_THREAD)
 	try("tracing us", unix.SYS_PTRACE, unix.PTRACE_ATTACH, uintptr(os.Getppid()))
 	try("changing our limits", unix.SYS_PRLIMIT64, uintptr(os.Getppid()), unix.RLIMIT_CPU)
 	try("its own limits", unix.SYS_PRLIMIT64, 0, unix.RLIMIT_CPU)
@@ -98,15 +99,20 @@ func TestConfinement(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, want := range map[string]string{
-		"reading its input": "went well", "writing its output": "went well", "its own limits": "went well", "no_new_privs": "1 <nil>",
-		"reading another file": "was refused", "reading our environment": "was refused", "listing a folder": "was refused",
+		"reading its input": "went well", "writing its output": "went well", "its own limits": "went well",
+		"no_new_privs":         "1 <nil>",
+		"reading another file": "was refused", "reading our environment": "was refused",
+		"listing a folder":     "was refused",
 		"writing another file": "was refused", "removing a file": "was refused", "running a program": "was refused",
-		"a socket of " + strconv.Itoa(unix.AF_INET): "was refused", "a socket of " + strconv.Itoa(unix.AF_INET6): "was refused",
-		"a socket of " + strconv.Itoa(unix.AF_UNIX): "was refused", "a socket of " + strconv.Itoa(unix.AF_NETLINK): "was refused",
+		"a socket of " + strconv.Itoa(unix.AF_INET):    "was refused",
+		"a socket of " + strconv.Itoa(unix.AF_INET6):   "was refused",
+		"a socket of " + strconv.Itoa(unix.AF_UNIX):    "was refused",
+		"a socket of " + strconv.Itoa(unix.AF_NETLINK): "was refused",
 		"io_uring": "was refused", "a signal to us": "was refused", "a signal to our first thread": "was refused",
 		"slowing us": "was refused", "slowing all of our user's": "was refused", "being slower itself": "went well",
-		"choosing our processors": "was refused", "choosing who is told of a file": "was refused", "a namespace of its own": "was refused",
-		"tracing us": "was refused", "changing our limits": "was refused",
+		"choosing our processors": "was refused", "choosing who is told of a file": "was refused",
+		"a namespace of its own": "was refused",
+		"tracing us":             "was refused", "changing our limits": "was refused",
 	} {
 		if said[what] != want {
 			t.Errorf("%s: %q, want %q", what, said[what], want)

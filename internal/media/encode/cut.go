@@ -53,10 +53,12 @@ func (pc PictureCut) Build() []string {
 		args = append(args, "-force_key_frames", times(keys))
 	}
 	return append(args,
-		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(pc.Timescale), 10),
+		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale",
+		strconv.FormatUint(uint64(pc.Timescale), 10),
 		// Times are written as they are, where the muxer would begin at zero.
 		"-avoid_negative_ts", "disabled", "-f", "mp4", "-use_editlist", "0",
-		"-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer+frag_discont", "-flush_packets", "1", "pipe:1")
+		"-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer+frag_discont", "-flush_packets", "1",
+		"pipe:1")
 }
 
 // encoder is about as good as what is replaced, which lasts for seconds at most.
@@ -69,12 +71,20 @@ func (pc PictureCut) encoder() []string {
 			"-x265-params", "log-level=none:keyint=-1:scenecut=0:open-gop=0:bframes=0",
 		}
 	case frame.AV1:
-		return []string{"-c:v", "libaom-av1", "-usage", "realtime", "-cpu-used", "8", "-row-mt", "1", "-crf", "20", "-b:v", rate, "-lag-in-frames", "0", "-g", "9999"}
+		return []string{
+			"-c:v", "libaom-av1", "-usage", "realtime", "-cpu-used", "8", "-row-mt", "1", "-crf", "20", "-b:v", rate,
+			"-lag-in-frames", "0", "-g", "9999",
+		}
 	case frame.VP9:
-		return []string{"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "6", "-row-mt", "1", "-crf", "20", "-b:v", rate, "-lag-in-frames", "0", "-auto-alt-ref", "0", "-g", "9999"}
+		return []string{
+			"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "6", "-row-mt", "1", "-crf", "20", "-b:v", rate,
+			"-lag-in-frames", "0", "-auto-alt-ref", "0", "-g", "9999",
+		}
 	}
 	params := "keyint=infinite:scenecut=0:open-gop=0:stitchable=1:sps-id=" + strconv.Itoa(pc.Set)
-	args := []string{"-c:v", "libx264", "-preset", "ultrafast", "-crf", "16", "-maxrate", rate, "-bufsize", rate, "-bf", "0"}
+	args := []string{
+		"-c:v", "libx264", "-preset", "ultrafast", "-crf", "16", "-maxrate", rate, "-bufsize", rate, "-bf", "0",
+	}
 	if p := h264Profiles[pc.Profile]; p != "" {
 		args = append(args, "-profile:v", p, "-level:v", fmt.Sprintf("%d.%d", pc.Level/10, pc.Level%10))
 	}
@@ -122,25 +132,36 @@ const cutTime = 10 * time.Minute
 
 // CutPicture runs a cut as soon as the budget has room: somebody waits for it. One core is left for the sound, which is
 // cut beside it.
-func (e *Engine) CutPicture(ctx context.Context, a PictureCut, input func(io.Writer) error, output func(io.Reader) error) error {
+func (e *Engine) CutPicture(
+	ctx context.Context, a PictureCut, input func(io.Writer) error, output func(io.Reader) error,
+) error {
 	return e.cut(ctx, a.Build(), e.opts.Budget.foreground.size-1, "the picture can't be decoded", input, output)
 }
 
 // CutSound is CutPicture of sound.
-func (e *Engine) CutSound(ctx context.Context, a SoundCut, input func(io.Writer) error, output func(io.Reader) error) error {
+func (e *Engine) CutSound(
+	ctx context.Context, a SoundCut, input func(io.Writer) error, output func(io.Reader) error,
+) error {
 	return e.cut(ctx, a.Build(), 1, "the sound can't be decoded", input, output)
 }
 
-func (e *Engine) cut(ctx context.Context, args []string, weight int, blamed string, input func(io.Writer) error, output func(io.Reader) error) error {
+func (e *Engine) cut(
+	ctx context.Context, args []string, weight int, blamed string, input func(io.Writer) error,
+	output func(io.Reader) error,
+) error {
 	release, err := e.opts.Budget.Acquire(ctx, OnDemand, weight)
 	if err != nil {
 		return err
 	}
 	defer release()
 	err = NewProcess(ProcessOptions{
-		Program: e.opts.FFmpeg, Args: args, Priority: OnDemand, Limits: Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: cutTime},
-		Input:  func(_ context.Context, w io.Writer) error { return input(w) },
-		Output: func(_ context.Context, r io.Reader) error { return output(r) }, Stall: e.opts.Stall,
+		Program:  e.opts.FFmpeg,
+		Args:     args,
+		Priority: OnDemand,
+		Limits:   Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: cutTime},
+		Input:    func(_ context.Context, w io.Writer) error { return input(w) },
+		Output:   func(_ context.Context, r io.Reader) error { return output(r) },
+		Stall:    e.opts.Stall,
 	}).Run(ctx)
 	return blame(err, blamed)
 }

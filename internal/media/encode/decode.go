@@ -30,7 +30,8 @@ func DecodeArgs(format Format) []string {
 		"-probesize", "32", "-analyzeduration", "0", "-threads", "1", "-max_pixels", strconv.Itoa(maxImagePixels),
 		"-err_detect", "crccheck+bitstream+buffer+explode", "-noautorotate",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(format), "-f", string(format), "-i", "pipe:0",
-		"-map", "0:v:0", "-frames:v", "1", "-vf", "scale=flags=accurate_rnd+full_chroma_int,format=rgba", "-c:v", "rawvideo", "-f", "rawvideo", "pipe:1")
+		"-map", "0:v:0", "-frames:v", "1", "-vf", "scale=flags=accurate_rnd+full_chroma_int,format=rgba", "-c:v",
+		"rawvideo", "-f", "rawvideo", "pipe:1")
 }
 
 // Image decodes a PNG or a JPEG. fault.Invalid: it is none, is damaged, or takes too much of the processor.

@@ -58,10 +58,12 @@ func TestImage(t *testing.T) {
 		data []byte
 		want color.NRGBA
 	}{
-		"PNG":                 {asPNG(t, painted(image.NewNRGBA(size), orange)), orange},
-		"PNG, see-through":    {asPNG(t, painted(image.NewNRGBA(size), through)), through},
-		"PNG of 16 bits":      {asPNG(t, painted(image.NewNRGBA64(size), through)), through},
-		"PNG with a palette":  {asPNG(t, painted(image.NewPaletted(size, color.Palette{orange, through}), through)), through},
+		"PNG":              {asPNG(t, painted(image.NewNRGBA(size), orange)), orange},
+		"PNG, see-through": {asPNG(t, painted(image.NewNRGBA(size), through)), through},
+		"PNG of 16 bits":   {asPNG(t, painted(image.NewNRGBA64(size), through)), through},
+		"PNG with a palette": {
+			asPNG(t, painted(image.NewPaletted(size, color.Palette{orange, through}), through)), through,
+		},
 		"PNG without colours": {asPNG(t, painted(image.NewGray(size), grey)), grey},
 		"JPEG":                {asJPEG(t, painted(image.NewNRGBA(size), orange)), orange},
 		"JPEG, no colours":    {asJPEG(t, painted(image.NewGray(size), grey)), grey},
@@ -73,7 +75,10 @@ func TestImage(t *testing.T) {
 				t.Fatalf("an image of %v, %v", img, err)
 			}
 			got := img.NRGBAAt(33, 21)
-			for i, d := range [4]int{int(got.R) - int(tt.want.R), int(got.G) - int(tt.want.G), int(got.B) - int(tt.want.B), int(got.A) - int(tt.want.A)} {
+			for i, d := range [4]int{
+				int(got.R) - int(tt.want.R), int(got.G) - int(tt.want.G), int(got.B) - int(tt.want.B),
+				int(got.A) - int(tt.want.A),
+			} {
 				if d < -3 || d > 3 {
 					t.Errorf("it has %v, want %v (%d)", got, tt.want, i)
 				}
@@ -104,7 +109,8 @@ func TestImageRefused(t *testing.T) {
 	whole := asPNG(t, painted(image.NewNRGBA(image.Rect(0, 0, 640, 480)), color.NRGBA{R: 9, A: 255}))
 	photo := asJPEG(t, painted(image.NewNRGBA(image.Rect(0, 0, 640, 480)), color.NRGBA{R: 9, A: 255}))
 	for name, data := range map[string][]byte{
-		"nothing": nil, "a GIF": []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00"), "cut off": whole[:len(whole)/2], "JPEG cut off": photo[:len(photo)/2],
+		"nothing": nil, "a GIF": []byte("GIF89a\x01\x00\x01\x00\x80\x00\x00"), "cut off": whole[:len(whole)/2],
+		"JPEG cut off":     photo[:len(photo)/2],
 		"scans of nothing": emptyScans(4000, 4000, 9000),
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -166,7 +166,10 @@ func blame(err error, message string) error {
 	case !ok, exit.Signal == "killed": // the system's memory killer, most likely
 		return err
 	}
-	for _, lack := range []string{"No space left on device", inputOutput, "Permission denied", "No such file or directory", "Too many open files", "error while loading shared libraries"} {
+	for _, lack := range []string{
+		"No space left on device", inputOutput, "Permission denied", "No such file or directory", "Too many open files",
+		"error while loading shared libraries",
+	} {
 		if strings.Contains(exit.Stderr, lack) {
 			return err
 		}
@@ -185,8 +188,17 @@ func spent(exit *ExitError, message string) error {
 // Name is what a format is called in a sentence.
 func (f Format) Name() string {
 	if name, ok := map[Format]string{
-		MOV: "MP4 or MOV", Matroska: "Matroska or WebM", MPEGTS: "MPEG-TS", ADTS: "AAC (ADTS)", Ogg: "Ogg", MPEGPS: "MPEG-PS",
-		ASF: "WMV or WMA", AC3: "AC-3", EAC3: "E-AC-3", RawH264: "H.264", RawHEVC: "HEVC",
+		MOV:      "MP4 or MOV",
+		Matroska: "Matroska or WebM",
+		MPEGTS:   "MPEG-TS",
+		ADTS:     "AAC (ADTS)",
+		Ogg:      "Ogg",
+		MPEGPS:   "MPEG-PS",
+		ASF:      "WMV or WMA",
+		AC3:      "AC-3",
+		EAC3:     "E-AC-3",
+		RawH264:  "H.264",
+		RawHEVC:  "HEVC",
 	}[f]; ok {
 		return name
 	}

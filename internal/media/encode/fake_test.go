@@ -194,14 +194,16 @@ func fakeOptions(t *testing.T, what string) ProcessOptions {
 func running(t *testing.T, mark string) []string {
 	t.Helper()
 	var found []string
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); { // an orphan that was killed takes a moment to be reaped by init
+	// an orphan that was killed takes a moment to be reaped by init
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		found = nil
 		procs, err := filepath.Glob("/proc/[0-9]*")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range procs {
-			if line, err := os.ReadFile(p + "/cmdline"); err == nil && strings.Contains(string(line), "\x00"+mark+"\x00") {
+			if line, err := os.ReadFile(p + "/cmdline"); err == nil &&
+				strings.Contains(string(line), "\x00"+mark+"\x00") {
 				found = append(found, p)
 			}
 			if stat, err := os.ReadFile(p + "/stat"); err == nil {
@@ -281,7 +283,8 @@ func TestRunKeepsLastWords(t *testing.T) {
 	p := NewProcess(fakeOptions(t, "flood"))
 	err := p.Run(t.Context())
 	exit, ok := errors.AsType[*ExitError](err)
-	if !ok || exit.Code != 3 || len(exit.Stderr) > tailSize || !strings.HasSuffix(err.Error(), "ended with exit status 3: the last words") ||
+	if !ok || exit.Code != 3 || len(exit.Stderr) > tailSize ||
+		!strings.HasSuffix(err.Error(), "ended with exit status 3: the last words") ||
 		strings.Contains(exit.Stderr, "\x1b") || !utf8.ValidString(exit.Stderr) || p.State() != Failed {
 		t.Errorf("got %v in state %s", err, p.State())
 	}
@@ -393,7 +396,8 @@ func TestRunBrokenEnds(t *testing.T) {
 		t.Parallel()
 		opts := fakeOptions(t, "endless")
 		opts.Output = func(context.Context, io.Reader) error { panic("nobody thought of this") }
-		if err := NewProcess(opts).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "nobody thought of this") {
+		if err := NewProcess(opts).Run(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "nobody thought of this") {
 			t.Errorf("got %v", err)
 		}
 		opts = fakeOptions(t, "copy")
@@ -411,7 +415,8 @@ func TestRunBrokenEnds(t *testing.T) {
 			}
 			return nil
 		}
-		if exit, ok := errors.AsType[*ExitError](NewProcess(opts).Run(t.Context())); !ok || exit.Stderr != "the reason" {
+		if exit, ok := errors.AsType[*ExitError](NewProcess(opts).Run(t.Context())); !ok ||
+			exit.Stderr != "the reason" {
 			t.Errorf("got %v", exit)
 		}
 	})
@@ -510,7 +515,9 @@ func TestRunGivesNoEnvironment(t *testing.T) {
 
 func TestRunCantStart(t *testing.T) {
 	t.Parallel()
-	p := NewProcess(ProcessOptions{Program: "/nonexistent/ffmpeg", Output: func(context.Context, io.Reader) error { return nil }})
+	p := NewProcess(ProcessOptions{
+		Program: "/nonexistent/ffmpeg", Output: func(context.Context, io.Reader) error { return nil },
+	})
 	if err := p.Run(t.Context()); !errors.Is(err, os.ErrNotExist) || p.State() != Failed {
 		t.Errorf("got %v in state %s", err, p.State())
 	}
@@ -551,8 +558,10 @@ func TestRunLimitsAndPriority(t *testing.T) {
 			t.Errorf("priority %d: nice %s, policy %s, want %+v", priority, nice, policy, want)
 		}
 		for _, line := range []string{
-			"Max cpu time              2                    7 ", "Max file size             12345                12345 ",
-			"Max core file size        0                    0 ", "Max open files            256                  256 ", "Max address space         4294967296           4294967296 ",
+			"Max cpu time              2                    7 ",
+			"Max file size             12345                12345 ",
+			"Max core file size        0                    0 ", "Max open files            256                  256 ",
+			"Max address space         4294967296           4294967296 ",
 		} {
 			if !strings.Contains(limits, line) {
 				t.Errorf("%q is not in\n%s", line, limits)

@@ -48,7 +48,8 @@ type packet struct{ pts, dts float64 }
 
 func packets(t *testing.T, path, stream string) []packet {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "error", "-select_streams", stream, "-show_entries", "packet=pts_time,dts_time", "-of", "json", path).Output()
+	out, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "error", "-select_streams", stream, "-show_entries",
+		"packet=pts_time,dts_time", "-of", "json", path).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +84,16 @@ func TestRewriteKeepsEveryFrameAndItsTime(t *testing.T) {
 	}
 	e := newEngine(t)
 	cfr := makeFile(t, "cfr.mp4", "-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", sound, "-t", "5",
-		"-c:v", "libx264", "-preset", "ultrafast", "-bf", "3", "-x264-params", "b-pyramid=normal:keyint=60:ref=3", "-c:a", "aac")
-	vfr := makeFile(t, "vfr.mp4", "-f", "lavfi", "-i", "testsrc2=s=160x90:r=60", "-f", "lavfi", "-i", "sine=440", "-t", "5",
-		"-vf", "select='not(mod(n*n,7))+not(mod(n,5))'", "-fps_mode", "vfr", "-c:v", "libx264", "-preset", "fast", "-bf", "3", "-c:a", "aac")
-	open := makeFile(t, "open.mp4", "-f", "lavfi", "-i", "testsrc2=s=160x90:r=30000/1001", "-f", "lavfi", "-i", sound, "-t", "5",
-		"-c:v", "libx264", "-preset", "fast", "-x264-params", "open-gop=1:bframes=4:b-pyramid=normal:keyint=30", "-c:a", "aac")
+		"-c:v", "libx264", "-preset", "ultrafast", "-bf", "3", "-x264-params", "b-pyramid=normal:keyint=60:ref=3",
+		"-c:a", "aac")
+	vfr := makeFile(t, "vfr.mp4", "-f", "lavfi", "-i", "testsrc2=s=160x90:r=60", "-f", "lavfi", "-i", "sine=440", "-t",
+		"5",
+		"-vf", "select='not(mod(n*n,7))+not(mod(n,5))'", "-fps_mode", "vfr", "-c:v", "libx264", "-preset", "fast",
+		"-bf", "3", "-c:a", "aac")
+	open := makeFile(t, "open.mp4", "-f", "lavfi", "-i", "testsrc2=s=160x90:r=30000/1001", "-f", "lavfi", "-i", sound,
+		"-t", "5",
+		"-c:v", "libx264", "-preset", "fast", "-x264-params", "open-gop=1:bframes=4:b-pyramid=normal:keyint=30", "-c:a",
+		"aac")
 	type source struct {
 		from  string
 		extra []string
@@ -156,11 +162,14 @@ func TestRewriteWaitsForSound(t *testing.T) {
 func TestRewriteLeavesOutPriming(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	in := makeFile(t, "in.mp4", "-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", sound, "-t", "2", "-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-c:a", "aac")
+	in := makeFile(t, "in.mp4", "-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", sound, "-t", "2", "-c:v", "libx264",
+		"-preset", "ultrafast", "-bf", "2", "-c:a", "aac")
 	out := rewrite(t, e, in, MOV)
 	video, audio := packets(t, out, "v"), packets(t, out, "a")
-	if before := len(packets(t, in, "a")); len(video) != 60 || len(audio) != before-1 || math.Abs(audio[0].pts-video[0].pts) > 0.0001 {
-		t.Errorf("%d pictures from %.4f, %d packets of sound of %d from %.4f", len(video), video[0].pts, len(audio), before, audio[0].pts)
+	if before := len(packets(t, in, "a")); len(video) != 60 || len(audio) != before-1 ||
+		math.Abs(audio[0].pts-video[0].pts) > 0.0001 {
+		t.Errorf("%d pictures from %.4f, %d packets of sound of %d from %.4f", len(video), video[0].pts, len(audio),
+			before, audio[0].pts)
 	}
 }
 
@@ -169,13 +178,22 @@ func TestRewriteLeavesOutPriming(t *testing.T) {
 func TestConvertKeepsUnevenTimes(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	in := makeFile(t, "in.mp4", "-f", "lavfi", "-i", pictures, "-t", "2", "-vf", "settb=1/90000,setpts='PTS+450*sin(N*7)+if(gte(N,20),1000,0)'",
-		"-fps_mode", "passthrough", "-enc_time_base", "1:90000", "-c:v", "libx264", "-preset", "ultrafast", "-bf", "0", "-video_track_timescale", "90000")
+	in := makeFile(t, "in.mp4", "-f", "lavfi", "-i", pictures, "-t", "2", "-vf",
+		"settb=1/90000,setpts='PTS+450*sin(N*7)+if(gte(N,20),1000,0)'",
+		"-fps_mode", "passthrough", "-enc_time_base", "1:90000", "-c:v", "libx264", "-preset", "ultrafast", "-bf", "0",
+		"-video_track_timescale", "90000")
 	before := packets(t, in, "v")
-	for name, over := range map[string]*Overlay{"no overlay": nil, "overlay": {Image: image.NewNRGBA(image.Rect(0, 0, 60, 20)), X: 10, Y: 10}} {
+	for name, over := range map[string]*Overlay{
+		"no overlay": nil, "overlay": {Image: image.NewNRGBA(image.Rect(0, 0, 60, 20)), X: 10, Y: 10},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			job := RewriteArgs{Input: in, Format: MOV, Picture: &Picture{Width: 160, Height: 90, Preset: "ultrafast", CRF: 30, Bitrate: 400_000, Level: 21, Overlay: over}}
+			job := RewriteArgs{
+				Input: in, Format: MOV,
+				Picture: &Picture{
+					Width: 160, Height: 90, Preset: "ultrafast", CRF: 30, Bitrate: 400_000, Level: 21, Overlay: over,
+				},
+			}
 			compareTimes(t, "v", before, packets(t, rewriteAs(t, e, job), "v"), math.NaN())
 		})
 	}
@@ -235,7 +253,8 @@ func compareTimes(t *testing.T, stream string, before, after []packet, shift flo
 func TestRewriteClosesJumps(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	one := makeFile(t, "one.ts", "-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", sound, "-t", "3", "-c:v", "libx264", "-preset", "ultrafast", "-c:a", "aac")
+	one := makeFile(t, "one.ts", "-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", sound, "-t", "3", "-c:v",
+		"libx264", "-preset", "ultrafast", "-c:a", "aac")
 	two := makeFile(t, "two.ts", "-i", one, "-c", "copy", "-output_ts_offset", "5000")
 	joined := filepath.Join(t.TempDir(), "joined.ts")
 	var all []byte
@@ -259,7 +278,8 @@ func TestRewriteClosesJumps(t *testing.T) {
 func TestRewriteStreams(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	in := makeFile(t, "in.mkv", "-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", sound, "-t", "60", "-c:v", "libx264", "-preset", "ultrafast", "-g", "900", "-b:v", "2M", "-c:a", "aac")
+	in := makeFile(t, "in.mkv", "-f", "lavfi", "-i", pictures, "-f", "lavfi", "-i", sound, "-t", "60", "-c:v",
+		"libx264", "-preset", "ultrafast", "-g", "900", "-b:v", "2M", "-c:a", "aac")
 	boxes := map[string]int{}
 	err := e.Rewrite(t.Context(), RewriteArgs{Input: in, Format: Matroska}, func(_ context.Context, r io.Reader) error {
 		for {
@@ -288,7 +308,9 @@ func TestRewriteStopsWhenItsReaderDoes(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
 	in := makeFile(t, "in.mkv", "-f", "lavfi", "-i", pictures, "-t", "20", "-c:v", "libx264", "-preset", "ultrafast")
-	err := e.Rewrite(t.Context(), RewriteArgs{Input: in, Format: Matroska}, func(context.Context, io.Reader) error { return errEnough })
+	err := e.Rewrite(t.Context(), RewriteArgs{Input: in, Format: Matroska}, func(context.Context, io.Reader) error {
+		return errEnough
+	})
 	if !errors.Is(err, errEnough) || fault.Permanent(err) {
 		t.Errorf("got %v", err)
 	}
@@ -337,7 +359,11 @@ func TestEncodeAudio(t *testing.T) {
 			out := filepath.Join(t.TempDir(), "out.m4a")
 			var last time.Duration
 			src := info.Tracks[0]
-			err = e.EncodeAudio(t.Context(), Ingest, AudioArgs{Input: in, Format: tt.format, Output: out, Copy: tt.copy, Sound: Sound{SampleRate: src.SampleRate, Channels: src.Channels}},
+			err = e.EncodeAudio(t.Context(), Ingest,
+				AudioArgs{
+					Input: in, Format: tt.format, Output: out, Copy: tt.copy,
+					Sound: Sound{SampleRate: src.SampleRate, Channels: src.Channels},
+				},
 				func(at time.Duration) { last = at })
 			if err != nil {
 				t.Fatal(err)
@@ -350,7 +376,8 @@ func TestEncodeAudio(t *testing.T) {
 			if track.Codec != "aac" || track.Profile != "LC" || track.SampleRate != tt.rate || track.Channels != tt.ch {
 				t.Errorf("made %+v", track)
 			}
-			if (got.Duration-3*time.Second).Abs() > 100*time.Millisecond || !tt.copy && (last-3*time.Second).Abs() > 100*time.Millisecond {
+			if (got.Duration-3*time.Second).Abs() > 100*time.Millisecond ||
+				!tt.copy && (last-3*time.Second).Abs() > 100*time.Millisecond {
 				t.Errorf("made %v, progress ended at %v", got.Duration, last)
 			}
 		})
@@ -366,11 +393,15 @@ func TestEncodeAudioKeepsDelay(t *testing.T) {
 	in := makeFile(t, "in.m4a", "-itsoffset", "0.5", "-i", early, "-c", "copy")
 	for _, copied := range []bool{false, true} {
 		out := filepath.Join(t.TempDir(), "out.m4a")
-		if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{Input: in, Format: MOV, Output: out, Copy: copied, Sound: Sound{SampleRate: 48000, Channels: 1}}, nil); err != nil {
+		if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{
+			Input: in, Format: MOV, Output: out, Copy: copied, Sound: Sound{SampleRate: 48000, Channels: 1},
+		}, nil); err != nil {
 			t.Fatal(err)
 		}
 		info, err := e.Probe(t.Context(), out, MOV)
-		if err != nil || (info.Start+info.Duration-2500*time.Millisecond).Abs() > 60*time.Millisecond && (info.Duration-2500*time.Millisecond).Abs() > 60*time.Millisecond {
+		if err != nil ||
+			(info.Start+info.Duration-2500*time.Millisecond).Abs() > 60*time.Millisecond &&
+				(info.Duration-2500*time.Millisecond).Abs() > 60*time.Millisecond {
 			t.Errorf("copied %v: got %+v, %v", copied, info, err)
 		}
 	}
@@ -395,7 +426,8 @@ func TestProbeBreaksOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = e.Probe(t.Context(), whole, tt.format)
-		if exit, ok := errors.AsType[*ExitError](err); !ok || !strings.Contains(exit.Stderr, inputOutput) || fault.KindOf(err) != fault.Invalid {
+		if exit, ok := errors.AsType[*ExitError](err); !ok || !strings.Contains(exit.Stderr, inputOutput) ||
+			fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
@@ -407,20 +439,25 @@ func TestProbeBreaksOff(t *testing.T) {
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	plain := makeFile(t, "plain.mp4", "-f", "lavfi", "-i", "testsrc2=s=320x180:r=30000/1001", "-f", "lavfi", "-i", sound, "-t", "2", "-ac", "2",
-		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-c:a", "aac", "-metadata:s:a:0", "language=fra")
+	plain := makeFile(t, "plain.mp4", "-f", "lavfi", "-i", "testsrc2=s=320x180:r=30000/1001", "-f", "lavfi", "-i",
+		sound, "-t", "2", "-ac", "2",
+		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-c:a", "aac", "-metadata:s:a:0",
+		"language=fra")
 	turned := makeFile(t, "turned.mp4", "-i", plain, "-c", "copy", "-metadata:s:v:0", "rotate=90")
 	mkv := makeFile(t, "plain.mkv", "-i", plain, "-c", "copy")
 	cover := makeFile(t, "cover.jpg", "-f", "lavfi", "-i", "color=s=64x64", "-frames:v", "1")
-	covered := makeFile(t, "covered.m4a", "-i", plain, "-i", cover, "-map", "0:a", "-map", "1:v", "-c", "copy", "-disposition:v:0", "attached_pic")
+	covered := makeFile(t, "covered.m4a", "-i", plain, "-i", cover, "-map", "0:a", "-map", "1:v", "-c", "copy",
+		"-disposition:v:0", "attached_pic")
 
 	video := Track{
-		Kind: Video, Codec: "h264", Profile: "Constrained Baseline", Duration: 2002 * time.Millisecond, Language: "und", Width: 320, Height: 180,
+		Kind: Video, Codec: "h264", Profile: "Constrained Baseline", Duration: 2002 * time.Millisecond, Language: "und",
+		Width: 320, Height: 180,
 		PixelAspect: "1:1", FrameRate: 30000.0 / 1001, PixelFormat: "yuv420p", BitSize: 8, Tag: "avc1", Decoder: true,
 	}
 	audio := Track{
-		Kind: Audio, Codec: "aac", Profile: "LC", Duration: 2 * time.Second, Language: "fra", SampleRate: 48000, Channels: 2,
-		Tag: "mp4a", Decoder: true,
+		Kind: Audio, Codec: "aac", Profile: "LC", Duration: 2 * time.Second, Language: "fra", SampleRate: 48000,
+		Channels: 2,
+		Tag:      "mp4a", Decoder: true,
 	}
 	rotated := video
 	rotated.Rotation = 270 // ffmpeg 5 writes a rotate tag against the clock
@@ -477,11 +514,13 @@ func TestPlaylistsInDisguiseAreRefused(t *testing.T) {
 	secret := makeFile(t, "secret.ts", "-f", "lavfi", "-i", sound, "-t", "1", "-c:a", "mp2")
 	dir := filepath.Dir(secret)
 	for name, text := range map[string]string{
-		"m3u8":    "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:1,\nsecret.ts\n#EXT-X-ENDLIST\n",
-		"m3u8url": "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:1,\nhttp://" + listener.Addr().String() + "/x.ts\n#EXT-X-ENDLIST\n",
-		"concat":  "ffconcat version 1.0\nfile secret.ts\n",
-		"sdp":     "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=audio 5004 RTP/AVP 0\n",
-		"dash":    `<?xml version="1.0"?><MPD><Period><AdaptationSet><Representation><BaseURL>http://` + listener.Addr().String() + `/</BaseURL></Representation></AdaptationSet></Period></MPD>`,
+		"m3u8": "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:1,\nsecret.ts\n#EXT-X-ENDLIST\n",
+		"m3u8url": "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:1,\nhttp://" + listener.Addr().String() +
+			"/x.ts\n#EXT-X-ENDLIST\n",
+		"concat": "ffconcat version 1.0\nfile secret.ts\n",
+		"sdp":    "v=0\no=- 0 0 IN IP4 127.0.0.1\ns=x\nc=IN IP4 127.0.0.1\nt=0 0\nm=audio 5004 RTP/AVP 0\n",
+		"dash": `<?xml version="1.0"?><MPD><Period><AdaptationSet><Representation><BaseURL>http://` +
+			listener.Addr().String() + `/</BaseURL></Representation></AdaptationSet></Period></MPD>`,
 	} {
 		path := filepath.Join(dir, name+".mp3")
 		if err := os.WriteFile(path, []byte(text+strings.Repeat("\n", 4096)), 0o600); err != nil {
@@ -491,7 +530,8 @@ func TestPlaylistsInDisguiseAreRefused(t *testing.T) {
 			t.Errorf("%s sniffed as %s", name, got)
 		}
 		if name == "m3u8" || name == "concat" { // the disguise is good: left to itself, ffmpeg falls for it
-			out, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "error", "-show_entries", "stream=codec_name", "-of", "csv", path).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "error", "-show_entries", "stream=codec_name",
+				"-of", "csv", path).CombinedOutput()
 			if err != nil || !strings.Contains(string(out), "mp2") {
 				t.Errorf("%s: %v\n%s", name, err, out)
 			}
@@ -501,18 +541,23 @@ func TestPlaylistsInDisguiseAreRefused(t *testing.T) {
 			formats = []Format{MP3, MPEGTS}
 		}
 		for _, format := range formats {
-			if info, err := e.Probe(t.Context(), path, format); err == nil && slices.ContainsFunc(info.Tracks, func(t Track) bool { return t.SampleRate > 0 }) {
+			if info, err := e.Probe(t.Context(), path, format); err == nil &&
+				slices.ContainsFunc(info.Tracks, func(t Track) bool { return t.SampleRate > 0 }) {
 				t.Errorf("%s as %s: something was read: %+v", name, format, info)
 			}
 			if format != MP3 && format != MPEGTS { // the arguments that shut everything else out are those of the probe
 				continue
 			}
 			out := filepath.Join(dir, "out.m4a")
-			if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{Input: path, Format: format, Output: out}, nil); !fault.Permanent(err) || fault.KindOf(err) != fault.Invalid {
+			if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{
+				Input: path, Format: format, Output: out,
+			}, nil); !fault.Permanent(err) || fault.KindOf(err) != fault.Invalid {
 				t.Errorf("%s as %s: encoded with %v", name, format, err)
 			}
 		}
-		err := e.Rewrite(t.Context(), RewriteArgs{Input: path, Format: Matroska}, func(_ context.Context, r io.Reader) error {
+		err := e.Rewrite(t.Context(), RewriteArgs{
+			Input: path, Format: Matroska,
+		}, func(_ context.Context, r io.Reader) error {
 			_, err := io.Copy(io.Discard, r)
 			return err
 		})
@@ -538,13 +583,16 @@ func TestBrokenFilesAreBlamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string][]byte{"empty": nil, "cut": data[:len(data)/2], "zeros": make([]byte, 10_000), "html": []byte("<html>no</html>")} {
+	for name, content := range map[string][]byte{
+		"empty": nil, "cut": data[:len(data)/2], "zeros": make([]byte, 10_000), "html": []byte("<html>no</html>"),
+	} {
 		path := filepath.Join(dir, name)
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		_, err := e.Probe(t.Context(), path, MOV)
-		if fault.KindOf(err) != fault.Invalid || len(fault.Messages(err)) == 0 || strings.Contains(fault.Messages(err)[0], dir) {
+		if fault.KindOf(err) != fault.Invalid || len(fault.Messages(err)) == 0 ||
+			strings.Contains(fault.Messages(err)[0], dir) {
 			t.Errorf("%s: got %v, messages %q", name, err, fault.Messages(err))
 		}
 	}
@@ -553,7 +601,9 @@ func TestBrokenFilesAreBlamed(t *testing.T) {
 	if _, err := e.Probe(ctx, whole, MOV); !errors.Is(err, errEnough) || fault.Permanent(err) {
 		t.Errorf("got %v", err)
 	}
-	if err := e.EncodeAudio(ctx, Ingest, AudioArgs{Input: whole, Format: MOV, Output: filepath.Join(dir, "o")}, nil); !errors.Is(err, errEnough) || fault.Permanent(err) {
+	if err := e.EncodeAudio(ctx, Ingest, AudioArgs{
+		Input: whole, Format: MOV, Output: filepath.Join(dir, "o"),
+	}, nil); !errors.Is(err, errEnough) || fault.Permanent(err) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -561,11 +611,13 @@ func TestBrokenFilesAreBlamed(t *testing.T) {
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	newEngine(t)
-	if r := Check(t.Context(), "", ""); r.Version == "" || len(r.Problems)+len(r.Limits) > 0 || r.FFmpeg == "" || r.FFprobe == "" {
+	if r := Check(t.Context(), "", ""); r.Version == "" || len(r.Problems)+len(r.Limits) > 0 || r.FFmpeg == "" ||
+		r.FFprobe == "" {
 		t.Errorf("got %+v", r)
 	}
 	r := Check(t.Context(), "/nonexistent/ffmpeg", "/nonexistent/ffprobe")
-	if len(r.Problems) != 2 || r.Problems[0] != "ffmpeg is not found at /nonexistent/ffmpeg. Install it with: apt-get install -y ffmpeg" {
+	if len(r.Problems) != 2 ||
+		r.Problems[0] != "ffmpeg is not found at /nonexistent/ffmpeg. Install it with: apt-get install -y ffmpeg" {
 		t.Errorf("got %q", r.Problems)
 	}
 	r = Check(t.Context(), "/bin/false", "/bin/true")
@@ -579,7 +631,8 @@ func TestCheck(t *testing.T) {
 		t.Errorf("got %q, late %q", r.Problems, r.Late)
 	}
 	r = Check(t.Context(), "/bin/true", "/bin/true") // runs and knows nothing
-	if len(r.Problems) != 9+len(Formats()) || len(r.Limits) != 3 || !strings.Contains(r.Limits[0], "libx265, so clips of HEVC assets") {
+	if len(r.Problems) != 9+len(Formats()) || len(r.Limits) != 3 ||
+		!strings.Contains(r.Limits[0], "libx265, so clips of HEVC assets") {
 		t.Errorf("got %q, %q", r.Problems, r.Limits)
 	}
 }
@@ -594,11 +647,22 @@ func TestDecodesQuickly(t *testing.T) {
 		args []string
 		want bool
 	}{
-		"H.264 with B-frames, AAC": {[]string{"-c:v", "libx264", "-bf", "3", "-pix_fmt", "yuv420p", "-c:a", "aac"}, true},
-		"HEVC, AC-3":               {[]string{"-c:v", "libx265", "-x265-params", "log-level=error", "-pix_fmt", "yuv420p", "-c:a", "ac3"}, true},
-		"VP9, Opus":                {[]string{"-c:v", "libvpx-vp9", "-deadline", "realtime", "-pix_fmt", "yuv420p", "-c:a", "libopus"}, true},
-		"MPEG-4, MP3":              {[]string{"-c:v", "mpeg4", "-c:a", "libmp3lame"}, true},
-		"noise":                    {[]string{"-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac", "-bsf:v", "noise=amount=1", "-bsf:a", "noise=amount=1"}, false},
+		"H.264 with B-frames, AAC": {
+			[]string{"-c:v", "libx264", "-bf", "3", "-pix_fmt", "yuv420p", "-c:a", "aac"}, true,
+		},
+		"HEVC, AC-3": {
+			[]string{"-c:v", "libx265", "-x265-params", "log-level=error", "-pix_fmt", "yuv420p", "-c:a", "ac3"}, true,
+		},
+		"VP9, Opus": {
+			[]string{"-c:v", "libvpx-vp9", "-deadline", "realtime", "-pix_fmt", "yuv420p", "-c:a", "libopus"}, true,
+		},
+		"MPEG-4, MP3": {[]string{"-c:v", "mpeg4", "-c:a", "libmp3lame"}, true},
+		"noise": {
+			[]string{
+				"-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac", "-bsf:v", "noise=amount=1", "-bsf:a",
+				"noise=amount=1",
+			}, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

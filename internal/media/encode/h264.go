@@ -148,10 +148,18 @@ const (
 func (h H264) trial() []string {
 	args := append(common(), h.device()...)
 	args = append(args,
-		"-protocol_whitelist", "pipe", "-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size", fmt.Sprintf("%dx%d", trialWidth, trialHeight),
+		"-protocol_whitelist", "pipe", "-f", "rawvideo", "-pixel_format", "yuv420p", "-video_size",
+		fmt.Sprintf("%dx%d", trialWidth, trialHeight),
 		"-framerate", "30", "-i", "pipe:0", "-vf", "format=yuv420p"+h.upload())
-	args = append(args, h.args(coding{preset: "superfast", bitrate: 1_000_000, level: 30, params: "keyint=infinite:scenecut=0:open-gop=0"})...)
-	return append(args, "-force_key_frames", "expr:eq(n,6)", "-f", "mp4", "-movflags", "+frag_every_frame+empty_moov+default_base_moof", "pipe:1")
+	args = append(args,
+		h.args(coding{
+			preset:  "superfast",
+			bitrate: 1_000_000,
+			level:   30,
+			params:  "keyint=infinite:scenecut=0:open-gop=0",
+		})...)
+	return append(args, "-force_key_frames", "expr:eq(n,6)", "-f", "mp4", "-movflags",
+		"+frag_every_frame+empty_moov+default_base_moof", "pipe:1")
 }
 
 // Try has an encoder encode some pictures and looks at what comes out: that it is in ffmpeg does not say that it works.
@@ -161,7 +169,10 @@ func Try(ctx context.Context, ffmpeg string, h H264) error {
 	defer cancel()
 	var made bytes.Buffer
 	err := NewProcess(ProcessOptions{
-		Program: ffmpeg, Args: h.trial(), Priority: Live, Limits: Limits{CPU: trialTime, AddressSpace: h.addresses(1 << 30)},
+		Program:  ffmpeg,
+		Args:     h.trial(),
+		Priority: Live,
+		Limits:   Limits{CPU: trialTime, AddressSpace: h.addresses(1 << 30)},
 		Input: func(_ context.Context, w io.Writer) error {
 			picture := make([]byte, trialWidth*trialHeight*3/2)
 			for n := range trialPictures {
@@ -219,7 +230,8 @@ func (h H264) shown(mp4 []byte) error {
 		}
 	}
 	if pictures != trialPictures || keys != 2 {
-		return fmt.Errorf("%s does not encode as it should: %d pictures of %d, %d key frames of 2", h, pictures, trialPictures, keys)
+		return fmt.Errorf("%s does not encode as it should: %d pictures of %d, %d key frames of 2", h, pictures,
+			trialPictures, keys)
 	}
 	return nil
 }

@@ -36,13 +36,15 @@ var anything = []string{"-flags", "+output_corrupt"} //nolint:gochecknoglobals /
 func upright() string {
 	side := strconv.Itoa(MaxSide)
 	small := "min(1\\," + side + "/max(iw*sar\\,ih))"
-	return "scale=w=max(1\\,trunc(iw*sar*" + small + "+0.5)):h=max(1\\,trunc(ih*" + small + "+0.5)):flags=bilinear,setsar=1"
+	return "scale=w=max(1\\,trunc(iw*sar*" + small + "+0.5)):h=max(1\\,trunc(ih*" + small +
+		"+0.5)):flags=bilinear,setsar=1"
 }
 
 // PictureArgs returns the arguments that turn fragmented MP4 into its first picture from ShownFrom on, as PAM with four
 // channels of 8 bits. They depend on the range of the picture alone, so that a child can be there before it is known.
 func PictureArgs(r frame.VideoRange) []string {
-	return append(imageInput(anything...), "-vf", fmt.Sprintf("select=gte(t\\,%d),", ShownFrom)+upright()+shown(r)+",format=rgba",
+	return append(imageInput(anything...), "-vf",
+		fmt.Sprintf("select=gte(t\\,%d),", ShownFrom)+upright()+shown(r)+",format=rgba",
 		"-frames:v", "1", "-fps_mode", "passthrough", "-c:v", "pam", "-f", "image2pipe", "pipe:1")
 }
 
@@ -66,7 +68,9 @@ type TilesArgs struct {
 // Build returns the arguments for ffmpeg.
 func (t TilesArgs) Build() []string {
 	return append(imageInput(),
-		"-vf", fmt.Sprintf("fps=fps=1:start_time=0:eof_action=pass,scale=%d:%d:flags=bilinear,setsar=1%s,format=rgba", t.Width, t.Height, shown(t.Range)),
+		"-vf",
+		fmt.Sprintf("fps=fps=1:start_time=0:eof_action=pass,scale=%d:%d:flags=bilinear,setsar=1%s,format=rgba", t.Width,
+			t.Height, shown(t.Range)),
 		"-frames:v", strconv.Itoa(t.Count), "-fps_mode", "passthrough", "-c:v", "rawvideo", "-f", "rawvideo", "pipe:1")
 }
 
@@ -84,14 +88,16 @@ type AnimationArgs struct {
 func (a AnimationArgs) Build() []string {
 	args := imageInput(anything...)
 	// Rounding up shows at each moment what was there; any other way what comes next.
-	pictures := fmt.Sprintf("trim=start=%d:duration=%s,setpts=PTS-STARTPTS,fps=fps=%s:round=up,scale=%d:%d:flags=bicubic,setsar=1%s",
+	pictures := fmt.Sprintf(
+		"trim=start=%d:duration=%s,setpts=PTS-STARTPTS,fps=fps=%s:round=up,scale=%d:%d:flags=bicubic,setsar=1%s",
 		ShownFrom, seconds(a.Length), strconv.FormatFloat(a.FPS, 'f', -1, 64), a.Width, a.Height, shown(a.Range))
 	if a.WebP {
 		return append(args, "-vf", pictures, "-t", seconds(a.Length),
 			"-c:v", "libwebp_anim", "-q:v", "65", "-compression_level", "2", "-loop", "0", "-f", "webp", "pipe:1")
 	}
 	// One palette for all, from what moves: a GIF has 256 colours.
-	return append(args, "-vf", pictures+",split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=bayer:bayer_scale=3",
+	return append(args, "-vf",
+		pictures+",split[a][b];[a]palettegen=stats_mode=diff[p];[b][p]paletteuse=dither=bayer:bayer_scale=3",
 		"-t", seconds(a.Length), "-loop", "0", "-f", "gif", "pipe:1")
 }
 

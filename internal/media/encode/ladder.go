@@ -52,12 +52,19 @@ func (l LadderArgs) Build() []string {
 			"-vf", fmt.Sprintf("select='lt(mod(floor(t*%d+0.5),4),2)',", l.Timescale)+
 				scaled(r.Range, r.Width, r.Height, scaler)+l.Encoder.upload())
 		args = append(args, l.Encoder.args(coding{
-			preset: preset, crf: r.CRF, bitrate: r.Bitrate, level: r.Level, threads: threads, params: r.x264() + more, live: true,
+			preset:  preset,
+			crf:     r.CRF,
+			bitrate: r.Bitrate,
+			level:   r.Level,
+			threads: threads,
+			params:  r.x264() + more,
+			live:    true,
 		})...)
 		args = append(args,
 			"-force_key_frames", fmt.Sprintf("expr:mod(floor(t*%d+0.5),2)", l.Timescale),
 			"-fps_mode", "passthrough", "-enc_time_base", "-1",
-			"-f", "flv", "-flvflags", "no_duration_filesize+no_sequence_end", "-flush_packets", "1", "pipe:"+strconv.Itoa(pipe))
+			"-f", "flv", "-flvflags", "no_duration_filesize+no_sequence_end", "-flush_packets", "1",
+			"pipe:"+strconv.Itoa(pipe))
 	}
 	return args
 }
@@ -65,13 +72,17 @@ func (l LadderArgs) Build() []string {
 // Ladder encodes a picture in several sizes while it streams, until input returns and what it has written is encoded;
 // outputs are the rungs', in their order. It does not wait for a free processor: fault.Unavailable says that as many
 // rungs are encoded as there may be. What publishers send goes first: it is less urgent than the service itself.
-func (e *Engine) Ladder(ctx context.Context, job LadderArgs, input func(context.Context, io.Writer) error, outputs []func(context.Context, io.Reader) error) error {
+func (e *Engine) Ladder(
+	ctx context.Context, job LadderArgs, input func(context.Context, io.Writer) error,
+	outputs []func(context.Context, io.Reader) error,
+) error {
 	if len(outputs) == 0 || len(outputs) != len(job.Rungs) {
 		return errors.New("encode ladder: every rung needs its output")
 	}
 	release, ok := e.opts.Budget.TryAcquire(Live, len(job.Rungs))
 	if !ok {
-		return fault.New(fault.Unavailable, "the service encodes as many live renditions as it can: ask again in a moment")
+		return fault.New(fault.Unavailable,
+			"the service encodes as many live renditions as it can: ask again in a moment")
 	}
 	defer release()
 	job.Encoder = e.opts.H264

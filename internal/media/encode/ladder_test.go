@@ -18,8 +18,10 @@ import (
 func TestNoReorder(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	source, err := os.ReadFile(makeFile(t, "a.mp4", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=2", "-c:v", "libx264", "-preset", "ultrafast",
-		"-pix_fmt", "yuv420p", "-video_track_timescale", "90000", "-use_editlist", "0", "-movflags", "+frag_every_frame+empty_moov+default_base_moof"))
+	source, err := os.ReadFile(makeFile(t, "a.mp4", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=2",
+		"-c:v", "libx264", "-preset", "ultrafast",
+		"-pix_fmt", "yuv420p", "-video_track_timescale", "90000", "-use_editlist", "0", "-movflags",
+		"+frag_every_frame+empty_moov+default_base_moof"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +35,8 @@ func TestNoReorder(t *testing.T) {
 		var outputs []func(context.Context, io.Reader) error
 		for i, width := range []int{480, 320} {
 			job.Rungs = append(job.Rungs, RungArgs{
-				Width: width, Height: width * 9 / 16 &^ 1, Preset: preset, CRF: 23, Bitrate: 400_000, Level: 30, Timescale: 90000, NoReorder: true, FrameRate: 25,
+				Width: width, Height: width * 9 / 16 &^ 1, Preset: preset, CRF: 23, Bitrate: 400_000, Level: 30,
+				Timescale: 90000, NoReorder: true, FrameRate: 25,
 			})
 			outputs = append(outputs, func(_ context.Context, in io.Reader) error {
 				for tags := flv.NewReader(in, 1<<20); ; {
@@ -61,7 +64,8 @@ func TestNoReorder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(live[0], sets[0]) || !bytes.Equal(live[1], sets[1]) || !slices.Equal(one, pictures) {
-			t.Errorf("%s: %d pictures with %x, of what is at hand as a whole %d with %x", preset, one, live, pictures, sets)
+			t.Errorf("%s: %d pictures with %x, of what is at hand as a whole %d with %x", preset, one, live, pictures,
+				sets)
 		}
 		for i, a := range job.Rungs {
 			err := e.Rung(t.Context(), OnDemand, RungJob{
@@ -163,8 +167,10 @@ func TestLadderTimes(t *testing.T) {
 func TestFastPreset(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
-	source, err := os.ReadFile(makeFile(t, "a.mp4", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=2", "-c:v", "libx264", "-preset", "ultrafast",
-		"-pix_fmt", "yuv420p", "-colorspace", "bt709", "-output_ts_offset", "10", "-avoid_negative_ts", "disabled", "-use_editlist", "0",
+	source, err := os.ReadFile(makeFile(t, "a.mp4", "-f", "lavfi", "-i", "testsrc2=size=640x360:rate=25:duration=2",
+		"-c:v", "libx264", "-preset", "ultrafast",
+		"-pix_fmt", "yuv420p", "-colorspace", "bt709", "-output_ts_offset", "10", "-avoid_negative_ts", "disabled",
+		"-use_editlist", "0",
 		"-movflags", "+frag_every_frame+empty_moov+default_base_moof+frag_discont"))
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +180,8 @@ func TestFastPreset(t *testing.T) {
 			var entries [2][]byte
 			for i := range entries {
 				a := RungArgs{
-					Width: 320, Height: 180, Preset: preset, CRF: 23, Bitrate: 400_000, Level: 30, Timescale: 12800, Keys: []float64{10, 11},
+					Width: 320, Height: 180, Preset: preset, CRF: 23, Bitrate: 400_000, Level: 30, Timescale: 12800,
+					Keys:      []float64{10, 11},
 					NoReorder: noReorder, FrameRate: 25, FastPreset: i == 1,
 				}
 				pictures, keys := 0, 0
@@ -212,7 +219,8 @@ func TestFastPreset(t *testing.T) {
 				}
 			}
 			if !bytes.Equal(entries[0], entries[1]) {
-				t.Errorf("%s, no reordering %t: with the fast preset\n%x\nand otherwise\n%x", preset, noReorder, entries[1], entries[0])
+				t.Errorf("%s, no reordering %t: with the fast preset\n%x\nand otherwise\n%x", preset, noReorder,
+					entries[1], entries[0])
 			}
 		}
 	}

@@ -27,18 +27,25 @@ func (l LastArgs) Build() ([]string, error) {
 	}
 	args := append(common(),
 		"-probesize", "32", "-analyzeduration", "0", "-copyts",
-		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0", "-map", "0:v:0",
-		"-vf", "select=gte(t\\,"+strconv.FormatFloat(l.At.Seconds(), 'f', 6, 64)+"),scale=trunc(iw/2)*2:trunc(ih/2)*2,format=yuv420p",
-		"-frames:v", "1", "-fps_mode", "passthrough", "-an", "-sn", "-dn", "-map_metadata", "-1", "-threads", "1", "-c:v")
+		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0", "-map",
+		"0:v:0",
+		"-vf",
+		"select=gte(t\\,"+strconv.FormatFloat(l.At.Seconds(), 'f', 6, 64)+
+			"),scale=trunc(iw/2)*2:trunc(ih/2)*2,format=yuv420p",
+		"-frames:v", "1", "-fps_mode", "passthrough", "-an", "-sn", "-dn", "-map_metadata", "-1", "-threads", "1",
+		"-c:v")
 	args = append(args, encoder...)
-	return append(args, "-f", "mp4", "-use_editlist", "0", "-movflags", "+frag_keyframe+empty_moov+default_base_moof", "pipe:1"), nil
+	return append(args, "-f", "mp4", "-use_editlist", "0", "-movflags", "+frag_keyframe+empty_moov+default_base_moof",
+		"pipe:1"), nil
 }
 
 // lastTime bounds the work on a last picture: one that comes later is of no use.
 const lastTime = 5 * time.Second
 
 // Last decodes pictures and encodes the last one of them. It does not wait for a free processor: a broadcast can't.
-func (e *Engine) Last(ctx context.Context, job LastArgs, input func(context.Context, io.Writer) error, output func(mp4 io.Reader) error) error {
+func (e *Engine) Last(
+	ctx context.Context, job LastArgs, input func(context.Context, io.Writer) error, output func(mp4 io.Reader) error,
+) error {
 	args, err := job.Build()
 	if err != nil {
 		return err

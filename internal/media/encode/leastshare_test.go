@@ -23,14 +23,16 @@ func TestLeastShare(t *testing.T) {
 		raised int // at how many of these looks, a second apart
 	}
 	for name, looks := range map[string][]look{
-		"has enough":                {{50 * time.Millisecond, ready, 1000, 0}},
-		"has nothing":               {{0, ready, 10, 0}, {0, ready, 100, 100}},
-		"has half":                  {{25 * time.Millisecond, ready, 20, 0}, {25 * time.Millisecond, ready, 10, 10}},
-		"gets it when it is raised": {{0, ready, 11, 1}, {300 * time.Millisecond, ready, 1, 0}, {0, ready, 4, 0}, {0, ready, 1, 1}},
-		"had much once":             {{4 * time.Second, ready, 60, 0}, {0, ready, 10, 0}, {0, ready, 1, 1}},
-		"was behind for long":       {{0, ready, 1000, 990}, {550 * time.Millisecond, ready, 1, 0}},
-		"waits for a disk":          {{0, waits, 1000, 0}},
-		"waits, and hardly runs":    {{time.Millisecond, waits, 1000, 0}, {0, ready, 10, 0}, {0, ready, 1, 1}},
+		"has enough":  {{50 * time.Millisecond, ready, 1000, 0}},
+		"has nothing": {{0, ready, 10, 0}, {0, ready, 100, 100}},
+		"has half":    {{25 * time.Millisecond, ready, 20, 0}, {25 * time.Millisecond, ready, 10, 10}},
+		"gets it when it is raised": {
+			{0, ready, 11, 1}, {300 * time.Millisecond, ready, 1, 0}, {0, ready, 4, 0}, {0, ready, 1, 1},
+		},
+		"had much once":          {{4 * time.Second, ready, 60, 0}, {0, ready, 10, 0}, {0, ready, 1, 1}},
+		"was behind for long":    {{0, ready, 1000, 990}, {550 * time.Millisecond, ready, 1, 0}},
+		"waits for a disk":       {{0, waits, 1000, 0}},
+		"waits, and hardly runs": {{time.Millisecond, waits, 1000, 0}, {0, ready, 10, 0}, {0, ready, 1, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,13 +29,20 @@ type LiveArgs struct {
 func (l LiveArgs) Build() []string {
 	args := append(append(common(), l.Encoder.device()...),
 		"-probesize", "32", "-analyzeduration", "0", "-thread_type", "slice", "-copyts",
-		"-protocol_whitelist", "file,pipe", "-format_whitelist", string(l.Format), "-f", string(l.Format), "-i", "pipe:0")
+		"-protocol_whitelist", "file,pipe", "-format_whitelist", string(l.Format), "-f", string(l.Format), "-i",
+		"pipe:0")
 	even := "scale=trunc(iw/2)*2:trunc(ih/2)*2,format=yuv420p"
 	if l.Range != frame.SDR {
 		even = scaled(l.Range, l.Width&^1, l.Height&^1, "")
 	}
 	args = append(args, l.Overlay.over("0:v:0", even, l.Encoder.upload())...)
-	args = append(args, l.Encoder.args(coding{preset: "superfast", bitrate: l.bitrate(), live: true, params: "keyint=infinite:scenecut=0:open-gop=0"})...)
+	args = append(args,
+		l.Encoder.args(coding{
+			preset:  "superfast",
+			bitrate: l.bitrate(),
+			live:    true,
+			params:  "keyint=infinite:scenecut=0:open-gop=0",
+		})...)
 	return append(args,
 		"-an", "-sn", "-dn", "-map_metadata", "-1",
 		"-force_key_frames", "source",
@@ -57,7 +64,10 @@ const liveTime = 48 * time.Hour
 
 // Live encodes a picture while it streams, until input returns and what it has written is encoded. It does not wait for
 // a free processor: a broadcast can't.
-func (e *Engine) Live(ctx context.Context, job LiveArgs, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
+func (e *Engine) Live(
+	ctx context.Context, job LiveArgs, input func(context.Context, io.Writer) error,
+	output func(context.Context, io.Reader) error,
+) error {
 	var files []*os.File
 	if job.Overlay != nil {
 		sheet, err := job.Overlay.file()

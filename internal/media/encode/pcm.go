@@ -28,7 +28,9 @@ func PCMArgs(input string, live, fromStart bool) []string {
 
 // PCM decodes the sound of an MP4, whose index comes first, in the background. It takes hardly any of a processor and
 // waits for none: what reads it decides its pace.
-func (e *Engine) PCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
+func (e *Engine) PCM(
+	ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error,
+) error {
 	err := NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", false, false), Limits: e.opts.Limits, Priority: Background,
 		Input: input, Output: output,
@@ -48,7 +50,9 @@ func (e *Engine) PCMOfFile(
 }
 
 // LivePCM decodes sound while it streams, as fragmented MP4 of one stretch without a gap, until input returns.
-func (e *Engine) LivePCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error {
+func (e *Engine) LivePCM(
+	ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error,
+) error {
 	err := NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", true, true),
 		Limits:   Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: liveTime},

@@ -193,8 +193,9 @@ func (p *Process) Run(ctx context.Context) error {
 
 func (r *run) start(ctx context.Context) error {
 	opts := r.process.opts
-	r.cmd = exec.CommandContext(ctx, opts.Program, opts.Args...)                                    //nolint:gosec // arguments from args.go, no shell
-	r.cmd.Env = []string{"LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin", "AV_LOG_FORCE_NOCOLOR=1"} // ours holds secrets
+	r.cmd = exec.CommandContext(ctx, opts.Program, opts.Args...) //nolint:gosec // arguments from args.go, no shell
+	// ours holds secrets
+	r.cmd.Env = []string{"LC_ALL=C", "PATH=/usr/local/bin:/usr/bin:/bin", "AV_LOG_FORCE_NOCOLOR=1"}
 	r.cmd.Dir = "/"
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	r.cmd.Cancel = r.kill
@@ -213,7 +214,11 @@ func (r *run) start(ctx context.Context) error {
 	for _, out := range []struct {
 		ours, its **os.File
 		wanted    bool
-	}{{&r.output, &stdout, opts.Output != nil}, {&r.said, &stderr, true}, {&r.progress, &progress, opts.Progress != nil}} {
+	}{
+		{&r.output, &stdout, opts.Output != nil},
+		{&r.said, &stderr, true},
+		{&r.progress, &progress, opts.Progress != nil},
+	} {
 		if !out.wanted {
 			continue
 		}
@@ -236,7 +241,8 @@ func (r *run) start(ctx context.Context) error {
 		if ours, its, err = os.Pipe(); err != nil {
 			return fmt.Errorf("open pipe: %w", err)
 		}
-		r.further, r.theirs, r.cmd.ExtraFiles = append(r.further, ours), append(r.theirs, its), append(r.cmd.ExtraFiles, its)
+		r.further, r.theirs, r.cmd.ExtraFiles = append(r.further, ours), append(r.theirs, its),
+			append(r.cmd.ExtraFiles, its)
 	}
 	for _, path := range opts.Writes {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) //nolint:gosec,govet // an output of ours
@@ -323,7 +329,8 @@ func (r *run) serveOutput(ctx context.Context, file *os.File, read func(context.
 	out.stall = r.process.opts.Stall
 	r.serving.Go(func() {
 		if err := fault.Guard(func() error { return read(ctx, out) }); err != nil {
-			r.outputBroke(fmt.Errorf("read output of %s: %w%s", filepath.Base(r.cmd.Path), err, fault.Trace(err)), out.ended)
+			r.outputBroke(fmt.Errorf("read output of %s: %w%s", filepath.Base(r.cmd.Path), err, fault.Trace(err)),
+				out.ended)
 		}
 		_, _ = io.Copy(io.Discard, out)
 	})

@@ -119,12 +119,18 @@ func (r RewriteArgs) video() []string {
 		return []string{"-map", "0:V:0?", "-c:v", "copy"}
 	}
 	args := append(p.Overlay.over("0:V:0", p.filters(), p.Encoder.upload()), p.Encoder.args(coding{
-		preset: p.Preset, crf: p.CRF, bitrate: p.Bitrate, level: p.Level, params: "keyint=infinite:open-gop=0:scenecut=0",
+		preset:  p.Preset,
+		crf:     p.CRF,
+		bitrate: p.Bitrate,
+		level:   p.Level,
+		params:  "keyint=infinite:open-gop=0:scenecut=0",
 		// With a number of threads of its own an encode gives the same bytes on any machine: a second run goes on where
 		// the first ended.
 		threads: "4",
 	})...)
-	return append(args, "-force_key_frames", fmt.Sprintf("expr:gte(t,if(lt(n_forced,2),n_forced,(n_forced-1)*%d))", KeyInterval), "-fps_mode", "vfr", "-enc_time_base", "-1")
+	return append(args, "-force_key_frames",
+		fmt.Sprintf("expr:gte(t,if(lt(n_forced,2),n_forced,(n_forced-1)*%d))", KeyInterval), "-fps_mode", "vfr",
+		"-enc_time_base", "-1")
 }
 
 // filters bring a picture into its size and form. It comes upright: ffmpeg turns what is to be turned.
@@ -148,7 +154,9 @@ const convertTime = 10 * 24 * time.Hour
 // Rewrite gives output a file's first video track and one audio track as fragmented MP4, from the first fragment on as
 // they come. When output returns an error, that is the error. Where something is encoded again it waits for a share of
 // the processor of its own, and goes behind whatever a viewer waits for.
-func (e *Engine) Rewrite(ctx context.Context, job RewriteArgs, output func(ctx context.Context, mp4 io.Reader) error) error {
+func (e *Engine) Rewrite(
+	ctx context.Context, job RewriteArgs, output func(ctx context.Context, mp4 io.Reader) error,
+) error {
 	priority, limits := OnDemand, e.opts.Limits
 	if job.Picture != nil || job.Sound != nil {
 		priority, limits.CPU = Ingest, convertTime

@@ -65,10 +65,12 @@ func (r RungArgs) Build() []string {
 		args = append(args, "-force_key_frames", times(r.Keys))
 	}
 	return append(args,
-		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale", strconv.FormatUint(uint64(r.Timescale), 10),
+		"-fps_mode", "passthrough", "-enc_time_base", "-1", "-video_track_timescale",
+		strconv.FormatUint(uint64(r.Timescale), 10),
 		// Times are written as they are, where the muxer would begin each run at zero.
 		"-avoid_negative_ts", "disabled", "-f", "mp4", "-use_editlist", "0",
-		"-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer+frag_discont", "-flush_packets", "1", "pipe:1")
+		"-movflags", "+frag_every_frame+empty_moov+default_base_moof+skip_trailer+frag_discont", "-flush_packets", "1",
+		"pipe:1")
 }
 
 // x264 gives the encoder's own parameters. One that is told the frame rate does not wait for the next frame to know how
@@ -85,7 +87,8 @@ func (r RungArgs) x264() string {
 			ref = 2 // as "faster" and "fast" have
 		}
 		// What the parameter sets say of the slower preset, and what costs little and spares many bits.
-		params += fmt.Sprintf(":cabac=1:8x8dct=1:ref=%d:bframes=3:b-pyramid=normal:weightb=1:weightp=1:b-adapt=1:deblock=0,0:aq-mode=1:mbtree=1:rc-lookahead=8", ref)
+		params += fmt.Sprintf(
+			":cabac=1:8x8dct=1:ref=%d:bframes=3:b-pyramid=normal:weightb=1:weightp=1:b-adapt=1:deblock=0,0:aq-mode=1:mbtree=1:rc-lookahead=8", ref)
 	}
 	if !r.NoReorder {
 		return params

@@ -14,7 +14,8 @@ func TestIngestWaitsForNoBackground(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
 	background := e.opts.Budget.background
-	background.free, background.waiting = 0, slices.Repeat([]*waiter{{weight: 1}}, maxWaiting) // the next one is refused
+	// the next one is refused
+	background.free, background.waiting = 0, slices.Repeat([]*waiter{{weight: 1}}, maxWaiting)
 	ctx := t.Context()
 	in, sound := lasting(t, "in.wav", "sine=duration=1"), Sound{SampleRate: 44100, Channels: 1}
 	for name, work := range map[string]func() error{

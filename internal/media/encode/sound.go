@@ -54,7 +54,8 @@ func (s Sound) filters() string {
 		chain += fmt.Sprintf(",volume=%.2fdB", s.Gain)
 	}
 	if s.Limit {
-		chain += fmt.Sprintf(",aresample=192000,alimiter=limit=%.4f:level=false:latency=true,aresample=%s", math.Pow(10, ceiling/20), s.rate())
+		chain += fmt.Sprintf(",aresample=192000,alimiter=limit=%.4f:level=false:latency=true,aresample=%s",
+			math.Pow(10, ceiling/20), s.rate())
 	}
 	return chain
 }
@@ -90,14 +91,17 @@ type LoudnessArgs struct {
 
 // Build returns the arguments for ffmpeg, which says the outcome as its last words. Progress comes on descriptor 3.
 func (l LoudnessArgs) Build() []string {
-	args := append([]string{"-hide_banner", "-nostdin", "-nostats", "-loglevel", "info", "-progress", "pipe:3"}, input(l.Format, l.Input)...)
+	args := append([]string{
+		"-hide_banner", "-nostdin", "-nostats", "-loglevel", "info", "-progress", "pipe:3",
+	}, input(l.Format, l.Input)...)
 	length := MaxDuration
 	if l.Length > 0 {
 		length = l.Length
 	}
 	return append(args,
 		"-map", "0:a:"+strconv.Itoa(l.Audio), "-vn", "-sn", "-dn", "-map_metadata", "-1", "-map_chapters", "-1",
-		"-af", l.Sound.filters()+l.Sound.kept()+",ebur128=peak=true:framelog=verbose", "-t", seconds(length), "-f", "null", "-")
+		"-af", l.Sound.filters()+l.Sound.kept()+",ebur128=peak=true:framelog=verbose", "-t", seconds(length), "-f",
+		"null", "-")
 }
 
 // loudness is what EBU R 128 says of a sound: its integrated loudness in LUFS, and its true peak in dBTP.

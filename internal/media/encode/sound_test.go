@@ -13,7 +13,8 @@ import (
 // heard measures a file as EBU R 128 has it.
 func heard(t *testing.T, path string) loudness {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "ffmpeg", "-nostdin", "-nostats", "-hide_banner", "-i", path, "-af", "ebur128=peak=true:framelog=verbose", "-f", "null", "-")
+	cmd := exec.CommandContext(t.Context(), "ffmpeg", "-nostdin", "-nostats", "-hide_banner", "-i", path, "-af",
+		"ebur128=peak=true:framelog=verbose", "-f", "null", "-")
 	said, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, said)
@@ -28,11 +29,13 @@ func heard(t *testing.T, path string) loudness {
 // samples decodes a file: one slice for each channel.
 func samples(t *testing.T, path string) [][]float64 {
 	t.Helper()
-	raw, err := exec.CommandContext(t.Context(), "ffmpeg", "-nostdin", "-v", "error", "-i", path, "-f", "f32le", "-").Output()
+	raw, err := exec.CommandContext(t.Context(), "ffmpeg", "-nostdin", "-v", "error", "-i", path, "-f", "f32le",
+		"-").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	channels, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "error", "-show_entries", "stream=channels", "-of", "csv=p=0", path).Output()
+	channels, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "error", "-show_entries", "stream=channels",
+		"-of", "csv=p=0", path).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,22 +80,44 @@ func TestLevel(t *testing.T) {
 		as       bool    // it stays as it is
 		loudness float64 // of the outcome; 0: the target
 	}{
-		"quiet":            {graph: noise + "0.01", sound: Sound{SampleRate: 48000, Channels: 1}},
-		"loud":             {graph: noise + "1,aformat=channel_layouts=stereo", sound: Sound{SampleRate: 48000, Channels: 2}},
-		"peaky":            {graph: "aevalsrc=0.004*sin(3000*t)+0.6*exp(-mod(t\\,2)*900)*sin(5000*t):s=48000:d=8", sound: Sound{SampleRate: 48000, Channels: 1}, limit: true},
-		"at 44.1 kHz":      {graph: noise + "0.02,aresample=44100,aformat=channel_layouts=stereo", sound: Sound{SampleRate: 44100, Channels: 2}},
-		"at 96 kHz":        {graph: noise + "0.02,aresample=96000", sound: Sound{SampleRate: 96000, Channels: 1}},
-		"surround":         {graph: noise + "0.05,aformat=channel_layouts=mono,pan=5.1|FL=c0|FR=c0|FC=c0|LFE=c0|BL=c0|BR=c0", sound: Sound{SampleRate: 48000, Channels: 6}},
-		"silent":           {graph: "anullsrc=d=5", sound: Sound{SampleRate: 44100, Channels: 2}, as: true, loudness: silent},
-		"too short":        {graph: "sine=d=0.2", sound: Sound{SampleRate: 44100, Channels: 1}, as: true, loudness: silent},
-		"as it should be":  {graph: "sine=frequency=997:sample_rate=48000:duration=6", sound: Sound{SampleRate: 48000, Channels: 1}, as: true},
-		"hardly a whisper": {graph: noise + "0.002", more: []string{"-c:a", "pcm_s24le"}, sound: Sound{SampleRate: 48000, Channels: 1}},
+		"quiet": {graph: noise + "0.01", sound: Sound{SampleRate: 48000, Channels: 1}},
+		"loud": {
+			graph: noise + "1,aformat=channel_layouts=stereo", sound: Sound{SampleRate: 48000, Channels: 2},
+		},
+		"peaky": {
+			graph: "aevalsrc=0.004*sin(3000*t)+0.6*exp(-mod(t\\,2)*900)*sin(5000*t):s=48000:d=8",
+			sound: Sound{SampleRate: 48000, Channels: 1}, limit: true,
+		},
+		"at 44.1 kHz": {
+			graph: noise + "0.02,aresample=44100,aformat=channel_layouts=stereo",
+			sound: Sound{SampleRate: 44100, Channels: 2},
+		},
+		"at 96 kHz": {graph: noise + "0.02,aresample=96000", sound: Sound{SampleRate: 96000, Channels: 1}},
+		"surround": {
+			graph: noise + "0.05,aformat=channel_layouts=mono,pan=5.1|FL=c0|FR=c0|FC=c0|LFE=c0|BL=c0|BR=c0",
+			sound: Sound{SampleRate: 48000, Channels: 6},
+		},
+		"silent": {
+			graph: "anullsrc=d=5", sound: Sound{SampleRate: 44100, Channels: 2}, as: true, loudness: silent,
+		},
+		"too short": {
+			graph: "sine=d=0.2", sound: Sound{SampleRate: 44100, Channels: 1}, as: true, loudness: silent,
+		},
+		"as it should be": {
+			graph: "sine=frequency=997:sample_rate=48000:duration=6", sound: Sound{SampleRate: 48000, Channels: 1},
+			as: true,
+		},
+		"hardly a whisper": {
+			graph: noise + "0.002", more: []string{"-c:a", "pcm_s24le"}, sound: Sound{SampleRate: 48000, Channels: 1},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			in := lasting(t, "in.wav", tt.graph, tt.more...)
 			if name == "as it should be" {
-				in = makeFile(t, "at.wav", "-i", in, "-af", strings.TrimPrefix(Sound{Channels: 1, Gain: target - heard(t, in).integrated}.filters(), steady+","))
+				in = makeFile(t, "at.wav", "-i", in, "-af",
+					strings.TrimPrefix(Sound{Channels: 1, Gain: target - heard(t, in).integrated}.filters(),
+						steady+","))
 			}
 			s, err := e.Level(t.Context(), LoudnessArgs{Input: in, Format: WAV, Sound: tt.sound}, target)
 			if err != nil {
@@ -108,7 +133,9 @@ func TestLevel(t *testing.T) {
 				if !level {
 					as.Gain, as.Limit = 0, false
 				}
-				if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{Input: in, Format: WAV, Output: made[level], Sound: as}, nil); err != nil {
+				if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{
+					Input: in, Format: WAV, Output: made[level], Sound: as,
+				}, nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -117,7 +144,8 @@ func TestLevel(t *testing.T) {
 				want = target
 			}
 			if math.Abs(got.integrated-want) > 0.5 || got.peak > -0.5 {
-				t.Errorf("%.1f LUFS with peaks of %.1f dBTP, from %+v by %+v", got.integrated, got.peak, heard(t, in), s)
+				t.Errorf("%.1f LUFS with peaks of %.1f dBTP, from %+v by %+v", got.integrated, got.peak, heard(t, in),
+					s)
 			}
 			before, after := samples(t, made[false]), samples(t, made[true])
 			if len(before[0]) != len(after[0]) {
@@ -153,26 +181,46 @@ func TestDownmix(t *testing.T) {
 		count               int
 		left, right, within float64
 	}{
-		"left":                 {"5.1", "FL=c0", "a.wav", nil, WAV, 6, side, 0, 0.02},
-		"right":                {"5.1", "FR=c0", "a.wav", nil, WAV, 6, 0, side, 0.02},
-		"centre":               {"5.1", "FC=c0", "a.wav", nil, WAV, 6, both, both, 0.02},
-		"LFE":                  {"5.1", "LFE=c0", "a.wav", nil, WAV, 6, 0, 0, 0.02},
-		"surround left":        {"5.1", "BL=c0", "a.wav", nil, WAV, 6, both, 0, 0.02},
-		"all":                  {"5.1", "FL=c0|FR=c0|FC=c0|LFE=c0|BL=c0|BR=c0", "a.wav", nil, WAV, 6, 1, 1, 0.03},
-		"7.1: left":            {"7.1", "FL=c0", "a.wav", nil, WAV, 8, wide, 0, 0.02},
-		"7.1: back and side":   {"7.1", "BR=c0|SR=c0", "a.wav", nil, WAV, 8, 0, 2 * narrow, 0.02},
-		"7.1: all":             {"7.1", "FL=c0|FR=c0|FC=c0|LFE=c0|BL=c0|BR=c0|SL=c0|SR=c0", "a.wav", nil, WAV, 8, 1, 1, 0.03},
-		"AAC: centre":          {"5.1", "FC=c0", "a.m4a", []string{"-c:a", "aac", "-b:a", "512k"}, MOV, 6, both, both, 0.05},
-		"AC-3: surround right": {"5.1(side)", "SR=c0", "a.mp4", []string{"-c:a", "ac3", "-b:a", "640k"}, MOV, 6, 0, both, 0.05},
-		"E-AC-3: all":          {"5.1(side)", "FL=c0|FR=c0|FC=c0|SL=c0|SR=c0", "a.mkv", []string{"-c:a", "eac3", "-b:a", "640k"}, Matroska, 6, 1, 1, 0.1},
-		"Opus: centre":         {"5.1", "FC=c0", "a.mkv", []string{"-c:a", "libopus", "-mapping_family", "1", "-b:a", "320k"}, Matroska, 6, both, both, 0.05},
-		"FLAC: left":           {"7.1", "FL=c0", "a.flac", []string{"-c:a", "flac"}, FLAC, 8, wide, 0, 0.02},
+		"left":               {"5.1", "FL=c0", "a.wav", nil, WAV, 6, side, 0, 0.02},
+		"right":              {"5.1", "FR=c0", "a.wav", nil, WAV, 6, 0, side, 0.02},
+		"centre":             {"5.1", "FC=c0", "a.wav", nil, WAV, 6, both, both, 0.02},
+		"LFE":                {"5.1", "LFE=c0", "a.wav", nil, WAV, 6, 0, 0, 0.02},
+		"surround left":      {"5.1", "BL=c0", "a.wav", nil, WAV, 6, both, 0, 0.02},
+		"all":                {"5.1", "FL=c0|FR=c0|FC=c0|LFE=c0|BL=c0|BR=c0", "a.wav", nil, WAV, 6, 1, 1, 0.03},
+		"7.1: left":          {"7.1", "FL=c0", "a.wav", nil, WAV, 8, wide, 0, 0.02},
+		"7.1: back and side": {"7.1", "BR=c0|SR=c0", "a.wav", nil, WAV, 8, 0, 2 * narrow, 0.02},
+		"7.1: all": {
+			"7.1", "FL=c0|FR=c0|FC=c0|LFE=c0|BL=c0|BR=c0|SL=c0|SR=c0", "a.wav", nil, WAV, 8, 1, 1, 0.03,
+		},
+		"AAC: centre": {
+			"5.1", "FC=c0", "a.m4a", []string{"-c:a", "aac", "-b:a", "512k"}, MOV, 6, both, both, 0.05,
+		},
+		"AC-3: surround right": {
+			"5.1(side)", "SR=c0", "a.mp4", []string{"-c:a", "ac3", "-b:a", "640k"}, MOV, 6, 0, both, 0.05,
+		},
+		"E-AC-3: all": {
+			"5.1(side)", "FL=c0|FR=c0|FC=c0|SL=c0|SR=c0", "a.mkv",
+			[]string{"-c:a", "eac3", "-b:a", "640k"},
+			Matroska,
+			6, 1, 1, 0.1,
+		},
+		"Opus: centre": {
+			"5.1", "FC=c0", "a.mkv",
+			[]string{"-c:a", "libopus", "-mapping_family", "1", "-b:a", "320k"},
+			Matroska, 6,
+			both, both, 0.05,
+		},
+		"FLAC: left": {"7.1", "FL=c0", "a.flac", []string{"-c:a", "flac"}, FLAC, 8, wide, 0, 0.02},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			graph := "sine=frequency=997:sample_rate=48000:duration=2,volume=18.06dB,pan=" + tt.layout + "|" + tt.channels // at its loudest
+			// at its loudest
+			graph := "sine=frequency=997:sample_rate=48000:duration=2,volume=18.06dB,pan=" + tt.layout + "|" +
+				tt.channels
 			in, out := lasting(t, tt.file, graph, tt.codec...), filepath.Join(t.TempDir(), "out.m4a")
-			if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{Input: in, Format: tt.format, Output: out, Sound: Sound{SampleRate: 48000, Channels: tt.count}}, nil); err != nil {
+			if err := e.EncodeAudio(t.Context(), Ingest, AudioArgs{
+				Input: in, Format: tt.format, Output: out, Sound: Sound{SampleRate: 48000, Channels: tt.count},
+			}, nil); err != nil {
 				t.Fatal(err)
 			}
 			got := samples(t, out)
@@ -189,11 +237,13 @@ func TestDownmix(t *testing.T) {
 }
 
 func FuzzParseLoudness(f *testing.F) {
-	f.Add("[Parsed_ebur128_0 @ 0x1] Summary:\n\n  Integrated loudness:\n    I:         -21.8 LUFS\n    Threshold: -31.9 LUFS\n\n  True peak:\n    Peak:       -inf dBFS\n")
+	f.Add("[Parsed_ebur128_0 @ 0x1] Summary:\n\n  Integrated loudness:\n    I:         -21.8 LUFS\n    Threshold: " +
+		"-31.9 LUFS\n\n  True peak:\n    Peak:       -inf dBFS\n")
 	f.Add("Summary:\n I: nan LUFS\n Peak: 1e999 dBFS\n")
 	f.Fuzz(func(t *testing.T, said string) {
 		l, err := parseLoudness(said)
-		if err == nil && (math.IsNaN(l.integrated+l.peak) || math.IsInf(l.integrated+l.peak, 0) || l.integrated < silent) {
+		if err == nil &&
+			(math.IsNaN(l.integrated+l.peak) || math.IsInf(l.integrated+l.peak, 0) || l.integrated < silent) {
 			t.Errorf("%+v of %q", l, said)
 		}
 	})

@@ -25,27 +25,34 @@ func TestParseProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	tracks := []Track{
-		{Kind: Video, Codec: "hevc", Width: 1920, Height: 1080, FrameRate: 25, Interlaced: true, HD: true, BitSize: 10, Duration: 3602500 * time.Millisecond, Rotation: 90},
+		{
+			Kind: Video, Codec: "hevc", Width: 1920, Height: 1080, FrameRate: 25, Interlaced: true, HD: true,
+			BitSize: 10, Duration: 3602500 * time.Millisecond, Rotation: 90,
+		},
 		{Kind: Audio, Codec: "pcm_s24le", SampleRate: 96000, Channels: 2, BitSize: 24},
 		{Kind: Text, Codec: "mov_text", Forced: true},
 		{Kind: Data},
 		{Kind: Data},
 	}
-	want := Info{Container: Matroska, Duration: 3602500 * time.Millisecond, Start: -21 * time.Millisecond, Tracks: tracks}
+	want := Info{
+		Container: Matroska, Duration: 3602500 * time.Millisecond, Start: -21 * time.Millisecond, Tracks: tracks,
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
 }
 
 func FuzzParseProbe(f *testing.F) {
-	f.Add(`{"streams":[{"codec_type":"video","avg_frame_rate":"1/0","side_data_list":[{"rotation":1e300}],"tags":{"DURATION":"99999999999:1:1","language":"\ud800"}}],"format":{"duration":"1e308"}}`)
+	f.Add(
+		`{"streams":[{"codec_type":"video","avg_frame_rate":"1/0","side_data_list":[{"rotation":1e300}],"tags":{"DURATION":"99999999999:1:1","language":"\ud800"}}],"format":{"duration":"1e308"}}`)
 	f.Fuzz(func(t *testing.T, output string) {
 		info, err := parseProbe([]byte(output), MOV)
 		if err != nil {
 			return
 		}
 		for _, track := range info.Tracks {
-			if track.Rotation < 0 || track.Rotation > 270 || track.Rotation%90 != 0 || !(track.FrameRate >= 0) || len(track.Language) > 64 {
+			if track.Rotation < 0 || track.Rotation > 270 || track.Rotation%90 != 0 || !(track.FrameRate >= 0) ||
+				len(track.Language) > 64 {
 				t.Errorf("got %+v", track)
 			}
 		}
@@ -54,7 +61,9 @@ func FuzzParseProbe(f *testing.F) {
 
 func TestTail(t *testing.T) {
 	t.Parallel()
-	for _, sizes := range [][]int{{10}, {tailSize}, {tailSize + 1}, {tailSize - 1, 5}, {3 * tailSize}, {100, 3 * tailSize, 7}, {1, tailSize}} {
+	for _, sizes := range [][]int{
+		{10}, {tailSize}, {tailSize + 1}, {tailSize - 1, 5}, {3 * tailSize}, {100, 3 * tailSize, 7}, {1, tailSize},
+	} {
 		var all []byte
 		var got tail
 		for i, n := range sizes {

@@ -160,7 +160,9 @@ func TestReserve(t *testing.T) {
 	})
 	say := func(word string, keep int) {
 		var b bytes.Buffer
-		err := v.do(t.Context(), ProcessOptions{Program: program, Args: []string{"-c", "cat; echo " + word}}, keep, ImageJob{
+		err := v.do(t.Context(), ProcessOptions{
+			Program: program, Args: []string{"-c", "cat; echo " + word},
+		}, keep, ImageJob{
 			Input: func(_ context.Context, in io.Writer) error {
 				_, err := io.WriteString(in, "say ")
 				return err

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	jumpForward  = time.Second            // a frame later than its arrival explains by more than this is a jump of the encoder's clock
+	// a frame later than its arrival explains by more than this is a jump of the encoder's clock.
+	jumpForward  = time.Second
 	jumpBackward = 500 * time.Millisecond // a frame this much before the last one is
 	farOff       = 2 * time.Second        // a difference larger than this is a pause of the connection, no jitter
 )
@@ -44,10 +45,12 @@ type Link struct {
 }
 
 func (c Counts) since(b Counts) Counts {
-	c.Dropped, c.Repaired, c.Jumps, c.Discontinuities = c.Dropped-b.Dropped, c.Repaired-b.Repaired, c.Jumps-b.Jumps, c.Discontinuities-b.Discontinuities
+	c.Dropped, c.Repaired, c.Jumps, c.Discontinuities = c.Dropped-b.Dropped, c.Repaired-b.Repaired, c.Jumps-b.Jumps,
+		c.Discontinuities-b.Discontinuities
 	c.Broken, c.Holes, c.Missing = c.Broken-b.Broken, c.Holes-b.Holes, c.Missing-b.Missing
 	c.Packets, c.PacketsLost = c.Packets-b.Packets, c.PacketsLost-b.PacketsLost
-	c.PacketsRetransmitted, c.PacketsDropped = c.PacketsRetransmitted-b.PacketsRetransmitted, c.PacketsDropped-b.PacketsDropped
+	c.PacketsRetransmitted, c.PacketsDropped = c.PacketsRetransmitted-b.PacketsRetransmitted,
+		c.PacketsDropped-b.PacketsDropped
 	c.Unheard -= b.Unheard
 	return c
 }

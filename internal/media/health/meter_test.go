@@ -15,7 +15,8 @@ var zero = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func send(m *Meter, from, to, gop int, late func(i int) time.Duration) {
 	for i := from * 30; i < to*30; i++ {
 		at := time.Duration(i) * time.Second / 30
-		m.Write(&frame.Frame{Kind: frame.Video, DTS: at, Key: i%gop == 0, Data: make([]byte, 5000)}, zero.Add(at+late(i)))
+		m.Write(&frame.Frame{Kind: frame.Video, DTS: at, Key: i%gop == 0, Data: make([]byte, 5000)}, zero.Add(at+
+			late(i)))
 	}
 	for i := from * 50; i < to*50; i++ {
 		at := time.Duration(i) * time.Second / 50
@@ -55,10 +56,12 @@ func TestSample(t *testing.T) {
 	}
 	send(m, 5, 10, 60, never)
 	s = m.Sample(zero.Add(10*time.Second), Counts{Dropped: 3, Link: Link{Packets: 150, PacketsLost: 4}})
-	if s.Counts.Dropped != 0 || s.Counts.Packets != 50 || s.Counts.PacketsLost != 2 || s.Span != 5*time.Second || s.Video.Frames != 150 {
+	if s.Counts.Dropped != 0 || s.Counts.Packets != 50 || s.Counts.PacketsLost != 2 || s.Span != 5*time.Second ||
+		s.Video.Frames != 150 {
 		t.Errorf("the second sample %+v", s)
 	}
-	if got := m.Totals(); got.VideoFrames != 300 || got.AudioFrames != 500 || got.Bytes != 300*5000+500*400 || got.Counts.Packets != 150 {
+	if got := m.Totals(); got.VideoFrames != 300 || got.AudioFrames != 500 || got.Bytes != 300*5000+500*400 ||
+		got.Counts.Packets != 150 {
 		t.Errorf("totals %+v", got)
 	}
 	s = m.Sample(zero.Add(15*time.Second), Counts{})
@@ -87,11 +90,16 @@ func TestJitterAndDrift(t *testing.T) {
 		jitter, drift float64 // milliseconds
 		by            float64
 	}{
-		"steady":               {never, 0, 0, 0.1},
-		"every other one late": {func(i int) time.Duration { return time.Duration(i%2) * 20 * time.Millisecond }, 20, -10, 2},
-		"a slow clock":         {func(i int) time.Duration { return time.Duration(i) * time.Millisecond / 10 }, 0.1, -180, 5}, // 3 ms a second
-		"a fast clock":         {func(i int) time.Duration { return -time.Duration(i) * time.Millisecond / 10 }, 0.1, 180, 5},
-		"one long pause":       {func(i int) time.Duration { return time.Duration(min(i/900, 1)) * 4 * time.Second }, 0, -4000, 100},
+		"steady": {never, 0, 0, 0.1},
+		"every other one late": {
+			func(i int) time.Duration { return time.Duration(i%2) * 20 * time.Millisecond }, 20, -10, 2,
+		},
+		// 3 ms a second
+		"a slow clock": {func(i int) time.Duration { return time.Duration(i) * time.Millisecond / 10 }, 0.1, -180, 5},
+		"a fast clock": {func(i int) time.Duration { return -time.Duration(i) * time.Millisecond / 10 }, 0.1, 180, 5},
+		"one long pause": {
+			func(i int) time.Duration { return time.Duration(min(i/900, 1)) * 4 * time.Second }, 0, -4000, 100,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +115,10 @@ func TestJitterAndDrift(t *testing.T) {
 // TestClockJumps says that a jump is no drift, no jitter, no media and no distance of key frames.
 func TestClockJumps(t *testing.T) {
 	t.Parallel()
-	for name, jump := range map[string]time.Duration{"ahead": 26 * time.Hour, "back": -26 * time.Hour, "by little": 1200 * time.Millisecond, "back by little": -600 * time.Millisecond} {
+	for name, jump := range map[string]time.Duration{
+		"ahead": 26 * time.Hour, "back": -26 * time.Hour, "by little": 1200 * time.Millisecond,
+		"back by little": -600 * time.Millisecond,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := NewMeter(zero)

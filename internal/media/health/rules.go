@@ -83,7 +83,8 @@ func keyFrames(v view) string {
 	if v.GOP <= farApart {
 		return ""
 	}
-	return fmt.Sprintf("Key frames are %.1f s apart or more. Set the encoder to one every 2 s: viewers can only start at one, and segments get that long.", v.GOP.Seconds())
+	return fmt.Sprintf("Key frames are %.1f s apart or more. Set the encoder to one every 2 s: viewers can only "+
+		"start at one, and segments get that long.", v.GOP.Seconds())
 }
 
 func bitrate(v view) string {
@@ -125,7 +126,8 @@ func clock(v view) string {
 	if v.Counts.Jumps == 0 {
 		return ""
 	}
-	return "The encoder's clock jumped. The recording goes on behind a discontinuity; if it happens again, look for a restarting source or a clock that is being set."
+	return "The encoder's clock jumped. The recording goes on behind a discontinuity; if it happens again, look for " +
+		"a restarting source or a clock that is being set."
 }
 
 func lowFrameRate(v view) string {
@@ -134,12 +136,15 @@ func lowFrameRate(v view) string {
 	case v.Video.Frames == 0:
 		return ""
 	case v.rate >= leastRate && v.Video.Rate < v.rate*lowRate:
-		return fmt.Sprintf("The frame rate fell to %.1f from %.1f frames a second. The encoder may be overloaded.", v.Video.Rate, v.rate)
+		return fmt.Sprintf("The frame rate fell to %.1f from %.1f frames a second. The encoder may be overloaded.",
+			v.Video.Rate, v.rate)
 	case v.Announced >= leastRate && v.Video.Rate < v.Announced*lowRate:
-		return fmt.Sprintf("The stream says that it has %.1f frames a second, and %.1f come. The encoder may be overloaded, or leaves frames out on the way.",
+		return fmt.Sprintf("The stream says that it has %.1f frames a second, and %.1f come. The encoder may be "+
+			"overloaded, or leaves frames out on the way.",
 			v.Announced, v.Video.Rate)
 	case wanted >= leastRate*v.Span.Seconds() && float64(v.Counts.Missing) > wanted*missingLimit:
-		return fmt.Sprintf("%.0f %% of the frames are missing: %.1f a second come. The encoder may be overloaded, or leaves frames out on the way.",
+		return fmt.Sprintf("%.0f %% of the frames are missing: %.1f a second come. The encoder may be overloaded, or "+
+			"leaves frames out on the way.",
 			100*float64(v.Counts.Missing)/wanted, v.Video.Rate)
 	}
 	return ""
@@ -149,14 +154,16 @@ func variable(v view) string {
 	if v.Video.Frames == 0 || !v.Counts.Variable {
 		return ""
 	}
-	return "The frame rate varies. Set the encoder to a constant one: segments and low latency need frames at equal distances."
+	return "The frame rate varies. Set the encoder to a constant one: segments and low latency need frames at equal " +
+		"distances."
 }
 
 func pace(v view) string {
 	if v.Video.Frames+v.Audio.Frames == 0 || v.Pace >= slowPace || v.Counts.Jumps > 0 {
 		return ""
 	}
-	return fmt.Sprintf("The encoder sends %.2f seconds of media a second, so players run dry. It, or its connection, does not keep up.", v.Pace)
+	return fmt.Sprintf("The encoder sends %.2f seconds of media a second, so players run dry. It, or its connection, "+
+		"does not keep up.", v.Pace)
 }
 
 func loss(v view) string {
@@ -164,7 +171,8 @@ func loss(v view) string {
 	if all == 0 || float64(v.Counts.PacketsDropped) <= float64(all)*lossLimit {
 		return ""
 	}
-	return fmt.Sprintf("%.1f %% of the packets never came, or too late. A larger latency setting of the encoder gives them more time to be sent again.",
+	return fmt.Sprintf("%.1f %% of the packets never came, or too late. A larger latency setting of the encoder "+
+		"gives them more time to be sent again.",
 		100*float64(v.Counts.PacketsDropped)/float64(all))
 }
 
@@ -174,7 +182,8 @@ func timestamps(v view) string {
 	if n == 0 || float64(bad) <= float64(n)*repairLimit {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d frames had timestamps that went backwards or made no sense; they were mended or left out.", bad, n)
+	return fmt.Sprintf("%d of %d frames had timestamps that went backwards or made no sense; they were mended or "+
+		"left out.", bad, n)
 }
 
 func damaged(v view) string {
@@ -193,14 +202,21 @@ func audioClock(v view) string {
 	if v.Counts.AudioSkew < 0 {
 		than = "less"
 	}
-	says := fmt.Sprintf("The sound has %.1f %% %s samples than its timestamps have time for. ", 100*math.Abs(v.Counts.AudioSkew), than)
+	says := fmt.Sprintf("The sound has %.1f %% %s samples than its timestamps have time for. ",
+		100*math.Abs(v.Counts.AudioSkew), than)
 	switch {
 	case v.Counts.AudioByCount:
-		return says + "It comes as fast as it is to be played, so its timestamps are not followed: look for a newer version of the encoder."
+		return says +
+			"It comes as fast as it is to be played, so its timestamps are not followed: look for a newer version of " +
+			"the encoder."
 	case v.Counts.AudioSkew > 0:
-		return says + "Frames are left out so that it stays with the picture: check the sample rate of the encoder and of its audio device."
+		return says +
+			"Frames are left out so that it stays with the picture: check the sample rate of the encoder and of its " +
+			"audio device."
 	}
-	return says + "It has short holes so that it stays with the picture: check the sample rate of the encoder and of its audio device."
+	return says +
+		"It has short holes so that it stays with the picture: check the sample rate of the encoder and of its audio " +
+		"device."
 }
 
 func subtitles(v view) string {

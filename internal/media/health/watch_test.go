@@ -60,22 +60,43 @@ func TestRules(t *testing.T) {
 		"damaged pictures": {
 			func(s *Sample) { s.Counts.Broken = 12 }, PicturesDamaged, 1, "12 were left out",
 		},
-		"a quarter of the bitrate":    {func(s *Sample) { s.Video.Bitrate = 7e5 }, BitrateCollapsed, 3, "828 kbit/s from 3.1 Mbit/s"},
-		"a black picture":             {func(s *Sample) { s.Video.Bitrate = 1e4 }, BitrateCollapsed, 3, "pictures come in time: they may be black or still"},
-		"half the bitrate":            {func(s *Sample) { s.Video.Bitrate = 1.5e6 }, "", 0, ""},
-		"no sound any more":           {func(s *Sample) { s.Audio = Flow{} }, AudioMissing, 3, "its sound has stopped"},
-		"no picture any more":         {func(s *Sample) { s.Video = Flow{Bitrate: 2e6} }, VideoMissing, 2, "its video has stopped"},
-		"the clock jumps":             {func(s *Sample) { s.Counts.Jumps = 1 }, ClockJumped, 1, "clock jumped"},
-		"twenty pictures of thirty":   {func(s *Sample) { s.Video.Rate = 20 }, FrameRateLow, 3, "20.0 from 30.0"},
-		"twenty-five of thirty":       {func(s *Sample) { s.Video.Rate = 25 }, "", 0, ""},
-		"a variable rate":             {func(s *Sample) { s.Counts.Variable = true }, FrameRateVariable, 6, "constant"},
-		"an encoder that is too slow": {func(s *Sample) { s.Pace = 0.7 }, EncoderTooSlow, 3, "0.70 seconds of media a second"},
-		"packets that never came":     {func(s *Sample) { s.Counts.PacketsDropped = 40 }, PacketsLost, 2, "2.0 %"},
-		"packets that came again":     {func(s *Sample) { s.Counts.PacketsLost, s.Counts.PacketsRetransmitted = 100, 100 }, "", 0, ""},
-		"timestamps without sense":    {func(s *Sample) { s.Counts.Repaired = 30 }, TimestampsBroken, 2, "30 of 400 frames"},
-		"too much sound":              {func(s *Sample) { s.Counts.AudioSkew = 0.01 }, AudioClockOff, 2, "1.0 % more samples than its timestamps have time for. Frames are left out"},
-		"too little sound":            {func(s *Sample) { s.Counts.AudioSkew = -0.02 }, AudioClockOff, 2, "2.0 % less samples"},
-		"wrong timestamps of sound":   {func(s *Sample) { s.Counts.AudioSkew, s.Counts.AudioByCount = 0.016, true }, AudioClockOff, 2, "its timestamps are not followed"},
+		"a quarter of the bitrate": {
+			func(s *Sample) { s.Video.Bitrate = 7e5 }, BitrateCollapsed, 3, "828 kbit/s from 3.1 Mbit/s",
+		},
+		"a black picture": {
+			func(s *Sample) { s.Video.Bitrate = 1e4 }, BitrateCollapsed, 3,
+			"pictures come in time: they may be black or still",
+		},
+		"half the bitrate":  {func(s *Sample) { s.Video.Bitrate = 1.5e6 }, "", 0, ""},
+		"no sound any more": {func(s *Sample) { s.Audio = Flow{} }, AudioMissing, 3, "its sound has stopped"},
+		"no picture any more": {
+			func(s *Sample) { s.Video = Flow{Bitrate: 2e6} }, VideoMissing, 2, "its video has stopped",
+		},
+		"the clock jumps":           {func(s *Sample) { s.Counts.Jumps = 1 }, ClockJumped, 1, "clock jumped"},
+		"twenty pictures of thirty": {func(s *Sample) { s.Video.Rate = 20 }, FrameRateLow, 3, "20.0 from 30.0"},
+		"twenty-five of thirty":     {func(s *Sample) { s.Video.Rate = 25 }, "", 0, ""},
+		"a variable rate":           {func(s *Sample) { s.Counts.Variable = true }, FrameRateVariable, 6, "constant"},
+		"an encoder that is too slow": {
+			func(s *Sample) { s.Pace = 0.7 }, EncoderTooSlow, 3, "0.70 seconds of media a second",
+		},
+		"packets that never came": {func(s *Sample) { s.Counts.PacketsDropped = 40 }, PacketsLost, 2, "2.0 %"},
+		"packets that came again": {
+			func(s *Sample) { s.Counts.PacketsLost, s.Counts.PacketsRetransmitted = 100, 100 }, "", 0, "",
+		},
+		"timestamps without sense": {
+			func(s *Sample) { s.Counts.Repaired = 30 }, TimestampsBroken, 2, "30 of 400 frames",
+		},
+		"too much sound": {
+			func(s *Sample) { s.Counts.AudioSkew = 0.01 }, AudioClockOff, 2,
+			"1.0 % more samples than its timestamps have time for. Frames are left out",
+		},
+		"too little sound": {
+			func(s *Sample) { s.Counts.AudioSkew = -0.02 }, AudioClockOff, 2, "2.0 % less samples",
+		},
+		"wrong timestamps of sound": {
+			func(s *Sample) { s.Counts.AudioSkew, s.Counts.AudioByCount = 0.016, true }, AudioClockOff, 2,
+			"its timestamps are not followed",
+		},
 		"subtitles that come too late": {
 			func(s *Sample) { s.Counts.Unheard = 3 * time.Second }, SubtitlesBehind, 1,
 			"no subtitles for 3 of the last 5 seconds",
@@ -101,7 +122,8 @@ func TestRules(t *testing.T) {
 				t.Fatalf("changes %v, told %d", got, warned)
 			}
 			is := p.w.Warnings()
-			if len(is) != 1 || is[0].Kind != tt.kind || !strings.Contains(is[0].Message, tt.says) || !strings.HasSuffix(is[0].Message, ".") || !is[0].Since.Equal(p.at) {
+			if len(is) != 1 || is[0].Kind != tt.kind || !strings.Contains(is[0].Message, tt.says) ||
+				!strings.HasSuffix(is[0].Message, ".") || !is[0].Since.Equal(p.at) {
 				t.Errorf("warnings %+v, want one that says %q", is, tt.says)
 			}
 			if got, _ := p.look(20, nil); !slices.Equal(got, []string{"-" + tt.kind}) || p.w.Warnings() != nil {
@@ -144,18 +166,28 @@ func TestMissingFromTheStart(t *testing.T) {
 		change func(s *Sample)
 		says   string // "": nothing is wrong
 	}{
-		"half of the announced ones": {func(s *Sample) { s.Video.Frames, s.Video.Rate, s.Announced = 75, 15, 30 }, "has 30.0 frames a second, and 15.0 come"},
-		"half of those of a rhythm":  {func(s *Sample) { s.Video.Frames, s.Video.Rate, s.Counts.Missing = 75, 15, 75 }, "50 % of the frames are missing"},
-		"as announced":               {func(s *Sample) { s.Announced = 30 }, ""},
-		"a few are missing":          {func(s *Sample) { s.Announced, s.Video.Rate, s.Counts.Missing = 30, 28, 10 }, ""},
-		"a still picture each 2 s":   {func(s *Sample) { s.Video.Frames, s.Video.Rate, s.Counts.Missing = 3, 0.5, 2 }, ""},
+		"half of the announced ones": {
+			func(s *Sample) { s.Video.Frames, s.Video.Rate, s.Announced = 75, 15, 30 },
+			"has 30.0 frames a second, and 15.0 come",
+		},
+		"half of those of a rhythm": {
+			func(s *Sample) { s.Video.Frames, s.Video.Rate, s.Counts.Missing = 75, 15, 75 },
+			"50 % of the frames are missing",
+		},
+		"as announced":      {func(s *Sample) { s.Announced = 30 }, ""},
+		"a few are missing": {func(s *Sample) { s.Announced, s.Video.Rate, s.Counts.Missing = 30, 28, 10 }, ""},
+		"a still picture each 2 s": {
+			func(s *Sample) { s.Video.Frames, s.Video.Rate, s.Counts.Missing = 3, 0.5, 2 }, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := &player{at: zero}
 			p.look(10, tt.change)
 			is := p.w.Warnings()
-			if tt.says == "" && is != nil || tt.says != "" && (len(is) != 1 || is[0].Kind != FrameRateLow || !strings.Contains(is[0].Message, tt.says)) {
+			if tt.says == "" && is != nil ||
+				tt.says != "" &&
+					(len(is) != 1 || is[0].Kind != FrameRateLow || !strings.Contains(is[0].Message, tt.says)) {
 				t.Errorf("warnings %+v, want one that says %q", is, tt.says)
 			}
 		})

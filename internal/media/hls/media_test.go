@@ -19,14 +19,18 @@ func edge() hls.Media {
 			{URI: "v/7.m4s", Duration: 2 * time.Second, Map: "v/init-0.mp4", Gap: true},
 			{URI: "v/8.m4s", Duration: 2002 * time.Millisecond, ProgramDateTime: noon},
 			{
-				URI: "v/9.m4s", Duration: 666667 * time.Microsecond, ProgramDateTime: noon.Add(2002 * time.Millisecond), Discontinuity: true, Map: "v/init-1.mp4",
+				URI: "v/9.m4s", Duration: 666667 * time.Microsecond, ProgramDateTime: noon.Add(2002 * time.Millisecond),
+				Discontinuity: true, Map: "v/init-1.mp4",
 				Parts: []hls.Part{
 					{URI: "v/9.0.m4s", Duration: 333333333 * time.Nanosecond, Independent: true},
 					{URI: "v/9.1.m4s", Duration: 333333334 * time.Nanosecond},
 				},
 			},
 		},
-		Open:    &hls.Segment{ProgramDateTime: noon.Add(2669 * time.Millisecond), Parts: []hls.Part{{URI: "v/9.2.m4s", Duration: 300 * time.Millisecond, Independent: true}}},
+		Open: &hls.Segment{
+			ProgramDateTime: noon.Add(2669 * time.Millisecond),
+			Parts:           []hls.Part{{URI: "v/9.2.m4s", Duration: 300 * time.Millisecond, Independent: true}},
+		},
 		Hint:    "v/10.1.m4s",
 		Reports: []hls.Report{{URI: "a.m3u8", LastMSN: 10, LastPart: 0}, {URI: "b.m3u8", LastMSN: 9, LastPart: -1}},
 	}
@@ -74,17 +78,24 @@ func TestMediaText(t *testing.T) {
 		{"low latency", low, edgeText},
 		{
 			"delta update", delta,
-			edgeText[:strings.Index(edgeText, "#EXT-X-MAP")] + "#EXT-X-SKIP:SKIPPED-SEGMENTS=2\n" + edgeText[strings.Index(edgeText, "#EXT-X-DISCONTINUITY\n"):],
+			edgeText[:strings.Index(edgeText, "#EXT-X-MAP")] + "#EXT-X-SKIP:SKIPPED-SEGMENTS=2\n" +
+				edgeText[strings.Index(edgeText, "#EXT-X-DISCONTINUITY\n"):],
 		},
 		{
 			"recorded",
-			hls.Media{Type: hls.VOD, TargetDuration: 4, Independent: true, Segments: one, Ended: true, Hint: "never after the end"},
+			hls.Media{
+				Type: hls.VOD, TargetDuration: 4, Independent: true, Segments: one, Ended: true,
+				Hint: "never after the end",
+			},
 			"#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n#EXT-X-PLAYLIST-TYPE:VOD\n#EXT-X-INDEPENDENT-SEGMENTS\n#EXT-X-MEDIA-SEQUENCE:0\n" +
 				"#EXT-X-DISCONTINUITY-SEQUENCE:0\n#EXT-X-MAP:URI=\"v/init-0.mp4\"\n#EXTINF:4.000000,\nv/0.m4s\n#EXT-X-ENDLIST\n",
 		},
 		{
 			"growing, a part of it rendered before",
-			hls.Media{Type: hls.Event, TargetDuration: 4, MediaSequence: 5, Rendered: []byte("#EXTINF:4.000000,\nv/5.m4s\n"), Segments: one},
+			hls.Media{
+				Type: hls.Event, TargetDuration: 4, MediaSequence: 5, Rendered: []byte("#EXTINF:4.000000,\nv/5.m4s\n"),
+				Segments: one,
+			},
 			"#EXTM3U\n#EXT-X-VERSION:7\n#EXT-X-TARGETDURATION:4\n#EXT-X-PLAYLIST-TYPE:EVENT\n#EXT-X-MEDIA-SEQUENCE:5\n#EXT-X-DISCONTINUITY-SEQUENCE:0\n" +
 				"#EXTINF:4.000000,\nv/5.m4s\n#EXT-X-MAP:URI=\"v/init-0.mp4\"\n#EXTINF:4.000000,\nv/0.m4s\n",
 		},
@@ -164,13 +175,15 @@ func TestMultivariantText(t *testing.T) {
 		Renditions: []hls.Rendition{
 			{Type: "AUDIO", GroupID: "audio", Name: "Default", Default: true, Channels: 2, URI: "x/a.m3u8"},
 			{
-				Type: "SUBTITLES", GroupID: "subtitles", Name: "\"Ünï\"\n\x00\u0085,\xff", Language: "pt-BR", Autoselect: true, Forced: true, URI: "x/t.m3u8",
+				Type: "SUBTITLES", GroupID: "subtitles", Name: "\"Ünï\"\n\x00\u0085,\xff", Language: "pt-BR",
+				Autoselect: true, Forced: true, URI: "x/t.m3u8",
 				Characteristics: "public.accessibility.transcribes-spoken-dialog",
 			},
 		},
 		Variants: []hls.Variant{
 			{
-				Bandwidth: 2628123, AverageBandwidth: 2500000, Codecs: []string{"avc1.64001f", "mp4a.40.2"}, Width: 1280, Height: 720, FrameRate: 30000.0 / 1001,
+				Bandwidth: 2628123, AverageBandwidth: 2500000, Codecs: []string{"avc1.64001f", "mp4a.40.2"},
+				Width: 1280, Height: 720, FrameRate: 30000.0 / 1001,
 				Audio: "audio", Subtitles: "subtitles", URI: "x/v.m3u8",
 			},
 			{NoCaptions: true, URI: "x/w.m3u8"},
@@ -180,7 +193,8 @@ func TestMultivariantText(t *testing.T) {
 #EXT-X-VERSION:7
 #EXT-X-INDEPENDENT-SEGMENTS
 #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="audio",NAME="Default",DEFAULT=YES,AUTOSELECT=YES,CHANNELS="2",URI="x/a.m3u8"
-#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="'Ünï'   ,` + "\ufffd" + `",LANGUAGE="pt-BR",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES,CHARACTERISTICS="public.accessibility.transcribes-spoken-dialog",URI="x/t.m3u8"
+#EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="'Ünï'   ,` + "\ufffd" +
+		`",LANGUAGE="pt-BR",DEFAULT=NO,AUTOSELECT=YES,FORCED=YES,CHARACTERISTICS="public.accessibility.transcribes-spoken-dialog",URI="x/t.m3u8"
 #EXT-X-STREAM-INF:BANDWIDTH=2628123,AVERAGE-BANDWIDTH=2500000,CODECS="avc1.64001f,mp4a.40.2",RESOLUTION=1280x720,FRAME-RATE=29.970,AUDIO="audio",SUBTITLES="subtitles"
 x/v.m3u8
 #EXT-X-STREAM-INF:BANDWIDTH=1,CLOSED-CAPTIONS=NONE

@@ -20,10 +20,12 @@ func TestAnotherParserReadsTheSame(t *testing.T) {
 	if err := got.Unmarshal(m.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if got.Version != 9 || got.TargetDuration != 2 || got.MediaSequence != 7 || got.DiscontinuitySequence == nil || *got.DiscontinuitySequence != 3 {
+	if got.Version != 9 || got.TargetDuration != 2 || got.MediaSequence != 7 || got.DiscontinuitySequence == nil ||
+		*got.DiscontinuitySequence != 3 {
 		t.Errorf("head is %+v", got)
 	}
-	if c := got.ServerControl; c == nil || !c.CanBlockReload || *c.CanSkipUntil != 12*time.Second || *c.PartHoldBack != 1038500*time.Microsecond {
+	if c := got.ServerControl; c == nil || !c.CanBlockReload || *c.CanSkipUntil != 12*time.Second ||
+		*c.PartHoldBack != 1038500*time.Microsecond {
 		t.Errorf("server control is %+v", got.ServerControl)
 	}
 	if got.PartInf == nil || got.PartInf.PartTarget != 335*time.Millisecond {
@@ -34,7 +36,8 @@ func TestAnotherParserReadsTheSame(t *testing.T) {
 	}
 	for i, s := range got.Segments {
 		w := m.Segments[i]
-		if s.URI != w.URI || near(s.Duration, w.Duration) || s.Discontinuity != w.Discontinuity || s.Gap != w.Gap || len(s.Parts) != len(w.Parts) {
+		if s.URI != w.URI || near(s.Duration, w.Duration) || s.Discontinuity != w.Discontinuity || s.Gap != w.Gap ||
+			len(s.Parts) != len(w.Parts) {
 			t.Errorf("segment %d is %+v", i, s)
 		}
 		if !w.ProgramDateTime.IsZero() && !s.DateTime.Equal(w.ProgramDateTime) {
@@ -56,9 +59,12 @@ func near(a, b time.Duration) bool { return math.Abs(float64(a-b)) > float64(tim
 func TestAnotherParserReadsTheMultivariant(t *testing.T) {
 	t.Parallel()
 	m := hls.Multivariant{
-		Renditions: []hls.Rendition{{Type: "AUDIO", GroupID: "audio", Name: `a "name"`, Default: true, Channels: 2, URI: "x/a.m3u8"}},
+		Renditions: []hls.Rendition{
+			{Type: "AUDIO", GroupID: "audio", Name: `a "name"`, Default: true, Channels: 2, URI: "x/a.m3u8"},
+		},
 		Variants: []hls.Variant{{
-			Bandwidth: 3, AverageBandwidth: 2, Codecs: []string{"avc1.64001f", "mp4a.40.2"}, Width: 1280, Height: 720, FrameRate: 25, Audio: "audio", URI: "x/v.m3u8",
+			Bandwidth: 3, AverageBandwidth: 2, Codecs: []string{"avc1.64001f", "mp4a.40.2"}, Width: 1280, Height: 720,
+			FrameRate: 25, Audio: "audio", URI: "x/v.m3u8",
 		}},
 	}
 	var got playlist.Multivariant
@@ -66,10 +72,12 @@ func TestAnotherParserReadsTheMultivariant(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := got.Variants[0]
-	if v.Bandwidth != 3 || *v.AverageBandwidth != 2 || strings.Join(v.Codecs, " ") != "avc1.64001f mp4a.40.2" || v.Resolution != "1280x720" || *v.FrameRate != 25 || v.Audio != "audio" || v.URI != "x/v.m3u8" {
+	if v.Bandwidth != 3 || *v.AverageBandwidth != 2 || strings.Join(v.Codecs, " ") != "avc1.64001f mp4a.40.2" ||
+		v.Resolution != "1280x720" || *v.FrameRate != 25 || v.Audio != "audio" || v.URI != "x/v.m3u8" {
 		t.Errorf("variant %+v", v)
 	}
-	if r := got.Renditions[0]; r.Name != "a 'name'" || !r.Default || *r.URI != "x/a.m3u8" || r.GroupID != "audio" || *r.Channels != "2" {
+	if r := got.Renditions[0]; r.Name != "a 'name'" || !r.Default || *r.URI != "x/a.m3u8" || r.GroupID != "audio" ||
+		*r.Channels != "2" {
 		t.Errorf("rendition %+v", r)
 	}
 }
@@ -79,8 +87,12 @@ func TestAnyNameIsReadBack(t *testing.T) {
 	t.Parallel()
 	if err := quick.Check(func(name, language string, bandwidth int64) bool {
 		m := hls.Multivariant{
-			Renditions: []hls.Rendition{{Type: "AUDIO", GroupID: "g", Name: "x" + name, Language: language, URI: "a.m3u8"}},
-			Variants:   []hls.Variant{{Bandwidth: bandwidth >> 34, Codecs: []string{"mp4a.40.2"}, Audio: "g", URI: "v.m3u8"}},
+			Renditions: []hls.Rendition{
+				{Type: "AUDIO", GroupID: "g", Name: "x" + name, Language: language, URI: "a.m3u8"},
+			},
+			Variants: []hls.Variant{
+				{Bandwidth: bandwidth >> 34, Codecs: []string{"mp4a.40.2"}, Audio: "g", URI: "v.m3u8"},
+			},
 		}
 		var got playlist.Multivariant
 		err := got.Unmarshal(m.Append(nil))

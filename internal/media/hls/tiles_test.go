@@ -30,7 +30,9 @@ func TestTiles(t *testing.T) {
 	if got := string(tiles.Append(nil)); got != want {
 		t.Errorf("got\n%s", got)
 	}
-	m := hls.Multivariant{Variants: []hls.Variant{{Bandwidth: 1, URI: "v.m3u8"}}, Tiles: &tiles, TilesURI: "x/tiles.m3u8"}
+	m := hls.Multivariant{
+		Variants: []hls.Variant{{Bandwidth: 1, URI: "v.m3u8"}}, Tiles: &tiles, TilesURI: "x/tiles.m3u8",
+	}
 	want = `#EXTM3U
 #EXT-X-VERSION:7
 #EXT-X-STREAM-INF:BANDWIDTH=1

@@ -32,8 +32,10 @@ func TestResourceNamesAreReadBack(t *testing.T) {
 func TestResourceNamesRefused(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"", ".", "..", ".m4s", "m4s", "7", "7.", "7.mp4", "07.m4s", "-1.m4s", "+1.m4s", "1e3.m4s", "7.00.m4s", "7.-1.m4s", "7.1.2.m4s", "7.0.vtt", "7..m4s",
-		"init.mp4", "init-.mp4", "init-01.mp4", "init-1.m4s", "init--1.mp4", "9999999999999999.m4s", "7.9999999999999999.m4s", "7.m4s/", "a/7.m4s", "７.m4s", "7.m4s\x00", "7.M4S",
+		"", ".", "..", ".m4s", "m4s", "7", "7.", "7.mp4", "07.m4s", "-1.m4s", "+1.m4s", "1e3.m4s", "7.00.m4s",
+		"7.-1.m4s", "7.1.2.m4s", "7.0.vtt", "7..m4s",
+		"init.mp4", "init-.mp4", "init-01.mp4", "init-1.m4s", "init--1.mp4", "9999999999999999.m4s",
+		"7.9999999999999999.m4s", "7.m4s/", "a/7.m4s", "７.m4s", "7.m4s\x00", "7.M4S",
 		"0-7.m4s", "01-7.m4s", "1-2-7.m4s", "-7.m4s", "1-.m4s", "1-init.mp4", "1-", "x-7.m4s", "0-init-1.mp4",
 	} {
 		if got, ok := hls.ParseResource(name); ok {
@@ -44,7 +46,9 @@ func TestResourceNamesRefused(t *testing.T) {
 
 // FuzzParseResource: a name that is read is the only name of what it names.
 func FuzzParseResource(f *testing.F) {
-	for _, s := range []string{"init-0.mp4", "7.m4s", "7.3.m4s", "2-7.3.m4s", "4-init-1.mp4", "12.vtt", "..m4s", "0.0.m4s"} {
+	for _, s := range []string{
+		"init-0.mp4", "7.m4s", "7.3.m4s", "2-7.3.m4s", "4-init-1.mp4", "12.vtt", "..m4s", "0.0.m4s",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

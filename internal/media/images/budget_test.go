@@ -28,7 +28,9 @@ type blank struct{}
 func (blank) Init(context.Context, int) ([]byte, error) { return []byte("init"), nil }
 
 func (blank) Segment(context.Context, int64) (delivered.Body, error) {
-	data := cmaf.AppendFragment(nil, 1, cmaf.TrackID, 0, []cmaf.Sample{{Duration: 1, Sync: true, Data: []byte("picture")}})
+	data := cmaf.AppendFragment(nil, 1, cmaf.TrackID, 0, []cmaf.Sample{
+		{Duration: 1, Sync: true, Data: []byte("picture")},
+	})
 	return delivered.Body{Data: data}, nil
 }
 
@@ -104,7 +106,8 @@ func crowded(t *testing.T, pictures Spares, encoder Encoder) (*Maker, *memorySto
 	t.Helper()
 	kept := &memoryStore{m: map[string][]byte{}}
 	m := New(Options{
-		Encoder: encoder, Pictures: pictures, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2}), Store: kept, Now: time.Now,
+		Encoder: encoder, Pictures: pictures, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2}), Store: kept,
+		Now:    time.Now,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -148,7 +151,8 @@ func TestFloodOfLargePictures(t *testing.T) { //nolint:paralleltest // it looks 
 	for i := range flood {
 		all.Go(func() {
 			err := context.DeadlineExceeded
-			for errors.Is(err, context.DeadlineExceeded) { // a busy machine does not get to all of them in time: they are asked for again
+			// a busy machine does not get to all of them in time: they are asked for again
+			for errors.Is(err, context.DeadlineExceeded) {
 				err = ask("192.0.2.1", fmt.Sprintf("width=3840&height=3840&fit_mode=pad&time=%g", float64(i)/10))
 			}
 			if err != nil {

@@ -31,7 +31,9 @@ func TestOneNodeMakesAnImage(t *testing.T) {
 			}
 		})
 		for _, name := range []string{"a", "b"} {
-			claimer := claim.New(claim.Options{Store: shared, Node: id.Node(name), Run: "1", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+			claimer := claim.New(claim.Options{
+				Store: shared, Node: id.Node(name), Run: "1", Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+			})
 			ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 			var all sync.WaitGroup
 			all.Go(func() { _ = claimer.Run(ctx) }) // ends with ctx

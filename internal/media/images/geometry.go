@@ -87,7 +87,8 @@ func shrink(dst *image.RGBA, to image.Rectangle, src *image.RGBA, from image.Rec
 			r, g, b := uint64(half), uint64(half), uint64(half)
 			for i, share := range column.shares {
 				s := sums[4*(column.first+i):]
-				r, g, b = r+uint64(s[0]>>8)*uint64(share), g+uint64(s[1]>>8)*uint64(share), b+uint64(s[2]>>8)*uint64(share)
+				r, g, b = r+uint64(s[0]>>8)*uint64(share), g+uint64(s[1]>>8)*uint64(share),
+					b+uint64(s[2]>>8)*uint64(share)
 			}
 			out[4*x], out[4*x+1], out[4*x+2], out[4*x+3] = uint8(r>>24), uint8(g>>24), uint8(b>>24), 255
 		}

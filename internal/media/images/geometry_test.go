@@ -52,25 +52,35 @@ func TestShape(t *testing.T) {
 		w, h int
 		want [4]color.RGBA
 	}{
-		"as it is":         {Request{}, 64, 32, [4]color.RGBA{red, green, blue, white}},
-		"by 90":            {Request{Rotate: 90}, 32, 64, [4]color.RGBA{white, red, green, blue}},
-		"by 180":           {Request{Rotate: 180}, 64, 32, [4]color.RGBA{blue, white, red, green}},
-		"by 270":           {Request{Rotate: 270}, 32, 64, [4]color.RGBA{green, blue, white, red}},
-		"sideways":         {Request{FlipH: true}, 64, 32, [4]color.RGBA{green, red, white, blue}},
-		"over":             {Request{FlipV: true}, 64, 32, [4]color.RGBA{white, blue, green, red}},
-		"turned, flipped":  {Request{Rotate: 90, FlipH: true}, 32, 64, [4]color.RGBA{red, white, blue, green}},
-		"by width":         {Request{Width: 16}, 16, 8, [4]color.RGBA{red, green, blue, white}},
-		"by height":        {Request{Height: 8}, 16, 8, [4]color.RGBA{red, green, blue, white}},
-		"larger":           {Request{Width: 128}, 64, 32, [4]color.RGBA{red, green, blue, white}},
-		"larger, both":     {Request{Width: 3840, Height: 3840}, 64, 32, [4]color.RGBA{red, green, blue, white}},
-		"stretched large":  {Request{Width: 3840, Height: 3840, Fit: Stretch}, 32, 32, [4]color.RGBA{red, green, blue, white}},
-		"cropped large":    {Request{Width: 3840, Height: 3840, Fit: Crop}, 32, 32, [4]color.RGBA{red, green, blue, white}},
-		"padded large":     {Request{Width: 3840, Height: 3840, Fit: Pad}, 64, 64, [4]color.RGBA{black, black, black, black}},
-		"within":           {Request{Width: 16, Height: 16}, 16, 8, [4]color.RGBA{red, green, blue, white}},
-		"turned by width":  {Request{Width: 16, Rotate: 90}, 16, 32, [4]color.RGBA{white, red, green, blue}},
-		"stretched":        {Request{Width: 16, Height: 16, Fit: Stretch}, 16, 16, [4]color.RGBA{red, green, blue, white}},
-		"cropped":          {Request{Width: 16, Height: 16, Fit: Crop}, 16, 16, [4]color.RGBA{red, green, blue, white}},
-		"padded":           {Request{Width: 16, Height: 16, Fit: Pad}, 16, 16, [4]color.RGBA{black, black, black, black}},
+		"as it is":        {Request{}, 64, 32, [4]color.RGBA{red, green, blue, white}},
+		"by 90":           {Request{Rotate: 90}, 32, 64, [4]color.RGBA{white, red, green, blue}},
+		"by 180":          {Request{Rotate: 180}, 64, 32, [4]color.RGBA{blue, white, red, green}},
+		"by 270":          {Request{Rotate: 270}, 32, 64, [4]color.RGBA{green, blue, white, red}},
+		"sideways":        {Request{FlipH: true}, 64, 32, [4]color.RGBA{green, red, white, blue}},
+		"over":            {Request{FlipV: true}, 64, 32, [4]color.RGBA{white, blue, green, red}},
+		"turned, flipped": {Request{Rotate: 90, FlipH: true}, 32, 64, [4]color.RGBA{red, white, blue, green}},
+		"by width":        {Request{Width: 16}, 16, 8, [4]color.RGBA{red, green, blue, white}},
+		"by height":       {Request{Height: 8}, 16, 8, [4]color.RGBA{red, green, blue, white}},
+		"larger":          {Request{Width: 128}, 64, 32, [4]color.RGBA{red, green, blue, white}},
+		"larger, both":    {Request{Width: 3840, Height: 3840}, 64, 32, [4]color.RGBA{red, green, blue, white}},
+		"stretched large": {
+			Request{Width: 3840, Height: 3840, Fit: Stretch}, 32, 32, [4]color.RGBA{red, green, blue, white},
+		},
+		"cropped large": {
+			Request{Width: 3840, Height: 3840, Fit: Crop}, 32, 32, [4]color.RGBA{red, green, blue, white},
+		},
+		"padded large": {
+			Request{Width: 3840, Height: 3840, Fit: Pad}, 64, 64, [4]color.RGBA{black, black, black, black},
+		},
+		"within":          {Request{Width: 16, Height: 16}, 16, 8, [4]color.RGBA{red, green, blue, white}},
+		"turned by width": {Request{Width: 16, Rotate: 90}, 16, 32, [4]color.RGBA{white, red, green, blue}},
+		"stretched": {
+			Request{Width: 16, Height: 16, Fit: Stretch}, 16, 16, [4]color.RGBA{red, green, blue, white},
+		},
+		"cropped": {Request{Width: 16, Height: 16, Fit: Crop}, 16, 16, [4]color.RGBA{red, green, blue, white}},
+		"padded": {
+			Request{Width: 16, Height: 16, Fit: Pad}, 16, 16, [4]color.RGBA{black, black, black, black},
+		},
 		"padded sideways":  {Request{Width: 64, Height: 8, Fit: Pad}, 64, 8, [4]color.RGBA{black, black, black, black}},
 		"never of nothing": {Request{Width: 1}, 1, 1, [4]color.RGBA{}},
 	} {
@@ -89,7 +99,8 @@ func TestShape(t *testing.T) {
 		})
 	}
 	middle := shape(quarters(64, 32), &Request{Width: 16, Height: 16, Fit: Pad})
-	if middle.RGBAAt(0, 5) != red || middle.RGBAAt(15, 10) != blue || middle.RGBAAt(0, 3) != black || middle.RGBAAt(0, 12) != black {
+	if middle.RGBAAt(0, 5) != red || middle.RGBAAt(15, 10) != blue || middle.RGBAAt(0, 3) != black ||
+		middle.RGBAAt(0, 12) != black {
 		t.Error("the padded picture is not in the middle")
 	}
 }
@@ -164,7 +175,9 @@ func TestPAM(t *testing.T) {
 // bit.
 func TestShrink(t *testing.T) {
 	t.Parallel()
-	for _, size := range [][4]int{{2, 2, 1, 1}, {7, 5, 3, 2}, {1920, 1080, 640, 360}, {100, 3, 99, 3}, {3840, 2, 1, 1}, {5, 5, 5, 4}} {
+	for _, size := range [][4]int{
+		{2, 2, 1, 1}, {7, 5, 3, 2}, {1920, 1080, 640, 360}, {100, 3, 99, 3}, {3840, 2, 1, 1}, {5, 5, 5, 4},
+	} {
 		src := image.NewRGBA(image.Rect(0, 0, size[0]+2, size[1]+2))
 		for i := range src.Pix {
 			src.Pix[i] = []byte{255, 1, 77, 255}[i%4]
@@ -204,13 +217,16 @@ func FuzzPAM(f *testing.F) {
 }
 
 func FuzzFirstSample(f *testing.F) {
-	segment := cmaf.AppendFragment(nil, 1, cmaf.TrackID, 10, []cmaf.Sample{{Duration: 1, Sync: true, Data: []byte("one")}, {Duration: 1, Data: []byte("two")}})
+	segment := cmaf.AppendFragment(nil, 1, cmaf.TrackID, 10, []cmaf.Sample{
+		{Duration: 1, Sync: true, Data: []byte("one")}, {Duration: 1, Data: []byte("two")},
+	})
 	f.Add(segment)
 	f.Add(append(bmff.Make("styp", []byte("abcd")), segment...))
 	f.Add(segment[:len(segment)-4])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		h264.Disposable(data, 4)
-		if s, err := firstSample(bytes.NewReader(data)); err == nil && (len(s.Data) == 0 || !bytes.Contains(data, s.Data)) {
+		if s, err := firstSample(bytes.NewReader(data)); err == nil &&
+			(len(s.Data) == 0 || !bytes.Contains(data, s.Data)) {
 			t.Errorf("%q of %q", s.Data, data)
 		}
 	})

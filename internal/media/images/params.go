@@ -158,7 +158,8 @@ func (p *params) storyboard(r *Request) {
 	asset, program := !math.IsNaN(r.Start) || !math.IsNaN(r.End), !math.IsNaN(r.ProgramStart) ||
 		!math.IsNaN(r.ProgramEnd)
 	if asset && program {
-		p.wrong.Add("asset_start_time and asset_end_time can not be given together with program_start_time and program_end_time")
+		p.wrong.Add("asset_start_time and asset_end_time can not be given together with program_start_time and " +
+			"program_end_time")
 	}
 	if r.End <= r.Start {
 		p.wrong.Add("asset_end_time: must be after asset_start_time")

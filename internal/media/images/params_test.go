@@ -23,7 +23,12 @@ func bare(t *testing.T) *Video {
 	for i := range int64(10) {
 		entries = append(entries, timeline.Entry{Segment: &timeline.Segment{
 			MSN: i, Start: 1000000000 + 2000*i,
-			Chunks: []timeline.Chunk{{Rendition: timeline.MainVideo, Time: 10000 + 2000*i, Duration: 2000, Independent: true, Size: 1, Gap: i == 4, Object: "o"}},
+			Chunks: []timeline.Chunk{
+				{
+					Rendition: timeline.MainVideo, Time: 10000 + 2000*i, Duration: 2000, Independent: true, Size: 1,
+					Gap: i == 4, Object: "o",
+				},
+			},
 		}})
 	}
 	lines, err := timeline.Build(entries)
@@ -98,8 +103,12 @@ func TestParameters(t *testing.T) {
 		{"storyboard.jpg?asset_start_time=4&asset_end_time=4", "asset_end_time: must be after asset_start_time"},
 		{"storyboard.jpg?asset_start_time=4&program_end_time=1000009", "can not be given together"},
 		{"storyboard.jpg?program_start_time=1000002&program_end_time=1000009", ""},
-		{"storyboard.jpg?program_start_time=1000009&program_end_time=1000002", "program_end_time: must be after program_start_time"},
-		{"storyboard.jpg?program_start_time=1&program_end_time=2000000", ""}, // as the playlist has it: all that there is of that time
+		{
+			"storyboard.jpg?program_start_time=1000009&program_end_time=1000002",
+			"program_end_time: must be after program_start_time",
+		},
+		// as the playlist has it: all that there is of that time
+		{"storyboard.jpg?program_start_time=1&program_end_time=2000000", ""},
 		{"storyboard.jpg?program_start_time=1000020", "program_start_time: there is nothing of that moment"},
 		{"storyboard.jpg?program_end_time=1000000", "program_end_time: there is nothing of that moment"},
 	} {
@@ -138,7 +147,10 @@ func TestNames(t *testing.T) {
 		return p.Name
 	}
 	same := [][]string{
-		{"thumbnail.jpg?time=1", "thumbnail.jpg?time=1.0004&fit_mode=preserve&x=y", "thumbnail.jpg?flip_h=false&time=1&time=2", "thumbnail.jpg?program_time=1000001"},
+		{
+			"thumbnail.jpg?time=1", "thumbnail.jpg?time=1.0004&fit_mode=preserve&x=y",
+			"thumbnail.jpg?flip_h=false&time=1&time=2", "thumbnail.jpg?program_time=1000001",
+		},
 		{"thumbnail.jpg"},
 		{"thumbnail.png?time=1"},
 		{"thumbnail.jpg?time=1.001"},
@@ -175,7 +187,9 @@ func TestNames(t *testing.T) {
 func TestGaps(t *testing.T) {
 	t.Parallel()
 	f := bare(t)
-	for at, want := range map[float64]int{-1: 0, 0: 0, 1.99: 0, 2: 1, 7.9: 3, 8: 3, 9.9: 3, 10: 5, 19.9: 9, 20: 9, 99: 9} {
+	for at, want := range map[float64]int{
+		-1: 0, 0: 0, 1.99: 0, 2: 1, 7.9: 3, 8: 3, 9.9: 3, 10: 5, 19.9: 9, 20: 9, 99: 9,
+	} {
 		if got := f.at(at); got != want {
 			t.Errorf("at %g: segment %d, want %d", at, got, want)
 		}
@@ -207,7 +221,8 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%q gives %+v", query, r)
 			}
 		}
-		if r.Width < 0 || r.Height < 0 || max(r.Width, r.Height) > maxSide || r.Rotate%90 != 0 || r.Kind == Animated && !(r.FPS >= 1 && r.FPS <= maxFPS) {
+		if r.Width < 0 || r.Height < 0 || max(r.Width, r.Height) > maxSide || r.Rotate%90 != 0 ||
+			r.Kind == Animated && !(r.FPS >= 1 && r.FPS <= maxFPS) {
 			t.Errorf("%q gives %+v", query, r)
 		}
 		if _, err := film.Plan(r); err == nil {
@@ -240,15 +255,19 @@ func TestStoryboardOfWhatGrows(t *testing.T) {
 		return p
 	}
 	for _, query := range []string{
-		"", "asset_start_time=3", "asset_end_time=60", "program_start_time=1000003", "program_end_time=2000000", "program_start_time=1000001.5&program_end_time=1000009",
+		"", "asset_start_time=3", "asset_end_time=60", "program_start_time=1000003", "program_end_time=2000000",
+		"program_start_time=1000001.5&program_end_time=1000009",
 	} {
 		text := plan(now, "storyboard.vtt", query)
-		if byDay := strings.Contains(text.rangeOf(), "program_"); byDay != strings.Contains(query, "program_") || byDay && strings.Contains(text.rangeOf(), "asset_") {
-			t.Errorf("%q leads to %q: a token that says the one kind of time does not go with the other", query, text.rangeOf())
+		if byDay := strings.Contains(text.rangeOf(), "program_"); byDay != strings.Contains(query, "program_") ||
+			byDay && strings.Contains(text.rangeOf(), "asset_") {
+			t.Errorf("%q leads to %q: a token that says the one kind of time does not go with the other", query,
+				text.rangeOf())
 		}
 		pictures := plan(later, "storyboard.jpg", strings.TrimPrefix(text.rangeOf(), "?"))
 		if pictures.Start != text.Start || pictures.length != text.length {
-			t.Errorf("%q leads to %q, which is %g s from %g on, not %g s from %g on", query, text.rangeOf(), pictures.length, pictures.Start, text.length, text.Start)
+			t.Errorf("%q leads to %q, which is %g s from %g on, not %g s from %g on", query, text.rangeOf(),
+				pictures.length, pictures.Start, text.length, text.Start)
 		}
 	}
 	now.Short = true // what slides away has no seconds to ask for
@@ -275,7 +294,8 @@ func TestStoryboardByTheTimeOfDay(t *testing.T) {
 		{1000020, 1000060, 0, 0},
 	} {
 		p, err := f.Plan(Request{
-			Kind: Storyboard, Ext: "jpg", Time: math.NaN(), ProgramTime: math.NaN(), Start: math.NaN(), End: math.NaN(), ProgramStart: tt.begin, ProgramEnd: tt.end,
+			Kind: Storyboard, Ext: "jpg", Time: math.NaN(), ProgramTime: math.NaN(), Start: math.NaN(), End: math.NaN(),
+			ProgramStart: tt.begin, ProgramEnd: tt.end,
 		})
 		if (err != nil) != (tt.length == 0) || err != nil && !fault.Is(err, fault.Invalid) {
 			t.Errorf("%v: %v", tt, err)

@@ -102,7 +102,11 @@ func film(t *testing.T, args ...string) *images.Video {
 // sixSeconds of greys in H.264 with B-frames.
 func sixSeconds(t *testing.T, more ...string) *images.Video {
 	t.Helper()
-	return film(t, append([]string{"-f", "lavfi", "-i", greys, "-t", "6", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p", "-crf", "1", "-g", "20", "-bf", "3", "-sc_threshold", "0"}, more...)...)
+	return film(t,
+		append([]string{
+			"-f", "lavfi", "-i", greys, "-t", "6", "-c:v", "libx264", "-preset", "veryfast", "-pix_fmt", "yuv420p",
+			"-crf", "1", "-g", "20", "-bf", "3", "-sc_threshold", "0",
+		}, more...)...)
 }
 
 // store keeps objects in memory.
@@ -215,7 +219,10 @@ func node(t *testing.T, kept *store, claims images.Claims, animations *atomic.In
 	}
 	s := &studio{t: t, store: kept, pictures: &counted{Warm: encode.NewWarm(e, encode.PictureArgs(frame.SDR), spare)}}
 	webps := encode.NewWarm(e, encode.WebPArgs(), spare)
-	s.Maker = images.New(images.Options{Encoder: counting{e, animations}, Pictures: s.pictures, WebPs: webps, Budget: budget, Store: s.store, Claims: claims, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	s.Maker = images.New(images.Options{
+		Encoder: counting{e, animations}, Pictures: s.pictures, WebPs: webps, Budget: budget, Store: s.store,
+		Claims: claims, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.Context()))
 	var all sync.WaitGroup
 	for _, r := range []interface{ Run(context.Context) error }{s.Maker, s.pictures, webps} {
@@ -301,7 +308,8 @@ func TestTheRightFrame(t *testing.T) {
 	t.Parallel()
 	s, f := newStudio(t), sixSeconds(t)
 	for query, want := range map[string]int{
-		"time=0": 0, "time=0.05": 0, "time=0.1": 1, "time=0.199": 2, "time=0.73": 7, "time=1.9": 19, "time=1.95": 19, "time=2": 20, "time=3.333": 33, "time=3.95": 39,
+		"time=0": 0, "time=0.05": 0, "time=0.1": 1, "time=0.199": 2, "time=0.73": 7, "time=1.9": 19, "time=1.95": 19,
+		"time=2": 20, "time=3.333": 33, "time=3.95": 39,
 		"time=5.9": 59, "time=6": 59,
 		"": 20, // the key frame that is nearest to the middle
 	} {
@@ -343,12 +351,15 @@ func TestTheRightFrameOfCoarseTimes(t *testing.T) {
 func TestTheRightFrameBehindEntries(t *testing.T) {
 	t.Parallel()
 	for name, how := range map[string]string{
-		"bit by bit": "intra-refresh=1:keyint=10:bframes=0", "open groups": "open-gop=1:keyint=10:min-keyint=10:bframes=3:b-adapt=0",
+		"bit by bit":  "intra-refresh=1:keyint=10:bframes=0",
+		"open groups": "open-gop=1:keyint=10:min-keyint=10:bframes=3:b-adapt=0",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, f := newStudio(t), sixSeconds(t, "-x264-params", how)
-			for query, want := range map[string]int{"time=0": 0, "time=1": 10, "time=2": 20, "time=2.9": 29, "time=3": 30, "time=5.9": 59} {
+			for query, want := range map[string]int{
+				"time=0": 0, "time=1": 10, "time=2": 20, "time=2.9": 29, "time=3": 30, "time=5.9": 59,
+			} {
 				if got := frameOf(s.picture(f, "thumbnail.png", query)); got != want {
 					t.Errorf("%s: frame %d, want %d", query, got, want)
 				}
@@ -373,7 +384,8 @@ func TestOtherSources(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, f := newStudio(t), sixSeconds(t, tt.args...) // a studio of its own: all videos of this test have one name
+			// a studio of its own: all videos of this test have one name
+			s, f := newStudio(t), sixSeconds(t, tt.args...)
 			for _, n := range []int{0, 1, 13, 25, 39, 40, 58} {
 				p := s.picture(f, "thumbnail.png", fmt.Sprintf("time=%.2f", float64(n)/10+0.05))
 				if got := frameOf(p); n-got > tt.dark || got > n || p.Bounds().Size() != tt.size {
@@ -423,17 +435,20 @@ func TestAnimated(t *testing.T) {
 		}
 		g, err := gif.DecodeAll(bytes.NewReader(data))
 		if err != nil || len(g.Image) != tt.frames || image.Pt(g.Config.Width, g.Config.Height) != tt.size {
-			t.Errorf("%s: %d pictures of %v (%v), want %d of %v", query, len(g.Image), g.Config, err, tt.frames, tt.size)
+			t.Errorf("%s: %d pictures of %v (%v), want %d of %v", query, len(g.Image), g.Config, err, tt.frames,
+				tt.size)
 			continue
 		}
 		all := frames(g)
 		// A GIF has few colours: greys that are near to each other become one.
-		if first, last := frameOf(all[0]), frameOf(all[len(all)-1]); max(first-tt.first, tt.first-first, last-tt.last, tt.last-last) > 5 {
+		if first, last := frameOf(all[0]),
+			frameOf(all[len(all)-1]); max(first-tt.first, tt.first-first, last-tt.last, tt.last-last) > 5 {
 			t.Errorf("%s: from frame %d to %d, want %d to %d", query, first, last, tt.first, tt.last)
 		}
 	}
 	data, _, err := s.ask(f, "animated.webp", "start=1&end=3&fps=10")
-	if err != nil || len(data) < 30 || string(data[:4]) != "RIFF" || string(data[8:16]) != "WEBPVP8X" || length(data) != 2000 {
+	if err != nil || len(data) < 30 || string(data[:4]) != "RIFF" || string(data[8:16]) != "WEBPVP8X" ||
+		length(data) != 2000 {
 		t.Errorf("WebP: %v, %d ms in %d bytes", err, length(data), len(data))
 	}
 }
@@ -451,7 +466,8 @@ func TestStoryboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	var l images.Layout
-	if err = json.Unmarshal(words, &l); err != nil || l.URL != "https://host/p1/storyboard.webp" || l.Duration != 6 || len(l.Tiles) != 50 || l.TileWidth != 256 || l.TileHeight != 144 {
+	if err = json.Unmarshal(words, &l); err != nil || l.URL != "https://host/p1/storyboard.webp" || l.Duration != 6 ||
+		len(l.Tiles) != 50 || l.TileWidth != 256 || l.TileHeight != 144 {
 		t.Fatalf("%v in\n%s", err, words)
 	}
 	for _, ext := range []string{"png", "webp", "jpg"} {
@@ -461,9 +477,12 @@ func TestStoryboard(t *testing.T) {
 		}
 		for i, tile := range l.Tiles {
 			// A segment is a whole number of groups of pictures: its first key frame stands for all of it.
-			want := int(f.Timeline.Spans()[slices.IndexFunc(f.Timeline.Spans(), func(v float64) bool { return v > tile.Start+0.06 })-1]*10 + 0.5)
+			want := int(f.Timeline.Spans()[slices.IndexFunc(f.Timeline.Spans(), func(v float64) bool {
+				return v > tile.Start+0.06
+			})-1]*10 + 0.5)
 			for _, at := range []image.Point{{2, 2}, {253, 141}} {
-				if got := shown(board, tile.X+at.X, tile.Y+at.Y); got != want && ext == "png" || math.Abs(float64(got-want)) > 1 {
+				if got := shown(board, tile.X+at.X, tile.Y+at.Y); got != want && ext == "png" ||
+					math.Abs(float64(got-want)) > 1 {
 					t.Errorf("%s: tile %d of second %g shows frame %d, want %d", ext, i, tile.Start, got, want)
 				}
 			}
@@ -474,9 +493,11 @@ func TestStoryboard(t *testing.T) {
 		t.Fatal(err)
 	}
 	words, err = plan.Words(data, "https://host/p1")
-	head := "WEBVTT\n\n00:00:00.000 --> 00:00:00.040\nhttps://host/p1/storyboard.jpg?asset_end_time=4&asset_start_time=2#xywh=0,0,256,144\n"
+	head := "WEBVTT\n\n00:00:00.000 --> " +
+		"00:00:00.040\nhttps://host/p1/storyboard.jpg?asset_end_time=4&asset_start_time=2#xywh=0,0,256,144\n"
 	tail := "\n00:00:01.960 --> 00:00:02.000\nhttps://host/p1/storyboard.jpg?asset_end_time=4&asset_start_time=2#xywh=1024,1296,256,144\n"
-	if err != nil || !strings.HasPrefix(string(words), head) || !strings.HasSuffix(string(words), tail) || strings.Count(string(words), "-->") != 50 {
+	if err != nil || !strings.HasPrefix(string(words), head) || !strings.HasSuffix(string(words), tail) ||
+		strings.Count(string(words), "-->") != 50 {
 		t.Errorf("%v\n%s", err, words)
 	}
 }

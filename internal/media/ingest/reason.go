@@ -38,7 +38,8 @@ func Reason(err error) string {
 		return r.Reason()
 	}
 	for _, known := range []error{
-		ErrUnknownKey, ErrDisabled, ErrBusy, ErrShutdown, ErrEncoderEnded, ErrEnded, ErrSilent, ErrReplaced, ErrKeyReset,
+		ErrUnknownKey, ErrDisabled, ErrBusy, ErrShutdown, ErrEncoderEnded, ErrEnded, ErrSilent, ErrReplaced,
+		ErrKeyReset,
 	} {
 		if errors.Is(err, known) {
 			return known.Error()

@@ -108,7 +108,8 @@ func (f *files) drop(msn int64, all bool) {
 	if all {
 		say = f.index.forget
 	}
-	if err := say(msn); err != nil { // a reader of the index finds that the segment is recorded, or that the files are gone
+	// a reader of the index finds that the segment is recorded, or that the files are gone
+	if err := say(msn); err != nil {
 		f.log.Warn("part journal can not be cleared", "error", err)
 	}
 	for _, name := range f.names[msn] {
@@ -163,7 +164,8 @@ func (f *files) latePart(s *Segment, body []byte) (kind byte, of, record []byte,
 	size := named.number()
 	named.number() // checksum
 	l := s.Rendition(string(named.b))
-	if named.bad || l == nil || !l.Begun || l.Whole || int64(len(l.Parts)) != number || l.end(len(l.Parts)) != from || size != int64(len(data)) {
+	if named.bad || l == nil || !l.Begun || l.Whole || int64(len(l.Parts)) != number || l.end(len(l.Parts)) != from ||
+		size != int64(len(data)) {
 		return 0, nil, nil, false, nil
 	}
 	file, err := os.OpenFile(filepath.Join(f.dir, mediaName(s.MSN, l.ID)), os.O_CREATE|os.O_WRONLY, 0o600)

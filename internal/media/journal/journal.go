@@ -359,7 +359,8 @@ func (j *Journal) do(o *op) {
 }
 
 // ErrLink is a folder of journals that is a symbolic link: what it leads to may be somebody else's.
-var ErrLink = errors.New("the folder of journals is a symbolic link, which is not followed: what is in the folder is deleted")
+var ErrLink = errors.New("the folder of journals is a symbolic link, which is not followed: what is in the folder is " +
+	"deleted")
 
 // Check is ErrLink when root, the folder of journals, is a link. It need not be there.
 func Check(root string) error {

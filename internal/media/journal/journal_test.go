@@ -61,9 +61,13 @@ func write(j *journal.Journal, msn int64, n int, whole bool) [2]*journal.Media {
 	for i, id := range []string{"v", "a"} {
 		if msn == 0 {
 			r := timeline.RenditionInfo{ID: id, Kind: frame.Kind(i), Timescale: 1000, PartTarget: 300000}
-			j.Note(msn, journal.Record{Init: &timeline.Init{Rendition: id, Codec: "c"}, Rendition: &r}, []byte("init "+id))
+			j.Note(msn, journal.Record{
+				Init: &timeline.Init{Rendition: id, Codec: "c"}, Rendition: &r,
+			}, []byte("init "+id))
 		}
-		j.Note(msn, journal.Record{Begin: id, Start: 1000 * msn, Discontinuity: msn == 1, Time: 2000 * msn, Target: 2}, nil)
+		j.Note(msn, journal.Record{
+			Begin: id, Start: 1000 * msn, Discontinuity: msn == 1, Time: 2000 * msn, Target: 2,
+		}, nil)
 	}
 	for k := range n {
 		for i, id := range []string{"v", "a"} {
@@ -102,14 +106,17 @@ func TestWhatIsWrittenIsLeft(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	want := &journal.Rendition{
-		ID: "v", Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 1000, PartTarget: 300000}, Begun: true, Whole: true, Duration: 650,
+		ID: "v", Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 1000, PartTarget: 300000}, Begun: true,
+		Whole: true, Duration: 650,
 		Inits: []journal.Init{{Init: timeline.Init{Rendition: "v", Codec: "c"}, Data: []byte("init v")}},
-		Parts: []journal.Part{{End: 7, Ticks: 300, Independent: true}, {End: 14, Ticks: 300}}, Data: []byte("<v 0 0><v 0 1>"),
+		Parts: []journal.Part{{End: 7, Ticks: 300, Independent: true}, {End: 14, Ticks: 300}},
+		Data:  []byte("<v 0 0><v 0 1>"),
 	}
 	if !reflect.DeepEqual(got[0].Rendition("v"), want) || got[0].Target != 2 {
 		t.Errorf("%+v\nwant %+v", got[0].Rendition("v"), want)
 	}
-	if a := got[1].Rendition("a"); a.Whole || string(a.Data) != "<a 2 0>" || a.Ticks() != 300 || a.Time != 4000 || a.Rendition != nil {
+	if a := got[1].Rendition("a"); a.Whole || string(a.Data) != "<a 2 0>" || a.Ticks() != 300 || a.Time != 4000 ||
+		a.Rendition != nil {
 		t.Errorf("%+v", a)
 	}
 }
@@ -149,7 +156,8 @@ func TestSecondLife(t *testing.T) {
 			t.Errorf("the parts of what is stored are %+v", v.Parts)
 		}
 	}
-	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 5 { // two segments of two renditions, and the index
+	// two segments of two renditions, and the index
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 5 {
 		t.Errorf("%v %v", entries, err)
 	}
 }
@@ -199,7 +207,8 @@ func TestForgottenSegmentsLeaveNothing(t *testing.T) {
 	}
 	j = open(dir)
 	got := left(j)
-	if len(got) != 3 || got[0].MSN != last-2 || got[2].MSN != last || string(got[2].Rendition("v").Data) != "<v 500 0>" {
+	if len(got) != 3 || got[0].MSN != last-2 || got[2].MSN != last ||
+		string(got[2].Rendition("v").Data) != "<v 500 0>" {
 		t.Fatalf("%+v", got)
 	}
 	stop = run(t, j) // another life goes on in the same index
@@ -274,7 +283,8 @@ func TestTornAnywhere(t *testing.T) {
 		for _, s := range left(open(dir)) {
 			for _, l := range s.Renditions {
 				w := full.Rendition(l.ID)
-				if len(l.Parts) > 0 && l.Parts[len(l.Parts)-1].End != int64(len(l.Data)) || !bytes.HasPrefix(w.Data, l.Data) || l.Whole && len(l.Parts) != 3 {
+				if len(l.Parts) > 0 && l.Parts[len(l.Parts)-1].End != int64(len(l.Data)) ||
+					!bytes.HasPrefix(w.Data, l.Data) || l.Whole && len(l.Parts) != 3 {
 					t.Fatalf("%s: %+v", what, l)
 				}
 				parts += len(l.Parts)
@@ -409,7 +419,8 @@ func TestFileIsTheSegment(t *testing.T) {
 	if _, err := m.Section(0, 1); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("forgotten, and: %v", err)
 	}
-	if data, err := io.ReadAll(io.NewSectionReader(open.OS(), 0, 100)); string(data) != "<part 0><part 1><part 2>" || err != nil {
+	if data, err := io.ReadAll(io.NewSectionReader(open.OS(), 0, 100)); string(data) != "<part 0><part 1><part 2>" ||
+		err != nil {
 		t.Errorf("who had it open reads %q, %v", data, err)
 	}
 	if err := open.Close(); err != nil || descriptors(t, dir, "") != 0 {
@@ -427,7 +438,8 @@ func descriptors(t *testing.T, dir, ending string) int {
 	n := 0
 	for _, e := range entries {
 		to, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if to = strings.TrimSuffix(to, " (deleted)"); err == nil && strings.HasPrefix(to, dir+"/") && strings.HasSuffix(to, ending) {
+		if to = strings.TrimSuffix(to, " (deleted)"); err == nil && strings.HasPrefix(to, dir+"/") &&
+			strings.HasSuffix(to, ending) {
 			n++
 		}
 	}
@@ -590,7 +602,9 @@ func FuzzLeft(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
 		parts := bytes.Repeat([]byte("<v 0 0><v 0 1>"), 100)
-		for name, data := range map[string][]byte{"index": data, "0.v.m4s": parts, "0.a.m4s": parts[14:], "3.v.m4s": parts} {
+		for name, data := range map[string][]byte{
+			"index": data, "0.v.m4s": parts, "0.a.m4s": parts[14:], "3.v.m4s": parts,
+		} {
 			if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
 				t.Fatal(err)
 			}

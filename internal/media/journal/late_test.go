@@ -37,7 +37,8 @@ func told(j *journal.Journal) string {
 		}
 		fmt.Fprintf(&b, "%d: generation %d, stored %t, %d texts", s.MSN, s.Generation, s.Stored, len(s.Texts))
 		for _, l := range s.Renditions {
-			fmt.Fprintf(&b, "; %s: %d inits, begun %t, whole %t, %d parts, %q", l.ID, len(l.Inits), l.Begun, l.Whole, len(l.Parts), l.Data)
+			fmt.Fprintf(&b, "; %s: %d inits, begun %t, whole %t, %d parts, %q", l.ID, len(l.Inits), l.Begun, l.Whole,
+				len(l.Parts), l.Data)
 		}
 		fmt.Fprintln(&b)
 	}
@@ -164,7 +165,8 @@ func TestLateIsBounded(t *testing.T) {
 			j.Part(m[0], large, 300, true)
 		}
 	})
-	if got = left(p.open()); len(got) != 1 || len(got[0].Rendition("v").Parts) != 3 { // with all the rest, a fourth has no room
+	// with all the rest, a fourth has no room
+	if got = left(p.open()); len(got) != 1 || len(got[0].Rendition("v").Parts) != 3 {
 		t.Errorf("of more than there is room for, %d parts", len(got[0].Rendition("v").Parts))
 	}
 }

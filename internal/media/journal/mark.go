@@ -40,7 +40,8 @@ func (m *mark) read() (next int64, ok bool) {
 		return 0, false
 	}
 	data, err := os.ReadFile(m.name)
-	if err != nil || len(data) < markSize || crc32.Checksum(data[:8], castagnoli()) != binary.BigEndian.Uint32(data[8:markSize]) {
+	if err != nil || len(data) < markSize ||
+		crc32.Checksum(data[:8], castagnoli()) != binary.BigEndian.Uint32(data[8:markSize]) {
 		return 0, false
 	}
 	n := binary.BigEndian.Uint64(data)

@@ -110,7 +110,8 @@ func removeLeft(dir string, now time.Time) {
 		if err != nil {
 			continue
 		}
-		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && is(f, name) { // another one may have its name by now
+		// another one may have its name by now
+		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil && is(f, name) {
 			if marks, err := os.ReadDir(name); err == nil && !slices.ContainsFunc(marks, recent) {
 				_ = os.RemoveAll(name) // the next start tries again
 			}

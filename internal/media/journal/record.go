@@ -148,8 +148,10 @@ func (s *Segment) apply(kind byte, body []byte) error {
 		if err != nil {
 			return err
 		}
-		if r.Generation > s.Generation && r.Begin != "" && slices.ContainsFunc(s.Renditions, func(l *Rendition) bool { return l.Begun }) {
-			*s = Segment{MSN: s.MSN, dir: s.dir, Renditions: s.unbegun(), Texts: s.Texts} // the one before could not say that it had given it up
+		if r.Generation > s.Generation && r.Begin != "" &&
+			slices.ContainsFunc(s.Renditions, func(l *Rendition) bool { return l.Begun }) {
+			// the one before could not say that it had given it up
+			*s = Segment{MSN: s.MSN, dir: s.dir, Renditions: s.unbegun(), Texts: s.Texts}
 		}
 		if s.torn && r.Init == nil && r.Text == nil {
 			return errTorn
@@ -161,7 +163,12 @@ func (s *Segment) apply(kind byte, body []byte) error {
 		if at.bad || l == nil || !l.Begun || l.Whole || size > maxPart || ticks>>1 > maxTicks {
 			return errOrder
 		}
-		l.Parts = append(l.Parts, Part{End: l.end(len(l.Parts)) + size, Ticks: ticks >> 1, Independent: ticks&1 != 0, sum: uint32(sum)})
+		l.Parts = append(l.Parts, Part{
+			End:         l.end(len(l.Parts)) + size,
+			Ticks:       ticks >> 1,
+			Independent: ticks&1 != 0,
+			sum:         uint32(sum),
+		})
 		return nil
 	}
 	return errTorn
@@ -202,7 +209,8 @@ func (s *Segment) note(r *Record, data []byte) error {
 		}
 		s.Texts = append(s.Texts, *r.Text)
 		return nil
-	case r.Init != nil && r.Rendition != nil && r.Rendition.ID == r.Init.Rendition && r.Rendition.Timescale > 0 && r.Number >= 0 && isName(r.Rendition.ID):
+	case r.Init != nil && r.Rendition != nil && r.Rendition.ID == r.Init.Rendition && r.Rendition.Timescale > 0 &&
+		r.Number >= 0 && isName(r.Rendition.ID):
 		l := s.rendition(r.Rendition.ID)
 		l.Rendition = r.Rendition
 		l.Inits = append(l.Inits, Init{Init: *r.Init, Number: r.Number, Data: bytes.Clone(data)})
@@ -218,7 +226,8 @@ func (s *Segment) note(r *Record, data []byte) error {
 			return fmt.Errorf("%s begins again: %w", r.Begin, errOrder)
 		}
 		s.Generation = r.Generation
-		l.Begun, l.Start, l.Discontinuity, l.Slate, l.Use, l.Time = true, r.Start, r.Discontinuity, r.Slate, r.Use, r.Time
+		l.Begun, l.Start, l.Discontinuity, l.Slate, l.Use, l.Time = true, r.Start, r.Discontinuity, r.Slate, r.Use,
+			r.Time
 		return nil
 	case r.End != "":
 		l := s.Rendition(r.End)

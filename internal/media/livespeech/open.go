@@ -86,7 +86,8 @@ func (r *runner) watch(ctx context.Context, end context.CancelCauseFunc) {
 func whatFails(engine string, full bool) string {
 	switch {
 	case full:
-		return engine + " recognises as many live streams on this machine as its processors carry; one that ends makes place"
+		return engine +
+			" recognises as many live streams on this machine as its processors carry; one that ends makes place"
 	case engine == "":
 		return "speech recognition does not run"
 	}

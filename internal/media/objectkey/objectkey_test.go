@@ -32,7 +32,9 @@ func TestKeys(t *testing.T) {
 
 func TestOwner(t *testing.T) {
 	t.Parallel()
-	for key, want := range map[string]id.Media{"media/m/v/7.m4s": "m", "media/m/": "m", "media/m": "", "other/m/x": "", "": ""} {
+	for key, want := range map[string]id.Media{
+		"media/m/v/7.m4s": "m", "media/m/": "m", "media/m": "", "other/m/x": "", "": "",
+	} {
 		if got, ok := objectkey.Owner(key); ok != (want != "") || ok && got != want {
 			t.Errorf("%q: %q, %v", key, got, ok)
 		}

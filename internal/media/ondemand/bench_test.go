@@ -56,7 +56,11 @@ func BenchmarkPlanHour(b *testing.B) {
 
 // BenchmarkChunk makes segments of four seconds from the byte ranges of a file.
 func BenchmarkChunk(b *testing.B) {
-	m := plan(b, ffmpeg(b, "a.mp4", args([]string{"-f", "lavfi", "-i", "testsrc2=size=1280x720:duration=12:rate=30"}, sound("12"), h264("60", "-b:v", "4M"))...))
+	m := plan(b,
+		ffmpeg(b, "a.mp4",
+			args([]string{
+				"-f", "lavfi", "-i", "testsrc2=size=1280x720:duration=12:rate=30",
+			}, sound("12"), h264("60", "-b:v", "4M"))...))
 	for _, l := range m.timeline.Renditions {
 		b.Run(l.ID, func(b *testing.B) {
 			b.ReportAllocs()
@@ -72,7 +76,11 @@ func BenchmarkChunk(b *testing.B) {
 
 // BenchmarkSegment copies the same from the file; nobody takes the bytes by sendfile here.
 func BenchmarkSegment(b *testing.B) {
-	m := plan(b, ffmpeg(b, "a.mp4", args([]string{"-f", "lavfi", "-i", "testsrc2=size=1280x720:duration=12:rate=30"}, sound("12"), h264("60", "-b:v", "4M"))...))
+	m := plan(b,
+		ffmpeg(b, "a.mp4",
+			args([]string{
+				"-f", "lavfi", "-i", "testsrc2=size=1280x720:duration=12:rate=30",
+			}, sound("12"), h264("60", "-b:v", "4M"))...))
 	for _, l := range m.timeline.Renditions {
 		b.Run(l.ID, func(b *testing.B) {
 			b.ReportAllocs()

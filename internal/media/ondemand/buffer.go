@@ -65,15 +65,28 @@ func newVideoBuffer(t cmaf.Track) (*trackBuffer, error) {
 		parW, parH = info.PARWidth, info.PARHeight
 	}
 	w, h := presented(t.Config.Width, t.Config.Height, parW, parH)
-	m := newTrackBuffer(t, timeline.MainVideo, cmaf.InitOptions{Width: uint32(w) << 16, Height: uint32(h) << 16, Matrix: t.Matrix})
+	m := newTrackBuffer(t, timeline.MainVideo, cmaf.InitOptions{
+		Width:  uint32(w) << 16,
+		Height: uint32(h) << 16,
+		Matrix: t.Matrix,
+	})
 	m.length, m.filter = t.LengthSize, codec.NewFilter(t.Config, t.LengthSize)
 	if bmff.Sideways(t.Matrix) {
 		w, h = h, w
 	}
 	m.init = timeline.Init{
-		Rendition: m.rendition.ID, Codec: codecOf(t.FourCC, t.Config.SPS), Width: w, Height: h, FrameRate: math.Round(t.Config.FrameRate*1000) / 1000,
+		Rendition: m.rendition.ID,
+		Codec:     codecOf(t.FourCC, t.Config.SPS),
+		Width:     w,
+		Height:    h,
+		FrameRate: math.Round(t.Config.FrameRate*1000) / 1000,
 	}
-	m.cutter = cutter{wanted: m.at(wanted.Seconds()), first: m.at(soonest.Seconds()), limit: m.at(streamTarget), maxBytes: maxVideoBytes}
+	m.cutter = cutter{
+		wanted:   m.at(wanted.Seconds()),
+		first:    m.at(soonest.Seconds()),
+		limit:    m.at(streamTarget),
+		maxBytes: maxVideoBytes,
+	}
 	return m, nil
 }
 
@@ -83,7 +96,12 @@ func newAudioBuffer(t cmaf.Track) (*trackBuffer, error) {
 		return nil, fmt.Errorf("read sound configuration: %w", err)
 	}
 	m := newTrackBuffer(t, timeline.MainAudio, cmaf.InitOptions{})
-	m.init = timeline.Init{Rendition: m.rendition.ID, Codec: c.CodecString(), SampleRate: c.SampleRate, Channels: c.Channels}
+	m.init = timeline.Init{
+		Rendition:  m.rendition.ID,
+		Codec:      c.CodecString(),
+		SampleRate: c.SampleRate,
+		Channels:   c.Channels,
+	}
 	m.frame = int64(c.SamplesPerFrame) * int64(t.Timescale) / int64(c.SampleRate)
 	m.silence, m.fills = silenceOf(t.Config.ASC, t.Timescale)
 	return m, nil
@@ -92,7 +110,10 @@ func newAudioBuffer(t cmaf.Track) (*trackBuffer, error) {
 func newTrackBuffer(t cmaf.Track, id string, o cmaf.InitOptions) *trackBuffer {
 	o.Kind, o.SampleEntry, o.Timescale, o.Language = t.Kind, t.SampleEntry, t.Timescale, t.Language
 	return &trackBuffer{
-		id: t.ID, rendition: timeline.RenditionInfo{ID: id, Kind: t.Kind, Timescale: t.Timescale}, header: cmaf.InitFromEntry(o), entry: o,
+		id:        t.ID,
+		rendition: timeline.RenditionInfo{ID: id, Kind: t.Kind, Timescale: t.Timescale},
+		header:    cmaf.InitFromEntry(o),
+		entry:     o,
 	}
 }
 
@@ -255,8 +276,10 @@ func (t *trackBuffer) fragment(n int, end int64) []cmaf.Sample {
 			until = t.samples[i+1].dts
 		}
 		out[i] = cmaf.Sample{
-			Duration: uint32(min(max(until-s.dts, 0), math.MaxUint32)), CompositionOffset: int32(min(max(s.pts-s.dts, 0), math.MaxInt32)),
-			Sync: s.sync, Data: s.data,
+			Duration:          uint32(min(max(until-s.dts, 0), math.MaxUint32)),
+			CompositionOffset: int32(min(max(s.pts-s.dts, 0), math.MaxInt32)),
+			Sync:              s.sync,
+			Data:              s.data,
 		}
 	}
 	return out

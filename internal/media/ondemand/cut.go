@@ -17,7 +17,8 @@ func (p place) known() bool { return p.sample > 0 }
 // sample: nothing is lost that way, but such a segment can't be decoded by itself.
 type cutter struct {
 	wanted, limit, maxBytes int64
-	first                   int64 // wanted of the first segment; each further one may last as long as all before it. 0: no less than wanted
+	// wanted of the first segment; each further one may last as long as all before it. 0: no less than wanted
+	first int64
 
 	start    place // of the segment
 	origin   int64 // of the first
@@ -81,7 +82,8 @@ func (c *cutter) choose(here place, size int64, sync, idr bool) (place, bool) {
 	case over && c.idr.known():
 		return c.idr, true
 	case key && (over || elapsed+(here.at-c.lastKey)/2 >= wanted):
-		return here, true // the next key frame, as far away as this one from the last, would be farther from what is wanted
+		// the next key frame, as far away as this one from the last, would be farther from what is wanted
+		return here, true
 	case !over:
 		return place{}, false
 	}

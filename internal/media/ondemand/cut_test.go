@@ -58,12 +58,13 @@ func TestCuts(t *testing.T) {
 		lookAhead bool
 		want      []int
 	}{
-		"every second":       {"IpIpIpIpIpIpIp", 1, false, []int{0, 4, 8, 12}},
-		"three are nearer":   {"IppIppIppIpp", 1, false, []int{0, 3, 6, 9}}, // 3 is nearer to 4 than 6 is
-		"exactly":            {"IpppIpppIppp", 1, false, []int{0, 4, 8}},
-		"ten":                {"IpppppppppIpppppppppIp", 1, false, []int{0, 10, 20}},
-		"too far":            {"IpppppppppppppppI", 1, false, []int{0, 12, 16}},
-		"short then far":     {"IpIpppppppppppppp", 1, false, []int{0, 2, 14}}, // back to the last IDR rather than anywhere
+		"every second":     {"IpIpIpIpIpIpIp", 1, false, []int{0, 4, 8, 12}},
+		"three are nearer": {"IppIppIppIpp", 1, false, []int{0, 3, 6, 9}}, // 3 is nearer to 4 than 6 is
+		"exactly":          {"IpppIpppIppp", 1, false, []int{0, 4, 8}},
+		"ten":              {"IpppppppppIpppppppppIp", 1, false, []int{0, 10, 20}},
+		"too far":          {"IpppppppppppppppI", 1, false, []int{0, 12, 16}},
+		// back to the last IDR rather than anywhere
+		"short then far":     {"IpIpppppppppppppp", 1, false, []int{0, 2, 14}},
 		"known to be far":    {"IpppppppppppppppI", 1, true, []int{0, 4, 8, 12, 16}},
 		"open":               {"IpppippppippppippppipppI", 1, true, []int{0, 4, 9, 14, 19, 23}},
 		"open, not known":    {"IpppippppippppippppipppI", 1, false, []int{0, 9, 14, 19, 23}},

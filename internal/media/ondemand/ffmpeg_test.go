@@ -39,10 +39,16 @@ func sound(seconds string) []string {
 }
 
 func h264(gop string, more ...string) []string {
-	return append([]string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", gop, "-bf", "2", "-threads", "1", "-c:a", "aac"}, more...)
+	return append([]string{
+		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", gop, "-bf", "2", "-threads", "1",
+		"-c:a", "aac",
+	}, more...)
 }
 
-var openGOP = []string{"-c:v", "libx264", "-preset", "fast", "-pix_fmt", "yuv420p", "-threads", "1", "-x264-params", "open-gop=1:bframes=3:b-pyramid=normal:keyint=30:scenecut=0", "-c:a", "aac"}
+var openGOP = []string{
+	"-c:v", "libx264", "-preset", "fast", "-pix_fmt", "yuv420p", "-threads", "1", "-x264-params",
+	"open-gop=1:bframes=3:b-pyramid=normal:keyint=30:scenecut=0", "-c:a", "aac",
+}
 
 type files struct{ dir string }
 
@@ -125,7 +131,8 @@ func (m media) join(t *testing.T, id string) string {
 		}
 		f := fragments[0]
 		if int64(f.BaseMediaDecodeTime) != c.Time || int64(f.Duration) != c.Duration {
-			t.Errorf("%s %d: decode time %d and duration %d, planned %d and %d", id, i, f.BaseMediaDecodeTime, f.Duration, c.Time, c.Duration)
+			t.Errorf("%s %d: decode time %d and duration %d, planned %d and %d", id, i, f.BaseMediaDecodeTime,
+				f.Duration, c.Time, c.Duration)
 		}
 		if next >= 0 && c.Time != next {
 			t.Errorf("%s %d begins at %d, the one before ended at %d", id, i, c.Time, next)
@@ -142,8 +149,10 @@ func (m media) join(t *testing.T, id string) string {
 				t.Errorf("%s %d: sample %d has composition offset %d", id, i, k, s.CompositionOffset)
 			}
 			at += int64(s.Duration)
-			if over := at + int64(s.CompositionOffset) - c.Time - c.Duration; c.Independent && float64(over) > 1.6*float64(l.Timescale) {
-				t.Errorf("%s %d: sample %d seems to be shown until %.3f s behind the segment's end", id, i, k, float64(over)/float64(l.Timescale))
+			if over := at + int64(s.CompositionOffset) - c.Time - c.Duration; c.Independent &&
+				float64(over) > 1.6*float64(l.Timescale) {
+				t.Errorf("%s %d: sample %d seems to be shown until %.3f s behind the segment's end", id, i, k,
+					float64(over)/float64(l.Timescale))
 			}
 		}
 		next = c.Time + c.Duration
@@ -166,7 +175,8 @@ type shown struct {
 // decode gives what ffmpeg shows or plays of a file.
 func decode(t *testing.T, path, stream string) []shown {
 	t.Helper()
-	out := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-threads", "1", "-copyts", "-i", path, "-map", "0:"+stream+":0", "-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "framemd5", "-")
+	out := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-threads", "1", "-copyts", "-i", path,
+		"-map", "0:"+stream+":0", "-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "framemd5", "-")
 	var frames []shown
 	num, den := 0.0, 1.0
 	for line := range strings.Lines(string(out)) {
@@ -209,7 +219,8 @@ func packets(t testing.TB, path, stream string) []packet {
 	var all struct {
 		Packets []packet `json:"packets"`
 	}
-	out := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", stream+":0", "-show_packets", "-show_data_hash", "md5", "-of", "json", path)
+	out := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", stream+":0", "-show_packets",
+		"-show_data_hash", "md5", "-of", "json", path)
 	if err := json.Unmarshal(out, &all); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +272,8 @@ func comparePackets(t *testing.T, want, got []packet) {
 	}
 	for i, p := range got {
 		if p.Hash != want[i].Hash || math.Abs(p.at()-want[i].at()-timeline.Origin) > tick {
-			t.Fatalf("packet %d at %.4f is %s, in the source it is at %.4f and %s", i, p.at(), p.Hash, want[i].at(), want[i].Hash)
+			t.Fatalf("packet %d at %.4f is %s, in the source it is at %.4f and %s", i, p.at(), p.Hash, want[i].at(),
+				want[i].Hash)
 		}
 	}
 }
@@ -279,34 +291,106 @@ var fixtures = map[string]struct {
 	depends  bool // some segments can't begin with an IDR
 	gaps     string
 }{
-	"B-frames":         {name: "a.mp4", args: made(picture("13", "30"), sound("13"), h264("60")), segments: 7},
-	"29.97":            {name: "a.mp4", args: made(picture("13", "30000/1001"), sound("13"), h264("60")), segments: 7},
-	"no B-frames":      {name: "a.mp4", args: made(picture("13", "25"), sound("13"), h264("50", "-bf", "0")), segments: 7},
-	"moov in front":    {name: "a.mp4", args: made(picture("9", "25"), sound("9"), h264("50", "-movflags", "+faststart")), segments: 5},
-	"MOV":              {name: "a.mov", args: made(picture("9", "24"), sound("9"), h264("48")), segments: 5},
-	"variable rate":    {name: "a.mp4", args: made(picture("13", "60"), sound("13"), h264("30", "-vf", "select='not(mod(n*n,7))+not(mod(n,5))'", "-fps_mode", "vfr")), segments: 9},
-	"open GOP":         {name: "a.mp4", args: made(picture("26", "30"), sound("26"), openGOP), segments: 14, depends: true},
-	"delayed video":    {name: "a.mp4", args: made([]string{"-itsoffset", "0.7"}, picture("9", "30"), sound("9"), h264("60")), segments: 5},
-	"very late video":  {name: "a.mp4", args: made([]string{"-itsoffset", "3"}, picture("6", "30"), sound("9"), h264("60")), segments: 5},
-	"pauses":           {name: "a.mp4", args: made(picture("13", "30"), sound("13"), h264("60", "-bf", "3", "-b_strategy", "0", "-vf", pauses, "-fps_mode", "vfr")), segments: 4},
-	"delayed audio":    {name: "a.mp4", args: made(picture("9", "30"), []string{"-itsoffset", "0.7"}, sound("9"), h264("60")), segments: 5},
-	"very late audio":  {name: "a.mp4", args: made(picture("13", "30"), []string{"-itsoffset", "6"}, sound("6"), h264("60")), segments: 7},
-	"sound goes on":    {name: "a.mp4", args: made(picture("9", "30"), sound("12"), h264("60")), segments: 6, gaps: "v5"},
+	"B-frames": {name: "a.mp4", args: made(picture("13", "30"), sound("13"), h264("60")), segments: 7},
+	"29.97":    {name: "a.mp4", args: made(picture("13", "30000/1001"), sound("13"), h264("60")), segments: 7},
+	"no B-frames": {
+		name: "a.mp4", args: made(picture("13", "25"), sound("13"), h264("50", "-bf", "0")), segments: 7,
+	},
+	"moov in front": {
+		name: "a.mp4", args: made(picture("9", "25"), sound("9"), h264("50", "-movflags", "+faststart")), segments: 5,
+	},
+	"MOV": {name: "a.mov", args: made(picture("9", "24"), sound("9"), h264("48")), segments: 5},
+	"variable rate": {
+		name: "a.mp4",
+		args: made(picture("13", "60"), sound("13"),
+			h264("30", "-vf", "select='not(mod(n*n,7))+not(mod(n,5))'", "-fps_mode", "vfr")), segments: 9,
+	},
+	"open GOP": {
+		name: "a.mp4", args: made(picture("26", "30"), sound("26"), openGOP), segments: 14, depends: true,
+	},
+	"delayed video": {
+		name: "a.mp4", args: made([]string{"-itsoffset", "0.7"}, picture("9", "30"), sound("9"), h264("60")),
+		segments: 5,
+	},
+	"very late video": {
+		name: "a.mp4", args: made([]string{"-itsoffset", "3"}, picture("6", "30"), sound("9"), h264("60")), segments: 5,
+	},
+	"pauses": {
+		name: "a.mp4",
+		args: made(picture("13", "30"), sound("13"),
+			h264("60", "-bf", "3", "-b_strategy", "0", "-vf", pauses, "-fps_mode", "vfr")), segments: 4,
+	},
+	"delayed audio": {
+		name: "a.mp4", args: made(picture("9", "30"), []string{"-itsoffset", "0.7"}, sound("9"), h264("60")),
+		segments: 5,
+	},
+	"very late audio": {
+		name: "a.mp4", args: made(picture("13", "30"), []string{"-itsoffset", "6"}, sound("6"), h264("60")),
+		segments: 7,
+	},
+	"sound goes on": {
+		name: "a.mp4", args: made(picture("9", "30"), sound("12"), h264("60")), segments: 6, gaps: "v5",
+	},
 	"sound a bit more": {name: "a.mp4", args: made(picture("9", "30"), sound("9.6"), h264("60")), segments: 5},
-	"long sound":       {name: "a.mp4", args: made(picture("9", "30"), sound("45"), h264("60")), segments: 23, gaps: "v5 v6 v7 v8 v9 v10 v11 v12 v13 v14 v15 v16 v17 v18 v19 v20 v21 v22"},
-	"a hole in sound":  {name: "a.mp4", args: made(picture("13", "30"), sound("13"), h264("60", "-bsf:a", "noise=drop=between(pts/48000\\,2.5\\,7.2)")), segments: 7},
-	"short sound":      {name: "a.mp4", args: made(picture("13", "30"), sound("3"), h264("60")), segments: 7},
-	"fragmented":       {name: "a.mp4", args: made(picture("9", "30"), sound("9"), h264("60", "-movflags", "+frag_keyframe+empty_moov+default_base_moof")), segments: 5},
-	"by frame":         {name: "a.mp4", args: made(picture("9", "30"), h264("60", "-movflags", "+frag_every_frame+empty_moov")), segments: 5},
-	"hybrid":           {name: "a.mp4", args: made(picture("9", "30"), sound("9"), h264("60", "-movflags", "+frag_keyframe")), segments: 5},
-	"negative offsets": {name: "a.mp4", args: made(picture("9", "30"), sound("9"), h264("60", "-movflags", "+negative_cts_offsets")), segments: 5},
-	"one GOP":          {name: "a.mp4", args: made(picture("33", "10"), sound("33"), h264("9999", "-keyint_min", "9999", "-sc_threshold", "0")), segments: 17, depends: true},
-	"GOP of 18 s":      {name: "a.mp4", args: made(picture("40", "10"), sound("40"), h264("180", "-keyint_min", "180", "-sc_threshold", "0")), segments: 3},
-	"video only":       {name: "a.mp4", args: made(picture("9", "50"), h264("100")), segments: 5},
-	"audio only":       {name: "a.m4a", args: made(sound("13"), []string{"-c:a", "aac"}), segments: 6},
-	"one picture":      {name: "a.mp4", args: made(picture("0.04", "25"), sound("9"), h264("25")), segments: 5, gaps: "v1 v2 v3 v4"},
-	"slide show":       {name: "a.mp4", args: made([]string{"-f", "lavfi", "-i", "testsrc2=size=160x90:rate=1:duration=8", "-vf", "setpts=N*4/TB", "-fps_mode", "passthrough", "-c:v", "libx264", "-bf", "3", "-b_strategy", "0", "-g", "4", "-pix_fmt", "yuv420p", "-threads", "1"}), segments: 2},
-	"slow slide show":  {name: "a.mp4", args: made([]string{"-f", "lavfi", "-i", "testsrc2=size=160x90:rate=1:duration=8", "-vf", "setpts=N*7/TB", "-fps_mode", "passthrough", "-c:v", "libx264", "-bf", "3", "-b_strategy", "0", "-g", "4", "-pix_fmt", "yuv420p", "-threads", "1"}), segments: 8, depends: true},
+	"long sound": {
+		name: "a.mp4", args: made(picture("9", "30"), sound("45"), h264("60")), segments: 23,
+		gaps: "v5 v6 v7 v8 v9 v10 v11 v12 v13 v14 v15 v16 v17 v18 v19 v20 v21 v22",
+	},
+	"a hole in sound": {
+		name: "a.mp4",
+		args: made(picture("13", "30"), sound("13"),
+			h264("60", "-bsf:a", "noise=drop=between(pts/48000\\,2.5\\,7.2)")),
+		segments: 7,
+	},
+	"short sound": {name: "a.mp4", args: made(picture("13", "30"), sound("3"), h264("60")), segments: 7},
+	"fragmented": {
+		name: "a.mp4",
+		args: made(picture("9", "30"), sound("9"),
+			h264("60", "-movflags", "+frag_keyframe+empty_moov+default_base_moof")), segments: 5,
+	},
+	"by frame": {
+		name: "a.mp4", args: made(picture("9", "30"), h264("60", "-movflags", "+frag_every_frame+empty_moov")),
+		segments: 5,
+	},
+	"hybrid": {
+		name: "a.mp4", args: made(picture("9", "30"), sound("9"), h264("60", "-movflags", "+frag_keyframe")),
+		segments: 5,
+	},
+	"negative offsets": {
+		name: "a.mp4", args: made(picture("9", "30"), sound("9"), h264("60", "-movflags", "+negative_cts_offsets")),
+		segments: 5,
+	},
+	"one GOP": {
+		name:     "a.mp4",
+		args:     made(picture("33", "10"), sound("33"), h264("9999", "-keyint_min", "9999", "-sc_threshold", "0")),
+		segments: 17, depends: true,
+	},
+	"GOP of 18 s": {
+		name:     "a.mp4",
+		args:     made(picture("40", "10"), sound("40"), h264("180", "-keyint_min", "180", "-sc_threshold", "0")),
+		segments: 3,
+	},
+	"video only": {name: "a.mp4", args: made(picture("9", "50"), h264("100")), segments: 5},
+	"audio only": {name: "a.m4a", args: made(sound("13"), []string{"-c:a", "aac"}), segments: 6},
+	"one picture": {
+		name: "a.mp4", args: made(picture("0.04", "25"), sound("9"), h264("25")), segments: 5, gaps: "v1 v2 v3 v4",
+	},
+	"slide show": {
+		name: "a.mp4",
+		args: made([]string{
+			"-f", "lavfi", "-i", "testsrc2=size=160x90:rate=1:duration=8", "-vf", "setpts=N*4/TB", "-fps_mode",
+			"passthrough", "-c:v", "libx264", "-bf", "3", "-b_strategy", "0", "-g", "4", "-pix_fmt", "yuv420p",
+			"-threads", "1",
+		}), segments: 2,
+	},
+	"slow slide show": {
+		name: "a.mp4",
+		args: made([]string{
+			"-f", "lavfi", "-i", "testsrc2=size=160x90:rate=1:duration=8", "-vf", "setpts=N*7/TB", "-fps_mode",
+			"passthrough", "-c:v", "libx264", "-bf", "3", "-b_strategy", "0", "-g", "4", "-pix_fmt", "yuv420p",
+			"-threads", "1",
+		}), segments: 8, depends: true,
+	},
 	"in front of edit": {name: "a.mp4", args: cut("1.5", "40"), segments: 6, hidden: 45},
 	"both ends of it":  {name: "a.mp4", args: cut("1.5", "7.3"), segments: 4, hidden: 45},
 }
@@ -460,7 +544,8 @@ func TestPictureIsDescribed(t *testing.T) {
 			t.Parallel()
 			m := plan(t, ffmpeg(t, "a.mp4", tt.args...))
 			in := m.timeline.Rendition(timeline.MainVideo).Inits[0]
-			if in.Width != tt.width || in.Height != tt.height || math.Abs(in.FrameRate-tt.rate) > 0.01 || !strings.HasPrefix(in.Codec, "avc1.") {
+			if in.Width != tt.width || in.Height != tt.height || math.Abs(in.FrameRate-tt.rate) > 0.01 ||
+				!strings.HasPrefix(in.Codec, "avc1.") {
 				t.Errorf("got %+v", in)
 			}
 		})

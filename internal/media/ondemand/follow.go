@@ -62,7 +62,8 @@ func newFollower(a *mp4.Track, borders []float64) *follower {
 		return f
 	}
 	f.next, f.to = sound(a)
-	for f.fills && f.next < f.to && a.DTS(f.next) < start-f.silence.at(2) { // what is before the beginning with its whole packet
+	// what is before the beginning with its whole packet
+	for f.fills && f.next < f.to && a.DTS(f.next) < start-f.silence.at(2) {
 		f.next++
 	}
 	if f.next == f.to {
@@ -160,5 +161,10 @@ func lastLong(a *mp4.Track, i int) int64 {
 }
 
 func audioInit(id string, a *mp4.Track) timeline.Init {
-	return timeline.Init{Rendition: id, Codec: aac.CodecString(a.Config.ASC), SampleRate: a.Config.SampleRate, Channels: a.Config.Channels}
+	return timeline.Init{
+		Rendition:  id,
+		Codec:      aac.CodecString(a.Config.ASC),
+		SampleRate: a.Config.SampleRate,
+		Channels:   a.Config.Channels,
+	}
 }

@@ -42,7 +42,8 @@ func seed(f *testing.F, name string, args ...string) []byte {
 		return nil
 	}
 	path := filepath.Join(f.TempDir(), name)
-	out, err := exec.CommandContext(f.Context(), ffmpeg, append(append([]string{"-nostdin", "-loglevel", "error"}, args...), path)...).CombinedOutput()
+	out, err := exec.CommandContext(f.Context(), ffmpeg,
+		append(append([]string{"-nostdin", "-loglevel", "error"}, args...), path)...).CombinedOutput()
 	if err != nil {
 		f.Fatalf("%v\n%s", err, out)
 	}
@@ -53,7 +54,10 @@ func seed(f *testing.F, name string, args ...string) []byte {
 	return b
 }
 
-var tiny = []string{"-f", "lavfi", "-i", "color=s=32x32:r=5:d=9", "-f", "lavfi", "-i", "anullsrc=r=8000:cl=mono", "-t", "9", "-c:v", "libx264", "-g", "5", "-bf", "2", "-pix_fmt", "yuv420p", "-c:a", "aac"}
+var tiny = []string{
+	"-f", "lavfi", "-i", "color=s=32x32:r=5:d=9", "-f", "lavfi", "-i", "anullsrc=r=8000:cl=mono", "-t", "9", "-c:v",
+	"libx264", "-g", "5", "-bf", "2", "-pix_fmt", "yuv420p", "-c:a", "aac",
+}
 
 // Whatever a file says of itself, its plan is either refused or gives segments that can be made, with times that fit.
 func FuzzPlan(f *testing.F) {
@@ -97,7 +101,8 @@ func FuzzPlan(f *testing.F) {
 				if err != nil {
 					t.Fatalf("%s %d: %v", l.ID, i, err)
 				}
-				if got, err := cmaf.ParseFragments(b); err != nil || len(got) != 1 || int64(got[0].BaseMediaDecodeTime) != c.Time {
+				if got, err := cmaf.ParseFragments(b); err != nil || len(got) != 1 ||
+					int64(got[0].BaseMediaDecodeTime) != c.Time {
 					t.Fatalf("%s %d: %d fragments, %v", l.ID, i, len(got), err)
 				}
 			}
@@ -107,10 +112,13 @@ func FuzzPlan(f *testing.F) {
 
 // Whatever comes as a stream is refused or cut into segments whose times fit.
 func FuzzStream(f *testing.F) {
-	f.Add(seed(f, "f.mp4", append(tiny, "-movflags", "+frag_keyframe+empty_moov+default_base_moof", "-frag_duration", "1000000")...))
+	f.Add(seed(f, "f.mp4",
+		append(tiny, "-movflags", "+frag_keyframe+empty_moov+default_base_moof", "-frag_duration", "1000000")...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var entries []timeline.Entry
-		got, err := ondemand.Stream(cmaf.NewReader(bytes.NewReader(data), cmaf.ReaderOptions{}), ondemand.StreamOptions{Prefix: "p/"}, func(s ondemand.Sealed) error {
+		got, err := ondemand.Stream(cmaf.NewReader(bytes.NewReader(data), cmaf.ReaderOptions{}), ondemand.StreamOptions{
+			Prefix: "p/",
+		}, func(s ondemand.Sealed) error {
 			entries = append(entries, s.Entries...)
 			return nil
 		})
@@ -135,7 +143,8 @@ func TestNothingToPlay(t *testing.T) {
 	if _, err := ondemand.Plan(nil, nil, nil, "x"); !errors.Is(err, ondemand.ErrNothing) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := ondemand.Stream(cmaf.NewReader(bytes.NewReader(nil), cmaf.ReaderOptions{}), ondemand.StreamOptions{Prefix: ""}, nil); !errors.Is(err, ondemand.ErrNothing) {
+	if _, err := ondemand.Stream(cmaf.NewReader(bytes.NewReader(nil), cmaf.ReaderOptions{}),
+		ondemand.StreamOptions{Prefix: ""}, nil); !errors.Is(err, ondemand.ErrNothing) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -180,7 +189,9 @@ func TestLibrary(t *testing.T) {
 		t.Errorf("it was kept, or %v", err)
 	}
 	track := x.Tracks[0]
-	for name, src := range map[string]timeline.Source{"track": {Object: "a", Track: 99}, "samples": {Object: "a", Track: track.ID}} {
+	for name, src := range map[string]timeline.Source{
+		"track": {Object: "a", Track: 99}, "samples": {Object: "a", Track: track.ID},
+	} {
 		for _, c := range []timeline.Chunk{{From: -1, To: 2}, {From: 0, To: track.Len() + 1}, {From: 3, To: 3}} {
 			if _, err := library.Chunk(t.Context(), src, 0, c); !errors.Is(err, ondemand.ErrUnknown) {
 				t.Errorf("%s: %v", name, err)
@@ -190,7 +201,8 @@ func TestLibrary(t *testing.T) {
 			}
 		}
 	}
-	if _, err := library.Init(t.Context(), timeline.Source{Object: "a", Track: 99}); !errors.Is(err, ondemand.ErrUnknown) {
+	if _, err := library.Init(t.Context(), timeline.Source{Object: "a", Track: 99}); !errors.Is(err,
+		ondemand.ErrUnknown) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -29,7 +29,14 @@ func (t *trackBuffer) hush(border int64) {
 func (t *trackBuffer) silent(out []sample, at, border int64) []sample {
 	for n := int64(0); at+t.silence.at(n) < border; n++ {
 		now := at + t.silence.at(n)
-		out = append(out, sample{dts: now, pts: now, long: uint32(t.silence.at(1)), idr: true, sync: true, data: t.silence.packet})
+		out = append(out, sample{
+			dts:  now,
+			pts:  now,
+			long: uint32(t.silence.at(1)),
+			idr:  true,
+			sync: true,
+			data: t.silence.packet,
+		})
 		t.bytes += int64(len(t.silence.packet))
 	}
 	return out

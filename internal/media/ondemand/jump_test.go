@@ -29,7 +29,8 @@ func TestClockJumpIsClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := ffmpeg(t, "a.mkv", args([]string{"-i", whole, "-c", "copy"}, tt.jump)...)
-			got := stream(t, programtest.Run(t, "ffmpeg", encode.RewriteArgs{Input: path, Format: encode.Matroska}.Build()...))
+			got := stream(t,
+				programtest.Run(t, "ffmpeg", encode.RewriteArgs{Input: path, Format: encode.Matroska}.Build()...))
 			if d := got.timeline.Duration().Seconds(); math.Abs(d-tt.seconds) > 0.2 {
 				t.Errorf("lasts %.3f s, want %.0f", d, tt.seconds)
 			}

@@ -185,7 +185,9 @@ func (l *Library) Chunk(ctx context.Context, src timeline.Source, msn int64, c t
 	return cmaf.AppendFragment(nil, uint32(msn+1), cmaf.TrackID, uint64(c.Time), samples), nil
 }
 
-func (l *Library) samples(ctx context.Context, src timeline.Source, c timeline.Chunk) (*cachedIndex, *mp4.Track, error) {
+func (l *Library) samples(
+	ctx context.Context, src timeline.Source, c timeline.Chunk,
+) (*cachedIndex, *mp4.Track, error) {
 	k, t, err := l.track(ctx, src)
 	if err == nil && (c.From < 0 || c.To > t.Len() || c.From > c.To || c.From == c.To && t.Kind != frame.Audio) {
 		err = ErrUnknown

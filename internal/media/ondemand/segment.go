@@ -19,7 +19,9 @@ const maxExtents = 16
 // Segment is what Chunk gives, as something to be copied: a bounded piece of it is in memory at a time, however slowly
 // it is read. Where the stored file is on this machine and the segment lies in a few pieces, its bytes do not pass
 // through memory here at all. The caller closes it. size is how many bytes there are.
-func (l *Library) Segment(ctx context.Context, src timeline.Source, msn int64, c timeline.Chunk) (r io.ReadCloser, size int64, err error) {
+func (l *Library) Segment(
+	ctx context.Context, src timeline.Source, msn int64, c timeline.Chunk,
+) (r io.ReadCloser, size int64, err error) {
 	k, t, err := l.samples(ctx, src, c)
 	if err != nil {
 		return nil, 0, err

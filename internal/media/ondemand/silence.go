@@ -29,7 +29,10 @@ func silenceOf(asc []byte, timescale uint32) (silence, bool) {
 	if err != nil || c.SampleRate <= 0 || c.SampleRate > fastestSound {
 		return silence{}, false
 	}
-	s := silence{packet: aac.Silence(asc), step: float64(c.SamplesPerFrame) * float64(timescale) / float64(c.SampleRate)}
+	s := silence{
+		packet: aac.Silence(asc),
+		step:   float64(c.SamplesPerFrame) * float64(timescale) / float64(c.SampleRate),
+	}
 	return s, s.packet != nil && s.step >= 1
 }
 

@@ -73,7 +73,8 @@ func onePicture(data []byte) (cmaf.Track, []byte, error) {
 	if err != nil {
 		return cmaf.Track{}, nil, err
 	}
-	if len(tracks) != 1 || tracks[0].Config.Codec != frame.H264 || len(fragments) != 1 || len(fragments[0].Samples) != 1 {
+	if len(tracks) != 1 || tracks[0].Config.Codec != frame.H264 || len(fragments) != 1 ||
+		len(fragments[0].Samples) != 1 {
 		return cmaf.Track{}, nil, bmff.Malformed("a held picture of %d tracks", len(tracks))
 	}
 	return tracks[0], fragments[0].Samples[0].Data, nil
@@ -95,7 +96,13 @@ func Still(stored []byte, msn int64, c timeline.Chunk) ([]byte, error) {
 // chunk holds the picture between two times, in ticks.
 func (s *still) chunk(id string, n int, object string, from, until int64) timeline.Chunk {
 	return timeline.Chunk{
-		Rendition: id, Init: n, Time: from, Duration: until - from, Size: int64(len(s.fragment)), Independent: true, Object: object,
+		Rendition:   id,
+		Init:        n,
+		Time:        from,
+		Duration:    until - from,
+		Size:        int64(len(s.fragment)),
+		Independent: true,
+		Object:      object,
 	}
 }
 

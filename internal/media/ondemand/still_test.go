@@ -37,8 +37,9 @@ func hold(t *testing.T) ondemand.Hold {
 func TestPictureIsHeld(t *testing.T) {
 	t.Parallel()
 	short := args(picture("2", "30"), sound("11"), h264("60", "-bf", "3", "-b_strategy", "0"))
-	paused := args(picture("13", "30"), sound("13"), h264("60", "-bf", "3", "-b_strategy", "0", "-vf", "select='not(between(t,3.01,10))'",
-		"-fps_mode", "vfr", "-force_key_frames", "expr:gte(t,n_forced*2)"))
+	paused := args(picture("13", "30"), sound("13"),
+		h264("60", "-bf", "3", "-b_strategy", "0", "-vf", "select='not(between(t,3.01,10))'",
+			"-fps_mode", "vfr", "-force_key_frames", "expr:gte(t,n_forced*2)"))
 	for name, tt := range map[string]struct {
 		args   []string
 		ext    string
@@ -57,7 +58,8 @@ func TestPictureIsHeld(t *testing.T) {
 			path := ffmpeg(t, "a"+tt.ext, tt.args...)
 			line, object := held(t, path, tt.keys)
 			if line.Target != tt.target || len(line.Marks) != tt.all {
-				t.Errorf("%d segments, target duration %d; want %d, %d", len(line.Marks), line.Target, tt.all, tt.target)
+				t.Errorf("%d segments, target duration %d; want %d, %d", len(line.Marks), line.Target, tt.all,
+					tt.target)
 			}
 			l := line.Rendition(timeline.MainVideo)
 			next, holds := int64(-1), 0
@@ -78,7 +80,8 @@ func TestPictureIsHeld(t *testing.T) {
 					t.Fatal(err)
 				}
 				f, err := cmaf.ParseFragments(data)
-				if err != nil || len(f) != 1 || int64(f[0].BaseMediaDecodeTime) != c.Time || int64(f[0].Duration) != c.Duration {
+				if err != nil || len(f) != 1 || int64(f[0].BaseMediaDecodeTime) != c.Time ||
+					int64(f[0].Duration) != c.Duration {
 					t.Fatalf("segment %d: %v", i, err)
 				}
 				alike(t, path, tt.last, append(slices.Clone(object(l.Inits[c.Init].Object)), data...))
@@ -95,7 +98,9 @@ func held(t *testing.T, path string, keys int) (*timeline.Timeline, func(string)
 	t.Helper()
 	if filepath.Ext(path) != ".mp4" {
 		in := encode.RewriteArgs{Input: path, Format: encode.Matroska}
-		s := streamWith(t, programtest.Run(t, "ffmpeg", in.Build()...), ondemand.StreamOptions{Prefix: "x/", KeyInterval: keys, Hold: hold(t)})
+		s := streamWith(t, programtest.Run(t, "ffmpeg", in.Build()...), ondemand.StreamOptions{
+			Prefix: "x/", KeyInterval: keys, Hold: hold(t),
+		})
 		return s.timeline, func(key string) []byte { return s.objects[key] }
 	}
 	m := plan(t, path)
@@ -121,7 +126,8 @@ func alike(t *testing.T, path, second string, one []byte) {
 		t.Fatal(err)
 	}
 	gray := []string{"-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "gray", "-"}
-	a := programtest.Run(t, "ffmpeg", args([]string{"-nostdin", "-loglevel", "error", "-i", path, "-vf", "select=gte(t\\," + second + ")"}, gray)...)
+	a := programtest.Run(t, "ffmpeg",
+		args([]string{"-nostdin", "-loglevel", "error", "-i", path, "-vf", "select=gte(t\\," + second + ")"}, gray)...)
 	b := programtest.Run(t, "ffmpeg", args([]string{"-nostdin", "-loglevel", "error", "-i", file}, gray)...)
 	off := 0
 	for i := range min(len(a), len(b)) {

@@ -259,7 +259,8 @@ func (s *streamer) sealSound(ended bool) (bool, error) {
 	if len(a.samples) == 0 {
 		return false, nil
 	}
-	if end := float64(a.end()) / a.scale(); end-border <= wanted.Seconds()/2 { // a rest that is short belongs to the last segment
+	// a rest that is short belongs to the last segment
+	if end := float64(a.end()) / a.scale(); end-border <= wanted.Seconds()/2 {
 		if !ended {
 			return false, nil
 		}
@@ -363,7 +364,12 @@ func (s *streamer) store(t *trackBuffer, n int, end int64) timeline.Chunk {
 	data := cmaf.AppendFragment(nil, uint32(s.msn+1), cmaf.TrackID, uint64(max(first.dts, 0)), t.cut(n, end))
 	s.objects = append(s.objects, Object{key, data})
 	return timeline.Chunk{
-		Rendition: t.rendition.ID, Time: first.dts, Duration: end - first.dts, Size: int64(len(data)), Independent: first.idr, Object: key,
+		Rendition:   t.rendition.ID,
+		Time:        first.dts,
+		Duration:    end - first.dts,
+		Size:        int64(len(data)),
+		Independent: first.idr,
+		Object:      key,
 	}
 }
 

@@ -38,7 +38,8 @@ func streamWith(t *testing.T, mp4 []byte, o ondemand.StreamOptions) streamed {
 	s := streamed{objects: map[string][]byte{}}
 	sum := sha256.New()
 	var err error
-	s.timeline, err = ondemand.Stream(cmaf.NewReader(bytes.NewReader(mp4), cmaf.ReaderOptions{}), o, func(sealed ondemand.Sealed) error {
+	s.timeline, err = ondemand.Stream(cmaf.NewReader(bytes.NewReader(mp4),
+		cmaf.ReaderOptions{}), o, func(sealed ondemand.Sealed) error {
 		for _, o := range sealed.Objects {
 			if s.objects[o.Key] != nil {
 				t.Errorf("%s comes twice", o.Key)
@@ -72,8 +73,10 @@ func (s streamed) join(t *testing.T, l *timeline.Rendition) string {
 		if err != nil || len(f) != 1 {
 			t.Fatalf("%s: %d fragments, %v", c.Object, len(f), err)
 		}
-		if int64(f[0].BaseMediaDecodeTime) != c.Time || int64(f[0].Duration) != c.Duration || int64(len(data)) != c.Size {
-			t.Errorf("%s: at %d for %d with %d bytes, the timeline has %+v", c.Object, f[0].BaseMediaDecodeTime, f[0].Duration, len(data), c)
+		if int64(f[0].BaseMediaDecodeTime) != c.Time || int64(f[0].Duration) != c.Duration ||
+			int64(len(data)) != c.Size {
+			t.Errorf("%s: at %d for %d with %d bytes, the timeline has %+v", c.Object, f[0].BaseMediaDecodeTime,
+				f[0].Duration, len(data), c)
 		}
 		if next >= 0 && c.Time != next && !l.Chunks[i-1].Gap {
 			t.Errorf("%s begins at %d, the one before ended at %d", c.Object, c.Time, next)
@@ -87,7 +90,8 @@ func (s streamed) join(t *testing.T, l *timeline.Rendition) string {
 		at := c.Time
 		for k, x := range f[0].Samples {
 			at += int64(x.Duration)
-			if over := float64(at+int64(x.CompositionOffset)-c.Time-c.Duration) / float64(l.Timescale); c.Independent && over > 1.6 {
+			if over := float64(at+int64(x.CompositionOffset)-c.Time-c.Duration) / float64(l.Timescale); c.Independent &&
+				over > 1.6 {
 				t.Errorf("%s: sample %d seems to be shown until %.3f s behind the segment's end", c.Object, k, over)
 			}
 		}
@@ -106,11 +110,16 @@ func (s streamed) join(t *testing.T, l *timeline.Rendition) string {
 func TestStreamedSegmentsAreTheSource(t *testing.T) {
 	t.Parallel()
 	cfr := ffmpeg(t, "cfr.mp4", args(picture("13", "30"), sound("13"), h264("60"))...)
-	vfr := ffmpeg(t, "vfr.mp4", args(picture("13", "60"), sound("13"), h264("30", "-vf", "select='not(mod(n*n,7))+not(mod(n,5))'", "-fps_mode", "vfr"))...)
+	vfr := ffmpeg(t, "vfr.mp4",
+		args(picture("13", "60"), sound("13"),
+			h264("30", "-vf", "select='not(mod(n*n,7))+not(mod(n,5))'", "-fps_mode", "vfr"))...)
 	open := ffmpeg(t, "open.mp4", args(picture("26", "30000/1001"), sound("26"), openGOP)...)
-	long := ffmpeg(t, "long.mp4", args(picture("33", "10"), sound("33"), h264("9999", "-keyint_min", "9999", "-sc_threshold", "0"))...)
+	long := ffmpeg(t, "long.mp4",
+		args(picture("33", "10"), sound("33"), h264("9999", "-keyint_min", "9999", "-sc_threshold", "0"))...)
 	short := ffmpeg(t, "short.m4a", args(sound("3"), []string{"-c:a", "aac"})...)
-	paused := ffmpeg(t, "paused.mp4", args(picture("13", "30"), sound("13"), h264("60", "-bf", "3", "-b_strategy", "0", "-vf", pauses, "-fps_mode", "vfr"))...)
+	paused := ffmpeg(t, "paused.mp4",
+		args(picture("13", "30"), sound("13"),
+			h264("60", "-bf", "3", "-b_strategy", "0", "-vf", pauses, "-fps_mode", "vfr"))...)
 	for name, src := range map[string]struct {
 		from     string
 		extra    []string
@@ -118,21 +127,31 @@ func TestStreamedSegmentsAreTheSource(t *testing.T) {
 		depends  bool
 		gaps     string
 	}{
-		"constant rate":  {from: cfr, segments: 7},
-		"variable rate":  {from: vfr, segments: 9},
-		"open GOP":       {from: open, segments: 10, depends: true},
-		"one GOP":        {from: long, segments: 12, depends: true},
-		"sound late":     {from: cfr, extra: []string{"-itsoffset", "0.7", "-i", cfr, "-map", "0:v", "-map", "1:a"}, segments: 7},
-		"picture late":   {from: cfr, extra: []string{"-itsoffset", "0.7", "-i", cfr, "-map", "1:v", "-map", "0:a"}, segments: 7},
-		"sound ends":     {from: cfr, extra: []string{"-i", short, "-map", "0:v", "-map", "1:a"}, segments: 7},
-		"hole in sound":  {from: cfr, extra: []string{"-bsf:a", "noise=drop=between(pts/48000\\,2.5\\,7.2)"}, segments: 7},
-		"sound at 5 s":   {from: cfr, extra: []string{"-itsoffset", "5", "-i", short, "-map", "0:v", "-map", "1:a"}, segments: 7},
-		"a picture at 3": {from: cfr, extra: []string{"-itsoffset", "3", "-i", cfr, "-map", "1:v", "-map", "0:a"}, segments: 7},
-		"pauses":         {from: paused, segments: 4},
-		"an hour late":   {from: cfr, extra: []string{"-output_ts_offset", "3600"}, segments: 7},
-		"picture only":   {from: cfr, extra: []string{"-an"}, segments: 7},
-		"sound only":     {from: cfr, extra: []string{"-vn"}, segments: 7},
-		"sound goes on":  {from: cfr, extra: []string{"-i", long, "-map", "0:v", "-map", "1:a"}, segments: 17},
+		"constant rate": {from: cfr, segments: 7},
+		"variable rate": {from: vfr, segments: 9},
+		"open GOP":      {from: open, segments: 10, depends: true},
+		"one GOP":       {from: long, segments: 12, depends: true},
+		"sound late": {
+			from: cfr, extra: []string{"-itsoffset", "0.7", "-i", cfr, "-map", "0:v", "-map", "1:a"}, segments: 7,
+		},
+		"picture late": {
+			from: cfr, extra: []string{"-itsoffset", "0.7", "-i", cfr, "-map", "1:v", "-map", "0:a"}, segments: 7,
+		},
+		"sound ends": {from: cfr, extra: []string{"-i", short, "-map", "0:v", "-map", "1:a"}, segments: 7},
+		"hole in sound": {
+			from: cfr, extra: []string{"-bsf:a", "noise=drop=between(pts/48000\\,2.5\\,7.2)"}, segments: 7,
+		},
+		"sound at 5 s": {
+			from: cfr, extra: []string{"-itsoffset", "5", "-i", short, "-map", "0:v", "-map", "1:a"}, segments: 7,
+		},
+		"a picture at 3": {
+			from: cfr, extra: []string{"-itsoffset", "3", "-i", cfr, "-map", "1:v", "-map", "0:a"}, segments: 7,
+		},
+		"pauses":        {from: paused, segments: 4},
+		"an hour late":  {from: cfr, extra: []string{"-output_ts_offset", "3600"}, segments: 7},
+		"picture only":  {from: cfr, extra: []string{"-an"}, segments: 7},
+		"sound only":    {from: cfr, extra: []string{"-vn"}, segments: 7},
+		"sound goes on": {from: cfr, extra: []string{"-i", long, "-map", "0:v", "-map", "1:a"}, segments: 17},
 	} {
 		for format, ext := range map[encode.Format]string{encode.Matroska: ".mkv", encode.MPEGTS: ".ts"} {
 			t.Run(name+ext, func(t *testing.T) {
@@ -214,7 +233,8 @@ func (s streamed) compare(t *testing.T, in string) {
 				want = timeline.Origin // what comes late is shown from the beginning on
 			}
 			if f.hash != p.want[i].hash || math.Abs(f.at-want) > 0.0016 {
-				t.Fatalf("%s: frame %d at %.4f is %q, should be at %.4f and %q", p.rendition.ID, i, f.at, f.hash, want, p.want[i].hash)
+				t.Fatalf("%s: frame %d at %.4f is %q, should be at %.4f and %q", p.rendition.ID, i, f.at, f.hash, want,
+					p.want[i].hash)
 			}
 		}
 	}
@@ -244,7 +264,9 @@ func TestRewrittenPictureIsTurned(t *testing.T) {
 		t.Run(turn, func(t *testing.T) {
 			t.Parallel()
 			in := ffmpeg(t, "in.mov", "-i", whole, "-c", "copy", "-metadata:s:v:0", "rotate="+turn)
-			as := encode.RewriteArgs{Input: in, Format: encode.MOV, Sound: &encode.Sound{SampleRate: 48000, Channels: 1}}
+			as := encode.RewriteArgs{
+				Input: in, Format: encode.MOV, Sound: &encode.Sound{SampleRate: 48000, Channels: 1},
+			}
 			got := stream(t, programtest.Run(t, "ffmpeg", as.Build()...))
 			l := got.timeline.Rendition(timeline.MainVideo)
 			if l.Inits[0].Width != size[0] || l.Inits[0].Height != size[1] {
@@ -277,7 +299,8 @@ func TestFirstPictureDoesNotSlowTheRate(t *testing.T) {
 	t.Run("rewritten", func(t *testing.T) {
 		t.Parallel()
 		in := ffmpeg(t, "a.mkv", args(picture("9", "30"), sound("9"), h264("60"))...)
-		got := rate(stream(t, programtest.Run(t, "ffmpeg", encode.RewriteArgs{Input: in, Format: encode.Matroska}.Build()...)).timeline)
+		got := rate(stream(t,
+			programtest.Run(t, "ffmpeg", encode.RewriteArgs{Input: in, Format: encode.Matroska}.Build()...)).timeline)
 		if math.Abs(got-30) > 0.02 { // Matroska counts milliseconds
 			t.Errorf("%v frames per second, want 30", got)
 		}
@@ -285,7 +308,8 @@ func TestFirstPictureDoesNotSlowTheRate(t *testing.T) {
 	t.Run("rewritten, the last one stands", func(t *testing.T) {
 		t.Parallel()
 		in := ffmpeg(t, "a.mkv", args(picture("5", "30"), sound("9"), h264("60"))...)
-		got := rate(stream(t, programtest.Run(t, "ffmpeg", encode.RewriteArgs{Input: in, Format: encode.Matroska}.Build()...)).timeline)
+		got := rate(stream(t,
+			programtest.Run(t, "ffmpeg", encode.RewriteArgs{Input: in, Format: encode.Matroska}.Build()...)).timeline)
 		if math.Abs(got-30) > 0.02 {
 			t.Errorf("%v frames per second, want 30", got)
 		}

@@ -217,9 +217,15 @@ func (v *videoTrack) fit(c timeline.Chunk, samples []cmaf.Sample) error {
 // describe is the track for playlists.
 func (v *videoTrack) describe() (timeline.Init, error) {
 	t := v.t
-	in := timeline.Init{Rendition: timeline.MainVideo, Codec: codecOf(t.FourCC, t.Config.SPS), Width: t.Width, Height: t.Height}
+	in := timeline.Init{
+		Rendition: timeline.MainVideo,
+		Codec:     codecOf(t.FourCC, t.Config.SPS),
+		Width:     t.Width,
+		Height:    t.Height,
+	}
 	if in.Codec == "" {
-		return in, fmt.Errorf("%w: its H.264 parameter sets are only inside of the pictures (%s)", mp4.ErrUnsupported, t.FourCC)
+		return in, fmt.Errorf("%w: its H.264 parameter sets are only inside of the pictures (%s)", mp4.ErrUnsupported,
+			t.FourCC)
 	}
 	in.Width, in.Height = presented(t.Width, t.Height, t.PARWidth, t.PARHeight)
 	if t.Sideways {

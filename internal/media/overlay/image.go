@@ -52,7 +52,8 @@ func Check(data []byte) error {
 		return fmt.Errorf("%w: it is neither PNG nor JPEG", ErrImage)
 	}
 	if head.Width <= 0 || head.Height <= 0 || head.Width > MaxSide || head.Height > MaxSide {
-		return fmt.Errorf("%w: it has %d x %d pixels, and %d x %d are the most", ErrImage, head.Width, head.Height, MaxSide, MaxSide)
+		return fmt.Errorf("%w: it has %d x %d pixels, and %d x %d are the most", ErrImage, head.Width, head.Height,
+			MaxSide, MaxSide)
 	}
 	if n := jpeg.Scans(data); format == "jpeg" && n > jpeg.MaxScans {
 		return fmt.Errorf("%w: it has %d scans, and %d are the most", ErrImage, n, jpeg.MaxScans)
@@ -159,7 +160,8 @@ func (s *Sheet) grown(r image.Rectangle) *Sheet {
 	if s != nil {
 		d := s.At.Sub(out.At)
 		for y := range s.Image.Rect.Dy() {
-			copy(out.Image.Pix[out.Image.PixOffset(d.X, d.Y+y):], s.Image.Pix[s.Image.PixOffset(0, y):][:4*s.Image.Rect.Dx()])
+			copy(out.Image.Pix[out.Image.PixOffset(d.X, d.Y+y):],
+				s.Image.Pix[s.Image.PixOffset(0, y):][:4*s.Image.Rect.Dx()])
 		}
 	}
 	return out
@@ -171,7 +173,8 @@ type pixel [4]float32
 // draw scales an image to the place at, of which seen is to be seen, and lays it over what is there.
 func (s *Sheet) draw(img image.Image, at, seen image.Rectangle, share float64) {
 	from := img.Bounds()
-	across, down := taps(from.Dx(), at.Min.X, at.Max.X, seen.Min.X, seen.Max.X), taps(from.Dy(), at.Min.Y, at.Max.Y, seen.Min.Y, seen.Max.Y)
+	across, down := taps(from.Dx(), at.Min.X, at.Max.X, seen.Min.X, seen.Max.X),
+		taps(from.Dy(), at.Min.Y, at.Max.Y, seen.Min.Y, seen.Max.Y)
 	left, right := across[0].from, across[len(across)-1].from+len(across[len(across)-1].weights)
 	row := make([]pixel, right-left)
 	for y, t := range down {

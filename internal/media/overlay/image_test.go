@@ -41,7 +41,9 @@ func at(s *Sheet, x, y int) color.NRGBA { return s.Image.NRGBAAt(x-s.At.X, y-s.A
 
 func TestDraw(t *testing.T) {
 	t.Parallel()
-	half := Settings{Width: "100px", Height: "100px", HorizontalMargin: "301px", VerticalMargin: "201px", Opacity: "50%"}
+	half := Settings{
+		Width: "100px", Height: "100px", HorizontalMargin: "301px", VerticalMargin: "201px", Opacity: "50%",
+	}
 	s, err := Draw(t.Context(), []Layer{layer(filled(7, 3, red), half)}, 1920, 1080)
 	if err != nil {
 		t.Fatal(err)
@@ -75,10 +77,13 @@ func TestDrawSeveral(t *testing.T) {
 		t.Errorf("drawn at %v, %v", s.At, s.Image.Rect)
 	}
 	for p, want := range map[image.Point]color.NRGBA{
-		{50, 50}: red, {150, 50}: {127, 127, 0, 255}, {250, 50}: {0, 255, 0, 128}, {1900, 1060}: red, {1000, 500}: {}, {350, 50}: {},
+		{50, 50}: red, {150, 50}: {127, 127, 0, 255}, {250, 50}: {0, 255, 0, 128}, {1900, 1060}: red, {1000, 500}: {},
+		{350, 50}: {},
 	} {
 		c := at(s, p.X, p.Y)
-		for i, d := range [4]int{int(c.R) - int(want.R), int(c.G) - int(want.G), int(c.B) - int(want.B), int(c.A) - int(want.A)} {
+		for i, d := range [4]int{
+			int(c.R) - int(want.R), int(c.G) - int(want.G), int(c.B) - int(want.B), int(c.A) - int(want.A),
+		} {
 			if d < -1 || d > 1 {
 				t.Errorf("%v is %v, want %v (%d)", p, c, want, i)
 			}
@@ -145,7 +150,9 @@ func TestDrawScaled(t *testing.T) {
 // The largest that can be asked for costs no more than the picture.
 func TestDrawHuge(t *testing.T) {
 	t.Parallel()
-	s, err := Draw(t.Context(), []Layer{layer(filled(64, 64, red), Settings{Width: "99999%", Height: "99999%", HorizontalMargin: "-50000%"})}, 640, 360)
+	s, err := Draw(t.Context(), []Layer{
+		layer(filled(64, 64, red), Settings{Width: "99999%", Height: "99999%", HorizontalMargin: "-50000%"}),
+	}, 640, 360)
 	if err != nil || s.Image.Rect.Max != image.Pt(640, 360) || at(s, 639, 359) != red {
 		t.Errorf("%v, %v", s, err)
 	}
@@ -180,17 +187,22 @@ func TestCheck(t *testing.T) {
 		data []byte
 		want string // of the error; empty: none
 	}{
-		"PNG":              {good, ""},
-		"JPEG":             {encoded(t, filled(8, 8, red), asJPEG), ""},
-		"the largest":      {encoded(t, image.NewGray(image.Rect(0, 0, MaxSide, MaxSide)), asPNG), ""},
-		"too wide":         {encoded(t, image.NewGray(image.Rect(0, 0, MaxSide+1, 1)), asPNG), "4097 x 1 pixels, and 4096 x 4096 are the most"},
-		"a bomb":           {lying(t, 60000, 60000), "60000 x 60000 pixels"},
-		"scans of nothing": {scans(encoded(t, filled(8, 8, red), asJPEG), jpegscan.MaxScans), "it has 65 scans, and 64 are the most"},
-		"many scans":       {scans(encoded(t, filled(8, 8, red), asJPEG), jpegscan.MaxScans-1), ""},
-		"GIF":              {[]byte("GIF89a\x01\x00\x01\x00\x80\x00\x00"), "neither PNG nor JPEG"},
-		"SVG":              {[]byte("<svg xmlns='http://www.w3.org/2000/svg'/>"), "neither PNG nor JPEG"},
-		"nothing":          {nil, "neither PNG nor JPEG"},
-		"too large":        {make([]byte, MaxBytes+1), "larger than 16 MB"},
+		"PNG":         {good, ""},
+		"JPEG":        {encoded(t, filled(8, 8, red), asJPEG), ""},
+		"the largest": {encoded(t, image.NewGray(image.Rect(0, 0, MaxSide, MaxSide)), asPNG), ""},
+		"too wide": {
+			encoded(t, image.NewGray(image.Rect(0, 0, MaxSide+1, 1)), asPNG),
+			"4097 x 1 pixels, and 4096 x 4096 are the most",
+		},
+		"a bomb": {lying(t, 60000, 60000), "60000 x 60000 pixels"},
+		"scans of nothing": {
+			scans(encoded(t, filled(8, 8, red), asJPEG), jpegscan.MaxScans), "it has 65 scans, and 64 are the most",
+		},
+		"many scans": {scans(encoded(t, filled(8, 8, red), asJPEG), jpegscan.MaxScans-1), ""},
+		"GIF":        {[]byte("GIF89a\x01\x00\x01\x00\x80\x00\x00"), "neither PNG nor JPEG"},
+		"SVG":        {[]byte("<svg xmlns='http://www.w3.org/2000/svg'/>"), "neither PNG nor JPEG"},
+		"nothing":    {nil, "neither PNG nor JPEG"},
+		"too large":  {make([]byte, MaxBytes+1), "larger than 16 MB"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

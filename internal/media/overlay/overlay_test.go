@@ -29,22 +29,42 @@ func TestPlace(t *testing.T) {
 		{"margins", Settings{HorizontalMargin: "10%", VerticalMargin: "10%"}, wide, image.Rect(192, 108, 492, 208)},
 		{
 			"lower right corner",
-			Settings{HorizontalAlign: "right", HorizontalMargin: "20px", VerticalAlign: "bottom", VerticalMargin: "10px"},
+			Settings{
+				HorizontalAlign: "right", HorizontalMargin: "20px", VerticalAlign: "bottom", VerticalMargin: "10px",
+			},
 			wide, image.Rect(1600, 970, 1900, 1070),
 		},
-		{"lower left, upright, percent", Settings{VerticalAlign: "bottom", VerticalMargin: "25%", Width: "50%"}, tall, image.Rect(0, 1260, 540, 1440)},
-		{"the middle", Settings{HorizontalAlign: "center", VerticalAlign: "middle"}, wide, image.Rect(810, 490, 1110, 590)},
+		{
+			"lower left, upright, percent",
+			Settings{VerticalAlign: "bottom", VerticalMargin: "25%", Width: "50%"},
+			tall, image.Rect(0, 1260, 540, 1440),
+		},
+		{
+			"the middle",
+			Settings{HorizontalAlign: "center", VerticalAlign: "middle"},
+			wide,
+			image.Rect(810, 490, 1110, 590),
+		},
 		{
 			"from the middle down and to the right",
-			Settings{HorizontalAlign: "center", HorizontalMargin: "10px", VerticalAlign: "middle", VerticalMargin: "20px"},
+			Settings{
+				HorizontalAlign: "center", HorizontalMargin: "10px", VerticalAlign: "middle", VerticalMargin: "20px",
+			},
 			wide, image.Rect(820, 510, 1120, 610),
 		},
 		{
 			"from the middle up and to the left",
-			Settings{HorizontalAlign: "center", HorizontalMargin: "-10px", VerticalAlign: "middle", VerticalMargin: "-20px"},
+			Settings{
+				HorizontalAlign: "center", HorizontalMargin: "-10px", VerticalAlign: "middle", VerticalMargin: "-20px",
+			},
 			wide, image.Rect(800, 470, 1100, 570),
 		},
-		{"off the right edge", Settings{HorizontalAlign: "right", HorizontalMargin: "-100px"}, wide, image.Rect(1720, 0, 2020, 100)},
+		{
+			"off the right edge",
+			Settings{HorizontalAlign: "right", HorizontalMargin: "-100px"},
+			wide,
+			image.Rect(1720, 0, 2020, 100),
+		},
 		{"off the upper edge", Settings{VerticalMargin: "-100px"}, wide, image.Rect(0, -100, 300, 0)},
 		{"4:3 fits by its height", Settings{Width: "100px"}, image.Pt(720, 540), image.Rect(0, 0, 50, 17)},
 		{"wider than 16:9 fits by its width", Settings{Width: "100px"}, image.Pt(960, 400), image.Rect(0, 0, 50, 17)},
@@ -60,7 +80,14 @@ func TestPlace(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []Settings{{Width: "10"}, {Height: "x%"}, {VerticalMargin: "1e9px"}, {HorizontalMargin: "NaN%"}, {VerticalAlign: "left"}, {HorizontalAlign: "middle"}} {
+	for _, bad := range []Settings{
+		{Width: "10"},
+		{Height: "x%"},
+		{VerticalMargin: "1e9px"},
+		{HorizontalMargin: "NaN%"},
+		{VerticalAlign: "left"},
+		{HorizontalAlign: "middle"},
+	} {
 		if r, err := bad.Place(logo, wide); err == nil {
 			t.Errorf("%+v lies at %v", bad, r)
 		}
@@ -87,12 +114,17 @@ func TestPlaceHolds(t *testing.T) {
 		left, right := of(size, picture), Settings{Width: size.Width, HorizontalMargin: px, HorizontalAlign: "right"}
 		mirror := of(right, picture)
 		double := of(size, picture.Mul(2))
-		share := Settings{Width: size.Width, HorizontalMargin: fmt.Sprintf("%.6f%%", 100*float64(left.Min.X)/float64(picture.X))}
+		share := Settings{
+			Width: size.Width, HorizontalMargin: fmt.Sprintf("%.6f%%", 100*float64(left.Min.X)/float64(picture.X)),
+		}
 		percent := of(share, picture)
-		return near(float64(left.Min.X), float64(picture.X-mirror.Max.X)) && near(float64(left.Dx()), float64(mirror.Dx())) &&
+		return near(float64(left.Min.X), float64(picture.X-mirror.Max.X)) &&
+			near(float64(left.Dx()), float64(mirror.Dx())) &&
 			near(float64(percent.Min.X), float64(left.Min.X)) &&
-			math.Abs(float64(double.Min.X)-2*float64(left.Min.X)) <= 2 && math.Abs(float64(double.Dx())-2*float64(left.Dx())) <= 3 &&
-			math.Abs(float64(left.Dy())-float64(left.Dx())*float64(img.Y)/float64(img.X)) <= 1.5+float64(img.Y)/float64(img.X)
+			math.Abs(float64(double.Min.X)-2*float64(left.Min.X)) <= 2 &&
+			math.Abs(float64(double.Dx())-2*float64(left.Dx())) <= 3 &&
+			math.Abs(float64(left.Dy())-float64(left.Dx())*float64(img.Y)/float64(img.X)) <= 1.5+
+				float64(img.Y)/float64(img.X)
 	}
 	if err := quick.Check(holds, &quick.Config{MaxCount: 20000, Rand: rand.New(rand.NewSource(1))}); err != nil {
 		t.Error(err)

@@ -36,14 +36,16 @@ func TestCaptionsAreSearched(t *testing.T) {
 		captions map[int]string // by picture, from 0
 		want     []bool
 	}{
-		"text at once":                      {at(0, text), []bool{true}},
-		"text while it is searched":         {at(search-1, text), []bool{true}},
-		"text behind that":                  {at(search+1, text), nil},
-		"text in a key frame behind that":   {at(search+2*gop, text), []bool{true}},
-		"padding, then text":                {map[int]string{7: padding, 9: text, 11: padding}, []bool{false, true}},
-		"padding, and text behind":          {map[int]string{7: padding, search + 1: text}, []bool{false}},
-		"padding, and text in a key frame":  {map[int]string{7: padding, search + 2*gop: text}, []bool{false}},
-		"padding in a key frame, then text": {map[int]string{search + gop: padding, search + 2*gop: text}, []bool{false}},
+		"text at once":                     {at(0, text), []bool{true}},
+		"text while it is searched":        {at(search-1, text), []bool{true}},
+		"text behind that":                 {at(search+1, text), nil},
+		"text in a key frame behind that":  {at(search+2*gop, text), []bool{true}},
+		"padding, then text":               {map[int]string{7: padding, 9: text, 11: padding}, []bool{false, true}},
+		"padding, and text behind":         {map[int]string{7: padding, search + 1: text}, []bool{false}},
+		"padding, and text in a key frame": {map[int]string{7: padding, search + 2*gop: text}, []bool{false}},
+		"padding in a key frame, then text": {
+			map[int]string{search + gop: padding, search + 2*gop: text}, []bool{false},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

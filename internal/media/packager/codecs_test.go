@@ -28,21 +28,72 @@ func voices() map[string]voice {
 		return []byte{toc, 1, 2}
 	}
 	plain := func(int) []byte { return make([]byte, 100) }
-	info := []byte{0x10, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0x0a, 0xc4, 0x42, 0xf0} // blocks of 4096, 44.1 kHz, stereo, 16 bit
+	// blocks of 4096, 44.1 kHz, stereo, 16 bit
+	info := []byte{0x10, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0x0a, 0xc4, 0x42, 0xf0}
 	info = append(info, make([]byte, 20)...)
 	box := []byte{0, 2, 1, 0x38, 0, 0, 0xbb, 0x80, 0, 0, 0}
 	return map[string]voice{
-		"AAC":           {"mp4a.40.2", audio(), 48000, []int{1024}, plain},
-		"AAC at 44.1":   {"mp4a.40.2", frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x12, 0x10}, SampleRate: 44100, Channels: 2}, 44100, []int{1024}, plain},
-		"Opus":          {"opus", frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: box, SampleRate: 48000, Channels: 2}, 48000, []int{960}, opus},
-		"Opus of 60 ms": {"opus", frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: box, SampleRate: 48000, Channels: 2}, 48000, []int{2880}, opus},
-		"Opus of any":   {"opus", frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: box, SampleRate: 48000, Channels: 2}, 48000, []int{960, 480, 2880, 120}, opus},
-		"FLAC": {"fLaC", frame.Config{Kind: frame.Audio, Codec: frame.FLAC, Header: info, SampleRate: 44100, Channels: 2}, 44100, []int{4096}, func(int) []byte {
-			return []byte{0xff, 0xf8, 0xc9, 0x18, 0, 0}
-		}},
-		"AC-3":         {"ac-3", frame.Config{Kind: frame.Audio, Codec: frame.AC3, Header: []byte{0x10, 0x3d, 0xe0}, SampleRate: 48000, Channels: 6}, 48000, []int{1536}, plain},
-		"MP3":          {"mp4a.40.34", frame.Config{Kind: frame.Audio, Codec: frame.MP3, SampleRate: 44100, Channels: 2}, 44100, []int{1152}, plain},
-		"MP3 at 22.05": {"mp4a.40.34", frame.Config{Kind: frame.Audio, Codec: frame.MP3, SampleRate: 22050, Channels: 1}, 22050, []int{576}, plain},
+		"AAC": {"mp4a.40.2", audio(), 48000, []int{1024}, plain},
+		"AAC at 44.1": {
+			"mp4a.40.2",
+			frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x12, 0x10}, SampleRate: 44100, Channels: 2},
+			44100,
+			[]int{1024},
+			plain,
+		},
+		"Opus": {
+			"opus",
+			frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: box, SampleRate: 48000, Channels: 2},
+			48000,
+			[]int{960},
+			opus,
+		},
+		"Opus of 60 ms": {
+			"opus",
+			frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: box, SampleRate: 48000, Channels: 2},
+			48000,
+			[]int{2880},
+			opus,
+		},
+		"Opus of any": {
+			"opus",
+			frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: box, SampleRate: 48000, Channels: 2},
+			48000,
+			[]int{960, 480, 2880, 120},
+			opus,
+		},
+		"FLAC": {
+			"fLaC",
+			frame.Config{Kind: frame.Audio, Codec: frame.FLAC, Header: info, SampleRate: 44100, Channels: 2},
+			44100,
+			[]int{4096},
+			func(int) []byte {
+				return []byte{0xff, 0xf8, 0xc9, 0x18, 0, 0}
+			},
+		},
+		"AC-3": {
+			"ac-3",
+			frame.Config{
+				Kind: frame.Audio, Codec: frame.AC3, Header: []byte{0x10, 0x3d, 0xe0}, SampleRate: 48000, Channels: 6,
+			},
+			48000,
+			[]int{1536},
+			plain,
+		},
+		"MP3": {
+			"mp4a.40.34",
+			frame.Config{Kind: frame.Audio, Codec: frame.MP3, SampleRate: 44100, Channels: 2},
+			44100,
+			[]int{1152},
+			plain,
+		},
+		"MP3 at 22.05": {
+			"mp4a.40.34",
+			frame.Config{Kind: frame.Audio, Codec: frame.MP3, SampleRate: 22050, Channels: 1},
+			22050,
+			[]int{576},
+			plain,
+		},
 	}
 }
 
@@ -69,7 +120,8 @@ func (b *bench) speak(p *packager.Packager, v voice, withPicture bool) {
 		from := at(pos, float64(v.rate))
 		pos += long
 		all = append(all, frame.Frame{
-			Kind: frame.Audio, DTS: from, PTS: from, Duration: at(pos, float64(v.rate)) - from, Key: true, Data: v.data(long), Received: wall.Add(from),
+			Kind: frame.Audio, DTS: from, PTS: from, Duration: at(pos, float64(v.rate)) - from, Key: true,
+			Data: v.data(long), Received: wall.Add(from),
 		})
 	}
 	slices.SortStableFunc(all, func(a, b frame.Frame) int { return int(a.DTS - b.DTS) })
@@ -100,10 +152,13 @@ func TestAnyCodecAfterAnyOther(t *testing.T) {
 				if l.Timescale != uint32(first.config.SampleRate) {
 					t.Errorf("timescale %d", l.Timescale)
 				}
-				if l.Inits[0].Codec != first.name || l.Inits[len(l.Inits)-1].Codec != second.name || from != to && len(l.Inits) != 2 && first.name+from[:3] != second.name+to[:3] {
+				if l.Inits[0].Codec != first.name || l.Inits[len(l.Inits)-1].Codec != second.name ||
+					from != to && len(l.Inits) != 2 && first.name+from[:3] != second.name+to[:3] {
 					t.Errorf("init segments %+v", l.Inits)
 				}
-				b.parts(l, max(slices.Max(first.samples), slices.Max(second.samples)) > 1000 || len(first.samples)+len(second.samples) > 2)
+				b.parts(l,
+					max(slices.Max(first.samples), slices.Max(second.samples)) > 1000 ||
+						len(first.samples)+len(second.samples) > 2)
 				video := tl.Rendition(timeline.MainVideo)
 				ends := func(l *timeline.Rendition) float64 {
 					c := l.Chunks[len(l.Chunks)-1]

@@ -78,7 +78,9 @@ func liveUntilDeath(t *testing.T, mem *memory, dir string, life int64, of script
 	log := slog.New(slog.DiscardHandler)
 	edge := window.New(window.Options{
 		Media: "m", Mode: low, Store: mem, Recorder: mem, Timeline: before, Generation: life, Logger: log,
-		Journal: journal.New(journal.Options{Dir: filepath.Join(dir, "journal"), Mark: filepath.Join(dir, "mark"), Patience: time.Minute, Logger: log}),
+		Journal: journal.New(journal.Options{
+			Dir: filepath.Join(dir, "journal"), Mark: filepath.Join(dir, "mark"), Patience: time.Minute, Logger: log,
+		}),
 	})
 	ctx, kill := context.WithCancel(t.Context())
 	done := make(chan error, 1)

@@ -65,7 +65,8 @@ func TestLastPartDoesNotWaitForTheKeyFrame(t *testing.T) {
 					t.Fatalf("%d segments", len(spy.segments))
 				}
 				for i, parts := range spy.segments[1 : len(spy.segments)-1] {
-					if last := parts[len(parts)-1]; last != long-1 { // counted from the key frame's own write on, which comes as 0
+					// counted from the key frame's own write on, which comes as 0
+					if last := parts[len(parts)-1]; last != long-1 {
 						t.Errorf("segment %d: last part after frame %d of %d, all after %v", i+1, last+1, long, parts)
 					}
 				}
@@ -123,7 +124,10 @@ func TestWrongForesightShortensNoPart(t *testing.T) {
 	n := 0
 	for _, gop := range gops {
 		for i := range gop {
-			f := frame.Frame{Kind: frame.Video, DTS: at(n, 30), PTS: at(n, 30), Duration: at(n+1, 30) - at(n, 30), Key: i == 0, Data: []byte{0, 0, 0, 2, 0x65, 1}}
+			f := frame.Frame{
+				Kind: frame.Video, DTS: at(n, 30), PTS: at(n, 30), Duration: at(n+1, 30) - at(n, 30), Key: i == 0,
+				Data: []byte{0, 0, 0, 2, 0x65, 1},
+			}
 			f.Received = time.Unix(1700000000, 0).Add(f.DTS)
 			err = errors.Join(err, p.Write(f))
 			n++

@@ -48,7 +48,8 @@ func TestNoHintBehindTheLastPart(t *testing.T) {
 			if err := end(p); err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.Contains(edge.last, []byte("#EXT-X-PART:")) || bytes.Contains(edge.last, []byte("#EXT-X-PRELOAD-HINT")) {
+			if !bytes.Contains(edge.last, []byte("#EXT-X-PART:")) ||
+				bytes.Contains(edge.last, []byte("#EXT-X-PRELOAD-HINT")) {
 				t.Errorf("behind the last part\n%s", edge.last)
 			}
 		})

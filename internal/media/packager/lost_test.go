@@ -20,7 +20,9 @@ func TestLostFramesStretchNoPart(t *testing.T) {
 		quarter[i] = random.IntN(4) == 0
 	}
 	for name, s := range map[string]script{
-		"here and there": {fps: 30, gop: 60, seconds: 20, lose: func(i int) bool { return i%50 >= 20 && i%50 < 25 || i%37 == 5 }},
+		"here and there": {
+			fps: 30, gop: 60, seconds: 20, lose: func(i int) bool { return i%50 >= 20 && i%50 < 25 || i%37 == 5 },
+		},
 		"a quarter":      {fps: 30, gop: 60, seconds: 20, lose: func(i int) bool { return i%60 > 0 && quarter[i] }},
 		"half a second":  {fps: 30, gop: 60, seconds: 20, lose: func(i int) bool { return i%60 >= 20 && i%60 < 35 }},
 		"before the key": {fps: 30, gop: 60, seconds: 20, lose: func(i int) bool { return i%60 >= 48 }},

@@ -194,7 +194,8 @@ func (b *bench) whole(tl *timeline.Timeline) {
 				b.t.Fatalf("%s %d: %d fragments in %d bytes: %v", l.ID, i, len(frags), c.Size, err)
 			}
 			at := int64(frags[0].BaseMediaDecodeTime)
-			if at != c.Time && !moved(tl, l, i, &frags[0]) || next >= 0 && at != next && !tl.Marks[i].Discontinuity || at < next {
+			if at != c.Time && !moved(tl, l, i, &frags[0]) || next >= 0 && at != next && !tl.Marks[i].Discontinuity ||
+				at < next {
 				b.t.Errorf("%s %d starts at %d, recorded %d, the one before ends at %d", l.ID, i, at, c.Time, next)
 			}
 			for k, f := range frags {
@@ -220,7 +221,8 @@ func TestTracksThatJoinLate(t *testing.T) {
 		gaps map[string]int
 	}{
 		"audio": {frame.Audio, map[string]int{"v": 0, "a": 4}}, // joins at the next key frame, 8 s
-		"video": {frame.Video, map[string]int{"v": 4, "a": 0}}, // the audio was cut at 2, 4 and 6 s; its segment ends when the video comes
+		// the audio was cut at 2, 4 and 6 s; its segment ends when the video comes
+		"video": {frame.Video, map[string]int{"v": 4, "a": 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -391,7 +393,8 @@ func TestSoundThatGoesOnAloneIsKept(t *testing.T) {
 				if long := a.Seconds(i); math.Round(long) > float64(tl.Target) {
 					t.Errorf("sound %d lasts %.3f s, target %d s", i, long, tl.Target)
 				}
-				if apart := v.Seconds(i) - a.Seconds(i); math.Abs(apart) > 1.15 && !v.Chunks[i].Gap && (i+1 == len(v.Chunks) || !v.Chunks[i+1].Gap) {
+				if apart := v.Seconds(i) - a.Seconds(i); math.Abs(apart) > 1.15 && !v.Chunks[i].Gap &&
+					(i+1 == len(v.Chunks) || !v.Chunks[i+1].Gap) {
 					t.Errorf("segment %d: %.3f s of picture, %.3f s of sound", i, v.Seconds(i), a.Seconds(i))
 				}
 			}
@@ -416,7 +419,9 @@ func TestSampleRateThatChangesOnReconnect(t *testing.T) {
 	}
 	frames := script{fps: 30, gop: 60, seconds: 20, noAudio: true}.frames()
 	for i := range int(20 * 44100 / 1024) {
-		f := frame.Frame{Kind: frame.Audio, DTS: at(i*1024, 44100), Duration: at((i+1)*1024, 44100) - at(i*1024, 44100), Key: true}
+		f := frame.Frame{
+			Kind: frame.Audio, DTS: at(i*1024, 44100), Duration: at((i+1)*1024, 44100) - at(i*1024, 44100), Key: true,
+		}
 		f.PTS, f.Received = f.DTS, frames[0].Received.Add(f.DTS)
 		frames = append(frames, f)
 	}

@@ -47,7 +47,10 @@ func (m *memory) Record(_ context.Context, e []timeline.Entry) error {
 
 // A real 320x180 High profile SPS and PPS of x264, and AAC-LC 48 kHz stereo.
 var (
-	sps = []byte{0x67, 0x64, 0x00, 0x0d, 0xac, 0xd9, 0x41, 0x41, 0x9f, 0x9e, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03, 0xc0, 0xf1, 0x42, 0x99, 0x60}
+	sps = []byte{
+		0x67, 0x64, 0x00, 0x0d, 0xac, 0xd9, 0x41, 0x41, 0x9f, 0x9e, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00,
+		0x03, 0x03, 0xc0, 0xf1, 0x42, 0x99, 0x60,
+	}
 	pps = []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc0}
 	asc = []byte{0x11, 0x90}
 )
@@ -88,7 +91,10 @@ func (s script) frames() []frame.Frame {
 			if atime.Seconds() >= s.seconds {
 				return out
 			}
-			f := frame.Frame{Kind: frame.Audio, DTS: atime, PTS: atime, Duration: at((a+1)*1024, 48000) - atime, Key: true, Data: make([]byte, 200)}
+			f := frame.Frame{
+				Kind: frame.Audio, DTS: atime, PTS: atime, Duration: at((a+1)*1024, 48000) - atime, Key: true,
+				Data: make([]byte, 200),
+			}
 			f.Received = wall.Add(f.DTS)
 			out = append(out, f)
 			a++
@@ -97,7 +103,10 @@ func (s script) frames() []frame.Frame {
 		if vt.Seconds() >= s.seconds {
 			return out
 		}
-		f := frame.Frame{Kind: frame.Video, DTS: vt, PTS: vt + at(s.reorder, s.fps), Duration: at(v+1, s.fps) - vt, Key: v%s.gop == 0, Data: []byte{0, 0, 0, 2, 0x65, 1}}
+		f := frame.Frame{
+			Kind: frame.Video, DTS: vt, PTS: vt + at(s.reorder, s.fps), Duration: at(v+1, s.fps) - vt,
+			Key: v%s.gop == 0, Data: []byte{0, 0, 0, 2, 0x65, 1},
+		}
 		if s.pyramid {
 			f.PTS = vt + at([]int{0, 3, 0}[v%3], s.fps)
 			if v == 0 {
@@ -124,7 +133,9 @@ type bench struct {
 func newBench(t *testing.T, mode window.Mode) *bench {
 	t.Helper()
 	b := &bench{t: t, mem: &memory{objects: map[string][]byte{}}, done: make(chan error, 1)}
-	b.edge = window.New(window.Options{Media: "m", Mode: mode, Store: b.mem, Recorder: b.mem, Logger: slog.New(slog.DiscardHandler)})
+	b.edge = window.New(window.Options{
+		Media: "m", Mode: mode, Store: b.mem, Recorder: b.mem, Logger: slog.New(slog.DiscardHandler),
+	})
 	go func() { b.done <- b.edge.Run(t.Context()) }()
 	return b
 }
@@ -228,14 +239,16 @@ func (b *bench) dates(tl *timeline.Timeline) {
 	for _, l := range tl.Renditions {
 		most := 3 * time.Millisecond
 		if l.Kind == frame.Video {
-			most = 100 * time.Millisecond // pictures may be presented longer after their decoding from one key frame to the next
+			// pictures may be presented longer after their decoding from one key frame to the next
+			most = 100 * time.Millisecond
 		}
 		for i, c := range l.Chunks {
 			if i == 0 || c.Gap || l.Chunks[i-1].Gap || tl.Marks[i].Discontinuity {
 				continue
 			}
 			long := time.Duration(float64(c.Time-l.Chunks[i-1].Time) / float64(l.Timescale) * float64(time.Second))
-			off := tl.Marks[i].Start.Sub(tl.Marks[i-1].Start) + time.Duration(c.Apart-l.Chunks[i-1].Apart)*time.Millisecond - long
+			off := tl.Marks[i].Start.Sub(tl.Marks[i-1].Start) +
+				time.Duration(c.Apart-l.Chunks[i-1].Apart)*time.Millisecond - long
 			if off.Abs() > most {
 				b.t.Errorf("%s %d is dated %v off the end of the one before", l.ID, i, off)
 			}
@@ -247,7 +260,8 @@ func (b *bench) dates(tl *timeline.Timeline) {
 // somewhat earlier.
 func moved(tl *timeline.Timeline, l *timeline.Rendition, i int, first *cmaf.Fragment) bool {
 	late := int64(first.BaseMediaDecodeTime) - l.Chunks[i].Time
-	return l.Kind == frame.Video && tl.Marks[i].Discontinuity && first.Samples[0].CompositionOffset == 0 && late > 0 && late < int64(l.Timescale)/4
+	return l.Kind == frame.Video && tl.Marks[i].Discontinuity && first.Samples[0].CompositionOffset == 0 && late > 0 &&
+		late < int64(l.Timescale)/4
 }
 
 // aligned checks that renditions start every segment within a frame of each other.
@@ -259,7 +273,8 @@ func (b *bench) aligned(tl *timeline.Timeline) {
 			if l.Chunks[i].Gap || lead.Chunks[i].Gap {
 				continue
 			}
-			apart := float64(l.Chunks[i].Time)/float64(l.Timescale) - float64(lead.Chunks[i].Time)/float64(lead.Timescale)
+			apart := float64(l.Chunks[i].Time)/float64(l.Timescale) -
+				float64(lead.Chunks[i].Time)/float64(lead.Timescale)
 			if math.Abs(apart) > 0.120 { // a reorder delay and an audio frame
 				b.t.Errorf("%s %d starts %.3f s from the video", l.ID, i, apart)
 			}
@@ -301,7 +316,8 @@ func TestSegmentsFollowKeyFrames(t *testing.T) {
 			tl := b.finish()
 			b.check(tl)
 			if len(tl.Marks) != tt.segments || tl.Target != tt.target || tl.First != 7 {
-				t.Errorf("%d segments from %d, target %d; want %d from 7, %d", len(tl.Marks), tl.First, tl.Target, tt.segments, tt.target)
+				t.Errorf("%d segments from %d, target %d; want %d from 7, %d", len(tl.Marks), tl.First, tl.Target,
+					tt.segments, tt.target)
 			}
 			if got := tl.Duration().Seconds(); math.Abs(got-tt.s.seconds) > 0.05 {
 				t.Errorf("lasts %.3f s, want %v", got, tt.s.seconds)
@@ -315,7 +331,8 @@ func TestCutInsideGOPKeepsRenditionsTogether(t *testing.T) {
 	b := newBench(t, low)
 	p := b.publication(2*time.Second, part)
 	b.play(p, script{fps: 10, gop: 20, seconds: 2, pyramid: true})
-	long := script{fps: 10, gop: 1000, seconds: 30, pyramid: true}.frames() // one GOP from here on, much longer than the target
+	// one GOP from here on, much longer than the target
+	long := script{fps: 10, gop: 1000, seconds: 30, pyramid: true}.frames()
 	var err error
 	for _, f := range long {
 		f.DTS += 2 * time.Second

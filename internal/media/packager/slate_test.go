@@ -37,7 +37,8 @@ func TestCutToSlate(t *testing.T) {
 				const long = 200 * time.Millisecond
 				from := 5*time.Second + time.Duration(i)*long
 				err = errors.Join(err, p.Write(frame.Frame{
-					Kind: frame.Video, DTS: from, PTS: from, Duration: long, Key: true, Data: []byte{0, 0, 0, 2, 0x65, 1},
+					Kind: frame.Video, DTS: from, PTS: from, Duration: long, Key: true,
+					Data: []byte{0, 0, 0, 2, 0x65, 1},
 				}))
 				for at := from; before == nil && at < from+long; at += long / 8 {
 					err = errors.Join(err, p.Write(frame.Frame{
@@ -58,7 +59,8 @@ func TestCutToSlate(t *testing.T) {
 					sent += seconds
 				}
 			}
-			if n := len(tl.Marks); sent != content.Seconds() || stood != 0.6 || !tl.Marks[n-1].Slate || tl.Marks[n-2].Slate {
+			if n := len(tl.Marks); sent != content.Seconds() || stood != 0.6 || !tl.Marks[n-1].Slate ||
+				tl.Marks[n-2].Slate {
 				t.Errorf("%.3f s are the encoder's and %.3f s slate: %+v", sent, stood, tl.Marks)
 			}
 		})

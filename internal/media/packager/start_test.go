@@ -39,9 +39,14 @@ func TestOtherPicturesStartWhenTheyAreShown(t *testing.T) {
 				s := script{fps: fps, gop: int(fps) + 1, seconds: 5.3, reorder: reorder}
 				b.play(b.publication(2*time.Second, part), s)
 				closed(t, b.last)
-				o := packager.Options{Edge: spy, Segment: 2 * time.Second, Part: part, At: b.edge.Standing().At, Began: true, Lag: b.last.Lag()}
+				o := packager.Options{
+					Edge: spy, Segment: 2 * time.Second, Part: part, At: b.edge.Standing().At, Began: true,
+					Lag: b.last.Lag(),
+				}
 				for i, r := range b.edge.Standing().Renditions {
-					o.Renditions = append(o.Renditions, packager.Rendition{RenditionInfo: r, Next: b.edge.Standing().Next[i]})
+					o.Renditions = append(o.Renditions, packager.Rendition{
+						RenditionInfo: r, Next: b.edge.Standing().Next[i],
+					})
 				}
 				p := packager.New(o)
 				b.play(p, s)
@@ -56,14 +61,16 @@ func TestOtherPicturesStartWhenTheyAreShown(t *testing.T) {
 					}
 					first := int64(fragments[0].BaseMediaDecodeTime)
 					if tl.Marks[i].Discontinuity && (first != end || fragments[0].Samples[0].CompositionOffset != 0) {
-						t.Errorf("the picture ends at %d and begins again at %d, presented %d later", end, first, fragments[0].Samples[0].CompositionOffset)
+						t.Errorf("the picture ends at %d and begins again at %d, presented %d later", end, first,
+							fragments[0].Samples[0].CompositionOffset)
 					}
 					end, pictures = times(t, spy, fragments, end, pictures)
 				}
 				if want := 2 * len(onlyVideo(s.frames())); pictures != want || len(spy.decoded) != want/2 {
 					t.Errorf("%d pictures, %d told of, want %d", pictures, len(spy.decoded), want)
 				}
-				if got := float64(end)/float64(l.Timescale) - timeline.Origin; math.Abs(got-tl.Duration().Seconds()) > 0.001 {
+				if got := float64(end)/float64(l.Timescale) - timeline.Origin; math.Abs(got-tl.Duration().Seconds()) >
+					0.001 {
 					t.Errorf("presented up to second %.3f of %.3f", got, tl.Duration().Seconds())
 				}
 			})
@@ -77,8 +84,10 @@ func times(t *testing.T, spy *shown, fragments []cmaf.Fragment, end int64, pictu
 	at := int64(fragments[0].BaseMediaDecodeTime)
 	for _, f := range fragments {
 		for _, s := range f.Samples {
-			if decoded, ok := spy.decoded[at+int64(s.CompositionOffset)]; s.CompositionOffset < 0 || s.Duration == 0 || ok && decoded != at {
-				t.Errorf("a picture is decoded at %d for %d ticks, presented %d later, and told of at %d", at, s.Duration, s.CompositionOffset, decoded)
+			if decoded, ok := spy.decoded[at+int64(s.CompositionOffset)]; s.CompositionOffset < 0 || s.Duration == 0 ||
+				ok && decoded != at {
+				t.Errorf("a picture is decoded at %d for %d ticks, presented %d later, and told of at %d", at,
+					s.Duration, s.CompositionOffset, decoded)
 			}
 			end = max(end, at+int64(s.CompositionOffset)+int64(s.Duration))
 			at += int64(s.Duration)

@@ -70,7 +70,8 @@ func TestPartsOfUnevenPicturesAreLongEnough(t *testing.T) {
 	if err := errors.Join(p.Configure(video()), p.Rate(26.5, false)); err != nil {
 		t.Fatal(err)
 	}
-	frames := script{fps: 90000. / 3400, gop: 53, seconds: 6, noAudio: true}.frames() // six of them are 84.4 % of the target
+	// six of them are 84.4 % of the target
+	frames := script{fps: 90000. / 3400, gop: 53, seconds: 6, noAudio: true}.frames()
 	write(t, p, frames)
 	closed(t, p)
 	b.unevenParts(b.finish().Rendition(timeline.MainVideo))

@@ -173,8 +173,10 @@ func (p *Packager) videoPart() int64 {
 	if !p.constant || p.fps <= 0 {
 		want = p.opt.Part.Seconds()
 		if p.fps > 0 {
-			want = min(max(want, 7/p.fps), 1)                           // room for frames of uneven length within 85 to 100 %,
-			want = max(math.Floor(want*p.fps*0.925), 1) / p.fps / 0.925 // a whole number of which is in the middle of that
+			// room for frames of uneven length within 85 to 100 %,
+			want = min(max(want, 7/p.fps), 1)
+			// a whole number of which is in the middle of that
+			want = max(math.Floor(want*p.fps*0.925), 1) / p.fps / 0.925
 		}
 	}
 	three := want * 1.2

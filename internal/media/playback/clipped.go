@@ -60,7 +60,8 @@ func (vw viewing) unclipped() error {
 	c, err := vw.clip()
 	if err == nil && c != (Clip{}) {
 		err = fault.New(fault.Denied,
-			"the token is for a clip, and this address is that of the whole asset; use the addresses in the clip's playlist")
+			"the token is for a clip, and this address is that of the whole asset; use the addresses in the clip's "+
+				"playlist")
 	}
 	return err
 }

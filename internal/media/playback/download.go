@@ -108,7 +108,8 @@ func (h *Handler) file(w http.ResponseWriter, r *http.Request, f File, cache str
 		if from, n, status, ok = byteRange(asked, f.Size); !ok {
 			head.Set("Content-Range", "bytes */"+strconv.FormatInt(f.Size, 10))
 			head.Del("Content-Disposition")
-			writeError(w, http.StatusRequestedRangeNotSatisfiable, "invalid_parameters", "", "Range: begins behind the end")
+			writeError(w, http.StatusRequestedRangeNotSatisfiable, "invalid_parameters", "",
+				"Range: begins behind the end")
 			return nil
 		}
 		if status == http.StatusPartialContent {

@@ -63,7 +63,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	default:
 		w.Header().Set("Allow", "GET, HEAD, OPTIONS")
-		writeError(w, http.StatusMethodNotAllowed, "method_not_allowed", "", "playback supports GET, HEAD and OPTIONS only")
+		writeError(w, http.StatusMethodNotAllowed, "method_not_allowed", "",
+			"playback supports GET, HEAD and OPTIONS only")
 		return
 	}
 	if err := h.serve(w, r); err != nil {

@@ -98,14 +98,18 @@ func (s *source) Multivariant(context.Context, playback.Clip) (*hls.Multivariant
 		Variants:   []hls.Variant{{Bandwidth: 1, Codecs: []string{"avc1"}, Audio: "audio", URI: "v.m3u8"}},
 	}
 	for i := range s.sounds {
-		m.Renditions = append(m.Renditions, hls.Rendition{Type: "AUDIO", GroupID: "audio", Name: fmt.Sprint(i), URI: fmt.Sprintf("a%d.m3u8", i)})
+		m.Renditions = append(m.Renditions, hls.Rendition{
+			Type: "AUDIO", GroupID: "audio", Name: fmt.Sprint(i), URI: fmt.Sprintf("a%d.m3u8", i),
+		})
 	}
 	return m, nil
 }
 
 func (s *source) Pictures(context.Context) ([]hls.Picture, error) { return nil, nil }
 
-func (s *source) Playlist(_ context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
+func (s *source) Playlist(
+	_ context.Context, rendition string, r playback.Reload, compressed bool,
+) (playback.Text, error) {
 	if s.playlist != nil {
 		return s.playlist(rendition, r, compressed)
 	}
@@ -140,9 +144,13 @@ func (s *source) Chunk(_ context.Context, rendition string, r hls.Resource) (pla
 	case rendition == "file":
 		return playback.Body{Reader: writerTo{body{strings.NewReader(stored), s.closed}}, Size: int64(len(stored))}, nil
 	case rendition == "object":
-		return playback.Body{Reader: body{strings.NewReader(stored), s.closed}, Size: int64(len(stored)), Watched: s.watched()}, nil
+		return playback.Body{
+			Reader: body{strings.NewReader(stored), s.closed}, Size: int64(len(stored)), Watched: s.watched(),
+		}, nil
 	case rendition == "short":
-		return playback.Body{Reader: body{strings.NewReader(stored[:4]), s.closed}, Size: int64(len(stored)), Watched: s.watched()}, nil
+		return playback.Body{
+			Reader: body{strings.NewReader(stored[:4]), s.closed}, Size: int64(len(stored)), Watched: s.watched(),
+		}, nil
 	case rendition == "empty":
 		return playback.Body{Data: []byte{}}, nil
 	case rendition != "v":
@@ -155,7 +163,8 @@ func (s *source) Chunk(_ context.Context, rendition string, r hls.Resource) (pla
 func TestTranscriptOfNothing(t *testing.T) {
 	t.Parallel()
 	r := serve(t, &source{}, http.MethodGet, "/"+id+"/text/t1.txt", nil)
-	if got := text(t, r); r.StatusCode != 200 || got != "" || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
+	if got := text(t, r); r.StatusCode != 200 || got != "" ||
+		r.Header.Get("Content-Type") != "text/plain; charset=utf-8" {
 		t.Errorf("%d %q %v", r.StatusCode, got, r.Header)
 	}
 }
@@ -168,7 +177,10 @@ func (s *source) watched() metering.Delivery {
 func (s *source) Sidecar(_ context.Context, track string) (playback.Body, error) {
 	switch track {
 	case "said":
-		return playback.Body{Data: []byte("WEBVTT\n\n00:01.000 --> 00:02.000\n<i>good</i> &amp; late\n\n00:02.000 --> 00:03.000\nevening\n")}, nil
+		return playback.Body{
+			Data: []byte("WEBVTT\n\n00:01.000 --> 00:02.000\n<i>good</i> &amp; late\n\n00:02.000 --> " +
+				"00:03.000\nevening\n"),
+		}, nil
 	case "broken":
 		return playback.Body{Data: []byte("WEBVTT\n\n00:01.000 -->\n")}, nil
 	case "t1":
@@ -212,7 +224,8 @@ func TestLatestOfWhatIsNotLive(t *testing.T) {
 	t.Parallel()
 	idle := &source{err: fault.New(fault.NotReady, "not active")}
 	for target, want := range map[string]int{
-		"/thumbnail.jpg": 412, "/thumbnail.jpg?latest=true": 400, "/thumbnail.jpg?width=3&latest=1": 400, "/thumbnail.jpg?latest=false": 412, ".m3u8?latest=true": 412,
+		"/thumbnail.jpg": 412, "/thumbnail.jpg?latest=true": 400, "/thumbnail.jpg?width=3&latest=1": 400,
+		"/thumbnail.jpg?latest=false": 412, ".m3u8?latest=true": 412,
 	} {
 		r := serve(t, idle, http.MethodGet, "/"+id+target, nil)
 		_ = r.Body.Close()
@@ -257,14 +270,20 @@ func TestPaths(t *testing.T) {
 		{"/" + id + "/m1/v.m3u8?a=b&_HLS_part=0&_HLS_skip=v2&_HLS_msn=0", 200, "#EXTM3U 0 0 true", list, brief},
 		{"/" + id + "/m1/v.m3u8?_HLS_skip=NO&_HLS_push=0", 200, "#EXTM3U -1 -1 false", list, brief},
 		{"/" + id + "/m1/v.m3u8?_HLS_msn=1&_HLS_msn=2", 200, "#EXTM3U 1 -1 false", list, brief},
-		{"/" + id + "/m1/v.m3u8?_HLS_msn=99999999999999999999", 200, "#EXTM3U 9223372036854775807 -1 false", list, brief},
+		{
+			"/" + id + "/m1/v.m3u8?_HLS_msn=99999999999999999999", 200, "#EXTM3U 9223372036854775807 -1 false", list,
+			brief,
+		},
 		{"/" + id + "/m1/v.m3u8?_HLS_msn=-1", 400, "_HLS_msn", "", "no-store"},
 		{"/" + id + "/m1/v.m3u8?_HLS_msn=", 400, "_HLS_msn", "", "no-store"},
 		{"/" + id + "/m1/v.m3u8?_HLS_msn=1e3", 400, "_HLS_msn", "", "no-store"},
 		{"/" + id + "/m1/v.m3u8?_HLS_msn=+1", 400, "_HLS_msn", "", "no-store"},
 		{"/" + id + "/m1/v.m3u8?_HLS_part=1", 400, "needs _HLS_msn", "", "no-store"},
 		{"/" + id + "/m1/v.m3u8?_HLS_msn=1&_HLS_part=x", 400, "_HLS_part", "", "no-store"},
-		{"/" + id + "/thumbnail.jpg?width=3", 200, "thumbnail.jpg width=3 https://base/" + id, "image/x-test", "public, max-age=7"},
+		{
+			"/" + id + "/thumbnail.jpg?width=3", 200, "thumbnail.jpg width=3 https://base/" + id, "image/x-test",
+			"public, max-age=7",
+		},
 		{"/" + id + "/poster.jpg", 404, "nothing to play", "", "no-store"},
 		{"/" + id + "/thumbnail.jpg/x", 404, "nothing to play", "", "no-store"},
 		{"/" + id + "/m1/x.m3u8", 404, "no such rendition", "", "no-store"},
@@ -318,7 +337,8 @@ func TestPaths(t *testing.T) {
 			if r.Header.Get("X-Content-Type-Options") != "nosniff" {
 				t.Error("browsers may guess another type")
 			}
-			if r.Header.Get("Access-Control-Allow-Origin") != "*" || r.Header.Get("Access-Control-Allow-Credentials") != "" {
+			if r.Header.Get("Access-Control-Allow-Origin") != "*" ||
+				r.Header.Get("Access-Control-Allow-Credentials") != "" {
 				t.Error("closed to other origins, or open to cookies")
 			}
 			head := serve(t, &source{}, http.MethodHead, tt.path, nil)
@@ -345,13 +365,20 @@ func TestToken(t *testing.T) {
 
 func TestMethods(t *testing.T) {
 	t.Parallel()
-	for method, want := range map[string]int{"GET": 200, "HEAD": 200, "OPTIONS": 204, "POST": 405, "PUT": 405, "DELETE": 405, "PATCH": 405, "TRACE": 405, "get": 405} {
+	for method, want := range map[string]int{
+		"GET": 200, "HEAD": 200, "OPTIONS": 204, "POST": 405, "PUT": 405, "DELETE": 405, "PATCH": 405, "TRACE": 405,
+		"get": 405,
+	} {
 		s := &source{}
-		r := serve(t, s, method, "/"+id+"/m1/v/7.m4s", http.Header{"Origin": {"https://player.example"}, "Access-Control-Request-Headers": {"range"}})
-		if r.StatusCode != want || r.Header.Get("Access-Control-Allow-Origin") != "*" || r.Header.Get("X-Content-Type-Options") != "nosniff" {
+		r := serve(t, s, method, "/"+id+"/m1/v/7.m4s", http.Header{
+			"Origin": {"https://player.example"}, "Access-Control-Request-Headers": {"range"},
+		})
+		if r.StatusCode != want || r.Header.Get("Access-Control-Allow-Origin") != "*" ||
+			r.Header.Get("X-Content-Type-Options") != "nosniff" {
 			t.Errorf("%s: %d %v", method, r.StatusCode, r.Header)
 		}
-		if allowed := r.Header.Get("Access-Control-Allow-Methods") == "GET, HEAD, OPTIONS" && r.Header.Get("Access-Control-Allow-Headers") == "*"; allowed != (method == "OPTIONS") {
+		if allowed := r.Header.Get("Access-Control-Allow-Methods") == "GET, HEAD, OPTIONS" &&
+			r.Header.Get("Access-Control-Allow-Headers") == "*"; allowed != (method == "OPTIONS") {
 			t.Errorf("%s: %v", method, r.Header)
 		}
 		if want > 200 && len(s.asked) > 0 {
@@ -370,18 +397,37 @@ func TestErrorResponses(t *testing.T) {
 		status int
 		body   string
 	}{
-		{fault.New(fault.Invalid, "bad"), 400, `{"error":{"type":"invalid_parameters","message":"bad","messages":["bad"]}}`},
+		{
+			fault.New(fault.Invalid, "bad"), 400,
+			`{"error":{"type":"invalid_parameters","message":"bad","messages":["bad"]}}`,
+		},
 		{fault.New(fault.Denied, "no"), 403, `{"error":{"type":"forbidden","message":"no","messages":["no"]}}`},
-		{fault.Coded(fault.Denied, "token_expired", "no"), 403, `{"error":{"type":"forbidden","code":"token_expired","message":"no","messages":["no"]}}`},
-		{fault.New(fault.Unauthorized, "who"), 403, `{"error":{"type":"forbidden","message":"who","messages":["who"]}}`},
+		{
+			fault.Coded(fault.Denied, "token_expired", "no"), 403,
+			`{"error":{"type":"forbidden","code":"token_expired","message":"no","messages":["no"]}}`,
+		},
+		{
+			fault.New(fault.Unauthorized, "who"), 403,
+			`{"error":{"type":"forbidden","message":"who","messages":["who"]}}`,
+		},
 		{fault.New(fault.NotFound, "gone"), 404, `{"error":{"type":"not_found","message":"gone","messages":["gone"]}}`},
 		{fault.New(fault.NotReady, "soon"), 412, `{"error":{"type":"not_ready","message":"soon","messages":["soon"]}}`},
-		{fault.New(fault.Unavailable, "later"), 503, `{"error":{"type":"unavailable","message":"later","messages":["later"]}}`},
-		{fault.Wrap(fault.NotFound, errors.New("secret"), "gone"), 404, `{"error":{"type":"not_found","message":"gone","messages":["gone"]}}`},
-		{errors.New("dial tcp 10.0.0.1: secret"), 500, `{"error":{"type":"internal","message":"something went wrong on our side","messages":["something went wrong on our side"]}}`},
+		{
+			fault.New(fault.Unavailable, "later"), 503,
+			`{"error":{"type":"unavailable","message":"later","messages":["later"]}}`,
+		},
+		{
+			fault.Wrap(fault.NotFound, errors.New("secret"), "gone"), 404,
+			`{"error":{"type":"not_found","message":"gone","messages":["gone"]}}`,
+		},
+		{
+			errors.New("dial tcp 10.0.0.1: secret"), 500,
+			`{"error":{"type":"internal","message":"something went wrong on our side","messages":["something went wrong on our side"]}}`,
+		},
 	} {
 		r := serve(t, &source{err: tt.err}, http.MethodGet, "/"+id, nil)
-		if got := text(t, r); r.StatusCode != tt.status || got != tt.body || r.Header.Get("Cache-Control") != "no-store" {
+		if got := text(t, r); r.StatusCode != tt.status || got != tt.body ||
+			r.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%v: %d %s", tt.err, r.StatusCode, got)
 		}
 	}
@@ -408,7 +454,13 @@ func TestPicturesForWindingAreLeftOut(t *testing.T) {
 		s    trickPlay
 		list int
 	}{
-		"there":  {trickPlay{tiles: &hls.Tiles{Width: 2, Height: 2, Columns: 1, Rows: 1, Images: []hls.Tiled{{URI: "i", Duration: time.Second}}}}, http.StatusOK},
+		"there": {
+			trickPlay{
+				tiles: &hls.Tiles{
+					Width: 2, Height: 2, Columns: 1, Rows: 1, Images: []hls.Tiled{{URI: "i", Duration: time.Second}},
+				},
+			}, http.StatusOK,
+		},
 		"none":   {trickPlay{err: fault.New(fault.NotFound, "none")}, http.StatusNotFound},
 		"busy":   {trickPlay{err: fault.New(fault.Unavailable, "busy")}, http.StatusServiceUnavailable},
 		"broken": {trickPlay{err: errors.New("ffmpeg")}, http.StatusInternalServerError},
@@ -420,7 +472,8 @@ func TestPicturesForWindingAreLeftOut(t *testing.T) {
 			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
 			return w
 		}
-		if w := get("/" + id + ".m3u8?roku_trick_play=true"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "IMAGE-STREAM-INF") != (tt.s.err == nil) {
+		if w := get("/" + id + ".m3u8?roku_trick_play=true"); w.Code != http.StatusOK ||
+			strings.Contains(w.Body.String(), "IMAGE-STREAM-INF") != (tt.s.err == nil) {
 			t.Errorf("%s: %d\n%s", name, w.Code, w.Body)
 		}
 		if w := get("/" + id + "/m1/tiles.m3u8"); w.Code != tt.list {
@@ -456,12 +509,14 @@ func TestReportsHaveTheQuery(t *testing.T) {
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	for accept, want := range map[string]bool{
-		"": false, "gzip": true, "br, gzip;q=0.8": true, "GZIP": true, "gzip;q=0": false, "gzip; q=0.000": false, "identity": false, "deflate,gzip": true, "gzipped": false, "gzip;q=1": true,
+		"": false, "gzip": true, "br, gzip;q=0.8": true, "GZIP": true, "gzip;q=0": false, "gzip; q=0.000": false,
+		"identity": false, "deflate,gzip": true, "gzipped": false, "gzip;q=1": true,
 	} {
 		r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/v.m3u8", http.Header{"Accept-Encoding": {accept}})
 		got := text(t, r)
 		packed := r.Header.Get("Content-Encoding") == "gzip"
-		if packed != want || r.Header.Get("Vary") != "Accept-Encoding" || r.Header.Get("Content-Length") != fmt.Sprint(len(got)) {
+		if packed != want || r.Header.Get("Vary") != "Accept-Encoding" ||
+			r.Header.Get("Content-Length") != fmt.Sprint(len(got)) {
 			t.Errorf("%q: %v", accept, r.Header)
 		}
 		if packed {
@@ -489,7 +544,9 @@ func TestCompression(t *testing.T) {
 			}
 		}
 	}
-	if r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/v/7.m4s", http.Header{"Accept-Encoding": {"gzip"}}); r.Header.Get("Content-Encoding") != "" {
+	if r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/v/7.m4s", http.Header{
+		"Accept-Encoding": {"gzip"},
+	}); r.Header.Get("Content-Encoding") != "" {
 		t.Error("media is compressed")
 	}
 }
@@ -524,28 +581,39 @@ func TestByteRanges(t *testing.T) {
 	} {
 		for _, rendition := range []string{"file", "object"} {
 			closed := 0
-			r := serve(t, &source{closed: &closed}, http.MethodGet, "/"+id+"/m1/"+rendition+"/7.m4s", http.Header{"Range": {tt.asked}})
+			r := serve(t, &source{closed: &closed}, http.MethodGet, "/"+id+"/m1/"+rendition+"/7.m4s", http.Header{
+				"Range": {tt.asked},
+			})
 			got := text(t, r)
 			if r.StatusCode != tt.status || r.Header.Get("Content-Range") != tt.says || closed != 1 {
 				t.Errorf("%s %q: %d %v, closed %d times", rendition, tt.asked, r.StatusCode, r.Header, closed)
 			}
-			if tt.status != 416 && (got != tt.body || r.Header.Get("Content-Length") != fmt.Sprint(len(tt.body)) || r.Header.Get("Accept-Ranges") != "bytes") {
+			if tt.status != 416 &&
+				(got != tt.body || r.Header.Get("Content-Length") != fmt.Sprint(len(tt.body)) ||
+					r.Header.Get("Accept-Ranges") != "bytes") {
 				t.Errorf("%s %q: %q %v", rendition, tt.asked, got, r.Header)
 			}
 		}
 	}
 	media := "v init -1 msn 7 part 3"
 	r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/v/7.3.m4s", http.Header{"Range": {"bytes=2-5"}})
-	if got := text(t, r); r.StatusCode != 206 || got != media[2:6] || r.Header.Get("Content-Range") != fmt.Sprintf("bytes 2-5/%d", len(media)) {
+	if got := text(t, r); r.StatusCode != 206 || got != media[2:6] ||
+		r.Header.Get("Content-Range") != fmt.Sprintf("bytes 2-5/%d", len(media)) {
 		t.Errorf("in memory: %d %q %v", r.StatusCode, got, r.Header)
 	}
-	if r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/v/7.m4s", http.Header{"Range": {"bytes=0-1"}, "If-Range": {`"x"`}}); r.StatusCode != 200 {
+	if r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/v/7.m4s", http.Header{
+		"Range": {"bytes=0-1"}, "If-Range": {`"x"`},
+	}); r.StatusCode != 200 {
 		t.Errorf("with a condition: %d", r.StatusCode)
 	}
-	if r := serve(t, &source{}, http.MethodHead, "/"+id+"/m1/v/7.m4s", http.Header{"Range": {"bytes=0-1"}}); r.StatusCode != 200 {
+	if r := serve(t, &source{}, http.MethodHead, "/"+id+"/m1/v/7.m4s", http.Header{
+		"Range": {"bytes=0-1"},
+	}); r.StatusCode != 200 {
 		t.Errorf("HEAD: %d", r.StatusCode)
 	}
-	if r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/empty/7.m4s", http.Header{"Range": {"bytes=0-"}}); r.StatusCode != 416 {
+	if r := serve(t, &source{}, http.MethodGet, "/"+id+"/m1/empty/7.m4s", http.Header{
+		"Range": {"bytes=0-"},
+	}); r.StatusCode != 416 {
 		t.Errorf("of nothing: %d", r.StatusCode)
 	}
 }
@@ -587,7 +655,9 @@ func TestStorageThatBreaksOffOverHTTP2(t *testing.T) {
 	}
 	var head bytes.Buffer
 	e := hpack.NewEncoder(&head)
-	for _, f := range [][2]string{{":method", "GET"}, {":scheme", "http"}, {":authority", "x"}, {":path", "/" + id + "/m1/short/7.m4s"}} {
+	for _, f := range [][2]string{
+		{":method", "GET"}, {":scheme", "http"}, {":authority", "x"}, {":path", "/" + id + "/m1/short/7.m4s"},
+	} {
 		if err = e.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
 			t.Fatal(err)
 		}
@@ -605,7 +675,8 @@ func TestStorageThatBreaksOffOverHTTP2(t *testing.T) {
 		if _, reset := frame.(*http2.RSTStreamFrame); reset {
 			return
 		}
-		if frame.Header().StreamID == 1 && frame.Header().Flags.Has(http2.FlagDataEndStream) { // of HEADERS it is the same flag
+		// of HEADERS it is the same flag
+		if frame.Header().StreamID == 1 && frame.Header().Flags.Has(http2.FlagDataEndStream) {
 			t.Fatal("the response ends as a whole one")
 		}
 	}
@@ -626,7 +697,11 @@ func broken(t *testing.T) *httptest.Server {
 
 func TestRequestThatIsGivenUpIsNeverAnEmpty200(t *testing.T) {
 	t.Parallel()
-	s := &source{playlist: func(string, playback.Reload, bool) (playback.Text, error) { return playback.Text{}, context.Canceled }}
+	s := &source{
+		playlist: func(string, playback.Reload, bool) (playback.Text, error) {
+			return playback.Text{}, context.Canceled
+		},
+	}
 	h := playback.New(playback.Options{Source: s, Logger: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -638,11 +713,15 @@ func TestRequestThatIsGivenUpIsNeverAnEmpty200(t *testing.T) {
 }
 
 func FuzzRequest(f *testing.F) {
-	for _, s := range []string{"/" + id, "/" + id + "/m1/v.m3u8", "/" + id + "/m1/v/7.3.m4s", "/" + id + "/text/t1.vtt", "/x/../y", "//"} {
+	for _, s := range []string{
+		"/" + id, "/" + id + "/m1/v.m3u8", "/" + id + "/m1/v/7.3.m4s", "/" + id + "/text/t1.vtt", "/x/../y", "//",
+	} {
 		f.Add(s, "_HLS_msn=1&_HLS_part=2&_HLS_skip=YES&token=x", "bytes=1-2", "gzip;q=0.5")
 	}
 	f.Fuzz(func(t *testing.T, path, query, ranged, accept string) {
-		r := serve(t, &source{}, http.MethodGet, path+"?"+query, http.Header{"Range": {ranged}, "Accept-Encoding": {accept}})
+		r := serve(t, &source{}, http.MethodGet, path+"?"+query, http.Header{
+			"Range": {ranged}, "Accept-Encoding": {accept},
+		})
 		got := text(t, r)
 		switch r.StatusCode {
 		case 200, 206:
@@ -670,7 +749,9 @@ func BenchmarkServe(b *testing.B) {
 	media := make([]byte, 600<<10)
 	s := &fixed{Body: playback.Body{Data: media}, Text: playback.Text{Data: media[:2000], MaxAge: 1}}
 	h := playback.New(playback.Options{Source: s, Logger: slog.New(slog.DiscardHandler)})
-	for name, path := range map[string]string{"segment": "/" + id + "/m1/v/7.m4s", "playlist": "/" + id + "/m1/v.m3u8?_HLS_msn=7&_HLS_part=1"} {
+	for name, path := range map[string]string{
+		"segment": "/" + id + "/m1/v/7.m4s", "playlist": "/" + id + "/m1/v.m3u8?_HLS_msn=7&_HLS_part=1",
+	} {
 		b.Run(name, func(b *testing.B) {
 			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, path, nil)
 			r.Header.Set("Accept-Encoding", "gzip, deflate, br")
@@ -724,7 +805,8 @@ func TestDeliveredIsCounted(t *testing.T) {
 	} {
 		var m metering.Meter
 		h := playback.New(playback.Options{
-			Source: &shop{source: source{meter: m.Counter(metering.Asset{ID: "a"})}}, Logger: slog.New(slog.DiscardHandler),
+			Source: &shop{source: source{meter: m.Counter(metering.Asset{ID: "a"})}},
+			Logger: slog.New(slog.DiscardHandler),
 		})
 		r := httptest.NewRequestWithContext(t.Context(), tt.method, "/"+id+tt.path, nil)
 		if tt.ranges != "" {

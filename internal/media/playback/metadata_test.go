@@ -58,18 +58,21 @@ func TestMetadata(t *testing.T) {
 				Value string `json:"value"`
 			} `json:"metadata"`
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/json" {
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK ||
+			w.Header().Get("Content-Type") != "application/json" {
 			t.Fatalf("%s: %d %v %s", name, w.Code, err, w.Body)
 		}
 		said := ""
 		if len(got) == 1 && len(got[0].Metadata) == 1 && got[0].Metadata[0].Key == "title" {
 			said = got[0].Metadata[0].Value
 		}
-		if len(got) != 1 || got[0].Start == nil || *got[0].Start != 0 || got[0].Duration != tt.what.Duration.Seconds() || got[0].Metadata == nil || said != tt.want {
+		if len(got) != 1 || got[0].Start == nil || *got[0].Start != 0 ||
+			got[0].Duration != tt.what.Duration.Seconds() || got[0].Metadata == nil || said != tt.want {
 			t.Errorf("%s: %s", name, w.Body)
 		}
 		const link = "#EXT-X-SESSION-DATA:DATA-ID=\"com.apple.hls.chapters\",URI=\"" + id + "/metadata.json\"\n"
-		if list := fetch(t, s, http.MethodGet, "/"+id+".m3u8").Body.String(); strings.Contains(list, link) != tt.linked || strings.Contains(list, "SESSION-DATA") != tt.linked {
+		if list := fetch(t, s, http.MethodGet, "/"+id+".m3u8").Body.String(); strings.Contains(list,
+			link) != tt.linked || strings.Contains(list, "SESSION-DATA") != tt.linked {
 			t.Errorf("%s:\n%s", name, list)
 		}
 	}

@@ -18,7 +18,9 @@ func sized(shorts ...int) *hls.Multivariant {
 	for _, l := range []string{"de", "en-US", "en", ""} {
 		m.Renditions = append(m.Renditions, hls.Rendition{Type: "SUBTITLES", Language: l})
 	}
-	m.Renditions = append(m.Renditions, hls.Rendition{Type: "AUDIO", Language: "fr"}, hls.Rendition{Type: "SUBTITLES", Language: "fr", Forced: true})
+	m.Renditions = append(m.Renditions, hls.Rendition{Type: "AUDIO", Language: "fr"}, hls.Rendition{
+		Type: "SUBTITLES", Language: "fr", Forced: true,
+	})
 	return m
 }
 
@@ -44,7 +46,13 @@ func TestModifiersOfTheMultivariant(t *testing.T) {
 		{"default_subtitles_lang=en-GB", []int{720}, []int{720}, 2, ""},
 		{"default_subtitles_lang=de-AT", []int{720}, []int{720}, 0, ""},
 		{"default_subtitles_lang=fr", []int{720}, []int{720}, -1, ""},
-		{"exclude_pdt=true&low_latency=false&x=y&token=secret", []int{720}, []int{720}, -1, "?exclude_pdt=true&low_latency=false"},
+		{
+			"exclude_pdt=true&low_latency=false&x=y&token=secret",
+			[]int{720},
+			[]int{720},
+			-1,
+			"?exclude_pdt=true&low_latency=false",
+		},
 		{"text_hold_back=true", []int{720}, []int{720}, -1, "?text_hold_back=true"},
 		{"asset_start_time=1.5&asset_end_time=9", []int{720}, []int{720}, -1, "?asset_end_time=9&asset_start_time=1.5"},
 	} {

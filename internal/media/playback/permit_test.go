@@ -31,22 +31,32 @@ func TestPermitsAndCaches(t *testing.T) {
 		want   map[string]string // a pattern by path
 	}{
 		"public": {playback.Permit{}, map[string]string{
-			"/" + id: "public, max-age=1", "/" + id + "/m1/v/7.m4s": "public, max-age=31536000, immutable", "/" + id + "/thumbnail.jpg": "public, max-age=7",
+			"/" + id: "public, max-age=1", "/" + id + "/m1/v/7.m4s": "public, max-age=31536000, immutable",
+			"/" + id + "/thumbnail.jpg": "public, max-age=7",
 		}},
 		"token": {token, map[string]string{
 			"/" + id + ".m3u8?token=a": "private, no-store", "/" + id + "/text/t1.vtt?token=a": "private, no-store",
-			"/" + id + "/thumbnail.jpg?token=a": "private, no-store", "/" + id + "/m1/v/7.m4s?token=a": "private, no-store",
+			"/" + id + "/thumbnail.jpg?token=a": "private, no-store",
+			"/" + id + "/m1/v/7.m4s?token=a":    "private, no-store",
 		}},
 		"path": {path, map[string]string{
-			below + "/m1/v.m3u8": "public, max-age=1", below + "/m1/v/7.m4s": "public, max-age=(29|30), immutable", below + "/text/t1.vtt": "public, max-age=(29|30)",
+			below + "/m1/v.m3u8": "public, max-age=1", below + "/m1/v/7.m4s": "public, max-age=(29|30), immutable",
+			below + "/text/t1.vtt": "public, max-age=(29|30)",
 		}},
-		"long path":  {long, map[string]string{below + "/m1/v/7.m4s": "public, max-age=31536000, immutable"}},
-		"restricted": {restricted, map[string]string{below + "/m1/v.m3u8": "private, max-age=1", below + "/m1/v/7.m4s": "private, max-age=(29|30), immutable"}},
-		"over":       {over, map[string]string{below + "/m1/v/7.m4s": "public, max-age=0, immutable"}},
+		"long path": {long, map[string]string{below + "/m1/v/7.m4s": "public, max-age=31536000, immutable"}},
+		"restricted": {
+			restricted,
+			map[string]string{
+				below + "/m1/v.m3u8":  "private, max-age=1",
+				below + "/m1/v/7.m4s": "private, max-age=(29|30), immutable",
+			},
+		},
+		"over": {over, map[string]string{below + "/m1/v/7.m4s": "public, max-age=0, immutable"}},
 	} {
 		for path, want := range tt.want {
 			got := serve(t, &source{permit: tt.permit}, http.MethodGet, path, nil)
-			if c := got.Header.Get("Cache-Control"); got.StatusCode != http.StatusOK || !regexp.MustCompile("^"+want+"$").MatchString(c) {
+			if c := got.Header.Get("Cache-Control"); got.StatusCode != http.StatusOK ||
+				!regexp.MustCompile("^"+want+"$").MatchString(c) {
 				t.Errorf("%s: %s: %d, %s, want %s", name, path, got.StatusCode, c, want)
 			}
 		}
@@ -103,9 +113,13 @@ func TestSignedPlaylists(t *testing.T) {
 		if r.MSN != 7 || r.Part != 2 || !r.Skip || r.Clip != (playback.Clip{}) {
 			t.Errorf("asked for %+v", r)
 		}
-		return playback.Text{Data: []byte("#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:x\n#EXT-X-RENDITION-REPORT:URI=\"a.m3u8\"\n")}, nil
+		return playback.Text{
+			Data: []byte("#EXTM3U\n#EXT-X-PROGRAM-DATE-TIME:x\n#EXT-X-RENDITION-REPORT:URI=\"a.m3u8\"\n"),
+		}, nil
 	}}
-	got = text(t, serve(t, s, http.MethodGet, below+"/m1/v.m3u8?_HLS_msn=7&_HLS_part=2&_HLS_skip=YES&low_latency=false&asset_start_time=5", nil))
+	got = text(t,
+		serve(t, s, http.MethodGet,
+			below+"/m1/v.m3u8?_HLS_msn=7&_HLS_part=2&_HLS_skip=YES&low_latency=false&asset_start_time=5", nil))
 	if got != "#EXTM3U\n#EXT-X-RENDITION-REPORT:URI=\"a.m3u8\"\n" {
 		t.Error(got)
 	}
@@ -128,7 +142,10 @@ func TestStoryboardBelowAPath(t *testing.T) {
 		{asset, "asset_start_time=12&asset_end_time=99", "asset_end_time=20&asset_start_time=12"},
 		{program, "program_start_time=1005&program_end_time=1015.5", "program_end_time=1015.5&program_start_time=1010"},
 		{program, "program_start_time=1012&program_end_time=1099", "program_end_time=1020&program_start_time=1012"},
-		{"program_start_time=1010", "program_start_time=1010&program_end_time=1015.5", "program_end_time=1015.5&program_start_time=1010"},
+		{
+			"program_start_time=1010", "program_start_time=1010&program_end_time=1015.5",
+			"program_end_time=1015.5&program_start_time=1010",
+		},
 	} {
 		permit := playback.Permit{Signed: true, Path: "signed-x.1", Until: time.Now().Add(time.Hour), Query: tt[0]}
 		got := text(t, serve(t, &source{permit: permit}, http.MethodGet, below+"/storyboard.jpg?"+tt[1], nil))
@@ -182,13 +199,16 @@ func TestRequests(t *testing.T) {
 			continue
 		}
 		got := s.requests[0]
-		if got.PlaybackID != id || got.Path != want.Path || got.Use != want.Use || !slices.Equal(got.Tokens, want.Tokens) ||
-			!slices.Equal(got.Referrers, []string{"https://a.test/"}) || !slices.Equal(got.UserAgents, []string{"player"}) {
+		if got.PlaybackID != id || got.Path != want.Path || got.Use != want.Use ||
+			!slices.Equal(got.Tokens, want.Tokens) ||
+			!slices.Equal(got.Referrers, []string{"https://a.test/"}) ||
+			!slices.Equal(got.UserAgents, []string{"player"}) {
 			t.Errorf("%s: %+v", target, got)
 		}
 	}
 	for _, target := range []string{
-		below, below + "/", below + ".m3u8", below + "/thumbnail.jpg", below + "/animated.gif", below + "/high.mp4", below + "/x", below + "/../m1/v.m3u8",
+		below, below + "/", below + ".m3u8", below + "/thumbnail.jpg", below + "/animated.gif", below + "/high.mp4",
+		below + "/x", below + "/../m1/v.m3u8",
 		below + "//m1/v.m3u8", "/" + id + "/signed-/m1/v/7.m4s/x", "/signed-x.1/" + id + "/m1/v.m3u8",
 	} {
 		s := &source{permit: playback.Permit{Signed: true, Path: "signed-x.1", Until: time.Now().Add(time.Hour)}}
@@ -200,9 +220,16 @@ func TestRequests(t *testing.T) {
 
 func TestCarried(t *testing.T) {
 	t.Parallel()
-	all := url.Values{"max_resolution": {"720p"}, "asset_start_time": {"3"}, "width": {"640"}, "low_latency": {"false"}, "rendition_order": {"desc"}}
+	all := url.Values{
+		"max_resolution":   {"720p"},
+		"asset_start_time": {"3"},
+		"width":            {"640"},
+		"low_latency":      {"false"},
+		"rendition_order":  {"desc"},
+	}
 	for use, want := range map[playback.Use]string{
-		playback.ToWatch: "asset_start_time=3&low_latency=false&max_resolution=720p", playback.ToStoryboard: "asset_start_time=3",
+		playback.ToWatch:      "asset_start_time=3&low_latency=false&max_resolution=720p",
+		playback.ToStoryboard: "asset_start_time=3",
 	} {
 		if got := playback.Carried(all, use); got != want {
 			t.Errorf("%s: %q, want %q", strconv.Itoa(int(use)), got, want)
@@ -219,7 +246,8 @@ func TestNamesOfNothing(t *testing.T) {
 		"thumbnail.jpg.png", "thumbnail.jpg.m3u8", "thumbnail.vtt", "thumbnail.json", "thumbnails.jpg", ".jpg",
 		"animated", "animated.jpg", "animated.png", "animated.GIF",
 		"storyboard", "storyboard.gif", "storyboard.txt", "storyboard.vtt.json",
-		"metadata", "metadata.", "metadata.JSON", "metadata.jsonl", "metadata.xml", "metadata.json.jpg", "Metadata.json",
+		"metadata", "metadata.", "metadata.JSON", "metadata.jsonl", "metadata.xml", "metadata.json.jpg",
+		"Metadata.json",
 		"chapters.json", "key.bin", "t1.vtt", "7.m4s", "v.m3u8", "text", "text.vtt", "m1", "signed", "a.b.c",
 	} {
 		for _, in := range []string{"/" + id + "/", below + "/"} {

@@ -34,7 +34,8 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, b Body, typ, cach
 		var ok bool
 		if from, n, status, ok = byteRange(asked, b.Size); !ok {
 			head.Set("Content-Range", "bytes */"+strconv.FormatInt(b.Size, 10))
-			writeError(w, http.StatusRequestedRangeNotSatisfiable, "invalid_parameters", "", "Range: begins behind the end")
+			writeError(w, http.StatusRequestedRangeNotSatisfiable, "invalid_parameters", "",
+				"Range: begins behind the end")
 			return nil
 		}
 		if status == http.StatusPartialContent {

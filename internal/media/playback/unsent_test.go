@@ -45,7 +45,9 @@ func TestUnsent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h := playback.New(playback.Options{Source: &source{playlist: large}, Logger: slog.New(slog.DiscardHandler), Unsent: b})
+			h := playback.New(playback.Options{
+				Source: &source{playlist: large}, Logger: slog.New(slog.DiscardHandler), Unsent: b,
+			})
 			ask := func() *httptest.ResponseRecorder {
 				w := httptest.NewRecorder()
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+id+tt.path, http.NoBody)

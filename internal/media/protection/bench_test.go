@@ -31,7 +31,9 @@ func largeSegment() (segment []byte, parts [][]byte) {
 			if k+i == 0 {
 				n = 160000
 			}
-			data := append([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n), 0x65, 0x88, 0x84}, bytes.Repeat([]byte{0x5a}, n-3)...)
+			data := append([]byte{
+				byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n), 0x65, 0x88, 0x84,
+			}, bytes.Repeat([]byte{0x5a}, n-3)...)
 			samples = append(samples, cmaf.Sample{Duration: 3000, Sync: k+i == 0, Data: data})
 		}
 		part := cmaf.AppendFragment(nil, uint32(k+1), cmaf.TrackID, uint64(30000*k), samples)

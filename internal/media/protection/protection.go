@@ -21,7 +21,8 @@ import (
 
 // Content is how something is encrypted.
 type Content struct {
-	Name    string // of what has the keys; together with a recording, a rendition and a segment it names the same bytes for ever
+	// of what has the keys; together with a recording, a rendition and a segment it names the same bytes for ever
+	Name    string
 	Scheme  cenc.Scheme
 	Keys    []cenc.Key // that players are told of beforehand: those of now, and those that come
 	Systems []System
@@ -123,7 +124,9 @@ func unsupported(codec string) error {
 }
 
 // Playlist implements playback.Renditions.
-func (v View) Playlist(ctx context.Context, rendition string, r playback.Reload, compressed bool) (playback.Text, error) {
+func (v View) Playlist(
+	ctx context.Context, rendition string, r playback.Reload, compressed bool,
+) (playback.Text, error) {
 	t, err := v.Presentation.Playlist(ctx, rendition, r, false)
 	if err != nil || len(t.Data) == 0 {
 		return t, err
@@ -199,7 +202,12 @@ func (v View) track(ctx context.Context, k trackKey) (track, error) {
 	if ok {
 		return had, nil
 	}
-	init, err := delivered.Bytes(v.Presentation.Chunk(ctx, k.rendition, hls.Resource{Generation: k.init.Generation, Init: k.init.Number, Part: -1, Ext: "mp4"}))
+	init, err := delivered.Bytes(v.Presentation.Chunk(ctx, k.rendition, hls.Resource{
+		Generation: k.init.Generation,
+		Init:       k.init.Number,
+		Part:       -1,
+		Ext:        "mp4",
+	}))
 	if err != nil {
 		return track{}, err
 	}

@@ -43,7 +43,11 @@ type plain struct {
 }
 
 func (p *plain) Multivariant(context.Context, playback.Clip) (*hls.Multivariant, error) {
-	return &hls.Multivariant{Variants: []hls.Variant{{URI: "v.m3u8", Codecs: []string{p.codec, "mp4a.40.2"}}, {URI: "low.m3u8", Codecs: []string{"avc1.42c01e"}}}}, nil
+	return &hls.Multivariant{
+		Variants: []hls.Variant{
+			{URI: "v.m3u8", Codecs: []string{p.codec, "mp4a.40.2"}}, {URI: "low.m3u8", Codecs: []string{"avc1.42c01e"}},
+		},
+	}, nil
 }
 
 func (p *plain) Pictures(context.Context) ([]hls.Picture, error) {
@@ -89,16 +93,26 @@ func (p *plain) Chunk(_ context.Context, rendition string, r hls.Resource) (play
 }
 
 var picture, sound = func() (video, audio []byte) {
-	sps := []byte{0x67, 0x42, 0xc0, 0x1e, 0xda, 0x02, 0x80, 0xbf, 0xe5, 0xc0, 0x44, 0, 0, 3, 0, 4, 0, 0, 3, 0, 0xf0, 0x3c, 0x58, 0xba, 0x80}
-	video, _ = cmaf.Init(frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xce, 0x0f, 0x2c, 0x80}, Width: 640, Height: 360}, 90000)
-	audio, _ = cmaf.Init(frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x12, 0x10}, SampleRate: 44100, Channels: 2}, 44100)
+	sps := []byte{
+		0x67, 0x42, 0xc0, 0x1e, 0xda, 0x02, 0x80, 0xbf, 0xe5, 0xc0, 0x44, 0, 0, 3, 0, 4, 0, 0, 3, 0, 0xf0, 0x3c, 0x58,
+		0xba, 0x80,
+	}
+	video, _ = cmaf.Init(frame.Config{
+		Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 0xce, 0x0f, 0x2c, 0x80}, Width: 640,
+		Height: 360,
+	}, 90000)
+	audio, _ = cmaf.Init(frame.Config{
+		Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x12, 0x10}, SampleRate: 44100, Channels: 2,
+	}, 44100)
 	return video, audio
 }()
 
 func part(k int) []byte {
 	sample := append([]byte{0, 0, 2, 2, 0x65, 0x88, 0x84, byte(k)}, bytes.Repeat([]byte("picture."), 64)...)
 	sample = sample[:4+0x202]
-	return cmaf.AppendFragment(nil, uint32(k+1), cmaf.TrackID, uint64(900000+3000*k), []cmaf.Sample{{Duration: 3000, Sync: true, Data: sample}})
+	return cmaf.AppendFragment(nil, uint32(k+1), cmaf.TrackID, uint64(900000+3000*k), []cmaf.Sample{
+		{Duration: 3000, Sync: true, Data: sample},
+	})
 }
 
 func view(p *plain, s cenc.Scheme, encryptAudio bool) protection.View {
@@ -150,7 +164,8 @@ func TestChunks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h := f.Init.Moov.Pssh; h == nil || h.Version != 1 || len(h.KIDs) != 1 || !bytes.Equal(h.KIDs[0], videoKey.ID[:]) {
+		if h := f.Init.Moov.Pssh; h == nil || h.Version != 1 || len(h.KIDs) != 1 ||
+			!bytes.Equal(h.KIDs[0], videoKey.ID[:]) {
 			t.Errorf("%s: the header is %+v", scheme, h)
 		}
 		info, err := mp4.DecryptInit(f.Init)
@@ -183,10 +198,12 @@ func TestChunks(t *testing.T) {
 		if hits != 19 || misses != 1 {
 			t.Errorf("%s: %d hits and %d misses", scheme, hits, misses)
 		}
-		if _, err := v.Chunk(t.Context(), "av1", hls.Resource{Init: 0, Part: -1, Ext: "mp4"}); !fault.Is(err, fault.Invalid) {
+		if _, err := v.Chunk(t.Context(), "av1", hls.Resource{Init: 0, Part: -1, Ext: "mp4"}); !fault.Is(err,
+			fault.Invalid) {
 			t.Errorf("AV1: %v", err)
 		}
-		if _, err := v.Chunk(t.Context(), "v", hls.Resource{Init: -1, MSN: 1001, Part: -1, Ext: "m4s"}); !fault.Is(err, fault.NotFound) {
+		if _, err := v.Chunk(t.Context(), "v", hls.Resource{Init: -1, MSN: 1001, Part: -1, Ext: "m4s"}); !fault.Is(err,
+			fault.NotFound) {
 			t.Errorf("what is not there: %v", err)
 		}
 	}
@@ -310,14 +327,17 @@ func TestPlaylists(t *testing.T) {
 	for scheme, method := range map[cenc.Scheme]string{cenc.CBCS: "SAMPLE-AES", cenc.CTR: "SAMPLE-AES-CTR"} {
 		p := &plain{text: []byte(text)}
 		v := view(p, scheme, true)
-		key := "METHOD=" + method + `,URI="data:text/plain;base64,` + base64.StdEncoding.EncodeToString(videoKey.ID[:]) + `",KEYFORMAT="org.w3.clearkey",KEYFORMATVERSIONS="1"`
+		key := "METHOD=" + method + `,URI="data:text/plain;base64,` +
+			base64.StdEncoding.EncodeToString(videoKey.ID[:]) + `",KEYFORMAT="org.w3.clearkey",KEYFORMATVERSIONS="1"`
 		got, err := v.Playlist(t.Context(), "v", playback.Reload{MSN: -1, Part: -1}, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		head, tail, ok := strings.Cut(string(got.Data), "#EXT-X-KEY:"+key+"\n")
-		if !ok || !strings.HasSuffix(head, "SEQUENCE:3\n") || !strings.Contains(tail, `KEYFORMAT="urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed"`) ||
-			strings.Count(tail, "#EXT-X-KEY") != 1 || !strings.HasSuffix(tail, text[strings.Index(text, "#EXT-X-MAP"):]) || strings.Contains(tail, "identity") {
+		if !ok || !strings.HasSuffix(head, "SEQUENCE:3\n") ||
+			!strings.Contains(tail, `KEYFORMAT="urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed"`) ||
+			strings.Count(tail, "#EXT-X-KEY") != 1 ||
+			!strings.HasSuffix(tail, text[strings.Index(text, "#EXT-X-MAP"):]) || strings.Contains(tail, "identity") {
 			t.Errorf("%s: %s", scheme, got.Data)
 		}
 		packed, err := v.Playlist(t.Context(), "v", playback.Reload{MSN: -1, Part: -1}, true)
@@ -333,11 +353,13 @@ func TestPlaylists(t *testing.T) {
 			t.Errorf("%s: compressed it is another one: %v", scheme, err)
 		}
 		m, err := v.Multivariant(t.Context(), playback.Clip{})
-		if err != nil || strings.Count(string(m.Append(nil)), "#EXT-X-SESSION-KEY:") != 4 || !strings.Contains(string(m.SessionKeys), key) {
+		if err != nil || strings.Count(string(m.Append(nil)), "#EXT-X-SESSION-KEY:") != 4 ||
+			!strings.Contains(string(m.SessionKeys), key) {
 			t.Errorf("%s: %s, %v", scheme, m.Append(nil), err)
 		}
 		p.codec = "av01.0.04M.08"
-		if m, err = v.Multivariant(t.Context(), playback.Clip{}); err != nil || len(m.Variants) != 1 || m.Variants[0].URI != "low.m3u8" {
+		if m, err = v.Multivariant(t.Context(), playback.Clip{}); err != nil || len(m.Variants) != 1 ||
+			m.Variants[0].URI != "low.m3u8" {
 			t.Errorf("AV1 beside H.264: %+v, %v", m, err)
 		}
 		if all, err := v.Pictures(t.Context()); err != nil || all[0].Offered || !all[1].Offered {
@@ -355,15 +377,26 @@ func TestSystems(t *testing.T) {
 		{ID: [16]byte{0xed, 0xef, 0x8b, 0xa9, 0x79, 0xd6, 0x4a, 0xce, 0xa3, 0xc8, 0x27, 0xdc, 0xd5, 0x1d, 0x21, 0xed}},
 		{ID: [16]byte{0x9a, 0x04, 0xf0, 0x79, 0x98, 0x40, 0x42, 0x86, 0xab, 0x92, 0xe6, 0x5b, 0xe0, 0x88, 0x5f, 0x95}},
 		{ID: [16]byte{0x94, 0xce, 0x86, 0xfb, 0x07, 0xff, 0x4f, 0x43, 0xad, 0xb8, 0x93, 0xd2, 0xfa, 0x96, 0x8c, 0xa2}},
-		{ID: [16]byte{9}, Signals: []protection.Signal{{KeyID: videoKey.ID, Header: cenc.Header([16]byte{9}, nil, []byte("x")), Media: "#EXT-X-KEY:METHOD=X", Session: "#EXT-X-SESSION-KEY:METHOD=X"}}},
+		{
+			ID: [16]byte{9},
+			Signals: []protection.Signal{
+				{
+					KeyID: videoKey.ID, Header: cenc.Header([16]byte{9}, nil, []byte("x")),
+					Media: "#EXT-X-KEY:METHOD=X", Session: "#EXT-X-SESSION-KEY:METHOD=X",
+				},
+			},
+		},
 	}
 	got, err := v.Playlist(t.Context(), "v", playback.Reload{MSN: -1, Part: -1}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`KEYID=0x01000000000000000000000000000001,KEYFORMAT="urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed"`, `URI="data:text/plain;charset=UTF-16;base64,`,
-		`KEYFORMAT="com.microsoft.playready"`, `URI="skd://01000000000000000000000000000001",KEYFORMAT="com.apple.streamingkeydelivery"`, "#EXT-X-KEY:METHOD=X\n",
+		`KEYID=0x01000000000000000000000000000001,KEYFORMAT="urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed"`,
+		`URI="data:text/plain;charset=UTF-16;base64,`,
+		`KEYFORMAT="com.microsoft.playready"`,
+		`URI="skd://01000000000000000000000000000001",KEYFORMAT="com.apple.streamingkeydelivery"`,
+		"#EXT-X-KEY:METHOD=X\n",
 	} {
 		if !strings.Contains(string(got.Data), want) {
 			t.Errorf("%s is not in %s", want, got.Data)

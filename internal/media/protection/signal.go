@@ -30,7 +30,8 @@ type Signal struct {
 //
 //nolint:gochecknoglobals // constants
 var (
-	clearKey  = [16]byte{0x10, 0x77, 0xef, 0xec, 0xc0, 0xb2, 0x4d, 0x02, 0xac, 0xe3, 0x3c, 0x1e, 0x52, 0xe2, 0xfb, 0x4b} // W3C Common PSSH
+	// W3C Common PSSH.
+	clearKey  = [16]byte{0x10, 0x77, 0xef, 0xec, 0xc0, 0xb2, 0x4d, 0x02, 0xac, 0xe3, 0x3c, 0x1e, 0x52, 0xe2, 0xfb, 0x4b}
 	widevine  = [16]byte{0xed, 0xef, 0x8b, 0xa9, 0x79, 0xd6, 0x4a, 0xce, 0xa3, 0xc8, 0x27, 0xdc, 0xd5, 0x1d, 0x21, 0xed}
 	playReady = [16]byte{0x9a, 0x04, 0xf0, 0x79, 0x98, 0x40, 0x42, 0x86, 0xab, 0x92, 0xe6, 0x5b, 0xe0, 0x88, 0x5f, 0x95}
 	fairPlay  = [16]byte{0x94, 0xce, 0x86, 0xfb, 0x07, 0xff, 0x4f, 0x43, 0xad, 0xb8, 0x93, 0xd2, 0xfa, 0x96, 0x8c, 0xa2}
@@ -92,7 +93,8 @@ func (v View) usual(system [16]byte, k cenc.Key) []hls.Key {
 		out.Format, out.URI = format, uri
 		return out
 	}
-	common, wide := cenc.Header(clearKey, [][16]byte{k.ID}, nil), cenc.PlainHeader(widevine, widevineData(v.Content.Scheme, k.ID))
+	common, wide := cenc.Header(clearKey, [][16]byte{k.ID}, nil),
+		cenc.PlainHeader(widevine, widevineData(v.Content.Scheme, k.ID))
 	forWidevine := func(headers ...[]byte) hls.Key {
 		out := line("urn:uuid:edef8ba9-79d6-4ace-a3c8-27dcd51d21ed", data("text/plain", headers...))
 		out.ID = k.ID
@@ -113,7 +115,9 @@ func (v View) usual(system [16]byte, k cenc.Key) []hls.Key {
 		}
 		return []hls.Key{forWidevine(wide)}
 	case playReady:
-		return []hls.Key{line("com.microsoft.playready", data("text/plain;charset=UTF-16", playReadyObject(v.Content.Scheme, k.ID)))}
+		return []hls.Key{
+			line("com.microsoft.playready", data("text/plain;charset=UTF-16", playReadyObject(v.Content.Scheme, k.ID))),
+		}
 	case fairPlay:
 		if v.Content.Scheme != cenc.CBCS { // FairPlay knows no other
 			return nil
@@ -142,7 +146,8 @@ func playReadyObject(s cenc.Scheme, id [16]byte) []byte {
 	slices.Reverse(guid[4:6])
 	slices.Reverse(guid[6:8])
 	text := `<WRMHEADER xmlns="http://schemas.microsoft.com/DRM/2007/03/PlayReadyHeader" version="4.3.0.0"><DATA><PROTECTINFO><KIDS><KID ALGID="` +
-		algorithm + `" VALUE="` + base64.StdEncoding.EncodeToString(guid[:]) + `"></KID></KIDS></PROTECTINFO></DATA></WRMHEADER>`
+		algorithm + `" VALUE="` + base64.StdEncoding.EncodeToString(guid[:]) +
+		`"></KID></KIDS></PROTECTINFO></DATA></WRMHEADER>`
 	le := binary.LittleEndian
 	var header []byte
 	for _, u := range utf16.Encode([]rune(text)) {

@@ -16,13 +16,17 @@ import (
 )
 
 // FLAC's STREAMINFO of 48 kHz stereo with 16 bits.
-var streamInfo = []byte{0x10, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0x0b, 0xb8, 0x02, 0xf0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+var streamInfo = []byte{
+	0x10, 0, 0x10, 0, 0, 0, 0, 0, 0, 0, 0x0b, 0xb8, 0x02, 0xf0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+	0,
+}
 
 // Parameter sets of x265, 322x180, and a sequence header of libaom.
 var (
 	hevcConfig = frame.Config{
 		Kind: frame.Video, Codec: frame.HEVC, VPS: unhex("40010c01ffff01600000030090000003000003003c959409"),
-		SPS: unhex("42010101600000030090000003000003003ca00a880c1c44f965654a4c2f016808000003000800000300c840"), PPS: unhex("4401c073c189"),
+		SPS: unhex("42010101600000030090000003000003003ca00a880c1c44f965654a4c2f016808000003000800000300c840"),
+		PPS: unhex("4401c073c189"),
 	}
 	av1Config = frame.Config{Kind: frame.Video, Codec: frame.AV1, Header: unhex("0a0b000000043d06cc02f80040")}
 	vp9Config = frame.Config{Kind: frame.Video, Codec: frame.VP9, Header: []byte{0, 31, 0x80, 2, 2, 2, 0, 0}}
@@ -63,7 +67,10 @@ func TestIndependentServerReadsEveryCodec(t *testing.T) {
 			defer ln.Close()
 			got := make(chan []message.Message, 1)
 			go func() { got <- takeAll(t, ln, tt.enhanced) }()
-			w := start(t, Options{Dial: loopback, Targets: []Target{{ID: "a", URL: "rtmp://" + ln.Addr().String() + "/live2/x?backup=1", Key: streamKey}}})
+			w := start(t, Options{
+				Dial:    loopback,
+				Targets: []Target{{ID: "a", URL: "rtmp://" + ln.Addr().String() + "/live2/x?backup=1", Key: streamKey}},
+			})
 			p := w.Join("rtmp")
 			p.Configure(tt.video)
 			p.Configure(tt.audio)
@@ -104,7 +111,9 @@ func takeAll(t *testing.T, ln net.Listener, enhanced bool) (all []message.Messag
 		t.Error(err)
 		return nil
 	}
-	if u := c.URL.String(); !c.Publish || u != "rtmp://"+ln.Addr().String()+"/live2/x?backup=1/"+streamKey && u != "rtmp://"+ln.Addr().String()+"/live2/x/"+streamKey+"?backup=1" {
+	if u := c.URL.String(); !c.Publish ||
+		u != "rtmp://"+ln.Addr().String()+"/live2/x?backup=1/"+streamKey &&
+			u != "rtmp://"+ln.Addr().String()+"/live2/x/"+streamKey+"?backup=1" {
 		t.Errorf("publish %v to %s", c.Publish, u)
 	}
 	_ = nc.SetReadDeadline(time.Now().Add(2 * time.Minute))
@@ -135,7 +144,8 @@ func checkMessages(t *testing.T, all []message.Message, video, audio frame.Confi
 				pictures++
 			}
 		case *message.VideoExSequenceStart:
-			if video.Codec == frame.VP9 && (m.VP9Config.Level != 31 || m.VP9Config.BitDepth != 8) || video.Codec == frame.HEVC && len(m.HEVCConfig.NaluArrays) != 3 ||
+			if video.Codec == frame.VP9 && (m.VP9Config.Level != 31 || m.VP9Config.BitDepth != 8) ||
+				video.Codec == frame.HEVC && len(m.HEVCConfig.NaluArrays) != 3 ||
 				video.Codec == frame.AV1 && !bytes.Contains(m.AV1Config.ConfigOBUs, av1Config.Header) {
 				t.Errorf("sequence header %+v", m)
 			}
@@ -150,7 +160,8 @@ func checkMessages(t *testing.T, all []message.Message, video, audio frame.Confi
 			}
 		case *message.AudioExSequenceStart:
 			if audio.Codec == frame.Opus && (m.OpusConfig == nil || m.OpusConfig.ChannelCount != 2) {
-				t.Errorf("sequence header %+v", m) // FLAC's has a signature in front, by the specification, which the library takes for parameters
+				// FLAC's has a signature in front, by the specification, which the library takes for parameters
+				t.Errorf("sequence header %+v", m)
 			}
 		case *message.AudioExCodedFrames:
 			if want := sound(sounds); !slices.Equal(m.Payload, want.Data) || m.DTS != want.DTS {

@@ -86,7 +86,8 @@ func (q *queue) configure(c frame.Config) {
 	if c.Kind == frame.Video {
 		q.video = true
 	}
-	for n := len(q.items) - 1; n >= 0 && q.items[n].config != nil; n-- { // of several without a frame between them the last counts
+	// of several without a frame between them the last counts
+	for n := len(q.items) - 1; n >= 0 && q.items[n].config != nil; n-- {
 		if q.items[n].config.Kind == c.Kind {
 			q.bytes += item{config: &c}.size() - q.items[n].size()
 			q.items[n].config = &c

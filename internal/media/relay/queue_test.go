@@ -10,11 +10,18 @@ import (
 )
 
 var (
-	sps = []byte{0x67, 0x64, 0x00, 0x0d, 0xac, 0xd9, 0x41, 0x41, 0x9f, 0x9e, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03, 0xc0, 0xf1, 0x42, 0x99, 0x60}
+	sps = []byte{
+		0x67, 0x64, 0x00, 0x0d, 0xac, 0xd9, 0x41, 0x41, 0x9f, 0x9e, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00,
+		0x03, 0x03, 0xc0, 0xf1, 0x42, 0x99, 0x60,
+	}
 	pps = []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc0}
 
-	h264Config = frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: pps, Width: 320, Height: 180, FrameRate: 25}
-	aacConfig  = frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x11, 0x90}, SampleRate: 48000, Channels: 2}
+	h264Config = frame.Config{
+		Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: pps, Width: 320, Height: 180, FrameRate: 25,
+	}
+	aacConfig = frame.Config{
+		Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x11, 0x90}, SampleRate: 48000, Channels: 2,
+	}
 )
 
 // picture is frame n of 25 per second with a key frame each second.
@@ -34,7 +41,10 @@ func picture(n int) frame.Frame {
 // sound is frame n of 25 per second.
 func sound(n int) frame.Frame {
 	at := time.Duration(n) * 40 * time.Millisecond
-	return frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Duration: 40 * time.Millisecond, Key: true, Data: fmt.Appendf(nil, "sound %d", n)}
+	return frame.Frame{
+		Kind: frame.Audio, DTS: at, PTS: at, Duration: 40 * time.Millisecond, Key: true,
+		Data: fmt.Appendf(nil, "sound %d", n),
+	}
 }
 
 // held is what a queue gives, in short: "v0 a0 …", C and A for the parameters.
@@ -71,7 +81,8 @@ func wantHeld(t *testing.T, q *queue, first []string, n int, dropped int) {
 	_, _, lost, _ := q.tally()
 	got := held(q)
 	if len(got) < len(first) || !slices.Equal(got[:len(first)], first) || len(got) != n || lost != dropped {
-		t.Errorf("%d items, %d dropped, first %v; want %d, %d, %v", len(got), lost, got[:min(4, len(got))], n, dropped, first)
+		t.Errorf("%d items, %d dropped, first %v; want %d, %d, %v", len(got), lost, got[:min(4, len(got))], n, dropped,
+			first)
 	}
 	if q.bytes != 0 {
 		t.Errorf("an empty queue counts %d bytes", q.bytes)

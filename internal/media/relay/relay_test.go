@@ -53,8 +53,10 @@ func wantFrames(t *testing.T, got []frame.Frame, k frame.Kind, from, to int, at 
 		if !bytes.Equal(f.Data, want.Data) {
 			t.Fatalf("%s frame %d is %q, want %q", k, i, f.Data, want.Data)
 		}
-		if due := at + time.Duration(i)*40*time.Millisecond; f.DTS != due || f.PTS-f.DTS != want.PTS-want.DTS || f.Key != want.Key {
-			t.Errorf("%s frame %d at %v + %v, key %v; want %v + %v", k, i, f.DTS, f.PTS-f.DTS, f.Key, due, want.PTS-want.DTS)
+		if due := at + time.Duration(i)*40*time.Millisecond; f.DTS != due || f.PTS-f.DTS != want.PTS-want.DTS ||
+			f.Key != want.Key {
+			t.Errorf("%s frame %d at %v + %v, key %v; want %v + %v", k, i, f.DTS, f.PTS-f.DTS, f.Key, due,
+				want.PTS-want.DTS)
 		}
 	}
 }
@@ -80,7 +82,8 @@ func TestForwards(t *testing.T) {
 	wantFrames(t, got[0].of(frame.Video), frame.Video, 0, 75, 0)
 	wantFrames(t, got[0].of(frame.Audio), frame.Audio, 0, 75, 0)
 	for _, c := range got[0].configs {
-		if c.Kind == frame.Video && (!bytes.Equal(c.SPS, sps) || !bytes.Equal(c.PPS, pps)) || c.Kind == frame.Audio && !bytes.Equal(c.ASC, aacConfig.ASC) {
+		if c.Kind == frame.Video && (!bytes.Equal(c.SPS, sps) || !bytes.Equal(c.PPS, pps)) ||
+			c.Kind == frame.Audio && !bytes.Equal(c.ASC, aacConfig.ASC) {
 			t.Errorf("parameters %+v", c)
 		}
 	}
@@ -135,8 +138,13 @@ func TestBadTargetsHarmNobody(t *testing.T) {
 			}
 			return nil
 		}
-		at := hosts{"frozen": frozen(t), "dead": func(context.Context) (net.Conn, error) { return nil, errors.New("connection refused") }}
-		for name, r := range map[string]*receiver{"good": good, "refuses": refuses, "closes": closes, "stalls": stalls} {
+		at := hosts{
+			"frozen": frozen(t),
+			"dead":   func(context.Context) (net.Conn, error) { return nil, errors.New("connection refused") },
+		}
+		for name, r := range map[string]*receiver{
+			"good": good, "refuses": refuses, "closes": closes, "stalls": stalls,
+		} {
 			ln := newPipes()
 			r.serve(ln)
 			at[name] = ln.dial
@@ -254,8 +262,10 @@ func TestSourceComesBack(t *testing.T) {
 					video = append(video, s.of(frame.Video)...)
 				}
 				wantFrames(t, video[:50], frame.Video, 0, 50, 0)
-				wantFrames(t, video[50:], frame.Video, 0, 50, 2*time.Second+tt.away) // the clock goes on, as long as the encoder was away
-				if said := w.reports; len(said) != 2 || said[0].Publication != 1 || said[1].Publication != 2 || said[1].State != Up {
+				// the clock goes on, as long as the encoder was away
+				wantFrames(t, video[50:], frame.Video, 0, 50, 2*time.Second+tt.away)
+				if said := w.reports; len(said) != 2 || said[0].Publication != 1 || said[1].Publication != 2 ||
+					said[1].State != Up {
 					t.Errorf("reported %+v", said)
 				}
 			})
@@ -305,13 +315,30 @@ func TestImpossible(t *testing.T) {
 		dial     error
 		want     string
 	}{
-		"codec":    {rtmpTarget("a", "h"), vp8, "webrtc", nil, `RTMP does not carry video of codec "vp8"`},
-		"protocol": {Target{ID: "a", URL: "srt://h:1?passphrase=0123456789"}, h264Config, "rtmp", nil, "an SRT destination is served only while the encoder sends SRT; it sends rtmp"},
-		"ts codec": {Target{ID: "a", URL: "srt://127.0.0.1:1"}, vp8, "srt", nil, `a transport stream does not carry video of codec "vp8"`},
-		"address":  {rtmpTarget("a", "h"), h264Config, "rtmp", fault.New(fault.Invalid, "address 10.0.0.1 is not allowed"), "connect: address 10.0.0.1 is not allowed"},
-		"url":      {Target{ID: "a", URL: "rtmp://u:secret@h/app"}, h264Config, "rtmp", nil, "the target's URL can not be used"},
-		"no app":   {Target{ID: "a", URL: "rtmp://h/"}, h264Config, "rtmp", nil, "the target's URL has no application"},
-		"scheme":   {Target{ID: "a", URL: "http://h/secret"}, h264Config, "rtmp", nil, "a target's URL begins with rtmp, rtmps or srt"},
+		"codec": {rtmpTarget("a", "h"), vp8, "webrtc", nil, `RTMP does not carry video of codec "vp8"`},
+		"protocol": {
+			Target{ID: "a", URL: "srt://h:1?passphrase=0123456789"},
+			h264Config, "rtmp", nil,
+			"an SRT destination is served only while the encoder sends SRT; it sends rtmp",
+		},
+		"ts codec": {
+			Target{ID: "a", URL: "srt://127.0.0.1:1"},
+			vp8, "srt", nil,
+			`a transport stream does not carry video of codec "vp8"`,
+		},
+		"address": {
+			rtmpTarget("a", "h"), h264Config, "rtmp", fault.New(fault.Invalid, "address 10.0.0.1 is not allowed"),
+			"connect: address 10.0.0.1 is not allowed",
+		},
+		"url": {
+			Target{ID: "a", URL: "rtmp://u:secret@h/app"}, h264Config, "rtmp", nil, "the target's URL can not be used",
+		},
+		"no app": {Target{ID: "a", URL: "rtmp://h/"}, h264Config, "rtmp", nil, "the target's URL has no application"},
+		"scheme": {
+			Target{ID: "a", URL: "http://h/secret"},
+			h264Config, "rtmp", nil,
+			"a target's URL begins with rtmp, rtmps or srt",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -353,11 +380,12 @@ func TestHostileDestination(t *testing.T) {
 	hello := make([]byte, 1+2*rtmpwire.HandshakeSize)
 	hello[0] = 3
 	for name, response := range map[string][]byte{
-		"nothing":         nil,
-		"HTTP":            append([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), make([]byte, 4000)...),
-		"chunk size 0":    append(slices.Clone(hello), 2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0),
-		"huge message":    append(slices.Clone(hello), 3, 0, 0, 0, 0xff, 0xff, 0xff, 20, 0, 0, 0, 0),
-		"endless garbage": append(slices.Clone(hello), bytes.Repeat([]byte{3, 0, 0, 0, 0, 0, 1, 20, 0, 0, 0, 0, 5}, 10_000)...),
+		"nothing":      nil,
+		"HTTP":         append([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"), make([]byte, 4000)...),
+		"chunk size 0": append(slices.Clone(hello), 2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 0),
+		"huge message": append(slices.Clone(hello), 3, 0, 0, 0, 0xff, 0xff, 0xff, 20, 0, 0, 0, 0),
+		"endless garbage": append(slices.Clone(hello),
+			bytes.Repeat([]byte{3, 0, 0, 0, 0, 0, 1, 20, 0, 0, 0, 0, 5}, 10_000)...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -395,13 +423,20 @@ func TestRefusalIsReported(t *testing.T) {
 	w := start(t, Options{Dial: loopback, Targets: []Target{rtmpTarget("a", ln.Addr().String())}})
 	play(w.Join("rtmp"), 0, 10, false)
 	w.await("a", Down, 1)
-	if got := w.last("a").Err; !errors.Is(got, errRefused) || !strings.Contains(got.Error(), "NetStream.Publish.BadName") {
+	if got := w.last("a").Err; !errors.Is(got, errRefused) ||
+		!strings.Contains(got.Error(), "NetStream.Publish.BadName") {
 		t.Errorf("because %v", got)
 	}
 	w.stop()
 	l := &rtmpLink{addr: address{name: "k3y", app: "app?token=t0ken"}}
-	said := []any{nil, rtmpwire.Status("error", "NetStream.Publish.BadName", "stream k3y with token=t0ken\n"+strings.Repeat("x", 1000))}
-	if err := l.refusal(rtmpwire.Command{Name: "onStatus", Args: said}); err == nil || strings.Contains(err.Error(), "k3y") || strings.Contains(err.Error(), "t0ken") || strings.Contains(err.Error(), "\n") || len(err.Error()) > 300 {
+	said := []any{
+		nil,
+		rtmpwire.Status("error", "NetStream.Publish.BadName",
+			"stream k3y with token=t0ken\n"+strings.Repeat("x", 1000)),
+	}
+	if err := l.refusal(rtmpwire.Command{Name: "onStatus", Args: said}); err == nil ||
+		strings.Contains(err.Error(), "k3y") || strings.Contains(err.Error(), "t0ken") ||
+		strings.Contains(err.Error(), "\n") || len(err.Error()) > 300 {
 		t.Errorf("says %v", err)
 	}
 }

@@ -62,7 +62,11 @@ func dialRTMP(ctx context.Context, t *target, configs []frame.Config) (link, err
 	defer stop()
 	conn := nc
 	if t.addr.scheme == "rtmps" {
-		secure := tls.Client(nc, &tls.Config{ServerName: t.addr.host, RootCAs: t.group.opt.Roots, MinVersion: tls.VersionTLS12})
+		secure := tls.Client(nc, &tls.Config{
+			ServerName: t.addr.host,
+			RootCAs:    t.group.opt.Roots,
+			MinVersion: tls.VersionTLS12,
+		})
 		if err = secure.HandshakeContext(ctx); err != nil {
 			return nil, errors.Join(fmt.Errorf("shake hands over TLS: %w", err), nc.Close())
 		}
@@ -95,14 +99,16 @@ func (r *rtmpLink) negotiate(enhanced bool) error {
 	if enhanced { // a server that knows none of it has no use for the rest of the stream either
 		connect = append(connect, rtmpwire.Property{Name: "fourCcList", Value: fourCCs()})
 	}
-	if err := r.wire.Send(rtmpwire.Control(rtmpwire.TypeSetChunkSize, sendChunkSize), command(0, "connect", 1, connect)); err != nil {
+	if err := r.wire.Send(rtmpwire.Control(rtmpwire.TypeSetChunkSize, sendChunkSize),
+		command(0, "connect", 1, connect)); err != nil {
 		return err
 	}
 	if _, err := r.result(1); err != nil {
 		return fmt.Errorf("connect to application: %w", err)
 	}
 	name := r.addr.name
-	if err := r.wire.Send(command(0, "releaseStream", 2, nil, name), command(0, "FCPublish", 3, nil, name), command(0, "createStream", 4, nil)); err != nil {
+	if err := r.wire.Send(command(0, "releaseStream", 2, nil, name), command(0, "FCPublish", 3, nil, name),
+		command(0, "createStream", 4, nil)); err != nil {
 		return err
 	}
 	made, err := r.result(4)
@@ -261,7 +267,13 @@ func (r *rtmpLink) write(f frame.Frame) error {
 	if c == nil {
 		return nil
 	}
-	m := rtmpwire.Out{ChunkStream: rtmpwire.ChunkVideo, Stream: r.stream, Kind: rtmpwire.TypeVideo, Timestamp: at, Body: f.Data}
+	m := rtmpwire.Out{
+		ChunkStream: rtmpwire.ChunkVideo,
+		Stream:      r.stream,
+		Kind:        rtmpwire.TypeVideo,
+		Timestamp:   at,
+		Body:        f.Data,
+	}
 	if f.Kind == frame.Audio {
 		m.ChunkStream, m.Kind = rtmpwire.ChunkAudio, rtmpwire.TypeAudio
 	}
@@ -276,7 +288,13 @@ func (r *rtmpLink) write(f frame.Frame) error {
 // headers sends metadata and the sequence headers that are not told yet.
 func (r *rtmpLink) headers(at uint32) error {
 	meta := metadata(r.configs)
-	if err := r.wire.Send(rtmpwire.Out{ChunkStream: rtmpwire.ChunkAudio, Stream: r.stream, Kind: rtmpwire.TypeDataAMF0, Timestamp: at, Body: meta}); err != nil {
+	if err := r.wire.Send(rtmpwire.Out{
+		ChunkStream: rtmpwire.ChunkAudio,
+		Stream:      r.stream,
+		Kind:        rtmpwire.TypeDataAMF0,
+		Timestamp:   at,
+		Body:        meta,
+	}); err != nil {
 		return fmt.Errorf("write metadata: %w", err)
 	}
 	for k, unreported := range r.unreported {
@@ -291,7 +309,13 @@ func (r *rtmpLink) headers(at uint32) error {
 		if body == nil {
 			continue
 		}
-		m := rtmpwire.Out{ChunkStream: rtmpwire.ChunkVideo, Stream: r.stream, Kind: rtmpwire.TypeVideo, Timestamp: at, Body: body}
+		m := rtmpwire.Out{
+			ChunkStream: rtmpwire.ChunkVideo,
+			Stream:      r.stream,
+			Kind:        rtmpwire.TypeVideo,
+			Timestamp:   at,
+			Body:        body,
+		}
 		if frame.Kind(k) == frame.Audio {
 			m.ChunkStream, m.Kind = rtmpwire.ChunkAudio, rtmpwire.TypeAudio
 		}
@@ -307,7 +331,8 @@ func (r *rtmpLink) headers(at uint32) error {
 func (r *rtmpLink) close(clean bool) {
 	r.once.Do(func() {
 		if clean {
-			err := r.wire.Send(command(0, "FCUnpublish", 6, nil, r.addr.name), command(0, "deleteStream", 7, nil, float64(r.stream)))
+			err := r.wire.Send(command(0, "FCUnpublish", 6, nil, r.addr.name),
+				command(0, "deleteStream", 7, nil, float64(r.stream)))
 			if half, ok := r.nc.(interface{ CloseWrite() error }); ok && err == nil && half.CloseWrite() == nil {
 				timer := time.NewTimer(goodbyeTime)
 				defer timer.Stop()

@@ -14,7 +14,9 @@ import (
 
 const (
 	srtPayload = 7 * 188 // bytes: TS packets in an SRT packet
-	srtBurst   = 64      // packets written in a row: more run a receiver's socket over, and the library's queue of 1024 ends the link when it is full
+	// packets written in a row: more run a receiver's socket over, and the library's queue of 1024 ends the link when
+	// it is full.
+	srtBurst   = 64
 	srtPause   = 10 * time.Millisecond
 	srtIdle    = 10 * time.Second // without a word of the peer
 	srtLatency = 120 * time.Millisecond

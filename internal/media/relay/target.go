@@ -207,7 +207,8 @@ func (t *target) open(ctx context.Context) (link, error) {
 	configs := t.q.stand().configs
 	if t.addr.scheme == "srt" {
 		if protocol != "srt" {
-			return nil, impossible("an SRT destination is served only while the encoder sends SRT; it sends %s", protocol)
+			return nil, impossible("an SRT destination is served only while the encoder sends SRT; it sends %s",
+				protocol)
 		}
 		return dialSRT(ctx, t, configs)
 	}

@@ -111,7 +111,9 @@ func (tw *tsWriter) write(f frame.Frame) error {
 	var err error
 	switch c.Codec {
 	case frame.H264:
-		err = tw.mux.WriteH264(t, pts, dts, tw.units(f, func(u []byte) bool { k := h264.Type(u); return k == h264.TypeSPS || k == h264.TypePPS }, c.SPS, c.PPS))
+		err = tw.mux.WriteH264(t, pts, dts,
+			tw.units(f, func(u []byte) bool { k := h264.Type(u); return k == h264.TypeSPS || k == h264.TypePPS }, c.SPS,
+				c.PPS))
 	case frame.HEVC:
 		err = tw.mux.WriteH265(t, pts, dts, tw.units(f, hevc.IsSet, c.VPS, c.SPS, c.PPS))
 	case frame.AAC:

@@ -78,7 +78,8 @@ func wantUnits(t *testing.T, video, audio []unit, from, n int) {
 		if video[i].dts-video[0].dts != ticks(want.DTS)-ticks(picture(from).DTS) || video[i].pts-video[i].dts != 7200 {
 			t.Errorf("picture %d at %d + %d", i, video[i].dts, video[i].pts-video[i].dts)
 		}
-		if s := sound(from + i); !bytes.Equal(bytes.Join(audio[i].data, nil), s.Data) || audio[i].pts-video[i].dts != 0 {
+		if s := sound(from + i); !bytes.Equal(bytes.Join(audio[i].data, nil), s.Data) ||
+			audio[i].pts-video[i].dts != 0 {
 			t.Errorf("sound %d is %q at %d, the picture at %d", i, audio[i].data, audio[i].pts, video[i].dts)
 		}
 	}
@@ -106,7 +107,8 @@ func TestTransportStream(t *testing.T) {
 	if err := w.configure(other); !errors.Is(err, errTracks) {
 		t.Errorf("another sound: %v", err)
 	}
-	if w, err := newTSWriter(&out, []frame.Config{aacConfig}); err != nil || !errors.Is(w.configure(h264Config), errTracks) {
+	if w, err := newTSWriter(&out, []frame.Config{aacConfig}); err != nil ||
+		!errors.Is(w.configure(h264Config), errTracks) {
 		t.Errorf("a picture that joins: %v", err)
 	}
 }
@@ -121,7 +123,9 @@ func TestTransportStreamCarries(t *testing.T) {
 			t.Errorf("%s: %v", codec, err)
 		}
 	}
-	if _, err := newTSWriter(io.Discard, []frame.Config{{Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x09, 0x90}}}); err == nil {
+	if _, err := newTSWriter(io.Discard, []frame.Config{
+		{Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x09, 0x90}},
+	}); err == nil {
 		t.Error("AAC Main is taken")
 	}
 }
@@ -235,7 +239,8 @@ func TestForwardsOverSRT(t *testing.T) {
 	if said := w.said("a"); len(said) != 1 {
 		t.Errorf("reported %v", said)
 	}
-	if log := w.log.String(); strings.Contains(log, streamKey) || strings.Contains(log, "0123456789abcdef") || strings.Contains(log, "fedcba") {
+	if log := w.log.String(); strings.Contains(log, streamKey) || strings.Contains(log, "0123456789abcdef") ||
+		strings.Contains(log, "fedcba") {
 		t.Errorf("a secret in the log:\n%s", log)
 	}
 }
@@ -245,7 +250,10 @@ func TestNobodyRespondsOverSRT(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	g := New(Options{Dial: loopback, Targets: []Target{{ID: "a", URL: "srt://127.0.0.1:9"}}, Logger: discard, Report: func(Report) {}})
+	g := New(Options{
+		Dial: loopback, Targets: []Target{{ID: "a", URL: "srt://127.0.0.1:9"}}, Logger: discard,
+		Report: func(Report) {},
+	})
 	if l, err := dialSRT(ctx, g.targets[0], []frame.Config{h264Config}); err == nil {
 		l.close(false)
 		t.Error("somebody responds")

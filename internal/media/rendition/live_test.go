@@ -39,8 +39,13 @@ func (o *objects) Open(_ context.Context, key string, _, _ int64) (delivered.Bod
 func TestLatePartsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	store := &objects{all: map[string]string{}}
-	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Low: true, Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
-	edge.AddInit(frame.Video, 90000, timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30}, []byte("init"))
+	edge := window.New(window.Options{
+		Media: "m", Mode: window.Mode{Low: true, Listed: time.Minute, InMemory: 2},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	edge.AddInit(frame.Video, 90000, timeline.Init{
+		Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30,
+	}, []byte("init"))
 	edge.Target(2, map[string]time.Duration{timeline.MainVideo: time.Second})
 	edge.Live(true)
 	edge.Begin(timeline.MainVideo, timeline.Mark{Start: time.Unix(1e9, 0)}, 0, 0)
@@ -50,11 +55,16 @@ func TestLatePartsAreReadOnce(t *testing.T) {
 		buf = cmaf.AppendFragment(buf, 1, cmaf.TrackID, uint64(k*90000), []cmaf.Sample{p})
 		edge.Sample(timeline.MainVideo, int64(k*90000), p)
 		edge.Part(timeline.MainVideo, buf, 90000, true)
-		rung = cmaf.AppendFragment(rung, 1, cmaf.TrackID, uint64(k*90000), []cmaf.Sample{{Duration: 90000, Sync: true, Data: []byte{'a' + byte(k)}}})
+		rung = cmaf.AppendFragment(rung, 1, cmaf.TrackID, uint64(k*90000), []cmaf.Sample{
+			{Duration: 90000, Sync: true, Data: []byte{'a' + byte(k)}},
+		})
 	}
 	edge.Finish(timeline.MainVideo, 0)
 	maker := justintime.New(justintime.Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
-	l := NewLive(LiveOptions{Media: "m", Edge: edge, Makers: Makers{Maker: maker, Objects: store}, Timescale: 90000, Limits: Limits{Quality: "plus"}, Now: time.Now})
+	l := NewLive(LiveOptions{
+		Media: "m", Edge: edge, Makers: Makers{Maker: maker, Objects: store}, Timescale: 90000,
+		Limits: Limits{Quality: "plus"}, Now: time.Now,
+	})
 	variants := l.Variants(hls.Variant{}).Below
 	if len(variants) == 0 {
 		t.Fatal("there is no rendition")
@@ -73,7 +83,8 @@ func TestLatePartsAreReadOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if f, err := cmaf.ParseFragments(data); err != nil || len(f) != 1 || string(f[0].Samples[0].Data) != string(rune('a'+k)) {
+			if f, err := cmaf.ParseFragments(data); err != nil || len(f) != 1 ||
+				string(f[0].Samples[0].Data) != string(rune('a'+k)) {
 				t.Errorf("part %d: %+v, %v", k, f, err)
 			}
 		}
@@ -87,15 +98,24 @@ func TestLatePartsAreReadOnce(t *testing.T) {
 // request.
 func TestOfferFollowsThePicture(t *testing.T) {
 	t.Parallel()
-	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
-	l := NewLive(LiveOptions{Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Timescale: 90000, Limits: Limits{Quality: "plus", MaxResolution: "2160p"}})
+	edge := window.New(window.Options{
+		Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler),
+	})
+	l := NewLive(LiveOptions{
+		Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Timescale: 90000,
+		Limits: Limits{Quality: "plus", MaxResolution: "2160p"},
+	})
 	if o := l.offer(); len(o.rungs) != 0 || !o.shown {
 		t.Errorf("before there is anything: %+v", o)
 	}
 	for i, height := range []int{480, 1080} {
-		in := timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: height * 16 / 9 &^ 1, Height: height, FrameRate: 30}
+		in := timeline.Init{
+			Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: height * 16 / 9 &^ 1, Height: height,
+			FrameRate: 30,
+		}
 		n := edge.AddInit(frame.Video, 90000, in, []byte{byte(i)})
-		edge.Begin(timeline.MainVideo, timeline.Mark{Start: time.Unix(1e9, 0), Discontinuity: i > 0}, n, int64(i)*180000)
+		edge.Begin(timeline.MainVideo, timeline.Mark{Start: time.Unix(1e9, 0), Discontinuity: i > 0}, n,
+			int64(i)*180000)
 		edge.Part(timeline.MainVideo, []byte("part"), 180000, true)
 		edge.Finish(timeline.MainVideo, 0)
 		o := l.offer()
@@ -112,9 +132,12 @@ func TestOfferFollowsThePicture(t *testing.T) {
 // encoded. They are listed again when the source takes more.
 func TestUselessRungsAreNotListed(t *testing.T) {
 	t.Parallel()
-	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
+	edge := window.New(window.Options{
+		Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler),
+	})
 	l := NewLive(LiveOptions{
-		Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Timescale: 90000, Limits: Limits{Quality: "plus", MaxResolution: "2160p"},
+		Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Timescale: 90000,
+		Limits: Limits{Quality: "plus", MaxResolution: "2160p"},
 	})
 	in := timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1280, Height: 720, FrameRate: 30}
 	n := edge.AddInit(frame.Video, 90000, in, []byte{1})
@@ -155,9 +178,12 @@ func TestUselessRungsAreNotListed(t *testing.T) {
 // it takes; rungs take more when it does, and stay the same renditions.
 func TestRungsTakeLessThanTheirSource(t *testing.T) {
 	t.Parallel()
-	edge := window.New(window.Options{Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler)})
+	edge := window.New(window.Options{
+		Media: "m", Mode: window.Mode{Listed: time.Minute, InMemory: 2}, Logger: slog.New(slog.DiscardHandler),
+	})
 	l := NewLive(LiveOptions{
-		Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Timescale: 90000, Limits: Limits{Quality: "plus", MaxResolution: "2160p"},
+		Edge: edge, Makers: Makers{Maker: justintime.New(justintime.Options{Now: time.Now})}, Timescale: 90000,
+		Limits: Limits{Quality: "plus", MaxResolution: "2160p"},
 	})
 	in := timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 640, Height: 360, FrameRate: 30}
 	n := edge.AddInit(frame.Video, 90000, in, []byte{1})

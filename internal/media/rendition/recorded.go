@@ -133,7 +133,8 @@ func (rec *Recorded) Chunk(ctx context.Context, rendition string, r hls.Resource
 	case r.Init == 0:
 		return rec.store.init(ctx, w)
 	}
-	if tail := rec.of.Timeline.Tail; tail != nil && tail.Find(r.MSN) != nil { // listed while it was live, behind the end
+	// listed while it was live, behind the end
+	if tail := rec.of.Timeline.Tail; tail != nil && tail.Find(r.MSN) != nil {
 		beyond := *w
 		beyond.Timeline, beyond.Video = tail, tail.Rendition(w.Video.ID)
 		beyond.Source = rec.of.Open(tail, beyond.Video)

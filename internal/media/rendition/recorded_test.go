@@ -22,7 +22,12 @@ func TestRungsOfARecordingTakeLess(t *testing.T) {
 		entries := []timeline.Entry{
 			{Target: 2},
 			{Rendition: &timeline.RenditionInfo{ID: timeline.MainVideo, Kind: frame.Video, Timescale: 90000}},
-			{Init: &timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.64001f", Width: 640, Height: 360, FrameRate: 30, Object: "init"}},
+			{
+				Init: &timeline.Init{
+					Rendition: timeline.MainVideo, Codec: "avc1.64001f", Width: 640, Height: 360, FrameRate: 30,
+					Object: "init",
+				},
+			},
 		}
 		for i := range int64(5) {
 			entries = append(entries, timeline.Entry{Segment: &timeline.Segment{MSN: i, Chunks: []timeline.Chunk{
@@ -34,7 +39,8 @@ func TestRungsOfARecordingTakeLess(t *testing.T) {
 			t.Fatal(err)
 		}
 		set := NewRecorded(justintime.New(justintime.Options{Now: time.Now}), nil, Recording{
-			Timeline: line, Open: func(*timeline.Timeline, *timeline.Rendition) delivered.Source { return nil }, Whole: true,
+			Timeline: line, Open: func(*timeline.Timeline, *timeline.Rendition) delivered.Source { return nil },
+			Whole:  true,
 			Limits: Limits{Quality: "plus", MaxResolution: "2160p"},
 		})
 		offer := set.Variants(hls.Variant{})
@@ -76,7 +82,9 @@ func TestShortSegmentsTakeMore(t *testing.T) {
 // was live, and while it was.
 func listed(t *testing.T, ticks []int64) (recorded, live []int64) {
 	t.Helper()
-	in := timeline.Init{Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1920, Height: 1080, FrameRate: 30, Object: "init"}
+	in := timeline.Init{
+		Rendition: timeline.MainVideo, Codec: "avc1.640028", Width: 1920, Height: 1080, FrameRate: 30, Object: "init",
+	}
 	entries := []timeline.Entry{
 		{Target: 2},
 		{Rendition: &timeline.RenditionInfo{ID: timeline.MainVideo, Kind: frame.Video, Timescale: 90000}},
@@ -105,8 +113,9 @@ func listed(t *testing.T, ticks []int64) (recorded, live []int64) {
 	maker := justintime.New(justintime.Options{Now: time.Now})
 	limits := Limits{Quality: "plus", MaxResolution: "2160p"}
 	of := NewRecorded(maker, nil, Recording{
-		Timeline: line, Open: func(*timeline.Timeline, *timeline.Rendition) delivered.Source { return nil }, Whole: true,
-		Live: true, Limits: limits,
+		Timeline: line, Open: func(*timeline.Timeline, *timeline.Rendition) delivered.Source { return nil },
+		Whole: true,
+		Live:  true, Limits: limits,
 	}).Variants(hls.Variant{}).Below
 	during := NewLive(LiveOptions{
 		Edge: edge, Makers: Makers{Maker: maker}, Timescale: 90000, Limits: limits,

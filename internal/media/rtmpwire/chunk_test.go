@@ -12,8 +12,12 @@ import (
 // that was not sent, and holds no more than its budget.
 func FuzzChunks(f *testing.F) {
 	f.Add(false, uint16(128), []byte{3, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 16, 0, 0x43, 0, 0, 1, 0, 0, 2, 20, 1, 2})
-	f.Add(true, uint16(2), []byte{4, 0xff, 0xff, 0xff, 0, 0, 5, 9, 1, 0, 0, 0, 1, 2, 3, 4, 7, 8, 0xc4, 1, 2, 3, 4, 9, 9, 0xc4, 0, 0, 0, 0, 1})
-	f.Add(true, uint16(1), []byte{0, 10, 0, 0, 7, 0, 0, 1, 9, 1, 0, 0, 0, 5, 1, 10, 2, 0, 0, 7, 0, 0, 1, 9, 1, 0, 0, 0, 5})
+	f.Add(true, uint16(2), []byte{
+		4, 0xff, 0xff, 0xff, 0, 0, 5, 9, 1, 0, 0, 0, 1, 2, 3, 4, 7, 8, 0xc4, 1, 2, 3, 4, 9, 9, 0xc4, 0, 0, 0, 0, 1,
+	})
+	f.Add(true, uint16(1), []byte{
+		0, 10, 0, 0, 7, 0, 0, 1, 9, 1, 0, 0, 0, 5, 1, 10, 2, 0, 0, 7, 0, 0, 1, 9, 1, 0, 0, 0, 5,
+	})
 	f.Add(true, uint16(9), []byte{0x46, 0, 0, 33, 0xff, 0xff, 0xff, 9, 1, 2, 3})
 	f.Fuzz(func(t *testing.T, media bool, chunkSize uint16, b []byte) {
 		const most = 1 << 14

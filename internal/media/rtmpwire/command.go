@@ -24,7 +24,9 @@ func (c Command) Message(chunkStream byte, stream uint32) Out {
 // Status returns the information object of onStatus and of the response to connect, section 7.2.2; more are further
 // members.
 func Status(level, code, description string, more ...Property) Object {
-	return append(Object{{Name: "level", Value: level}, {Name: "code", Value: code}, {Name: "description", Value: description}}, more...)
+	return append(Object{
+		{Name: "level", Value: level}, {Name: "code", Value: code}, {Name: "description", Value: description},
+	}, more...)
 }
 
 // ParseCommand reads a command message; false when p is none.

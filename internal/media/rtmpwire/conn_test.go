@@ -17,14 +17,17 @@ func TestConn(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
 	defer server.Close()
-	connect := Command{Name: "connect", Transaction: 1, Args: []any{Object{{"app", "live"}, {"long", string(body(1000))}}}}
+	connect := Command{
+		Name: "connect", Transaction: 1, Args: []any{Object{{"app", "live"}, {"long", string(body(1000))}}},
+	}
 	shaken := make(chan error, 1)
 	go func() {
 		br := bufio.NewReader(client)
 		err := ClientHandshake(br, client)
 		if err == nil {
 			c := NewConn(br, Timed(client, time.Minute), nil)
-			err = c.Send(connect.Message(ChunkCommand, 0), Control(TypeSetChunkSize, 500), connect.Message(ChunkCommand, 0))
+			err = c.Send(connect.Message(ChunkCommand, 0), Control(TypeSetChunkSize, 500),
+				connect.Message(ChunkCommand, 0))
 		}
 		shaken <- err
 	}()
@@ -55,8 +58,14 @@ func TestControlMessages(t *testing.T) {
 		want []Out
 		err  error
 	}{
-		"ping":                {[]Out{ping}, []Out{{ChunkStream: ChunkControl, Kind: TypeUserControl, Body: []byte{0, 7, 1, 2, 3, 4}}}, io.EOF},
-		"other user control":  {[]Out{{ChunkStream: ChunkControl, Kind: TypeUserControl, Body: []byte{0, 3, 0, 0, 0, 1}}}, nil, io.EOF},
+		"ping": {
+			[]Out{ping},
+			[]Out{{ChunkStream: ChunkControl, Kind: TypeUserControl, Body: []byte{0, 7, 1, 2, 3, 4}}},
+			io.EOF,
+		},
+		"other user control": {
+			[]Out{{ChunkStream: ChunkControl, Kind: TypeUserControl, Body: []byte{0, 3, 0, 0, 0, 1}}}, nil, io.EOF,
+		},
 		"window":              {[]Out{Control(TypeWindowAckSize, 1), abort}, []Out{Control(TypeAck, 1<<20)}, io.EOF},
 		"chunk size 0":        {[]Out{Control(TypeSetChunkSize, 1<<31)}, nil, ErrChunk},
 		"short control":       {[]Out{{ChunkStream: ChunkControl, Kind: TypeAck, Body: []byte{1}}}, nil, ErrChunk},

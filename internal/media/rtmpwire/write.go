@@ -16,7 +16,8 @@ type Out struct {
 func AppendMessage(b []byte, m Out, chunkSize int) []byte {
 	size := len(m.Head) + len(m.Body)
 	stamp := min(m.Timestamp, extendedMark)
-	b = append(b, m.ChunkStream, byte(stamp>>16), byte(stamp>>8), byte(stamp), byte(size>>16), byte(size>>8), byte(size), m.Kind)
+	b = append(b, m.ChunkStream, byte(stamp>>16), byte(stamp>>8), byte(stamp), byte(size>>16), byte(size>>8),
+		byte(size), m.Kind)
 	b = binary.LittleEndian.AppendUint32(b, m.Stream)
 	if stamp == extendedMark {
 		b = binary.BigEndian.AppendUint32(b, m.Timestamp)

@@ -24,7 +24,8 @@ func TestAppendMessage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []Out{
 		{ChunkStream: 4, Stream: 1, Kind: TypeAudio, Timestamp: 7, Head: []byte{0xaf, 1}, Body: body(5)},
-		{ChunkStream: 6, Stream: 1, Kind: TypeVideo, Timestamp: 0xfffffe, Head: body(5), Body: body(123)}, // a chunk to the byte
+		// a chunk to the byte
+		{ChunkStream: 6, Stream: 1, Kind: TypeVideo, Timestamp: 0xfffffe, Head: body(5), Body: body(123)},
 		{ChunkStream: 6, Stream: 1, Kind: TypeVideo, Timestamp: 0xffffff, Head: body(5), Body: body(124)},
 		{ChunkStream: 6, Stream: 1, Kind: TypeVideo, Timestamp: 0xfffffff0, Head: body(200), Body: body(1000)},
 		{ChunkStream: 3, Kind: TypeCommandAMF0, Body: body(300)},
@@ -37,10 +38,12 @@ func TestAppendMessage(t *testing.T) {
 		for range 2 {
 			p, err := r.Read()
 			if err != nil || p.Kind != tt.Kind || p.Timestamp != tt.Timestamp || !bytes.Equal(p.Body, want) {
-				t.Errorf("%d at %d: read kind %d at %d, %d bytes, %v", tt.Kind, tt.Timestamp, p.Kind, p.Timestamp, len(p.Body), err)
+				t.Errorf("%d at %d: read kind %d at %d, %d bytes, %v", tt.Kind, tt.Timestamp, p.Kind, p.Timestamp,
+					len(p.Body), err)
 			}
 			m, err := other.Read()
-			if err != nil || m.Type != tt.Kind || uint32(m.Timestamp.Milliseconds()) != tt.Timestamp || !bytes.Equal(m.Body, want) || m.ChunkStreamID != tt.ChunkStream {
+			if err != nil || m.Type != tt.Kind || uint32(m.Timestamp.Milliseconds()) != tt.Timestamp ||
+				!bytes.Equal(m.Body, want) || m.ChunkStreamID != tt.ChunkStream {
 				t.Errorf("%d at %d: the library reads %+v, %v", tt.Kind, tt.Timestamp, m, err)
 			}
 		}
@@ -52,7 +55,9 @@ func TestAppendMessage(t *testing.T) {
 
 // FuzzRead reads chunks from outside: it ends, and holds no more than it may.
 func FuzzRead(f *testing.F) {
-	f.Add(AppendMessage(nil, Out{ChunkStream: 6, Stream: 1, Kind: TypeVideo, Timestamp: 0xfffffff0, Body: body(1000)}, 128))
+	f.Add(AppendMessage(nil, Out{
+		ChunkStream: 6, Stream: 1, Kind: TypeVideo, Timestamp: 0xfffffff0, Body: body(1000),
+	}, 128))
 	f.Add([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 6, 0, 0, 0, 0xff, 0xff, 0xff, 9, 1, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := NewReader(bufio.NewReader(bytes.NewReader(b)))
@@ -66,7 +71,8 @@ func FuzzRead(f *testing.F) {
 				return
 			}
 			if p.Kind == TypeSetChunkSize && len(p.Body) >= 4 {
-				r.ChunkSize = max(1, uint32(p.Body[0]&0x7f)<<24|uint32(p.Body[1])<<16|uint32(p.Body[2])<<8|uint32(p.Body[3]))
+				r.ChunkSize = max(1,
+					uint32(p.Body[0]&0x7f)<<24|uint32(p.Body[1])<<16|uint32(p.Body[2])<<8|uint32(p.Body[3]))
 			}
 		}
 	})

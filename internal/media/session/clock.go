@@ -6,9 +6,10 @@ import (
 )
 
 const (
-	clockWindow = 10 * time.Second       // that a comparison takes
-	clockOff    = 0.003                  // more than this between samples and timestamps is no tolerance of a crystal
-	clockSure   = 80 * time.Millisecond  // that samples and timestamps have to be apart before arrival tells which of them are right
+	clockWindow = 10 * time.Second // that a comparison takes
+	clockOff    = 0.003            // more than this between samples and timestamps is no tolerance of a crystal
+	// that samples and timestamps have to be apart before arrival tells which of them are right.
+	clockSure   = 80 * time.Millisecond
 	clockFollow = 10 * time.Millisecond  // what is left of the timestamps' error before they are followed less
 	clockBreak  = 500 * time.Millisecond // a step larger than this is none of the clock
 )

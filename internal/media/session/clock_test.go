@@ -41,8 +41,12 @@ func TestSoundClock(t *testing.T) {
 				if come > seconds*time.Second {
 					break
 				}
-				for at := time.Duration(picture) * time.Second / 30; at <= come; at = time.Duration(picture) * time.Second / 30 {
-					f := frame.Frame{Kind: frame.Video, DTS: at, PTS: at, Key: picture%60 == 0, Data: []byte{1}, Received: epoch.Add(at)}
+				for at := time.Duration(picture) * time.Second / 30; at <=
+					come; at = time.Duration(picture) * time.Second / 30 {
+					f := frame.Frame{
+						Kind: frame.Video, DTS: at, PTS: at, Key: picture%60 == 0, Data: []byte{1},
+						Received: epoch.Add(at),
+					}
 					if err := s.Write(f); err != nil {
 						t.Fatal(err)
 					}
@@ -52,7 +56,10 @@ func TestSoundClock(t *testing.T) {
 					continue
 				}
 				at := time.Duration(float64(exact) * float64(n-n%max(tt.alike, 1)) * tt.stamp).Truncate(ms)
-				f := frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: []byte{1}, Received: epoch.Add(come + time.Duration(n*7%13)*ms)}
+				f := frame.Frame{
+					Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: []byte{1},
+					Received: epoch.Add(come + time.Duration(n*7%13)*ms),
+				}
 				if err := s.Write(f); err != nil {
 					t.Fatal(err)
 				}

@@ -8,12 +8,14 @@ import (
 )
 
 const (
-	jumpForward  = time.Second            // more than this beyond where the next frame is due, on every track, is a jump
+	// more than this beyond where the next frame is due, on every track, is a jump.
+	jumpForward  = time.Second
 	jumpBackward = 500 * time.Millisecond // more than this backwards is a jump, less is a step that is smoothed away
-	believed     = 150 * time.Millisecond // a hole up to this is taken as it is, of a larger one a second frame has to tell as well
-	slowFrame    = 5 * time.Second        // a video alone at a variable rate may stand still for this long in real time
-	slowHole     = 4                      // distances of few pictures that may pass, in real time too, without one
-	unrelated    = 10 * time.Second       // tracks further apart than this have clocks of their own
+	// a hole up to this is taken as it is, of a larger one a second frame has to tell as well.
+	believed  = 150 * time.Millisecond
+	slowFrame = 5 * time.Second  // a video alone at a variable rate may stand still for this long in real time
+	slowHole  = 4                // distances of few pictures that may pass, in real time too, without one
+	unrelated = 10 * time.Second // tracks further apart than this have clocks of their own
 
 	maxPending      = 128 // frames of a kind that wait for a verdict
 	maxPendingBytes = 8 << 20
@@ -320,7 +322,8 @@ func (c *continuity) shift(k frame.Kind, all bool) error {
 		return err
 	}
 	if d := c.time(u.pending[0]) - to - lead; d > jumpForward || d < -jumpForward {
-		u.own = max(to, u.due()) - c.time(u.pending[0]) // it jumped elsewhere: the order of arrival is all there is to go by
+		// it jumped elsewhere: the order of arrival is all there is to go by
+		u.own = max(to, u.due()) - c.time(u.pending[0])
 	}
 	return c.release(1-k, "")
 }

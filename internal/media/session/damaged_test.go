@@ -37,7 +37,8 @@ func TestDamagedPicturesAreLeftOut(t *testing.T) {
 		}
 	}
 	st := s.Stats()
-	if len(written) != len(x.sent[frame.Video])-40 || st.Broken != 40 || st.Lost != 40 || st.Discontinuities+st.Holes > 0 {
+	if len(written) != len(x.sent[frame.Video])-40 || st.Broken != 40 || st.Lost != 40 ||
+		st.Discontinuities+st.Holes > 0 {
 		t.Errorf("%d pictures; %+v", len(written), st)
 	}
 }

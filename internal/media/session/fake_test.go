@@ -73,7 +73,8 @@ func (c *checker) Write(f frame.Frame) error {
 	}
 	c.fresh = false
 	if c.count[k] > 0 && f.DTS <= c.lastAt[k] || f.DTS < c.lastEnd[k] {
-		c.errorf("%v frame %d at %v, the last was at %v and ended at %v", k, c.count[k], f.DTS, c.lastAt[k], c.lastEnd[k])
+		c.errorf("%v frame %d at %v, the last was at %v and ended at %v", k, c.count[k], f.DTS, c.lastAt[k],
+			c.lastEnd[k])
 	}
 	if f.PTS < f.DTS || f.Duration <= 0 || f.DTS < 0 {
 		c.errorf("%v frame %d: DTS %v PTS %v duration %v", k, c.count[k], f.DTS, f.PTS, f.Duration)
@@ -92,8 +93,11 @@ func (c *checker) Write(f frame.Frame) error {
 func (c *checker) Close(cause error) error { c.causes = append(c.causes, cause); return nil }
 
 var (
-	sps30 = []byte{0x67, 0x42, 0xc0, 0x28, 0xd9, 0x00, 0x78, 0x02, 0x27, 0xe5, 0x84, 0x00, 0x00, 0x03, 0x00, 0x04, 0x00, 0x00, 0x03, 0x00, 0xf0, 0x3c, 0x60, 0xc9, 0x20}
-	pps   = []byte{0x68, 0xce, 0x38, 0x80}
+	sps30 = []byte{
+		0x67, 0x42, 0xc0, 0x28, 0xd9, 0x00, 0x78, 0x02, 0x27, 0xe5, 0x84, 0x00, 0x00, 0x03, 0x00, 0x04, 0x00, 0x00,
+		0x03, 0x00, 0xf0, 0x3c, 0x60, 0xc9, 0x20,
+	}
+	pps = []byte{0x68, 0xce, 0x38, 0x80}
 	// videoC is of a codec that the session does not look into: pictures may be of any bytes.
 	videoC  = frame.Config{Kind: frame.Video, Codec: frame.VP8, SPS: sps30, PPS: pps, Width: 1920, Height: 1080}
 	audio48 = frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x11, 0x90}, SampleRate: 48000, Channels: 2}
@@ -146,7 +150,10 @@ func (s *source) one(k frame.Kind) {
 	s.t.Helper()
 	exact := s.clock[k]
 	at := s.base[k] + exact.Truncate(ms)
-	f := frame.Frame{Kind: k, DTS: at, PTS: at, Key: true, Data: []byte{byte(s.n[k] >> 16), byte(s.n[k] >> 8), byte(s.n[k])}, Received: s.wall.Add(exact)}
+	f := frame.Frame{
+		Kind: k, DTS: at, PTS: at, Key: true, Data: []byte{byte(s.n[k] >> 16), byte(s.n[k] >> 8), byte(s.n[k])},
+		Received: s.wall.Add(exact),
+	}
 	if k == frame.Video {
 		f.Key = s.n[k]%s.gop == 0
 		f.PTS += s.offset

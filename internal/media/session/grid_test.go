@@ -22,12 +22,32 @@ func TestMillisecondsBecomeAGrid(t *testing.T) {
 		num, den int64
 		said     float64
 	}{
-		"30": {1, 30, 30}, "29.97": {1001, 30000, 30000.0 / 1001}, "23.976": {1001, 24000, 24000.0 / 1001}, "59.94": {1001, 60000, 60000.0 / 1001},
-		"60": {1, 60, 60}, "50": {1, 50, 50}, "25": {1, 25, 25}, "24": {1, 24, 24}, "15": {1, 15, 15}, "1": {1, 1, 1}, "5": {1, 5, 5}, "120": {1, 120, 120},
-		"30 unsaid": {1, 30, 0}, "29.97 unsaid": {1001, 30000, 0}, "23.976 unsaid": {1001, 24000, 0}, "59.94 unsaid": {1001, 60000, 0},
-		"60 unsaid": {1, 60, 0}, "25 unsaid": {1, 25, 0}, "24 unsaid": {1, 24, 0}, "15 unsaid": {1, 15, 0}, "1 unsaid": {1, 1, 0},
-		"30 said as fields": {1, 30, 60}, "25 said as 12.5": {1, 25, 12.5}, "17.3 unsaid": {3, 52, 0}, "28.5 said": {2, 57, 28.5},
-		"said wrongly": {1, 25, 30},
+		"30":                {1, 30, 30},
+		"29.97":             {1001, 30000, 30000.0 / 1001},
+		"23.976":            {1001, 24000, 24000.0 / 1001},
+		"59.94":             {1001, 60000, 60000.0 / 1001},
+		"60":                {1, 60, 60},
+		"50":                {1, 50, 50},
+		"25":                {1, 25, 25},
+		"24":                {1, 24, 24},
+		"15":                {1, 15, 15},
+		"1":                 {1, 1, 1},
+		"5":                 {1, 5, 5},
+		"120":               {1, 120, 120},
+		"30 unsaid":         {1, 30, 0},
+		"29.97 unsaid":      {1001, 30000, 0},
+		"23.976 unsaid":     {1001, 24000, 0},
+		"59.94 unsaid":      {1001, 60000, 0},
+		"60 unsaid":         {1, 60, 0},
+		"25 unsaid":         {1, 25, 0},
+		"24 unsaid":         {1, 24, 0},
+		"15 unsaid":         {1, 15, 0},
+		"1 unsaid":          {1, 1, 0},
+		"30 said as fields": {1, 30, 60},
+		"25 said as 12.5":   {1, 25, 12.5},
+		"17.3 unsaid":       {3, 52, 0},
+		"28.5 said":         {2, 57, 28.5},
+		"said wrongly":      {1, 25, 30},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +58,8 @@ func TestMillisecondsBecomeAGrid(t *testing.T) {
 			if len(out.rates) != 1 || !out.rates[0].constant {
 				t.Fatalf("rates %+v", out.rates)
 			}
-			if len(out.breaks) > 0 || s.Stats().Dropped > 0 || s.Stats().Clamped > 0 || s.Stats().Lost > 0 || s.Stats().Holes > 0 {
+			if len(out.breaks) > 0 || s.Stats().Dropped > 0 || s.Stats().Clamped > 0 || s.Stats().Lost > 0 ||
+				s.Stats().Holes > 0 {
 				t.Errorf("repaired what was whole: %v %+v", out.breaks, s.Stats())
 			}
 			exact := func(n int64) time.Duration {

@@ -16,7 +16,9 @@ import (
 // sound and picture come back together.
 func TestRandomStreams(t *testing.T) {
 	t.Parallel()
-	rates := []interval{{1, 60}, {1001, 60000}, {1, 50}, {1, 30}, {1001, 30000}, {1, 25}, {1001, 24000}, {1, 15}, {1, 5}}
+	rates := []interval{
+		{1, 60}, {1001, 60000}, {1, 50}, {1, 30}, {1001, 30000}, {1, 25}, {1001, 24000}, {1, 15}, {1, 5},
+	}
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +84,8 @@ func TestRandomStreams(t *testing.T) {
 				}
 			}
 			if t.Failed() {
-				t.Logf("interval %v said %v gop %d jitter %d chance %d: %+v %q %v", i, said, x.gop, jitter, chance, s.Stats(), out.breaks, out.rates)
+				t.Logf("interval %v said %v gop %d jitter %d chance %d: %+v %q %v", i, said, x.gop, jitter, chance,
+					s.Stats(), out.breaks, out.rates)
 			}
 		})
 	}
@@ -103,13 +106,17 @@ func TestSteadyStateAllocatesNothing(t *testing.T) { //nolint:paralleltest // Al
 			data := make([]byte, 100)
 			write := func() {
 				for audio <= video {
-					_ = s.Write(frame.Frame{Kind: frame.Audio, DTS: audio, PTS: audio, Key: true, Data: data, Received: epoch.Add(audio)})
+					_ = s.Write(frame.Frame{
+						Kind: frame.Audio, DTS: audio, PTS: audio, Key: true, Data: data, Received: epoch.Add(audio),
+					})
 					audio += 21 * ms
 					if audio%3 == 0 {
 						audio += ms
 					}
 				}
-				_ = s.Write(frame.Frame{Kind: frame.Video, DTS: video, PTS: video, Key: n%30 == 0, Data: data, Received: epoch.Add(video)})
+				_ = s.Write(frame.Frame{
+					Kind: frame.Video, DTS: video, PTS: video, Key: n%30 == 0, Data: data, Received: epoch.Add(video),
+				})
 				n++
 				if tt.step > 0 {
 					video = (time.Duration(n) * time.Second / 30).Truncate(ms)
@@ -143,7 +150,8 @@ func BenchmarkWrite(b *testing.B) {
 // FuzzSession feeds frames with any timestamps. Each record is a flag byte and a 4-byte step in milliseconds.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00\x21\x00\x00\x00\x00\x21\x02\x00\x00\x00\x00\x00\x7f\xff\xff\xff"))
-	f.Add([]byte("\x11\xff\xff\x00\x00\x01\x80\x00\x00\x00\x02\x00\x00\x00\x17\x01\x00\x00\x00\x21\x05\xff\xff\xff\xf0"))
+	f.Add(
+		[]byte("\x11\xff\xff\x00\x00\x01\x80\x00\x00\x00\x02\x00\x00\x00\x17\x01\x00\x00\x00\x21\x05\xff\xff\xff\xf0"))
 	f.Fuzz(fuzzBody)
 }
 
@@ -182,7 +190,10 @@ func fuzzBody(t *testing.T, b []byte) {
 				break
 			}
 		}
-		in := frame.Frame{Kind: k, DTS: at[k], PTS: at[k] + step/4, Key: flags&1 != 0 || k == frame.Audio, Data: b[:min(len(b), 3)], Received: wall}
+		in := frame.Frame{
+			Kind: k, DTS: at[k], PTS: at[k] + step/4, Key: flags&1 != 0 || k == frame.Audio, Data: b[:min(len(b), 3)],
+			Received: wall,
+		}
 		if ends(s.Write(in)) {
 			break
 		}

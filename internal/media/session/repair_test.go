@@ -47,7 +47,9 @@ func TestTimestampsStartAnywhere(t *testing.T) {
 // every jump that both tracks make is a discontinuity at a key frame, and no time passes on the output's clock.
 func TestJumpOfAllTracks(t *testing.T) {
 	t.Parallel()
-	for _, jump := range []time.Duration{2 * time.Second, 60 * time.Second, 100 * time.Hour, -600 * ms, -3 * time.Second, -time.Hour} {
+	for _, jump := range []time.Duration{
+		2 * time.Second, 60 * time.Second, 100 * time.Hour, -600 * ms, -3 * time.Second, -time.Hour,
+	} {
 		for _, b := range []int{0, 2} {
 			t.Run(fmt.Sprintf("%v with %d B-frames", jump, b), func(t *testing.T) {
 				t.Parallel()
@@ -151,7 +153,9 @@ func TestGlitch(t *testing.T) {
 // lost frames leave a hole of whole intervals, at their place.
 func TestLostFrames(t *testing.T) {
 	t.Parallel()
-	for name, lost := range map[string][2]int{"one": {40, 41}, "three": {40, 43}, "twenty": {40, 60}, "last of GOP": {59, 60}} {
+	for name, lost := range map[string][2]int{
+		"one": {40, 41}, "three": {40, 43}, "twenty": {40, 60}, "last of GOP": {59, 60},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, out, x := standard(t)
@@ -260,8 +264,14 @@ func checkEndsInStep(t *testing.T, x *source, out *checker, limit time.Duration)
 
 func TestDriftOverDays(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ video, audio float64 }{ // parts per million by which the encoder's clocks run slow
-		"picture slow": {80, 0}, "picture fast": {-80, 0}, "sound slow": {0, 120}, "sound fast": {0, -120}, "apart": {60, -90}, "NTSC said as 30": {1000, 0},
+	// parts per million by which the encoder's clocks run slow
+	for name, tt := range map[string]struct{ video, audio float64 }{
+		"picture slow":    {80, 0},
+		"picture fast":    {-80, 0},
+		"sound slow":      {0, 120},
+		"sound fast":      {0, -120},
+		"apart":           {60, -90},
+		"NTSC said as 30": {1000, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -290,7 +300,8 @@ func TestLongRunIsExact(t *testing.T) {
 	s, out := start(t, withRate(30000.0/1001), audio48)
 	out.quiet = true
 	x := newSource(t, s, 0, 0)
-	frames := int64(30 * 3600 * 24 / 20) // a day in steps of 20 frames would take as long as a day of 1.5 fps: send those
+	// a day in steps of 20 frames would take as long as a day of 1.5 fps: send those
+	frames := int64(30 * 3600 * 24 / 20)
 	for n := range frames {
 		at := time.Duration(n * 1001 * int64(time.Second) / 30000).Truncate(ms)
 		f := frame.Frame{Kind: frame.Video, DTS: at, PTS: at, Key: n%30 == 0, Received: epoch.Add(at)}
@@ -311,7 +322,10 @@ func TestVariableRate(t *testing.T) {
 	var at []time.Duration
 	for n, now := 0, time.Duration(0); n < 200; n++ {
 		at = append(at, now)
-		f := frame.Frame{Kind: frame.Video, DTS: now, PTS: now, Key: n%20 == 0, Data: []byte{0, 0, byte(n)}, Received: epoch.Add(now)}
+		f := frame.Frame{
+			Kind: frame.Video, DTS: now, PTS: now, Key: n%20 == 0, Data: []byte{0, 0, byte(n)},
+			Received: epoch.Add(now),
+		}
 		if err := s.Write(f); err != nil {
 			t.Fatal(err)
 		}

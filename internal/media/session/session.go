@@ -136,8 +136,10 @@ func (s *Session) flush(k frame.Kind) error {
 }
 
 func same(a, b frame.Config) bool {
-	return a.Codec == b.Codec && a.Width == b.Width && a.Height == b.Height && a.SampleRate == b.SampleRate && a.Channels == b.Channels &&
-		bytes.Equal(a.VPS, b.VPS) && bytes.Equal(a.SPS, b.SPS) && bytes.Equal(a.PPS, b.PPS) && slices.EqualFunc(a.Sets, b.Sets, bytes.Equal) &&
+	return a.Codec == b.Codec && a.Width == b.Width && a.Height == b.Height && a.SampleRate == b.SampleRate &&
+		a.Channels == b.Channels &&
+		bytes.Equal(a.VPS, b.VPS) && bytes.Equal(a.SPS, b.SPS) && bytes.Equal(a.PPS, b.PPS) &&
+		slices.EqualFunc(a.Sets, b.Sets, bytes.Equal) &&
 		bytes.Equal(a.ASC, b.ASC) && bytes.Equal(a.Header, b.Header)
 }
 
@@ -359,7 +361,8 @@ func (s *Session) deliver(i item) error {
 		}
 	}
 	if s.audio.next != nil {
-		if s.audio.config != nil { // new parameters wait for the picture's next key frame, so that both change at one place
+		// new parameters wait for the picture's next key frame, so that both change at one place
+		if s.audio.config != nil {
 			s.stats.Dropped++
 			return nil
 		}

@@ -22,15 +22,40 @@ func TestFramesOfTheirOwnLength(t *testing.T) {
 		length []int64
 		jitter time.Duration
 	}{
-		"Opus 20 ms":      {opus, 48000, [][]byte{{0xf8, 1}}, []int64{960}, 0},
-		"Opus 2.5 ms":     {opus, 48000, [][]byte{{0xe0, 1}}, []int64{120}, 0},
-		"Opus 20 to 60":   {opus, 48000, [][]byte{{0xf8, 1}, {0xf8, 2}, {0x18, 1}, {0x10, 1}}, []int64{960, 960, 2880, 1920}, 10 * ms},
-		"Opus 120 ms":     {opus, 48000, [][]byte{{0x1b, 2, 1}}, []int64{5760}, 15 * ms},
-		"FLAC":            {flac, 44100, [][]byte{{0xff, 0xf8, 0xc9, 0x18, 0, 0}}, []int64{4096}, 0},
-		"FLAC and change": {flac, 44100, [][]byte{{0xff, 0xf8, 0xc9, 0x18, 0, 0}, {0xff, 0xf8, 0x19, 0x18, 0, 0}}, []int64{4096, 192}, 5 * ms},
-		"AC-3":            {frame.Config{Kind: frame.Audio, Codec: frame.AC3, SampleRate: 48000}, 48000, [][]byte{{0x0b, 0x77}}, []int64{1536}, 0},
-		"MP3":             {frame.Config{Kind: frame.Audio, Codec: frame.MP3, SampleRate: 44100}, 44100, [][]byte{{0xff}}, []int64{1152}, 0},
-		"MP3 at 22.05":    {frame.Config{Kind: frame.Audio, Codec: frame.MP3, SampleRate: 22050}, 22050, [][]byte{{0xff}}, []int64{576}, 0},
+		"Opus 20 ms":  {opus, 48000, [][]byte{{0xf8, 1}}, []int64{960}, 0},
+		"Opus 2.5 ms": {opus, 48000, [][]byte{{0xe0, 1}}, []int64{120}, 0},
+		"Opus 20 to 60": {
+			opus, 48000, [][]byte{{0xf8, 1}, {0xf8, 2}, {0x18, 1}, {0x10, 1}}, []int64{960, 960, 2880, 1920}, 10 * ms,
+		},
+		"Opus 120 ms": {opus, 48000, [][]byte{{0x1b, 2, 1}}, []int64{5760}, 15 * ms},
+		"FLAC":        {flac, 44100, [][]byte{{0xff, 0xf8, 0xc9, 0x18, 0, 0}}, []int64{4096}, 0},
+		"FLAC and change": {
+			flac, 44100,
+			[][]byte{{0xff, 0xf8, 0xc9, 0x18, 0, 0}, {0xff, 0xf8, 0x19, 0x18, 0, 0}},
+			[]int64{4096, 192},
+			5 * ms,
+		},
+		"AC-3": {
+			frame.Config{Kind: frame.Audio, Codec: frame.AC3, SampleRate: 48000},
+			48000,
+			[][]byte{{0x0b, 0x77}},
+			[]int64{1536},
+			0,
+		},
+		"MP3": {
+			frame.Config{Kind: frame.Audio, Codec: frame.MP3, SampleRate: 44100},
+			44100,
+			[][]byte{{0xff}},
+			[]int64{1152},
+			0,
+		},
+		"MP3 at 22.05": {
+			frame.Config{Kind: frame.Audio, Codec: frame.MP3, SampleRate: 22050},
+			22050,
+			[][]byte{{0xff}},
+			[]int64{576},
+			0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,7 +66,10 @@ func TestFramesOfTheirOwnLength(t *testing.T) {
 				if sent%3 == 1 {
 					at += tt.jitter
 				}
-				f := frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: tt.frames[sent%len(tt.frames)], Received: epoch.Add(at)}
+				f := frame.Frame{
+					Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: tt.frames[sent%len(tt.frames)],
+					Received: epoch.Add(at),
+				}
 				if err := s.Write(f); err != nil {
 					t.Fatal(err)
 				}
@@ -49,7 +77,8 @@ func TestFramesOfTheirOwnLength(t *testing.T) {
 			}
 			s.Close(nil)
 			if out.count[frame.Audio] != sent || out.totalHoles[frame.Audio] != 0 || len(out.breaks) > 0 {
-				t.Errorf("%d of %d frames, holes of %v, breaks %q: %+v", out.count[frame.Audio], sent, out.totalHoles[frame.Audio], out.breaks, s.Stats())
+				t.Errorf("%d of %d frames, holes of %v, breaks %q: %+v", out.count[frame.Audio], sent,
+					out.totalHoles[frame.Audio], out.breaks, s.Stats())
 			}
 			at := int64(0)
 			for n, f := range out.frames[frame.Audio] {
@@ -86,8 +115,10 @@ func TestCodecChanges(t *testing.T) {
 	}
 	near(t, "picture", length(out, frame.Video), 8*time.Second, 80*ms)
 	near(t, "sound", length(out, frame.Audio), 8*time.Second, 80*ms)
-	one, two := frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: []byte{1}}, frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: []byte{2}}
-	if !same(one, one) || same(one, two) || same(frame.Config{Codec: frame.HEVC, VPS: []byte{1}}, frame.Config{Codec: frame.HEVC}) {
+	one, two := frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: []byte{1}},
+		frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: []byte{2}}
+	if !same(one, one) || same(one, two) ||
+		same(frame.Config{Codec: frame.HEVC, VPS: []byte{1}}, frame.Config{Codec: frame.HEVC}) {
 		t.Error("same")
 	}
 }

@@ -5,13 +5,14 @@ import "time"
 // Stats counts what a session repaired. All numbers are since its start.
 type Stats struct {
 	VideoFrames, AudioFrames int64 // written
-	Dropped                  int64 // frames that were not written: before the start, behind what is written, for want of a key frame, sent twice
-	Broken                   int64 // pictures left out: no decoder takes them, or one before them up to a key frame
-	Lost                     int64 // places on the video's grid that no frame came for
-	Clamped                  int64 // frames whose time was changed because it went backwards or made no sense
-	Holes                    int64 // places where sound is missing
-	Discontinuities          int64
-	Jumps                    int64 // of the encoder's clock; discontinuities that are no change of parameters
+	// frames that were not written: before the start, behind what is written, for want of a key frame, sent twice
+	Dropped         int64
+	Broken          int64 // pictures left out: no decoder takes them, or one before them up to a key frame
+	Lost            int64 // places on the video's grid that no frame came for
+	Clamped         int64 // frames whose time was changed because it went backwards or made no sense
+	Holes           int64 // places where sound is missing
+	Discontinuities int64
+	Jumps           int64 // of the encoder's clock; discontinuities that are no change of parameters
 	// VideoDrift and AudioDrift are how far the written clock is behind the encoder's (smoothed; negative: ahead).
 	VideoDrift, AudioDrift time.Duration
 	// AudioSkew is by how much more samples of sound come than their timestamps have time for, as a part of it: 0.01 is

@@ -38,7 +38,8 @@ func TestTee(t *testing.T) {
 		out, tap := &refusing{err: broken}, &tapped{}
 		both := Tee(out, tap)
 		for _, err := range []error{
-			both.Configure(frame.Config{}), both.Rate(25, true), both.Discontinuity("jump"), both.Write(frame.Frame{}), both.Close(nil),
+			both.Configure(frame.Config{}), both.Rate(25, true), both.Discontinuity("jump"), both.Write(frame.Frame{}),
+			both.Close(nil),
 		} {
 			if !errors.Is(err, broken) {
 				t.Errorf("says %v, want %v", err, broken)
@@ -48,7 +49,8 @@ func TestTee(t *testing.T) {
 		if broken != nil { // what was not recorded is not forwarded
 			want = []string{"close"}
 		}
-		if !slices.Equal(tap.got, want) || !slices.Equal(out.calls, []string{"configure", "rate", "discontinuity", "write", "close"}) {
+		if !slices.Equal(tap.got, want) ||
+			!slices.Equal(out.calls, []string{"configure", "rate", "discontinuity", "write", "close"}) {
 			t.Errorf("the tap got %v, the output %v", tap.got, out.calls)
 		}
 	}

@@ -64,7 +64,9 @@ func TestAudioOnlyStartsAfterItsWaitInRealTime(t *testing.T) {
 	s, out := start(t, audio48)
 	for n := range 3 {
 		at := time.Duration(n) * aac48
-		if err := s.Write(frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Received: epoch.Add(time.Duration(n) * 1500 * ms)}); err != nil {
+		if err := s.Write(frame.Frame{
+			Kind: frame.Audio, DTS: at, PTS: at, Received: epoch.Add(time.Duration(n) * 1500 * ms),
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,7 +78,9 @@ func TestAudioOnlyStartsAfterItsWaitInRealTime(t *testing.T) {
 
 func TestShortPublicationIsWrittenAtItsEnd(t *testing.T) {
 	t.Parallel()
-	for name, configs := range map[string][]frame.Config{"audio": {audio48}, "video": {withRate(30)}, "both": {withRate(30), audio48}} {
+	for name, configs := range map[string][]frame.Config{
+		"audio": {audio48}, "video": {withRate(30)}, "both": {withRate(30), audio48},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, out := start(t, configs...)
@@ -173,7 +177,10 @@ func TestParametersChange(t *testing.T) {
 	x.gop = x.n[0] // the next one is a key frame
 	x.run(3 * time.Second)
 	s.Close(nil)
-	want := []string{"configure video", "rate 30.000 true", "configure audio", "discontinuity", "configure video", "rate 25.000 true"}
+	want := []string{
+		"configure video", "rate 30.000 true", "configure audio", "discontinuity", "configure video",
+		"rate 25.000 true",
+	}
 	if !slices.Equal(out.log, want) {
 		t.Errorf("calls %q", out.log)
 	}
@@ -224,7 +231,9 @@ func TestAudioJitterIsIgnored(t *testing.T) {
 
 func TestAudioFollowsItsSource(t *testing.T) {
 	t.Parallel()
-	for name, by := range map[string]time.Duration{"ahead": 300 * ms, "back": -300 * ms, "a frame ahead": 22 * ms, "two back": -43 * ms} {
+	for name, by := range map[string]time.Duration{
+		"ahead": 300 * ms, "back": -300 * ms, "a frame ahead": 22 * ms, "two back": -43 * ms,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, out, x := standard(t)
@@ -309,14 +318,18 @@ func TestStillPicture(t *testing.T) {
 	until := func(d time.Duration) {
 		for ; sound < d; sound += aac48 {
 			stamp := sound.Truncate(ms)
-			if err := s.Write(frame.Frame{Kind: frame.Audio, DTS: stamp, PTS: stamp, Received: epoch.Add(sound)}); err != nil {
+			if err := s.Write(frame.Frame{
+				Kind: frame.Audio, DTS: stamp, PTS: stamp, Received: epoch.Add(sound),
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	picture := func() {
 		until(at)
-		if err := s.Write(frame.Frame{Kind: frame.Video, DTS: at, PTS: at, Key: n%50 == 0, Received: epoch.Add(at)}); err != nil {
+		if err := s.Write(frame.Frame{
+			Kind: frame.Video, DTS: at, PTS: at, Key: n%50 == 0, Received: epoch.Add(at),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		at += steps[n%len(steps)]

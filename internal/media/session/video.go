@@ -119,7 +119,8 @@ func (v *videoTrack) write(i item, t time.Duration) error {
 		v.spacing.saw(t - v.came)
 	}
 	v.came = t
-	if again && v.rate.constant { // two in one place, as fields or slices that come by themselves: none is one more picture
+	// two in one place, as fields or slices that come by themselves: none is one more picture
+	if again && v.rate.constant {
 		if err := v.leaveGrid(); err != nil {
 			return err
 		}

@@ -26,9 +26,12 @@ import (
 // the one before.
 var clips = map[frame.Codec][]string{
 	frame.H264: {"-c:v", "libx264", "-preset", "veryfast", "-bf", "2"},
-	frame.HEVC: {"-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params", "log-level=error:bframes=2:pools=none:frame-threads=1:open-gop=0:keyint=30"},
-	frame.VP9:  {"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-lag-in-frames", "0"},
-	frame.AV1:  {"-c:v", "libaom-av1", "-usage", "realtime", "-cpu-used", "8", "-lag-in-frames", "0"},
+	frame.HEVC: {
+		"-c:v", "libx265", "-preset", "ultrafast", "-tag:v", "hvc1", "-x265-params",
+		"log-level=error:bframes=2:pools=none:frame-threads=1:open-gop=0:keyint=30",
+	},
+	frame.VP9: {"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-lag-in-frames", "0"},
+	frame.AV1: {"-c:v", "libaom-av1", "-usage", "realtime", "-cpu-used", "8", "-lag-in-frames", "0"},
 }
 
 const clipFPS, clipLength, clipWidth, clipHeight = 30, 40, 320, 180
@@ -36,8 +39,12 @@ const clipFPS, clipLength, clipWidth, clipHeight = 30, 40, 320, 180
 // clip returns an encoder's media of a codec.
 func clip(t *testing.T, codec frame.Codec) (frame.Config, []frame.Frame) {
 	t.Helper()
-	source := fmt.Sprintf("color=black:size=%dx%d:rate=%d,format=gray,geq=lum=20+5*N,scale=out_range=tv:in_range=tv,format=yuv420p", clipWidth, clipHeight, clipFPS)
-	args := append([]string{"-f", "lavfi", "-i", source, "-frames:v", strconv.Itoa(clipLength), "-g", "30"}, clips[codec]...)
+	source := fmt.Sprintf(
+		"color=black:size=%dx%d:rate=%d,format=gray,geq=lum=20+5*N,scale=out_range=tv:in_range=tv,format=yuv420p",
+		clipWidth, clipHeight, clipFPS)
+	args := append([]string{
+		"-f", "lavfi", "-i", source, "-frames:v", strconv.Itoa(clipLength), "-g", "30",
+	}, clips[codec]...)
 	args = append(args, "-movflags", "+frag_keyframe+empty_moov+default_base_moof", "-use_editlist", "0")
 	data, err := os.ReadFile(programtest.SharedMedia(t, "clip.mp4", args...))
 	if err != nil {
@@ -62,7 +69,10 @@ func clip(t *testing.T, codec frame.Codec) (frame.Config, []frame.Frame) {
 				n := len(frames)
 				lag := time.Duration(float64(s.CompositionOffset) / float64(tracks[0].Timescale) * float64(time.Second))
 				at := time.Duration(n) * time.Second / clipFPS
-				frames = append(frames, frame.Frame{Kind: frame.Video, DTS: at, PTS: at + lag, Duration: time.Second / clipFPS, Key: s.Sync, Data: s.Data})
+				frames = append(frames, frame.Frame{
+					Kind: frame.Video, DTS: at, PTS: at + lag, Duration: time.Second / clipFPS, Key: s.Sync,
+					Data: s.Data,
+				})
 			}
 		}
 	}
@@ -106,7 +116,10 @@ func TestEveryCodec(t *testing.T) {
 			}
 			var still, last *slate.Still
 			job := encode.StillArgs{Codec: codec, Picture: picture, FPS: clipFPS, Frames: 30}
-			if err = e.Still(t.Context(), job, func(mp4 io.Reader) (err error) { still, err = slate.Read(mp4, shape); return err }); err != nil {
+			if err = e.Still(t.Context(), job, func(mp4 io.Reader) (err error) {
+				still, err = slate.Read(mp4, shape)
+				return err
+			}); err != nil {
 				t.Fatal(err)
 			}
 			g := gap(t, config, frames)
@@ -121,7 +134,8 @@ func TestEveryCodec(t *testing.T) {
 				t.Fatal("pictures are found that are not there, or not those that are")
 			}
 			began := time.Now()
-			synctest.Test(t, func(t *testing.T) { // a busy machine's time does not count: one that comes late would be of no use
+			// a busy machine's time does not count: one that comes late would be of no use
+			synctest.Test(t, func(t *testing.T) {
 				err = e.Last(t.Context(), encode.LastArgs{Codec: codec, At: g.Last()},
 					func(_ context.Context, w io.Writer) error { return g.MP4(w) },
 					func(mp4 io.Reader) (err error) { last, err = slate.Read(mp4, shape); return err })
@@ -150,8 +164,9 @@ func gap(t *testing.T, config frame.Config, frames []frame.Frame) slate.Group {
 	t.Helper()
 	now := time.Now()
 	f := slate.New(slate.Options{
-		Open: func(bool, time.Time) slate.Output { return nowhere{} }, Limit: func() time.Duration { return time.Second },
-		Now: func() time.Time { return now }, Broken: func(err error) { t.Error(err) },
+		Open:  func(bool, time.Time) slate.Output { return nowhere{} },
+		Limit: func() time.Duration { return time.Second },
+		Now:   func() time.Time { return now }, Broken: func(err error) { t.Error(err) },
 		Lasts: func() time.Duration { return 0 }, Sooner: func() {},
 	})
 	f.Allow(true)
@@ -180,7 +195,10 @@ func gap(t *testing.T, config frame.Config, frames []frame.Frame) slate.Group {
 func media(frames []frame.Frame) []cmaf.Sample {
 	var out []cmaf.Sample
 	for _, f := range frames {
-		out = append(out, cmaf.Sample{Duration: 3000, CompositionOffset: int32((f.PTS - f.DTS + time.Microsecond*50) * 9 / 100000), Sync: f.Key, Data: f.Data})
+		out = append(out, cmaf.Sample{
+			Duration: 3000, CompositionOffset: int32((f.PTS - f.DTS + time.Microsecond*50) * 9 / 100000), Sync: f.Key,
+			Data: f.Data,
+		})
 	}
 	return out
 }
@@ -201,7 +219,8 @@ func joined(t *testing.T, config frame.Config, samples []cmaf.Sample) {
 	if err = os.WriteFile(path, cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, samples), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "ffmpeg", "-nostdin", "-v", "error", "-copyts", "-i", path, "-fps_mode", "passthrough",
+	cmd := exec.CommandContext(t.Context(), "ffmpeg", "-nostdin", "-v", "error", "-copyts", "-i", path, "-fps_mode",
+		"passthrough",
 		"-vf", "scale=in_range=tv:out_range=tv,format=gray,showinfo,scale=1:1:flags=area", "-f", "rawvideo", "-")
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
@@ -231,8 +250,10 @@ func joined(t *testing.T, config frame.Config, samples []cmaf.Sample) {
 	got := out.Bytes()
 	apart := func(i, j int) int { return int(got[i]) - int(got[j]) }
 	const last, again = clipLength - 1, clipLength + 31
-	if apart(last, 0) < 100 || apart(last, last-1) < 3 || max(apart(last+1, last), apart(last, last+1), apart(again, 0), apart(0, again)) > 2 {
-		t.Errorf("the first picture has a brightness of %d, the last ones %d and %d, what stands for the last one %d, the first one again %d",
+	if apart(last, 0) < 100 || apart(last, last-1) < 3 ||
+		max(apart(last+1, last), apart(last, last+1), apart(again, 0), apart(0, again)) > 2 {
+		t.Errorf("the first picture has a brightness of %d, the last ones %d and %d, what stands for the last one "+
+			"%d, the first one again %d",
 			got[0], got[last-1], got[last], got[last+1], got[again])
 	}
 }

@@ -147,7 +147,8 @@ func (c *content) came(f *frame.Frame) {
 		c.late[f.Kind] = 0
 	}
 	if f.Kind == frame.Video {
-		c.step = max(f.Duration, min(f.DTS-c.f.group.at, time.Second)) // at a variable rate it lasts longer than it says
+		// at a variable rate it lasts longer than it says
+		c.step = max(f.Duration, min(f.DTS-c.f.group.at, time.Second))
 		c.f.group.add(f, c.f.came)
 		if f.Key {
 			c.lag = f.PTS - f.DTS

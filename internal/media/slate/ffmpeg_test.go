@@ -28,7 +28,9 @@ import (
 func engine(t *testing.T) *encode.Engine {
 	t.Helper()
 	ffmpeg, ffprobe := programtest.Path(t, "ffmpeg"), programtest.Path(t, "ffprobe")
-	e, err := encode.NewEngine(encode.Options{FFmpeg: ffmpeg, FFprobe: ffprobe, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
+	e, err := encode.NewEngine(encode.Options{
+		FFmpeg: ffmpeg, FFprobe: ffprobe, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +48,8 @@ func decode(t *testing.T, c frame.Config, timescale uint32, samples []cmaf.Sampl
 	if err = os.WriteFile(path, cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, samples), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "ffmpeg", append(append([]string{"-nostdin", "-v", "warning", "-err_detect", "crccheck", "-i", path}, as...), "-")...)
+	cmd := exec.CommandContext(t.Context(), "ffmpeg",
+		append(append([]string{"-nostdin", "-v", "warning", "-err_detect", "crccheck", "-i", path}, as...), "-")...)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil || said.Len() > 0 {
@@ -90,7 +93,8 @@ func TestStillPlays(t *testing.T) {
 			if size > 200<<10 {
 				t.Errorf("%d bytes for 5 s of nothing", size)
 			}
-			out := decode(t, still.Config, 90000, samples, "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt", "gray")
+			out := decode(t, still.Config, 90000, samples, "-fps_mode", "passthrough", "-f", "rawvideo", "-pix_fmt",
+				"gray")
 			one := shape.Width * shape.Height
 			if len(out) != 150*one {
 				t.Fatalf("%d bytes decoded, want %d pictures", len(out), 150)
@@ -114,7 +118,8 @@ func TestStillRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := encode.StillArgs{Codec: frame.VP8, Picture: picture, FPS: 25, Frames: 5}
-	if err := engine(t).Still(t.Context(), job, func(io.Reader) error { return nil }); !errors.Is(err, encode.ErrNoEncoder) {
+	if err := engine(t).Still(t.Context(), job, func(io.Reader) error { return nil }); !errors.Is(err,
+		encode.ErrNoEncoder) {
 		t.Errorf("VP8: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -182,7 +187,8 @@ func quiet(t *testing.T) map[string]frame.Config {
 		}
 	}
 	for name, asc := range map[string][]byte{
-		"AAC, 7.1": {0x11, 0xb8}, "AAC, program config 2.1": []byte("\x11\x80\x04\xc4\x01\x00\x20\x00\x0dLavc59.37.100\x56\xe5\x00"),
+		"AAC, 7.1":                {0x11, 0xb8},
+		"AAC, program config 2.1": []byte("\x11\x80\x04\xc4\x01\x00\x20\x00\x0dLavc59.37.100\x56\xe5\x00"),
 	} {
 		c, err := aac.TrackConfig(asc)
 		add(name, c, err)
@@ -203,7 +209,9 @@ func quiet(t *testing.T) map[string]frame.Config {
 	}
 	for _, rate := range []int{48000, 44100, 32000, 24000, 22050, 16000, 12000, 11025, 8000} {
 		for channels := 1; channels <= 2; channels++ {
-			all[fmt.Sprintf("MP3, %d Hz, %d channels", rate, channels)] = frame.Config{Kind: frame.Audio, Codec: frame.MP3, SampleRate: rate, Channels: channels}
+			all[fmt.Sprintf("MP3, %d Hz, %d channels", rate, channels)] = frame.Config{
+				Kind: frame.Audio, Codec: frame.MP3, SampleRate: rate, Channels: channels,
+			}
 		}
 	}
 	for _, rate := range []int{48000, 44100, 32000} {
@@ -217,13 +225,17 @@ func quiet(t *testing.T) map[string]frame.Config {
 					v := slices.Index([]int{48000, 44100, 32000}, rate)<<22 | 8<<17 | acmod<<11 | lfe<<10 | code<<5
 					channels := []int{2, 1, 2, 3, 3, 4, 4, 5}[acmod] + lfe
 					add(fmt.Sprintf("AC-3 of mode %d.%d at rate %d", acmod, lfe, code), frame.Config{
-						Kind: frame.Audio, Codec: frame.AC3, Header: []byte{byte(v >> 16), byte(v >> 8), byte(v)}, SampleRate: rate, Channels: channels,
+						Kind: frame.Audio, Codec: frame.AC3, Header: []byte{byte(v >> 16), byte(v >> 8), byte(v)},
+						SampleRate: rate, Channels: channels,
 					}, nil)
 				}
 			}
 		}
 		for channels := 1; channels <= 6 && rate == 48000; channels++ {
-			add("AC-3", frame.Config{Kind: frame.Audio, Codec: frame.AC3, Header: ac3.Specific(rate, channels), SampleRate: rate, Channels: channels}, nil)
+			add("AC-3", frame.Config{
+				Kind: frame.Audio, Codec: frame.AC3, Header: ac3.Specific(rate, channels), SampleRate: rate,
+				Channels: channels,
+			}, nil)
 		}
 	}
 	return all
@@ -232,13 +244,18 @@ func quiet(t *testing.T) map[string]frame.Config {
 func FuzzRead(f *testing.F) {
 	head, err := cmaf.Init(frame.Config{
 		Kind: frame.Video, Codec: frame.H264,
-		SPS: []byte{0x67, 0x64, 0x00, 0x0d, 0xac, 0xd9, 0x41, 0x41, 0x9f, 0x9e, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03, 0xc0, 0xf1, 0x42, 0x99, 0x60},
+		SPS: []byte{
+			0x67, 0x64, 0x00, 0x0d, 0xac, 0xd9, 0x41, 0x41, 0x9f, 0x9e, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00,
+			0x03, 0x03, 0xc0, 0xf1, 0x42, 0x99, 0x60,
+		},
 		PPS: []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc0}, Width: 320, Height: 180,
 	}, 90000)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, []cmaf.Sample{{Duration: 3000, Sync: true, Data: []byte{0, 0, 0, 1, 0x65}}, {Duration: 3000, Data: []byte{0, 0, 0, 1, 0x41}}}))
+	f.Add(cmaf.AppendFragment(head, 1, cmaf.TrackID, 0, []cmaf.Sample{
+		{Duration: 3000, Sync: true, Data: []byte{0, 0, 0, 1, 0x65}}, {Duration: 3000, Data: []byte{0, 0, 0, 1, 0x41}},
+	}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := slate.Read(bytes.NewReader(data), slate.Shape{Codec: frame.H264, Width: 320, Height: 180, FPS: 30})
 		if err == nil && len(s.Samples) == 0 {

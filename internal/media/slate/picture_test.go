@@ -51,9 +51,12 @@ func TestCheck(t *testing.T) {
 		data []byte
 		ok   bool
 	}{
-		"PNG":                     {whole, true},
-		"JPEG":                    {encoded(t, 64, 48, "jpeg"), true},
-		"scans of nothing":        {append(encoded(t, 64, 48, "jpeg"), bytes.Repeat([]byte("\xff\xda\x00\x08\x01\x01\x00\x01\x3f\x00\x00"), 64)...), false},
+		"PNG":  {whole, true},
+		"JPEG": {encoded(t, 64, 48, "jpeg"), true},
+		"scans of nothing": {
+			append(encoded(t, 64, 48, "jpeg"),
+				bytes.Repeat([]byte("\xff\xda\x00\x08\x01\x01\x00\x01\x3f\x00\x00"), 64)...), false,
+		},
 		"nothing":                 {nil, false},
 		"a page":                  {[]byte("<html>not found</html>"), false},
 		"a GIF":                   {[]byte("GIF89a\x01\x00\x01\x00\x00\x00\x00;"), false},
@@ -123,7 +126,9 @@ func (b bounded) Bounds() image.Rectangle { return b.rect }
 // TestDefault draws words that stay inside the picture, at any shape.
 func TestDefault(t *testing.T) {
 	t.Parallel()
-	for _, size := range []image.Point{{1920, 1080}, {1280, 720}, {1080, 1920}, {640, 480}, {720, 720}, {320, 180}, {2, 2}, {2000, 200}, {200, 2000}} {
+	for _, size := range []image.Point{
+		{1920, 1080}, {1280, 720}, {1080, 1920}, {640, 480}, {720, 720}, {320, 180}, {2, 2}, {2000, 200}, {200, 2000},
+	} {
 		t.Run(fmt.Sprintf("%dx%d", size.X, size.Y), func(t *testing.T) {
 			t.Parallel()
 			img, err := slate.Default(size.X, size.Y)

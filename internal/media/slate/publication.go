@@ -126,7 +126,8 @@ func (p *Publication) configure(c frame.Config) error {
 		return nil
 	case !other && c.Kind == frame.Video && open.held != nil: // told when the picture goes on
 		return nil
-	case other && (open.missing[c.Kind] || c.Kind == frame.Video && open.held != nil): // what was filled in had the parameters of an encoder before this one
+	case other && (open.missing[c.Kind] || c.Kind == frame.Video && open.held != nil):
+		// what was filled in had the parameters of an encoder before this one
 		f.end()
 		return nil
 	default:

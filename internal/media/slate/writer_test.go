@@ -14,10 +14,15 @@ import (
 )
 
 var (
-	picture = frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: []byte{0x67, 1}, PPS: []byte{0x68, 1}, Width: 320, Height: 180, FrameRate: 10}
-	sound   = frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x11, 0x90}, SampleRate: 48000, Channels: 2}
-	still   = &Still{
-		Config: frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: []byte{0x67, 9}, PPS: []byte{0x68, 9}, Width: 320, Height: 180}, FPS: 10,
+	picture = frame.Config{
+		Kind: frame.Video, Codec: frame.H264, SPS: []byte{0x67, 1}, PPS: []byte{0x68, 1}, Width: 320, Height: 180,
+		FrameRate: 10,
+	}
+	sound = frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x11, 0x90}, SampleRate: 48000, Channels: 2}
+	still = &Still{
+		Config: frame.Config{
+			Kind: frame.Video, Codec: frame.H264, SPS: []byte{0x67, 9}, PPS: []byte{0x68, 9}, Width: 320, Height: 180,
+		}, FPS: 10,
 		Samples: slices.Repeat([][]byte{{9}}, 20),
 	}
 )
@@ -96,8 +101,9 @@ func run(t *testing.T, test func(b *bench)) {
 				return b.stretches[len(b.stretches)-1]
 			},
 			Stands: func(started time.Time) { b.stood = append(b.stood, started.Sub(b.began)) },
-			Limit:  func() time.Duration { return 330 * time.Millisecond }, Now: time.Now, Broken: func(err error) { t.Error(err) },
-			Lasts: func() time.Duration { return b.lasts }, Sooner: func() { b.wake = time.Now() },
+			Limit:  func() time.Duration { return 330 * time.Millisecond }, Now: time.Now,
+			Broken: func(err error) { t.Error(err) },
+			Lasts:  func() time.Duration { return b.lasts }, Sooner: func() { b.wake = time.Now() },
 			Held: func() bool { return b.held },
 			Room: func(bytes int64) bool {
 				if b.most > 0 && b.taken+bytes > b.most {
@@ -168,11 +174,17 @@ func (b *bench) begun() {
 func (b *bench) write(kinds ...frame.Kind) {
 	const step = 100 * time.Millisecond
 	if slices.Contains(kinds, frame.Video) {
-		b.must(b.pub.Write(frame.Frame{Kind: frame.Video, DTS: b.clock, PTS: b.clock + step, Duration: step, Key: b.clock%time.Second == 0, Data: []byte{1}, Received: time.Now()}))
+		b.must(b.pub.Write(frame.Frame{
+			Kind: frame.Video, DTS: b.clock, PTS: b.clock + step, Duration: step, Key: b.clock%time.Second == 0,
+			Data: []byte{1}, Received: time.Now(),
+		}))
 	}
 	for ; b.sounds < b.clock+step; b.sounds += 1024 * time.Second / 48000 {
 		if slices.Contains(kinds, frame.Audio) {
-			b.must(b.pub.Write(frame.Frame{Kind: frame.Audio, DTS: b.sounds, PTS: b.sounds, Duration: 1024 * time.Second / 48000, Key: true, Data: []byte{2}, Received: time.Now()}))
+			b.must(b.pub.Write(frame.Frame{
+				Kind: frame.Audio, DTS: b.sounds, PTS: b.sounds, Duration: 1024 * time.Second / 48000, Key: true,
+				Data: []byte{2}, Received: time.Now(),
+			}))
 		}
 	}
 }
@@ -197,7 +209,8 @@ func (b *bench) sane() {
 			for j := 1; j < len(frames); j++ {
 				f, last := frames[j], frames[j-1]
 				if f.DTS < last.DTS+last.Duration-time.Microsecond || f.PTS < f.DTS {
-					b.t.Errorf("stretch %d, kind %d, frame %d: %v (shown %v) after one that ends at %v", i, k, j, f.DTS, f.PTS, last.DTS+last.Duration)
+					b.t.Errorf("stretch %d, kind %d, frame %d: %v (shown %v) after one that ends at %v", i, k, j, f.DTS,
+						f.PTS, last.DTS+last.Duration)
 				}
 				if k == int(frame.Audio) && f.DTS > last.DTS+last.Duration+22*time.Millisecond {
 					b.t.Errorf("stretch %d: a hole of %v in the sound", i, f.DTS-last.DTS-last.Duration)
@@ -218,7 +231,9 @@ func (b *bench) summary() []string {
 		if s.slate {
 			kind = "slate"
 		}
-		out = append(out, fmt.Sprintf("%s at %.1f: %.1f/%.1f", kind, s.started.Sub(b.began).Seconds(), s.long(frame.Video).Seconds(), s.long(frame.Audio).Seconds()))
+		out = append(out,
+			fmt.Sprintf("%s at %.1f: %.1f/%.1f", kind, s.started.Sub(b.began).Seconds(), s.long(frame.Video).Seconds(),
+				s.long(frame.Audio).Seconds()))
 	}
 	return out
 }
@@ -246,16 +261,20 @@ func TestWriterAway(t *testing.T) {
 		b.attach(picture, sound)
 		b.pass(2 * time.Second) // connected, and sends nothing yet
 		b.send(2*time.Second, frame.Video, frame.Audio)
-		b.want("content at 0.0: 3.5/3.6", "slate at 3.5: 11.5/11.5", "content at 15.0: 2.0/2.0") // at real time throughout
+		// at real time throughout
+		b.want("content at 0.0: 3.5/3.6", "slate at 3.5: 11.5/11.5", "content at 15.0: 2.0/2.0")
 		s := b.stretches[1]
-		if c := s.configs; len(c) != 2 || !same(c[0], still.Config) || !same(c[1], sound) || s.fps != 10 || !s.constant {
+		if c := s.configs; len(c) != 2 || !same(c[0], still.Config) || !same(c[1], sound) || s.fps != 10 ||
+			!s.constant {
 			t.Errorf("the slate is described as %+v, %v", c, s.fps)
 		}
 		v := s.frames[frame.Video]
-		if v[0].PTS != 100*time.Millisecond || s.frames[frame.Audio][0].PTS != v[0].PTS || !v[0].Received.Equal(s.started) || !v[20].Key || v[21].Key {
+		if v[0].PTS != 100*time.Millisecond || s.frames[frame.Audio][0].PTS != v[0].PTS ||
+			!v[0].Received.Equal(s.started) || !v[20].Key || v[21].Key {
 			t.Errorf("the slate's pictures begin %+v", v[:2])
 		}
-		if got := b.stretches[2].frames[frame.Video][0]; string(got.Data) != "\x00\x00\x00\x02\x67\x01\x00\x00\x00\x02\x68\x01\x01" {
+		if got := b.stretches[2].frames[frame.Video][0]; string(got.Data) !=
+			"\x00\x00\x00\x02\x67\x01\x00\x00\x00\x02\x68\x01\x01" {
 			t.Errorf("the first key frame after the slate is % x", got.Data)
 		}
 	})
@@ -279,8 +298,10 @@ func TestLastPictureIsSlate(t *testing.T) {
 				b.send(tt.sound, frame.Audio)
 				b.leave()
 				b.pass(3 * time.Second)
-				if s := b.stretches[0]; s.stands != tt.stands || len(s.frames[frame.Video]) <= 30 || !slices.Equal(b.stood, tt.stood) {
-					t.Errorf("the last picture stands behind %d of %d, since %v", s.stands, len(s.frames[frame.Video]), b.stood)
+				if s := b.stretches[0]; s.stands != tt.stands || len(s.frames[frame.Video]) <= 30 ||
+					!slices.Equal(b.stood, tt.stood) {
+					t.Errorf("the last picture stands behind %d of %d, since %v", s.stands, len(s.frames[frame.Video]),
+						b.stood)
 				}
 			})
 		})
@@ -398,7 +419,8 @@ func TestWriterGaps(t *testing.T) {
 				b.send(200*time.Millisecond, frame.Video, frame.Audio)
 			}
 		}, []string{
-			"content at 0.0: 3.0/3.1", "content at 3.1: 0.2/0.3", "content at 3.4: 0.2/0.3", "content at 3.7: 0.2/0.3", "content at 4.0: 0.2/0.3", "content at 4.3: 0.2/0.2",
+			"content at 0.0: 3.0/3.1", "content at 3.1: 0.2/0.3", "content at 3.4: 0.2/0.3", "content at 3.7: 0.2/0.3",
+			"content at 4.0: 0.2/0.3", "content at 4.3: 0.2/0.2",
 		}},
 		"slate is not wanted any more": {func(b *bench) {
 			b.pass(3 * time.Second)
@@ -499,7 +521,10 @@ func TestWriterSlowPictures(t *testing.T) {
 		b.Use(still)
 		for i := range 10 {
 			at := time.Duration(i) * time.Second
-			b.must(b.pub.Write(frame.Frame{Kind: frame.Video, DTS: at, PTS: at, Duration: time.Second, Key: true, Data: []byte{1}, Received: time.Now()}))
+			b.must(b.pub.Write(frame.Frame{
+				Kind: frame.Video, DTS: at, PTS: at, Duration: time.Second, Key: true, Data: []byte{1},
+				Received: time.Now(),
+			}))
 			b.pass(time.Second)
 		}
 		b.want("content at 0.0: 10.0/0.0")
@@ -628,17 +653,31 @@ func TestSilence(t *testing.T) {
 		want   time.Duration // of a packet; 0: none
 		rest   time.Duration // of the packet that fits a hole of 7 ms
 	}{
-		"AAC, stereo":          {sound, 1024 * time.Second / 48000, 0},
-		"AAC, 44.1 kHz mono":   {frame.Config{Codec: frame.AAC, ASC: []byte{0x12, 0x08}}, 1024 * time.Second / 44100, 0},
-		"AAC, nonsense":        {frame.Config{Codec: frame.AAC}, 0, 0},
-		"Opus, stereo":         {frame.Config{Codec: frame.Opus, Header: stereo}, 20 * time.Millisecond, 5 * time.Millisecond},
-		"Opus, nonsense":       {frame.Config{Codec: frame.Opus}, 0, 0},
-		"FLAC":                 {frame.Config{Codec: frame.FLAC, Header: flacInfo, SampleRate: 44100, Channels: 2}, 4608 * time.Second / 44100, 309 * time.Second / 44100},
-		"FLAC, nonsense":       {frame.Config{Codec: frame.FLAC, SampleRate: 44100, Channels: 2}, 0, 0},
-		"AC-3":                 {frame.Config{Codec: frame.AC3, Header: []byte{0x10, 0x3d, 0xe0}, SampleRate: 48000, Channels: 6}, 32 * time.Millisecond, 0},
-		"AC-3, nonsense":       {frame.Config{Codec: frame.AC3, Header: []byte{0xff, 0xff, 0xff}, SampleRate: 48000}, 0, 0},
-		"AC-3, nothing":        {frame.Config{Codec: frame.AC3, SampleRate: 48000}, 0, 0},
-		"MP3":                  {frame.Config{Codec: frame.MP3, SampleRate: 48000, Channels: 2}, 24 * time.Millisecond, 0},
+		"AAC, stereo": {sound, 1024 * time.Second / 48000, 0},
+		"AAC, 44.1 kHz mono": {
+			frame.Config{Codec: frame.AAC, ASC: []byte{0x12, 0x08}}, 1024 * time.Second / 44100, 0,
+		},
+		"AAC, nonsense": {frame.Config{Codec: frame.AAC}, 0, 0},
+		"Opus, stereo": {
+			frame.Config{Codec: frame.Opus, Header: stereo}, 20 * time.Millisecond, 5 * time.Millisecond,
+		},
+		"Opus, nonsense": {frame.Config{Codec: frame.Opus}, 0, 0},
+		"FLAC": {
+			frame.Config{Codec: frame.FLAC, Header: flacInfo, SampleRate: 44100, Channels: 2},
+			4608 * time.Second / 44100, 309 * time.Second / 44100,
+		},
+		"FLAC, nonsense": {frame.Config{Codec: frame.FLAC, SampleRate: 44100, Channels: 2}, 0, 0},
+		"AC-3": {
+			frame.Config{Codec: frame.AC3, Header: []byte{0x10, 0x3d, 0xe0}, SampleRate: 48000, Channels: 6},
+			32 * time.Millisecond, 0,
+		},
+		"AC-3, nonsense": {
+			frame.Config{Codec: frame.AC3, Header: []byte{0xff, 0xff, 0xff}, SampleRate: 48000}, 0, 0,
+		},
+		"AC-3, nothing": {frame.Config{Codec: frame.AC3, SampleRate: 48000}, 0, 0},
+		"MP3": {
+			frame.Config{Codec: frame.MP3, SampleRate: 48000, Channels: 2}, 24 * time.Millisecond, 0,
+		},
 		"MP3, nonsense":        {frame.Config{Codec: frame.MP3, SampleRate: 1234, Channels: 2}, 0, 0},
 		"no sound":             {picture, 0, 0},
 		"something else again": {frame.Config{Codec: "x"}, 0, 0},
@@ -652,7 +691,8 @@ func TestSilence(t *testing.T) {
 			if !ok {
 				return
 			}
-			if p, long := s.fill(7 * time.Millisecond); (p != nil) != (tt.rest > 0) || math.Abs(float64(long-tt.rest)) > 1 {
+			if p, long := s.fill(7 * time.Millisecond); (p != nil) != (tt.rest > 0) ||
+				math.Abs(float64(long-tt.rest)) > 1 {
 				t.Errorf("for 7 ms there are %v, want %v", long, tt.rest)
 			}
 			if p, _ := s.fill(s.at(1)); p != nil {
@@ -676,9 +716,11 @@ func TestWriterLatePictures(t *testing.T) {
 				next := time.Duration(0) // picture
 				for ; b.clock < 24*time.Second; b.clock += step {
 					b.write(frame.Audio)
-					for stops := b.clock%(4*time.Second) >= 2500*time.Millisecond; !stops && next <= b.clock-late; next += step {
+					for stops := b.clock%(4*time.Second) >= 2500*time.Millisecond; !stops &&
+						next <= b.clock-late; next += step {
 						b.must(b.pub.Write(frame.Frame{
-							Kind: frame.Video, DTS: next, PTS: next, Duration: step, Key: next%time.Second == 0, Data: []byte(next.String()), Received: time.Now(),
+							Kind: frame.Video, DTS: next, PTS: next, Duration: step, Key: next%time.Second == 0,
+							Data: []byte(next.String()), Received: time.Now(),
 						}))
 					}
 					b.pass(step)

@@ -45,7 +45,8 @@ func TestBacklogJumpsToLive(t *testing.T) {
 	}
 	add(b, 2*time.Second, 28*time.Second)
 	held, ahead, left := b.Waiting()
-	if ahead < time.Second || ahead > 7100*time.Millisecond || held != ahead+2*time.Second || held+left != 30*time.Second {
+	if ahead < time.Second || ahead > 7100*time.Millisecond || held != ahead+2*time.Second ||
+		held+left != 30*time.Second {
 		t.Errorf("%s held, of which %s wait, %s left out", held, ahead, left)
 	}
 	if from, to := taken(t, b); to != 30*time.Second || to-from != ahead {

@@ -82,7 +82,8 @@ func TestBatch(t *testing.T) {
 		t.Errorf("progress %v", reports)
 	}
 	broken := errors.New("broken")
-	if _, err = (Batch{Engine: loud{fail: broken}}).Run(t.Context(), bytes.NewReader(pcm), Config{}); !errors.Is(err, broken) {
+	if _, err = (Batch{Engine: loud{fail: broken}}).Run(t.Context(), bytes.NewReader(pcm), Config{}); !errors.Is(err,
+		broken) {
 		t.Errorf("an engine that fails: %v", err)
 	}
 }
@@ -123,7 +124,8 @@ func TestBatchFails(t *testing.T) {
 	pcm := make([]byte, 2*120*SampleRate)
 	pcm[0] = 1 // the first piece
 	engine := &halting{loud: loud{fail: broken}}
-	if _, err := (Batch{Engine: engine, Most: 2}).Run(t.Context(), bytes.NewReader(pcm), Config{}); !errors.Is(err, broken) || errors.Is(err, context.Canceled) {
+	if _, err := (Batch{Engine: engine, Most: 2}).Run(t.Context(), bytes.NewReader(pcm),
+		Config{}); !errors.Is(err, broken) || errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -132,7 +134,8 @@ func TestBatchFails(t *testing.T) {
 func TestShortPieces(t *testing.T) {
 	t.Parallel()
 	engine := &halting{longest: 20 * time.Second}
-	if _, err := (Batch{Engine: engine, Most: 2}).Run(t.Context(), bytes.NewReader(make([]byte, 2*120*SampleRate)), Config{}); err != nil {
+	if _, err := (Batch{Engine: engine, Most: 2}).Run(t.Context(), bytes.NewReader(make([]byte, 2*120*SampleRate)),
+		Config{}); err != nil {
 		t.Fatal(err)
 	}
 	all := time.Duration(0)
@@ -251,12 +254,27 @@ func TestLanguageOfMost(t *testing.T) {
 		language string
 		sure     float64
 	}{
-		{[]*piece{{words: words(3), found: Result{Language: "de"}}, {words: words(2), found: Result{Language: "en", Confidence: 0.9}}}, "de", 0},
-		{[]*piece{{words: words(1), found: Result{Language: "de", Confidence: 0.4}}, {words: words(3), found: Result{Language: "de", Confidence: 0.8}}}, "de", 0.7},
-		{[]*piece{{found: Result{Language: "ja", Confidence: 0.99}}, {words: words(1), found: Result{Language: "fr"}}}, "fr", 0},
+		{
+			[]*piece{
+				{words: words(3), found: Result{Language: "de"}},
+				{words: words(2), found: Result{Language: "en", Confidence: 0.9}},
+			}, "de", 0,
+		},
+		{
+			[]*piece{
+				{words: words(1), found: Result{Language: "de", Confidence: 0.4}},
+				{words: words(3), found: Result{Language: "de", Confidence: 0.8}},
+			}, "de", 0.7,
+		},
+		{
+			[]*piece{
+				{found: Result{Language: "ja", Confidence: 0.99}}, {words: words(1), found: Result{Language: "fr"}},
+			}, "fr", 0,
+		},
 		{[]*piece{{words: words(1)}}, "", 0},
 	} {
-		if language, sure := mostSpoken(tt.pieces); language != tt.language || sure < tt.sure-0.001 || sure > tt.sure+0.001 {
+		if language, sure := mostSpoken(tt.pieces); language != tt.language || sure < tt.sure-0.001 ||
+			sure > tt.sure+0.001 {
 			t.Errorf("%q, sure by %f; want %q by %f", language, sure, tt.language, tt.sure)
 		}
 	}

@@ -118,7 +118,8 @@ func (e *Engines) For(ctx context.Context, language string, rules Rules) (Engine
 		reasons = append(reasons, engine.Name()+": "+err.Error())
 	}
 	return nil, &NoEngineError{
-		Message: "speech recognition for the language " + language + " does not run: " + strings.Join(reasons, "; "), Temporary: true,
+		Message:   "speech recognition for the language " + language + " does not run: " + strings.Join(reasons, "; "),
+		Temporary: true,
 	}
 }
 

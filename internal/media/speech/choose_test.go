@@ -71,7 +71,8 @@ func TestChoose(t *testing.T) {
 		case err != nil && (!errors.As(err, &none) || !strings.Contains(err.Error(), tt.want)):
 			t.Errorf("%s by %q: %v, want %s", tt.language, tt.rules, err, tt.want)
 		case err != nil && none.Temporary != (e.Takes(tt.language, rules) == nil):
-			t.Errorf("%s by %q: temporary is %t, and it is taken: %v", tt.language, tt.rules, none.Temporary, e.Takes(tt.language, rules))
+			t.Errorf("%s by %q: temporary is %t, and it is taken: %v", tt.language, tt.rules, none.Temporary,
+				e.Takes(tt.language, rules))
 		}
 	}
 	if probes != 1 {

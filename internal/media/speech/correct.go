@@ -124,7 +124,8 @@ func letters(text string) string {
 
 // alike has letters that sound alike be the same one.
 var alike = strings.NewReplacer( //nolint:gochecknoglobals // a table
-	"ph", "f", "ck", "k", "sch", "s", "sh", "s", "x", "ks", "qu", "kw", "c", "k", "q", "k", "z", "s", "v", "f", "w", "f", "d", "t", "b", "p",
+	"ph", "f", "ck", "k", "sch", "s", "sh", "s", "x", "ks", "qu", "kw", "c", "k", "q", "k", "z", "s", "v", "f", "w",
+	"f", "d", "t", "b", "p",
 	"j", "g", "e", "a", "i", "a", "o", "a", "u", "a", "y", "a", "h", "")
 
 // sounds is roughly how a text sounds: vowels are all the same, and nothing comes twice in a row.

@@ -22,7 +22,10 @@ func TestCorrect(t *testing.T) {
 	} {
 		words := make([]Word, 0, 8)
 		for i, w := range strings.Fields(said) {
-			words = append(words, Word{Text: w, Start: time.Duration(i) * time.Second, End: time.Duration(i)*time.Second + 900*time.Millisecond})
+			words = append(words, Word{
+				Text: w, Start: time.Duration(i) * time.Second,
+				End: time.Duration(i)*time.Second + 900*time.Millisecond,
+			})
 		}
 		last, texts := time.Duration(0), []string(nil)
 		for _, w := range c.Correct(words) {
@@ -49,7 +52,9 @@ func (biased) Abilities() (Abilities, error) { return Abilities{Bias: PromptBias
 // TestBatchCorrects: the phrases of a vocabulary are in what is recognised by an engine that takes none.
 func TestBatchCorrects(t *testing.T) {
 	t.Parallel()
-	got, err := Batch{Engine: &shutter{}}.Run(t.Context(), strings.NewReader(strings.Repeat("\x10\x10", SampleRate)), Config{Phrases: []string{"Vindow"}})
+	got, err := Batch{
+		Engine: &shutter{},
+	}.Run(t.Context(), strings.NewReader(strings.Repeat("\x10\x10", SampleRate)), Config{Phrases: []string{"Vindow"}})
 	if err != nil || len(got.Words) != 1 || got.Words[0].Text != "Vindow" {
 		t.Errorf("%+v, %v", got, err)
 	}

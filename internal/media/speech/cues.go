@@ -170,8 +170,10 @@ func ends(word string) bool {
 // leads reports whether a word belongs to what follows: a phrase begins with it.
 func leads(word string) bool {
 	switch strings.ToLower(strings.TrimFunc(word, unicode.IsPunct)) {
-	case "a", "an", "the", "and", "or", "but", "of", "to", "in", "on", "at", "by", "for", "from", "with", "that", "which", "who", "because", "when", "while",
-		"if", "as", "my", "your", "his", "her", "its", "our", "their", "und", "oder", "der", "die", "das", "ein", "eine", "et", "ou", "le", "la", "les", "un", "une",
+	case "a", "an", "the", "and", "or", "but", "of", "to", "in", "on", "at", "by", "for", "from", "with", "that",
+		"which", "who", "because", "when", "while",
+		"if", "as", "my", "your", "his", "her", "its", "our", "their", "und", "oder", "der", "die", "das", "ein",
+		"eine", "et", "ou", "le", "la", "les", "un", "une",
 		"de", "du", "y", "o", "el", "los", "las", "una", "e", "il", "lo", "i", "gli":
 		return true
 	}

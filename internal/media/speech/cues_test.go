@@ -51,7 +51,8 @@ func TestCues(t *testing.T) {
 // words come one by one.
 func TestCueRules(t *testing.T) {
 	t.Parallel()
-	vocabulary := strings.Fields("a the of to in and we programme internationalisation streaming, yes. no! player I captions viewers naturally")
+	vocabulary := strings.Fields("a the of to in and we programme internationalisation streaming, yes. no! player I " +
+		"captions viewers naturally")
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		var words []Word
@@ -85,12 +86,26 @@ func TestCueForm(t *testing.T) {
 		words []Word
 		want  time.Duration // how long the first cue is shown
 	}{
-		"a short word":               {[]Word{word("no", 0, 200*ms), word("later", 9*time.Second, 10*time.Second)}, shortestCue},
-		"until the next":             {[]Word{word("no.", 0, 200*ms), word("later", 900*ms, 2*time.Second)}, 900*ms - cueGap},
-		"longer than it is said":     {[]Word{word("some time", 0, 2*time.Second), word("later", 9*time.Second, 10*time.Second)}, 2*time.Second + hold/2},
-		"as long as it takes":        {[]Word{word(strings.Repeat("x", 40), 0, time.Second), word("later", 9*time.Second, 10*time.Second)}, 2 * time.Second},
-		"no longer than seven":       {[]Word{word("slow", 0, 6800*ms), word("later", 20*time.Second, 21*time.Second)}, longestCue},
-		"one word that takes longer": {[]Word{word("slooow", 0, 9*time.Second), word("later", 20*time.Second, 21*time.Second)}, 9 * time.Second},
+		"a short word": {
+			[]Word{word("no", 0, 200*ms), word("later", 9*time.Second, 10*time.Second)}, shortestCue,
+		},
+		"until the next": {
+			[]Word{word("no.", 0, 200*ms), word("later", 900*ms, 2*time.Second)}, 900*ms - cueGap,
+		},
+		"longer than it is said": {
+			[]Word{word("some time", 0, 2*time.Second), word("later", 9*time.Second, 10*time.Second)},
+			2*time.Second + hold/2,
+		},
+		"as long as it takes": {
+			[]Word{word(strings.Repeat("x", 40), 0, time.Second), word("later", 9*time.Second, 10*time.Second)},
+			2 * time.Second,
+		},
+		"no longer than seven": {
+			[]Word{word("slow", 0, 6800*ms), word("later", 20*time.Second, 21*time.Second)}, longestCue,
+		},
+		"one word that takes longer": {
+			[]Word{word("slooow", 0, 9*time.Second), word("later", 20*time.Second, 21*time.Second)}, 9 * time.Second,
+		},
 	} {
 		cues := whole(tt.words)
 		if got := cues[0].End - cues[0].Start; got != tt.want {

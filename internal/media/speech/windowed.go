@@ -26,7 +26,13 @@ const (
 func Windowed(ctx context.Context, e Engine, c Config) Stream {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &windowed{
-		engine: e, config: c, most: windowMost, cancel: cancel, results: make(chan Result, 64), ended: make(chan struct{}), wake: make(chan struct{}, 1),
+		engine:  e,
+		config:  c,
+		most:    windowMost,
+		cancel:  cancel,
+		results: make(chan Result, 64),
+		ended:   make(chan struct{}),
+		wake:    make(chan struct{}, 1),
 	}
 	if c.MaxLatency > 0 {
 		w.most = min(windowMost, max(int(Samples(c.MaxLatency)), 2*windowGap))

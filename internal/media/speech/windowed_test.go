@@ -74,13 +74,24 @@ func TestWindows(t *testing.T) {
 		sound [][]int16 // each a minute behind the one before
 		want  [][2]float64
 	}{
-		"silence":                  {[][]int16{tones([2]float64{20, 0})}, nil},
-		"noise that is not heard":  {[][]int16{tones([2]float64{20, 30})}, nil},
-		"a pause ends one":         {[][]int16{tones([2]float64{3.2, 5000}, [2]float64{2, 0}, [2]float64{1, 5000})}, [][2]float64{{0, 3.7}, {4.2, 6.2}}},
-		"a short pause is in it":   {[][]int16{tones([2]float64{1, 5000}, [2]float64{0.6, 0}, [2]float64{1.5, 5000}, [2]float64{1, 0})}, [][2]float64{{0, 3.6}}},
-		"cut where it is quietest": {[][]int16{tones([2]float64{2.9, 5000}, [2]float64{0.2, 500}, [2]float64{2.9, 5000})}, [][2]float64{{0, 3}, {3, 6}}},
-		"speech without a pause":   {[][]int16{tones([2]float64{8, 5000})}, [][2]float64{{0, 2.1}, {2.1, 4.2}, {4.2, 8}}},
-		"a gap ends one":           {[][]int16{tones([2]float64{1, 5000}), tones([2]float64{2, 5000})}, [][2]float64{{0, 1}, {60, 62}}},
+		"silence":                 {[][]int16{tones([2]float64{20, 0})}, nil},
+		"noise that is not heard": {[][]int16{tones([2]float64{20, 30})}, nil},
+		"a pause ends one": {
+			[][]int16{tones([2]float64{3.2, 5000}, [2]float64{2, 0}, [2]float64{1, 5000})},
+			[][2]float64{{0, 3.7}, {4.2, 6.2}},
+		},
+		"a short pause is in it": {
+			[][]int16{tones([2]float64{1, 5000}, [2]float64{0.6, 0}, [2]float64{1.5, 5000}, [2]float64{1, 0})},
+			[][2]float64{{0, 3.6}},
+		},
+		"cut where it is quietest": {
+			[][]int16{tones([2]float64{2.9, 5000}, [2]float64{0.2, 500}, [2]float64{2.9, 5000})},
+			[][2]float64{{0, 3}, {3, 6}},
+		},
+		"speech without a pause": {[][]int16{tones([2]float64{8, 5000})}, [][2]float64{{0, 2.1}, {2.1, 4.2}, {4.2, 8}}},
+		"a gap ends one": {
+			[][]int16{tones([2]float64{1, 5000}), tones([2]float64{2, 5000})}, [][2]float64{{0, 1}, {60, 62}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +126,8 @@ func TestWindows(t *testing.T) {
 				}) {
 					t.Errorf("windows %v, want %v", got, tt.want)
 				}
-				if len(tt.want) > 0 && tt.want[0][0] == 0 && len(got) > 0 && !slices.Equal(engine.all[:SampleRate], whole[:SampleRate]) {
+				if len(tt.want) > 0 && tt.want[0][0] == 0 && len(got) > 0 &&
+					!slices.Equal(engine.all[:SampleRate], whole[:SampleRate]) {
 					t.Error("the sound is another")
 				}
 				if until < end-time.Second {

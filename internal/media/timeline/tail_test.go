@@ -15,11 +15,18 @@ func broadcastWithSlate() []timeline.Entry {
 	for i, slate := range []bool{false, false, true, false, true, true} {
 		use := []int{0, 0, 1, 2, 3, 3}[i]
 		if i == 0 || use != []int{0, 0, 1, 2, 3, 3}[i-1] {
-			out = append(out, timeline.Entry{Init: &timeline.Init{Rendition: "v", Codec: "avc1." + string(rune('a'+use)), Object: "init"}})
+			out = append(out, timeline.Entry{
+				Init: &timeline.Init{Rendition: "v", Codec: "avc1." + string(rune('a'+use)), Object: "init"},
+			})
 		}
-		out = append(out, timeline.Entry{Segment: &timeline.Segment{MSN: 7 + int64(i), Slate: slate, Chunks: []timeline.Chunk{
-			{Rendition: "v", Init: use, Time: 10 + 2*int64(i), Duration: 2, Size: 100, Object: "v" + string(rune('0'+i))},
-		}}})
+		out = append(out, timeline.Entry{
+			Segment: &timeline.Segment{MSN: 7 + int64(i), Slate: slate, Chunks: []timeline.Chunk{
+				{
+					Rendition: "v", Init: use, Time: 10 + 2*int64(i), Duration: 2, Size: 100,
+					Object: "v" + string(rune('0'+i)),
+				},
+			}},
+		})
 	}
 	return out
 }
@@ -31,14 +38,17 @@ func TestConcluded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Marks) != 4 || got.Duration().Seconds() != 8 || len(got.Renditions[0].Inits) != 3 || len(got.Spans()) != 5 {
+	if len(got.Marks) != 4 || got.Duration().Seconds() != 8 || len(got.Renditions[0].Inits) != 3 ||
+		len(got.Spans()) != 5 {
 		t.Errorf("concluded as %+v", got)
 	}
 	tail := got.Tail
-	if tail == nil || tail.First != 11 || len(tail.Marks) != 2 || len(tail.Renditions[0].Inits) != 4 || tail.Renditions[0].Chunks[1].Object != "v5" {
+	if tail == nil || tail.First != 11 || len(tail.Marks) != 2 || len(tail.Renditions[0].Inits) != 4 ||
+		tail.Renditions[0].Chunks[1].Object != "v5" {
 		t.Errorf("the tail is %+v", tail)
 	}
-	if got.Find(10) != got || got.Find(11) != tail || got.Find(12) != tail || got.Find(13) != nil || got.Find(6) != nil {
+	if got.Find(10) != got || got.Find(11) != tail || got.Find(12) != tail || got.Find(13) != nil ||
+		got.Find(6) != nil {
 		t.Error("a segment is found in the wrong place")
 	}
 	if again, e := got.Concluded(0); e != nil || again != got {
@@ -75,7 +85,9 @@ func TestConcludedWithoutSlateAtTheEnd(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
-	alone := build(t, []timeline.Entry{{Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 1}}, {Segment: &timeline.Segment{Slate: true}}})
+	alone := build(t, []timeline.Entry{
+		{Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 1}}, {Segment: &timeline.Segment{Slate: true}},
+	})
 	if got, err := alone.Concluded(0); err != nil || got != alone {
 		t.Errorf("slate alone: %+v, %v", got, err)
 	}

@@ -56,9 +56,10 @@ type Init struct {
 	Range      frame.VideoRange `json:"range,omitempty"`
 	SampleRate int              `json:"sample_rate,omitempty"`
 	Channels   int              `json:"channels,omitempty"`
-	Object     string           `json:"object,omitempty"` // storage key; empty when it is made from the rendition's Source
-	Hash       string           `json:"hash,omitempty"`   // of its bytes, so that the same ones are known again
-	Generation int64            `json:"gen,omitempty"`    // of the broadcast, in which it was published
+	// storage key; empty when it is made from the rendition's Source
+	Object     string `json:"object,omitempty"`
+	Hash       string `json:"hash,omitempty"` // of its bytes, so that the same ones are known again
+	Generation int64  `json:"gen,omitempty"`  // of the broadcast, in which it was published
 	// Still says that the chunks with it are one held picture, which their Object has once for all: it takes its times
 	// from the chunk.
 	Still bool `json:"still,omitempty"`
@@ -66,8 +67,9 @@ type Init struct {
 
 // Segment is one media sequence number in every rendition.
 type Segment struct {
-	MSN           int64   `json:"msn"`
-	Start         int64   `json:"start,omitempty"`         // wall clock of its first frame, Unix milliseconds; 0: not from a live source
+	MSN int64 `json:"msn"`
+	// wall clock of its first frame, Unix milliseconds; 0: not from a live source
+	Start         int64   `json:"start,omitempty"`
 	Discontinuity bool    `json:"discontinuity,omitempty"` // it does not continue what came before
 	Slate         bool    `json:"slate,omitempty"`         // it stands in for an encoder that was away
 	Generation    int64   `json:"gen,omitempty"`           // of the broadcast, in which it was published
@@ -76,18 +78,21 @@ type Segment struct {
 
 // Chunk is a segment's media in one rendition.
 type Chunk struct {
-	Rendition   string `json:"r"`
-	Init        int    `json:"i,omitempty"` // which Init of its rendition, from 0
-	Time        int64  `json:"t"`           // decoding time of its first sample, in ticks; behind a discontinuity before it is moved, see cmaf.Start
-	Duration    int64  `json:"d"`           // in ticks
-	Size        int64  `json:"n,omitempty"` // bytes
-	Apart       int64  `json:"w,omitempty"` // wall clock: its first frame is so many milliseconds later than the segment's Start
+	Rendition string `json:"r"`
+	Init      int    `json:"i,omitempty"` // which Init of its rendition, from 0
+	// decoding time of its first sample, in ticks; behind a discontinuity before it is moved, see cmaf.Start
+	Time     int64 `json:"t"`
+	Duration int64 `json:"d"`           // in ticks
+	Size     int64 `json:"n,omitempty"` // bytes
+	// wall clock: its first frame is so many milliseconds later than the segment's Start
+	Apart       int64  `json:"w,omitempty"`
 	Independent bool   `json:"k,omitempty"` // starts with an IDR (video); always so for audio
 	Gap         bool   `json:"g,omitempty"` // there is no media (EXT-X-GAP)
 	Object      string `json:"o,omitempty"` // storage key; empty when it is made from the rendition's Source
 	From        int    `json:"f,omitempty"` // samples [From, To) of the Source
 	To          int    `json:"e,omitempty"`
-	Lead        int    `json:"l,omitempty"` // packets of silence in front of those; where From is To, silence is all there is
+	// packets of silence in front of those; where From is To, silence is all there is
+	Lead int `json:"l,omitempty"`
 }
 
 // Entry is one step of the log: exactly one field is set.
@@ -98,7 +103,8 @@ type Entry struct {
 	Text      *Text          `json:"text,omitempty"`   // published in a live text rendition; it is part of no index
 	Target    int            `json:"target,omitempty"` // EXT-X-TARGETDURATION in seconds: it never changes once said
 	Over      bool           `json:"over,omitempty"`   // the asset ends here: what follows was listed while it was live
-	Zero      float64        `json:"zero,omitempty"`   // media time, in seconds, of the asset's second 0, where that is not Origin
+	// media time, in seconds, of the asset's second 0, where that is not Origin
+	Zero float64 `json:"zero,omitempty"`
 }
 
 // Mark is what all renditions share at one media sequence number.

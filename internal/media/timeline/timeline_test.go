@@ -28,15 +28,25 @@ func initOf(id, codec string) timeline.Entry {
 }
 
 func segment(msn int64, discontinuity bool, chunks ...timeline.Chunk) timeline.Entry {
-	return timeline.Entry{Segment: &timeline.Segment{MSN: msn, Start: noon.UnixMilli() + 2000*msn, Discontinuity: discontinuity, Chunks: chunks}}
+	return timeline.Entry{
+		Segment: &timeline.Segment{
+			MSN: msn, Start: noon.UnixMilli() + 2000*msn, Discontinuity: discontinuity, Chunks: chunks,
+		},
+	}
 }
 
 func video(at, seconds float64, size int64) timeline.Chunk {
-	return timeline.Chunk{Rendition: "v", Time: int64(at * 90000), Duration: int64(seconds * 90000), Size: size, Independent: true, Object: "v"}
+	return timeline.Chunk{
+		Rendition: "v", Time: int64(at * 90000), Duration: int64(seconds * 90000), Size: size, Independent: true,
+		Object: "v",
+	}
 }
 
 func audio(at, seconds float64, size int64) timeline.Chunk {
-	return timeline.Chunk{Rendition: "a", Time: int64(at * 48000), Duration: int64(seconds * 48000), Size: size, Independent: true, Object: "a"}
+	return timeline.Chunk{
+		Rendition: "a", Time: int64(at * 48000), Duration: int64(seconds * 48000), Size: size, Independent: true,
+		Object: "a",
+	}
 }
 
 // broadcast is a log with everything in it: a rendition that joins late, a discontinuity, a gap, a new init segment, a
@@ -57,7 +67,9 @@ func broadcast() []timeline.Entry {
 		segment(9, true, video(14, 2, 3000), audio(14, 2, 100)),
 		initOf("v", "avc1.64000d"),
 		later,
-		segment(11, false, timeline.Chunk{Rendition: "v", Time: 18 * 90000, Duration: 2 * 90000, Gap: true}, audio(18, 2, 100)),
+		segment(11, false, timeline.Chunk{
+			Rendition: "v", Time: 18 * 90000, Duration: 2 * 90000, Gap: true,
+		}, audio(18, 2, 100)),
 	}
 }
 
@@ -87,7 +99,8 @@ func TestBuild(t *testing.T) {
 	if want := []bool{true, true, false, true, false}; !slices.Equal(gaps, want) {
 		t.Errorf("gaps of the late rendition are %v, want %v", gaps, want)
 	}
-	if !tl.Marks[2].Discontinuity || !tl.Marks[3].Discontinuity || tl.Marks[4].Discontinuity || !tl.Marks[1].Start.Equal(noon.Add(16*time.Second)) {
+	if !tl.Marks[2].Discontinuity || !tl.Marks[3].Discontinuity || tl.Marks[4].Discontinuity ||
+		!tl.Marks[1].Start.Equal(noon.Add(16*time.Second)) {
 		t.Errorf("marks %+v", tl.Marks)
 	}
 	if tl.Lead().ID != "v" || tl.Rendition("x") != nil || tl.ZeroTime() != timeline.Origin || !tl.Independent() {
@@ -103,7 +116,9 @@ func TestBuild(t *testing.T) {
 
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
-	base := []timeline.Entry{{Target: 2}, rendition("v", frame.Video, 90000), initOf("v", "avc1"), segment(0, false, video(10, 2, 1))}
+	base := []timeline.Entry{
+		{Target: 2}, rendition("v", frame.Video, 90000), initOf("v", "avc1"), segment(0, false, video(10, 2, 1)),
+	}
 	two := initOf("v", "avc1")
 	two.Target = 2
 	for name, e := range map[string]timeline.Entry{
@@ -211,7 +226,9 @@ func TestEntriesBuildTheSame(t *testing.T) {
 func TestGapWithoutAnyMediaLastsAsLongAsTheOthersSay(t *testing.T) {
 	t.Parallel()
 	lost := timeline.Chunk{Rendition: "v", Time: 10 * 90000, Duration: 2 * 90000, Gap: true}
-	tl := build(t, []timeline.Entry{rendition("v", frame.Video, 90000), segment(0, false, lost), rendition("a", frame.Audio, 48000)})
+	tl := build(t, []timeline.Entry{
+		rendition("v", frame.Video, 90000), segment(0, false, lost), rendition("a", frame.Audio, 48000),
+	})
 	if c := tl.Rendition("a").Chunks[0]; !c.Gap || c.Time != 480000 || c.Duration != 96000 {
 		t.Errorf("gap %+v", c)
 	}
@@ -301,7 +318,8 @@ func TestObjectsNamesEverythingOnce(t *testing.T) {
 	tl := build(t, broadcast())
 	count := map[string]int{}
 	tl.Objects(func(k string) bool { count[k]++; return true })
-	if count["media/m/v/init-0.mp4"] != 2 || count["media/m/a/init-0.mp4"] != 1 || count["v"] != 4 || count["a"] != 2 || len(count) != 4 {
+	if count["media/m/v/init-0.mp4"] != 2 || count["media/m/a/init-0.mp4"] != 1 || count["v"] != 4 || count["a"] != 2 ||
+		len(count) != 4 {
 		t.Errorf("objects %v", count)
 	}
 	n := 0
@@ -309,7 +327,9 @@ func TestObjectsNamesEverythingOnce(t *testing.T) {
 	if n != 4 {
 		t.Errorf("went on after the end was asked for: %d", n)
 	}
-	src := build(t, []timeline.Entry{{Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 1, Source: &timeline.Source{Object: "file"}}}})
+	src := build(t, []timeline.Entry{
+		{Rendition: &timeline.RenditionInfo{ID: "v", Timescale: 1, Source: &timeline.Source{Object: "file"}}},
+	})
 	for k := range src.Objects {
 		if k != "file" {
 			t.Errorf("object %q", k)
@@ -325,10 +345,18 @@ func TestPeakIsOfStretches(t *testing.T) {
 		peak, average float64
 		target        int // 0: 2
 	}{
-		{name: "a target far above", chunks: [][2]float64{{2, 1000}, {2, 1500}, {2, 1000}, {2, 1000}, {0.5, 100}}, peak: 6000, average: 36800 / 8.5, target: 12},
+		{
+			name: "a target far above", chunks: [][2]float64{{2, 1000}, {2, 1500}, {2, 1000}, {2, 1000}, {0.5, 100}},
+			peak: 6000, average: 36800 / 8.5, target: 12,
+		},
 		{"nothing", nil, 0, 0, 0},
 		{"one short one", [][2]float64{{0.1, 1000}}, 80000, 80000, 0},
-		{"a lone key frame between whole segments", [][2]float64{{2, 1000}, {0.04, 500}, {2, 1000}}, 1500 * 8 / 2.04, 2500 * 8 / 4.04, 0},
+		{
+			"a lone key frame between whole segments",
+			[][2]float64{{2, 1000}, {0.04, 500}, {2, 1000}},
+			1500 * 8 / 2.04,
+			2500 * 8 / 4.04, 0,
+		},
 		{"short ones together", [][2]float64{{0.5, 1000}, {0.5, 3000}, {2, 4000}}, 32000, 64000 / 3.0, 0},
 		{"short ones behind a short one", [][2]float64{{0.8, 100}, {0.6, 3000}, {0.6, 3000}}, 40000, 24400, 0},
 		{"many short ones", slices.Repeat([][2]float64{{0.1, 100}}, 40), 8000, 8000, 0},
@@ -341,7 +369,8 @@ func TestPeakIsOfStretches(t *testing.T) {
 				r.Add(int64(c[1]), int64(c[0]*90000), 90000, cmp.Or(tt.target, 2))
 			}
 			if math.Abs(r.Peak(90000)-tt.peak) > 0.5 || math.Abs(r.Average(90000)-tt.average) > 0.5 {
-				t.Errorf("peak %.1f, average %.1f; want %.1f, %.1f", r.Peak(90000), r.Average(90000), tt.peak, tt.average)
+				t.Errorf("peak %.1f, average %.1f; want %.1f, %.1f", r.Peak(90000), r.Average(90000), tt.peak,
+					tt.average)
 			}
 		})
 	}

@@ -23,12 +23,19 @@ func Mark() (overlay.Layer, error) {
 			out.SetRGBA(x, y, color.RGBA{A: 0x90})
 		}
 	}
-	if err := lettering.Centre(out, gobold.TTF, "millrace test", 88, 101, color.RGBA{0xee, 0xf1, 0xf6, 0xff}); err != nil {
+	if err := lettering.Centre(out, gobold.TTF, "millrace test", 88, 101, color.RGBA{
+		0xee, 0xf1, 0xf6, 0xff,
+	}); err != nil {
 		return overlay.Layer{}, err
 	}
 	return overlay.Layer{
-		Settings: overlay.Settings{HorizontalAlign: "right", HorizontalMargin: "30px", VerticalMargin: "30px", Height: "90px"},
-		Load:     func(context.Context) (image.Image, error) { return out, nil },
+		Settings: overlay.Settings{
+			HorizontalAlign:  "right",
+			HorizontalMargin: "30px",
+			VerticalMargin:   "30px",
+			Height:           "90px",
+		},
+		Load: func(context.Context) (image.Image, error) { return out, nil },
 	}, nil
 }
 

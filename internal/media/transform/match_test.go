@@ -15,12 +15,29 @@ func TestMatch(t *testing.T) {
 	t.Parallel()
 	const ms, none = time.Millisecond, time.Duration(-1)
 	for name, c := range map[string]struct{ in, out, want []time.Duration }{
-		"exact":                    {in: []time.Duration{0, 33 * ms, 67 * ms}, out: []time.Duration{0, 33 * ms, 67 * ms}, want: []time.Duration{0, 33 * ms, 67 * ms}},
-		"rounded":                  {in: []time.Duration{0, ms / 2, ms}, out: []time.Duration{0, ms, ms}, want: []time.Duration{0, ms / 2, ms}},
-		"far from all":             {in: []time.Duration{0, 33 * ms, 67 * ms}, out: []time.Duration{0, 45 * ms, 67 * ms}, want: []time.Duration{0, 33 * ms, 67 * ms}},
-		"the first is lost":        {in: []time.Duration{0, 33 * ms, 67 * ms}, out: []time.Duration{33 * ms, 67 * ms}, want: []time.Duration{33 * ms, 67 * ms}},
-		"one too many":             {in: []time.Duration{0, 33 * ms}, out: []time.Duration{0, 33 * ms, 40 * ms}, want: []time.Duration{0, 33 * ms, none}},
-		"a hole, and all far away": {in: []time.Duration{0, 5000 * ms}, out: []time.Duration{300 * ms, 6000 * ms}, want: []time.Duration{0, 5000 * ms}},
+		"exact": {
+			in: []time.Duration{0, 33 * ms, 67 * ms}, out: []time.Duration{0, 33 * ms, 67 * ms},
+			want: []time.Duration{0, 33 * ms, 67 * ms},
+		},
+		"rounded": {
+			in: []time.Duration{0, ms / 2, ms}, out: []time.Duration{0, ms, ms}, want: []time.Duration{0, ms / 2, ms},
+		},
+		"far from all": {
+			in: []time.Duration{0, 33 * ms, 67 * ms}, out: []time.Duration{0, 45 * ms, 67 * ms},
+			want: []time.Duration{0, 33 * ms, 67 * ms},
+		},
+		"the first is lost": {
+			in: []time.Duration{0, 33 * ms, 67 * ms}, out: []time.Duration{33 * ms, 67 * ms},
+			want: []time.Duration{33 * ms, 67 * ms},
+		},
+		"one too many": {
+			in: []time.Duration{0, 33 * ms}, out: []time.Duration{0, 33 * ms, 40 * ms},
+			want: []time.Duration{0, 33 * ms, none},
+		},
+		"a hole, and all far away": {
+			in: []time.Duration{0, 5000 * ms}, out: []time.Duration{300 * ms, 6000 * ms},
+			want: []time.Duration{0, 5000 * ms},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

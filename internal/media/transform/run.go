@@ -47,8 +47,12 @@ const (
 // begin starts an encoder for the pictures from f on.
 func (w *worker) begin(ctx context.Context, f *frame.Frame) (*run, error) {
 	job := encode.LiveArgs{
-		Format: encode.MOV, Width: w.source.Width, Height: w.source.Height, Range: codec.Range(w.source), FrameRate: w.fps,
-		Overlay: w.overlay(ctx),
+		Format:    encode.MOV,
+		Width:     w.source.Width,
+		Height:    w.source.Height,
+		Range:     codec.Range(w.source),
+		FrameRate: w.fps,
+		Overlay:   w.overlay(ctx),
 	}
 	head, write := []byte(nil), appendFragment
 	if w.source.Codec == frame.VP8 {
@@ -68,7 +72,9 @@ func (w *worker) begin(ctx context.Context, f *frame.Frame) (*run, error) {
 		defer cancel(nil)
 		r.err = fault.Guard(func() error {
 			return w.t.opt.Encoder.Live(ctx, job, func(ctx context.Context, out io.Writer) error {
-				return r.write(ctx, out, head, func(b []byte, n uint32, f *frame.Frame) []byte { return write(b, n, base, f) })
+				return r.write(ctx, out, head, func(b []byte, n uint32, f *frame.Frame) []byte {
+					return write(b, n, base, f)
+				})
 			}, func(_ context.Context, in io.Reader) error { return r.read(w, in) })
 		})
 	}()
@@ -141,7 +147,9 @@ func (r *run) match(tag flv.Tag) (sent, bool) {
 }
 
 // write is the encoder's input.
-func (r *run) write(ctx context.Context, out io.Writer, head []byte, encode func([]byte, uint32, *frame.Frame) []byte) error {
+func (r *run) write(
+	ctx context.Context, out io.Writer, head []byte, encode func([]byte, uint32, *frame.Frame) []byte,
+) error {
 	if _, err := out.Write(head); err != nil {
 		return err // Run says what was written
 	}

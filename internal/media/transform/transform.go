@@ -32,7 +32,10 @@ type Output interface {
 
 // Encoder encodes a picture while it streams; encode.Engine fits.
 type Encoder interface {
-	Live(ctx context.Context, job encode.LiveArgs, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error
+	Live(
+		ctx context.Context, job encode.LiveArgs, input func(context.Context, io.Writer) error,
+		output func(context.Context, io.Reader) error,
+	) error
 }
 
 // Options are what a Transform needs.
@@ -46,8 +49,10 @@ type Options struct {
 }
 
 const (
-	maxQueue      = 16 << 20               // bytes of frames that wait for the encoder; behind it pictures are dropped up to the next key frame
-	patience      = 15 * time.Second       // of stream time that the encoder may keep a picture; a machine short of time starts one in ten seconds
+	// bytes of frames that wait for the encoder; behind it pictures are dropped up to the next key frame.
+	maxQueue = 16 << 20
+	// of stream time that the encoder may keep a picture; a machine short of time starts one in ten seconds.
+	patience      = 15 * time.Second
 	soundAhead    = 500 * time.Millisecond // by how much sound may be ahead of the pictures in the encoder
 	soundPatience = 3 * time.Second        // when it is, it waits for no more than that
 	closePatience = 20 * time.Second       // how long Close waits for the last pictures

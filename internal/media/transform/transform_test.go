@@ -101,7 +101,8 @@ func must(t *testing.T, err error) {
 
 func ffmpeg(t *testing.T, args ...string) []byte {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "ffmpeg", append([]string{"-nostdin", "-v", "error"}, args...)...).Output()
+	out, err := exec.CommandContext(t.Context(), "ffmpeg",
+		append([]string{"-nostdin", "-v", "error"}, args...)...).Output()
 	if err != nil {
 		t.Fatalf("ffmpeg %v: %v", args, err)
 	}
@@ -119,7 +120,9 @@ func made(t *testing.T, name string, args ...string) []byte {
 func engine(t *testing.T) *encode.Engine {
 	t.Helper()
 	program := programtest.Path(t, "ffmpeg")
-	e, err := encode.NewEngine(encode.Options{FFmpeg: program, FFprobe: program, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
+	e, err := encode.NewEngine(encode.Options{
+		FFmpeg: program, FFprobe: program, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2}),
+	})
 	must(t, err)
 	return e
 }
@@ -129,7 +132,9 @@ const picture = "testsrc2=size=320x180:rate=30:duration=2"
 // filmed is two seconds of H.264 in access units, with a key frame each second.
 func encodedPictures(t *testing.T, args ...string) (frame.Config, []frame.Frame) {
 	t.Helper()
-	args = append([]string{"-f", "lavfi", "-i", picture, "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-g", "30"}, args...)
+	args = append([]string{
+		"-f", "lavfi", "-i", picture, "-pix_fmt", "yuv420p", "-c:v", "libx264", "-preset", "ultrafast", "-g", "30",
+	}, args...)
 	out := made(t, "film.mp4", append(args, "-movflags", "+frag_keyframe+empty_moov+default_base_moof")...)
 	r := cmaf.NewReader(bytes.NewReader(out), cmaf.ReaderOptions{})
 	tracks, err := r.Tracks()
@@ -155,7 +160,8 @@ func encodedPictures(t *testing.T, args ...string) (frame.Config, []frame.Frame)
 			dts := int64(f.BaseMediaDecodeTime)
 			for _, s := range f.Samples {
 				frames = append(frames, frame.Frame{
-					DTS: at(dts), PTS: at(dts + int64(s.CompositionOffset)), Duration: at(dts+int64(s.Duration)) - at(dts), Key: s.Sync, Data: bytes.Clone(s.Data),
+					DTS: at(dts), PTS: at(dts + int64(s.CompositionOffset)),
+					Duration: at(dts+int64(s.Duration)) - at(dts), Key: s.Sync, Data: bytes.Clone(s.Data),
 					Received: time.Unix(1000, 0).Add(at(dts)),
 				})
 				dts += int64(s.Duration)
@@ -170,7 +176,11 @@ func send(t *testing.T, tr *transform.Transform, frames []frame.Frame, from time
 	for _, f := range frames {
 		f.DTS, f.PTS = f.DTS+from, f.PTS+from
 		must(t, tr.Write(f))
-		must(t, tr.Write(frame.Frame{Kind: frame.Audio, DTS: f.DTS, PTS: f.DTS, Duration: f.Duration, Key: true, Data: []byte("sound"), Received: f.Received}))
+		must(t,
+			tr.Write(frame.Frame{
+				Kind: frame.Audio, DTS: f.DTS, PTS: f.DTS, Duration: f.Duration, Key: true, Data: []byte("sound"),
+				Received: f.Received,
+			}))
 	}
 }
 
@@ -183,7 +193,8 @@ func compare(t *testing.T, got, sent []frame.Frame, from time.Duration) {
 		t.Fatalf("%d pictures of %d", len(got), len(want))
 	}
 	for i, f := range got {
-		if off := f.PTS - want[i].PTS - from; off > time.Millisecond || off < -time.Millisecond || f.DTS != f.PTS || f.Key != want[i].Key {
+		if off := f.PTS - want[i].PTS - from; off > time.Millisecond || off < -time.Millisecond || f.DTS != f.PTS ||
+			f.Key != want[i].Key {
 			t.Errorf("picture %d: %v (key %t), want %v (key %t)", i, f.PTS, f.Key, want[i].PTS+from, want[i].Key)
 		}
 		if i > 0 && f.DTS < got[i-1].DTS+got[i-1].Duration {
@@ -199,14 +210,19 @@ func TestMarked(t *testing.T) {
 	for name, args := range map[string][]string{
 		"B-frames":    {"-bf", "2"},
 		"no B-frames": {"-bf", "0"},
-		"HEVC":        {"-c:v", "libx265", "-x265-params", "log-level=none:keyint=30:min-keyint=30:open-gop=0", "-tag:v", "hvc1"},
-		"odd rate":    {"-vf", "fps=24000/1001", "-g", "24"},
+		"HEVC": {
+			"-c:v", "libx265", "-x265-params", "log-level=none:keyint=30:min-keyint=30:open-gop=0", "-tag:v", "hvc1",
+		},
+		"odd rate": {"-vf", "fps=24000/1001", "-g", "24"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config, frames := encodedPictures(t, args...)
 			var out output
-			tr := start(t, transform.Options{Output: &out, Encoder: e, Layers: func(context.Context) []overlay.Layer { return []overlay.Layer{red()} }})
+			tr := start(t, transform.Options{
+				Output: &out, Encoder: e,
+				Layers: func(context.Context) []overlay.Layer { return []overlay.Layer{red()} },
+			})
 			must(t, tr.Configure(config))
 			must(t, tr.Rate(30, true))
 			must(t, tr.Configure(frame.Config{Kind: frame.Audio, Codec: frame.AAC}))
@@ -222,7 +238,9 @@ func TestMarked(t *testing.T) {
 				t.Errorf("%d pieces of sound, want %d", got, 2*n)
 			}
 			if said := out.said(); !strings.HasPrefix(said, "rate 30 true, configure aac, configure h264, video, ") ||
-				strings.Count(said, "configure h264") != 1 || !strings.Contains(said, ", discontinuity: a jump, video, ") || !strings.HasSuffix(said, ", close: EOF") {
+				strings.Count(said, "configure h264") != 1 ||
+				!strings.Contains(said, ", discontinuity: a jump, video, ") ||
+				!strings.HasSuffix(said, ", close: EOF") {
 				t.Error(said)
 			}
 			if out.config.Width != 320 || out.config.Height != 180 {
@@ -236,7 +254,9 @@ func TestMarked(t *testing.T) {
 // red is a mark for a corner.
 func red() overlay.Layer {
 	return overlay.Layer{
-		Settings: overlay.Settings{HorizontalAlign: "right", Width: "300px", Height: "100px", HorizontalMargin: "2%", VerticalMargin: "1%"},
+		Settings: overlay.Settings{
+			HorizontalAlign: "right", Width: "300px", Height: "100px", HorizontalMargin: "2%", VerticalMargin: "1%",
+		},
 		Load: func(context.Context) (image.Image, error) {
 			red := image.NewRGBA(image.Rect(0, 0, 3, 1))
 			draw.Draw(red, red.Rect, image.NewUniform(color.RGBA{R: 0xff, A: 0xff}), image.Point{}, draw.Src)
@@ -284,7 +304,10 @@ func TestUnevenTimes(t *testing.T) {
 					uneven[n].Duration = uneven[n+1].DTS - uneven[n].DTS
 				}
 				var out output
-				tr := start(t, transform.Options{Output: &out, Encoder: e, Layers: func(context.Context) []overlay.Layer { return []overlay.Layer{red()} }})
+				tr := start(t, transform.Options{
+					Output: &out, Encoder: e,
+					Layers: func(context.Context) []overlay.Layer { return []overlay.Layer{red()} },
+				})
 				must(t, tr.Configure(source.config))
 				must(t, tr.Rate(30, false))
 				send(t, tr, uneven, 0)
@@ -302,7 +325,8 @@ func compareExactly(t *testing.T, got, sent []frame.Frame) {
 	}
 	for i, f := range got[:min(len(got), len(sent))] {
 		if want := sent[i]; f.PTS != want.PTS || f.DTS != want.PTS || f.Duration != want.Duration || f.Key != want.Key {
-			t.Errorf("picture %d: %v for %v (key %t), want %v for %v (key %t)", i, f.PTS, f.Duration, f.Key, want.PTS, want.Duration, want.Key)
+			t.Errorf("picture %d: %v for %v (key %t), want %v for %v (key %t)", i, f.PTS, f.Duration, f.Key, want.PTS,
+				want.Duration, want.Key)
 		}
 	}
 }
@@ -334,14 +358,16 @@ func looked(t *testing.T, c frame.Config, frames []frame.Frame) {
 // filmedVP8 is two seconds of VP8, with a key frame each second.
 func encodedVP8(t *testing.T) (frame.Config, []frame.Frame) {
 	t.Helper()
-	file := made(t, "film.ivf", "-f", "lavfi", "-i", picture, "-pix_fmt", "yuv420p", "-c:v", "libvpx", "-deadline", "realtime", "-lag-in-frames", "0",
+	file := made(t, "film.ivf", "-f", "lavfi", "-i", picture, "-pix_fmt", "yuv420p", "-c:v", "libvpx", "-deadline",
+		"realtime", "-lag-in-frames", "0",
 		"-auto-alt-ref", "0", "-g", "30")
 	var frames []frame.Frame
 	for n, b := 0, file[32:]; len(b) >= 12; n++ {
 		size := int(binary.LittleEndian.Uint32(b))
 		at := time.Duration(n) * time.Second / 30
 		frames = append(frames, frame.Frame{
-			DTS: at, PTS: at, Duration: time.Second / 30, Key: vp8.IsKey(b[12 : 12+size]), Data: b[12 : 12+size], Received: time.Unix(1000, 0).Add(at),
+			DTS: at, PTS: at, Duration: time.Second / 30, Key: vp8.IsKey(b[12 : 12+size]), Data: b[12 : 12+size],
+			Received: time.Unix(1000, 0).Add(at),
 		})
 		b = b[12+size:]
 	}
@@ -370,7 +396,10 @@ func TestVP8(t *testing.T) {
 // fake is an encoder that does as it is told.
 type fake func(ctx context.Context, in io.Reader) error
 
-func (f fake) Live(ctx context.Context, _ encode.LiveArgs, input func(context.Context, io.Writer) error, _ func(context.Context, io.Reader) error) error {
+func (f fake) Live(
+	ctx context.Context, _ encode.LiveArgs, input func(context.Context, io.Writer) error,
+	_ func(context.Context, io.Reader) error,
+) error {
 	r, w := io.Pipe()
 	fed := make(chan struct{})
 	go func() {
@@ -387,7 +416,10 @@ func still(n int) []frame.Frame {
 	out := make([]frame.Frame, n)
 	for i := range out {
 		at := time.Duration(i) * 100 * time.Millisecond
-		out[i] = frame.Frame{DTS: at, PTS: at, Duration: 100 * time.Millisecond, Key: true, Data: make([]byte, 1000), Received: time.Unix(1000, 0).Add(at)}
+		out[i] = frame.Frame{
+			DTS: at, PTS: at, Duration: 100 * time.Millisecond, Key: true, Data: make([]byte, 1000),
+			Received: time.Unix(1000, 0).Add(at),
+		}
 	}
 	return out
 }
@@ -404,7 +436,8 @@ func TestNotNeeded(t *testing.T) {
 	send(t, tr, still(2), 0)
 	must(t, tr.Discontinuity("why"))
 	must(t, tr.Close(nil))
-	if said := out.said(); said != "configure h264, rate 25 false, video, audio, video, audio, discontinuity: why, close: <nil>" {
+	if said := out.said(); said !=
+		"configure h264, rate 25 false, video, audio, video, audio, discontinuity: why, close: <nil>" {
 		t.Error(said)
 	}
 }

@@ -230,7 +230,14 @@ func (w *worker) encoded(r *run, tag flv.Tag) error {
 	if !ok {
 		return nil // of no picture that went in
 	}
-	f := frame.Frame{Kind: frame.Video, DTS: max(src.pts, w.end), Duration: src.duration, Key: tag.Key, Data: tag.Data, Received: src.received}
+	f := frame.Frame{
+		Kind:     frame.Video,
+		DTS:      max(src.pts, w.end),
+		Duration: src.duration,
+		Key:      tag.Key,
+		Data:     tag.Data,
+		Received: src.received,
+	}
 	f.PTS = f.DTS
 	if !r.begun && !f.Key {
 		return nil

@@ -50,7 +50,15 @@ type Turn struct {
 // New returns a line in which nobody is.
 func New(o Options) *Line {
 	size := max(o.Bytes, 1)
-	return &Line{what: o.What, most: o.Waiting, places: o.Places, bytes: size, size: size, last: map[string]int64{}, inside: map[string]int{}}
+	return &Line{
+		what:   o.What,
+		most:   o.Waiting,
+		places: o.Places,
+		bytes:  size,
+		size:   size,
+		last:   map[string]int64{},
+		inside: map[string]int{},
+	}
 }
 
 // ErrFull is why there was no place to wait.

@@ -36,7 +36,8 @@ const offset, prime = 14695981039346656037, 1099511628211
 
 func add(h uint64, s string) uint64 {
 	for ; len(s) >= 8; s = s[8:] {
-		word := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+		word := uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 |
+			uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
 		h = (h ^ word) * prime
 		h ^= h >> 32
 	}

@@ -28,7 +28,8 @@ func TestViewerOf(t *testing.T) {
 			t.Errorf("%s: %x and %x", name, a, tt.other)
 		}
 	}
-	if of("2001:db8::1", "A") != of("2001:db8::ffff:1%eth0", "A") || of("2001:db8::1", "A") == of("2001:db8:0:1::1", "A") {
+	if of("2001:db8::1", "A") != of("2001:db8::ffff:1%eth0", "A") ||
+		of("2001:db8::1", "A") == of("2001:db8:0:1::1", "A") {
 		t.Error("a customer of IPv6 is not a /64")
 	}
 }
@@ -76,7 +77,9 @@ func TestNoAllocation(t *testing.T) { //nolint:paralleltest // AllocsPerRun
 	var r Register
 	address := netip.MustParseAddr("192.0.2.1")
 	r.Saw("playback", ViewerOf(address, "player"), time.Second, noon)
-	if n := testing.AllocsPerRun(1000, func() { r.Saw("playback", ViewerOf(address, "player"), time.Second, noon) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() {
+		r.Saw("playback", ViewerOf(address, "player"), time.Second, noon)
+	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -86,7 +89,8 @@ func BenchmarkSaw(b *testing.B) {
 	address := netip.MustParseAddr("192.0.2.1")
 	players := make([]string, 1000)
 	for i := range players {
-		players[i] = fmt.Sprintf("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.%d Safari/537.36", i)
+		players[i] = fmt.Sprintf("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "+
+			"Chrome/140.0.0.%d Safari/537.36", i)
 	}
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {

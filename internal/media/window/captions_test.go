@@ -29,7 +29,8 @@ func TestNoCaptions(t *testing.T) {
 					r.Captions("v", text)
 				}
 				r.part("v")
-				if renditions, err := r.Describe(); n > 0 && tt.captions[n] && (err != nil || !renditions[0].NoCaptions) {
+				if renditions, err := r.Describe(); n > 0 && tt.captions[n] &&
+					(err != nil || !renditions[0].NoCaptions) {
 					t.Errorf("segment %d is not whole, and %v, %+v", n, err, renditions)
 				}
 				r.finish(1, "v", "a")

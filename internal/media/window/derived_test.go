@@ -334,12 +334,16 @@ func TestCostOfAskingDoesNotGrow(t *testing.T) {
 		r.Finish(timeline.MainVideo, 0)
 	}
 	renditions, err := r.Describe()
-	if err != nil || len(renditions[0].Inits) != 3 || len(renditions[0].Listed) != 1 || renditions[0].Listed[0].Codec != "codec.2" {
+	if err != nil || len(renditions[0].Inits) != 3 || len(renditions[0].Listed) != 1 ||
+		renditions[0].Listed[0].Codec != "codec.2" {
 		t.Errorf("%+v, %v", renditions, err)
 	}
-	for _, tt := range []struct{ msn, first, next int64 }{{-1, 7 + n - 6, 7 + n}, {7, 7, 13}, {1000, 995, 1006}, {1 << 40, 7 + n - 5, 7 + n}} {
+	for _, tt := range []struct{ msn, first, next int64 }{
+		{-1, 7 + n - 6, 7 + n}, {7, 7, 13}, {1000, 995, 1006}, {1 << 40, 7 + n - 5, 7 + n},
+	} {
 		v, err := r.VideoAround(tt.msn, 5)
-		if err != nil || v.First != tt.first || v.Next() != tt.next || v.Rendition(timeline.MainVideo).Chunks[0].Time != (tt.first-7)*180000 {
+		if err != nil || v.First != tt.first || v.Next() != tt.next ||
+			v.Rendition(timeline.MainVideo).Chunks[0].Time != (tt.first-7)*180000 {
 			t.Errorf("around %d: from %d to %d, %v", tt.msn, v.First, v.Next(), err)
 		}
 	}

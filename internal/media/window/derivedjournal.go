@@ -212,7 +212,8 @@ func (der *Derived) restore(d *liveRendition, i int, s *segment) {
 		return
 	}
 	had := segment{size: from.Parts[len(from.Parts)-1].End, hot: &hot{parts: partsOf(from), buf: from.Data}}
-	if left.Stored { // it is in storage, or what it is made behind is: which parts begin with a key frame is left to say
+	// it is in storage, or what it is made behind is: which parts begin with a key frame is left to say
+	if left.Stored {
 		for k := range had.hot.parts {
 			if s.hot != nil && k < len(s.hot.parts) {
 				s.hot.parts[k].independent = had.hot.parts[k].independent

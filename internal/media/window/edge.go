@@ -123,7 +123,8 @@ type liveRendition struct {
 	of *liveRendition // of a derived rendition: its source
 	// Of a derived rendition: the first segment that somebody makes now, from Edge.first on; -1: none.
 	from int
-	late int // of a derived rendition: a segment that is listed and is encoded now as those from `from` on are; -1: none
+	// of a derived rendition: a segment that is listed and is encoded now as those from `from` on are; -1: none
+	late int
 	// Of a derived rendition: a segment of which a part is on its way into the journal; -1: none.
 	waiting int
 }
@@ -205,7 +206,10 @@ func New(o Options) *Edge {
 		o.MaxHeld = 256 << 20
 	}
 	e := &Edge{
-		opt: o, first: o.Mode.Leading, backlog: backlog{wake: make(chan struct{}, 1)}, parts: map[string]time.Duration{},
+		opt:     o,
+		first:   o.Mode.Leading,
+		backlog: backlog{wake: make(chan struct{}, 1)},
+		parts:   map[string]time.Duration{},
 	}
 	e.derived.e, e.texts.e = e, e
 	if t := o.Timeline; t != nil && len(t.Marks) > 0 {

@@ -313,7 +313,9 @@ func parse(t *testing.T, text string) list {
 		case "#EXT-X-PROGRAM-DATE-TIME":
 			cur.at = value
 		case "#EXT-X-PART":
-			cur.parts = append(cur.parts, listedPart{attribute(line, "URI"), num(attribute(line, "DURATION")), strings.HasSuffix(line, "INDEPENDENT=YES")})
+			cur.parts = append(cur.parts, listedPart{
+				attribute(line, "URI"), num(attribute(line, "DURATION")), strings.HasSuffix(line, "INDEPENDENT=YES"),
+			})
 		case "#EXTINF":
 			cur.dur = num(strings.TrimSuffix(value, ","))
 		case "#EXT-X-PRELOAD-HINT":

@@ -143,7 +143,8 @@ func TestFileIsWhatIsServedAndStored(t *testing.T) {
 	if n := openBelow(t, dir); n != 0 {
 		t.Errorf("%d files are open still", n)
 	}
-	if p, err := r.ReadPart(t.Context(), "v", 18, 0); err != nil || !bytes.Equal(bytesOf(t, r.store, p), want[r.key("v", 18)][:100]) {
+	if p, err := r.ReadPart(t.Context(), "v", 18, 0); err != nil ||
+		!bytes.Equal(bytesOf(t, r.store, p), want[r.key("v", 18)][:100]) {
 		t.Errorf("%+v %v", p, err) // who watches for longer is served by storage
 	}
 }

@@ -119,7 +119,8 @@ func TestKilledAnywhere(t *testing.T) {
 		least := k.wholeSeconds + 0.3*float64(min(k.v, k.a)) // what both renditions have
 		most := k.wholeSeconds + 0.3*float64(max(k.v, k.a))
 		if d := tl.Duration().Seconds(); d < least-0.001 || d > most+0.001 {
-			t.Errorf("moment %d: %.3f s are left, want %.3f (%d whole, %d and %d parts)", i, d, least, k.whole, k.v, k.a)
+			t.Errorf("moment %d: %.3f s are left, want %.3f (%d whole, %d and %d parts)", i, d, least, k.whole, k.v,
+				k.a)
 		}
 		for _, l := range tl.Renditions {
 			for n, c := range l.Chunks {
@@ -128,10 +129,12 @@ func TestKilledAnywhere(t *testing.T) {
 					continue
 				}
 				stays := n < k.whole || k.listed && l.ID == "v"
-				if c.Gap || c.Time != whole.Time || stays && (c.Duration != whole.Duration || c.Size != whole.Size) || !c.Independent || l.PartTarget != 300000 {
+				if c.Gap || c.Time != whole.Time || stays && (c.Duration != whole.Duration || c.Size != whole.Size) ||
+					!c.Independent || l.PartTarget != 300000 {
 					t.Errorf("moment %d: %s %d is %+v", i, l.ID, n, c)
 				}
-				if data := got.objects[c.Object]; int64(len(data)) != c.Size || !bytes.HasPrefix(objects.objects[whole.Object], data) {
+				if data := got.objects[c.Object]; int64(len(data)) != c.Size ||
+					!bytes.HasPrefix(objects.objects[whole.Object], data) {
 					t.Errorf("moment %d: %s is %q", i, c.Object, data)
 				}
 			}
@@ -228,7 +231,8 @@ func TestListedWithoutSound(t *testing.T) {
 	killed := copyOf(t, dir)
 	stop()
 	tl, _ := recovered(t, nil, killed)
-	if v, a := tl.Rendition("v").Chunks, tl.Rendition("a").Chunks; len(v) != 2 || v[1].Duration != v[0].Duration || v[1].Size == 0 || len(a) != 2 || !a[1].Gap {
+	if v, a := tl.Rendition("v").Chunks, tl.Rendition("a").Chunks; len(v) != 2 || v[1].Duration != v[0].Duration ||
+		v[1].Size == 0 || len(a) != 2 || !a[1].Gap {
 		t.Errorf("pictures %+v\nsound %+v", v, a)
 	}
 }
@@ -271,7 +275,8 @@ func TestRenditionsThatComeAndGoAreRecovered(t *testing.T) {
 	if n := r.AddInit(frame.Video, 90000, timeline.Init{Rendition: "v", Codec: "new"}, []byte("new")); n != 1 {
 		t.Fatal(n)
 	}
-	r.Begin("v", timeline.Mark{Start: r.wall, Discontinuity: true}, 1, int64(r.at*90000)) // the encoder is back without sound
+	// the encoder is back without sound
+	r.Begin("v", timeline.Mark{Start: r.wall, Discontinuity: true}, 1, int64(r.at*90000))
 	r.part("v")
 	r.bufs["v"], r.done["v"] = nil, 0
 	r.Finish("v", 0)
@@ -286,7 +291,8 @@ func TestRenditionsThatComeAndGoAreRecovered(t *testing.T) {
 		gaps += fmt.Sprint(c.Gap, " ")
 	}
 	v := tl.Rendition("v")
-	if gaps != "true false true true " || len(v.Inits) != 2 || v.Chunks[3].Init != 1 || string(got.objects[v.Inits[1].Object]) != "new" {
+	if gaps != "true false true true " || len(v.Inits) != 2 || v.Chunks[3].Init != 1 ||
+		string(got.objects[v.Inits[1].Object]) != "new" {
 		t.Errorf("gaps %s inits %+v chunks %+v", gaps, v.Inits, v.Chunks)
 	}
 }

@@ -70,7 +70,8 @@ func (e *Edge) media(l *liveRendition, k listing) *hls.Media {
 	}
 	from := 0
 	switch {
-	case k.event && e.ended && (len(l.segs) == 0 || !l.segs[len(l.segs)-1].slate): // slate at the end is left out when the asset is finished
+	case k.event && e.ended && (len(l.segs) == 0 || !l.segs[len(l.segs)-1].slate):
+		// slate at the end is left out when the asset is finished
 		m.Type = hls.VOD
 	case k.event:
 		m.Type = hls.Event

@@ -46,7 +46,8 @@ v/7.m4s
 	if got := r.text(t, "v", now()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if l := r.list(t, "a", now()); l.hint != "a/7.2.m4s" || len(l.open) != 0 || !slices.Equal(l.reports, []string{`URI="v.m3u8",LAST-MSN=8,LAST-PART=0`}) {
+	if l := r.list(t, "a", now()); l.hint != "a/7.2.m4s" || len(l.open) != 0 ||
+		!slices.Equal(l.reports, []string{`URI="v.m3u8",LAST-MSN=8,LAST-PART=0`}) {
 		t.Errorf("audio:\n%s", l.text)
 	}
 }
@@ -83,7 +84,8 @@ func TestDiscontinuitySequence(t *testing.T) {
 		r.segment(7, false)
 	}
 	skips := r.text(t, subtitles, delta)
-	if !strings.Contains(skips, tag) || !strings.Contains(skips, "SKIP:") || strings.Contains(skips, "DISCONTINUITY\n") {
+	if !strings.Contains(skips, tag) || !strings.Contains(skips, "SKIP:") ||
+		strings.Contains(skips, "DISCONTINUITY\n") {
 		t.Errorf("a delta update that skips it:\n%s", skips)
 	}
 	standard := newRig(Options{Mode: Mode{Listed: 30 * time.Second, InMemory: 2}})
@@ -105,7 +107,9 @@ func TestModesWithoutPartsShowNone(t *testing.T) {
 	r.begin("v", false)
 	r.part("v")
 	text := r.text(t, "v", Reload{MSN: -1, Part: -1, Skip: true})
-	for _, tag := range []string{"EXT-X-PART", "EXT-X-SERVER-CONTROL", "EXT-X-PRELOAD-HINT", "EXT-X-RENDITION-REPORT", "EXT-X-GAP", "EXT-X-SKIP"} {
+	for _, tag := range []string{
+		"EXT-X-PART", "EXT-X-SERVER-CONTROL", "EXT-X-PRELOAD-HINT", "EXT-X-RENDITION-REPORT", "EXT-X-GAP", "EXT-X-SKIP",
+	} {
 		if strings.Contains(text, tag) {
 			t.Errorf("%s in\n%s", tag, text)
 		}
@@ -188,7 +192,10 @@ type watcher struct {
 
 func newWatcher(t *testing.T, r *rig) *watcher {
 	t.Helper()
-	return &watcher{t: t, r: r, last: map[string]list{}, segs: map[string]listed{}, part: map[string]float64{}, msn: map[string]int64{}}
+	return &watcher{
+		t: t, r: r, last: map[string]list{}, segs: map[string]listed{}, part: map[string]float64{},
+		msn: map[string]int64{},
+	}
 }
 
 func (w *watcher) look() {
@@ -213,7 +220,8 @@ func (w *watcher) look() {
 				t.Fatalf("segment %d has the init segment %q in\n%s", s.msn, s.init, delta.text)
 			}
 		}
-		if got := delta.expand(t, l); !slices.Equal(got, l.uris()) || len(delta.open) != len(l.open) || delta.hint != l.hint {
+		if got := delta.expand(t, l); !slices.Equal(got, l.uris()) || len(delta.open) != len(l.open) ||
+			delta.hint != l.hint {
 			t.Fatalf("delta update\n%s\nof\n%s", delta.text, l.text)
 		}
 		if got := eventDelta.expand(t, event); !slices.Equal(got, event.uris()) {
@@ -231,7 +239,8 @@ func (w *watcher) constants(l, older list, known bool) {
 	if !known {
 		return
 	}
-	same := l.target == older.target && (l.ended || l.partTarget == older.partTarget && l.holdBack == older.holdBack && l.version == older.version)
+	same := l.target == older.target &&
+		(l.ended || l.partTarget == older.partTarget && l.holdBack == older.holdBack && l.version == older.version)
 	if !same || l.msn < older.msn || l.dsn < older.dsn {
 		w.t.Fatalf("a constant changed or time went back:\n%s\n%s", older.text, l.text)
 	}
@@ -284,12 +293,14 @@ func (w *watcher) parts(id string, l list) {
 	}
 	for _, s := range slices.Backward(l.segs) {
 		if behind += s.dur; !s.gap && !l.ended && (behind < float64(3*l.target)+1e-5) != (len(s.parts) > 0) {
-			w.t.Fatalf("segment %d, which begins %v s from the end, has %d parts:\n%s", s.msn, behind, len(s.parts), l.text)
+			w.t.Fatalf("segment %d, which begins %v s from the end, has %d parts:\n%s", s.msn, behind, len(s.parts),
+				l.text)
 		}
 	}
 	for _, g := range append(groups, l.open) {
 		for i, p := range g {
-			if old, seen := w.part[p.uri]; seen && old != p.dur || p.dur > l.partTarget || i < len(g)-1 && p.dur < 0.85*l.partTarget {
+			if old, seen := w.part[p.uri]; seen && old != p.dur || p.dur > l.partTarget ||
+				i < len(g)-1 && p.dur < 0.85*l.partTarget {
 				w.t.Fatalf("part %+v was %v:\n%s", p, old, l.text)
 			}
 			w.part[p.uri] = p.dur
@@ -394,7 +405,8 @@ func TestHoursWithReconnects(t *testing.T) {
 		l := r.list(t, "v", now())
 		for _, s := range l.segs {
 			if s.msn >= 7 && s.dsn != disc[s.msn] {
-				t.Fatalf("segment %d has discontinuity sequence number %d, want %d:\n%s", s.msn, s.dsn, disc[s.msn], l.text)
+				t.Fatalf("segment %d has discontinuity sequence number %d, want %d:\n%s", s.msn, s.dsn, disc[s.msn],
+					l.text)
 			}
 		}
 		if last := l.segs[len(l.segs)-1].msn; last != 7+n {
@@ -416,7 +428,8 @@ func TestTheEnd(t *testing.T) {
 	r.begin("v", false)
 	r.part("v") // open in one rendition only: kept, with a gap in the other
 	const tag = "#EXT-X-INDEPENDENT-SEGMENTS\n"
-	if v, a := r.text(t, "v", now()), r.text(t, "a", now()); r.Independent() || strings.Contains(v, tag) || !strings.Contains(a, tag) {
+	if v, a := r.text(t, "v", now()), r.text(t, "a", now()); r.Independent() || strings.Contains(v, tag) ||
+		!strings.Contains(a, tag) {
 		t.Errorf("nobody knows what pictures are still to come, and sound is independent:\n%s\n%s", v, a)
 	}
 	r.Close()
@@ -425,10 +438,12 @@ func TestTheEnd(t *testing.T) {
 		t.Errorf("every segment begins with a key frame, and it is not said:\n%s", v)
 	}
 	v, a := r.list(t, "v", now()), r.list(t, "a", Reload{MSN: -1, Part: -1, Event: true, Skip: true})
-	if control := "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=12.000000,"; v.version != 9 || !strings.Contains(v.text, control) {
+	if control := "#EXT-X-SERVER-CONTROL:CAN-BLOCK-RELOAD=YES,CAN-SKIP-UNTIL=12.000000,"; v.version != 9 ||
+		!strings.Contains(v.text, control) {
 		t.Errorf("another version than before the end, or other offers:\n%s", v.text)
 	}
-	if !v.ended || v.hint != "" || v.partTarget != 0 || v.typ != "" || len(v.segs) != 4 || v.msn != 7 || v.segs[3].dur != 0.3 {
+	if !v.ended || v.hint != "" || v.partTarget != 0 || v.typ != "" || len(v.segs) != 4 || v.msn != 7 ||
+		v.segs[3].dur != 0.3 {
 		t.Errorf("got\n%s", v.text)
 	}
 	if !a.ended || a.typ != "VOD" || len(a.segs) != 4 || !a.segs[3].gap || a.segs[3].dur != 0.3 {
@@ -477,7 +492,8 @@ func TestIndependentUntilASegmentIsNot(t *testing.T) {
 	r.Begin("v", timeline.Mark{Start: r.wall}, 0, 1<<20)
 	r.Part("v", []byte("no key frame"), partTicks, false)
 	r.Close()
-	if v, a := r.text(t, "v", now()), r.text(t, "a", now()); r.Independent() || strings.Contains(v, "INDEPENDENT-SEG") || !strings.Contains(a, "INDEPENDENT-SEG") {
+	if v, a := r.text(t, "v", now()), r.text(t, "a", now()); r.Independent() ||
+		strings.Contains(v, "INDEPENDENT-SEG") || !strings.Contains(a, "INDEPENDENT-SEG") {
 		t.Errorf("a segment of video without a key frame went unseen, or sound counts as dependent:\n%s\n%s", v, a)
 	}
 }
@@ -488,7 +504,8 @@ func TestPartTargetsStay(t *testing.T) {
 	r.start()
 	r.segment(7, false)
 	before := r.list(t, "v", now())
-	r.Target(4, map[string]time.Duration{"v": time.Second, "a": time.Second, "b": time.Second}) // another publication means it differently
+	// another publication means it differently
+	r.Target(4, map[string]time.Duration{"v": time.Second, "a": time.Second, "b": time.Second})
 	if got := r.PartLimit("v"); got != perPart {
 		t.Errorf("part limit %v", got)
 	}
@@ -497,7 +514,8 @@ func TestPartTargetsStay(t *testing.T) {
 	}
 	r.segment(7, true)
 	after := r.list(t, "v", now())
-	if after.target != before.target || after.partTarget != before.partTarget || after.holdBack != before.holdBack || r.TargetDuration() != 2 {
+	if after.target != before.target || after.partTarget != before.partTarget || after.holdBack != before.holdBack ||
+		r.TargetDuration() != 2 {
 		t.Errorf("before\n%s\nafter\n%s", before.text, after.text)
 	}
 }
@@ -550,7 +568,8 @@ func TestResumeGoesOnTheSame(t *testing.T) {
 	if two.list(t, "v", now()).msn == 0 {
 		t.Error("nothing was resumed")
 	}
-	if s := two.Standing(); !s.Began || math.Abs(s.At-one.Standing().At) > 1e-9 || s.Zero != 10 || s.Renditions[0].PartTarget != 300000 {
+	if s := two.Standing(); !s.Began || math.Abs(s.At-one.Standing().At) > 1e-9 || s.Zero != 10 ||
+		s.Renditions[0].PartTarget != 300000 {
 		t.Errorf("stands at %+v", s)
 	}
 	for _, r := range []*rig{one, two} { // the encoder is back in both worlds

@@ -64,10 +64,12 @@ func TestMemoryIsReleased(t *testing.T) {
 			}
 		}
 		whole, err := r.ReadSegment(t.Context(), "v", old.msn)
-		if err != nil || whole.Data != nil || whole.Object != fmt.Sprintf("media/m/v/%d.m4s", old.msn) || whole.N != 700 {
+		if err != nil || whole.Data != nil || whole.Object != fmt.Sprintf("media/m/v/%d.m4s", old.msn) ||
+			whole.N != 700 {
 			t.Errorf("%+v, %v", whole, err)
 		}
-		for _, listed := range [][]listedPart{old.parts, offered} { // by the newest playlist, and by one that is as old as playlists are long
+		// by the newest playlist, and by one that is as old as playlists are long
+		for _, listed := range [][]listedPart{old.parts, offered} {
 			for k, p := range listed {
 				msn, part := named(t, p.uri)
 				got, err := r.ReadPart(t.Context(), "v", msn, part)
@@ -112,7 +114,8 @@ func TestStorageThatFails(t *testing.T) {
 		}
 		want := []string{"media/m/v/init-0.mp4", "media/m/v/7.m4s", "media/m/a/init-0.mp4", "media/m/a/7.m4s", "row 7"}
 		for n := 8; n < 17; n++ {
-			want = append(want, fmt.Sprintf("media/m/v/%d.m4s", n), fmt.Sprintf("media/m/a/%d.m4s", n), fmt.Sprintf("row %d", n))
+			want = append(want, fmt.Sprintf("media/m/v/%d.m4s", n), fmt.Sprintf("media/m/a/%d.m4s", n),
+				fmt.Sprintf("row %d", n))
 		}
 		if !slices.Equal(r.store.order, want) {
 			t.Errorf("stored in the order\n%v\nwant\n%v", r.store.order, want)
@@ -309,14 +312,16 @@ func TestRecordComesBeforeWhatNeedsIt(t *testing.T) {
 		}
 	}
 	want := []string{
-		"target", "rendition v", "init media/m/v/init-0.mp4", "segment 7 1", "segment 8 1", "rendition a", "init media/m/a/init-0.mp4", "segment 9 2",
+		"target", "rendition v", "init media/m/v/init-0.mp4", "segment 7 1", "segment 8 1", "rendition a",
+		"init media/m/a/init-0.mp4", "segment 9 2",
 		"init media/m/v/init-1.mp4", "segment 10 2",
 	}
 	if !slices.Equal(kinds, want) {
 		t.Errorf("recorded %q, want %q", kinds, want)
 	}
 	a := r.list(t, "a", Reload{MSN: -1, Part: -1, Event: true})
-	if !a.segs[0].gap || !a.segs[1].gap || a.segs[2].gap || a.segs[0].dur != 0.6 || strings.Count(a.text, "EXT-X-MAP") != 1 {
+	if !a.segs[0].gap || !a.segs[1].gap || a.segs[2].gap || a.segs[0].dur != 0.6 ||
+		strings.Count(a.text, "EXT-X-MAP") != 1 {
 		t.Errorf("got\n%s", a.text)
 	}
 	v := r.list(t, "v", Reload{MSN: -1, Part: -1, Event: true})
@@ -346,14 +351,17 @@ func TestReadersAndWriter(t *testing.T) {
 				}
 				l := parse(t, string(b))
 				msn, part := l.next()
-				if _, err := r.Playlist(ctx, id, ask(msn, part), false); err != nil && !errors.Is(err, ErrTooFar) && ctx.Err() == nil {
+				if _, err := r.Playlist(ctx, id, ask(msn, part), false); err != nil && !errors.Is(err, ErrTooFar) &&
+					ctx.Err() == nil {
 					t.Errorf("ask for %d.%d: %v", msn, part, err)
 				}
 				if l.hint != "" {
 					m, k := named(t, l.hint)
-					if p, err := r.ReadPart(ctx, id, m, k); err == nil && (p.Object != "" || strings.HasPrefix(string(p.Data), "<"+id)) {
+					if p, err := r.ReadPart(ctx, id, m, k); err == nil &&
+						(p.Object != "" || strings.HasPrefix(string(p.Data), "<"+id)) {
 						parts.Add(1)
-					} else if last, _ := r.list(t, id, now()).next(); ctx.Err() == nil && last < m+5 { // else the writer has run away
+					} else if last, _ := r.list(t, id, now()).next(); ctx.Err() == nil && last < m+5 {
+						// else the writer has run away
 						t.Errorf("hint %s: %+v %v", l.hint, p, err)
 					}
 				}
@@ -430,7 +438,9 @@ func BenchmarkPublication(b *testing.B) {
 					r.Finish("v", 189000)
 					r.begin("v", false)
 				}
-				if _, err := r.Playlist(b.Context(), "v", Reload{MSN: -1, Part: -1, Event: event, Skip: true}, false); err != nil {
+				if _, err := r.Playlist(b.Context(), "v", Reload{
+					MSN: -1, Part: -1, Event: event, Skip: true,
+				}, false); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -34,7 +34,8 @@ type witness struct {
 func newWitness(t *testing.T) *witness {
 	t.Helper()
 	return &witness{
-		t: t, given: map[string][]byte{}, length: map[string]float64{}, gaps: map[string]bool{}, next: map[string]int64{}, parts: map[string]bool{},
+		t: t, given: map[string][]byte{}, length: map[string]float64{}, gaps: map[string]bool{},
+		next: map[string]int64{}, parts: map[string]bool{},
 	}
 }
 
@@ -127,7 +128,8 @@ func (w *witness) watch(r *rig, when string) {
 				continue
 			}
 			if d, known := w.length[s.uri]; known && (d != s.dur || w.gaps[s.uri] != s.gap) {
-				w.t.Errorf("%s: %s was listed with %v, gap %v, and is with %v, gap %v", when, s.uri, d, w.gaps[s.uri], s.dur, s.gap)
+				w.t.Errorf("%s: %s was listed with %v, gap %v, and is with %v, gap %v", when, s.uri, d, w.gaps[s.uri],
+					s.dur, s.gap)
 			}
 			w.length[s.uri], w.gaps[s.uri] = s.dur, s.gap
 			if !s.gap {
@@ -164,7 +166,8 @@ func TestStormOfCrashes(t *testing.T) {
 					store.before = func(context.Context, string) error { return errAway }
 				}
 				r := newRig(Options{
-					Mode: low, Timeline: store.timeline(t), Journal: journalIn(dir), Generation: int64(life), Store: store, Recorder: store,
+					Mode: low, Timeline: store.timeline(t), Journal: journalIn(dir), Generation: int64(life),
+					Store: store, Recorder: store,
 				})
 				r.store = store
 				if r.at == 0 {
@@ -177,7 +180,8 @@ func TestStormOfCrashes(t *testing.T) {
 			}
 			store.before = nil
 			r := newRig(Options{
-				Mode: low, Timeline: store.timeline(t), Journal: journalIn(dir), Generation: 100, Store: store, Recorder: store,
+				Mode: low, Timeline: store.timeline(t), Journal: journalIn(dir), Generation: 100, Store: store,
+				Recorder: store,
 			})
 			r.store = store
 			w.watchAgain(r, "the end")
@@ -294,7 +298,8 @@ func TestNothingIsNumberedTwice(t *testing.T) {
 			store := one.store
 			store.before = nil
 			two := newRig(Options{
-				Mode: low, Timeline: store.timeline(t), Journal: full(), Generation: 1, Reserved: reserved, Store: store, Recorder: store,
+				Mode: low, Timeline: store.timeline(t), Journal: full(), Generation: 1, Reserved: reserved,
+				Store: store, Recorder: store,
 			})
 			two.store = store
 			if next, _ := two.Upcoming(); next < 12 || next > 14 {
@@ -334,7 +339,10 @@ func TestPartsOfWhatIsStored(t *testing.T) {
 	one.drain(t)
 	w.watch(one, "before")
 	stop()
-	two := newRig(Options{Mode: low, Timeline: one.store.timeline(t), Journal: journalIn(dir), Generation: 1, Store: one.store, Recorder: one.store})
+	two := newRig(Options{
+		Mode: low, Timeline: one.store.timeline(t), Journal: journalIn(dir), Generation: 1, Store: one.store,
+		Recorder: one.store,
+	})
 	two.store = one.store
 	parts := len(w.parts)
 	w.watchAgain(two, "after the crash")
@@ -364,7 +372,9 @@ func TestSegmentThatTheDiskDidNotTake(t *testing.T) {
 			t.Parallel()
 			dir, mark := filepath.Join(t.TempDir(), "m"), filepath.Join(t.TempDir(), "mark")
 			open := func() *journal.Journal {
-				return journal.New(journal.Options{Dir: dir, Patience: time.Minute, Mark: mark, Logger: slog.New(slog.DiscardHandler)})
+				return journal.New(journal.Options{
+					Dir: dir, Patience: time.Minute, Mark: mark, Logger: slog.New(slog.DiscardHandler),
+				})
 			}
 			w := newWitness(t)
 			one := newRig(Options{Mode: low, Journal: open()})

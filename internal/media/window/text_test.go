@@ -39,7 +39,8 @@ func (r *rig) textList(t *testing.T, rendition string) string {
 // durations are the lines of a playlist that say how long segments are, and where they do not go on.
 func durations(list string) (out []string) {
 	for line := range strings.Lines(list) {
-		if strings.HasPrefix(line, "#EXTINF") || strings.HasPrefix(line, "#EXT-X-DISCONTINUITY\n") || strings.HasPrefix(line, "#EXT-X-MEDIA-SEQUENCE") {
+		if strings.HasPrefix(line, "#EXTINF") || strings.HasPrefix(line, "#EXT-X-DISCONTINUITY\n") ||
+			strings.HasPrefix(line, "#EXT-X-MEDIA-SEQUENCE") {
 			out = append(out, line)
 		}
 	}
@@ -58,16 +59,20 @@ func TestTextFollowsVideo(t *testing.T) {
 	r.segment(2, false)
 	r.segment(2, true)
 	r.segment(2, false)
-	if got, want := durations(r.textList(t, subtitles)), durations(r.textList(t, "v")); strings.Join(got, "") != strings.Join(want, "") {
+	if got, want := durations(r.textList(t, subtitles)),
+		durations(r.textList(t, "v")); strings.Join(got, "") != strings.Join(want, "") {
 		t.Errorf("the text is cut in\n%v, the video in\n%v", got, want)
 	}
-	if list := r.textList(t, subtitles); strings.Contains(list, "MAP") || strings.Contains(list, "PART") || !strings.Contains(list, subtitles+"/1.vtt") {
+	if list := r.textList(t, subtitles); strings.Contains(list, "MAP") || strings.Contains(list, "PART") ||
+		!strings.Contains(list, subtitles+"/1.vtt") {
 		t.Errorf("playlist:\n%s", list)
 	}
 	const head = "WEBVTT\nX-TIMESTAMP-MAP=MPEGTS:900630,LOCAL:00:00:00.007\n"
 	cue := "\n00:00:00.700 --> 00:00:01.500\nover <b>two</b> &lt;script&gt;\n"
 	nothing := func(from, to string) string { return "\n00:00:0" + from + " --> 00:00:0" + to + "\n\n" }
-	for msn, want := range []string{head + nothing("0.000", "0.600"), head + cue, head + cue, head + nothing("1.800", "2.400")} {
+	for msn, want := range []string{
+		head + nothing("0.000", "0.600"), head + cue, head + cue, head + nothing("1.800", "2.400"),
+	} {
 		if got := r.vtt(t, int64(msn)); got != want {
 			t.Errorf("segment %d is\n%q, not\n%q", msn, got, want)
 		}
@@ -252,7 +257,8 @@ func TestTextDoesNotOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	cues := whole.Cues()
-	for i, want := range []int{6000, 8070, 9070, 10070, 11070} { // the first one is there for a second at PART-HOLD-BACK
+	// the first one is there for a second at PART-HOLD-BACK
+	for i, want := range []int{6000, 8070, 9070, 10070, 11070} {
 		if c := cues[i]; c.Start != time.Duration(want)*time.Millisecond {
 			t.Errorf("cue %d from %s to %s, want it from %d ms", i, c.Start, c.End, want)
 		}
@@ -282,7 +288,8 @@ func TestTextIsAwaited(t *testing.T) {
 	}
 	r.says(700*time.Millisecond, 900*time.Millisecond, "in time")
 	r.Texts().Watermark(subtitles, 1200*time.Millisecond)
-	if !strings.Contains(r.textList(t, subtitles), one) || !strings.Contains(r.vtt(t, r.first+1), "00:00:00.700 --> 00:00:00.900\nin time") {
+	if !strings.Contains(r.textList(t, subtitles), one) ||
+		!strings.Contains(r.vtt(t, r.first+1), "00:00:00.700 --> 00:00:00.900\nin time") {
 		t.Errorf("all is known, and the segment is not listed:\n%s", r.textList(t, subtitles))
 	}
 	r.segment(2, false)

@@ -162,7 +162,9 @@ func TestReloadsTooFarAhead(t *testing.T) {
 
 func TestAdvancePartLimit(t *testing.T) {
 	t.Parallel()
-	for target, want := range map[time.Duration]int{0: 3, 100 * time.Millisecond: 30, 335 * time.Millisecond: 9, time.Second: 3, 2 * time.Second: 3} {
+	for target, want := range map[time.Duration]int{
+		0: 3, 100 * time.Millisecond: 30, 335 * time.Millisecond: 9, time.Second: 3, 2 * time.Second: 3,
+	} {
 		e := New(Options{})
 		e.parts["v"] = target
 		l := &liveRendition{}
@@ -253,7 +255,8 @@ func TestHintThatNeverComesEndsAtOnce(t *testing.T) {
 	}{
 		"other parameters": {func(r *rig) {
 			r.finish(2, "v", "a")
-			n := r.AddInit(frame.Video, 90000, timeline.Init{Rendition: "v", Codec: "codec.v"}, []byte("another init of v"))
+			n := r.AddInit(frame.Video, 90000, timeline.Init{Rendition: "v", Codec: "codec.v"},
+				[]byte("another init of v"))
 			r.Begin("v", timeline.Mark{Start: r.wall, Discontinuity: true}, n, int64(r.at*90000))
 		}, ErrUnknown, 0},
 		"a gap": {func(r *rig) { r.finish(2, "v", "a"); r.begin("v", false); r.Finish("v", 90000) }, ErrUnknown, 0},
@@ -329,7 +332,8 @@ func TestHintIsFulfilledBehindADiscontinuity(t *testing.T) {
 		again, err := r.ReadPart(t.Context(), "v", msn, part)
 		listed, other := r.ReadPart(t.Context(), "v", msn+1, 0)
 		if err != nil || other != nil || !bytes.Equal(again.Data, follows) || !bytes.Equal(listed.Data, follows) {
-			t.Errorf("by the hint %q, %v, by its name in the playlist %q, %v, want %q", again.Data, err, listed.Data, other, follows)
+			t.Errorf("by the hint %q, %v, by its name in the playlist %q, %v, want %q", again.Data, err, listed.Data,
+				other, follows)
 		}
 	})
 }
@@ -419,7 +423,8 @@ func TestPartsAndSegmentsThatAreNotThere(t *testing.T) {
 		{"v", 8, 7, context.Canceled},
 		{"v", 1 << 62, 0, ErrUnknown},
 	} {
-		if _, err := r.ReadPart(ctx, tt.id, tt.msn, tt.part); !errors.Is(err, tt.want) || (err != nil) != (tt.want != nil) {
+		if _, err := r.ReadPart(ctx, tt.id, tt.msn, tt.part); !errors.Is(err, tt.want) ||
+			(err != nil) != (tt.want != nil) {
 			t.Errorf("part %s %d.%d: %v, want %v", tt.id, tt.msn, tt.part, err, tt.want)
 		}
 	}
@@ -427,7 +432,15 @@ func TestPartsAndSegmentsThatAreNotThere(t *testing.T) {
 		id   string
 		msn  int64
 		want error
-	}{{"v", 7, nil}, {"v", 8, nil}, {"v", 9, context.Canceled}, {"v", 11, ErrUnknown}, {"v", 6, ErrUnknown}, {"a", 8, ErrUnknown}, {"v", -1, ErrUnknown}} {
+	}{
+		{"v", 7, nil},
+		{"v", 8, nil},
+		{"v", 9, context.Canceled},
+		{"v", 11, ErrUnknown},
+		{"v", 6, ErrUnknown},
+		{"a", 8, ErrUnknown},
+		{"v", -1, ErrUnknown},
+	} {
 		if _, err := r.ReadSegment(ctx, tt.id, tt.msn); !errors.Is(err, tt.want) || (err != nil) != (tt.want != nil) {
 			t.Errorf("segment %s %d: %v, want %v", tt.id, tt.msn, err, tt.want)
 		}

@@ -39,7 +39,8 @@ func BenchmarkPut(b *testing.B) {
 				b.SetBytes(int64(size))
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
-					if err := s.Put(b.Context(), fmt.Sprintf("bench/put/%d", i%1000), bytes.NewReader(data)); err != nil {
+					if err := s.Put(b.Context(), fmt.Sprintf("bench/put/%d", i%1000),
+						bytes.NewReader(data)); err != nil {
 						b.Fatal(err)
 					}
 				}

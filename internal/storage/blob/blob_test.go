@@ -214,7 +214,8 @@ func TestFolderShowsRegularFilesOnly(t *testing.T) {
 		t.Errorf("listed %s, %v", key, err)
 	}
 	for _, key := range []string{"link", "fifo"} {
-		if _, err := s.Get(t.Context(), key, 0, -1); err == nil || strings.Contains(key, "link") && fault.KindOf(err) != fault.NotFound {
+		if _, err := s.Get(t.Context(), key, 0, -1); err == nil ||
+			strings.Contains(key, "link") && fault.KindOf(err) != fault.NotFound {
 			t.Errorf("get %s: %v", key, err)
 		}
 		if _, err := s.Stat(t.Context(), key); fault.KindOf(err) != fault.NotFound {
@@ -235,7 +236,9 @@ func TestFolderOpenFails(t *testing.T) {
 	if _, err := blob.Open(t.Context(), blob.Options{}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("empty options: %v", err)
 	}
-	if _, err := blob.Open(t.Context(), blob.Options{Dir: file, S3: s3.Options{Bucket: "b"}}); fault.KindOf(err) != fault.Invalid {
+	if _, err := blob.Open(t.Context(), blob.Options{
+		Dir: file, S3: s3.Options{Bucket: "b"},
+	}); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("two storages: %v", err)
 	}
 }
@@ -292,7 +295,8 @@ func TestLink(t *testing.T) {
 		if failed != nil {
 			t.Fatal(failed)
 		}
-		if failed = errors.Join(s.Put(t.Context(), key, strings.NewReader("old")), s.Link(t.Context(), key, f), s.Link(t.Context(), key, f), f.Close()); failed != nil {
+		if failed = errors.Join(s.Put(t.Context(), key, strings.NewReader("old")), s.Link(t.Context(), key, f),
+			s.Link(t.Context(), key, f), f.Close()); failed != nil {
 			t.Fatal(failed)
 		}
 		got, failed := os.ReadFile(filepath.Join(dir, key))
@@ -393,7 +397,8 @@ func s3Server(t *testing.T, status int, body string) (blob.Store, *[]*http.Reque
 
 func remoteAt(t *testing.T, endpoint string) blob.Store {
 	t.Helper()
-	s, err := blob.OpenURL(t.Context(), "s3://b?path_style=true&access_key_id=id&secret_access_key=sesame&endpoint="+url.QueryEscape(endpoint))
+	s, err := blob.OpenURL(t.Context(),
+		"s3://b?path_style=true&access_key_id=id&secret_access_key=sesame&endpoint="+url.QueryEscape(endpoint))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,9 +424,11 @@ func TestS3Faults(t *testing.T) {
 			_, errGet := s.Get(t.Context(), "k", 0, -1)
 			_, errStat := s.Stat(t.Context(), "k")
 			for what, err := range map[string]error{
-				"put": s.Put(t.Context(), "k", strings.NewReader("x")), "delete": s.Delete(t.Context(), "k"), "get": errGet, "stat": errStat,
+				"put": s.Put(t.Context(), "k", strings.NewReader("x")), "delete": s.Delete(t.Context(), "k"),
+				"get": errGet, "stat": errStat,
 			} {
-				if what == "stat" && errors.Is(tt.want, blob.ErrNoBucket) { // the response to HEAD has no words that tell it from a key
+				// the response to HEAD has no words that tell it from a key
+				if what == "stat" && errors.Is(tt.want, blob.ErrNoBucket) {
 					if fault.KindOf(err) != fault.NotFound || fault.Permanent(err) {
 						t.Errorf("%s: %v of kind %d, permanent: %t", what, err, fault.KindOf(err), fault.Permanent(err))
 					}
@@ -459,7 +466,8 @@ func TestS3SendsNoChecksums(t *testing.T) {
 	}
 	for _, r := range *seen {
 		for name := range r.Header {
-			if n := strings.ToLower(name); strings.Contains(n, "checksum") || n == "x-amz-trailer" || n == "content-encoding" {
+			if n := strings.ToLower(name); strings.Contains(n, "checksum") || n == "x-amz-trailer" ||
+				n == "content-encoding" {
 				t.Errorf("%s carries %s", r.URL.Path, name)
 			}
 		}
@@ -487,7 +495,8 @@ func TestS3TakesBackParts(t *testing.T) {
 				switch {
 				case r.Method == http.MethodPost && r.URL.Query().Has("uploads"):
 					begun.Add(1)
-					_, _ = io.WriteString(w, `<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key><UploadId>u1</UploadId></InitiateMultipartUploadResult>`)
+					_, _ = io.WriteString(w,
+						`<InitiateMultipartUploadResult><Bucket>b</Bucket><Key>k</Key><UploadId>u1</UploadId></InitiateMultipartUploadResult>`)
 				case r.Method == http.MethodPut:
 					w.Header().Set("ETag", `"e"`)
 				case r.Method == http.MethodDelete && r.URL.Query().Get("uploadId") == "u1":

@@ -68,10 +68,17 @@ func TestS3Conditions(t *testing.T) {
 		bucket               *bucket
 		first, second, there []string // requests
 	}{
-		"heeds":    {&bucket{heeds: true}, []string{"HEAD", "PUT*", "PUT*"}, []string{"PUT*"}, []string{"PUT*"}},
-		"ignores":  {&bucket{}, []string{"HEAD", "PUT*", "PUT*"}, []string{"HEAD", "PUT"}, []string{"HEAD"}},
-		"refuses":  {&bucket{refuses: true}, []string{"HEAD", "PUT*", "PUT"}, []string{"HEAD", "PUT"}, []string{"HEAD"}},
-		"conflict": {&bucket{heeds: true, conflict: 2}, []string{"HEAD", "PUT*", "PUT*", "PUT*", "PUT*"}, []string{"PUT*"}, []string{"PUT*"}},
+		"heeds":   {&bucket{heeds: true}, []string{"HEAD", "PUT*", "PUT*"}, []string{"PUT*"}, []string{"PUT*"}},
+		"ignores": {&bucket{}, []string{"HEAD", "PUT*", "PUT*"}, []string{"HEAD", "PUT"}, []string{"HEAD"}},
+		"refuses": {
+			&bucket{refuses: true}, []string{"HEAD", "PUT*", "PUT"}, []string{"HEAD", "PUT"}, []string{"HEAD"},
+		},
+		"conflict": {
+			&bucket{heeds: true, conflict: 2},
+			[]string{"HEAD", "PUT*", "PUT*", "PUT*", "PUT*"},
+			[]string{"PUT*"},
+			[]string{"PUT*"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,7 +91,9 @@ func TestS3Conditions(t *testing.T) {
 				created          bool
 				requests         []string
 			}{
-				{"a", "one", "one", true, tt.first}, {"b", "two", "two", true, tt.second}, {"a", "three", "one", false, tt.there},
+				{"a", "one", "one", true, tt.first},
+				{"b", "two", "two", true, tt.second},
+				{"a", "three", "one", false, tt.there},
 			} {
 				created, err := s.PutNew(t.Context(), step.key, []byte(step.data))
 				if err != nil || created != step.created {

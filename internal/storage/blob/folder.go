@@ -124,7 +124,8 @@ func (f *folder) enter(from, key string, name func(from, to string) error) error
 			return serr
 		}
 		err = f.makeDir(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) { // both: it went away meanwhile
+		// both: it went away meanwhile
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			break
 		}
 	}
@@ -366,7 +367,8 @@ func outside(key string, off int64) error {
 
 // clash marks what only a key that is the folder of another can cause.
 func clash(err error) error {
-	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EEXIST) || errors.Is(err, syscall.ENOTEMPTY) {
+	if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, syscall.EEXIST) ||
+		errors.Is(err, syscall.ENOTEMPTY) {
 		return fault.Ours(fault.Wrap(fault.Conflict, err, "a key can't be the folder of another"))
 	}
 	return err

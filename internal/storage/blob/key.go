@@ -37,13 +37,16 @@ func checkPrefix(prefix string) error {
 		last := i == len(names)-1
 		switch {
 		case name == "" && !last:
-			return fault.New(fault.Invalid, "object key %q has an empty name: no leading and no double slash is allowed", prefix)
+			return fault.New(fault.Invalid,
+				"object key %q has an empty name: no leading and no double slash is allowed", prefix)
 		case strings.HasPrefix(name, "."):
 			return fault.New(fault.Invalid, "object key %q has a name that begins with a dot", prefix)
 		case len(name) > maxNameBytes:
-			return fault.New(fault.Invalid, "object key has a name of %d bytes, at most %d are allowed", len(name), maxNameBytes)
+			return fault.New(fault.Invalid, "object key has a name of %d bytes, at most %d are allowed", len(name),
+				maxNameBytes)
 		case strings.ContainsFunc(name, notInKey):
-			return fault.New(fault.Invalid, "object key %q has a character other than letters, digits and -_.~=+@,", prefix)
+			return fault.New(fault.Invalid, "object key %q has a character other than letters, digits and -_.~=+@,",
+				prefix)
 		}
 	}
 	return nil

@@ -65,7 +65,8 @@ func ParseURL(rawURL string) (Options, error) {
 	}
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return Options{}, fault.New(fault.Invalid, "storage URL can't be read: it has a character that must be percent-encoded")
+		return Options{}, fault.New(fault.Invalid,
+			"storage URL can't be read: it has a character that must be percent-encoded")
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
@@ -79,7 +80,8 @@ func ParseURL(rawURL string) (Options, error) {
 	case "s3":
 		o = parseBucket(u, p)
 	default:
-		return Options{}, fault.New(fault.Invalid, "storage URL begins with %q: a path, file:// or s3:// is allowed", scheme+"://")
+		return Options{}, fault.New(fault.Invalid, "storage URL begins with %q: a path, file:// or s3:// is allowed",
+			scheme+"://")
 	}
 	return o, p.done()
 }
@@ -105,7 +107,8 @@ func parseBucket(u *url.URL, p *params) Options {
 		Create:          p.flag("create", false),
 	}
 	if o.Bucket == "" || strings.Trim(u.Path, "/") != "" || u.User != nil {
-		p.errs.Add("storage URL is s3://bucket?parameters: a path goes into prefix=, credentials into access_key_id= and secret_access_key=")
+		p.errs.Add("storage URL is s3://bucket?parameters: a path goes into prefix=, credentials into access_key_id= " +
+			"and secret_access_key=")
 	}
 	return Options{S3: o}
 }

@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	openedFiles = 512      // how many are kept open; the runtime has raised the limit of descriptors as far as it goes
-	openedBytes = 16 << 20 // a larger file is not kept: one that another process has deleted takes its room until it is closed
+	openedFiles = 512 // how many are kept open; the runtime has raised the limit of descriptors as far as it goes
+	// a larger file is not kept: one that another process has deleted takes its room until it is closed.
+	openedBytes = 16 << 20
 	openedSure  = time.Second
 )
 

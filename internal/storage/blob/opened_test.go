@@ -25,7 +25,8 @@ func descriptors(t *testing.T, dir string) int {
 	}
 	n := 0
 	for _, e := range entries {
-		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, dir+"/") && !strings.HasPrefix(to, dir+"/.tmp/") {
+		if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil && strings.HasPrefix(to, dir+"/") &&
+			!strings.HasPrefix(to, dir+"/.tmp/") {
 			n++
 		}
 	}
@@ -161,7 +162,8 @@ func TestOthersDelete(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if a, b, c := text(t, s, "m/1"), text(t, s, "m/2"), text(t, s, "m/3"); a != absent || b != "new" || c != "three" {
+		if a, b, c := text(t, s, "m/1"), text(t, s, "m/2"), text(t, s, "m/3"); a != absent || b != "new" ||
+			c != "three" {
 			t.Errorf("%q %q %q", a, b, c)
 		}
 	})

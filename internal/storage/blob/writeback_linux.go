@@ -19,7 +19,8 @@ func (w *writeback) upTo(f *os.File, size int64) {
 		fd := int(f.Fd())
 		_ = unix.SyncFileRange(fd, w.from, window, unix.SYNC_FILE_RANGE_WRITE)
 		if before := w.from - window; before >= 0 {
-			_ = unix.SyncFileRange(fd, before, window, unix.SYNC_FILE_RANGE_WAIT_BEFORE|unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
+			_ = unix.SyncFileRange(fd, before, window,
+				unix.SYNC_FILE_RANGE_WAIT_BEFORE|unix.SYNC_FILE_RANGE_WRITE|unix.SYNC_FILE_RANGE_WAIT_AFTER)
 		}
 	}
 }

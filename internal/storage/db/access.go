@@ -40,7 +40,13 @@ type environmentRow struct {
 
 func (e environmentRow) value() access.Environment {
 	return access.Environment{
-		ID: id.Environment(e.ID), Name: e.Name, Kind: e.Kind, CreatedAt: moment(e.CreatedAt), VideoQuality: e.VideoQuality, LiveRungs: e.LiveRungs, Captions: e.Captions,
+		ID:             id.Environment(e.ID),
+		Name:           e.Name,
+		Kind:           e.Kind,
+		CreatedAt:      moment(e.CreatedAt),
+		VideoQuality:   e.VideoQuality,
+		LiveRungs:      e.LiveRungs,
+		Captions:       e.Captions,
 		FrameAncestors: e.Ancestors,
 	}
 }
@@ -61,8 +67,15 @@ type tokenRow struct {
 
 func (tr tokenRow) value() (access.Token, error) {
 	t := access.Token{
-		ID: id.Token(tr.ID), Environment: id.Environment(tr.Environment), Name: tr.Name, Hash: tr.Hash, Digest: tr.Digest,
-		CreatedAt: moment(tr.CreatedAt), ExpiresAt: moment(tr.ExpiresAt), LastUsedAt: moment(tr.LastUsedAt), RevokedAt: moment(tr.RevokedAt),
+		ID:          id.Token(tr.ID),
+		Environment: id.Environment(tr.Environment),
+		Name:        tr.Name,
+		Hash:        tr.Hash,
+		Digest:      tr.Digest,
+		CreatedAt:   moment(tr.CreatedAt),
+		ExpiresAt:   moment(tr.ExpiresAt),
+		LastUsedAt:  moment(tr.LastUsedAt),
+		RevokedAt:   moment(tr.RevokedAt),
 	}
 	if err := read(tr.Permissions, &t.Permissions); err != nil {
 		t.Permissions = nil
@@ -161,8 +174,14 @@ func (a accessStore) EnsureDefault(ctx context.Context, fresh access.Environment
 
 func environmentRowOf(e access.Environment) environmentRow {
 	return environmentRow{
-		ID: string(e.ID), Name: e.Name, Kind: e.Kind, CreatedAt: millis(e.CreatedAt), VideoQuality: e.VideoQuality, LiveRungs: e.LiveRungs, Captions: e.Captions,
-		Ancestors: e.FrameAncestors,
+		ID:           string(e.ID),
+		Name:         e.Name,
+		Kind:         e.Kind,
+		CreatedAt:    millis(e.CreatedAt),
+		VideoQuality: e.VideoQuality,
+		LiveRungs:    e.LiveRungs,
+		Captions:     e.Captions,
+		Ancestors:    e.FrameAncestors,
 	}
 }
 
@@ -188,7 +207,8 @@ func (a accessStore) InsertEnvironment(ctx context.Context, e access.Environment
 
 func (a accessStore) Environments(ctx context.Context, page, limit int) ([]access.Environment, error) {
 	var rows []environmentRow
-	err := a.read.NewSelect().Model(&rows).Order("created_at", "id").Offset(int64(page-1) * int64(limit)).Limit(int64(limit)).Scan(ctx)
+	err := a.read.NewSelect().Model(&rows).Order("created_at", "id").Offset(int64(page-1) * int64(limit)).
+		Limit(int64(limit)).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read environments: %w", err)
 	}
@@ -206,16 +226,24 @@ func (a accessStore) InsertToken(ctx context.Context, t access.Token, most int) 
 		return err
 	}
 	row := tokenRow{
-		ID: string(t.ID), Environment: string(t.Environment), Name: t.Name, Permissions: permissions, Hash: t.Hash,
-		Digest:    t.Digest,
-		CreatedAt: millis(t.CreatedAt), ExpiresAt: millis(t.ExpiresAt), LastUsedAt: millis(t.LastUsedAt), RevokedAt: millis(t.RevokedAt),
+		ID:          string(t.ID),
+		Environment: string(t.Environment),
+		Name:        t.Name,
+		Permissions: permissions,
+		Hash:        t.Hash,
+		Digest:      t.Digest,
+		CreatedAt:   millis(t.CreatedAt),
+		ExpiresAt:   millis(t.ExpiresAt),
+		LastUsedAt:  millis(t.LastUsedAt),
+		RevokedAt:   millis(t.RevokedAt),
 	}
 	return a.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(id.Environment(row.Environment), tokenNoun, row.ID)
 		if err := t.holdEnvironment(ctx, row.Environment); err != nil {
 			return err
 		}
-		n, err := t.NewSelect().Model((*tokenRow)(nil)).Where("environment_id = ?", row.Environment).Where("revoked_at = 0").Count(ctx)
+		n, err := t.NewSelect().Model((*tokenRow)(nil)).Where("environment_id = ?", row.Environment).
+			Where("revoked_at = 0").Count(ctx)
 		if err != nil {
 			return fmt.Errorf("count tokens: %w", err)
 		}
@@ -233,7 +261,8 @@ func (a accessStore) InsertToken(ctx context.Context, t access.Token, most int) 
 
 func (a accessStore) Token(ctx context.Context, t id.Token) (access.Token, error) {
 	var row tokenRow
-	if err := a.first(ctx, a.read.NewSelect().Model(&row).Where("id = ?", string(t)), string(t), tokenNoun); err != nil {
+	if err := a.first(ctx, a.read.NewSelect().Model(&row).Where("id = ?", string(t)), string(t),
+		tokenNoun); err != nil {
 		return access.Token{}, err
 	}
 	return row.value()
@@ -250,7 +279,9 @@ func (a accessStore) TokensOf(ctx context.Context, e id.Environment, page, limit
 	})
 }
 
-func (a accessStore) tokens(ctx context.Context, which func(*bun.SelectQuery) *bun.SelectQuery) ([]access.Token, error) {
+func (a accessStore) tokens(
+	ctx context.Context, which func(*bun.SelectQuery) *bun.SelectQuery,
+) ([]access.Token, error) {
 	var rows []tokenRow
 	if err := which(a.read.NewSelect().Model(&rows)).Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read tokens: %w", err)
@@ -307,10 +338,14 @@ func (a accessStore) SetTokenDigests(ctx context.Context, digests map[id.Token][
 
 func (a accessStore) PlaybackID(ctx context.Context, p id.Playback) (playbackid.Object, error) {
 	var row playbackRow
-	if err := a.first(ctx, a.read.NewSelect().Model(&row).Where("id = ?", string(p)), string(p), "playback ID"); err != nil {
+	if err := a.first(ctx, a.read.NewSelect().Model(&row).Where("id = ?", string(p)), string(p),
+		"playback ID"); err != nil {
 		return playbackid.Object{}, err
 	}
 	return playbackid.Object{
-		ID: row.value(), Environment: id.Environment(row.Environment), Kind: playbackid.ObjectKind(row.ObjectKind), ObjectID: row.ObjectID,
+		ID:          row.value(),
+		Environment: id.Environment(row.Environment),
+		Kind:        playbackid.ObjectKind(row.ObjectKind),
+		ObjectID:    row.ObjectID,
 	}, nil
 }

@@ -21,7 +21,9 @@ func TestAccess(t *testing.T) {
 		store, ctx := d.Access(), t.Context()
 		made := make([]access.Environment, 16)
 		errs := together(16, func(i int) (err error) {
-			made[i], err = store.EnsureDefault(ctx, access.Environment{ID: id.Environment(fmt.Sprint("e", i)), Name: "Default", Kind: "production", CreatedAt: at(i)})
+			made[i], err = store.EnsureDefault(ctx, access.Environment{
+				ID: id.Environment(fmt.Sprint("e", i)), Name: "Default", Kind: "production", CreatedAt: at(i),
+			})
 			return err
 		})
 		must(t, errors.Join(errs...))
@@ -36,11 +38,13 @@ func TestAccess(t *testing.T) {
 			t.Errorf("environment %+v, want %+v", env, made[0])
 		}
 		must(t, store.SetVideoQuality(ctx, env.ID, "premium"))
-		if got, failed := store.Environment(ctx, env.ID); failed != nil || got.VideoQuality != "premium" || got.Name != env.Name {
+		if got, failed := store.Environment(ctx, env.ID); failed != nil || got.VideoQuality != "premium" ||
+			got.Name != env.Name {
 			t.Errorf("environment %+v, %v", got, failed)
 		}
 		must(t, store.SetLiveRungs(ctx, env.ID, "always"))
-		if got, failed := store.Environment(ctx, env.ID); failed != nil || got.VideoQuality != "premium" || got.LiveRungs != "always" {
+		if got, failed := store.Environment(ctx, env.ID); failed != nil || got.VideoQuality != "premium" ||
+			got.LiveRungs != "always" {
 			t.Errorf("environment %+v, %v", got, failed)
 		}
 		must(t, errors.Join(store.SetVideoQuality(ctx, env.ID, ""), store.SetLiveRungs(ctx, env.ID, "")))
@@ -57,7 +61,9 @@ func TestAccess(t *testing.T) {
 		if !reflect.DeepEqual(got, token) {
 			t.Errorf("token %+v, want %+v", got, token)
 		}
-		second := access.Token{ID: "t0", Environment: env.ID, Name: "n", Permissions: []string{}, Hash: []byte{9}, CreatedAt: at(5)}
+		second := access.Token{
+			ID: "t0", Environment: env.ID, Name: "n", Permissions: []string{}, Hash: []byte{9}, CreatedAt: at(5),
+		}
 		must(t, store.InsertToken(ctx, second, 10))
 		all, err := store.Tokens(ctx)
 		must(t, err)
@@ -91,8 +97,14 @@ func TestAccess(t *testing.T) {
 		insertAssets(t, d, fullAsset("a"))
 		insertStreams(t, d, fullStream("s"))
 		for p, want := range map[id.Playback]playbackid.Object{
-			"q1-a": {ID: playbackid.ID{ID: "q1-a", Policy: "drm", DRMConfigurationID: "d"}, Environment: "env", Kind: playbackid.OfAsset, ObjectID: "a-a"},
-			"p2-s": {ID: playbackid.ID{ID: "p2-s", Policy: "public"}, Environment: "env", Kind: playbackid.OfLiveStream, ObjectID: "s-s"},
+			"q1-a": {
+				ID: playbackid.ID{ID: "q1-a", Policy: "drm", DRMConfigurationID: "d"}, Environment: "env",
+				Kind: playbackid.OfAsset, ObjectID: "a-a",
+			},
+			"p2-s": {
+				ID: playbackid.ID{ID: "p2-s", Policy: "public"}, Environment: "env", Kind: playbackid.OfLiveStream,
+				ObjectID: "s-s",
+			},
 		} {
 			got, err := store.PlaybackID(ctx, p)
 			must(t, err)

@@ -95,7 +95,8 @@ func (t tx) putUses(ctx context.Context, key string, uses []id.Media) error {
 
 func (t tx) putTracks(ctx context.Context, c asset.Change) error {
 	if len(c.Dropped) > 0 {
-		_, err := t.NewDelete().Model((*trackRow)(nil)).Where("id IN ?", bun.Tuple(c.Dropped)).Where("asset_id = ?", string(c.Asset.ID)).Exec(ctx)
+		_, err := t.NewDelete().Model((*trackRow)(nil)).Where("id IN ?", bun.Tuple(c.Dropped)).
+			Where("asset_id = ?", string(c.Asset.ID)).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("delete tracks: %w", err)
 		}
@@ -104,7 +105,8 @@ func (t tx) putTracks(ctx context.Context, c asset.Change) error {
 		return nil
 	}
 	var last int64
-	err := t.NewSelect().Model((*trackRow)(nil)).ColumnExpr("COALESCE(MAX(position), 0)").Where("asset_id = ?", string(c.Asset.ID)).Scan(ctx, &last)
+	err := t.NewSelect().Model((*trackRow)(nil)).ColumnExpr("COALESCE(MAX(position), 0)").
+		Where("asset_id = ?", string(c.Asset.ID)).Scan(ctx, &last)
 	if err != nil {
 		return fmt.Errorf("read tracks: %w", err)
 	}
@@ -168,14 +170,18 @@ func (as assetStore) Delete(ctx context.Context, c asset.Change) error {
 }
 
 func (as assetStore) Get(ctx context.Context, env id.Environment, a id.Asset) (asset.Asset, error) {
-	return as.one(ctx, a, func(q *bun.SelectQuery) *bun.SelectQuery { return q.Where("environment_id = ?", string(env)) })
+	return as.one(ctx, a, func(q *bun.SelectQuery) *bun.SelectQuery {
+		return q.Where("environment_id = ?", string(env))
+	})
 }
 
 func (as assetStore) Find(ctx context.Context, a id.Asset) (asset.Asset, error) {
 	return as.one(ctx, a, func(q *bun.SelectQuery) *bun.SelectQuery { return q })
 }
 
-func (as assetStore) one(ctx context.Context, a id.Asset, and func(*bun.SelectQuery) *bun.SelectQuery) (asset.Asset, error) {
+func (as assetStore) one(
+	ctx context.Context, a id.Asset, and func(*bun.SelectQuery) *bun.SelectQuery,
+) (asset.Asset, error) {
 	if !possible(string(a)) {
 		return asset.Asset{}, noSuch(assetNoun)
 	}
@@ -214,7 +220,8 @@ func (as assetStore) many(
 		return nil, err
 	}
 	var used []useRow
-	if err := as.read.NewSelect().Model(&used).Where("asset_id IN ?", bun.Tuple(keys)).Order("position").Scan(ctx); err != nil {
+	if err := as.read.NewSelect().Model(&used).Where("asset_id IN ?", bun.Tuple(keys)).Order("position").
+		Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read uses of assets: %w", err)
 	}
 	uses := map[string][]id.Media{}
@@ -269,13 +276,15 @@ func (as assetStore) List(ctx context.Context, env id.Environment, q asset.ListQ
 		if q.Cursor != "" {
 			sel = sel.Where("(created_at < ? OR created_at = ? AND id < ?)", at, at, after)
 		}
-		return sel.Order("created_at DESC", "id DESC").Limit(int64(q.Limit) + 1) // one more tells whether there are more
+		// one more tells whether there are more
+		return sel.Order("created_at DESC", "id DESC").Limit(int64(q.Limit) + 1)
 	}
 	found, err := as.many(ctx, func(sel *bun.SelectQuery) *bun.SelectQuery {
 		if q.Cursor != "" || q.Page <= 1 {
 			return listed(sel)
 		}
-		page := listed(as.read.NewSelect().Table("assets").Column("id")).Offset(int64(q.Page-1) * int64(q.Limit)) // rows in front are not read
+		// rows in front are not read
+		page := listed(as.read.NewSelect().Table("assets").Column("id")).Offset(int64(q.Page-1) * int64(q.Limit))
 		return sel.Where("id IN (?)", page).Order("created_at DESC", "id DESC")
 	}, as.listed)
 	if err != nil || len(found) <= q.Limit {
@@ -366,7 +375,8 @@ func (t tx) appended(
 			return err
 		}
 		var there bool
-		there, err = t.NewSelect().Model((*entryRow)(nil)).Where("asset_id = ?", key).Where("sequence = ?", sequence).Exists(ctx)
+		there, err = t.NewSelect().Model((*entryRow)(nil)).Where("asset_id = ?", key).Where("sequence = ?", sequence).
+			Exists(ctx)
 		if there {
 			return nil
 		}
@@ -386,7 +396,8 @@ func (t tx) appended(
 
 func (as assetStore) Timeline(ctx context.Context, a id.Asset, from int64) ([]asset.TimelineEntry, error) {
 	var rows []entryRow
-	err := as.read.NewSelect().Model(&rows).Where("asset_id = ?", string(a)).Where("sequence >= ?", from).Order("sequence").Scan(ctx)
+	err := as.read.NewSelect().Model(&rows).Where("asset_id = ?", string(a)).Where("sequence >= ?", from).
+		Order("sequence").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read timeline: %w", err)
 	}

@@ -77,16 +77,38 @@ type entryRow struct {
 
 func assetRowOf(a asset.Asset) (assetRow, error) {
 	doc, err := document(assetDocument{
-		Progress: a.Progress, Options: a.Options, Facts: a.Facts, Errors: a.Errors, Recordings: a.Recordings, InputInfo: a.InputInfo,
-		Thumbnail: a.ThumbnailTime, Unusual: a.NonStandard, Static: a.Static, Master: a.Master, Limit: a.Limit,
+		Progress:   a.Progress,
+		Options:    a.Options,
+		Facts:      a.Facts,
+		Errors:     a.Errors,
+		Recordings: a.Recordings,
+		InputInfo:  a.InputInfo,
+		Thumbnail:  a.ThumbnailTime,
+		Unusual:    a.NonStandard,
+		Static:     a.Static,
+		Master:     a.Master,
+		Limit:      a.Limit,
 	})
 	if err != nil {
 		return assetRow{}, err
 	}
 	return assetRow{
-		ID: string(a.ID), Environment: string(a.Environment), Status: string(a.Status), Origin: string(a.Origin),
-		LiveStream: string(a.LiveStream), SourceAsset: string(a.SourceAsset), Upload: string(a.Upload), IsLive: a.IsLive, Media: string(a.Media), Index: a.Index,
-		Entries: a.Entries, Document: doc, Unfinished: a.Unfinished(), CreatedAt: millis(a.CreatedAt), UpdatedAt: millis(a.UpdatedAt), Revision: a.Revision,
+		ID:          string(a.ID),
+		Environment: string(a.Environment),
+		Status:      string(a.Status),
+		Origin:      string(a.Origin),
+		LiveStream:  string(a.LiveStream),
+		SourceAsset: string(a.SourceAsset),
+		Upload:      string(a.Upload),
+		IsLive:      a.IsLive,
+		Media:       string(a.Media),
+		Index:       a.Index,
+		Entries:     a.Entries,
+		Document:    doc,
+		Unfinished:  a.Unfinished(),
+		CreatedAt:   millis(a.CreatedAt),
+		UpdatedAt:   millis(a.UpdatedAt),
+		Revision:    a.Revision,
 	}, nil
 }
 
@@ -97,12 +119,31 @@ func (a assetRow) value() (asset.Asset, error) {
 		doc, err = assetDocument{}, fmt.Errorf("read asset %s: %w", a.ID, err)
 	}
 	return asset.Asset{
-		ID: id.Asset(a.ID), Environment: id.Environment(a.Environment), Status: asset.Status(a.Status), Progress: doc.Progress,
-		Origin: asset.Origin(a.Origin), LiveStream: id.LiveStream(a.LiveStream), SourceAsset: id.Asset(a.SourceAsset), Upload: id.Upload(a.Upload), IsLive: a.IsLive,
-		Options: doc.Options, Facts: doc.Facts, Errors: doc.Errors, Recordings: doc.Recordings, InputInfo: doc.InputInfo,
-		ThumbnailTime: doc.Thumbnail, NonStandard: doc.Unusual, Static: doc.Static, Master: doc.Master, Limit: doc.Limit,
-		Media: id.Media(a.Media), Index: a.Index, Entries: a.Entries,
-		CreatedAt: moment(a.CreatedAt), UpdatedAt: moment(a.UpdatedAt), Revision: a.Revision,
+		ID:            id.Asset(a.ID),
+		Environment:   id.Environment(a.Environment),
+		Status:        asset.Status(a.Status),
+		Progress:      doc.Progress,
+		Origin:        asset.Origin(a.Origin),
+		LiveStream:    id.LiveStream(a.LiveStream),
+		SourceAsset:   id.Asset(a.SourceAsset),
+		Upload:        id.Upload(a.Upload),
+		IsLive:        a.IsLive,
+		Options:       doc.Options,
+		Facts:         doc.Facts,
+		Errors:        doc.Errors,
+		Recordings:    doc.Recordings,
+		InputInfo:     doc.InputInfo,
+		ThumbnailTime: doc.Thumbnail,
+		NonStandard:   doc.Unusual,
+		Static:        doc.Static,
+		Master:        doc.Master,
+		Limit:         doc.Limit,
+		Media:         id.Media(a.Media),
+		Index:         a.Index,
+		Entries:       a.Entries,
+		CreatedAt:     moment(a.CreatedAt),
+		UpdatedAt:     moment(a.UpdatedAt),
+		Revision:      a.Revision,
 	}, err
 }
 
@@ -118,8 +159,17 @@ func trackRowOf(a id.Asset, t asset.Track) (trackRow, error) {
 		}
 	}
 	return trackRow{
-		Speech: speech, ID: string(t.ID), Asset: string(a), Type: string(t.Type), Status: string(t.Status), URL: t.URL, Rendition: t.Rendition,
-		Object: t.Object, Channel: t.Channel, Document: doc, CreatedAt: millis(t.CreatedAt),
+		Speech:    speech,
+		ID:        string(t.ID),
+		Asset:     string(a),
+		Type:      string(t.Type),
+		Status:    string(t.Status),
+		URL:       t.URL,
+		Rendition: t.Rendition,
+		Object:    t.Object,
+		Channel:   t.Channel,
+		Document:  doc,
+		CreatedAt: millis(t.CreatedAt),
 	}, nil
 }
 
@@ -132,7 +182,9 @@ func (tr trackRow) value() (asset.Track, error) {
 	if err != nil {
 		t, err = asset.Track{}, fmt.Errorf("read track %s: %w", tr.ID, err)
 	}
-	t.ID, t.Asset, t.Type, t.Status = id.Track(tr.ID), id.Asset(tr.Asset), asset.TrackType(tr.Type), asset.TrackStatus(tr.Status)
-	t.URL, t.Rendition, t.Object, t.Channel, t.CreatedAt = tr.URL, tr.Rendition, tr.Object, tr.Channel, moment(tr.CreatedAt)
+	t.ID, t.Asset, t.Type, t.Status = id.Track(tr.ID), id.Asset(tr.Asset), asset.TrackType(tr.Type),
+		asset.TrackStatus(tr.Status)
+	t.URL, t.Rendition, t.Object, t.Channel, t.CreatedAt = tr.URL, tr.Rendition, tr.Object, tr.Channel,
+		moment(tr.CreatedAt)
 	return t, err
 }

@@ -19,9 +19,13 @@ import (
 
 func fullTrack(a id.Asset, name string, created time.Time) asset.Track {
 	return asset.Track{
-		ID: id.Track("t-" + name), Asset: a, Type: asset.AudioTrack, Status: asset.TrackReady, Primary: true, TextType: "subtitles",
-		TextSource: "uploaded", LanguageCode: "en", Name: name, ClosedCaptions: true, Passthrough: "p?'", URL: "https://u:p@h/x",
-		Rendition: "r-" + name, Channel: "cc1", Forced: true, Speech: &asset.Speech{Language: "auto", Phrases: []string{"p"}, Of: "t"}, Progress: 4, Confidence: 0.5, Object: "media/x", Duration: 1.5, MaxWidth: 2, MaxHeight: 3, MaxFrameRate: 29.97, MaxChannels: 2,
+		ID: id.Track("t-" + name), Asset: a, Type: asset.AudioTrack, Status: asset.TrackReady, Primary: true,
+		TextType:   "subtitles",
+		TextSource: "uploaded", LanguageCode: "en", Name: name, ClosedCaptions: true, Passthrough: "p?'",
+		URL:       "https://u:p@h/x",
+		Rendition: "r-" + name, Channel: "cc1", Forced: true,
+		Speech: &asset.Speech{Language: "auto", Phrases: []string{"p"}, Of: "t"}, Progress: 4, Confidence: 0.5,
+		Object: "media/x", Duration: 1.5, MaxWidth: 2, MaxHeight: 3, MaxFrameRate: 29.97, MaxChannels: 2,
 		Errors: &asset.Errors{Type: "x", Messages: []string{"m"}}, CreatedAt: created,
 		Pace: asset.Pace{{At: at(2), Percent: 3.5}},
 	}
@@ -30,23 +34,38 @@ func fullTrack(a id.Asset, name string, created time.Time) asset.Track {
 // fullAsset has every field set, so that a forgotten column is found.
 func fullAsset(name string) asset.Asset {
 	a := asset.Asset{
-		ID: id.Asset("a-" + name), Environment: "env", Status: asset.Ready, Progress: asset.Progress{State: "live", Percent: -1},
-		Origin: asset.FromClip, LiveStream: "live", SourceAsset: "source", Upload: "u-" + id.Upload(name), IsLive: true,
-		Options:       assetopt.Options{Inputs: []assetopt.Input{{URL: "https://h/?a=1"}}, Passthrough: "ä'?\\", VideoQuality: "plus"},
-		PlaybackIDs:   []playbackid.ID{{ID: id.Playback("q2-" + name), Policy: "signed"}, {ID: id.Playback("q1-" + name), Policy: "drm", DRMConfigurationID: "d"}},
-		Facts:         asset.Facts{Duration: 2.5, Width: 3, Height: 4, FrameRate: 30, Channels: 2, HasVideo: true, HasAudio: true, Offered: asset.Size{Width: 1, Height: 2}},
+		ID: id.Asset("a-" + name), Environment: "env", Status: asset.Ready,
+		Progress: asset.Progress{State: "live", Percent: -1},
+		Origin:   asset.FromClip, LiveStream: "live", SourceAsset: "source", Upload: "u-" + id.Upload(name),
+		IsLive: true,
+		Options: assetopt.Options{
+			Inputs: []assetopt.Input{{URL: "https://h/?a=1"}}, Passthrough: "ä'?\\", VideoQuality: "plus",
+		},
+		PlaybackIDs: []playbackid.ID{
+			{ID: id.Playback("q2-" + name), Policy: "signed"},
+			{ID: id.Playback("q1-" + name), Policy: "drm", DRMConfigurationID: "d"},
+		},
+		Facts: asset.Facts{
+			Duration: 2.5, Width: 3, Height: 4, FrameRate: 30, Channels: 2, HasVideo: true, HasAudio: true,
+			Offered: asset.Size{Width: 1, Height: 2},
+		},
 		Errors:        &asset.Errors{Type: "t", Messages: []string{"a", "b"}},
 		Limit:         10,
 		Recordings:    []asset.Recording{{StartedAt: at(3), Duration: 2, Type: "content"}},
 		ThumbnailTime: new(1.25),
 		InputInfo:     []asset.InputInfo{{Settings: assetopt.Input{URL: "u"}}},
 		Static: asset.Static{Status: asset.FileReady, Files: []asset.StaticRendition{{
-			ID: "file", Asset: id.Asset("a-" + name), Name: "720p.mp4", Ext: "mp4", Resolution: "720p", Type: "advanced", Status: asset.FileErrored,
-			ResolutionTier: "720p", Width: 1280, Height: 720, Bitrate: 1e6, Size: 5e9, Passthrough: "p", Errors: &asset.Errors{Type: "t", Messages: []string{"m"}},
+			ID: "file", Asset: id.Asset("a-" + name), Name: "720p.mp4", Ext: "mp4", Resolution: "720p",
+			Type: "advanced", Status: asset.FileErrored,
+			ResolutionTier: "720p", Width: 1280, Height: 720, Bitrate: 1e6, Size: 5e9, Passthrough: "p",
+			Errors: &asset.Errors{Type: "t", Messages: []string{"m"}},
 		}}},
-		Master:      &asset.Master{ID: "master", Status: asset.FileReady, Signature: "s", Expires: time.Unix(1767225600, 0).UTC()},
+		Master: &asset.Master{
+			ID: "master", Status: asset.FileReady, Signature: "s", Expires: time.Unix(1767225600, 0).UTC(),
+		},
 		NonStandard: &asset.NonStandard{VideoCodec: "hevc", PixelFormat: "yuv420p10le"},
-		Media:       id.Media("m-" + name), Uses: []id.Media{"n2", "n1"}, Index: "media/index", Entries: 3, CreatedAt: at(1), UpdatedAt: at(2), Revision: 4,
+		Media:       id.Media("m-" + name), Uses: []id.Media{"n2", "n1"}, Index: "media/index", Entries: 3,
+		CreatedAt: at(1), UpdatedAt: at(2), Revision: 4,
 	}
 	a.Tracks = []asset.Track{fullTrack(a.ID, name+"2", at(1)), fullTrack(a.ID, name+"1", at(1))}
 	return a
@@ -54,7 +73,8 @@ func fullAsset(name string) asset.Asset {
 
 func plainAsset(env id.Environment, name string, created time.Time) asset.Asset {
 	return asset.Asset{
-		ID: id.Asset("a-" + name), Environment: env, Status: asset.Preparing, Origin: asset.FromURL, Media: id.Media("m-" + name),
+		ID: id.Asset("a-" + name), Environment: env, Status: asset.Preparing, Origin: asset.FromURL,
+		Media:     id.Media("m-" + name),
 		CreatedAt: created, UpdatedAt: created,
 	}
 }
@@ -81,7 +101,10 @@ func TestAssetRoundTrip(t *testing.T) {
 		want := fullAsset("a")
 		every(t, want)
 		every(t, want.Tracks[0])
-		must(t, store.Insert(t.Context(), asset.Change{Asset: want, Tracks: want.Tracks, Events: happened("one"), Jobs: wish("k")}))
+		must(t,
+			store.Insert(t.Context(), asset.Change{
+				Asset: want, Tracks: want.Tracks, Events: happened("one"), Jobs: wish("k"),
+			}))
 		for how, read := range map[string]func() (asset.Asset, error){
 			"get":  func() (asset.Asset, error) { return store.Get(t.Context(), "env", want.ID) },
 			"find": func() (asset.Asset, error) { return store.Find(t.Context(), want.ID) },
@@ -99,7 +122,8 @@ func TestAssetRoundTrip(t *testing.T) {
 		changed.Name, changed.Status, changed.Object = "other", asset.TrackErrored, "elsewhere"
 		added := fullTrack(want.ID, "0", at(1)) // at the very same time, and first by ID
 		must(t, store.Save(t.Context(), asset.Change{
-			From: asset.Ready, Asset: next, Tracks: []asset.Track{changed, added}, Dropped: []id.Track{want.Tracks[0].ID}, Events: happened("two"),
+			From: asset.Ready, Asset: next, Tracks: []asset.Track{changed, added},
+			Dropped: []id.Track{want.Tracks[0].ID}, Events: happened("two"),
 		}))
 		next.Revision++
 		next.Tracks = []asset.Track{changed, added}
@@ -183,7 +207,9 @@ func TestAssetCompareAndSet(t *testing.T) {
 		insertAssets(t, d, a)
 		old := a
 		old.Revision = 8
-		for what, c := range map[string]asset.Change{"status": {From: asset.Ready, Asset: a}, "revision": {From: asset.Preparing, Asset: old}} {
+		for what, c := range map[string]asset.Change{
+			"status": {From: asset.Ready, Asset: a}, "revision": {From: asset.Preparing, Asset: old},
+		} {
 			c.Events, c.Jobs = happened(what), wish("x")
 			wantKind(t, store.Save(t.Context(), c), fault.Conflict)
 			wantKind(t, store.Delete(t.Context(), c), fault.Conflict)
@@ -192,7 +218,8 @@ func TestAssetCompareAndSet(t *testing.T) {
 			mine := a
 			mine.Options.Passthrough = fmt.Sprint(i)
 			return store.Save(t.Context(), asset.Change{
-				From: asset.Preparing, Asset: mine, Events: happened("won"), Entries: []asset.TimelineEntry{{Sequence: int64(i), Data: []byte{byte(i)}}},
+				From: asset.Preparing, Asset: mine, Events: happened("won"),
+				Entries: []asset.TimelineEntry{{Sequence: int64(i), Data: []byte{byte(i)}}},
 			})
 		})
 		if won, lost := count(errs, isNil), count(errs, isConflict); won != 1 || lost != 15 {
@@ -231,7 +258,9 @@ func TestAppend(t *testing.T) {
 		if row.Revision != a.Revision || !row.UpdatedAt.Equal(a.UpdatedAt) {
 			t.Errorf("the row has changed: %+v", row)
 		}
-		for id, want := range map[id.Asset]fault.Kind{broken.ID: fault.Conflict, over.ID: fault.Conflict, "a-x": fault.NotFound, "\x00": fault.NotFound} {
+		for id, want := range map[id.Asset]fault.Kind{
+			broken.ID: fault.Conflict, over.ID: fault.Conflict, "a-x": fault.NotFound, "\x00": fault.NotFound,
+		} {
 			wantKind(t, store.Append(ctx, id, asset.Writer{}, []asset.TimelineEntry{entry}), want)
 		}
 	})
@@ -249,14 +278,20 @@ func TestTimeline(t *testing.T) {
 		}
 		save := func(forget bool, entries ...asset.TimelineEntry) {
 			t.Helper()
-			must(t, store.Save(t.Context(), asset.Change{From: asset.Preparing, Asset: a, Forget: forget, Entries: entries}))
+			must(t,
+				store.Save(t.Context(), asset.Change{
+					From: asset.Preparing, Asset: a, Forget: forget, Entries: entries,
+				}))
 			a.Revision++
 		}
 		save(false, asset.TimelineEntry{Sequence: 0, Data: data}, asset.TimelineEntry{Sequence: 1, Data: []byte("one")})
-		save(false, asset.TimelineEntry{Sequence: 1, Data: []byte("other")}, asset.TimelineEntry{Sequence: 2, Data: []byte{}})
+		save(false, asset.TimelineEntry{Sequence: 1, Data: []byte("other")}, asset.TimelineEntry{
+			Sequence: 2, Data: []byte{},
+		})
 		got, err := store.Timeline(t.Context(), a.ID, 0)
 		must(t, err)
-		if len(got) != 3 || !bytes.Equal(got[0].Data, data) || string(got[1].Data) != "one" || len(got[2].Data) != 0 || got[2].Sequence != 2 {
+		if len(got) != 3 || !bytes.Equal(got[0].Data, data) || string(got[1].Data) != "one" || len(got[2].Data) != 0 ||
+			got[2].Sequence != 2 {
 			t.Errorf("got %v; a sequence that is stored already is skipped", got)
 		}
 		if got, err = store.Timeline(t.Context(), a.ID, 2); err != nil || len(got) != 1 {
@@ -278,9 +313,15 @@ func TestAssetDelete(t *testing.T) {
 		store := d.Assets()
 		a, b := fullAsset("a"), fullAsset("b")
 		insertAssets(t, d, a, b)
-		must(t, store.Save(t.Context(), asset.Change{From: a.Status, Asset: a, Entries: []asset.TimelineEntry{{Sequence: 0, Data: []byte("x")}}}))
+		must(t,
+			store.Save(t.Context(), asset.Change{
+				From: a.Status, Asset: a, Entries: []asset.TimelineEntry{{Sequence: 0, Data: []byte("x")}},
+			}))
 		a.Revision++
-		must(t, store.Delete(t.Context(), asset.Change{From: a.Status, Asset: a, Events: happened("gone"), Jobs: wish("k")}))
+		must(t,
+			store.Delete(t.Context(), asset.Change{
+				From: a.Status, Asset: a, Events: happened("gone"), Jobs: wish("k"),
+			}))
 		_, err := store.Find(t.Context(), a.ID)
 		wantKind(t, err, fault.NotFound)
 		_, err = d.Access().PlaybackID(t.Context(), a.PlaybackIDs[0].ID)
@@ -303,7 +344,8 @@ func TestAssetDelete(t *testing.T) {
 		if n := pending(t, d, "k"); n != 1 || len(eventTypes(t, d)) != 1 {
 			t.Errorf("%d jobs and events %v, want one each", n, eventTypes(t, d))
 		}
-		insertAssets(t, d, func() asset.Asset { c := fullAsset("a"); c.Revision = 0; return c }()) // nothing is left that stands in the way
+		// nothing is left that stands in the way
+		insertAssets(t, d, func() asset.Asset { c := fullAsset("a"); c.Revision = 0; return c }())
 	})
 }
 
@@ -311,7 +353,8 @@ func TestAssetUsersAndUnfinished(t *testing.T) {
 	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, url string) {
 		d := dbtest.Open(t, url)
-		owner, clip, other := plainAsset("env", "1", at(1)), plainAsset("elsewhere", "2", at(2)), plainAsset("env", "3", at(3))
+		owner, clip, other := plainAsset("env", "1", at(1)), plainAsset("elsewhere", "2", at(2)),
+			plainAsset("env", "3", at(3))
 		clip.Uses = []id.Media{"m-1", "m-9"}
 		clip.Status, clip.Index = asset.Ready, "x"
 		other.Status, other.IsLive = asset.Ready, true
@@ -324,8 +367,13 @@ func TestAssetUsersAndUnfinished(t *testing.T) {
 		master.Master = &asset.Master{Status: asset.FileReady}
 		failed.Status, failed.Index, failed.Master = asset.Errored, "", &asset.Master{Status: asset.FileErrored}
 		insertAssets(t, d, owner, clip, other, file, master, failed)
-		must(t, d.Assets().Insert(t.Context(), asset.Change{Asset: track, Tracks: []asset.Track{{ID: "t", Asset: track.ID, Status: asset.TrackPreparing}}}))
-		for m, want := range map[id.Media][]string{"m-1": {"a-1", "a-2"}, "m-9": {"a-2"}, "m-3": {"a-3"}, "m-x": {}, "": {}} {
+		must(t,
+			d.Assets().Insert(t.Context(), asset.Change{
+				Asset: track, Tracks: []asset.Track{{ID: "t", Asset: track.ID, Status: asset.TrackPreparing}},
+			}))
+		for m, want := range map[id.Media][]string{
+			"m-1": {"a-1", "a-2"}, "m-9": {"a-2"}, "m-3": {"a-3"}, "m-x": {}, "": {},
+		} {
 			got, err := d.Assets().Users(t.Context(), m)
 			must(t, err)
 			if !slices.Equal(assetNames(got), want) {
@@ -413,7 +461,8 @@ func TestAssetList(t *testing.T) {
 			t.Errorf("by cursor %v, want %v", all, want)
 		}
 		for _, bad := range []string{"x", "!!", "bm90aGluZw", "MS4A", "MS4", "YS5h"} {
-			if _, _, err := d.Assets().List(t.Context(), "env", asset.ListQuery{Limit: 1, Cursor: bad}); !fault.Is(err, fault.Invalid) {
+			if _, _, err := d.Assets().List(t.Context(), "env", asset.ListQuery{Limit: 1, Cursor: bad}); !fault.Is(err,
+				fault.Invalid) {
 				t.Errorf("cursor %q: %v", bad, err)
 			}
 		}

@@ -42,7 +42,8 @@ func (as audienceStore) Tell(ctx context.Context, node id.Node, v audience.Views
 			return err
 		}
 		for batch := range slices.Chunk(rows, 100) {
-			if _, err := t.NewInsert().Model(&batch).Value("told_at", "?", bun.Safe(as.engine.now())).Exec(ctx); err != nil {
+			if _, err := t.NewInsert().Model(&batch).Value("told_at", "?", bun.Safe(as.engine.now())).
+				Exec(ctx); err != nil {
 				return err
 			}
 		}
@@ -64,7 +65,8 @@ func (as audienceStore) Reported(ctx context.Context, but id.Node, keys []uint64
 		signed = append(signed, int64(k))
 	}
 	var rows []audienceRow
-	err := as.read.NewSelect().Model(&rows).Where("playback_key IN ?", bun.Tuple(signed)).Where("node <> ?", string(but)).
+	err := as.read.NewSelect().Model(&rows).Where("playback_key IN ?", bun.Tuple(signed)).
+		Where("node <> ?", string(but)).
 		Where("told_at > ? - ?", bun.Safe(as.engine.now()), reportLifetime.Milliseconds()).Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read who is watching: %w", err)

@@ -29,8 +29,14 @@ type auditRow struct {
 
 func (a auditRow) value() audit.Entry {
 	return audit.Entry{
-		ID: a.ID, At: moment(a.At), Environment: id.Environment(a.Environment), Actor: audit.Actor{Type: a.ActorType, ID: a.ActorID, Name: a.ActorName},
-		Operation: a.Operation, Resource: audit.Resource{Type: a.ResourceType, ID: a.ResourceID}, Address: a.Address, RequestID: a.RequestID,
+		ID:          a.ID,
+		At:          moment(a.At),
+		Environment: id.Environment(a.Environment),
+		Actor:       audit.Actor{Type: a.ActorType, ID: a.ActorID, Name: a.ActorName},
+		Operation:   a.Operation,
+		Resource:    audit.Resource{Type: a.ResourceType, ID: a.ResourceID},
+		Address:     a.Address,
+		RequestID:   a.RequestID,
 	}
 }
 
@@ -85,9 +91,17 @@ func (t tx) writeAudit(ctx context.Context, e audit.Entry, c changes) error {
 		e.Environment = c.environment
 	}
 	row := auditRow{
-		ID: id.NewOrderedUUID(e.At), At: millis(e.At), Environment: string(e.Environment),
-		ActorType: e.Actor.Type, ActorID: e.Actor.ID, ActorName: e.Actor.Name,
-		Operation: e.Operation, ResourceType: e.Resource.Type, ResourceID: e.Resource.ID, Address: e.Address, RequestID: e.RequestID,
+		ID:           id.NewOrderedUUID(e.At),
+		At:           millis(e.At),
+		Environment:  string(e.Environment),
+		ActorType:    e.Actor.Type,
+		ActorID:      e.Actor.ID,
+		ActorName:    e.Actor.Name,
+		Operation:    e.Operation,
+		ResourceType: e.Resource.Type,
+		ResourceID:   e.Resource.ID,
+		Address:      e.Address,
+		RequestID:    e.RequestID,
 	}
 	if err := t.insert(ctx, &row); err != nil {
 		return fmt.Errorf("write audit log: %w", err)
@@ -99,7 +113,9 @@ func (t tx) writeAudit(ctx context.Context, e audit.Entry, c changes) error {
 func (d *DB) AuditLog(ctx context.Context, q audit.Query) ([]audit.Entry, error) {
 	var rows []auditRow
 	sel := d.read.NewSelect().Model(&rows).OrderExpr("id DESC").Limit(int64(q.Limit))
-	for column, v := range map[string]string{"environment_id": string(q.Environment), "operation": q.Operation, "resource_id": q.Resource} {
+	for column, v := range map[string]string{
+		"environment_id": string(q.Environment), "operation": q.Operation, "resource_id": q.Resource,
+	} {
 		if !possible(v) {
 			return nil, nil
 		}
@@ -136,7 +152,8 @@ func (d *DB) AuditLog(ctx context.Context, q audit.Query) ([]audit.Entry, error)
 func (d *DB) PruneAuditLog(ctx context.Context, before time.Time, limit int) (int, error) {
 	n := 0
 	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		old := t.NewSelect().Model((*auditRow)(nil)).Column("id").Where("at < ?", millis(before)).Order("at").Limit(int64(limit))
+		old := t.NewSelect().Model((*auditRow)(nil)).Column("id").Where("at < ?", millis(before)).Order("at").
+			Limit(int64(limit))
 		res, failed := t.NewDelete().Model((*auditRow)(nil)).Where("id IN (?)", old).Exec(ctx)
 		if failed != nil {
 			return fmt.Errorf("remove old entries of audit log: %w", failed)

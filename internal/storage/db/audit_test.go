@@ -19,13 +19,20 @@ func TestAuditLog(t *testing.T) {
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		t.Helper()
 		store, ctx := d.Access(), t.Context()
-		env, err := store.EnsureDefault(audit.With(ctx, audit.Entry{At: at(0)}), access.Environment{ID: "env", Name: "Default", CreatedAt: at(0)})
+		env, err := store.EnsureDefault(audit.With(ctx, audit.Entry{At: at(0)}), access.Environment{
+			ID: "env", Name: "Default", CreatedAt: at(0),
+		})
 		must(t, err)
 		for i := 1; i <= 5; i++ {
 			own := audit.With(ctx, audit.Entry{
-				At: at(i), Operation: fmt.Sprint("op", i%2), Actor: audit.Actor{Type: audit.AccessToken, ID: "t", Name: fmt.Sprint("n", i)}, Address: "192.0.2.1", RequestID: "r",
+				At: at(i), Operation: fmt.Sprint("op", i%2),
+				Actor: audit.Actor{Type: audit.AccessToken, ID: "t", Name: fmt.Sprint("n", i)}, Address: "192.0.2.1",
+				RequestID: "r",
 			})
-			token := access.Token{ID: id.Token(fmt.Sprint("made", i)), Environment: env.ID, Permissions: []string{}, Hash: []byte{1}, CreatedAt: at(i)}
+			token := access.Token{
+				ID: id.Token(fmt.Sprint("made", i)), Environment: env.ID, Permissions: []string{}, Hash: []byte{1},
+				CreatedAt: at(i),
+			}
 			must(t, store.InsertToken(own, token, 10))
 			if store.InsertToken(own, token, 10) == nil { // refused, and the entry is written already
 				t.Error("inserted twice")
@@ -73,7 +80,9 @@ func TestAuditLog(t *testing.T) {
 	})
 }
 
-func resources(t *testing.T, read func(context.Context, audit.Query) ([]audit.Entry, error), q audit.Query) (out string) {
+func resources(
+	t *testing.T, read func(context.Context, audit.Query) ([]audit.Entry, error), q audit.Query,
+) (out string) {
 	t.Helper()
 	found, err := read(t.Context(), q)
 	must(t, err)

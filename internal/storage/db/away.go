@@ -39,7 +39,8 @@ func full(err error) error {
 	switch e.Code() {
 	case sqlite3.SQLITE_BUSY:
 		return locked(err)
-	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE: // a quota is the second, the index of the log the third
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE:
+		// a quota is the second, the index of the log the third
 		return fault.Wrap(fault.Unavailable, err, "the disk of the database is full")
 	}
 	return err

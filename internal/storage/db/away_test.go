@@ -35,16 +35,21 @@ func TestConnectionsEnd(t *testing.T) {
 				return err
 			},
 			"write": func() error {
-				return d.Assets().Insert(t.Context(), asset.Change{Asset: plainAsset("env", id.New(), at(2)), Jobs: wish(id.New())})
+				return d.Assets().Insert(t.Context(), asset.Change{
+					Asset: plainAsset("env", id.New(), at(2)), Jobs: wish(id.New()),
+				})
 			},
 			"plain write": func() error {
 				token := access.Token{
-					ID: id.Token(id.New()), Environment: env.ID, Permissions: []string{}, Hash: []byte{1}, CreatedAt: at(3),
+					ID: id.Token(id.New()), Environment: env.ID, Permissions: []string{}, Hash: []byte{1},
+					CreatedAt: at(3),
 				}
 				return d.Access().InsertToken(t.Context(), token, 100)
 			},
 		} {
-			_, err := admin.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
+			_, err := admin.Exec(t.Context(),
+				"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid "+
+					"<> pg_backend_pid()")
 			must(t, err)
 			err = call()
 			if err != nil && !fault.Is(err, fault.Unavailable) {

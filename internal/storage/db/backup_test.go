@@ -91,7 +91,8 @@ func used(t *testing.T, d *db.DB) {
 	}
 	must(t, d.LiveStreams().Insert(t.Context(), live.Change{
 		Stream: s, Events: happened("created"), Jobs: []job.Insert{{
-			Kind: "asset.finish", Key: "one", Queue: job.Clips, Owner: "env", At: at(3600), Args: []byte(`{"asset":"x"}`),
+			Kind: "asset.finish", Key: "one", Queue: job.Clips, Owner: "env", At: at(3600),
+			Args: []byte(`{"asset":"x"}`),
 		}},
 	}))
 	for i := range 250 { // more than one statement inserts

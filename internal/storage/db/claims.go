@@ -18,7 +18,9 @@ func (d *DB) Claims() Claims { return Claims{d} }
 const forgotten = time.Minute
 
 // Take gives a holder a lease on each of the keys that nobody has one on, and says which these are.
-func (c Claims) Take(ctx context.Context, holder string, keys []string, lease time.Duration) (taken []string, err error) {
+func (c Claims) Take(
+	ctx context.Context, holder string, keys []string, lease time.Duration,
+) (taken []string, err error) {
 	now := bun.Safe(c.db.engine.now())
 	q := make([]byte, 0, 256)
 	args := make([]any, 0, 4*len(keys)+3)
@@ -33,7 +35,8 @@ func (c Claims) Take(ctx context.Context, holder string, keys []string, lease ti
 		Key string `bun:"object_key"`
 	}
 	err = c.db.write.NewRaw("INSERT INTO claims (object_key, holder, lease_until, wanted) VALUES "+string(q)+
-		" ON CONFLICT (object_key) DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until, wanted = FALSE"+
+		" ON CONFLICT (object_key) DO UPDATE SET holder = excluded.holder, lease_until = excluded.lease_until, "+
+		"wanted = FALSE"+
 		" WHERE claims.lease_until <= ? RETURNING object_key", append(args, now)...).Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("take claims: %w", err)
@@ -46,7 +49,8 @@ func (c Claims) Take(ctx context.Context, holder string, keys []string, lease ti
 
 // Want reports whether somebody has a lease on a key, and lets the holder know that somebody else waits for it.
 func (c Claims) Want(ctx context.Context, key string) (held bool, err error) {
-	res, err := c.db.write.NewRaw("UPDATE claims SET wanted = TRUE WHERE object_key = ? AND lease_until > ?", key, bun.Safe(c.db.engine.now())).Exec(ctx)
+	res, err := c.db.write.NewRaw("UPDATE claims SET wanted = TRUE WHERE object_key = ? AND lease_until > ?", key,
+		bun.Safe(c.db.engine.now())).Exec(ctx)
 	if err != nil {
 		return false, fmt.Errorf("want what is claimed: %w", err)
 	}
@@ -59,7 +63,8 @@ func (c Claims) Want(ctx context.Context, key string) (held bool, err error) {
 
 // Held reports whether somebody has a lease on a key.
 func (c Claims) Held(ctx context.Context, key string) (bool, error) {
-	n, err := c.db.read.NewSelect().Table("claims").Where("object_key = ?", key).Where("lease_until > ?", bun.Safe(c.db.engine.now())).Count(ctx)
+	n, err := c.db.read.NewSelect().Table("claims").Where("object_key = ?", key).
+		Where("lease_until > ?", bun.Safe(c.db.engine.now())).Count(ctx)
 	if err != nil {
 		return false, fmt.Errorf("look at claim: %w", err)
 	}
@@ -89,7 +94,8 @@ func (c Claims) Renew(ctx context.Context, holders []string, lease time.Duration
 // Give takes back a holder's leases on keys, or all that the holder has where none is named, and what others have left
 // behind.
 func (c Claims) Give(ctx context.Context, holder string, keys ...string) error {
-	q := c.db.write.NewDelete().Table("claims").Where("lease_until < ? - ?", bun.Safe(c.db.engine.now()), forgotten.Milliseconds())
+	q := c.db.write.NewDelete().Table("claims").
+		Where("lease_until < ? - ?", bun.Safe(c.db.engine.now()), forgotten.Milliseconds())
 	q = q.WhereGroup(" OR ", func(q *bun.DeleteQuery) *bun.DeleteQuery {
 		if q = q.Where("holder = ?", holder); len(keys) > 0 {
 			q = q.Where("object_key IN ?", bun.Tuple(keys))

@@ -117,7 +117,9 @@ func sqlitePath(raw string) (string, error) {
 	if rest, ok := strings.CutPrefix(raw, "sqlite:"); ok {
 		path = strings.TrimPrefix(rest, "//")
 	} else if scheme, _, ok := strings.Cut(raw, "://"); ok {
-		return "", fmt.Errorf("open database: %q is not a known kind of database URL; use sqlite:///path or postgres://host/name", scheme)
+		return "",
+			fmt.Errorf("open database: %q is not a known kind of database URL; use sqlite:///path or "+
+				"postgres://host/name", scheme)
 	}
 	if path == "" || strings.ContainsRune(path, 0) {
 		return "", errors.New("open database: the URL names no file")

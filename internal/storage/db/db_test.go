@@ -101,7 +101,8 @@ func TestOpen(t *testing.T) {
 		t.Parallel()
 		folder := t.TempDir()
 		for _, url := range []string{
-			filepath.Join(folder, "new", "folder", "a.db"), "sqlite://" + filepath.Join(folder, "b.db"), "sqlite:" + filepath.Join(folder, "c.db"),
+			filepath.Join(folder, "new", "folder", "a.db"), "sqlite://" + filepath.Join(folder, "b.db"),
+			"sqlite:" + filepath.Join(folder, "c.db"),
 		} {
 			d, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
 			must(t, err)
@@ -120,7 +121,10 @@ func TestOpen(t *testing.T) {
 		t.Parallel()
 		for level, want := range map[slog.Level]bool{slog.LevelInfo: false, slog.LevelDebug: true} {
 			var log bytes.Buffer
-			d, err := db.Open(t.Context(), db.Options{URL: dbtest.SQLite(t), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})), MasterKey: masterkey.Of(masterkey.Key{})})
+			d, err := db.Open(t.Context(), db.Options{
+				URL: dbtest.SQLite(t), Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: level})),
+				MasterKey: masterkey.Of(masterkey.Key{}),
+			})
 			must(t, err)
 			must(t, d.Close())
 			if strings.Contains(log.String(), "level=DEBUG") != want || strings.Contains(log.String(), "level=INFO") {
@@ -130,7 +134,9 @@ func TestOpen(t *testing.T) {
 	})
 	t.Run("what is refused", func(t *testing.T) {
 		t.Parallel()
-		for _, url := range []string{"", "mysql://u:geheim@h/x", "sqlite://", "postgres://u:geheim@h:x/y", filepath.Join(t.TempDir(), "a\x00b")} {
+		for _, url := range []string{
+			"", "mysql://u:geheim@h/x", "sqlite://", "postgres://u:geheim@h:x/y", filepath.Join(t.TempDir(), "a\x00b"),
+		} {
 			_, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
 			if err == nil || strings.Contains(err.Error(), "geheim") {
 				t.Errorf("open %q: %v", url, err)
@@ -153,7 +159,9 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 		var mu sync.Mutex
 		var opened []*db.DB
 		errs := together(4, func(int) error {
-			d, err := db.Open(t.Context(), db.Options{URL: url, Logger: slog.New(slog.DiscardHandler), MasterKey: masterkey.Of(masterkey.Key{})})
+			d, err := db.Open(t.Context(), db.Options{
+				URL: url, Logger: slog.New(slog.DiscardHandler), MasterKey: masterkey.Of(masterkey.Key{}),
+			})
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

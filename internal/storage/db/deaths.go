@@ -28,7 +28,8 @@ func CrashesOf(metadata []byte) int {
 
 // BlameJob notes that a process died of a job, whatever has become of the job meanwhile.
 func (d *DB) BlameJob(ctx context.Context, job int64) error {
-	_, err := d.write.NewRaw("UPDATE river_job SET metadata = "+d.engine.countUp(crashes)+" WHERE id = ?", job).Exec(ctx)
+	_, err := d.write.NewRaw("UPDATE river_job SET metadata = "+d.engine.countUp(crashes)+" WHERE id = ?",
+		job).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("blame job: %w", err)
 	}
@@ -62,14 +63,17 @@ func (d *DB) ReleaseJobs(ctx context.Context, node id.Node) (int, error) {
 		Deaths int   `bun:"deaths"`
 	}
 	err := d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		err := t.NewRaw("SELECT id, "+d.engine.count(deaths)+" AS deaths FROM river_job WHERE state = 'running' AND "+d.engine.lastAttempt()+" = ?", string(node)).
+		err := t.NewRaw("SELECT id, "+d.engine.count(deaths)+" AS deaths FROM river_job WHERE state = 'running' AND "+
+			d.engine.lastAttempt()+" = ?", string(node)).
 			Scan(ctx, &running)
 		if err != nil {
 			return err
 		}
 		for _, j := range running {
-			_, err = t.NewRaw("UPDATE river_job SET state = 'available', attempt = CASE WHEN attempt > 0 THEN attempt - 1 ELSE 0 END, metadata = "+
-				d.engine.countUp(deaths)+", scheduled_at = "+d.engine.later()+" WHERE id = ?", rest(j.Deaths+1).Milliseconds(), j.ID).Exec(ctx)
+			_, err = t.NewRaw("UPDATE river_job SET state = 'available', attempt = CASE WHEN attempt > 0 THEN "+
+				"attempt - 1 ELSE 0 END, metadata = "+
+				d.engine.countUp(deaths)+", scheduled_at = "+d.engine.later()+" WHERE id = ?",
+				rest(j.Deaths+1).Milliseconds(), j.ID).Exec(ctx)
 			if err != nil {
 				return err
 			}

@@ -34,8 +34,10 @@ func deliveryRowOf(w id.Webhook, e event.Event) deliveryRow {
 // What came of an attempt.
 const (
 	// recordAttempt writes it if the delivery still waits, and the endpoint is the node's.
-	recordAttempt = "UPDATE webhook_deliveries SET state = ?, attempts = attempts + 1, first_at = ?, next_at = ?, log = log || ? " +
-		"WHERE webhook_id = ? AND sequence = ? AND state = 'waiting' AND EXISTS (SELECT 1 FROM webhooks WHERE id = webhook_id AND owner = ?)"
+	recordAttempt = "UPDATE webhook_deliveries SET state = ?, attempts = attempts + 1, first_at = ?, next_at = ?, " +
+		"log = log || ? " +
+		"WHERE webhook_id = ? AND sequence = ? AND state = 'waiting' AND EXISTS (SELECT 1 FROM webhooks WHERE id = " +
+		"webhook_id AND owner = ?)"
 	// noteAttempt writes down one that comes too late to decide: the delivery was given up or skipped, or is another
 	// node's. What was given up or skipped may have been delivered after all.
 	noteAttempt = "UPDATE webhook_deliveries SET log = log || ?, state = CASE " +
@@ -63,14 +65,16 @@ func (d *DB) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]we
 	if d.engine.alone() { // whoever else has a lease has died
 		free = "TRUE"
 	}
-	due, err := d.read.NewSelect().Table("webhooks").Where("owner = ? AND lease_until < ? + ?", string(node), now, (lease/2).Milliseconds()).
+	due, err := d.read.NewSelect().Table("webhooks").
+		Where("owner = ? AND lease_until < ? + ?", string(node), now, (lease/2).Milliseconds()).
 		WhereOr("owner <> ? AND ?", string(node), free).Count(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read leases of webhooks: %w", err)
 	}
 	if due > 0 {
 		err = d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-			_, failed := t.NewUpdate().Table("webhooks").Set("owner = ?", string(node)).Set("lease_until = ? + ?", now, lease.Milliseconds()).
+			_, failed := t.NewUpdate().Table("webhooks").Set("owner = ?", string(node)).
+				Set("lease_until = ? + ?", now, lease.Milliseconds()).
 				Where("owner = ? OR ?", string(node), free).Exec(ctx)
 			return failed
 		})
@@ -79,7 +83,8 @@ func (d *DB) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]we
 		}
 	}
 	var rows []webhookRow
-	if err := d.read.NewSelect().Model(&rows).Where("owner = ?", string(node)).Where("lease_until > ?", now).Order("created_at", "id").Scan(ctx); err != nil {
+	if err := d.read.NewSelect().Model(&rows).Where("owner = ?", string(node)).Where("lease_until > ?", now).
+		Order("created_at", "id").Scan(ctx); err != nil {
 		return nil, fmt.Errorf("read webhooks: %w", err)
 	}
 	out := make([]webhook.Held, 0, len(rows))
@@ -92,7 +97,8 @@ func (d *DB) Claim(ctx context.Context, node id.Node, lease time.Duration) ([]we
 
 // Release gives all of node's leases back.
 func (d *DB) Release(ctx context.Context, node id.Node) error {
-	_, err := d.write.NewUpdate().Table("webhooks").Set("owner = ''").Set("lease_until = 0").Where("owner = ?", string(node)).Exec(ctx)
+	_, err := d.write.NewUpdate().Table("webhooks").Set("owner = ''").Set("lease_until = 0").
+		Where("owner = ?", string(node)).Exec(ctx)
 	if err != nil {
 		return fmt.Errorf("give leases of webhooks back: %w", err)
 	}
@@ -117,7 +123,8 @@ func (d *DB) Queue(
 				keys = append(keys, string(s.Webhook))
 			}
 			var moved []string
-			failed := t.NewRaw("UPDATE webhooks SET position = ? WHERE id IN ? AND owner = ? AND position = ? AND enabled RETURNING id",
+			failed := t.NewRaw("UPDATE webhooks SET position = ? WHERE id IN ? AND owner = ? AND position = ? AND "+
+				"enabled RETURNING id",
 				m.to, bun.Tuple(keys), string(node), m.from).Scan(ctx, &moved)
 			if failed != nil {
 				return fmt.Errorf("move positions of webhooks: %w", failed)
@@ -206,7 +213,9 @@ func (d *DB) Pending(ctx context.Context, w id.Webhook, limit int) ([]webhook.Pe
 }
 
 // Record writes what came of attempts; see webhook.Outbox.
-func (d *DB) Record(ctx context.Context, node id.Node, results []webhook.Result, health map[id.Webhook]time.Time) error {
+func (d *DB) Record(
+	ctx context.Context, node id.Node, results []webhook.Result, health map[id.Webhook]time.Time,
+) error {
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		for _, r := range results {
 			if err := t.record(ctx, node, r); err != nil {
@@ -214,7 +223,9 @@ func (d *DB) Record(ctx context.Context, node id.Node, results []webhook.Result,
 			}
 		}
 		for w, since := range health {
-			_, err := t.NewUpdate().Table("webhooks").Set("failing_since = ?", millis(since)).Where("id = ?", string(w)).Where("owner = ?", string(node)).Exec(ctx)
+			_, err := t.NewUpdate().Table("webhooks").Set("failing_since = ?", millis(since)).
+				Where("id = ?", string(w)).
+				Where("owner = ?", string(node)).Exec(ctx)
 			if err != nil {
 				return fmt.Errorf("write webhook: %w", err)
 			}
@@ -229,7 +240,8 @@ func (t tx) record(ctx context.Context, node id.Node, r webhook.Result) error {
 		return err
 	}
 	line += "\n"
-	res, err := t.exec(ctx, recordAttempt, string(r.State), millis(r.FirstAt), millis(r.NextAt), line, string(r.Webhook), r.Sequence, string(node))
+	res, err := t.exec(ctx, recordAttempt, string(r.State), millis(r.FirstAt), millis(r.NextAt), line,
+		string(r.Webhook), r.Sequence, string(node))
 	if err != nil {
 		return err
 	}
@@ -249,7 +261,8 @@ func (d *DB) FailTried(ctx context.Context, w id.Webhook, why webhook.Attempt, l
 	err = d.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		some := t.NewSelect().Table("webhook_deliveries").Column("sequence").Where("webhook_id = ?", string(w)).
 			Where("state = 'waiting'").Where("attempts > 0").Order("sequence").Limit(int64(limit))
-		res, failed := t.NewUpdate().Table("webhook_deliveries").Set("state = 'failed'").Set("log = log || ?", line+"\n").
+		res, failed := t.NewUpdate().Table("webhook_deliveries").Set("state = 'failed'").
+			Set("log = log || ?", line+"\n").
 			Where("webhook_id = ?", string(w)).Where("sequence IN (?)", some).Exec(ctx)
 		if failed != nil {
 			return fmt.Errorf("give up deliveries: %w", failed)
@@ -264,7 +277,8 @@ func (d *DB) FailTried(ctx context.Context, w id.Webhook, why webhook.Attempt, l
 // Attempts are those that were made to deliver an event.
 func (d *DB) Attempts(ctx context.Context, w id.Webhook, sequence int64) ([]webhook.Attempt, error) {
 	var logs []string
-	err := d.read.NewSelect().Table("webhook_deliveries").Column("log").Where("webhook_id = ?", string(w)).Where("sequence = ?", sequence).Scan(ctx, &logs)
+	err := d.read.NewSelect().Table("webhook_deliveries").Column("log").Where("webhook_id = ?", string(w)).
+		Where("sequence = ?", sequence).Scan(ctx, &logs)
 	if err != nil || len(logs) == 0 {
 		return nil, wrapped("read attempts", err)
 	}

@@ -37,7 +37,8 @@ func queued(t *testing.T, url string) (*db.DB, webhook.Webhook, []event.Event) {
 func became(t *testing.T, d *db.DB, sequence int64, state webhook.State, next time.Time) {
 	t.Helper()
 	must(t, d.Record(t.Context(), "a", []webhook.Result{{
-		Webhook: "w", Sequence: sequence, State: state, FirstAt: at(10), NextAt: next, Attempt: webhook.Attempt{At: at(10)},
+		Webhook: "w", Sequence: sequence, State: state, FirstAt: at(10), NextAt: next,
+		Attempt: webhook.Attempt{At: at(10)},
 	}}, nil))
 }
 

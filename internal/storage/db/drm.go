@@ -28,7 +28,10 @@ type drmRow struct {
 
 func (d drmRow) value(v *masterkey.Vault) (drm.Configuration, error) {
 	c := drm.Configuration{
-		ID: id.DRMConfiguration(d.ID), Environment: id.Environment(d.Environment), Name: d.Name, CreatedAt: moment(d.CreatedAt),
+		ID:          id.DRMConfiguration(d.ID),
+		Environment: id.Environment(d.Environment),
+		Name:        d.Name,
+		CreatedAt:   moment(d.CreatedAt),
 	}
 	if err := openDocument(v, d.Settings, "drm_configurations/"+d.ID, &c.Settings); err != nil {
 		return c, fmt.Errorf("read DRM configuration %s: %w", d.ID, err)
@@ -79,7 +82,9 @@ func (d drmStore) Configuration(ctx context.Context, c id.DRMConfiguration) (drm
 }
 
 // Configurations implements drm.Store.
-func (d drmStore) Configurations(ctx context.Context, env id.Environment, page, limit int) ([]drm.Configuration, error) {
+func (d drmStore) Configurations(
+	ctx context.Context, env id.Environment, page, limit int,
+) ([]drm.Configuration, error) {
 	var rows []drmRow
 	err := d.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).
 		Order("created_at DESC", "id DESC").Offset(int64(page-1) * int64(limit)).Limit(int64(limit)).Scan(ctx)
@@ -127,7 +132,8 @@ func (d drmStore) DeleteConfiguration(ctx context.Context, env id.Environment, c
 		if used {
 			return fault.New(fault.Conflict, "the DRM configuration has playback IDs; delete those first")
 		}
-		res, err := t.NewDelete().Model((*drmRow)(nil)).Where("id = ?", string(c)).Where("environment_id = ?", string(env)).Exec(ctx)
+		res, err := t.NewDelete().Model((*drmRow)(nil)).Where("id = ?", string(c)).
+			Where("environment_id = ?", string(env)).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("delete DRM configuration: %w", err)
 		}
@@ -156,8 +162,10 @@ func (c contentKeysRow) place() string { return "content_keys/" + c.Resource + "
 
 func (c contentKeysRow) value(v *masterkey.Vault) (drm.Stored, error) {
 	s := drm.Stored{
-		Environment: id.Environment(c.Environment), Resource: drm.Resource{Kind: playbackid.ObjectKind(c.Kind), ID: c.Resource},
-		Configuration: id.DRMConfiguration(c.Configuration), Revision: c.Revision,
+		Environment:   id.Environment(c.Environment),
+		Resource:      drm.Resource{Kind: playbackid.ObjectKind(c.Kind), ID: c.Resource},
+		Configuration: id.DRMConfiguration(c.Configuration),
+		Revision:      c.Revision,
 	}
 	return s, openDocument(v, c.Keys, c.place(), &s.StoredKeys)
 }
@@ -182,8 +190,11 @@ func (d drmStore) keys(ctx context.Context, q bun.IDB, r drm.Resource, c id.DRMC
 // SaveKeys implements drm.Store. Of several nodes that come at the same time all get what the first one has written.
 func (d drmStore) SaveKeys(ctx context.Context, s drm.Stored) (found drm.Stored, err error) {
 	row := contentKeysRow{
-		Resource: s.Resource.ID, Configuration: string(s.Configuration), Environment: string(s.Environment), Kind: string(s.Resource.Kind),
-		Revision: s.Revision + 1,
+		Resource:      s.Resource.ID,
+		Configuration: string(s.Configuration),
+		Environment:   string(s.Environment),
+		Kind:          string(s.Resource.Kind),
+		Revision:      s.Revision + 1,
 	}
 	if row.Keys, err = sealDocument(d.vault, s.StoredKeys, row.place()); err != nil {
 		return found, err
@@ -192,7 +203,8 @@ func (d drmStore) SaveKeys(ctx context.Context, s drm.Stored) (found drm.Stored,
 		if s.Revision == 0 {
 			_, err = t.NewInsert().Model(&row).On("CONFLICT DO NOTHING").Exec(ctx)
 		} else {
-			_, err = t.NewUpdate().Model(&row).Column("keys", "revision").WherePK().Where("revision = ?", s.Revision).Exec(ctx)
+			_, err = t.NewUpdate().Model(&row).Column("keys", "revision").WherePK().Where("revision = ?", s.Revision).
+				Exec(ctx)
 		}
 		if err != nil {
 			return fmt.Errorf("write content keys: %w", err)

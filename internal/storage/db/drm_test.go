@@ -27,7 +27,9 @@ func TestContentKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := drm.New(drm.Options{Store: d.DRM()}).Create(t.Context(), env.ID, "ours", drm.Settings{Scheme: drm.CBCS, ClearKey: true, KeysByClass: true, EncryptAudio: true}, now)
+		made, err := drm.New(drm.Options{Store: d.DRM()}).Create(t.Context(), env.ID, "ours", drm.Settings{
+			Scheme: drm.CBCS, ClearKey: true, KeysByClass: true, EncryptAudio: true,
+		}, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,20 +78,24 @@ func TestContentKeys(t *testing.T) {
 				}
 			}
 		}
-		stream := live.Stream{ID: "asset2", Environment: env.ID, StreamKey: "k", State: live.Idle} // the keys go with what they are for
+		// the keys go with what they are for
+		stream := live.Stream{ID: "asset2", Environment: env.ID, StreamKey: "k", State: live.Idle}
 		if err = d.LiveStreams().Insert(t.Context(), live.Change{Stream: stream}); err != nil {
 			t.Fatal(err)
 		}
 		if err = d.LiveStreams().Delete(t.Context(), live.Change{From: live.Idle, Stream: stream}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err = d.DRM().Keys(t.Context(), drm.Resource{Kind: playbackid.OfAsset, ID: "asset2"}, made.ID); !fault.Is(err, fault.NotFound) {
+		if _, err = d.DRM().Keys(t.Context(), drm.Resource{
+			Kind: playbackid.OfAsset, ID: "asset2",
+		}, made.ID); !fault.Is(err, fault.NotFound) {
 			t.Errorf("keys of what is deleted: %v", err)
 		}
 		if err = s.Delete(t.Context(), env.ID, made.ID); err != nil {
 			t.Error(err)
 		}
-		if _, err = drm.New(drm.Options{Store: d.DRM()}).Content(t.Context(), env.ID, asset, made.ID, now); !fault.Is(err, fault.NotFound) {
+		if _, err = drm.New(drm.Options{Store: d.DRM()}).Content(t.Context(), env.ID, asset, made.ID,
+			now); !fault.Is(err, fault.NotFound) {
 			t.Errorf("of a deleted configuration: %v", err)
 		}
 	})

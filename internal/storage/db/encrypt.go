@@ -26,7 +26,8 @@ const batch = 500
 func encryption(vault **masterkey.Vault) *goose.Migration {
 	up := func(ctx context.Context, t *sql.Tx) error {
 		e := encrypter{t, *vault}
-		err := errors.Join(e.liveStreams(ctx), e.webhooks(ctx), e.pathSecrets(ctx), e.events(ctx, "'live_stream', 'simulcast_target', 'asset'"))
+		err := errors.Join(e.liveStreams(ctx), e.webhooks(ctx), e.pathSecrets(ctx),
+			e.events(ctx, "'live_stream', 'simulcast_target', 'asset'"))
 		if err != nil {
 			return fmt.Errorf("encrypt secrets: %w", err)
 		}
@@ -35,11 +36,14 @@ func encryption(vault **masterkey.Vault) *goose.Migration {
 	}
 	down := func(ctx context.Context, t *sql.Tx) error {
 		var n int
-		err := t.QueryRowContext(ctx, "SELECT (SELECT COUNT(*) FROM live_streams) + (SELECT COUNT(*) FROM webhooks) + (SELECT COUNT(*) FROM path_secrets)").Scan(&n)
+		err := t.QueryRowContext(ctx,
+			"SELECT (SELECT COUNT(*) FROM live_streams) + (SELECT COUNT(*) FROM webhooks) + (SELECT COUNT(*) FROM "+
+				"path_secrets)").Scan(&n)
 		if err != nil || n > 0 {
 			return errors.Join(fmt.Errorf("%d secrets are encrypted, and stay so", n), err)
 		}
-		_, err = t.ExecContext(ctx, "ALTER TABLE live_streams ADD COLUMN srt_passphrase varchar(255) NOT NULL DEFAULT ''")
+		_, err = t.ExecContext(ctx,
+			"ALTER TABLE live_streams ADD COLUMN srt_passphrase varchar(255) NOT NULL DEFAULT ''")
 		return err
 	}
 	return goose.NewGoMigration(encryptFrom, &goose.GoFunc{RunTx: up}, &goose.GoFunc{RunTx: down})
@@ -106,7 +110,8 @@ func (e encrypter) liveStreams(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_, err = e.ExecContext(ctx, "UPDATE live_streams SET stream_key_hash = $1, secrets = $2, settings = $3 WHERE id = $4",
+		_, err = e.ExecContext(ctx,
+			"UPDATE live_streams SET stream_key_hash = $1, secrets = $2, settings = $3 WHERE id = $4",
 			keyHash(e.vault, s.StreamKey), sealed, settings, row[0])
 		return err
 	})
@@ -136,10 +141,12 @@ func (e encrypter) pathSecrets(ctx context.Context) error {
 	}
 	for _, n := range numbers {
 		var secret []byte
-		if err = e.QueryRowContext(ctx, "SELECT secret FROM path_secrets WHERE number = $1", n).Scan(&secret); err != nil {
+		if err = e.QueryRowContext(ctx, "SELECT secret FROM path_secrets WHERE number = $1",
+			n).Scan(&secret); err != nil {
 			return err
 		}
-		_, err = e.ExecContext(ctx, "UPDATE path_secrets SET secret = $1 WHERE number = $2", e.vault.Seal(secret, pathSecretPlace(n)), n)
+		_, err = e.ExecContext(ctx, "UPDATE path_secrets SET secret = $1 WHERE number = $2",
+			e.vault.Seal(secret, pathSecretPlace(n)), n)
 		if err != nil {
 			return err
 		}

@@ -34,14 +34,24 @@ type eventRow struct {
 
 func (e eventRow) value() event.Event {
 	return event.Event{
-		ID: e.ID, Environment: id.Environment(e.Environment), Type: e.Type, ObjectKind: e.ObjectKind, ObjectID: e.ObjectID, Resource: e.Resource,
-		At: moment(e.At), Data: []byte(e.Data), Number: e.Number, Sequence: e.Sequence, RequestID: e.Request,
+		ID:          e.ID,
+		Environment: id.Environment(e.Environment),
+		Type:        e.Type,
+		ObjectKind:  e.ObjectKind,
+		ObjectID:    e.ObjectID,
+		Resource:    e.Resource,
+		At:          moment(e.At),
+		Data:        []byte(e.Data),
+		Number:      e.Number,
+		Sequence:    e.Sequence,
+		RequestID:   e.Request,
 	}
 }
 
 // Statements that number events.
 const (
-	countEvents = "INSERT INTO event_numbers (resource_id, last, ended) VALUES (?, ?, ?) ON CONFLICT (resource_id) DO UPDATE " +
+	countEvents = "INSERT INTO event_numbers (resource_id, last, ended) VALUES (?, ?, ?) ON CONFLICT (resource_id) " +
+		"DO UPDATE " +
 		"SET last = event_numbers.last + excluded.last, ended = excluded.ended RETURNING last"
 	advanceCursor = "UPDATE event_cursor SET last = last + ? WHERE one = 1 RETURNING last"
 )
@@ -73,8 +83,17 @@ func (t tx) append(ctx context.Context, events []event.Event) error {
 	for i, e := range events {
 		numbers[e.Resource]++
 		row := &eventRow{
-			ID: e.ID, Environment: string(e.Environment), Type: e.Type, ObjectKind: e.ObjectKind, ObjectID: e.ObjectID, Resource: e.Resource,
-			At: millis(e.At), Position: int64(i), Number: numbers[e.Resource], Request: request, Data: string(e.Data),
+			ID:          e.ID,
+			Environment: string(e.Environment),
+			Type:        e.Type,
+			ObjectKind:  e.ObjectKind,
+			ObjectID:    e.ObjectID,
+			Resource:    e.Resource,
+			At:          millis(e.At),
+			Position:    int64(i),
+			Number:      numbers[e.Resource],
+			Request:     request,
+			Data:        string(e.Data),
 		}
 		if sequence > 0 {
 			row.Sequence = sequence + int64(i)
@@ -276,7 +295,8 @@ func (d *DB) narrow(ctx context.Context, q *event.Query) error {
 }
 
 func (d *DB) sequenceAt(ctx context.Context, where string, t time.Time, order string) (sequence int64, err error) {
-	err = d.read.NewSelect().Table("events").Column("sequence").Where(where, millis(t)).Where("sequence > 0").OrderExpr(order).Limit(1).Scan(ctx, &sequence)
+	err = d.read.NewSelect().Table("events").Column("sequence").Where(where, millis(t)).Where("sequence > 0").
+		OrderExpr(order).Limit(1).Scan(ctx, &sequence)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -295,7 +315,8 @@ func (d *DB) GetEvent(ctx context.Context, env id.Environment, key string) (even
 		return event.Event{}, err
 	}
 	var row eventRow
-	err := d.read.NewSelect().Model(&row).Where("id = ?", key).Where("environment_id = ?", string(env)).Where("sequence > 0").Scan(ctx)
+	err := d.read.NewSelect().Model(&row).Where("id = ?", key).Where("environment_id = ?", string(env)).
+		Where("sequence > 0").Scan(ctx)
 	if errors.Is(err, sql.ErrNoRows) {
 		return event.Event{}, noSuch("event")
 	}
@@ -339,7 +360,8 @@ func (d *DB) Events(ctx context.Context, env id.Environment, since time.Time, li
 // were.
 func (d *DB) PruneEvents(ctx context.Context, before time.Time, limit int) (n int, _ error) {
 	var rows []eventRow
-	err := d.read.NewSelect().Model(&rows).Column("sequence", "at", "resource_id").Where("sequence > 0").Order("sequence").Limit(int64(limit)).Scan(ctx)
+	err := d.read.NewSelect().Model(&rows).Column("sequence", "at", "resource_id").Where("sequence > 0").
+		Order("sequence").Limit(int64(limit)).Scan(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("read old events: %w", err)
 	}
@@ -352,10 +374,12 @@ func (d *DB) PruneEvents(ctx context.Context, before time.Time, limit int) (n in
 		return 0, nil
 	}
 	return n, d.engine.begin(ctx, func(ctx context.Context, t tx) error {
-		if _, err = t.NewDelete().Table("events").Where("sequence > 0").Where("sequence <= ?", rows[n-1].Sequence).Exec(ctx); err != nil {
+		if _, err = t.NewDelete().Table("events").Where("sequence > 0").Where("sequence <= ?", rows[n-1].Sequence).
+			Exec(ctx); err != nil {
 			return fmt.Errorf("delete old events: %w", err)
 		}
-		if _, err = t.NewDelete().Table("webhook_deliveries").Where("sequence <= ?", rows[n-1].Sequence).Exec(ctx); err != nil {
+		if _, err = t.NewDelete().Table("webhook_deliveries").Where("sequence <= ?", rows[n-1].Sequence).
+			Exec(ctx); err != nil {
 			return fmt.Errorf("delete old deliveries: %w", err)
 		}
 		_, err = t.NewDelete().Table("event_numbers").Where("ended").Where("resource_id IN ?", bun.Tuple(resources)).

@@ -18,7 +18,9 @@ import (
 // BenchmarkLists reads pages of 100 with a million events and ten thousand assets stored, and removes old events, on
 // SQLite: p95 in milliseconds.
 func BenchmarkLists(b *testing.B) {
-	d, err := db.Open(b.Context(), db.Options{URL: "sqlite://" + b.TempDir() + "/x.db", MasterKey: masterkey.Of(masterkey.Key{})})
+	d, err := db.Open(b.Context(), db.Options{
+		URL: "sqlite://" + b.TempDir() + "/x.db", MasterKey: masterkey.Of(masterkey.Key{}),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -28,7 +30,10 @@ func BenchmarkLists(b *testing.B) {
 		b.Fatal(err)
 	}
 	for i := range assets {
-		a := asset.Asset{ID: id.Asset(fmt.Sprintf("asset%d", i)), Environment: "env", Status: asset.Ready, Index: "x", CreatedAt: at(i), Media: id.Media(fmt.Sprint(i))}
+		a := asset.Asset{
+			ID: id.Asset(fmt.Sprintf("asset%d", i)), Environment: "env", Status: asset.Ready, Index: "x",
+			CreatedAt: at(i), Media: id.Media(fmt.Sprint(i)),
+		}
 		if err = d.Assets().Insert(b.Context(), asset.Change{Asset: a}); err != nil {
 			b.Fatal(err)
 		}
@@ -81,13 +86,17 @@ func BenchmarkLists(b *testing.B) {
 // BenchmarkSegmentsBesidePruning commits a segment of a live stream every 20 ms, alone and while a million old events
 // with their deliveries are removed as the service removes them: p50, p95 and the longest commit in milliseconds.
 func BenchmarkSegmentsBesidePruning(b *testing.B) {
-	d, err := db.Open(b.Context(), db.Options{URL: "sqlite://" + b.TempDir() + "/x.db", MasterKey: masterkey.Of(masterkey.Key{})})
+	d, err := db.Open(b.Context(), db.Options{
+		URL: "sqlite://" + b.TempDir() + "/x.db", MasterKey: masterkey.Of(masterkey.Key{}),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = d.Close() })
 	fillLists(b, d)
-	if err = d.Assets().Insert(b.Context(), asset.Change{Asset: asset.Asset{ID: "live", Environment: "env", Status: asset.Ready, IsLive: true, Media: "live"}}); err != nil {
+	if err = d.Assets().Insert(b.Context(), asset.Change{
+		Asset: asset.Asset{ID: "live", Environment: "env", Status: asset.Ready, IsLive: true, Media: "live"},
+	}); err != nil {
 		b.Fatal(err)
 	}
 	segment := int64(0)

@@ -106,7 +106,8 @@ func TestInterleavedCommits(t *testing.T) {
 				for i := range each {
 					// Times go back and forth, as those of several nodes do, and changes of one resource come from all
 					// writers.
-					one, two := about(fmt.Sprintf("r%d", (w+i)%resources), (i*7+w*13)%50), about(fmt.Sprintf("r%d", (w+i)%resources), 60-i)
+					one, two := about(fmt.Sprintf("r%d", (w+i)%resources), (i*7+w*13)%50),
+						about(fmt.Sprintf("r%d", (w+i)%resources), 60-i)
 					if err := d.Tell(t.Context(), func() {}, one, two); err != nil {
 						t.Error(err)
 					}
@@ -202,8 +203,10 @@ func TestListEvents(t *testing.T) {
 		} {
 			var want []event.Event
 			for _, e := range all {
-				if (q.Environment == "" || e.Environment == q.Environment) && (len(q.Types) == 0 || slices.Contains(q.Types, e.Type)) &&
-					(q.Object == "" || q.Object == e.ObjectID || q.Object == e.Resource) && (q.Since.IsZero() || !e.At.Before(q.Since)) &&
+				if (q.Environment == "" || e.Environment == q.Environment) &&
+					(len(q.Types) == 0 || slices.Contains(q.Types, e.Type)) &&
+					(q.Object == "" || q.Object == e.ObjectID || q.Object == e.Resource) &&
+					(q.Since.IsZero() || !e.At.Before(q.Since)) &&
 					(q.Until.IsZero() || e.At.Before(q.Until)) && e.Sequence > q.After &&
 					(q.Before == 0 || e.Sequence < q.Before) &&
 					(len(q.Sequences) == 0 || slices.Contains(q.Sequences, e.Sequence)) {
@@ -367,7 +370,8 @@ func TestMigrateNumbersOfTheEnded(t *testing.T) {
 		must(t, err)
 		must(t, hooks.Delete(t.Context(), "env", hooked[1]))
 		must(t, d.Exec(t.Context(), "UPDATE event_numbers SET ended = FALSE")) // as earlier versions left it
-		must(t, d.Exec(t.Context(), "INSERT INTO event_numbers (resource_id, last, ended) VALUES ('forgotten', 3, FALSE)"))
+		must(t,
+			d.Exec(t.Context(), "INSERT INTO event_numbers (resource_id, last, ended) VALUES ('forgotten', 3, FALSE)"))
 		must(t, d.Exec(t.Context(), fmt.Sprintf("DELETE FROM events WHERE resource_id = '%s'", made[0].ID)))
 		must(t, d.MigrateTo(t.Context(), 32))
 		must(t, d.MigrateTo(t.Context(), 33))

@@ -36,7 +36,8 @@ const maxAttempts = 1000
 // unfinished are the states in which a job still has its key.
 func unfinished() []rivertype.JobState {
 	return []rivertype.JobState{
-		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled,
+		rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning,
+		rivertype.JobStateScheduled,
 	}
 }
 
@@ -46,7 +47,12 @@ func (t tx) enqueue(ctx context.Context, jobs []job.Insert) error {
 		if j.Key != "" {
 			opts.UniqueOpts = river.UniqueOpts{ByArgs: true, ByState: unfinished()}
 		}
-		if err := t.jobs.insert(ctx, JobArgs{kind: j.Kind, Key: j.Key, Owner: j.Owner, Body: j.Args}, opts); err != nil {
+		if err := t.jobs.insert(ctx, JobArgs{
+			kind:  j.Kind,
+			Key:   j.Key,
+			Owner: j.Owner,
+			Body:  j.Args,
+		}, opts); err != nil {
 			return fmt.Errorf("insert job %s: %w", j.Kind, err)
 		}
 	}
@@ -100,7 +106,9 @@ func (d *DB) CancelJobs(ctx context.Context, kind, key string) (int, error) {
 // MoveJobs puts jobs of a kind from one queue into another: those that wait, and a running one, which will stand there
 // once it waits again.
 func (d *DB) MoveJobs(ctx context.Context, kind string, running int64, from, to job.Queue) error {
-	waiting := slices.DeleteFunc(unfinished(), func(s rivertype.JobState) bool { return s == rivertype.JobStateRunning })
+	waiting := slices.DeleteFunc(unfinished(), func(s rivertype.JobState) bool {
+		return s == rivertype.JobStateRunning
+	})
 	_, err := d.write.NewRaw("UPDATE river_job SET queue = ? WHERE kind = ? AND queue = ? AND (id = ? OR state IN ?)",
 		string(to), kind, string(from), running, bun.Tuple(waiting)).Exec(ctx)
 	if err != nil {

@@ -25,7 +25,9 @@ import (
 // to a webhook, ten thousand uploads and live streams, and two days in which each of ten thousand assets was watched in
 // every hour and four weeks in which it was watched once a day: p95 in milliseconds.
 func BenchmarkOtherLists(b *testing.B) {
-	d, err := db.Open(b.Context(), db.Options{URL: "sqlite://" + b.TempDir() + "/x.db", MasterKey: masterkey.Of(masterkey.Key{})})
+	d, err := db.Open(b.Context(), db.Options{
+		URL: "sqlite://" + b.TempDir() + "/x.db", MasterKey: masterkey.Of(masterkey.Key{}),
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -87,8 +89,9 @@ func BenchmarkOtherLists(b *testing.B) {
 			got, err := d.Webhooks(ctx, "env", 1, 100)
 			return len(got), err
 		},
-		"deliveries": deliveries(webhook.DeliveryQuery{}), "deliveries, far back": deliveries(webhook.DeliveryQuery{Before: 5000}),
-		"failed deliveries": deliveries(webhook.DeliveryQuery{State: webhook.Failed}),
+		"deliveries":           deliveries(webhook.DeliveryQuery{}),
+		"deliveries, far back": deliveries(webhook.DeliveryQuery{Before: 5000}),
+		"failed deliveries":    deliveries(webhook.DeliveryQuery{State: webhook.Failed}),
 		"attempts of a page of events": func(ctx context.Context) (int, error) {
 			var page []int64
 			for i := range int64(100) {
@@ -97,9 +100,13 @@ func BenchmarkOtherLists(b *testing.B) {
 			got, err := d.AttemptsOf(ctx, page, 20)
 			return len(got), err
 		},
-		"delivery usage of an hour":          reports(usage.Query{From: day.Add(time.Hour), To: day.Add(2 * time.Hour)}),
-		"delivery usage of a day, one asset": reports(usage.Query{From: day, To: day.Add(24 * time.Hour), Asset: "asset77"}),
-		"delivery usage of a day":            reports(usage.Query{From: day, To: day.Add(24 * time.Hour)}),
+		"delivery usage of an hour": reports(usage.Query{
+			From: day.Add(time.Hour), To: day.Add(2 * time.Hour),
+		}),
+		"delivery usage of a day, one asset": reports(usage.Query{
+			From: day, To: day.Add(24 * time.Hour), Asset: "asset77",
+		}),
+		"delivery usage of a day": reports(usage.Query{From: day, To: day.Add(24 * time.Hour)}),
 		"delivery usage of a day at UTC+1": reports(usage.Query{
 			From: day.Add(23 * time.Hour),
 			To:   day.Add(47 * time.Hour),
@@ -138,21 +145,38 @@ func fillLists(b *testing.B, d *db.DB) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	check(err)
 	for i := range 10_000 {
-		a := asset.Asset{ID: id.Asset(fmt.Sprintf("asset%d", i)), Environment: "env", Status: asset.Ready, Index: "x", CreatedAt: at(i), Media: id.Media(fmt.Sprint(i))}
+		a := asset.Asset{
+			ID: id.Asset(fmt.Sprintf("asset%d", i)), Environment: "env", Status: asset.Ready, Index: "x",
+			CreatedAt: at(i), Media: id.Media(fmt.Sprint(i)),
+		}
 		check(d.Assets().Insert(ctx, asset.Change{Asset: a}))
-		u := upload.Upload{ID: id.Upload(fmt.Sprintf("upload%d", i)), Environment: "env", Status: upload.Waiting, Secret: fmt.Sprint("secret", i), CreatedAt: at(i)}
+		u := upload.Upload{
+			ID: id.Upload(fmt.Sprintf("upload%d", i)), Environment: "env", Status: upload.Waiting,
+			Secret: fmt.Sprint("secret", i), CreatedAt: at(i),
+		}
 		check(d.Uploads().Insert(ctx, upload.Change{Upload: u}))
-		s := live.Stream{ID: id.LiveStream(fmt.Sprintf("live%d", i)), Environment: "env", State: live.Idle, StreamKey: fmt.Sprint("key", i), CreatedAt: at(i)}
+		s := live.Stream{
+			ID: id.LiveStream(fmt.Sprintf("live%d", i)), Environment: "env", State: live.Idle,
+			StreamKey: fmt.Sprint("key", i), CreatedAt: at(i),
+		}
 		check(d.LiveStreams().Insert(ctx, live.Change{Stream: s}))
 	}
 	for i := range 100 {
-		k := signing.Key{ID: id.SigningKey(fmt.Sprint("key", i)), Environment: "env", Public: &key.PublicKey, CreatedAt: at(i)}
+		k := signing.Key{
+			ID: id.SigningKey(fmt.Sprint("key", i)), Environment: "env", Public: &key.PublicKey, CreatedAt: at(i),
+		}
 		check(d.Signing().InsertKey(ctx, k, 1000))
-		check(d.Restrictions().Insert(ctx, restriction.Restriction{ID: id.PlaybackRestriction(fmt.Sprint("r", i)), Environment: "env", CreatedAt: at(i)}, 1000))
-		check(d.InsertWebhook(ctx, webhook.Webhook{ID: id.Webhook(fmt.Sprint("hook", i)), Environment: "env", Address: fmt.Sprint("https://", i), CreatedAt: at(i)}, 1000))
+		check(d.Restrictions().Insert(ctx, restriction.Restriction{
+			ID: id.PlaybackRestriction(fmt.Sprint("r", i)), Environment: "env", CreatedAt: at(i),
+		}, 1000))
+		check(d.InsertWebhook(ctx, webhook.Webhook{
+			ID: id.Webhook(fmt.Sprint("hook", i)), Environment: "env", Address: fmt.Sprint("https://", i),
+			CreatedAt: at(i),
+		}, 1000))
 	}
 	check(d.FillEvents(ctx, 1_000_000))
-	check(d.Exec(ctx, `INSERT INTO webhook_deliveries (webhook_id, sequence, resource_id, state, attempts, first_at, next_at, log)
+	check(d.Exec(ctx,
+		`INSERT INTO webhook_deliveries (webhook_id, sequence, resource_id, state, attempts, first_at, next_at, log)
 		SELECT 'hook0', sequence, resource_id, CASE WHEN sequence % 997 = 0 THEN 'failed' ELSE 'delivered' END, 1, 1, 0,
 			'{"at":"2026-11-01T12:00:00Z","address":"https://a.example","status":204}' || char(10) FROM events`))
 	check(d.Exec(ctx, `WITH RECURSIVE h(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM h WHERE i < 719)

@@ -61,21 +61,55 @@ func (l liveStore) row(s live.Stream) (liveRow, error) {
 		return liveRow{}, err
 	}
 	return liveRow{
-		ID: string(s.ID), Environment: string(s.Environment), StreamKeyHash: hash, Secrets: secrets, State: string(s.State),
-		Settings: settings, Epoch: int64(s.Epoch), ActiveAsset: string(s.ActiveAsset), RecentAssets: recent, Protocol: s.Protocol,
-		StartedAt: millis(s.StartedAt), DisconnectedAt: millis(s.DisconnectedAt), Node: string(s.Node), Run: s.Run,
-		ActiveAt: millis(s.ActiveAt), Silent: s.Silent, EndWanted: string(s.EndWanted), CreatedAt: millis(s.CreatedAt), UpdatedAt: millis(s.UpdatedAt), DeletedAt: millis(s.DeletedAt),
-		Revision: s.Revision, Generation: s.Generation, Reserved: s.Reserved, Orphaned: s.Orphaned,
+		ID:             string(s.ID),
+		Environment:    string(s.Environment),
+		StreamKeyHash:  hash,
+		Secrets:        secrets,
+		State:          string(s.State),
+		Settings:       settings,
+		Epoch:          int64(s.Epoch),
+		ActiveAsset:    string(s.ActiveAsset),
+		RecentAssets:   recent,
+		Protocol:       s.Protocol,
+		StartedAt:      millis(s.StartedAt),
+		DisconnectedAt: millis(s.DisconnectedAt),
+		Node:           string(s.Node),
+		Run:            s.Run,
+		ActiveAt:       millis(s.ActiveAt),
+		Silent:         s.Silent,
+		EndWanted:      string(s.EndWanted),
+		CreatedAt:      millis(s.CreatedAt),
+		UpdatedAt:      millis(s.UpdatedAt),
+		DeletedAt:      millis(s.DeletedAt),
+		Revision:       s.Revision,
+		Generation:     s.Generation,
+		Reserved:       s.Reserved,
+		Orphaned:       s.Orphaned,
 	}, nil
 }
 
 func (l liveStore) value(r liveRow, ids []playbackid.ID) (live.Stream, error) {
 	s := live.Stream{
-		ID: id.LiveStream(r.ID), Environment: id.Environment(r.Environment),
-		State: live.State(r.State), PlaybackIDs: ids, Epoch: id.Epoch(r.Epoch), ActiveAsset: id.Asset(r.ActiveAsset), Protocol: r.Protocol,
-		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), StartedAt: moment(r.StartedAt), DisconnectedAt: moment(r.DisconnectedAt),
-		Owner: live.Owner{Node: id.Node(r.Node), Run: r.Run}, ActiveAt: moment(r.ActiveAt), Silent: r.Silent, EndWanted: live.EndReason(r.EndWanted), DeletedAt: moment(r.DeletedAt),
-		Revision: r.Revision, Generation: r.Generation, Reserved: r.Reserved, Orphaned: r.Orphaned,
+		ID:             id.LiveStream(r.ID),
+		Environment:    id.Environment(r.Environment),
+		State:          live.State(r.State),
+		PlaybackIDs:    ids,
+		Epoch:          id.Epoch(r.Epoch),
+		ActiveAsset:    id.Asset(r.ActiveAsset),
+		Protocol:       r.Protocol,
+		CreatedAt:      moment(r.CreatedAt),
+		UpdatedAt:      moment(r.UpdatedAt),
+		StartedAt:      moment(r.StartedAt),
+		DisconnectedAt: moment(r.DisconnectedAt),
+		Owner:          live.Owner{Node: id.Node(r.Node), Run: r.Run},
+		ActiveAt:       moment(r.ActiveAt),
+		Silent:         r.Silent,
+		EndWanted:      live.EndReason(r.EndWanted),
+		DeletedAt:      moment(r.DeletedAt),
+		Revision:       r.Revision,
+		Generation:     r.Generation,
+		Reserved:       r.Reserved,
+		Orphaned:       r.Orphaned,
 	}
 	err := errors.Join(read(r.Settings, &s.Settings), read(r.RecentAssets, &s.RecentAssets))
 	if err == nil {
@@ -98,7 +132,8 @@ func (l liveStore) Insert(ctx context.Context, c live.Change) error {
 		} else if err != nil {
 			return fmt.Errorf("insert live stream: %w", err)
 		}
-		if err := t.syncPlaybackIDs(ctx, c.Stream.Environment, playbackid.OfLiveStream, row.ID, nil, c.Stream.PlaybackIDs); err != nil {
+		if err := t.syncPlaybackIDs(ctx, c.Stream.Environment, playbackid.OfLiveStream, row.ID, nil,
+			c.Stream.PlaybackIDs); err != nil {
 			return err
 		}
 		return t.tell(ctx, c.Events, c.Jobs)
@@ -209,7 +244,8 @@ func (l liveStore) Save(ctx context.Context, c live.Change) error {
 	return l.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		q := t.NewUpdate().Model(&row).WherePK().
 			Value("reserved", "CASE WHEN epoch = ? THEN reserved ELSE ? END", row.Epoch, row.Reserved).
-			Where("revision = ?", c.Stream.Revision).Where("state = ?", string(c.From)).Where("epoch = ?", int64(c.FromEpoch))
+			Where("revision = ?", c.Stream.Revision).Where("state = ?", string(c.From)).
+			Where("epoch = ?", int64(c.FromEpoch))
 		res, err := l.ifDead(q, c).Exec(ctx)
 		if isUnique(err) {
 			return exists(err, liveStream)
@@ -217,7 +253,8 @@ func (l liveStore) Save(ctx context.Context, c live.Change) error {
 		if err = t.touched(ctx, res, err, (*liveRow)(nil), row.ID, liveStream); err != nil {
 			return err
 		}
-		if err := t.putPlaybackIDs(ctx, c.Stream.Environment, playbackid.OfLiveStream, row.ID, c.Stream.PlaybackIDs); err != nil {
+		if err := t.putPlaybackIDs(ctx, c.Stream.Environment, playbackid.OfLiveStream, row.ID,
+			c.Stream.PlaybackIDs); err != nil {
 			return err
 		}
 		if !c.Seen.IsZero() {
@@ -233,7 +270,8 @@ func (l liveStore) Delete(ctx context.Context, c live.Change) error {
 	key := string(c.Stream.ID)
 	return l.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		res, err := t.NewDelete().Model((*liveRow)(nil)).Where("id = ?", key).
-			Where("revision = ?", c.Stream.Revision).Where("state = ?", string(c.From)).Where("epoch = ?", int64(c.FromEpoch)).Exec(ctx)
+			Where("revision = ?", c.Stream.Revision).Where("state = ?", string(c.From)).
+			Where("epoch = ?", int64(c.FromEpoch)).Exec(ctx)
 		if err = t.touched(ctx, res, err, (*liveRow)(nil), key, liveStream); err != nil {
 			return err
 		}

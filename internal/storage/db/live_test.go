@@ -21,17 +21,29 @@ import (
 // fullStream has every field set, so that a forgotten column is found.
 func fullStream(name string) live.Stream {
 	return live.Stream{
-		ID: id.LiveStream("s-" + name), Environment: "env", StreamKey: "key-" + name, SRTPassphrase: "pass-" + name, State: live.Active,
+		ID: id.LiveStream("s-" + name), Environment: "env", StreamKey: "key-" + name, SRTPassphrase: "pass-" + name,
+		State: live.Active,
 		Settings: live.Settings{
-			LatencyMode: live.Low, ReconnectWindow: 12.5, ReconnectChosen: true, SlateForStandard: true, ReconnectSlateURL: "https://h/s?a=b",
-			MaxContinuous: 600, Passthrough: "it's \"ä?\" -- \\ 🎥", Meta: assetopt.Meta{Title: "t", CreatorID: "c", ExternalID: "e"},
-			AudioOnly: true, Test: true, NewAsset: &assetopt.Options{Passthrough: "p", PlaybackPolicies: []playbackid.Policy{"signed"}},
-			EmbeddedSubtitles:  []assetopt.EmbeddedSubtitle{{Name: "n", LanguageCode: "en", LanguageChannel: "cc1", Passthrough: "x"}},
-			GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "g", LanguageCode: "de", VocabularyIDs: []string{"v"}}},
-			SimulcastTargets:   []live.SimulcastTarget{{ID: "t", URL: "rtmp://h/app", StreamKey: "k", Passthrough: "y"}},
+			LatencyMode: live.Low, ReconnectWindow: 12.5, ReconnectChosen: true, SlateForStandard: true,
+			ReconnectSlateURL: "https://h/s?a=b",
+			MaxContinuous:     600, Passthrough: "it's \"ä?\" -- \\ 🎥",
+			Meta:      assetopt.Meta{Title: "t", CreatorID: "c", ExternalID: "e"},
+			AudioOnly: true, Test: true,
+			NewAsset: &assetopt.Options{Passthrough: "p", PlaybackPolicies: []playbackid.Policy{"signed"}},
+			EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{
+				{Name: "n", LanguageCode: "en", LanguageChannel: "cc1", Passthrough: "x"},
+			},
+			GeneratedSubtitles: []assetopt.GeneratedSubtitle{
+				{Name: "g", LanguageCode: "de", VocabularyIDs: []string{"v"}},
+			},
+			SimulcastTargets: []live.SimulcastTarget{{ID: "t", URL: "rtmp://h/app", StreamKey: "k", Passthrough: "y"}},
 		},
-		PlaybackIDs: []playbackid.ID{{ID: id.Playback("p2-" + name), Policy: "public"}, {ID: id.Playback("p1-" + name), Policy: "drm", DRMConfigurationID: "d"}},
-		Epoch:       7, ActiveAsset: "asset", RecentAssets: []id.Asset{"old", "newer"}, Protocol: "rtmp", CreatedAt: at(1), UpdatedAt: at(2),
+		PlaybackIDs: []playbackid.ID{
+			{ID: id.Playback("p2-" + name), Policy: "public"},
+			{ID: id.Playback("p1-" + name), Policy: "drm", DRMConfigurationID: "d"},
+		},
+		Epoch: 7, ActiveAsset: "asset", RecentAssets: []id.Asset{"old", "newer"}, Protocol: "rtmp", CreatedAt: at(1),
+		UpdatedAt: at(2),
 		StartedAt: at(3), DisconnectedAt: at(4), Owner: live.Owner{Node: "node", Run: "run"}, ActiveAt: at(6),
 		Silent: true, EndWanted: live.EndComplete, Revision: 3, Generation: 4, Reserved: 5, Orphaned: true,
 	}
@@ -39,7 +51,8 @@ func fullStream(name string) live.Stream {
 
 func idleStream(env id.Environment, name string, created time.Time) live.Stream {
 	return live.Stream{
-		ID: id.LiveStream("s-" + name), Environment: env, StreamKey: "key-" + name, State: live.Idle, CreatedAt: created, UpdatedAt: created,
+		ID: id.LiveStream("s-" + name), Environment: env, StreamKey: "key-" + name, State: live.Idle,
+		CreatedAt: created, UpdatedAt: created,
 		Settings: live.Settings{LatencyMode: live.Standard},
 	}
 }
@@ -87,7 +100,10 @@ func TestLiveRoundTrip(t *testing.T) {
 		next.State, next.Settings.Passthrough, next.EndWanted = live.Disabled, "", live.EndDelete
 		next.PlaybackIDs = []playbackid.ID{want.PlaybackIDs[1], {ID: "p3", Policy: "signed"}}
 		next.DeletedAt = at(9)
-		must(t, store.Save(t.Context(), live.Change{From: live.Active, FromEpoch: 7, Stream: next, Events: happened("two")}))
+		must(t,
+			store.Save(t.Context(), live.Change{
+				From: live.Active, FromEpoch: 7, Stream: next, Events: happened("two"),
+			}))
 		next.Revision++
 		got, err := store.Find(t.Context(), want.ID)
 		must(t, err)
@@ -178,7 +194,9 @@ func TestLiveRollback(t *testing.T) {
 		broken = append(broken, broken[0]) // the same event ID twice
 		s.PlaybackIDs = []playbackid.ID{{ID: "p", Policy: "public"}}
 		s.Settings.Passthrough = "changed"
-		if err := d.LiveStreams().Save(t.Context(), live.Change{From: live.Idle, Stream: s, Events: broken, Jobs: wish("k")}); err == nil {
+		if err := d.LiveStreams().Save(t.Context(), live.Change{
+			From: live.Idle, Stream: s, Events: broken, Jobs: wish("k"),
+		}); err == nil {
 			t.Fatal("saved")
 		}
 		got, err := d.LiveStreams().Find(t.Context(), s.ID)
@@ -200,9 +218,11 @@ func TestLiveCompareAndSet(t *testing.T) {
 		s.Epoch, s.Revision = 4, 9
 		insertStreams(t, d, s)
 		for what, c := range map[string]live.Change{
-			"state":    {From: live.Active, FromEpoch: 4, Stream: s},
-			"epoch":    {From: live.Idle, FromEpoch: 3, Stream: s},
-			"revision": {From: live.Idle, FromEpoch: 4, Stream: func() live.Stream { o := s; o.Revision = 8; return o }()},
+			"state": {From: live.Active, FromEpoch: 4, Stream: s},
+			"epoch": {From: live.Idle, FromEpoch: 3, Stream: s},
+			"revision": {
+				From: live.Idle, FromEpoch: 4, Stream: func() live.Stream { o := s; o.Revision = 8; return o }(),
+			},
 		} {
 			t.Run(what, func(t *testing.T) {
 				c.Events, c.Jobs = happened("x"), wish("x")
@@ -216,7 +236,9 @@ func TestLiveCompareAndSet(t *testing.T) {
 		errs := together(16, func(i int) error {
 			mine := s
 			mine.State, mine.Settings.Passthrough = live.Connected, fmt.Sprint(i)
-			return store.Save(t.Context(), live.Change{From: live.Idle, FromEpoch: 4, Stream: mine, Events: happened("won")})
+			return store.Save(t.Context(), live.Change{
+				From: live.Idle, FromEpoch: 4, Stream: mine, Events: happened("won"),
+			})
 		})
 		if won, lost := count(errs, isNil), count(errs, isConflict); won != 1 || lost != 15 {
 			t.Errorf("%d writers won and %d lost, want 1 and 15: %v", won, lost, errs)
@@ -232,7 +254,10 @@ func TestLiveDelete(t *testing.T) {
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		s := fullStream("a")
 		insertStreams(t, d, s, fullStream("b"))
-		must(t, d.LiveStreams().Delete(t.Context(), live.Change{From: live.Active, FromEpoch: 7, Stream: s, Events: happened("deleted"), Jobs: wish("k")}))
+		must(t,
+			d.LiveStreams().Delete(t.Context(), live.Change{
+				From: live.Active, FromEpoch: 7, Stream: s, Events: happened("deleted"), Jobs: wish("k"),
+			}))
 		_, err := d.LiveStreams().Find(t.Context(), s.ID)
 		wantKind(t, err, fault.NotFound)
 		_, err = d.Access().PlaybackID(t.Context(), s.PlaybackIDs[0].ID)
@@ -250,7 +275,9 @@ func TestLiveList(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		var all []live.Stream
-		states := []live.State{live.Idle, live.Connected, live.Recording, live.Active, live.Waiting, live.Reconnecting, live.Disabled}
+		states := []live.State{
+			live.Idle, live.Connected, live.Recording, live.Active, live.Waiting, live.Reconnecting, live.Disabled,
+		}
 		for i, state := range states {
 			s := idleStream("env", fmt.Sprint(i), at(i/2)) // some at the same time
 			s.State = state
@@ -306,7 +333,9 @@ func TestCreateLatency(t *testing.T) {
 		errs := together(clients, func(i int) error {
 			for range each {
 				began := time.Now()
-				if _, err := service.Create(t.Context(), "env", live.CreateInput{PlaybackPolicies: []playbackid.Policy{"public"}}, began); err != nil {
+				if _, err := service.Create(t.Context(), "env", live.CreateInput{
+					PlaybackPolicies: []playbackid.Policy{"public"},
+				}, began); err != nil {
 					return err
 				}
 				took[i] = append(took[i], time.Since(began))

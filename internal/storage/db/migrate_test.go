@@ -18,7 +18,9 @@ import (
 // TestMigrateUnfinished: of assets that are there already it is found out on which work may be left.
 func TestMigrateUnfinished(t *testing.T) {
 	t.Parallel()
-	d, err := Open(t.Context(), Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
+	d, err := Open(t.Context(), Options{
+		URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +32,9 @@ func TestMigrateUnfinished(t *testing.T) {
 	preparing.Status, preparing.Index = asset.Preparing, ""
 	file.Static.Files = []asset.StaticRendition{{Status: asset.FilePreparing}}
 	master.Master = &asset.Master{Status: asset.FileReady}
-	all := map[string]asset.Asset{"done": done, "recorded": recorded, "errored": errored, "preparing": preparing, "file": file, "master": master}
+	all := map[string]asset.Asset{
+		"done": done, "recorded": recorded, "errored": errored, "preparing": preparing, "file": file, "master": master,
+	}
 	for name, a := range all {
 		a.ID, a.Environment = id.Asset(name), "env"
 		if err = d.Assets().Insert(t.Context(), asset.Change{Asset: a}); err != nil {
@@ -67,7 +71,9 @@ func TestMigrateUnfinished(t *testing.T) {
 // TestMigrateEvents: events that are there already get their numbers, in the order of their times.
 func TestMigrateEvents(t *testing.T) {
 	t.Parallel()
-	d, err := Open(t.Context(), Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
+	d, err := Open(t.Context(), Options{
+		URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +85,8 @@ func TestMigrateEvents(t *testing.T) {
 	if _, err = p.DownTo(t.Context(), 7); err != nil {
 		t.Fatal(err)
 	}
-	_, err = d.write.ExecContext(t.Context(), `INSERT INTO events (id, environment_id, type, object_kind, object_id, at, position, data) VALUES
+	_, err = d.write.ExecContext(t.Context(),
+		`INSERT INTO events (id, environment_id, type, object_kind, object_id, at, position, data) VALUES
 		('c', 'env', 't', 'k', 'x', 20, 0, '{}'), ('b', 'env', 't', 'k', 'y', 10, 1, '{}'), ('a', 'env', 't', 'k', 'x', 10, 0, '{}')`)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +114,9 @@ func TestMigrateEvents(t *testing.T) {
 // was deleted does not.
 func TestMigrateEndOfMaster(t *testing.T) {
 	t.Parallel()
-	d, err := Open(t.Context(), Options{URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{})})
+	d, err := Open(t.Context(), Options{
+		URL: filepath.Join(t.TempDir(), "x.db"), MasterKey: masterkey.Of(masterkey.Key{}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,13 +130,15 @@ func TestMigrateEndOfMaster(t *testing.T) {
 	}
 	tell := func(typ, resource string, second int64) {
 		t.Helper()
-		if failed := d.Tell(t.Context(), func() {}, event.New("env", typ, asset.EventObject, resource, time.Unix(second, 0), nil)); failed != nil {
+		if failed := d.Tell(t.Context(), func() {},
+			event.New("env", typ, asset.EventObject, resource, time.Unix(second, 0), nil)); failed != nil {
 			t.Fatal(failed)
 		}
 	}
 	tell(asset.EventMasterDeleted, "lives", 1)
 	tell(asset.EventDeleted, "gone", 2)
-	if _, err = d.write.ExecContext(t.Context(), "UPDATE event_numbers SET ended = TRUE"); err != nil { // as earlier versions wrote it
+	// as earlier versions wrote it
+	if _, err = d.write.ExecContext(t.Context(), "UPDATE event_numbers SET ended = TRUE"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = p.Up(t.Context()); err != nil {

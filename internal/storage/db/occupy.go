@@ -101,7 +101,8 @@ const nodeLocks = "SELECT 1 FROM pg_locks AS k WHERE k.locktype = 'advisory' AND
 	"AND k.classid = CAST(? AS oid) AND k.objid = CAST(CAST(hashtext(?) AS bigint) & 4294967295 AS oid)"
 
 // serverNotices has the server find out within seconds that this machine has gone without a word.
-const serverNotices = "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET idle_session_timeout = 0"
+const serverNotices = "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; " +
+	"SET idle_session_timeout = 0"
 
 func (p *postgresEngine) occupy(ctx context.Context, node id.Node) error {
 	p.node.mu.Lock()
@@ -138,11 +139,13 @@ func (p *postgresEngine) lockNode(ctx context.Context) (err error) {
 	}()
 	_, _ = conn.Exec(ctx, serverNotices) // an older server lacks some of it
 	var taken bool
-	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1::int, hashtext($2))", nodeLockClass, string(p.node.node)).Scan(&taken); err != nil {
+	if err = conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1::int, hashtext($2))", nodeLockClass,
+		string(p.node.node)).Scan(&taken); err != nil {
 		return away(ctx, fmt.Errorf("lock name of node: %w", err))
 	}
 	if !taken {
-		return fmt.Errorf("%w under the node's name %s: stop it, or give this one its own --node-id (and data folder: its file node-id must not be copied)",
+		return fmt.Errorf("%w under the node's name %s: stop it, or give this one its own --node-id (and data "+
+			"folder: its file node-id must not be copied)",
 			ErrOccupied, p.node.node)
 	}
 	p.node.conn = conn

@@ -66,8 +66,10 @@ func TestNodeIsTakenMeanwhile(t *testing.T) {
 	defer func() { _ = conn.Close(t.Context()) }()
 	cut := func() {
 		var n int
-		must(t, conn.QueryRow(t.Context(), "SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_locks WHERE locktype = 'advisory'"+
-			" AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&n))
+		must(t,
+			conn.QueryRow(t.Context(),
+				"SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_locks WHERE locktype = 'advisory'"+
+					" AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&n))
 		if n != 1 {
 			t.Fatalf("%d locks are there", n)
 		}
@@ -88,12 +90,16 @@ func TestNodeIsTakenMeanwhile(t *testing.T) {
 // TestPostgresThatIsAway may come; one that refuses does not change its mind.
 func TestPostgresThatIsAway(t *testing.T) {
 	t.Parallel()
-	_, err := db.Open(t.Context(), db.Options{URL: "postgres://u:hunter2@127.0.0.1:1/m", MasterKey: masterkey.Of(masterkey.Key{})})
+	_, err := db.Open(t.Context(), db.Options{
+		URL: "postgres://u:hunter2@127.0.0.1:1/m", MasterKey: masterkey.Of(masterkey.Key{}),
+	})
 	if fault.KindOf(err) != fault.Unavailable || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("away: %v of kind %d", err, fault.KindOf(err))
 	}
 	url := dbtest.Postgres(t)
-	if _, err = db.Open(t.Context(), db.Options{URL: url[:strings.LastIndex(url, "/")+1] + "no_such_database", MasterKey: masterkey.Of(masterkey.Key{})}); err == nil || fault.KindOf(err) == fault.Unavailable {
+	if _, err = db.Open(t.Context(), db.Options{
+		URL: url[:strings.LastIndex(url, "/")+1] + "no_such_database", MasterKey: masterkey.Of(masterkey.Key{}),
+	}); err == nil || fault.KindOf(err) == fault.Unavailable {
 		t.Errorf("refused: %v of kind %d", err, fault.KindOf(err))
 	}
 }

@@ -21,7 +21,9 @@ func there() live.Owner { return live.Owner{Node: "there", Run: "its"} }
 // register writes the row of an owner's node, valid for so long from now.
 func register(t *testing.T, d *db.DB, o live.Owner, valid time.Duration) {
 	t.Helper()
-	_, _, err := d.Nodes().Register(t.Context(), node.Node{Name: o.Node, Run: o.Run, Roles: []string{node.RoleAll}}, valid)
+	_, _, err := d.Nodes().Register(t.Context(), node.Node{
+		Name: o.Node, Run: o.Run, Roles: []string{node.RoleAll},
+	}, valid)
 	must(t, err)
 }
 
@@ -161,7 +163,8 @@ func TestOwnRunLives(t *testing.T) {
 		if got.Sure <= 0 || got.Sure > time.Hour {
 			t.Errorf("it stands so: %+v", got)
 		}
-		wantKind(t, store.Save(t.Context(), live.Change{From: s.State, FromEpoch: s.Epoch, Stream: s, Dead: here()}), fault.Conflict)
+		wantKind(t, store.Save(t.Context(), live.Change{From: s.State, FromEpoch: s.Epoch, Stream: s, Dead: here()}),
+			fault.Conflict)
 		_, sure, err := store.Hold(t.Context(), s.ID, here())
 		if must(t, err); sure <= 0 || sure > time.Hour {
 			t.Errorf("it is sure for %v", sure)
@@ -223,7 +226,8 @@ func TestOrphans(t *testing.T) {
 		own := live.Owner{Node: here().Node, Run: "before"}
 		for name, o := range map[string]live.Owner{
 			"1own": own, "2mine": here(), "3lives": {Node: "lives", Run: "x"}, "4late": {Node: "late", Run: "x"},
-			"5gone": {Node: "gone", Run: "x"}, "6again": {Node: "again", Run: "before"}, "7never": {Node: "never", Run: "x"},
+			"5gone": {Node: "gone", Run: "x"}, "6again": {Node: "again", Run: "before"},
+			"7never": {Node: "never", Run: "x"},
 			"8lease": {Node: "lease"},
 		} {
 			led(t, d, name, o)
@@ -284,7 +288,8 @@ func TestReserve(t *testing.T) {
 		of := func(s live.Stream, next, was int64) live.Reservation {
 			return live.Reservation{Stream: s.ID, Epoch: s.Epoch, Generation: s.Generation, Next: next, Was: was}
 		}
-		if got := reserve(here(), of(a, 10, live.Whatever), of(b, 20, live.Whatever), of(over, 1, live.Whatever)); !slices.Equal(got, []id.LiveStream{a.ID, b.ID}) {
+		if got := reserve(here(), of(a, 10, live.Whatever), of(b, 20, live.Whatever),
+			of(over, 1, live.Whatever)); !slices.Equal(got, []id.LiveStream{a.ID, b.ID}) {
 			t.Errorf("reserved for %v", got)
 		}
 		if x, y := reserved(a), reserved(b); x.Reserved != 10 || y.Reserved != 20 || x.Revision != a.Revision {
@@ -347,7 +352,8 @@ func TestMigrateOwners(t *testing.T) {
 		for i, away := range []int64{77, 85} {
 			got, err := service.Adopt(t.Context(), all[i].ID, all[i].Writer(), here(), time.Unix(120, 0))
 			must(t, err)
-			if got.State != live.Reconnecting || got.DisconnectedAt.Unix() != away || got.Owner != here() || got.Generation != 5 {
+			if got.State != live.Reconnecting || got.DisconnectedAt.Unix() != away || got.Owner != here() ||
+				got.Generation != 5 {
 				t.Errorf("adopted %+v", got)
 			}
 		}

@@ -13,7 +13,8 @@ import (
 func TestWritesPastTheAuditLog(t *testing.T) {
 	t.Parallel()
 	allowed := map[string]string{
-		"claims.go": "which node encodes", "deaths.go": "jobs that killed a process", "deliveries.go": "which node delivers", "jobs.go": "which nodes live",
+		"claims.go": "which node encodes", "deaths.go": "jobs that killed a process",
+		"deliveries.go": "which node delivers", "jobs.go": "which nodes live",
 		"owners.go": "which numbers are reserved, and which owners were there",
 		"sqlite.go": "how transactions begin",
 	}
@@ -26,7 +27,8 @@ func TestWritesPastTheAuditLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		writes := regexp.MustCompile(`\bwrite\.(New(Insert|Update|Delete|Raw|Merge|Truncate)|Exec|Begin|RunInTx)`).Match(text)
+		writes := regexp.MustCompile(`\bwrite\.(New(Insert|Update|Delete|Raw|Merge|Truncate)|Exec|Begin|RunInTx)`).
+			Match(text)
 		if strings.HasSuffix(file, "_test.go") {
 			continue
 		}

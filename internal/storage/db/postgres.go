@@ -45,7 +45,8 @@ type postgresEngine struct {
 func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 	cfg, err := pgxpool.ParseConfig(o.URL)
 	if err != nil {
-		return nil, errors.New("open database: the PostgreSQL URL is not valid") // the cause repeats the URL with its password
+		// the cause repeats the URL with its password
+		return nil, errors.New("open database: the PostgreSQL URL is not valid")
 	}
 	if !strings.Contains(o.URL, "pool_max_conns=") {
 		cfg.MaxConns = maxConns
@@ -102,7 +103,8 @@ func (p *postgresEngine) migrate(
 		return nil, "", fmt.Errorf("lock migration: %w", err)
 	}
 	defer func() { // a connection that can't unlock must not go back into the pool
-		if _, err := conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", int64(migrationLock)); err != nil {
+		if _, err := conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)",
+			int64(migrationLock)); err != nil {
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}
 	}()

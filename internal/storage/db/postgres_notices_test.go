@@ -139,7 +139,9 @@ func TestNewsBesideFullPool(t *testing.T) {
 	release, held, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	for range 2 {
 		go func() {
-			ended <- full.InTransaction(context.WithoutCancel(t.Context()), func(func(context.Context, string) error) error {
+			ended <- full.InTransaction(context.WithoutCancel(t.Context()), func(
+				func(context.Context, string) error,
+			) error {
 				held <- struct{}{}
 				<-release
 				return nil

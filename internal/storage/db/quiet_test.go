@@ -94,7 +94,8 @@ func TestListenerIsInterrupted(t *testing.T) {
 						interrupt()
 					}
 				}}}
-				if _, err := l.WaitForNotification(ctx); !errors.Is(err, context.Canceled) || time.Since(began) != wait {
+				if _, err := l.WaitForNotification(ctx); !errors.Is(err, context.Canceled) ||
+					time.Since(began) != wait {
 					t.Errorf("after %v: %v", time.Since(began), err)
 				}
 			})

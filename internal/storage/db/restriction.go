@@ -27,7 +27,10 @@ type restrictionRow struct {
 
 func (r restrictionRow) value() (restriction.Restriction, error) {
 	v := restriction.Restriction{
-		ID: id.PlaybackRestriction(r.ID), Environment: id.Environment(r.Environment), CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt),
+		ID:          id.PlaybackRestriction(r.ID),
+		Environment: id.Environment(r.Environment),
+		CreatedAt:   moment(r.CreatedAt),
+		UpdatedAt:   moment(r.UpdatedAt),
 	}
 	if err := errors.Join(read(r.Referrer, &v.Referrer), read(r.UserAgent, &v.UserAgent)); err != nil {
 		return v, fmt.Errorf("read playback restriction %s: %w", r.ID, err)
@@ -51,7 +54,12 @@ func (rs restrictionStore) Insert(ctx context.Context, r restriction.Restriction
 		return err
 	}
 	row := restrictionRow{
-		ID: string(r.ID), Environment: string(r.Environment), Referrer: referrer, UserAgent: agent, CreatedAt: millis(r.CreatedAt), UpdatedAt: millis(r.UpdatedAt),
+		ID:          string(r.ID),
+		Environment: string(r.Environment),
+		Referrer:    referrer,
+		UserAgent:   agent,
+		CreatedAt:   millis(r.CreatedAt),
+		UpdatedAt:   millis(r.UpdatedAt),
 	}
 	return rs.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(r.Environment, restrictionNoun, row.ID)
@@ -84,7 +92,9 @@ func (rs restrictionStore) Get(ctx context.Context, r id.PlaybackRestriction) (r
 }
 
 // List implements restriction.Store.
-func (rs restrictionStore) List(ctx context.Context, env id.Environment, page, limit int) ([]restriction.Restriction, error) {
+func (rs restrictionStore) List(
+	ctx context.Context, env id.Environment, page, limit int,
+) ([]restriction.Restriction, error) {
 	var rows []restrictionRow
 	err := rs.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).
 		Order("created_at DESC", "id DESC").Offset(int64(page-1) * int64(limit)).Limit(int64(limit)).Scan(ctx)

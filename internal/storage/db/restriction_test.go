@@ -17,12 +17,16 @@ func TestRestrictions(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		store, ctx := d.Restrictions(), t.Context()
-		env, err := d.Access().EnsureDefault(ctx, access.Environment{ID: "env", Name: "Default", Kind: "production", CreatedAt: at(0)})
+		env, err := d.Access().EnsureDefault(ctx, access.Environment{
+			ID: "env", Name: "Default", Kind: "production", CreatedAt: at(0),
+		})
 		must(t, err)
 		made := func(i int, env id.Environment) restriction.Restriction {
 			return restriction.Restriction{
 				ID: id.PlaybackRestriction(fmt.Sprint("r", i)), Environment: env, CreatedAt: at(i), UpdatedAt: at(i),
-				Referrer:  restriction.Referrer{AllowedDomains: []string{"example.com", "*.example.com"}, AllowNoReferrer: true},
+				Referrer: restriction.Referrer{
+					AllowedDomains: []string{"example.com", "*.example.com"}, AllowNoReferrer: true,
+				},
 				UserAgent: restriction.UserAgent{AllowNone: true, AllowHighRisk: true},
 			}
 		}

@@ -138,7 +138,8 @@ func TestRightsAfterReconnect(t *testing.T) {
 	admin, err := pgx.Connect(ctx, url)
 	must(t, err)
 	t.Cleanup(func() { _ = admin.Close(context.WithoutCancel(ctx)) })
-	for _, statement := range []string{"DELETE FROM signing_keys", "DELETE FROM playback_restrictions"} { // nobody is told
+	// nobody is told
+	for _, statement := range []string{"DELETE FROM signing_keys", "DELETE FROM playback_restrictions"} {
 		_, err = admin.Exec(ctx, statement)
 		must(t, err)
 	}

@@ -64,7 +64,8 @@ func TestMidnight(t *testing.T) {
 		workers := river.NewWorkers()
 		river.AddWorkerArgs(workers, db.ArgsOf("test.kind"), idle{})
 		c, err := d.JobClient(&river.Config{
-			Logger: slog.New(logged), Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}},
+			Logger: slog.New(logged), Workers: workers,
+			Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}},
 			ReindexerSchedule: night,
 		})
 		if err != nil {

@@ -27,12 +27,15 @@ func (p playbackRow) value() playbackid.ID {
 }
 
 // playbackIDs reads those of many objects in one query.
-func playbackIDs(ctx context.Context, q bun.IDB, kind playbackid.ObjectKind, objects []string) (map[string][]playbackid.ID, error) {
+func playbackIDs(
+	ctx context.Context, q bun.IDB, kind playbackid.ObjectKind, objects []string,
+) (map[string][]playbackid.ID, error) {
 	if len(objects) == 0 {
 		return nil, nil
 	}
 	var rows []playbackRow
-	err := q.NewSelect().Model(&rows).Where("object_id IN ?", bun.Tuple(objects)).Where("object_kind = ?", string(kind)).
+	err := q.NewSelect().Model(&rows).Where("object_id IN ?", bun.Tuple(objects)).
+		Where("object_kind = ?", string(kind)).
 		Order("position", "id").Scan(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read playback IDs: %w", err)
@@ -45,7 +48,9 @@ func playbackIDs(ctx context.Context, q bun.IDB, kind playbackid.ObjectKind, obj
 }
 
 // putPlaybackIDs makes those of one object be want.
-func (t tx) putPlaybackIDs(ctx context.Context, env id.Environment, kind playbackid.ObjectKind, object string, want []playbackid.ID) error {
+func (t tx) putPlaybackIDs(
+	ctx context.Context, env id.Environment, kind playbackid.ObjectKind, object string, want []playbackid.ID,
+) error {
 	have, err := t.playbackIDs(ctx, kind, object)
 	if err != nil {
 		return err
@@ -70,7 +75,9 @@ func (t tx) playbackIDs(ctx context.Context, kind playbackid.ObjectKind, object 
 	return ids, nil
 }
 
-func (t tx) syncPlaybackIDs(ctx context.Context, env id.Environment, kind playbackid.ObjectKind, object string, have, want []playbackid.ID) error {
+func (t tx) syncPlaybackIDs(
+	ctx context.Context, env id.Environment, kind playbackid.ObjectKind, object string, have, want []playbackid.ID,
+) error {
 	var fresh []playbackRow
 	for i, w := range want {
 		if playbackid.Index(have, w.ID) < 0 {

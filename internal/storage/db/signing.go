@@ -53,7 +53,12 @@ func (s signingStore) InsertKey(ctx context.Context, k signing.Key, most int) er
 	if err != nil {
 		return fmt.Errorf("encode signing key: %w", err)
 	}
-	row := signingKeyRow{ID: string(k.ID), Environment: string(k.Environment), Public: public, CreatedAt: millis(k.CreatedAt)}
+	row := signingKeyRow{
+		ID:          string(k.ID),
+		Environment: string(k.Environment),
+		Public:      public,
+		CreatedAt:   millis(k.CreatedAt),
+	}
 	return s.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(k.Environment, signingKeyNoun, row.ID)
 		if err = t.checkLimit(ctx, (*signingKeyRow)(nil), row.Environment, signingKeyNoun, most); err != nil {
@@ -86,7 +91,8 @@ func (t tx) checkLimit(ctx context.Context, model any, env, noun string, most in
 
 // holdEnvironment locks an environment's row until the end of the transaction.
 func (t tx) holdEnvironment(ctx context.Context, env string) error {
-	if _, err := t.NewUpdate().Model((*environmentRow)(nil)).Set("name = name").Where("id = ?", env).Exec(ctx); err != nil {
+	if _, err := t.NewUpdate().Model((*environmentRow)(nil)).Set("name = name").Where("id = ?", env).
+		Exec(ctx); err != nil {
 		return fmt.Errorf("hold environment: %w", err)
 	}
 	return nil
@@ -178,13 +184,16 @@ func (s signingStore) pathSecret(ctx context.Context, q bun.IDB, n int64) (signi
 
 // EnsurePathSecret implements signing.Store. Of several nodes that come at the same time all get what the first one has
 // written.
-func (s signingStore) EnsurePathSecret(ctx context.Context, fresh signing.PathSecret) (found signing.PathSecret, err error) {
+func (s signingStore) EnsurePathSecret(
+	ctx context.Context, fresh signing.PathSecret,
+) (found signing.PathSecret, err error) {
 	row := pathSecretRow{Number: fresh.Number, Secret: s.vault.Seal(fresh.Secret, pathSecretPlace(fresh.Number))}
 	err = s.engine.begin(audit.Without(ctx), func(ctx context.Context, t tx) error {
 		if _, err = t.NewInsert().Model(&row).On("CONFLICT DO NOTHING").Exec(ctx); err != nil {
 			return fmt.Errorf("insert path secret: %w", err)
 		}
-		if _, err = t.NewDelete().Model((*pathSecretRow)(nil)).Where("number < ?", fresh.Number-2).Exec(ctx); err != nil {
+		if _, err = t.NewDelete().Model((*pathSecretRow)(nil)).Where("number < ?", fresh.Number-2).
+			Exec(ctx); err != nil {
 			return fmt.Errorf("delete old path secrets: %w", err)
 		}
 		found, err = s.pathSecret(ctx, t, fresh.Number)

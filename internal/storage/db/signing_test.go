@@ -19,11 +19,15 @@ func TestSigningKeys(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		store, ctx := d.Signing(), t.Context()
-		env, err := d.Access().EnsureDefault(ctx, access.Environment{ID: "env", Name: "Default", Kind: "production", CreatedAt: at(0)})
+		env, err := d.Access().EnsureDefault(ctx, access.Environment{
+			ID: "env", Name: "Default", Kind: "production", CreatedAt: at(0),
+		})
 		must(t, err)
 		key := func(i int, env id.Environment) signing.Key {
 			public := &rsa.PublicKey{N: new(big.Int).SetBit(big.NewInt(int64(2*i+1)), 2047, 1), E: 65537}
-			return signing.Key{ID: id.SigningKey(fmt.Sprint("k", i)), Environment: env, Public: public, CreatedAt: at(i)}
+			return signing.Key{
+				ID: id.SigningKey(fmt.Sprint("k", i)), Environment: env, Public: public, CreatedAt: at(i),
+			}
 		}
 		errs := together(12, func(i int) error { return store.InsertKey(ctx, key(i, env.ID), 10) })
 		refused := 0

@@ -158,16 +158,20 @@ func openAlone(ctx context.Context, path string) (release func(), err error) {
 		select {
 		case <-retry.C:
 		case <-ctx.Done():
-			return nil, errors.Join(fmt.Errorf("wait for another process to open the database: %w", context.Cause(ctx)), folder.Close())
+			return nil, errors.Join(fmt.Errorf("wait for another process to open the database: %w", context.Cause(ctx)),
+				folder.Close())
 		}
 	}
-	return func() { // a child that is just being started has the folder open too, for a moment: the lock would stay with it
+	// a child that is just being started has the folder open too, for a moment: the lock would stay with it
+	return func() {
 		_ = syscall.Flock(int(folder.Fd()), syscall.LOCK_UN)
 		_ = folder.Close()
 	}, nil
 }
 
-func migrateSQLite(ctx context.Context, driver *riversqlite.Driver, write *sql.DB, o Options) (*masterkey.Vault, string, error) {
+func migrateSQLite(
+	ctx context.Context, driver *riversqlite.Driver, write *sql.DB, o Options,
+) (*masterkey.Vault, string, error) {
 	if err := o.schemaKnown(ctx, write, true); err != nil {
 		return nil, "", err
 	}

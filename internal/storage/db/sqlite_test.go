@@ -13,7 +13,9 @@ import (
 // TestFullDiskIsAway: a writer that finds no room may ask again, and is served once there is some.
 func TestFullDiskIsAway(t *testing.T) {
 	t.Parallel()
-	d, err := Open(t.Context(), Options{URL: filepath.Join(t.TempDir(), "db"), MasterKey: masterkey.Of(masterkey.Key{})})
+	d, err := Open(t.Context(), Options{
+		URL: filepath.Join(t.TempDir(), "db"), MasterKey: masterkey.Of(masterkey.Key{}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -157,7 +157,8 @@ func TestEventsTogether(t *testing.T) {
 			return d.Tell(ctx, hold, event.New("env", "test.told", "thing", fmt.Sprint("thing", n%2), at(n), n))
 		}
 	}
-	results := atOnce(t, d, tell(0, func() {}), tell(1, func() { panic("a mistake") }), tell(2, func() {}), tell(3, func() {}))
+	results := atOnce(t, d, tell(0, func() {}), tell(1, func() { panic("a mistake") }), tell(2, func() {}),
+		tell(3, func() {}))
 	for i, r := range results {
 		if err := <-r; (err != nil) != (i == 1) {
 			t.Errorf("change %d: %v", i, err)

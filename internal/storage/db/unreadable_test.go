@@ -50,15 +50,19 @@ func keysOf[T any](all []T, err error, key func(T) string) ([]string, error) {
 func unreadableLists(d *db.DB, public *rsa.PublicKey) []unreadableList {
 	stored := usage.Query{From: hour, To: hour.Add(time.Hour), Page: 1, Limit: 10}
 	return []unreadableList{
-		{"webhook", func(ctx context.Context, key string) error {
-			return d.InsertWebhook(ctx, webhook.Webhook{
-				ID: id.Webhook(key), Environment: "env",
-				Address: "https://" + key, Secret: "s", OldSecret: "t",
-			}, 10)
-		}, []spoilt{{"webhooks", "secret"}, {"webhooks", "old_secret"}, {"webhooks", "event_types"}}, func(ctx context.Context) ([]string, error) {
-			all, err := d.Webhooks(ctx, "env", 1, 10)
-			return keysOf(all, err, func(w webhook.Webhook) string { return string(w.ID) })
-		}},
+		{
+			"webhook", func(ctx context.Context, key string) error {
+				return d.InsertWebhook(ctx, webhook.Webhook{
+					ID: id.Webhook(key), Environment: "env",
+					Address: "https://" + key, Secret: "s", OldSecret: "t",
+				}, 10)
+			},
+			[]spoilt{{"webhooks", "secret"}, {"webhooks", "old_secret"}, {"webhooks", "event_types"}},
+			func(ctx context.Context) ([]string, error) {
+				all, err := d.Webhooks(ctx, "env", 1, 10)
+				return keysOf(all, err, func(w webhook.Webhook) string { return string(w.ID) })
+			},
+		},
 		{"upload", func(ctx context.Context, key string) error {
 			u := upload.Upload{ID: id.Upload(key), Environment: "env", Status: upload.Waiting, Secret: key}
 			return d.Uploads().Insert(ctx, upload.Change{Upload: u})
@@ -66,23 +70,31 @@ func unreadableLists(d *db.DB, public *rsa.PublicKey) []unreadableList {
 			all, err := d.Uploads().List(ctx, "env", upload.ListQuery{Page: 1, Limit: 10})
 			return keysOf(all, err, func(u upload.Upload) string { return string(u.ID) })
 		}},
-		{"live stream", func(ctx context.Context, key string) error {
-			s := live.Stream{ID: id.LiveStream(key), Environment: "env", State: live.Idle, StreamKey: key}
-			return d.LiveStreams().Insert(ctx, live.Change{Stream: s})
-		}, []spoilt{{"live_streams", "secrets"}, {"live_streams", "settings"}, {"live_streams", "recent_assets"}}, func(ctx context.Context) ([]string, error) {
-			all, err := d.LiveStreams().List(ctx, "env", live.ListQuery{Page: 1, Limit: 10})
-			return keysOf(all, err, func(s live.Stream) string { return string(s.ID) })
-		}},
-		{"asset", func(ctx context.Context, key string) error {
-			a := asset.Asset{
-				ID: id.Asset(key), Environment: "env", Status: asset.Ready,
-				Tracks: []asset.Track{{ID: id.Track(key), Asset: id.Asset(key)}},
-			}
-			return d.Assets().Insert(ctx, asset.Change{Asset: a, Tracks: a.Tracks})
-		}, []spoilt{{"assets", "document"}, {"tracks", "document"}, {"tracks", "speech"}}, func(ctx context.Context) ([]string, error) {
-			all, _, err := d.Assets().List(ctx, "env", asset.ListQuery{Page: 1, Limit: 10})
-			return keysOf(all, err, func(a asset.Asset) string { return string(a.ID) })
-		}},
+		{
+			"live stream", func(ctx context.Context, key string) error {
+				s := live.Stream{ID: id.LiveStream(key), Environment: "env", State: live.Idle, StreamKey: key}
+				return d.LiveStreams().Insert(ctx, live.Change{Stream: s})
+			},
+			[]spoilt{{"live_streams", "secrets"}, {"live_streams", "settings"}, {"live_streams", "recent_assets"}},
+			func(ctx context.Context) ([]string, error) {
+				all, err := d.LiveStreams().List(ctx, "env", live.ListQuery{Page: 1, Limit: 10})
+				return keysOf(all, err, func(s live.Stream) string { return string(s.ID) })
+			},
+		},
+		{
+			"asset", func(ctx context.Context, key string) error {
+				a := asset.Asset{
+					ID: id.Asset(key), Environment: "env", Status: asset.Ready,
+					Tracks: []asset.Track{{ID: id.Track(key), Asset: id.Asset(key)}},
+				}
+				return d.Assets().Insert(ctx, asset.Change{Asset: a, Tracks: a.Tracks})
+			},
+			[]spoilt{{"assets", "document"}, {"tracks", "document"}, {"tracks", "speech"}},
+			func(ctx context.Context) ([]string, error) {
+				all, _, err := d.Assets().List(ctx, "env", asset.ListQuery{Page: 1, Limit: 10})
+				return keysOf(all, err, func(a asset.Asset) string { return string(a.ID) })
+			},
+		},
 		{"delivery usage", func(ctx context.Context, key string) error {
 			return d.Usage().Add(ctx, hour, []usage.Delivered{delivered(id.Asset(key), "", usage.Seconds{Tier720: 1})})
 		}, []spoilt{{"assets", "document"}}, func(ctx context.Context) ([]string, error) {
@@ -96,15 +108,19 @@ func unreadableLists(d *db.DB, public *rsa.PublicKey) []unreadableList {
 			all, err := d.Signing().Keys(ctx, "env", 1, 10)
 			return keysOf(all, err, func(k signing.Key) string { return string(k.ID) })
 		}},
-		{"playback restriction", func(ctx context.Context, key string) error {
-			return d.Restrictions().Insert(ctx, restriction.Restriction{
-				ID:          id.PlaybackRestriction(key),
-				Environment: "env",
-			}, 10)
-		}, []spoilt{{"playback_restrictions", "referrer"}, {"playback_restrictions", "user_agent"}}, func(ctx context.Context) ([]string, error) {
-			all, err := d.Restrictions().List(ctx, "env", 1, 10)
-			return keysOf(all, err, func(r restriction.Restriction) string { return string(r.ID) })
-		}},
+		{
+			"playback restriction", func(ctx context.Context, key string) error {
+				return d.Restrictions().Insert(ctx, restriction.Restriction{
+					ID:          id.PlaybackRestriction(key),
+					Environment: "env",
+				}, 10)
+			},
+			[]spoilt{{"playback_restrictions", "referrer"}, {"playback_restrictions", "user_agent"}},
+			func(ctx context.Context) ([]string, error) {
+				all, err := d.Restrictions().List(ctx, "env", 1, 10)
+				return keysOf(all, err, func(r restriction.Restriction) string { return string(r.ID) })
+			},
+		},
 		{"DRM configuration", func(ctx context.Context, key string) error {
 			return d.DRM().InsertConfiguration(ctx, drm.Configuration{ID: id.DRMConfiguration(key), Environment: "env"},
 				10)

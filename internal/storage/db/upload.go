@@ -48,11 +48,28 @@ type uploadDocument struct {
 
 // uploadRowOf is the row without the secret, which stays as it was inserted.
 func uploadRowOf(u upload.Upload) (uploadRow, error) {
-	doc, err := document(uploadDocument{Timeout: u.Timeout, CORSOrigin: u.CORSOrigin, Options: u.Options, Test: u.Test, Error: u.Error})
+	doc, err := document(uploadDocument{
+		Timeout:    u.Timeout,
+		CORSOrigin: u.CORSOrigin,
+		Options:    u.Options,
+		Test:       u.Test,
+		Error:      u.Error,
+	})
 	return uploadRow{
-		ID: string(u.ID), Environment: string(u.Environment), Status: string(u.Status), Media: string(u.Media), Asset: string(u.Asset),
-		Size: u.Size, Whole: u.Whole, Metadata: u.Metadata, Document: doc, CreatedAt: millis(u.CreatedAt), UpdatedAt: millis(u.UpdatedAt), Revision: u.Revision,
-		DueAt: millis(u.Due()), UnneededAt: millis(u.Unneeded),
+		ID:          string(u.ID),
+		Environment: string(u.Environment),
+		Status:      string(u.Status),
+		Media:       string(u.Media),
+		Asset:       string(u.Asset),
+		Size:        u.Size,
+		Whole:       u.Whole,
+		Metadata:    u.Metadata,
+		Document:    doc,
+		CreatedAt:   millis(u.CreatedAt),
+		UpdatedAt:   millis(u.UpdatedAt),
+		Revision:    u.Revision,
+		DueAt:       millis(u.Due()),
+		UnneededAt:  millis(u.Unneeded),
 	}, err
 }
 
@@ -63,11 +80,23 @@ func (us uploadStore) value(r uploadRow) (upload.Upload, error) {
 		err = fmt.Errorf("read upload %s: %w", r.ID, err)
 	}
 	return upload.Upload{
-		ID: id.Upload(r.ID), Environment: id.Environment(r.Environment), Status: upload.Status(r.Status), Timeout: doc.Timeout, CORSOrigin: doc.CORSOrigin,
-		Options: doc.Options, Test: doc.Test, Asset: id.Asset(r.Asset), Error: doc.Error, Secret: secret, Media: id.Media(r.Media),
-		Length:  upload.Length{Size: r.Size, Whole: r.Whole, Metadata: r.Metadata},
-		Cleared: r.DueAt == 0, Unneeded: moment(r.UnneededAt),
-		CreatedAt: moment(r.CreatedAt), UpdatedAt: moment(r.UpdatedAt), Revision: r.Revision,
+		ID:          id.Upload(r.ID),
+		Environment: id.Environment(r.Environment),
+		Status:      upload.Status(r.Status),
+		Timeout:     doc.Timeout,
+		CORSOrigin:  doc.CORSOrigin,
+		Options:     doc.Options,
+		Test:        doc.Test,
+		Asset:       id.Asset(r.Asset),
+		Error:       doc.Error,
+		Secret:      secret,
+		Media:       id.Media(r.Media),
+		Length:      upload.Length{Size: r.Size, Whole: r.Whole, Metadata: r.Metadata},
+		Cleared:     r.DueAt == 0,
+		Unneeded:    moment(r.UnneededAt),
+		CreatedAt:   moment(r.CreatedAt),
+		UpdatedAt:   moment(r.UpdatedAt),
+		Revision:    r.Revision,
 	}, err
 }
 
@@ -78,7 +107,8 @@ func (us uploadStore) Insert(ctx context.Context, c upload.Change) error {
 	if err != nil {
 		return err
 	}
-	row.SecretHash, row.Secret = uploadHash(us.vault, c.Upload.Secret), sealText(us.vault, c.Upload.Secret, uploadPlace(row.ID))
+	row.SecretHash, row.Secret = uploadHash(us.vault, c.Upload.Secret),
+		sealText(us.vault, c.Upload.Secret, uploadPlace(row.ID))
 	return us.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		if err := t.insert(ctx, &row); isUnique(err) {
 			return exists(err, uploadNoun)
@@ -159,7 +189,9 @@ func (us uploadStore) FindSecret(ctx context.Context, secret string) (upload.Upl
 	})
 }
 
-func (us uploadStore) one(ctx context.Context, key string, where func(*bun.SelectQuery) *bun.SelectQuery) (upload.Upload, error) {
+func (us uploadStore) one(
+	ctx context.Context, key string, where func(*bun.SelectQuery) *bun.SelectQuery,
+) (upload.Upload, error) {
 	if key == "" || !possible(key) {
 		return upload.Upload{}, noSuch(uploadNoun)
 	}
@@ -227,14 +259,17 @@ func (us uploadStore) Expected(ctx context.Context) ([]upload.Expected, error) {
 // withinQuota adds up what waits. Two that do so at the same moment on PostgreSQL may both find room for one of them.
 func (t tx) withinQuota(ctx context.Context, row uploadRow, size, quota int64) error {
 	if size > quota {
-		return fault.New(fault.TooLarge, "the uploads of this environment that are under way may have %d bytes together", quota)
+		return fault.New(fault.TooLarge,
+			"the uploads of this environment that are under way may have %d bytes together", quota)
 	}
 	var others int64
-	err := t.NewSelect().Model((*uploadRow)(nil)).ColumnExpr("COALESCE(SUM(size), 0)").Where("environment_id = ?", row.Environment).
+	err := t.NewSelect().Model((*uploadRow)(nil)).ColumnExpr("COALESCE(SUM(size), 0)").
+		Where("environment_id = ?", row.Environment).
 		Where("status = 'waiting'").Where("id <> ?", row.ID).Scan(ctx, &others)
 	if err == nil && others+size > quota {
-		return fault.Wrap(fault.Unavailable, upload.ErrQuota, "the uploads of this environment that are under way may have "+
-			"%d bytes together; the others have %d of them: finish or cancel some", quota, others)
+		return fault.Wrap(fault.Unavailable, upload.ErrQuota,
+			"the uploads of this environment that are under way may have "+
+				"%d bytes together; the others have %d of them: finish or cancel some", quota, others)
 	}
 	return err
 }

@@ -77,9 +77,15 @@ func (u usageStore) Add(ctx context.Context, hour time.Time, all []usage.Deliver
 	rows := make([]usageRow, 0, len(all))
 	for _, a := range all {
 		r := usageRow{
-			Asset: string(a.Asset), Hour: millis(hour), Environment: string(a.Environment), LiveStream: string(a.LiveStream),
-			AudioOnly: ms(a.Seconds.AudioOnly), Tier720: ms(a.Seconds.Tier720), Tier1080: ms(a.Seconds.Tier1080),
-			Tier1440: ms(a.Seconds.Tier1440), Tier2160: ms(a.Seconds.Tier2160),
+			Asset:       string(a.Asset),
+			Hour:        millis(hour),
+			Environment: string(a.Environment),
+			LiveStream:  string(a.LiveStream),
+			AudioOnly:   ms(a.Seconds.AudioOnly),
+			Tier720:     ms(a.Seconds.Tier720),
+			Tier1080:    ms(a.Seconds.Tier1080),
+			Tier1440:    ms(a.Seconds.Tier1440),
+			Tier2160:    ms(a.Seconds.Tier2160),
 		}
 		r.Total = r.AudioOnly + r.Tier720 + r.Tier1080 + r.Tier1440 + r.Tier2160
 		rows = append(rows, r)
@@ -260,7 +266,11 @@ func (u usageStore) describe(ctx context.Context, env id.Environment, rows []usa
 	known := map[string]usage.Report{}
 	for _, g := range gone {
 		a, err := assetRow{
-			ID: g.ID, Environment: g.Environment, LiveStream: g.LiveStream, Document: g.Document, CreatedAt: g.CreatedAt,
+			ID:          g.ID,
+			Environment: g.Environment,
+			LiveStream:  g.LiveStream,
+			Document:    g.Document,
+			CreatedAt:   g.CreatedAt,
 		}.value()
 		if err = u.listed(ctx, err); err != nil {
 			return nil, err
@@ -299,7 +309,8 @@ func (u usageStore) Forget(ctx context.Context, before time.Time, limit int) (bo
 	more := false
 	err := u.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		hours, failed := t.NewDelete().Model((*usageRow)(nil)).Where("(asset_id, hour) IN (?)",
-			t.NewSelect().Model((*usageRow)(nil)).Column("asset_id", "hour").Where("hour < ?", millis(before)).Limit(int64(limit))).Exec(ctx)
+			t.NewSelect().Model((*usageRow)(nil)).Column("asset_id", "hour").Where("hour < ?", millis(before)).
+				Limit(int64(limit))).Exec(ctx)
 		if failed != nil {
 			return failed
 		}

@@ -57,8 +57,10 @@ func TestUsage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		add(d, hour, delivered("a", "", usage.Seconds{Tier720: 1.5}), delivered("b", "s", usage.Seconds{Tier2160: 10, AudioOnly: 1}))
-		add(other, hour, delivered("b", "s", usage.Seconds{Tier1080: 0.25}), delivered("a", "", usage.Seconds{Tier720: 0.5}))
+		add(d, hour, delivered("a", "", usage.Seconds{Tier720: 1.5}),
+			delivered("b", "s", usage.Seconds{Tier2160: 10, AudioOnly: 1}))
+		add(other, hour, delivered("b", "s", usage.Seconds{Tier1080: 0.25}),
+			delivered("a", "", usage.Seconds{Tier720: 0.5}))
 		add(d, hour.Add(time.Hour), delivered("a", "", usage.Seconds{Tier1440: 100}))
 		add(d, hour, usage.Delivered{Asset: "c", Environment: "others", Seconds: usage.Seconds{Tier720: 7}})
 		add(d, hour)
@@ -70,7 +72,11 @@ func TestUsage(t *testing.T) {
 			total int
 		}{
 			{"an hour", "env", usage.Query{}, "b 11.25 deleted, a 2 deleted", 2},
-			{"two hours", "env", usage.Query{From: hour, To: hour.Add(2 * time.Hour)}, "a 102 deleted, b 11.25 deleted", 2},
+			{
+				"two hours", "env",
+				usage.Query{From: hour, To: hour.Add(2 * time.Hour)},
+				"a 102 deleted, b 11.25 deleted", 2,
+			},
 			{"no hour", "env", usage.Query{From: hour, To: hour}, "", 0},
 			{"the hour before", "env", usage.Query{From: hour.Add(-time.Hour), To: hour}, "", 0},
 			{"the second page", "env", usage.Query{Page: 2, Limit: 1}, "a 2 deleted", 2},
@@ -85,7 +91,9 @@ func TestUsage(t *testing.T) {
 				t.Errorf("%s: %q, %d in all; want %q, %d", tt.name, got, total, tt.want, tt.total)
 			}
 		}
-		page, _, err := d.Usage().Reports(t.Context(), "env", usage.Query{From: hour, To: hour.Add(2 * time.Hour), Page: 1, Limit: 1})
+		page, _, err := d.Usage().Reports(t.Context(), "env", usage.Query{
+			From: hour, To: hour.Add(2 * time.Hour), Page: 1, Limit: 1,
+		})
 		if want := (usage.Seconds{Tier720: 2, Tier1440: 100}); err != nil || len(page) != 1 || page[0].Seconds != want {
 			t.Errorf("%+v, %v; want %+v", page, err, want)
 		}
@@ -207,7 +215,8 @@ func TestUsageOfNodes(t *testing.T) {
 			adding.Go(func() {
 				for range times {
 					all := []usage.Delivered{
-						delivered("a", "", usage.Seconds{Tier720: 1}), delivered("b", "", usage.Seconds{Tier720: 2}), delivered("c", "", usage.Seconds{Tier720: 3}),
+						delivered("a", "", usage.Seconds{Tier720: 1}), delivered("b", "", usage.Seconds{Tier720: 2}),
+						delivered("c", "", usage.Seconds{Tier720: 3}),
 					}
 					if n%2 > 0 {
 						slices.Reverse(all)
@@ -232,20 +241,26 @@ func TestUsageOfDeletedAssets(t *testing.T) {
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		service := asset.New(asset.Options{Store: d.Assets()})
 		made, err := service.Create(t.Context(), "env", asset.CreateInput{Options: assetopt.Options{
-			Inputs: []assetopt.Input{{URL: "https://user:password@example.com/a.mp4"}}, Passthrough: "p", VideoQuality: "plus",
+			Inputs: []assetopt.Input{{URL: "https://user:password@example.com/a.mp4"}}, Passthrough: "p",
+			VideoQuality: "plus",
 		}}, hour)
 		if err != nil {
 			t.Fatal(err)
 		}
 		facts := asset.Facts{Duration: 12.5, Width: 1280, Height: 720, HasVideo: true}
-		if err = asset.NewWork(asset.Options{Store: d.Assets()}).Ready(t.Context(), made.ID, asset.Growth{Facts: &facts}, hour); err != nil {
+		if err = asset.NewWork(asset.Options{Store: d.Assets()}).Ready(t.Context(), made.ID,
+			asset.Growth{Facts: &facts}, hour); err != nil {
 			t.Fatal(err)
 		}
-		if err = d.Usage().Add(t.Context(), hour, []usage.Delivered{delivered(made.ID, "", usage.Seconds{Tier720: 5})}); err != nil {
+		if err = d.Usage().Add(t.Context(), hour, []usage.Delivered{
+			delivered(made.ID, "", usage.Seconds{Tier720: 5}),
+		}); err != nil {
 			t.Fatal(err)
 		}
 		read := func() usage.Report {
-			page, _, failed := d.Usage().Reports(t.Context(), "env", usage.Query{From: hour, To: hour.Add(time.Hour), Page: 1, Limit: 10})
+			page, _, failed := d.Usage().Reports(t.Context(), "env", usage.Query{
+				From: hour, To: hour.Add(time.Hour), Page: 1, Limit: 10,
+			})
 			if failed != nil || len(page) != 1 {
 				t.Fatal(page, failed)
 			}
@@ -259,8 +274,10 @@ func TestUsageOfDeletedAssets(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := read()
-		if !after.Deleted || !after.DeletedAt.Equal(hour.Add(time.Minute)) || after.Asset.Facts != facts || !after.Asset.CreatedAt.Equal(before.Asset.CreatedAt) ||
-			after.Asset.Options.Passthrough != "p" || after.Asset.Options.VideoQuality != "plus" || len(after.Asset.Options.Inputs) > 0 {
+		if !after.Deleted || !after.DeletedAt.Equal(hour.Add(time.Minute)) || after.Asset.Facts != facts ||
+			!after.Asset.CreatedAt.Equal(before.Asset.CreatedAt) ||
+			after.Asset.Options.Passthrough != "p" || after.Asset.Options.VideoQuality != "plus" ||
+			len(after.Asset.Options.Inputs) > 0 {
 			t.Errorf("%+v", after)
 		}
 		for _, tt := range []struct {

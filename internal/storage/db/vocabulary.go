@@ -27,8 +27,12 @@ type vocabularyRow struct {
 
 func (vr vocabularyRow) value() (vocabulary.Vocabulary, error) {
 	v := vocabulary.Vocabulary{
-		ID: id.TranscriptionVocabulary(vr.ID), Environment: id.Environment(vr.Environment), Name: vr.Name, Passthrough: vr.Passthrough,
-		CreatedAt: moment(vr.CreatedAt), UpdatedAt: moment(vr.UpdatedAt),
+		ID:          id.TranscriptionVocabulary(vr.ID),
+		Environment: id.Environment(vr.Environment),
+		Name:        vr.Name,
+		Passthrough: vr.Passthrough,
+		CreatedAt:   moment(vr.CreatedAt),
+		UpdatedAt:   moment(vr.UpdatedAt),
 	}
 	if err := read(vr.Phrases, &v.Phrases); err != nil {
 		return v, fmt.Errorf("read transcription vocabulary %s: %w", vr.ID, err)
@@ -39,8 +43,13 @@ func (vr vocabularyRow) value() (vocabulary.Vocabulary, error) {
 func vocabularyRowOf(v vocabulary.Vocabulary) (vocabularyRow, error) {
 	phrases, err := document(v.Phrases)
 	return vocabularyRow{
-		ID: string(v.ID), Environment: string(v.Environment), Name: v.Name, Phrases: phrases, Passthrough: v.Passthrough,
-		CreatedAt: millis(v.CreatedAt), UpdatedAt: millis(v.UpdatedAt),
+		ID:          string(v.ID),
+		Environment: string(v.Environment),
+		Name:        v.Name,
+		Phrases:     phrases,
+		Passthrough: v.Passthrough,
+		CreatedAt:   millis(v.CreatedAt),
+		UpdatedAt:   millis(v.UpdatedAt),
 	}, err
 }
 
@@ -70,7 +79,9 @@ func (vs vocabularyStore) Insert(ctx context.Context, v vocabulary.Vocabulary, m
 }
 
 // Get implements vocabulary.Store.
-func (vs vocabularyStore) Get(ctx context.Context, env id.Environment, v id.TranscriptionVocabulary) (vocabulary.Vocabulary, error) {
+func (vs vocabularyStore) Get(
+	ctx context.Context, env id.Environment, v id.TranscriptionVocabulary,
+) (vocabulary.Vocabulary, error) {
 	return vs.one(ctx, vs.read.NewSelect(), env, v)
 }
 
@@ -92,7 +103,9 @@ func (vs vocabularyStore) one(
 }
 
 // List implements vocabulary.Store.
-func (vs vocabularyStore) List(ctx context.Context, env id.Environment, page, limit int) ([]vocabulary.Vocabulary, error) {
+func (vs vocabularyStore) List(
+	ctx context.Context, env id.Environment, page, limit int,
+) ([]vocabulary.Vocabulary, error) {
 	var rows []vocabularyRow
 	err := vs.read.NewSelect().Model(&rows).Where("environment_id = ?", string(env)).
 		Order("created_at DESC", "id DESC").Offset(int64(page-1) * int64(limit)).Limit(int64(limit)).Scan(ctx)

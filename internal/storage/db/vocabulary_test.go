@@ -17,7 +17,9 @@ func TestVocabularies(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		ctx := t.Context()
-		env, err := d.Access().EnsureDefault(ctx, access.Environment{ID: "env", Name: "Default", Kind: "production", CreatedAt: at(0)})
+		env, err := d.Access().EnsureDefault(ctx, access.Environment{
+			ID: "env", Name: "Default", Kind: "production", CreatedAt: at(0),
+		})
 		must(t, err)
 		s := vocabulary.New(d.Vocabularies())
 		phrases := func(all ...string) *[]string { return &all }
@@ -29,7 +31,9 @@ func TestVocabularies(t *testing.T) {
 			return &out
 		}
 		text := "Places"
-		v, err := s.Create(ctx, env.ID, vocabulary.Input{Name: &text, Phrases: phrases("Quellimar", "Ōkami Bay")}, at(1))
+		v, err := s.Create(ctx, env.ID, vocabulary.Input{
+			Name: &text, Phrases: phrases("Quellimar", "Ōkami Bay"),
+		}, at(1))
 		must(t, err)
 		for what, in := range map[string]vocabulary.Input{
 			"no phrases": {Name: &text}, "an empty list": {Phrases: phrases()},
@@ -40,11 +44,14 @@ func TestVocabularies(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		v, err = s.Replace(ctx, env.ID, v.ID, vocabulary.Input{Phrases: phrases("Zorvex", strings.Repeat("é", 32))}, at(3))
+		v, err = s.Replace(ctx, env.ID, v.ID, vocabulary.Input{
+			Phrases: phrases("Zorvex", strings.Repeat("é", 32)),
+		}, at(3))
 		must(t, err)
 		got, err := s.Get(ctx, env.ID, v.ID)
 		must(t, err)
-		if got.Name != "Places" || !slices.Equal(got.Phrases, v.Phrases) || !got.UpdatedAt.Equal(at(3)) || !got.CreatedAt.Equal(at(1)) {
+		if got.Name != "Places" || !slices.Equal(got.Phrases, v.Phrases) || !got.UpdatedAt.Equal(at(3)) ||
+			!got.CreatedAt.Equal(at(1)) {
 			t.Errorf("got %+v", got)
 		}
 		if _, err = s.Get(ctx, "other", v.ID); !fault.Is(err, fault.NotFound) {

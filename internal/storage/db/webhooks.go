@@ -39,9 +39,18 @@ func (d *DB) webhookRowOf(w webhook.Webhook) (webhookRow, error) {
 	types, err := document(append([]string{}, w.Types...))
 	place := webhookPlace(string(w.ID))
 	return webhookRow{
-		ID: string(w.ID), Environment: string(w.Environment), Address: w.Address, Enabled: w.Enabled, Types: types,
-		Secret: sealText(d.vault, w.Secret, place), OldSecret: sealText(d.vault, w.OldSecret, place), OldUntil: millis(w.OldUntil), FailingSince: millis(w.FailingSince), CreatedAt: millis(w.CreatedAt),
-		UpdatedAt: millis(w.UpdatedAt), Revision: w.Revision,
+		ID:           string(w.ID),
+		Environment:  string(w.Environment),
+		Address:      w.Address,
+		Enabled:      w.Enabled,
+		Types:        types,
+		Secret:       sealText(d.vault, w.Secret, place),
+		OldSecret:    sealText(d.vault, w.OldSecret, place),
+		OldUntil:     millis(w.OldUntil),
+		FailingSince: millis(w.FailingSince),
+		CreatedAt:    millis(w.CreatedAt),
+		UpdatedAt:    millis(w.UpdatedAt),
+		Revision:     w.Revision,
 	}, err
 }
 
@@ -109,7 +118,8 @@ func (d *DB) Webhook(ctx context.Context, env id.Environment, key id.Webhook) (w
 		return webhook.Webhook{}, noSuch(webhookNoun)
 	}
 	var row webhookRow
-	err := d.read.NewSelect().Model(&row).Where("id = ?", string(key)).Where("environment_id = ?", string(env)).Scan(ctx)
+	err := d.read.NewSelect().Model(&row).Where("id = ?", string(key)).Where("environment_id = ?", string(env)).
+		Scan(ctx)
 	if errors.Is(err, sql.ErrNoRows) {
 		return webhook.Webhook{}, noSuch(webhookNoun)
 	}
@@ -140,10 +150,13 @@ func (d *DB) SaveWebhook(ctx context.Context, w webhook.Webhook, events ...event
 		t.about(w.Environment, webhookNoun, row.ID)
 		res, err := t.NewUpdate().Table("webhooks").
 			Set("address = ?", row.Address).Set("event_types = ?", row.Types).Set("secret = ?", row.Secret).
-			Set("old_secret = ?", row.OldSecret).Set("old_until = ?", row.OldUntil).Set("failing_since = ?", row.FailingSince).
+			Set("old_secret = ?", row.OldSecret).Set("old_until = ?", row.OldUntil).
+			Set("failing_since = ?", row.FailingSince).
 			Set("updated_at = ?", row.UpdatedAt).Set("revision = revision + 1").
-			Set("position = CASE WHEN enabled THEN position ELSE (SELECT last FROM event_cursor) END").Set("enabled = ?", row.Enabled).
-			Where("id = ?", row.ID).Where("environment_id = ?", row.Environment).Where("revision = ?", row.Revision).Exec(ctx)
+			Set("position = CASE WHEN enabled THEN position ELSE (SELECT last FROM event_cursor) END").
+			Set("enabled = ?", row.Enabled).
+			Where("id = ?", row.ID).Where("environment_id = ?", row.Environment).Where("revision = ?", row.Revision).
+			Exec(ctx)
 		if isUnique(err) {
 			return webhook.Taken()
 		}
@@ -164,7 +177,8 @@ func (d *DB) DeleteWebhook(ctx context.Context, env id.Environment, key id.Webho
 	}
 	return d.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		t.about(env, webhookNoun, string(key))
-		res, err := t.NewDelete().Table("webhooks").Where("id = ?", string(key)).Where("environment_id = ?", string(env)).Exec(ctx)
+		res, err := t.NewDelete().Table("webhooks").Where("id = ?", string(key)).
+			Where("environment_id = ?", string(env)).Exec(ctx)
 		if err != nil {
 			return fmt.Errorf("delete webhook: %w", err)
 		}

@@ -20,7 +20,10 @@ import (
 func TestLeaseOfWebhook(t *testing.T) {
 	t.Parallel()
 	d := dbtest.Open(t, dbtest.Postgres(t))
-	must(t, d.InsertWebhook(t.Context(), webhook.Webhook{ID: "w", Environment: "env", Address: "https://example.com", Enabled: true}, 10))
+	must(t,
+		d.InsertWebhook(t.Context(), webhook.Webhook{
+			ID: "w", Environment: "env", Address: "https://example.com", Enabled: true,
+		}, 10))
 	claim := func(node id.Node, lease time.Duration) int {
 		t.Helper()
 		held, err := d.Claim(t.Context(), node, lease)
@@ -62,9 +65,14 @@ func TestClaimUnreadable(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		for _, w := range []id.Webhook{"a", "b", "c"} {
-			must(t, d.InsertWebhook(t.Context(), webhook.Webhook{ID: w, Environment: "env", Address: "https://" + string(w) + ".example", Enabled: true, Secret: "s"}, 10))
+			must(t,
+				d.InsertWebhook(t.Context(), webhook.Webhook{
+					ID: w, Environment: "env", Address: "https://" + string(w) + ".example", Enabled: true, Secret: "s",
+				}, 10))
 		}
-		must(t, d.Exec(t.Context(), "UPDATE webhooks SET secret = (SELECT secret FROM webhooks WHERE id = 'c') WHERE id = 'a'"))
+		must(t,
+			d.Exec(t.Context(),
+				"UPDATE webhooks SET secret = (SELECT secret FROM webhooks WHERE id = 'c') WHERE id = 'a'"))
 		held, err := d.Claim(t.Context(), "node", time.Hour)
 		must(t, err)
 		text := ""
@@ -115,7 +123,10 @@ func TestPruneDeliveries(t *testing.T) {
 func TestLateRecord(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
-		must(t, d.InsertWebhook(t.Context(), webhook.Webhook{ID: "w", Environment: "env", Address: "https://a.example", Enabled: true}, 10))
+		must(t,
+			d.InsertWebhook(t.Context(), webhook.Webhook{
+				ID: "w", Environment: "env", Address: "https://a.example", Enabled: true,
+			}, 10))
 		for i := range 4 {
 			must(t, d.Tell(t.Context(), func() {}, about("x", i)))
 		}
@@ -131,7 +142,10 @@ func TestLateRecord(t *testing.T) {
 		}
 		record := func(node id.Node, sequence int64, state webhook.State) {
 			t.Helper()
-			r := webhook.Result{Webhook: "w", Sequence: sequence, State: state, NextAt: at(100), Attempt: webhook.Attempt{At: at(10), Address: string(node)}}
+			r := webhook.Result{
+				Webhook: "w", Sequence: sequence, State: state, NextAt: at(100),
+				Attempt: webhook.Attempt{At: at(10), Address: string(node)},
+			}
 			must(t, d.Record(t.Context(), node, []webhook.Result{r}, map[id.Webhook]time.Time{"w": at(int(sequence))}))
 		}
 		own("a")
@@ -175,17 +189,25 @@ func TestAttemptsOf(t *testing.T) {
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		began := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 		for _, w := range []id.Webhook{"a", "b"} {
-			must(t, d.InsertWebhook(t.Context(), webhook.Webhook{ID: w, Environment: "env", Address: "https://" + string(w) + ".example", Enabled: true}, 10))
+			must(t,
+				d.InsertWebhook(t.Context(), webhook.Webhook{
+					ID: w, Environment: "env", Address: "https://" + string(w) + ".example", Enabled: true,
+				}, 10))
 		}
 		_, err := d.Claim(t.Context(), "node", time.Hour)
 		must(t, err)
 		for _, w := range []id.Webhook{"a", "b"} {
-			_, err = d.Queue(t.Context(), "node", []webhook.Step{{Webhook: w, To: 3, Events: []event.Event{{Sequence: 1, Resource: "x"}, {Sequence: 3, Resource: "x"}}}})
+			_, err = d.Queue(t.Context(), "node", []webhook.Step{
+				{Webhook: w, To: 3, Events: []event.Event{{Sequence: 1, Resource: "x"}, {Sequence: 3, Resource: "x"}}},
+			})
 			must(t, err)
 		}
 		for i, w := range []id.Webhook{"b", "a", "b"} {
 			a := webhook.Attempt{At: began.Add(time.Duration(i) * time.Second), Address: string(w), Status: 500 + i}
-			must(t, d.Record(t.Context(), "node", []webhook.Result{{Webhook: w, Sequence: 1, State: webhook.Waiting, Attempt: a}}, nil))
+			must(t,
+				d.Record(t.Context(), "node", []webhook.Result{
+					{Webhook: w, Sequence: 1, State: webhook.Waiting, Attempt: a},
+				}, nil))
 		}
 		for most, want := range map[int][]int{10: {500, 501, 502}, 2: {501, 502}} {
 			got, err := d.AttemptsOf(t.Context(), []int64{1, 2, 3}, most)

@@ -150,7 +150,8 @@ func TestFetchingHoldsUpNothing(t *testing.T) {
 func TestOlderNodes(t *testing.T) {
 	t.Parallel()
 	older := job.Classes{
-		{Queue: job.Prompt, Each: 1}, {Queue: job.Fetching, Each: 16, ByOwner: true, Kinds: []string{"track.ingest", "track.speech"}},
+		{Queue: job.Prompt, Each: 1},
+		{Queue: job.Fetching, Each: 16, ByOwner: true, Kinds: []string{"track.ingest", "track.speech"}},
 	}
 	for _, kind := range kinds() {
 		if !slices.Contains(older[1].Kinds, kind) {

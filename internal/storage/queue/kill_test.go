@@ -34,14 +34,17 @@ func childMain() {
 	d, err := db.Open(ctx, db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
 	if err == nil {
 		var q *Queue
-		q, err = New(Options{DB: d, Node: "mortal", Classes: testClasses(), Handlers: everyKind(func(_ context.Context, j job.Job) error {
-			_, _ = fmt.Fprintln(os.Stdout, "working on", j.Kind)
-			if file := os.Getenv(childCrash); file != "" {
-				_, _ = crash.Watch(file)
-				go func() { panic("boo") }()
-			}
-			select {}
-		})})
+		q, err = New(Options{
+			DB: d, Node: "mortal", Classes: testClasses(),
+			Handlers: everyKind(func(_ context.Context, j job.Job) error {
+				_, _ = fmt.Fprintln(os.Stdout, "working on", j.Kind)
+				if file := os.Getenv(childCrash); file != "" {
+					_, _ = crash.Watch(file)
+					go func() { panic("boo") }()
+				}
+				select {}
+			}),
+		})
 		if err == nil {
 			err = q.Run(ctx)
 		}
@@ -152,7 +155,10 @@ func endless(t *testing.T, d *db.DB, over chan struct{}) (taken chan job.Job, lo
 		}
 		return nil
 	}}
-	q, err := New(Options{DB: d, Node: "mortal", Workers: 32, Classes: testClasses(), Handlers: []job.Handler{h}, Logger: slog.New(slog.NewTextHandler(log, nil))})
+	q, err := New(Options{
+		DB: d, Node: "mortal", Workers: 32, Classes: testClasses(), Handlers: []job.Handler{h},
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
 	must(t, err)
 	runQueue(t, q)
 	return taken, log

@@ -13,8 +13,12 @@ func TestLibraryLog(t *testing.T) {
 		log  func(*slog.Logger)
 		want string
 	}{
-		"first attempt":  {func(l *slog.Logger) { l.Error("leadership.Elector: Error attempting reelection", "attempt", 1) }, "INFO"},
-		"fourth attempt": {func(l *slog.Logger) { l.Error("leadership.Elector: Error attempting reelection", "attempt", 4) }, "WARN"},
+		"first attempt": {
+			func(l *slog.Logger) { l.Error("leadership.Elector: Error attempting reelection", "attempt", 1) }, "INFO",
+		},
+		"fourth attempt": {
+			func(l *slog.Logger) { l.Error("leadership.Elector: Error attempting reelection", "attempt", 4) }, "WARN",
+		},
 		"with attributes": {func(l *slog.Logger) {
 			l.With("a", 1).WithGroup("g").Error("leadership.Elector: Error attempting election", "attempt", 2)
 		}, "INFO"},
@@ -27,7 +31,9 @@ func TestLibraryLog(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	slog.New(libraryLog{slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelWarn})}).Error("leadership.Elector: Error", "attempt", 1)
+	slog.New(libraryLog{
+		slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelWarn}),
+	}).Error("leadership.Elector: Error", "attempt", 1)
 	if b.Len() > 0 {
 		t.Errorf("a logger of warnings has %s", b.String())
 	}

@@ -156,17 +156,20 @@ func TestWork(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		jobs := make(chan job.Job, 10)
-		run(t, d, "n", nil, job.Handler{Kind: "test.kind", MaxAttempts: 3, Work: func(_ context.Context, j job.Job) error {
-			jobs <- j
-			return nil
-		}})
+		run(t, d, "n", nil, job.Handler{
+			Kind: "test.kind", MaxAttempts: 3, Work: func(_ context.Context, j job.Job) error {
+				jobs <- j
+				return nil
+			},
+		})
 		began := time.Now()
 		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", map[string]string{"x": "it's ?"})))
 		j := got(t, jobs, "the job")
 		t.Logf("started after %v", time.Since(began))
 		args, err := job.Decode[map[string]string](j)
 		must(t, err)
-		if j.Kind != "test.kind" || j.Attempt != 1 || j.MaxAttempts != 3 || j.ID == 0 || args["x"] != "it's ?" || j.Last() {
+		if j.Kind != "test.kind" || j.Attempt != 1 || j.MaxAttempts != 3 || j.ID == 0 || args["x"] != "it's ?" ||
+			j.Last() {
 			t.Errorf("got %+v with %v", j, args)
 		}
 		ended(t, d, "test.kind", "a")
@@ -202,15 +205,33 @@ func TestErrors(t *testing.T) {
 		{"last of another's", job.Handler{MaxAttempts: 1, Work: func(context.Context, job.Job) error {
 			return &fault.Error{Kind: fault.Unavailable, Messages: []fault.Message{{Text: "dead"}}, Remote: true}
 		}}, 1, "level=WARN msg=\"job attempt ended in an error\""},
-		{"last of ours", job.Handler{MaxAttempts: 1, Work: func(context.Context, job.Job) error { return fault.New(fault.Unavailable, "away") }}, 1, "level=ERROR"},
+		{
+			"last of ours",
+			job.Handler{
+				MaxAttempts: 1,
+				Work:        func(context.Context, job.Job) error { return fault.New(fault.Unavailable, "away") },
+			},
+			1, "level=ERROR",
+		},
 		{"last attempt", job.Handler{MaxAttempts: 2, Work: func(_ context.Context, j job.Job) error {
 			return fmt.Errorf("again, last %v", j.Last())
 		}}, 2, "again, last true"},
-		{"panic", job.Handler{MaxAttempts: 1, Work: func(context.Context, job.Job) error { panic("boo") }}, 1, "panic: boo"},
-		{"timeout", job.Handler{MaxAttempts: 1, Timeout: 300 * time.Millisecond, Work: func(ctx context.Context, _ job.Job) error {
-			<-ctx.Done()
-			return context.Cause(ctx)
-		}}, 1, "deadline"},
+		{
+			"panic",
+			job.Handler{MaxAttempts: 1, Work: func(context.Context, job.Job) error { panic("boo") }},
+			1,
+			"panic: boo",
+		},
+		{
+			"timeout",
+			job.Handler{
+				MaxAttempts: 1, Timeout: 300 * time.Millisecond, Work: func(ctx context.Context, _ job.Job) error {
+					<-ctx.Done()
+					return context.Cause(ctx)
+				},
+			},
+			1, "deadline",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -247,13 +268,15 @@ func TestSnooze(t *testing.T) {
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
 		attempts := make(chan int, 10)
 		n := 0
-		run(t, d, "n", nil, job.Handler{Kind: "test.kind", MaxAttempts: 2, Work: func(_ context.Context, j job.Job) error {
-			attempts <- j.Attempt
-			if n++; n < 4 {
-				return job.Snooze(50 * time.Millisecond)
-			}
-			return nil
-		}})
+		run(t, d, "n", nil, job.Handler{
+			Kind: "test.kind", MaxAttempts: 2, Work: func(_ context.Context, j job.Job) error {
+				attempts <- j.Attempt
+				if n++; n < 4 {
+					return job.Snooze(50 * time.Millisecond)
+				}
+				return nil
+			},
+		})
 		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
 		for range 4 { // more often than there are attempts
 			if a := got(t, attempts, "a run"); a != 1 {
@@ -381,7 +404,10 @@ func TestNewRefuses(t *testing.T) {
 		"no kind":            {DB: d, Node: "n", Handlers: []job.Handler{{Work: work}}},
 		"no work":            {DB: d, Node: "n", Classes: testClasses(), Handlers: []job.Handler{{Kind: "test.kind"}}},
 		"a kind in no class": {DB: d, Node: "n", Handlers: []job.Handler{{Kind: "test.kind", Work: work}}},
-		"a kind twice":       {DB: d, Node: "n", Classes: testClasses(), Handlers: []job.Handler{{Kind: "test.kind", Work: work}, {Kind: "test.kind", Work: work}}},
+		"a kind twice": {
+			DB: d, Node: "n", Classes: testClasses(),
+			Handlers: []job.Handler{{Kind: "test.kind", Work: work}, {Kind: "test.kind", Work: work}},
+		},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%s: made", name)
@@ -416,7 +442,8 @@ func TestOtherProcess(t *testing.T) {
 		must(t, err)
 		must(t, q.start(t.Context()))
 		must(t, q.watchNodes(t.Context()))
-		if n := strings.Count(log.String(), `msg="another process runs on this database" node=first`); n != 1 || strings.Contains(log.String(), "node=second") {
+		if n := strings.Count(log.String(), `msg="another process runs on this database" node=first`); n != 1 ||
+			strings.Contains(log.String(), "node=second") {
 			t.Errorf("it is told %d times:\n%s", n, log.String())
 		}
 	})

@@ -46,7 +46,10 @@ func (w *worker) NextRetry(j *river.Job[db.JobArgs]) time.Time {
 // delay before the attempt after this one: 2 s, 10 s, 30 s, 2 min, 10 min, 30 min, then an hour; spread by up to a
 // fifth, so that what failed together does not come back together. spread is from 0 to 1.
 func delay(attempt int, spread float64) time.Duration {
-	steps := [...]time.Duration{2 * time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute, longestDelay}
+	steps := [...]time.Duration{
+		2 * time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, 30 * time.Minute,
+		longestDelay,
+	}
 	step := steps[min(max(attempt, 1), len(steps))-1]
 	return step + time.Duration(spread*float64(step)/5)
 }
@@ -64,7 +67,13 @@ func (w *worker) Work(outer context.Context, r *river.Job[db.JobArgs]) error {
 		}
 		defer leave()
 	}
-	j := job.Job{ID: r.ID, Kind: w.handler.Kind, Args: r.Args.Body, Attempt: r.Attempt, MaxAttempts: w.handler.MaxAttempts}
+	j := job.Job{
+		ID:          r.ID,
+		Kind:        w.handler.Kind,
+		Args:        r.Args.Body,
+		Attempt:     r.Attempt,
+		MaxAttempts: w.handler.MaxAttempts,
+	}
 	j.Crashes = db.CrashesOf(r.Metadata)
 	if j.Crashes > job.MaxCrashes { // its process has died even while it was to be ended
 		w.log(outer, j, errors.New("its process died of it too often"), true)
@@ -140,7 +149,8 @@ func (w *worker) log(ctx context.Context, j job.Job, err error, final bool) {
 	if final && (j.Deadly() || !fault.Outside(err)) { // what others have given us is not for the operator to mend
 		level = slog.LevelError
 	}
-	w.queue.logger.Log(ctx, level, "job attempt ended in an error", append(attrs(j), slog.Bool("final", final), slog.Any("error", err))...)
+	w.queue.logger.Log(ctx, level, "job attempt ended in an error",
+		append(attrs(j), slog.Bool("final", final), slog.Any("error", err))...)
 }
 
 func attrs(j job.Job) []any {

@@ -14,7 +14,8 @@ import (
 
 func plainToken() access.Token {
 	return access.Token{
-		ID: "token1", Environment: envID, Name: "upload page", Permissions: []string{videoRead, videoWrite}, CreatedAt: noon,
+		ID: "token1", Environment: envID, Name: "upload page", Permissions: []string{videoRead, videoWrite},
+		CreatedAt: noon,
 		ExpiresAt: noon.AddDate(1, 0, 0), LastUsedAt: noon.Add(time.Hour),
 	}
 }
@@ -50,7 +51,9 @@ func (f fakeAccess) CreateEnvironment(_ context.Context, name, kind string, _ ti
 	return plainEnvironment(), outcome(name)
 }
 
-func (f fakeAccess) RenameEnvironment(_ context.Context, e id.Environment, name string, _ time.Time) (access.Environment, error) {
+func (f fakeAccess) RenameEnvironment(
+	_ context.Context, e id.Environment, name string, _ time.Time,
+) (access.Environment, error) {
 	f.note("access.RenameEnvironment", e, name)
 	return plainEnvironment(), outcome(string(e))
 }
@@ -71,8 +74,10 @@ type notedAudit struct{ *notebook }
 func (n notedAudit) AuditLog(_ context.Context, q audit.Query) ([]audit.Entry, error) {
 	n.note("audit.AuditLog", q)
 	return []audit.Entry{{
-		ID: "01942038-9600-7000-8000-000000000001", At: noon, Environment: envID, Actor: audit.Actor{Type: audit.AccessToken, ID: tokenID, Name: "ci"},
-		Operation: "delete-asset", Resource: audit.Resource{Type: "asset", ID: "asset1"}, Address: "192.0.2.1", RequestID: "request1",
+		ID: "01942038-9600-7000-8000-000000000001", At: noon, Environment: envID,
+		Actor:     audit.Actor{Type: audit.AccessToken, ID: tokenID, Name: "ci"},
+		Operation: "delete-asset", Resource: audit.Resource{Type: "asset", ID: "asset1"}, Address: "192.0.2.1",
+		RequestID: "request1",
 	}}, nil
 }
 
@@ -99,28 +104,60 @@ func TestAccessTokens(t *testing.T) {
 	writer := func(r *http.Request) { r.SetBasicAuth(permitsOnly+"system;write", tokenValue) }
 	const tokens, environments, log = "/system/v1/access-tokens", "/system/v1/environments", "/system/v1/audit-log"
 	runScenarios(t, "access.txt", []scenario{
-		{name: "create a token", method: "POST", path: tokens, body: `{"name":"upload page","permissions":["video:write"],"expires_at":"2027-01-01T00:00:00Z"}`, status: 201},
+		{
+			name: "create a token", method: "POST", path: tokens,
+			body:   `{"name":"upload page","permissions":["video:write"],"expires_at":"2027-01-01T00:00:00Z"}`,
+			status: 201,
+		},
 		{name: "create one like one's own", method: "POST", path: tokens, status: 201},
-		{name: "create one that may more", method: "POST", path: tokens, body: `{"permissions":["video:write"]}`, auth: writer, status: 403},
-		{name: "create one with a permission that there is not", method: "POST", path: tokens, body: `{"permissions":["video:delete"],"expires_at":"soon"}`, status: 400},
-		{name: "create an installation token", method: "POST", path: tokens, body: `{"permissions":["installation:write"]}`, status: 400},
+		{
+			name: "create one that may more", method: "POST", path: tokens, body: `{"permissions":["video:write"]}`,
+			auth: writer, status: 403,
+		},
+		{
+			name: "create one with a permission that there is not", method: "POST", path: tokens,
+			body: `{"permissions":["video:delete"],"expires_at":"soon"}`, status: 400,
+		},
+		{
+			name: "create an installation token", method: "POST", path: tokens,
+			body: `{"permissions":["installation:write"]}`, status: 400,
+		},
 		{name: "an installation token creates one", method: "POST", path: tokens, auth: boss, status: 403},
 		{name: "list tokens", method: "GET", path: tokens + "?limit=2&page=3", status: 200},
 		{name: "get a token", method: "GET", path: tokens + "/token1", status: 200},
 		{name: "get an absent one", method: "GET", path: tokens + "/absent", status: 404},
 		{name: "revoke a token", method: "DELETE", path: tokens + "/token1", status: 204},
 		{name: "revoke an absent one", method: "DELETE", path: tokens + "/absent", status: 404},
-		{name: "create an environment", method: "POST", path: environments, body: `{"name":"Shop","type":"development"}`, auth: boss, status: 201},
-		{name: "create one with a token of an environment", method: "POST", path: environments, body: `{"name":"Shop"}`, status: 403},
+		{
+			name: "create an environment", method: "POST", path: environments,
+			body: `{"name":"Shop","type":"development"}`, auth: boss, status: 201,
+		},
+		{
+			name: "create one with a token of an environment", method: "POST", path: environments,
+			body: `{"name":"Shop"}`, status: 403,
+		},
 		{name: "list environments", method: "GET", path: environments, auth: boss, status: 200},
 		{name: "get an environment", method: "GET", path: environments + "/env2", auth: boss, status: 200},
 		{name: "get an absent one", method: "GET", path: environments + "/absent", auth: boss, status: 404},
-		{name: "rename an environment", method: "PATCH", path: environments + "/env2", body: `{"name":"Shop"}`, auth: boss, status: 200},
-		{name: "create a token of an environment", method: "POST", path: environments + "/env2/access-tokens", body: `{"name":"first"}`, auth: boss, status: 201},
+		{
+			name: "rename an environment", method: "PATCH", path: environments + "/env2", body: `{"name":"Shop"}`,
+			auth: boss, status: 200,
+		},
+		{
+			name: "create a token of an environment", method: "POST", path: environments + "/env2/access-tokens",
+			body: `{"name":"first"}`, auth: boss, status: 201,
+		},
 		{name: "list nodes", method: "GET", path: "/system/v1/nodes", auth: boss, status: 200},
 		{name: "list them with a token of an environment", method: "GET", path: "/system/v1/nodes", status: 403},
-		{name: "list changes", method: "GET", path: log + "?limit=1&actor=ci&operation=delete-asset&resource_id=asset1&since=2026-01-01T00:00:00Z&until=1767225600", status: 200},
-		{name: "list those before", method: "GET", path: log + "?cursor=01942038-9600-7000-8000-000000000001", status: 200},
+		{
+			name: "list changes", method: "GET",
+			path: log +
+				"?limit=1&actor=ci&operation=delete-asset&resource_id=asset1&since=2026-01-01T00:00:00Z&until=1767225600", status: 200,
+		},
+		{
+			name: "list those before", method: "GET", path: log + "?cursor=01942038-9600-7000-8000-000000000001",
+			status: 200,
+		},
 		{name: "list with a wrong cursor", method: "GET", path: log + "?cursor=1&since=then&limit=0", status: 400},
 	})
 }

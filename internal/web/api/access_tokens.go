@@ -48,20 +48,42 @@ type accessTokens struct {
 
 func (a accessTokens) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: tokenPath, id: "create-access-token", tag: tokenTag, status: http.StatusCreated, permission: systemWrite,
-		summary: "Create an access token",
-		text:    "Created in the environment of the calling token, with at most that token's permissions. The secret is shown only in this response.",
+		method:     http.MethodPost,
+		path:       tokenPath,
+		id:         "create-access-token",
+		tag:        tokenTag,
+		status:     http.StatusCreated,
+		permission: systemWrite,
+		summary:    "Create an access token",
+		text: "Created in the environment of the calling token, with at most that token's permissions. The " +
+			"secret is shown only in this response.",
 	}, a.create)
 	handle(on, route{
-		method: http.MethodGet, path: tokenPath, id: "list-access-tokens", tag: tokenTag, permission: systemRead, summary: "List access tokens",
-		text: "Newest first. Revoked tokens are left out.",
+		method:     http.MethodGet,
+		path:       tokenPath,
+		id:         "list-access-tokens",
+		tag:        tokenTag,
+		permission: systemRead,
+		summary:    "List access tokens",
+		text:       "Newest first. Revoked tokens are left out.",
 	}, a.list)
 	handle(on, route{
-		method: http.MethodGet, path: tokenItem, id: "get-access-token", tag: tokenTag, permission: systemRead, summary: "Retrieve an access token",
+		method:     http.MethodGet,
+		path:       tokenItem,
+		id:         "get-access-token",
+		tag:        tokenTag,
+		permission: systemRead,
+		summary:    "Retrieve an access token",
 	}, a.get)
 	handle(on, route{
-		method: http.MethodDelete, path: tokenItem, id: "delete-access-token", tag: tokenTag, status: http.StatusNoContent, permission: systemWrite,
-		summary: "Revoke an access token", text: "Requests with it are refused from now on; every node follows within five seconds.",
+		method:     http.MethodDelete,
+		path:       tokenItem,
+		id:         "delete-access-token",
+		tag:        tokenTag,
+		status:     http.StatusNoContent,
+		permission: systemWrite,
+		summary:    "Revoke an access token",
+		text:       "Requests with it are refused from now on; every node follows within five seconds.",
 	}, a.delete)
 }
 
@@ -116,8 +138,12 @@ func (a accessTokens) delete(ctx context.Context, in *AccessTokenRef) (*none, er
 
 func wireToken(t access.Token) AccessToken {
 	return AccessToken{
-		ID: string(t.ID), Name: t.Name, Permissions: append([]string{}, t.Permissions...), CreatedAt: epoch(t.CreatedAt),
-		ExpiresAt: epochIfAny(t.ExpiresAt), LastUsedAt: epochIfAny(t.LastUsedAt),
+		ID:          string(t.ID),
+		Name:        t.Name,
+		Permissions: append([]string{}, t.Permissions...),
+		CreatedAt:   epoch(t.CreatedAt),
+		ExpiresAt:   epochIfAny(t.ExpiresAt),
+		LastUsedAt:  epochIfAny(t.LastUsedAt),
 	}
 }
 

@@ -55,7 +55,8 @@ type Options struct {
 	Logger       *slog.Logger     // default: nowhere
 	ServiceName  string           // shown as the organization and the document's title; default Millrace
 	Version      string           // of the service, for the document; default dev
-	PublicURL    string           // where clients reach it, without a slash at the end; default: relative to the document
+	// where clients reach it, without a slash at the end; default: relative to the document
+	PublicURL string
 }
 
 // Viewers is who may watch what is not public.
@@ -193,14 +194,17 @@ func (s *server) unrouted(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		writeError(w, newError(http.StatusMethodNotAllowed, typeMethod, "The method must be one of "+strings.Join(allowed, ", ")))
+		writeError(w,
+			newError(http.StatusMethodNotAllowed, typeMethod, "The method must be one of "+strings.Join(allowed, ", ")))
 	}
 }
 
 // methods lists what r's path can be asked for; nothing for an unknown path.
 func (s *server) methods(r *http.Request) []string {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+	for _, method := range []string{
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	} {
 		probe := *r
 		probe.Method = method
 		if _, pattern := s.mux.Handler(&probe); pattern != "" && pattern != "/" {

@@ -92,7 +92,10 @@ type MP4Support string
 
 // Schema documents the values, one of which has a comma.
 func (MP4Support) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeString, Enum: []any{"none", "standard", "capped-1080p", "audio-only", "audio-only,capped-1080p"}}
+	return &huma.Schema{
+		Type: huma.TypeString,
+		Enum: []any{"none", "standard", "capped-1080p", "audio-only", "audio-only,capped-1080p"},
+	}
 }
 
 // AssetSettings are the settings of an asset besides its inputs and policies, the same in requests and responses.
@@ -148,14 +151,19 @@ func (m Meta) domain() assetopt.Meta { return assetopt.Meta(m) }
 func metaPtr(m Optional[MetaUpdate]) *assetopt.MetaPatch {
 	v := m.Value
 	values := Meta{Title: v.Title.Value, CreatorID: v.CreatorID.Value, ExternalID: v.ExternalID.Value}.domain()
-	given := v.Title.Set && !v.Title.Null || v.CreatorID.Set && !v.CreatorID.Null || v.ExternalID.Set && !v.ExternalID.Null
+	given := v.Title.Set && !v.Title.Null || v.CreatorID.Set && !v.CreatorID.Null ||
+		v.ExternalID.Set && !v.ExternalID.Null
 	switch {
 	case m.Null, given:
 		return &assetopt.MetaPatch{Meta: values}
 	case v == (MetaUpdate{}):
 		return nil
 	}
-	return &assetopt.MetaPatch{ClearTitle: v.Title.Null, ClearCreatorID: v.CreatorID.Null, ClearExternalID: v.ExternalID.Null}
+	return &assetopt.MetaPatch{
+		ClearTitle:      v.Title.Null,
+		ClearCreatorID:  v.CreatorID.Null,
+		ClearExternalID: v.ExternalID.Null,
+	}
 }
 
 // alias returns the values of a field that has two names. Given both, they must agree.
@@ -213,11 +221,20 @@ func wireEmbedded(list []assetopt.EmbeddedSubtitle) []EmbeddedSubtitle {
 
 func (i InputOrURL) domain() assetopt.Input {
 	in := assetopt.Input{
-		URL: i.URL, Type: i.Type, TextType: i.TextType, LanguageCode: i.LanguageCode, Name: i.Name, ClosedCaptions: i.ClosedCaptions,
-		Passthrough: i.Passthrough, StartTime: i.StartTime, EndTime: i.EndTime, GeneratedSubtitles: subtitlesOf(i.GeneratedSubtitles),
-		EmbeddedSubtitles: embeddedOf(i.EmbeddedSubtitles),
+		URL:                i.URL,
+		Type:               i.Type,
+		TextType:           i.TextType,
+		LanguageCode:       i.LanguageCode,
+		Name:               i.Name,
+		ClosedCaptions:     i.ClosedCaptions,
+		Passthrough:        i.Passthrough,
+		StartTime:          i.StartTime,
+		EndTime:            i.EndTime,
+		GeneratedSubtitles: subtitlesOf(i.GeneratedSubtitles),
+		EmbeddedSubtitles:  embeddedOf(i.EmbeddedSubtitles),
 	}
-	if o := i.OverlaySettings; o != nil && *o != (OverlaySettings{}) { // clients that can't leave an object out send an empty one
+	// clients that can't leave an object out send an empty one
+	if o := i.OverlaySettings; o != nil && *o != (OverlaySettings{}) {
 		in.Overlay = new(assetopt.Overlay(*o))
 	}
 	return in
@@ -241,9 +258,17 @@ func inputsOf(list []InputOrURL) []assetopt.Input {
 
 func wireInput(i assetopt.Input) InputSettings {
 	out := InputSettings{
-		URL: i.URL, Type: i.Type, TextType: i.TextType, LanguageCode: i.LanguageCode, Name: i.Name, ClosedCaptions: i.ClosedCaptions,
-		Passthrough: i.Passthrough, StartTime: i.StartTime, EndTime: i.EndTime, GeneratedSubtitles: wireSubtitles(i.GeneratedSubtitles),
-		EmbeddedSubtitles: wireEmbedded(i.EmbeddedSubtitles),
+		URL:                i.URL,
+		Type:               i.Type,
+		TextType:           i.TextType,
+		LanguageCode:       i.LanguageCode,
+		Name:               i.Name,
+		ClosedCaptions:     i.ClosedCaptions,
+		Passthrough:        i.Passthrough,
+		StartTime:          i.StartTime,
+		EndTime:            i.EndTime,
+		GeneratedSubtitles: wireSubtitles(i.GeneratedSubtitles),
+		EmbeddedSubtitles:  wireEmbedded(i.EmbeddedSubtitles),
 	}
 	if i.Overlay != nil {
 		o := OverlaySettings(*i.Overlay)
@@ -260,10 +285,19 @@ func (n NewAssetSettings) domain(problems *fault.List, path string) assetopt.Opt
 			"must be empty or left out: jobs of language models are not part of this service")
 	}
 	o := assetopt.Options{
-		PlaybackPolicies: policiesOf(policies), AdvancedPolicies: requestsOf(n.Advanced),
-		Passthrough: n.Passthrough, Meta: n.Meta.domain(), MP4Support: string(n.MP4Support),
-		VideoQuality: n.VideoQuality, EncodingTier: n.EncodingTier, MaxResolution: n.MaxResolution, MasterAccess: n.MasterAccess,
-		NormalizeAudio: n.NormalizeAudio, CopyOverlays: n.CopyOverlays, GenerateShots: n.GenerateShots, Test: n.Test,
+		PlaybackPolicies: policiesOf(policies),
+		AdvancedPolicies: requestsOf(n.Advanced),
+		Passthrough:      n.Passthrough,
+		Meta:             n.Meta.domain(),
+		MP4Support:       string(n.MP4Support),
+		VideoQuality:     n.VideoQuality,
+		EncodingTier:     n.EncodingTier,
+		MaxResolution:    n.MaxResolution,
+		MasterAccess:     n.MasterAccess,
+		NormalizeAudio:   n.NormalizeAudio,
+		CopyOverlays:     n.CopyOverlays,
+		GenerateShots:    n.GenerateShots,
+		Test:             n.Test,
 	}
 	o.Inputs = inputsOf(inputs)
 	for _, r := range n.StaticRenditions {
@@ -277,9 +311,18 @@ func wireOptions(o assetopt.Options) *AssetOptions {
 	out := &AssetOptions{
 		PlaybackPolicies: policies, PlaybackPolicy: policies,
 		AssetSettings: AssetSettings{
-			Advanced: advancedOf(o.AdvancedPolicies), Passthrough: o.Passthrough, Meta: Meta(o.Meta), MP4Support: MP4Support(o.MP4Support),
-			VideoQuality: o.VideoQuality, EncodingTier: o.EncodingTier, MaxResolution: o.MaxResolution, MasterAccess: o.MasterAccess,
-			NormalizeAudio: o.NormalizeAudio, CopyOverlays: o.CopyOverlays, GenerateShots: o.GenerateShots, Test: o.Test,
+			Advanced:       advancedOf(o.AdvancedPolicies),
+			Passthrough:    o.Passthrough,
+			Meta:           Meta(o.Meta),
+			MP4Support:     MP4Support(o.MP4Support),
+			VideoQuality:   o.VideoQuality,
+			EncodingTier:   o.EncodingTier,
+			MaxResolution:  o.MaxResolution,
+			MasterAccess:   o.MasterAccess,
+			NormalizeAudio: o.NormalizeAudio,
+			CopyOverlays:   o.CopyOverlays,
+			GenerateShots:  o.GenerateShots,
+			Test:           o.Test,
 		},
 	}
 	for _, i := range o.Inputs {

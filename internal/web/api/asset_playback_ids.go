@@ -20,12 +20,21 @@ func (a assetPlaybackIDs) register(on *server) {
 		status: http.StatusCreated, permission: videoWrite, summary: "Add a playback ID to an asset",
 	}, a.create)
 	handle(on, route{
-		method: http.MethodGet, path: assetItem + "/playback-ids/{playback_id}", id: "get-asset-playback-id", tag: assetTag,
-		permission: videoRead, summary: "Retrieve a playback ID of an asset",
+		method:     http.MethodGet,
+		path:       assetItem + "/playback-ids/{playback_id}",
+		id:         "get-asset-playback-id",
+		tag:        assetTag,
+		permission: videoRead,
+		summary:    "Retrieve a playback ID of an asset",
 	}, a.get)
 	handle(on, route{
-		method: http.MethodDelete, path: assetItem + "/playback-ids/{playback_id}", id: "delete-asset-playback-id", tag: assetTag,
-		status: http.StatusNoContent, permission: videoWrite, summary: "Delete a playback ID of an asset",
+		method:     http.MethodDelete,
+		path:       assetItem + "/playback-ids/{playback_id}",
+		id:         "delete-asset-playback-id",
+		tag:        assetTag,
+		status:     http.StatusNoContent,
+		permission: videoWrite,
+		summary:    "Delete a playback ID of an asset",
 	}, a.delete)
 }
 

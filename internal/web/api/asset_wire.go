@@ -138,21 +138,43 @@ func (a AssetCreate) input() (asset.CreateInput, error) {
 }
 
 func (a AssetUpdate) input() asset.PatchInput {
-	return asset.PatchInput{Passthrough: a.Passthrough.Ptr(), Meta: metaPtr(a.Meta), ThumbnailTime: a.ThumbnailTime.Ptr()}
+	return asset.PatchInput{
+		Passthrough:   a.Passthrough.Ptr(),
+		Meta:          metaPtr(a.Meta),
+		ThumbnailTime: a.ThumbnailTime.Ptr(),
+	}
 }
 
 func wireAsset(a asset.Asset) Asset {
 	o, f := a.Options, a.Facts
 	out := Asset{
-		ID: string(a.ID), CreatedAt: epoch(a.CreatedAt), Status: string(a.Status),
+		ID:                string(a.ID),
+		CreatedAt:         epoch(a.CreatedAt),
+		Status:            string(a.Status),
 		Progress:          Progress{State: a.Progress.State, Progress: finite(a.Progress.Percent)},
-		MaxResolutionTier: or(o.MaxResolution, "1080p"), MasterAccess: or(o.MasterAccess, "none"), MP4Support: MP4Support(or(o.MP4Support, "none")),
-		Duration: finite(f.Duration), AspectRatio: aspectRatio(f), ResolutionTier: resolutionTier(o, f), StoredResolution: storedResolution(f),
-		PlaybackIDs: playbackIDsOf(a.PlaybackIDs), Tracks: convert(a.Tracks, wireTrack), Errors: wireProblem(a.Errors),
-		LiveStreamID: string(a.LiveStream), SourceAssetID: string(a.SourceAsset), UploadID: string(a.Upload), IngestType: string(a.Origin),
-		RecordingTimes: convert(a.Recordings, wireRecording), StaticRenditions: wireStatic(a.Static),
-		NormalizeAudio: o.NormalizeAudio, Passthrough: o.Passthrough, Meta: Meta(o.Meta), Test: o.Test,
-		ThumbnailTime: a.ThumbnailTime, GenerateShots: o.GenerateShots, NonStandard: (*NonStandard)(a.NonStandard),
+		MaxResolutionTier: or(o.MaxResolution, "1080p"),
+		MasterAccess:      or(o.MasterAccess, "none"),
+		MP4Support:        MP4Support(or(o.MP4Support, "none")),
+		Duration:          finite(f.Duration),
+		AspectRatio:       aspectRatio(f),
+		ResolutionTier:    resolutionTier(o, f),
+		StoredResolution:  storedResolution(f),
+		PlaybackIDs:       playbackIDsOf(a.PlaybackIDs),
+		Tracks:            convert(a.Tracks, wireTrack),
+		Errors:            wireProblem(a.Errors),
+		LiveStreamID:      string(a.LiveStream),
+		SourceAssetID:     string(a.SourceAsset),
+		UploadID:          string(a.Upload),
+		IngestType:        string(a.Origin),
+		RecordingTimes:    convert(a.Recordings, wireRecording),
+		StaticRenditions:  wireStatic(a.Static),
+		NormalizeAudio:    o.NormalizeAudio,
+		Passthrough:       o.Passthrough,
+		Meta:              Meta(o.Meta),
+		Test:              o.Test,
+		ThumbnailTime:     a.ThumbnailTime,
+		GenerateShots:     o.GenerateShots,
+		NonStandard:       (*NonStandard)(a.NonStandard),
 	}
 	out.VideoQuality, out.EncodingTier = quality(o, a.LiveStream != "")
 	if f.HasVideo {
@@ -274,20 +296,32 @@ func wireStatic(st asset.Static) *StaticRenditions {
 	if st.Status == "" && len(st.Files) == 0 {
 		return nil
 	}
-	return &StaticRenditions{Status: string(st.Status), Files: append([]StaticRendition{}, convert(st.Files, func(f asset.StaticRendition) StaticRendition {
-		out := wireFile(f)
-		if st.Status != "" {
-			out.ID, out.Status = "", ""
-		}
-		return out
-	})...)}
+	return &StaticRenditions{
+		Status: string(st.Status),
+		Files: append([]StaticRendition{}, convert(st.Files, func(f asset.StaticRendition) StaticRendition {
+			out := wireFile(f)
+			if st.Status != "" {
+				out.ID, out.Status = "", ""
+			}
+			return out
+		})...),
+	}
 }
 
 func wireFile(f asset.StaticRendition) StaticRendition {
 	out := StaticRendition{
-		ID: string(f.ID), Name: f.Name, Ext: f.Ext, Resolution: f.Resolution, ResolutionTier: f.ResolutionTier, Type: f.Type, Status: string(f.Status),
-		Width: f.Width, Height: f.Height, Bitrate: f.Bitrate, Passthrough: f.Passthrough,
-		Progress: finite(f.Progress),
+		ID:             string(f.ID),
+		Name:           f.Name,
+		Ext:            f.Ext,
+		Resolution:     f.Resolution,
+		ResolutionTier: f.ResolutionTier,
+		Type:           f.Type,
+		Status:         string(f.Status),
+		Width:          f.Width,
+		Height:         f.Height,
+		Bitrate:        f.Bitrate,
+		Passthrough:    f.Passthrough,
+		Progress:       finite(f.Progress),
 	}
 	if f.Size > 0 {
 		out.FileSize = strconv.FormatInt(f.Size, 10)

@@ -32,31 +32,58 @@ type assets struct {
 
 func (a assets) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: assetPath, id: "create-asset", tag: assetTag, status: http.StatusCreated, permission: videoWrite,
-		summary: "Create an asset", text: "From the URL of a media file, or as a clip of another asset.",
+		method:     http.MethodPost,
+		path:       assetPath,
+		id:         "create-asset",
+		tag:        assetTag,
+		status:     http.StatusCreated,
+		permission: videoWrite,
+		summary:    "Create an asset",
+		text:       "From the URL of a media file, or as a clip of another asset.",
 	}, a.create)
 	handle(on, route{
 		method: http.MethodGet, path: assetPath, id: "list-assets", tag: assetTag, permission: videoRead,
 		summary: "List assets", text: "Newest first, by page or cursor.",
 	}, a.list)
 	handle(on, route{
-		method: http.MethodGet, path: assetItem, id: "get-asset", tag: assetTag, permission: videoRead, summary: "Retrieve an asset",
+		method:     http.MethodGet,
+		path:       assetItem,
+		id:         "get-asset",
+		tag:        assetTag,
+		permission: videoRead,
+		summary:    "Retrieve an asset",
 	}, a.get)
 	handle(on, route{
 		method: http.MethodPatch, path: assetItem, id: "update-asset", tag: assetTag, permission: videoWrite,
 		summary: "Update an asset", text: "Changes only the fields that are sent.",
 	}, a.update)
 	handle(on, route{
-		method: http.MethodDelete, path: assetItem, id: "delete-asset", tag: assetTag, status: http.StatusNoContent, permission: videoWrite,
-		summary: "Delete an asset", text: "Deletes its files too, except those still used by a clip, which are kept until the clip is deleted.",
+		method:     http.MethodDelete,
+		path:       assetItem,
+		id:         "delete-asset",
+		tag:        assetTag,
+		status:     http.StatusNoContent,
+		permission: videoWrite,
+		summary:    "Delete an asset",
+		text: "Deletes its files too, except those still used by a clip, which are kept until the clip is " +
+			"deleted.",
 	}, a.delete)
 	handle(on, route{
-		method: http.MethodDelete, path: assetItem + "/thumbnail-time", id: "delete-asset-thumbnail-time", tag: assetTag,
-		status: http.StatusNoContent, permission: videoWrite, summary: "Clear an asset's thumbnail_time",
+		method:     http.MethodDelete,
+		path:       assetItem + "/thumbnail-time",
+		id:         "delete-asset-thumbnail-time",
+		tag:        assetTag,
+		status:     http.StatusNoContent,
+		permission: videoWrite,
+		summary:    "Clear an asset's thumbnail_time",
 	}, a.deleteThumbnailTime)
 	handle(on, route{
-		method: http.MethodGet, path: assetItem + "/input-info", id: "get-asset-input-info", tag: assetTag, permission: videoRead,
-		summary: "Retrieve an asset's input info",
+		method:     http.MethodGet,
+		path:       assetItem + "/input-info",
+		id:         "get-asset-input-info",
+		tag:        assetTag,
+		permission: videoRead,
+		summary:    "Retrieve an asset's input info",
 	}, a.getInputInfo)
 }
 
@@ -87,7 +114,11 @@ func (a assets) list(ctx context.Context, in *listAssetsInput) (*listAssetsOutpu
 		return nil, err
 	}
 	assets, next, err := a.assets.List(ctx, environment(ctx), asset.ListQuery{
-		LiveStream: id.LiveStream(in.LiveStreamID), Upload: id.Upload(in.UploadID), Page: page, Limit: limit, Cursor: in.Cursor,
+		LiveStream: id.LiveStream(in.LiveStreamID),
+		Upload:     id.Upload(in.UploadID),
+		Page:       page,
+		Limit:      limit,
+		Cursor:     in.Cursor,
 	})
 	out := AssetListResponse{Data: convert(assets, a.form.asset)}
 	if next != "" {
@@ -151,7 +182,9 @@ func (a assets) getInputInfo(ctx context.Context, in *AssetRef) (*many[InputInfo
 		return nil, err
 	}
 	if len(found.InputInfo) == 0 { // nothing was looked into yet
-		return all(convert(found.Options.Inputs, func(i assetopt.Input) InputInfo { return InputInfo{Settings: wireInput(i)} })), nil
+		return all(convert(found.Options.Inputs, func(i assetopt.Input) InputInfo {
+			return InputInfo{Settings: wireInput(i)}
+		})), nil
 	}
 	return all(convert(found.InputInfo, wireInputInfo)), nil
 }

@@ -51,8 +51,14 @@ type auditLog struct{ audit audit.Log }
 
 func (a auditLog) register(on *server) {
 	handle(on, route{
-		method: http.MethodGet, path: "/system/v1/audit-log", id: "list-audit-log", tag: auditTag, permission: systemRead, summary: "List the audit log",
-		text: "Who changed what in the environment, through the API or a command, newest first. Refused requests are not listed.",
+		method:     http.MethodGet,
+		path:       "/system/v1/audit-log",
+		id:         "list-audit-log",
+		tag:        auditTag,
+		permission: systemRead,
+		summary:    "List the audit log",
+		text: "Who changed what in the environment, through the API or a command, newest first. Refused " +
+			"requests are not listed.",
 	}, a.list)
 }
 
@@ -71,9 +77,14 @@ type listAuditOutput struct{ Body AuditLogResponse }
 func (a auditLog) list(ctx context.Context, in *listAuditInput) (*listAuditOutput, error) {
 	var problems fault.List
 	q := audit.Query{
-		Environment: environment(ctx), Actor: in.Actor, Operation: in.Operation, Resource: in.Resource, Before: in.Cursor,
-		Since: moment(&problems, "since", in.Since), Until: moment(&problems, "until", in.Until),
-		Limit: readNumber(&problems, "limit", string(in.Limit), maxLimit, defaultLimit),
+		Environment: environment(ctx),
+		Actor:       in.Actor,
+		Operation:   in.Operation,
+		Resource:    in.Resource,
+		Before:      in.Cursor,
+		Since:       moment(&problems, "since", in.Since),
+		Until:       moment(&problems, "until", in.Until),
+		Limit:       readNumber(&problems, "limit", string(in.Limit), maxLimit, defaultLimit),
 	}
 	if len(in.Cursor) > 0 && len(in.Cursor) != len(id.FirstUUIDAt(time.Time{})) {
 		problems.At("cursor", "must be the next_cursor of a response")
@@ -94,8 +105,13 @@ func (a auditLog) list(ctx context.Context, in *listAuditInput) (*listAuditOutpu
 
 func wireAudit(e audit.Entry) AuditEntry {
 	return AuditEntry{
-		ID: e.ID, CreatedAt: epoch(e.At), Actor: AuditActor(e.Actor), Operation: e.Operation, Resource: AuditResource(e.Resource),
-		Address: e.Address, RequestID: e.RequestID,
+		ID:        e.ID,
+		CreatedAt: epoch(e.At),
+		Actor:     AuditActor(e.Actor),
+		Operation: e.Operation,
+		Resource:  AuditResource(e.Resource),
+		Address:   e.Address,
+		RequestID: e.RequestID,
 	}
 }
 

@@ -89,7 +89,8 @@ func tooOften(wait time.Duration, who string) error {
 // limited refuses addresses that ask too often, whatever they ask.
 func (s *server) limited(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := tooOften(s.limits.Address.Take(clientaddr.Network(s.clients.Of(r)), s.now()), "this address"); err != nil {
+		if err := tooOften(s.limits.Address.Take(clientaddr.Network(s.clients.Of(r)), s.now()),
+			"this address"); err != nil {
 			refuseUnread(w, r, s.fail(r.Context(), err))
 			return
 		}

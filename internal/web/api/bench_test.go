@@ -15,7 +15,8 @@ func BenchmarkCreate(b *testing.B) {
 	const body = `{"playback_policies":["public"],"new_asset_settings":{"playback_policies":["public"]},"latency_mode":"low","passthrough":"p"}`
 	for b.Loop() {
 		notes.calls = notes.calls[:0]
-		r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/video/v1/live-streams", strings.NewReader(body))
+		r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/video/v1/live-streams",
+			strings.NewReader(body))
 		r.SetBasicAuth(tokenID, tokenValue)
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)

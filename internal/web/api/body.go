@@ -97,7 +97,8 @@ func checkContentType(ctx huma.Context) error {
 	if err != nil || !isJSON {
 		return invalid("the Content-Type must be application/json")
 	}
-	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii") {
+	if charset := params["charset"]; charset != "" && !strings.EqualFold(charset, "utf-8") &&
+		!strings.EqualFold(charset, "us-ascii") {
 		return invalid("the Content-Type's charset must be utf-8")
 	}
 	return nil

@@ -163,7 +163,8 @@ func TestDocsPage(t *testing.T) {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
 		}
 		if strings.HasPrefix(path, ReferencePath) {
-			for _, found := range outside.FindAllString(strings.ReplaceAll(w.Body.String(), "https://example.com", ""), -1) {
+			for _, found := range outside.FindAllString(strings.ReplaceAll(w.Body.String(), "https://example.com", ""),
+				-1) {
 				t.Errorf("%s mentions %s", path, found)
 			}
 		}

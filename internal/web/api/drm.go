@@ -33,8 +33,13 @@ func (d drmConfigurations) register(on *server) {
 		summary: "List DRM configurations", text: "Newest first. " + made,
 	}, d.list)
 	handle(on, route{
-		method: http.MethodGet, path: drmPath + "/{drm_configuration_id}", id: "get-drm-configuration", tag: drmTag, permission: videoRead,
-		summary: "Retrieve a DRM configuration", text: made,
+		method:     http.MethodGet,
+		path:       drmPath + "/{drm_configuration_id}",
+		id:         "get-drm-configuration",
+		tag:        drmTag,
+		permission: videoRead,
+		summary:    "Retrieve a DRM configuration",
+		text:       made,
 	}, d.get)
 }
 

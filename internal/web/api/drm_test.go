@@ -14,7 +14,9 @@ type fakeDRM struct{ *notebook }
 func plainDRM() drm.Configuration {
 	return drm.Configuration{
 		ID: "drm1", Environment: envID, Name: "ours", CreatedAt: noon,
-		Settings: drm.Settings{Scheme: drm.CBCS, Vendors: drm.Vendors{Widevine: &drm.LicenceServer{URL: "https://secret.example"}}},
+		Settings: drm.Settings{
+			Scheme: drm.CBCS, Vendors: drm.Vendors{Widevine: &drm.LicenceServer{URL: "https://secret.example"}},
+		},
 	}
 }
 

@@ -117,13 +117,20 @@ type route struct {
 // handle registers an operation. Its errors are written by fail, so a handler returns what the service returned.
 func handle[I, O any](s *server, rt route, h func(ctx context.Context, in *I) (*O, error)) {
 	op := huma.Operation{
-		OperationID: rt.id, Method: rt.method, Path: rt.path, Summary: rt.summary, Description: rt.text, Tags: []string{rt.tag},
-		DefaultStatus:    rt.status,
-		Metadata:         map[string]any{permissionMeta: rt.permission},
-		Security:         security(rt.permission),
-		Responses:        s.errorResponses(rt),
-		SkipValidateBody: true, SkipValidateParams: true, // done before, with messages of our own
-		MaxBodyBytes: -1, BodyReadTimeout: -1, // likewise
+		OperationID:        rt.id,
+		Method:             rt.method,
+		Path:               rt.path,
+		Summary:            rt.summary,
+		Description:        rt.text,
+		Tags:               []string{rt.tag},
+		DefaultStatus:      rt.status,
+		Metadata:           map[string]any{permissionMeta: rt.permission},
+		Security:           security(rt.permission),
+		Responses:          s.errorResponses(rt),
+		SkipValidateBody:   true,
+		SkipValidateParams: true, // done before, with messages of our own
+		MaxBodyBytes:       -1,
+		BodyReadTimeout:    -1, // likewise
 	}
 	huma.Register(s.huma, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := h(ctx, in)
@@ -145,7 +152,10 @@ func security(permission string) []map[string][]string {
 
 // errorResponses documents the responses that an operation can give besides its own.
 func (s *server) errorResponses(rt route) map[string]*huma.Response {
-	codes := []int{http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable}
+	codes := []int{
+		http.StatusUnauthorized, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusServiceUnavailable,
+	}
 	if rt.permission != anyToken {
 		codes = append(codes, http.StatusBadRequest, http.StatusForbidden)
 	}

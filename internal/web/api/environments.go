@@ -51,25 +51,52 @@ type environments struct {
 
 func (e environments) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: environmentPath, id: "create-environment", tag: environmentTag, status: http.StatusCreated,
-		permission: access.InstallationWrite, summary: "Create an environment", text: installationText,
+		method:     http.MethodPost,
+		path:       environmentPath,
+		id:         "create-environment",
+		tag:        environmentTag,
+		status:     http.StatusCreated,
+		permission: access.InstallationWrite,
+		summary:    "Create an environment",
+		text:       installationText,
 	}, e.create)
 	handle(on, route{
-		method: http.MethodGet, path: environmentPath, id: "list-environments", tag: environmentTag, permission: access.InstallationRead,
-		summary: "List environments", text: "Oldest first. " + installationText,
+		method:     http.MethodGet,
+		path:       environmentPath,
+		id:         "list-environments",
+		tag:        environmentTag,
+		permission: access.InstallationRead,
+		summary:    "List environments",
+		text:       "Oldest first. " + installationText,
 	}, e.list)
 	handle(on, route{
-		method: http.MethodGet, path: environmentItem, id: "get-environment", tag: environmentTag, permission: access.InstallationRead,
-		summary: "Retrieve an environment", text: installationText,
+		method:     http.MethodGet,
+		path:       environmentItem,
+		id:         "get-environment",
+		tag:        environmentTag,
+		permission: access.InstallationRead,
+		summary:    "Retrieve an environment",
+		text:       installationText,
 	}, e.get)
 	handle(on, route{
-		method: http.MethodPatch, path: environmentItem, id: "update-environment", tag: environmentTag, permission: access.InstallationWrite,
-		summary: "Rename an environment", text: installationText,
+		method:     http.MethodPatch,
+		path:       environmentItem,
+		id:         "update-environment",
+		tag:        environmentTag,
+		permission: access.InstallationWrite,
+		summary:    "Rename an environment",
+		text:       installationText,
 	}, e.rename)
 	handle(on, route{
-		method: http.MethodPost, path: environmentItem + "/access-tokens", id: "create-environment-access-token", tag: environmentTag,
-		status: http.StatusCreated, permission: access.InstallationWrite, summary: "Create an access token of an environment",
-		text: "Without permissions it gets all permissions of an environment. The secret is shown only in this response. " + installationText,
+		method:     http.MethodPost,
+		path:       environmentItem + "/access-tokens",
+		id:         "create-environment-access-token",
+		tag:        environmentTag,
+		status:     http.StatusCreated,
+		permission: access.InstallationWrite,
+		summary:    "Create an access token of an environment",
+		text: "Without permissions it gets all permissions of an environment. The secret is shown only in this " +
+			"response. " + installationText,
 	}, e.createToken)
 }
 

@@ -99,7 +99,8 @@ func (s *server) fail(ctx context.Context, err error) *Error {
 		}
 		return internalError(ctx)
 	case fault.Unavailable:
-		s.log.WarnContext(ctx, "dependency unavailable", slog.String("request_id", requestID(ctx)), slog.Any("error", err))
+		s.log.WarnContext(ctx, "dependency unavailable", slog.String("request_id", requestID(ctx)),
+			slog.Any("error", err))
 		e.Detail.Messages = []string{textUnavailable}
 	case fault.Unauthorized:
 		e.Detail.Messages = []string{textUnauth, textCredentials}
@@ -114,7 +115,8 @@ func (s *server) fail(ctx context.Context, err error) *Error {
 
 func internalError(ctx context.Context) *Error {
 	return newError(http.StatusInternalServerError, typeInternal,
-		"The service could not respond because of an error of its own; quote request "+requestID(ctx)+" when you report it")
+		"The service could not respond because of an error of its own; quote request "+requestID(ctx)+
+			" when you report it")
 }
 
 // hookOnce guards huma's own settings, which are variables of its package.
@@ -129,7 +131,8 @@ func setHumaHooks() {
 			if status >= http.StatusBadRequest && status < http.StatusInternalServerError {
 				return invalid("The request could not be read")
 			}
-			return newError(http.StatusInternalServerError, typeInternal, "The service could not respond because of an error of its own")
+			return newError(http.StatusInternalServerError, typeInternal,
+				"The service could not respond because of an error of its own")
 		}
 	})
 }

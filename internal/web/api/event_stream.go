@@ -69,7 +69,8 @@ func (e events) stream(ctx context.Context, in *streamEventsInput) (*huma.Stream
 			}
 			return permits(who, hc.Operation())
 		}
-		if err := e.follow(r.Context(), w, q, may); err != nil && r.Context().Err() == nil && !errors.Is(err, follow.ErrGone) {
+		if err := e.follow(r.Context(), w, q, may); err != nil && r.Context().Err() == nil &&
+			!errors.Is(err, follow.ErrGone) {
 			_ = e.shell.fail(r.Context(), err) // it is logged; the client asks again from where it was
 		}
 	}}, nil

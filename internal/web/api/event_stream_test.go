@@ -49,7 +49,9 @@ func TestStreamEndsWithItsToken(t *testing.T) {
 		}
 		third.leave()
 		<-third.ended
-		for name, got := range map[string][2]int{"revoked": {first.events(), 1}, "expired": {second.events(), 2}, "valid": {third.events(), 3}} {
+		for name, got := range map[string][2]int{
+			"revoked": {first.events(), 1}, "expired": {second.events(), 2}, "valid": {third.events(), 3},
+		} {
 			if got[0] != got[1] {
 				t.Errorf("%s: %d events, want %d", name, got[0], got[1])
 			}
@@ -103,7 +105,9 @@ type secretToken struct {
 
 func tokenOf(t *testing.T, s *access.Service, env access.Environment, expires time.Time) secretToken {
 	t.Helper()
-	k, secret, err := s.CreateToken(t.Context(), access.TokenInput{Environment: env.ID, Name: "t", Permissions: []string{systemRead}, ExpiresAt: expires}, time.Now())
+	k, secret, err := s.CreateToken(t.Context(), access.TokenInput{
+		Environment: env.ID, Name: "t", Permissions: []string{systemRead}, ExpiresAt: expires,
+	}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

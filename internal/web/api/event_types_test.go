@@ -28,9 +28,15 @@ var eventTypes = []struct{ typ, cause, scenario, test, never string }{
 	{"video.asset.updated", "its owner changes it, a playback ID or a track", "file", "api.TestOfficialSDK", ""},
 	{"video.asset.deleted", "it is deleted, or expires as a test", "file", "api.TestOfficialSDK", ""},
 	{"video.asset.live_stream_completed", "the recording of a broadcast is complete", "recording", "e2e.TestLive", ""},
-	{"video.asset.warning", "an image for it can't be used, or its input is damaged", "file", "e2e.TestFailuresAreTold", ""},
+	{
+		"video.asset.warning", "an image for it can't be used, or its input is damaged", "file",
+		"e2e.TestFailuresAreTold", "",
+	},
 	{"video.asset.non_standard_input_detected", "its input has to be encoded", "file", "e2e.TestFailuresAreTold", ""},
-	{"video.asset.static_renditions.preparing", "mp4_support asks for files of a whole asset", "mp4", "e2e.TestDownloads", ""},
+	{
+		"video.asset.static_renditions.preparing", "mp4_support asks for files of a whole asset", "mp4",
+		"e2e.TestDownloads", "",
+	},
 	{"video.asset.static_renditions.ready", "all of them are made", "mp4", "e2e.TestDownloads", ""},
 	{"video.asset.static_renditions.deleted", "mp4_support is changed", "mp4", "e2e.TestDownloads", ""},
 	{"video.asset.static_renditions.errored", "one of them can't be made", "failures", "e2e.TestFailuresAreTold", ""},
@@ -39,11 +45,17 @@ var eventTypes = []struct{ typ, cause, scenario, test, never string }{
 	{"video.asset.static_rendition.errored", "it can't be made", "files", "e2e.TestFailuresAreTold", ""},
 	{"video.asset.static_rendition.deleted", "it is deleted", "files", "e2e.TestDownloads", ""},
 	{"video.asset.static_rendition.skipped", "it would have to be scaled up", "files", "e2e.TestDownloads", ""},
-	{"video.asset.master.preparing", "master_access is temporary and the asset is whole", "files", "e2e.TestDownloads", ""},
+	{
+		"video.asset.master.preparing", "master_access is temporary and the asset is whole", "files",
+		"e2e.TestDownloads", "",
+	},
 	{"video.asset.master.ready", "the master can be downloaded", "files", "e2e.TestDownloads", ""},
 	{"video.asset.master.deleted", "master_access is none, or a day has passed", "files", "e2e.TestDownloads", ""},
 	{"video.asset.master.errored", "it can't be made", "failures", "e2e.TestFailuresAreTold", ""},
-	{"video.asset.track.created", "a track is asked for, or a text track is found in a file", "tracks", "e2e.TestTracks", ""},
+	{
+		"video.asset.track.created", "a track is asked for, or a text track is found in a file", "tracks",
+		"e2e.TestTracks", "",
+	},
 	{"video.asset.track.ready", "it is made", "tracks", "e2e.TestTracks", ""},
 	{"video.asset.track.errored", "it can't be made", "tracks", "e2e.TestTracks", ""},
 	{"video.asset.track.deleted", "it is deleted", "tracks", "e2e.TestTracks", ""},
@@ -62,16 +74,31 @@ var eventTypes = []struct{ typ, cause, scenario, test, never string }{
 	{"video.live_stream.active", "the stream can be played", "broadcast", "e2e.TestLive", ""},
 	{"video.live_stream.disconnected", "the encoder leaves", "broadcast", "e2e.TestLive", ""},
 	{"video.live_stream.idle", "the broadcast has ended", "broadcast", "e2e.TestLive", ""},
-	{"video.live_stream.updated", "its owner changes it, its key or a playback ID", "broadcast", "api.TestOfficialSDKWebhooks", ""},
+	{
+		"video.live_stream.updated", "its owner changes it, its key or a playback ID", "broadcast",
+		"api.TestOfficialSDKWebhooks", "",
+	},
 	{"video.live_stream.enabled", "it is enabled", "broadcast", "api.TestOfficialSDK", ""},
-	{"video.live_stream.disabled", "it is disabled, or is a test whose time is over", "broadcast", "api.TestOfficialSDK", ""},
+	{
+		"video.live_stream.disabled", "it is disabled, or is a test whose time is over", "broadcast",
+		"api.TestOfficialSDK", "",
+	},
 	{"video.live_stream.deleted", "it is deleted", "broadcast", "api.TestOfficialSDK", ""},
-	{"video.live_stream.warning", "its slate can't be used, or the encoder has a trouble", "broadcast", "e2e.TestHealth", ""},
+	{
+		"video.live_stream.warning", "its slate can't be used, or the encoder has a trouble", "broadcast",
+		"e2e.TestHealth", "",
+	},
 	{"video.live_stream.simulcast_target.created", "a target is added", "broadcast", "e2e.TestSimulcast", ""},
 	{"video.live_stream.simulcast_target.idle", "the encoder leaves", "broadcast", "e2e.TestSimulcast", ""},
 	{"video.live_stream.simulcast_target.starting", "an encoder connects", "broadcast", "e2e.TestSimulcast", ""},
-	{"video.live_stream.simulcast_target.broadcasting", "the destination takes the stream", "broadcast", "e2e.TestSimulcast", ""},
-	{"video.live_stream.simulcast_target.errored", "the link can't be made, or breaks", "broadcast", "e2e.TestSimulcast", ""},
+	{
+		"video.live_stream.simulcast_target.broadcasting", "the destination takes the stream", "broadcast",
+		"e2e.TestSimulcast", "",
+	},
+	{
+		"video.live_stream.simulcast_target.errored", "the link can't be made, or breaks", "broadcast",
+		"e2e.TestSimulcast", "",
+	},
 	{"video.live_stream.simulcast_target.deleted", "a target is deleted", "broadcast", "api.TestOfficialSDK", ""},
 	{"video.live_stream.simulcast_target.updated", "", "", "", "a target has no settings that can be changed"},
 	{"video.delivery.high_traffic", "", "", "", "it is about a bill"},
@@ -100,7 +127,8 @@ func (p plot) must(err error) {
 func TestEventTypes(t *testing.T) {
 	t.Parallel()
 	scenarios := map[string]func(plot){
-		"broadcast": plot.broadcast, "recording": plot.recording, "file": plot.file, "files": plot.files, "mp4": plot.mp4, "tracks": plot.tracks,
+		"broadcast": plot.broadcast, "recording": plot.recording, "file": plot.file, "files": plot.files,
+		"mp4": plot.mp4, "tracks": plot.tracks,
 		"failures": plot.failures, "uploads": plot.upload,
 	}
 	seen := map[string]map[string]bool{}
@@ -116,7 +144,10 @@ func TestEventTypes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		form := EventForm{Environment: d.Access().Environment, LiveStream: d.LiveStreams().Find, Asset: d.Assets().Find, Upload: d.Uploads().Find}
+		form := EventForm{
+			Environment: d.Access().Environment, LiveStream: d.LiveStreams().Find, Asset: d.Assets().Find,
+			Upload: d.Uploads().Find,
+		}
 		seen[name] = map[string]bool{}
 		for _, e := range all {
 			seen[name][e.Type] = true
@@ -188,7 +219,8 @@ func (p plot) broadcast() {
 	ctx := p.t.Context()
 	st, err := p.streams.Create(ctx, envID, live.CreateInput{}, noon)
 	p.must(err)
-	target, err := p.streams.AddSimulcastTarget(ctx, envID, st.ID, live.SimulcastTarget{URL: "rtmp://example.com/app", StreamKey: "k"}, noon)
+	target, err := p.streams.AddSimulcastTarget(ctx, envID, st.ID,
+		live.SimulcastTarget{URL: "rtmp://example.com/app", StreamKey: "k"}, noon)
 	p.must(err)
 	st, err = p.broadcasts.Connect(ctx, live.Connection{
 		StreamKey: st.StreamKey, Protocol: "rtmp", NewAsset: "asset1", Owner: live.Owner{Node: "node", Run: "run"},
@@ -196,7 +228,9 @@ func (p plot) broadcast() {
 	p.must(err)
 	p.must(p.broadcasts.Recording(ctx, st.ID, st.Writer(), false, noon))
 	p.must(p.broadcasts.Active(ctx, st.ID, st.Writer(), noon))
-	p.must(p.broadcasts.Warn(ctx, st.ID, st.Writer(), live.Warning{Type: live.CustomSlateUnavailable, Message: "m"}, noon))
+	p.must(p.broadcasts.Warn(ctx, st.ID, st.Writer(), live.Warning{
+		Type: live.CustomSlateUnavailable, Message: "m",
+	}, noon))
 	p.must(p.broadcasts.Target(ctx, st.ID, st.Writer(), target.ID, live.LinkUp, noon))
 	p.must(p.broadcasts.Target(ctx, st.ID, st.Writer(), target.ID, live.LinkDown, noon))
 	_, err = p.broadcasts.Disconnected(ctx, st.ID, st.Writer(), noon)
@@ -213,7 +247,9 @@ func (p plot) broadcast() {
 
 func (p plot) recording() {
 	ctx := p.t.Context()
-	a, err := p.assets.Record(ctx, asset.NewRecording{ID: "rec1", Environment: envID, LiveStream: "live1", Media: "m"}, noon)
+	a, err := p.assets.Record(ctx, asset.NewRecording{
+		ID: "rec1", Environment: envID, LiveStream: "live1", Media: "m",
+	}, noon)
 	p.must(err)
 	g := measured()
 	g.Entries = []asset.TimelineEntry{{Data: []byte("x")}}
@@ -271,7 +307,9 @@ func (p plot) tracks() {
 	ctx := p.t.Context()
 	a := p.whole(assetopt.Options{})
 	add := func(language string) asset.Track {
-		track, err := p.assets.AddTrack(ctx, envID, a.ID, asset.TrackInput{URL: "https://example.com/a.srt", Type: asset.TextTrack, LanguageCode: language}, noon)
+		track, err := p.assets.AddTrack(ctx, envID, a.ID, asset.TrackInput{
+			URL: "https://example.com/a.srt", Type: asset.TextTrack, LanguageCode: language,
+		}, noon)
 		p.must(err)
 		return track
 	}

@@ -126,9 +126,15 @@ func (ef EventForm) envelope(ctx context.Context, e event.Event, data any) (Even
 		return Event{}, err
 	}
 	out := Event{
-		Type: e.Type, ID: e.ID, CreatedAt: e.At.UTC().Format(microseconds), Object: EventObject{Type: objectType(e.ObjectKind), ID: e.ObjectID},
-		Environment: EventEnvironment{Name: env.Name, ID: string(e.Environment)}, Data: EventData{data}, Attempts: []EventAttempt{}, Sequence: e.Sequence,
-		Resource: EventResource{ID: or(e.Resource, e.ObjectID), Number: e.Number},
+		Type:        e.Type,
+		ID:          e.ID,
+		CreatedAt:   e.At.UTC().Format(microseconds),
+		Object:      EventObject{Type: objectType(e.ObjectKind), ID: e.ObjectID},
+		Environment: EventEnvironment{Name: env.Name, ID: string(e.Environment)},
+		Data:        EventData{data},
+		Attempts:    []EventAttempt{},
+		Sequence:    e.Sequence,
+		Resource:    EventResource{ID: or(e.Resource, e.ObjectID), Number: e.Number},
 	}
 	if e.RequestID != "" {
 		out.RequestID = &e.RequestID
@@ -272,7 +278,9 @@ func (ef EventForm) liveStream(ctx context.Context, e event.Event, secrets bool)
 		}
 		st = st.WithSecrets(today)
 	}
-	return eventStream{wireLiveStream(st), st.CreatedAt.Unix(), st.StreamKey, st.State.HasEncoder(), st.State.Records()}, nil
+	return eventStream{
+		wireLiveStream(st), st.CreatedAt.Unix(), st.StreamKey, st.State.HasEncoder(), st.State.Records(),
+	}, nil
 }
 
 func (ef EventForm) target(ctx context.Context, e event.Event, secrets bool) (any, error) {
@@ -317,7 +325,11 @@ func (ef EventForm) liveWarning(ctx context.Context, e event.Event, secrets bool
 		return nil, err
 	}
 	out := eventLiveWarning{
-		ID: string(w.ID), Status: string(w.State.Status()), ActiveAsset: string(w.ActiveAsset), Passthrough: w.Passthrough, Warning: eventWarning(w.Warning),
+		ID:          string(w.ID),
+		Status:      string(w.State.Status()),
+		ActiveAsset: string(w.ActiveAsset),
+		Passthrough: w.Passthrough,
+		Warning:     eventWarning(w.Warning),
 	}
 	if secrets {
 		today, err := current(ctx, w.ID, ef.LiveStream)
@@ -332,8 +344,13 @@ func (ef EventForm) liveWarning(ctx context.Context, e event.Event, secrets bool
 func assetWarning(e event.Event) (any, error) {
 	w, err := stored[asset.Warned](e)
 	return eventAssetWarning{
-		ID: string(w.ID), Status: string(w.Status), LiveStream: string(w.LiveStream), SourceAsset: string(w.SourceAsset),
-		Upload: string(w.Upload), Passthrough: w.Passthrough, Warning: eventWarning(w.Warning),
+		ID:          string(w.ID),
+		Status:      string(w.Status),
+		LiveStream:  string(w.LiveStream),
+		SourceAsset: string(w.SourceAsset),
+		Upload:      string(w.Upload),
+		Passthrough: w.Passthrough,
+		Warning:     eventWarning(w.Warning),
 	}, err
 }
 
@@ -346,7 +363,8 @@ func moment(problems *fault.List, name, text string) time.Time {
 		return t
 	}
 	var seconds int64
-	if _, err := fmt.Sscanf(text, "%d", &seconds); err == nil && fmt.Sprint(seconds) == text && seconds >= 0 && seconds < 1<<40 {
+	if _, err := fmt.Sscanf(text, "%d", &seconds); err == nil && fmt.Sprint(seconds) == text && seconds >= 0 &&
+		seconds < 1<<40 {
 		return time.Unix(seconds, 0)
 	}
 	problems.At(name, "must be a time such as 2026-01-02T15:04:05Z, or seconds since 1970")

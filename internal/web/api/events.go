@@ -43,12 +43,24 @@ type events struct {
 
 func (e events) register(on *server) {
 	handle(on, route{
-		method: http.MethodGet, path: eventPath, id: "list-events", tag: eventTag, permission: systemRead, summary: "List events",
-		text: "Newest first, or oldest first with order=asc; next_cursor is then always present, and can be used later to get the events since.",
+		method:     http.MethodGet,
+		path:       eventPath,
+		id:         "list-events",
+		tag:        eventTag,
+		permission: systemRead,
+		summary:    "List events",
+		text: "Newest first, or oldest first with order=asc; next_cursor is then always present, and can be " +
+			"used later to get the events since.",
 	}, e.list)
 	handle(on, route{
-		method: http.MethodGet, path: followPath, id: "stream-events", tag: eventTag, permission: systemRead, summary: "Follow events",
-		text: "An endless stream of server-sent events: id is the event's sequence, data the event. Last-Event-ID or after resumes after an event; without them the stream starts with the next event.",
+		method:     http.MethodGet,
+		path:       followPath,
+		id:         "stream-events",
+		tag:        eventTag,
+		permission: systemRead,
+		summary:    "Follow events",
+		text: "An endless stream of server-sent events: id is the event's sequence, data the event. " +
+			"Last-Event-ID or after resumes after an event; without them the stream starts with the next event.",
 	}, e.stream)
 }
 
@@ -156,16 +168,18 @@ func (e events) checkCursor(ctx context.Context, name string, cursor int64) (las
 		return 0, err
 	}
 	if cursor > last {
-		return 0, fault.New(fault.Invalid, "%s is %d, and the last event is %d: begin again, as this is another service, "+
-			"or its database was restored", name, cursor, last)
+		return 0, fault.New(fault.Invalid,
+			"%s is %d, and the last event is %d: begin again, as this is another service, "+
+				"or its database was restored", name, cursor, last)
 	}
 	if cursor == 0 {
 		return last, nil
 	}
 	first, err := e.log.FirstEvent(ctx)
 	if err == nil && cursor < first-1 {
-		err = fault.New(fault.Invalid, "%[1]s is %[2]d, and the first event that is kept is %[3]d: those between are not any more; "+
-			"begin again with 0 as %[1]s", name, cursor, first)
+		err = fault.New(fault.Invalid,
+			"%[1]s is %[2]d, and the first event that is kept is %[3]d: those between are not any more; "+
+				"begin again with 0 as %[1]s", name, cursor, first)
 	}
 	return last, err
 }

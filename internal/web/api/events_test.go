@@ -30,8 +30,9 @@ func happened() []event.Event {
 	stream, film := fullStream(), offeredAsset()
 	stream.State = live.Recording
 	warned := live.Warned{
-		ID: stream.ID, Environment: envID, State: live.Reconnecting, ActiveAsset: "asset1", Passthrough: "p", CreatedAt: noon,
-		Warning: live.Warning{Type: live.CustomSlateUnavailable, Message: "it can't be fetched"},
+		ID: stream.ID, Environment: envID, State: live.Reconnecting, ActiveAsset: "asset1", Passthrough: "p",
+		CreatedAt: noon,
+		Warning:   live.Warning{Type: live.CustomSlateUnavailable, Message: "it can't be fetched"},
 	}
 	troubled := asset.Warned{
 		ID: film.ID, Environment: envID, Status: asset.Ready, LiveStream: "live1", SourceAsset: "asset0",
@@ -45,12 +46,18 @@ func happened() []event.Event {
 	list := []event.Event{
 		event.New(envID, live.EventRecording, live.EventObject, string(stream.ID), noon, stream),
 		event.New(envID, live.EventWarning, live.EventObject, string(stream.ID), noon, warned),
-		event.New(envID, live.EventTargetCreated, live.EventTargetObject, string(stream.Settings.SimulcastTargets[0].ID), noon, stream.Settings.SimulcastTargets[0]).Of(string(stream.ID)),
+		event.New(envID, live.EventTargetCreated, live.EventTargetObject,
+			string(stream.Settings.SimulcastTargets[0].ID), noon,
+			stream.Settings.SimulcastTargets[0]).Of(string(stream.ID)),
 		event.New(envID, asset.EventReady, asset.EventObject, string(film.ID), noon, film),
 		event.New(envID, asset.EventWarning, asset.EventObject, string(film.ID), noon, troubled),
-		event.New(envID, asset.EventTrackReady, asset.EventTrackObject, string(track.ID), noon, track).Of(string(film.ID)),
-		event.New(envID, asset.EventStaticErrored, asset.EventFileObject, string(failed.ID), noon, failed).Of(string(film.ID)),
-		event.New(envID, upload.EventCreated, upload.EventObject, "upload1", noon, upload.Upload{ID: "upload1", Status: upload.Waiting, Timeout: 3600, CORSOrigin: "*"}),
+		event.New(envID, asset.EventTrackReady, asset.EventTrackObject, string(track.ID), noon,
+			track).Of(string(film.ID)),
+		event.New(envID, asset.EventStaticErrored, asset.EventFileObject, string(failed.ID), noon,
+			failed).Of(string(film.ID)),
+		event.New(envID, upload.EventCreated, upload.EventObject, "upload1", noon, upload.Upload{
+			ID: "upload1", Status: upload.Waiting, Timeout: 3600, CORSOrigin: "*",
+		}),
 		event.New(envID, "test.other", "other_thing", "other1", noon, map[string]int{"n": 1}),
 	}
 	for i := range list {
@@ -84,7 +91,10 @@ func testForm() EventForm {
 // secretsOf are the secrets that the sample resources have.
 func secretsOf() []string {
 	stream, film := fullStream(), offeredAsset()
-	return []string{stream.StreamKey, stream.SRTPassphrase, stream.Settings.SimulcastTargets[0].StreamKey, film.Master.Signature, "opens"}
+	return []string{
+		stream.StreamKey, stream.SRTPassphrase, stream.Settings.SimulcastTargets[0].StreamKey, film.Master.Signature,
+		"opens",
+	}
 }
 
 // TestEventForm: all objects in the form of the API, shown without secrets although the rows have some, and sent with
@@ -93,7 +103,9 @@ func TestEventForm(t *testing.T) {
 	t.Parallel()
 	shown, sent := "", ""
 	for _, e := range happened() {
-		for out, form := range map[*string]func(context.Context, event.Event) (Event, error){&shown: testForm().Show, &sent: testForm().Send} {
+		for out, form := range map[*string]func(context.Context, event.Event) (Event, error){
+			&shown: testForm().Show, &sent: testForm().Send,
+		} {
 			v, err := form(t.Context(), e)
 			if err != nil {
 				t.Fatal(err)
@@ -108,7 +120,8 @@ func TestEventForm(t *testing.T) {
 	golden(t, "events_shown.txt", []byte(shown))
 	golden(t, "events_sent.txt", []byte(sent))
 	for _, secret := range secretsOf() {
-		if secret == "" || strings.Contains(shown, `"`+secret) || strings.Contains(shown, "="+secret) || strings.Contains(shown, "/"+secret) {
+		if secret == "" || strings.Contains(shown, `"`+secret) || strings.Contains(shown, "="+secret) ||
+			strings.Contains(shown, "/"+secret) {
 			t.Errorf("the log of events shows %q", secret)
 		}
 		if !strings.Contains(sent, secret) {
@@ -173,7 +186,9 @@ func TestEventOfWhatIsGone(t *testing.T) {
 	form.LiveStream = func(context.Context, id.LiveStream) (live.Stream, error) { return live.Stream{}, gone() }
 	form.Asset = func(context.Context, id.Asset) (asset.Asset, error) { return asset.Asset{}, gone() }
 	form.Upload = func(context.Context, id.Upload) (upload.Upload, error) { return upload.Upload{}, gone() }
-	form.Environment = func(context.Context, id.Environment) (access.Environment, error) { return access.Environment{}, gone() }
+	form.Environment = func(context.Context, id.Environment) (access.Environment, error) {
+		return access.Environment{}, gone()
+	}
 	for _, e := range happened() {
 		if v, err := form.Send(t.Context(), e); err != nil || v.ID != e.ID || v.Environment.ID != string(envID) {
 			t.Errorf("%s: %+v, %v", e.Type, v, err)
@@ -248,10 +263,12 @@ func TestEventPages(t *testing.T) {
 			t.Errorf("%s: %v", order, got)
 		}
 	}
-	if _, err := live.New(live.Options{Store: d.LiveStreams()}).Create(t.Context(), envID, live.CreateInput{}, time.Now()); err != nil {
+	if _, err := live.New(live.Options{Store: d.LiveStreams()}).Create(t.Context(), envID, live.CreateInput{},
+		time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if page := askEvents(t, h, "order=asc&cursor=7&type="+live.EventCreated+",x"); len(page.Data) != 1 || page.Data[0].Sequence != 8 {
+	if page := askEvents(t, h, "order=asc&cursor=7&type="+live.EventCreated+",x"); len(page.Data) != 1 ||
+		page.Data[0].Sequence != 8 {
 		t.Errorf("what came later: %+v", page)
 	}
 	if page := askEvents(t, h, "since=2100-01-01T00:00:00Z"); len(page.Data) != 0 || page.Next != nil {
@@ -291,12 +308,14 @@ func TestLostCursor(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	for path, query := range map[string]string{eventPath: "order=asc&cursor=3", followPath: "after=3"} {
-		if said := refusedEvents(t, h, path, query); !strings.Contains(said, "is 3, and the first event that is kept is 5") {
+		if said := refusedEvents(t, h, path, query); !strings.Contains(said,
+			"is 3, and the first event that is kept is 5") {
 			t.Errorf("%s: %s", path, said)
 		}
 	}
 	for cursor, want := range map[string]int{"0": 3, "4": 3, "5": 2, quiet: 0} {
-		if page := askEvents(t, h, "order=asc&cursor="+cursor); len(page.Data) != want || page.Next == nil || *page.Next != "7" {
+		if page := askEvents(t, h, "order=asc&cursor="+cursor); len(page.Data) != want || page.Next == nil ||
+			*page.Next != "7" {
 			t.Errorf("from %s: %+v", cursor, page)
 		}
 	}
@@ -379,7 +398,8 @@ func TestFollowEvents(t *testing.T) {
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
 	streams := live.New(live.Options{Store: d.LiveStreams()})
-	all, resumed, fresh := followEvents(t, srv.URL, "after=0", ""), followEvents(t, srv.URL, "after=0", "2"), followEvents(t, srv.URL, "", "")
+	all, resumed, fresh := followEvents(t, srv.URL, "after=0", ""), followEvents(t, srv.URL, "after=0", "2"),
+		followEvents(t, srv.URL, "", "")
 	for i := range 3 {
 		if got := all.next(); got != fmt.Sprint(i+1) {
 			t.Errorf("event %s, want %d", got, i+1)
@@ -418,9 +438,21 @@ func TestEventRequests(t *testing.T) {
 	t.Parallel()
 	runScenarios(t, "events.txt", []scenario{
 		{name: "newest first", method: "GET", path: eventPath, status: 200},
-		{name: "with every filter", method: "GET", path: eventPath + "?type=a,b&object_id=x&since=2026-01-02T03:04:05Z&until=1767225600&order=asc&cursor=7&limit=2", status: 200},
-		{name: "with nothing right", method: "GET", path: eventPath + "?type=" + strings.Repeat("a,", 30) + "&since=yesterday&until=-1&order=up&cursor=x&limit=0", status: 400},
-		{name: "by a token that may not", method: "GET", path: eventPath, auth: func(r *http.Request) { r.SetBasicAuth(readerID, tokenValue) }, status: 403},
+		{
+			name: "with every filter", method: "GET",
+			path: eventPath +
+				"?type=a,b&object_id=x&since=2026-01-02T03:04:05Z&until=1767225600&order=asc&cursor=7&limit=2",
+			status: 200,
+		},
+		{
+			name: "with nothing right", method: "GET",
+			path: eventPath + "?type=" + strings.Repeat("a,", 30) +
+				"&since=yesterday&until=-1&order=up&cursor=x&limit=0", status: 400,
+		},
+		{
+			name: "by a token that may not", method: "GET", path: eventPath,
+			auth: func(r *http.Request) { r.SetBasicAuth(readerID, tokenValue) }, status: 403,
+		},
 		{name: "follow with a bad cursor", method: "GET", path: followPath + "?after=x", status: 400},
 	})
 }

@@ -44,7 +44,10 @@ func (f fakeAccess) Authenticate(_ context.Context, c access.Credentials, _ time
 	}
 	t, secret := id.Token(strings.ReplaceAll(string(c.Token), ";", ":")), c.Secret // no user name has a colon
 	who := access.Identity{
-		Token:       access.Token{ID: t, Environment: envID, Name: "ci", Permissions: []string{videoRead, videoWrite, systemRead, systemWrite}},
+		Token: access.Token{
+			ID: t, Environment: envID, Name: "ci",
+			Permissions: []string{videoRead, videoWrite, systemRead, systemWrite},
+		},
 		Environment: access.Environment{ID: envID, Name: "Production", Kind: "production"},
 	}
 	switch {
@@ -91,7 +94,9 @@ func (f *fakeLive) in(env id.Environment) {
 	}
 }
 
-func (f *fakeLive) Create(_ context.Context, env id.Environment, in live.CreateInput, _ time.Time) (live.Stream, error) {
+func (f *fakeLive) Create(
+	_ context.Context, env id.Environment, in live.CreateInput, _ time.Time,
+) (live.Stream, error) {
 	f.in(env)
 	return f.create(in)
 }
@@ -106,7 +111,9 @@ func (f *fakeLive) List(_ context.Context, env id.Environment, q live.ListQuery)
 	return f.list(q)
 }
 
-func (f *fakeLive) Patch(_ context.Context, env id.Environment, s id.LiveStream, in live.PatchInput, _ time.Time) (live.Stream, error) {
+func (f *fakeLive) Patch(
+	_ context.Context, env id.Environment, s id.LiveStream, in live.PatchInput, _ time.Time,
+) (live.Stream, error) {
 	f.in(env)
 	return f.patch(s, in)
 }
@@ -138,37 +145,51 @@ func (f *fakeLive) Complete(_ context.Context, env id.Environment, s id.LiveStre
 	return f.act("complete", s)
 }
 
-func (f *fakeLive) ResetStreamKey(_ context.Context, env id.Environment, s id.LiveStream, _ time.Time) (live.Stream, error) {
+func (f *fakeLive) ResetStreamKey(
+	_ context.Context, env id.Environment, s id.LiveStream, _ time.Time,
+) (live.Stream, error) {
 	f.in(env)
 	return f.reset(s)
 }
 
-func (f *fakeLive) AddPlaybackID(_ context.Context, env id.Environment, s id.LiveStream, r playbackid.Request, _ time.Time) (playbackid.ID, error) {
+func (f *fakeLive) AddPlaybackID(
+	_ context.Context, env id.Environment, s id.LiveStream, r playbackid.Request, _ time.Time,
+) (playbackid.ID, error) {
 	f.in(env)
 	return f.addID(s, r)
 }
 
-func (f *fakeLive) GetPlaybackID(_ context.Context, env id.Environment, s id.LiveStream, p id.Playback) (playbackid.ID, error) {
+func (f *fakeLive) GetPlaybackID(
+	_ context.Context, env id.Environment, s id.LiveStream, p id.Playback,
+) (playbackid.ID, error) {
 	f.in(env)
 	return f.getID(s, p)
 }
 
-func (f *fakeLive) DeletePlaybackID(_ context.Context, env id.Environment, s id.LiveStream, p id.Playback, _ time.Time) error {
+func (f *fakeLive) DeletePlaybackID(
+	_ context.Context, env id.Environment, s id.LiveStream, p id.Playback, _ time.Time,
+) error {
 	f.in(env)
 	return f.deleteID(s, p)
 }
 
-func (f *fakeLive) AddSimulcastTarget(_ context.Context, env id.Environment, s id.LiveStream, in live.SimulcastTarget, _ time.Time) (live.SimulcastTarget, error) {
+func (f *fakeLive) AddSimulcastTarget(
+	_ context.Context, env id.Environment, s id.LiveStream, in live.SimulcastTarget, _ time.Time,
+) (live.SimulcastTarget, error) {
 	f.in(env)
 	return f.addTarget(s, in)
 }
 
-func (f *fakeLive) GetSimulcastTarget(_ context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget) (live.SimulcastTarget, error) {
+func (f *fakeLive) GetSimulcastTarget(
+	_ context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget,
+) (live.SimulcastTarget, error) {
 	f.in(env)
 	return f.getTarget(s, t)
 }
 
-func (f *fakeLive) DeleteSimulcastTarget(_ context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget, _ time.Time) error {
+func (f *fakeLive) DeleteSimulcastTarget(
+	_ context.Context, env id.Environment, s id.LiveStream, t id.SimulcastTarget, _ time.Time,
+) error {
 	f.in(env)
 	return f.dropTarget(s, t)
 }
@@ -192,7 +213,9 @@ type fakeAssets struct {
 	setMaster   func(a id.Asset, v string) (asset.Asset, error)
 }
 
-func (f *fakeAssets) Create(_ context.Context, _ id.Environment, in asset.CreateInput, _ time.Time) (asset.Asset, error) {
+func (f *fakeAssets) Create(
+	_ context.Context, _ id.Environment, in asset.CreateInput, _ time.Time,
+) (asset.Asset, error) {
 	return f.create(in)
 }
 
@@ -204,7 +227,9 @@ func (f *fakeAssets) List(_ context.Context, _ id.Environment, q asset.ListQuery
 	return f.list(q)
 }
 
-func (f *fakeAssets) Patch(_ context.Context, _ id.Environment, a id.Asset, in asset.PatchInput, _ time.Time) (asset.Asset, error) {
+func (f *fakeAssets) Patch(
+	_ context.Context, _ id.Environment, a id.Asset, in asset.PatchInput, _ time.Time,
+) (asset.Asset, error) {
 	return f.patch(a, in)
 }
 
@@ -212,23 +237,33 @@ func (f *fakeAssets) Delete(_ context.Context, _ id.Environment, a id.Asset, _ t
 	return f.remove(a)
 }
 
-func (f *fakeAssets) AddPlaybackID(_ context.Context, _ id.Environment, a id.Asset, r playbackid.Request, _ time.Time) (playbackid.ID, error) {
+func (f *fakeAssets) AddPlaybackID(
+	_ context.Context, _ id.Environment, a id.Asset, r playbackid.Request, _ time.Time,
+) (playbackid.ID, error) {
 	return f.addID(a, r)
 }
 
-func (f *fakeAssets) GetPlaybackID(_ context.Context, _ id.Environment, a id.Asset, p id.Playback) (playbackid.ID, error) {
+func (f *fakeAssets) GetPlaybackID(
+	_ context.Context, _ id.Environment, a id.Asset, p id.Playback,
+) (playbackid.ID, error) {
 	return f.getID(a, p)
 }
 
-func (f *fakeAssets) DeletePlaybackID(_ context.Context, _ id.Environment, a id.Asset, p id.Playback, _ time.Time) error {
+func (f *fakeAssets) DeletePlaybackID(
+	_ context.Context, _ id.Environment, a id.Asset, p id.Playback, _ time.Time,
+) error {
 	return f.deleteID(a, p)
 }
 
-func (f *fakeAssets) AddTrack(_ context.Context, _ id.Environment, a id.Asset, in asset.TrackInput, _ time.Time) (asset.Track, error) {
+func (f *fakeAssets) AddTrack(
+	_ context.Context, _ id.Environment, a id.Asset, in asset.TrackInput, _ time.Time,
+) (asset.Track, error) {
 	return f.addTrack(a, in)
 }
 
-func (f *fakeAssets) PatchTrack(_ context.Context, _ id.Environment, a id.Asset, t id.Track, in asset.TrackPatch, _ time.Time) (asset.Track, error) {
+func (f *fakeAssets) PatchTrack(
+	_ context.Context, _ id.Environment, a id.Asset, t id.Track, in asset.TrackPatch, _ time.Time,
+) (asset.Track, error) {
 	return f.patchTrack(a, t, in)
 }
 
@@ -236,19 +271,27 @@ func (f *fakeAssets) DeleteTrack(_ context.Context, _ id.Environment, a id.Asset
 	return f.deleteTrack(a, t)
 }
 
-func (f *fakeAssets) AddStatic(_ context.Context, _ id.Environment, a id.Asset, r assetopt.StaticRendition, _ time.Time) (asset.StaticRendition, error) {
+func (f *fakeAssets) AddStatic(
+	_ context.Context, _ id.Environment, a id.Asset, r assetopt.StaticRendition, _ time.Time,
+) (asset.StaticRendition, error) {
 	return f.addStatic(a, r)
 }
 
-func (f *fakeAssets) DeleteStatic(_ context.Context, _ id.Environment, a id.Asset, file id.StaticRendition, _ time.Time) error {
+func (f *fakeAssets) DeleteStatic(
+	_ context.Context, _ id.Environment, a id.Asset, file id.StaticRendition, _ time.Time,
+) error {
 	return f.dropStatic(a, file)
 }
 
-func (f *fakeAssets) SetMP4Support(_ context.Context, _ id.Environment, a id.Asset, v string, _ time.Time) (asset.Asset, error) {
+func (f *fakeAssets) SetMP4Support(
+	_ context.Context, _ id.Environment, a id.Asset, v string, _ time.Time,
+) (asset.Asset, error) {
 	return f.setMP4(a, v)
 }
 
-func (f *fakeAssets) SetMasterAccess(_ context.Context, _ id.Environment, a id.Asset, v string, _ time.Time) (asset.Asset, error) {
+func (f *fakeAssets) SetMasterAccess(
+	_ context.Context, _ id.Environment, a id.Asset, v string, _ time.Time,
+) (asset.Asset, error) {
 	return f.setMaster(a, v)
 }
 
@@ -259,16 +302,24 @@ func (metered) Health(_ context.Context, s live.Stream) live.Health {
 	if s.ID == plainStream().ID {
 		return live.Health{Stream: s.ID, Status: live.HealthIdle}
 	}
-	counts := live.Counts{FramesDropped: 1, TimestampsRepaired: 2, ClockJumps: 3, Discontinuities: 4, AudioHoles: 5, FramesMissing: 6, Packets: 7, PacketsLost: 8, PacketsRetransmitted: 9, PacketsDropped: 10}
+	counts := live.Counts{
+		FramesDropped: 1, TimestampsRepaired: 2, ClockJumps: 3, Discontinuities: 4, AudioHoles: 5, FramesMissing: 6,
+		Packets: 7, PacketsLost: 8, PacketsRetransmitted: 9, PacketsDropped: 10,
+	}
 	return live.Health{
 		Stream: s.ID, Status: live.HealthLive,
 		Encoder: &live.Encoder{
-			Protocol: "srt", Remote: "192.0.2.1:4711", Name: "test", Since: noon, Until: noon.Add(time.Minute), Cause: "gone", VideoFrames: 11, AudioFrames: 12, Bytes: 13, Counts: counts,
+			Protocol: "srt", Remote: "192.0.2.1:4711", Name: "test", Since: noon, Until: noon.Add(time.Minute),
+			Cause: "gone", VideoFrames: 11, AudioFrames: 12, Bytes: 13, Counts: counts,
 		},
 		Samples: []live.Sample{{
-			At: noon, Span: 5 * time.Second, Video: live.Flow{Bitrate: 2999999.6, Rate: 29.97003, Jitter: 1234567, Drift: -20 * time.Millisecond},
-			Audio: live.Flow{Bitrate: 128000, Rate: 46.875}, GOP: 2 * time.Second, Pace: 0.99951, VariableFrameRate: true, RTT: 20 * time.Millisecond, Counts: counts,
+			At: noon, Span: 5 * time.Second,
+			Video: live.Flow{Bitrate: 2999999.6, Rate: 29.97003, Jitter: 1234567, Drift: -20 * time.Millisecond},
+			Audio: live.Flow{Bitrate: 128000, Rate: 46.875}, GOP: 2 * time.Second, Pace: 0.99951,
+			VariableFrameRate: true, RTT: 20 * time.Millisecond, Counts: counts,
 		}},
-		Trouble: []live.Trouble{{Warning: live.Warning{Type: "audio_missing", Message: "The encoder sends no sound."}, Since: noon}},
+		Trouble: []live.Trouble{
+			{Warning: live.Warning{Type: "audio_missing", Message: "The encoder sends no sound."}, Since: noon},
+		},
 	}
 }

@@ -14,11 +14,16 @@ import (
 // takes, or in messages that are short, few and for the client.
 func FuzzBody(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `null`, `[]`, `{"playback_policy":"public"}`, `{"playback_policies":["public",7,null]}`, `{"inputs":["u",{"url":"u"},[]]}`,
-		`{"inputs":{"url":"u","generated_subtitles":{"name":"n"}}}`, `{"input":"u","test":1}`, `{"meta":null,"passthrough":null,"name":null}`,
-		`{"max_continuous_duration":6e1,"reconnect_window":1e400}`, `{"a":{"b":[{"c":"\u0000"}]}}`, `{"passthrough":"\ud800"}`, "{\"x\":\"\xff\"}",
-		`{"Passthrough":1,"passthrough":"x","passthrough":"y"}`, `{"new_asset_settings":{"input":[["u"]],"advanced_playback_policies":[{"policy":null}]}}`,
-		strings.Repeat("[", 100), `{"":0}`, `{"closed_captions":true,"url":"u","type":"text","language_code":"en"}`, `{"policy":"drm","drm_configuration_id":5}`,
+		`{}`, `null`, `[]`, `{"playback_policy":"public"}`, `{"playback_policies":["public",7,null]}`,
+		`{"inputs":["u",{"url":"u"},[]]}`,
+		`{"inputs":{"url":"u","generated_subtitles":{"name":"n"}}}`, `{"input":"u","test":1}`,
+		`{"meta":null,"passthrough":null,"name":null}`,
+		`{"max_continuous_duration":6e1,"reconnect_window":1e400}`, `{"a":{"b":[{"c":"\u0000"}]}}`,
+		`{"passthrough":"\ud800"}`, "{\"x\":\"\xff\"}",
+		`{"Passthrough":1,"passthrough":"x","passthrough":"y"}`,
+		`{"new_asset_settings":{"input":[["u"]],"advanced_playback_policies":[{"policy":null}]}}`,
+		strings.Repeat("[", 100), `{"":0}`, `{"closed_captions":true,"url":"u","type":"text","language_code":"en"}`,
+		`{"policy":"drm","drm_configuration_id":5}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -35,7 +40,10 @@ func FuzzBody(f *testing.F) {
 		{"POST", "/video/v1/assets/a/tracks", func() any { return new(TrackCreate) }},
 		{"PATCH", "/video/v1/assets/a/tracks/b", func() any { return new(TrackUpdate) }},
 		{"POST", "/video/v1/assets/a/static-renditions", func() any { return new(StaticRenditionCreate) }},
-		{"PUT", "/video/v1/live-streams/a/new-asset-settings/static-renditions", func() any { return new(LiveStaticUpdate) }},
+		{
+			"PUT", "/video/v1/live-streams/a/new-asset-settings/static-renditions",
+			func() any { return new(LiveStaticUpdate) },
+		},
 		{"POST", "/video/v1/assets/a/playback-ids", func() any { return new(PlaybackIDCreate) }},
 		{"POST", "/video/v1/live-streams/a/simulcast-targets", func() any { return new(SimulcastTargetCreate) }},
 	}
@@ -46,7 +54,9 @@ func FuzzBody(f *testing.F) {
 				checkMessages(t, err)
 				continue
 			}
-			if out := shaped.names.within([]string{"inputs[0].url is required", "new_asset_settings.playback_policies[1] must be"}); len(out) != 2 {
+			if out := shaped.names.within([]string{
+				"inputs[0].url is required", "new_asset_settings.playback_policies[1] must be",
+			}); len(out) != 2 {
 				t.Fatalf("messages became %q", out)
 			}
 			for _, f := range shaped.ignored {

@@ -19,15 +19,24 @@ type generatedSubtitles struct {
 
 func (g generatedSubtitles) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: trackItem + "/generate-subtitles", id: "generate-asset-track-subtitles", tag: assetTag,
-		status: http.StatusCreated, permission: videoWrite, summary: "Generate subtitles for an audio track",
+		method:     http.MethodPost,
+		path:       trackItem + "/generate-subtitles",
+		id:         "generate-asset-track-subtitles",
+		tag:        assetTag,
+		status:     http.StatusCreated,
+		permission: videoWrite,
+		summary:    "Generate subtitles for an audio track",
 		text: "Adds one text track per entry, made by speech recognition. A track is preparing until it is done; " +
 			"its transcript is then at /{playback_id}/text/{track_id}.txt. The asset must be ready.",
 	}, g.generate)
 	handle(on, route{
-		method: http.MethodPut, path: liveItem + "/generated-subtitles", id: "update-live-stream-generated-subtitles", tag: liveTag,
-		permission: videoWrite, summary: "Replace the generated subtitles of a live stream",
-		text: "At most one entry; an empty list or null clears them. Refused while the live stream is active.",
+		method:     http.MethodPut,
+		path:       liveItem + "/generated-subtitles",
+		id:         "update-live-stream-generated-subtitles",
+		tag:        liveTag,
+		permission: videoWrite,
+		summary:    "Replace the generated subtitles of a live stream",
+		text:       "At most one entry; an empty list or null clears them. Refused while the live stream is active.",
 	}, g.setOfStream)
 }
 

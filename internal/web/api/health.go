@@ -86,9 +86,14 @@ type encoderHealth struct {
 
 func (e encoderHealth) register(on *server) {
 	handle(on, route{
-		method: http.MethodGet, path: liveItem + "/health", id: "get-live-stream-health", tag: liveTag, permission: videoRead,
-		summary: "Retrieve the health of a live stream",
-		text:    "What its encoder sends: measured bitrates, frame rate, key frames, clock and losses, with warnings in plain language.",
+		method:     http.MethodGet,
+		path:       liveItem + "/health",
+		id:         "get-live-stream-health",
+		tag:        liveTag,
+		permission: videoRead,
+		summary:    "Retrieve the health of a live stream",
+		text: "What its encoder sends: measured bitrates, frame rate, key frames, clock and losses, with " +
+			"warnings in plain language.",
 	}, e.get)
 }
 
@@ -109,8 +114,15 @@ func wireHealth(h live.Health) StreamHealth {
 	}
 	if e := h.Encoder; e != nil {
 		out.Encoder = &HealthEncoder{
-			Protocol: e.Protocol, RemoteAddress: e.Remote, Name: e.Name, ConnectedAt: epoch(e.Since), DisconnectReason: e.Cause,
-			VideoFrames: e.VideoFrames, AudioFrames: e.AudioFrames, Bytes: e.Bytes, Counts: HealthCounts(e.Counts),
+			Protocol:         e.Protocol,
+			RemoteAddress:    e.Remote,
+			Name:             e.Name,
+			ConnectedAt:      epoch(e.Since),
+			DisconnectReason: e.Cause,
+			VideoFrames:      e.VideoFrames,
+			AudioFrames:      e.AudioFrames,
+			Bytes:            e.Bytes,
+			Counts:           HealthCounts(e.Counts),
 		}
 		if !e.Until.IsZero() {
 			out.Encoder.DisconnectedAt = epoch(e.Until)
@@ -121,11 +133,23 @@ func wireHealth(h live.Health) StreamHealth {
 
 func wireSample(s live.Sample) HealthSample {
 	flow := func(f live.Flow) HealthFlow {
-		return HealthFlow{Bitrate: math.Round(f.Bitrate), FrameRate: thousandths(f.Rate), Jitter: seconds(f.Jitter), Drift: seconds(f.Drift)}
+		return HealthFlow{
+			Bitrate:   math.Round(f.Bitrate),
+			FrameRate: thousandths(f.Rate),
+			Jitter:    seconds(f.Jitter),
+			Drift:     seconds(f.Drift),
+		}
 	}
 	return HealthSample{
-		At: epoch(s.At), Duration: seconds(s.Span), Video: flow(s.Video), Audio: flow(s.Audio), KeyframeInterval: seconds(s.GOP),
-		Pace: thousandths(s.Pace), VariableFrameRate: s.VariableFrameRate, RoundTrip: seconds(s.RTT), Counts: HealthCounts(s.Counts),
+		At:                epoch(s.At),
+		Duration:          seconds(s.Span),
+		Video:             flow(s.Video),
+		Audio:             flow(s.Audio),
+		KeyframeInterval:  seconds(s.GOP),
+		Pace:              thousandths(s.Pace),
+		VariableFrameRate: s.VariableFrameRate,
+		RoundTrip:         seconds(s.RTT),
+		Counts:            HealthCounts(s.Counts),
 	}
 }
 

@@ -65,7 +65,10 @@ func unknown(path, name string, known []string) ignored {
 // effectless are the fields that a request takes and that change nothing: by the schema of the body and their place in
 // it, why.
 var effectless = map[string]map[string]string{ //nolint:gochecknoglobals // a table
-	"LiveStreamCreate": {"new_asset_settings.normalize_audio": "has no effect on recordings of live streams, whose sound stays as it was sent"},
+	"LiveStreamCreate": {
+		"new_asset_settings.normalize_audio": "has no effect on recordings of live streams, whose sound stays as it " +
+			"was sent",
+	},
 }
 
 // telling is a request whose response names what had no effect. One that is refused had none at all, and names nothing.

@@ -63,7 +63,8 @@ func parseJSON(body []byte) (*node, error) {
 	var raw json.RawMessage
 	if err := json.Unmarshal(body, &raw); err != nil {
 		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, fault.Wrap(fault.Invalid, err, "the body must be one JSON object; it stops being JSON at byte %d", syntax.Offset)
+			return nil, fault.Wrap(fault.Invalid, err,
+				"the body must be one JSON object; it stops being JSON at byte %d", syntax.Offset)
 		}
 		return nil, fault.Wrap(fault.Invalid, err, "the body must be one JSON object")
 	}

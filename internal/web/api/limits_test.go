@@ -26,7 +26,8 @@ func TestRateLimits(t *testing.T) {
 	expect := func(what string, w *httptest.ResponseRecorder, status int, wait string) {
 		t.Helper()
 		if w.Code != status || w.Header().Get("Retry-After") != wait {
-			t.Errorf("%s: %d, Retry-After %q, want %d, %q: %s", what, w.Code, w.Header().Get("Retry-After"), status, wait, w.Body)
+			t.Errorf("%s: %d, Retry-After %q, want %d, %q: %s", what, w.Code, w.Header().Get("Retry-After"), status,
+				wait, w.Body)
 		}
 	}
 	options := func(l Limits) Options {
@@ -53,7 +54,8 @@ func TestRateLimits(t *testing.T) {
 		expect("with a token", ask(byAddress, "video;read", "[2001:db8::2]:5000"), http.StatusOK, "")
 	}
 	expect("no token, the eleventh", ask(byAddress, "", "[2001:db8::3]:5000"), http.StatusTooManyRequests, "1")
-	expect("with a token, the eleventh", ask(byAddress, "video;read", "[2001:db8::3]:5001"), http.StatusTooManyRequests, "1")
+	expect("with a token, the eleventh", ask(byAddress, "video;read", "[2001:db8::3]:5001"), http.StatusTooManyRequests,
+		"1")
 	expect("another /64", ask(byAddress, "video;read", "[2001:db8:0:1::1]:5000"), http.StatusOK, "")
 	expect("another address", ask(byAddress, "video;read", there), http.StatusOK, "")
 }

@@ -20,13 +20,22 @@ func (l livePlaybackIDs) register(on *server) {
 		status: http.StatusCreated, permission: videoWrite, summary: "Add a playback ID to a live stream",
 	}, l.create)
 	handle(on, route{
-		method: http.MethodGet, path: liveItem + "/playback-ids/{playback_id}", id: "get-live-stream-playback-id", tag: liveTag,
-		permission: videoRead, summary: "Retrieve a playback ID of a live stream",
+		method:     http.MethodGet,
+		path:       liveItem + "/playback-ids/{playback_id}",
+		id:         "get-live-stream-playback-id",
+		tag:        liveTag,
+		permission: videoRead,
+		summary:    "Retrieve a playback ID of a live stream",
 	}, l.get)
 	handle(on, route{
-		method: http.MethodDelete, path: liveItem + "/playback-ids/{playback_id}", id: "delete-live-stream-playback-id", tag: liveTag,
-		status: http.StatusNoContent, permission: videoWrite, summary: "Delete a playback ID of a live stream",
-		text: "New viewers are refused at once; current viewers may continue for a while.",
+		method:     http.MethodDelete,
+		path:       liveItem + "/playback-ids/{playback_id}",
+		id:         "delete-live-stream-playback-id",
+		tag:        liveTag,
+		status:     http.StatusNoContent,
+		permission: videoWrite,
+		summary:    "Delete a playback ID of a live stream",
+		text:       "New viewers are refused at once; current viewers may continue for a while.",
 	}, l.delete)
 }
 

@@ -103,16 +103,31 @@ func epoch(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 func wireLiveStream(s live.Stream) LiveStream {
 	set := s.Settings
 	out := LiveStream{
-		ID: string(s.ID), CreatedAt: epoch(s.CreatedAt), StreamKey: s.StreamKey, Status: string(s.Status()),
-		LatencyMode: string(set.LatencyMode), MaxContinuous: set.MaxContinuous, ActiveAssetID: string(s.ActiveAsset),
+		ID:             string(s.ID),
+		CreatedAt:      epoch(s.CreatedAt),
+		StreamKey:      s.StreamKey,
+		Status:         string(s.Status()),
+		LatencyMode:    string(set.LatencyMode),
+		MaxContinuous:  set.MaxContinuous,
+		ActiveAssetID:  string(s.ActiveAsset),
 		RecentAssetIDs: convert(s.RecentAssets, func(a id.Asset) string { return string(a) }),
 		PlaybackIDs:    playbackIDsOf(s.PlaybackIDs),
-		Passthrough:    set.Passthrough, Meta: Meta(set.Meta), AudioOnly: set.AudioOnly,
-		EmbeddedSubtitles:  convert(set.EmbeddedSubtitles, func(e assetopt.EmbeddedSubtitle) EmbeddedSubtitle { return EmbeddedSubtitle(e) }),
+		Passthrough:    set.Passthrough,
+		Meta:           Meta(set.Meta),
+		AudioOnly:      set.AudioOnly,
+		EmbeddedSubtitles: convert(set.EmbeddedSubtitles, func(e assetopt.EmbeddedSubtitle) EmbeddedSubtitle {
+			return EmbeddedSubtitle(e)
+		}),
 		GeneratedSubtitles: wireSubtitles(set.GeneratedSubtitles),
-		ReconnectWindow:    set.ReconnectWindow, SlateForStandard: set.SlateForStandard, ReconnectSlateURL: set.ReconnectSlateURL,
-		SimulcastTargets: convert(set.SimulcastTargets, wireTarget), Test: set.Test, SRTPassphrase: s.SRTPassphrase,
-		IngestProtocol: wireProtocol(s.Protocol), LowLatency: set.LatencyMode == live.Low, ReducedLatency: set.LatencyMode == live.Reduced,
+		ReconnectWindow:    set.ReconnectWindow,
+		SlateForStandard:   set.SlateForStandard,
+		ReconnectSlateURL:  set.ReconnectSlateURL,
+		SimulcastTargets:   convert(set.SimulcastTargets, wireTarget),
+		Test:               set.Test,
+		SRTPassphrase:      s.SRTPassphrase,
+		IngestProtocol:     wireProtocol(s.Protocol),
+		LowLatency:         set.LatencyMode == live.Low,
+		ReducedLatency:     set.LatencyMode == live.Reduced,
 	}
 	if set.NewAsset != nil {
 		out.NewAssetSettings = wireOptions(*set.NewAsset)
@@ -131,7 +146,12 @@ func wireProtocol(p string) string {
 func wireTarget(t live.SimulcastTarget) SimulcastTarget {
 	status, severity := t.State.Show()
 	return SimulcastTarget{
-		ID: string(t.ID), Status: string(status), ErrorSeverity: string(severity), URL: t.URL, StreamKey: t.StreamKey, Passthrough: t.Passthrough,
+		ID:            string(t.ID),
+		Status:        string(status),
+		ErrorSeverity: string(severity),
+		URL:           t.URL,
+		StreamKey:     t.StreamKey,
+		Passthrough:   t.Passthrough,
 	}
 }
 
@@ -142,12 +162,21 @@ func (s SimulcastTargetCreate) domain() live.SimulcastTarget {
 func (l LiveStreamCreate) input() (live.CreateInput, error) {
 	var problems fault.List
 	in := live.CreateInput{
-		PlaybackPolicies: policiesOf(alias(&problems, "playback_policies", "playback_policy", l.PlaybackPolicies, l.PlaybackPolicy)),
-		AdvancedPolicies: requestsOf(l.Advanced),
-		ReconnectWindow:  l.ReconnectWindow, SlateForStandard: l.SlateForStandard, ReconnectSlateURL: l.ReconnectSlateURL,
-		Passthrough: l.Passthrough, AudioOnly: l.AudioOnly, GeneratedSubtitles: subtitlesOf(l.GeneratedSubtitles),
-		LatencyMode: live.LatencyMode(l.LatencyMode), LowLatency: l.LowLatency, ReducedLatency: l.ReducedLatency, Test: l.Test,
-		MaxContinuous: l.MaxContinuous, Meta: l.Meta.domain(),
+		PlaybackPolicies: policiesOf(alias(&problems, "playback_policies", "playback_policy", l.PlaybackPolicies,
+			l.PlaybackPolicy)),
+		AdvancedPolicies:   requestsOf(l.Advanced),
+		ReconnectWindow:    l.ReconnectWindow,
+		SlateForStandard:   l.SlateForStandard,
+		ReconnectSlateURL:  l.ReconnectSlateURL,
+		Passthrough:        l.Passthrough,
+		AudioOnly:          l.AudioOnly,
+		GeneratedSubtitles: subtitlesOf(l.GeneratedSubtitles),
+		LatencyMode:        live.LatencyMode(l.LatencyMode),
+		LowLatency:         l.LowLatency,
+		ReducedLatency:     l.ReducedLatency,
+		Test:               l.Test,
+		MaxContinuous:      l.MaxContinuous,
+		Meta:               l.Meta.domain(),
 	}
 	if l.NewAssetSettings != nil {
 		o := l.NewAssetSettings.domain(&problems, "new_asset_settings.")
@@ -164,10 +193,14 @@ func (l LiveStreamCreate) input() (live.CreateInput, error) {
 
 func (l LiveStreamUpdate) input() live.PatchInput {
 	in := live.PatchInput{
-		LatencyMode: (*live.LatencyMode)(l.LatencyMode.Ptr()), SlateForStandard: l.SlateForStandard,
-		ReconnectWindow: l.ReconnectWindow.Ptr(), DefaultWindow: l.ReconnectWindow.Null,
-		ReconnectSlateURL: l.ReconnectSlateURL.Ptr(), Passthrough: l.Passthrough.Ptr(), MaxContinuous: l.MaxContinuous.Ptr(),
-		Meta: metaPtr(l.Meta),
+		LatencyMode:       (*live.LatencyMode)(l.LatencyMode.Ptr()),
+		SlateForStandard:  l.SlateForStandard,
+		ReconnectWindow:   l.ReconnectWindow.Ptr(),
+		DefaultWindow:     l.ReconnectWindow.Null,
+		ReconnectSlateURL: l.ReconnectSlateURL.Ptr(),
+		Passthrough:       l.Passthrough.Ptr(),
+		MaxContinuous:     l.MaxContinuous.Ptr(),
+		Meta:              metaPtr(l.Meta),
 	}
 	if l.LatencyMode.Null {
 		*in.LatencyMode = live.Standard
@@ -177,7 +210,11 @@ func (l LiveStreamUpdate) input() live.PatchInput {
 	}
 	n := l.NewAssetSettings.Value
 	change := live.NewAssetPatch{
-		Clear: l.NewAssetSettings.Null, MasterAccess: n.MasterAccess, MP4Support: (*string)(n.MP4Support), VideoQuality: n.VideoQuality, Meta: metaPtr(n.Meta),
+		Clear:        l.NewAssetSettings.Null,
+		MasterAccess: n.MasterAccess,
+		MP4Support:   (*string)(n.MP4Support),
+		VideoQuality: n.VideoQuality,
+		Meta:         metaPtr(n.Meta),
 	}
 	if change != (live.NewAssetPatch{}) {
 		in.NewAsset = &change

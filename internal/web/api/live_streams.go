@@ -34,8 +34,13 @@ type liveStreams struct {
 
 func (l liveStreams) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: livePath, id: "create-live-stream", tag: liveTag, status: http.StatusCreated, permission: videoWrite,
-		summary: "Create a live stream",
+		method:     http.MethodPost,
+		path:       livePath,
+		id:         "create-live-stream",
+		tag:        liveTag,
+		status:     http.StatusCreated,
+		permission: videoWrite,
+		summary:    "Create a live stream",
 	}, l.create)
 	handle(on, route{
 		method: http.MethodGet, path: livePath, id: "list-live-streams", tag: liveTag, permission: videoRead,
@@ -50,16 +55,30 @@ func (l liveStreams) register(on *server) {
 		summary: "Update a live stream", text: "Changes only the fields that are sent.",
 	}, l.update)
 	handle(on, route{
-		method: http.MethodDelete, path: liveItem, id: "delete-live-stream", tag: liveTag, status: http.StatusNoContent, permission: videoWrite,
-		summary: "Delete a live stream", text: "Disconnects its encoder. Recorded assets are kept.",
+		method:     http.MethodDelete,
+		path:       liveItem,
+		id:         "delete-live-stream",
+		tag:        liveTag,
+		status:     http.StatusNoContent,
+		permission: videoWrite,
+		summary:    "Delete a live stream",
+		text:       "Disconnects its encoder. Recorded assets are kept.",
 	}, l.delete)
 	handle(on, route{
-		method: http.MethodPost, path: liveItem + "/reset-stream-key", id: "reset-stream-key", tag: liveTag, status: http.StatusCreated,
-		permission: videoWrite, summary: "Reset a stream key", text: "The old key is refused from now on.",
+		method:     http.MethodPost,
+		path:       liveItem + "/reset-stream-key",
+		id:         "reset-stream-key",
+		tag:        liveTag,
+		status:     http.StatusCreated,
+		permission: videoWrite,
+		summary:    "Reset a stream key",
+		text:       "The old key is refused from now on.",
 	}, l.resetKey)
 	l.registerAction(on, "enable", "Enable a live stream", "Encoders can connect again.", live.API.Enable)
-	l.registerAction(on, "disable", "Disable a live stream", "Ends the broadcast, disconnects the encoder and refuses new ones.", live.API.Disable)
-	l.registerAction(on, "complete", "Complete a live stream", "Ends the broadcast and finishes its asset at once.", live.API.Complete)
+	l.registerAction(on, "disable", "Disable a live stream",
+		"Ends the broadcast, disconnects the encoder and refuses new ones.", live.API.Disable)
+	l.registerAction(on, "complete", "Complete a live stream", "Ends the broadcast and finishes its asset at once.",
+		live.API.Complete)
 }
 
 // registerAction registers PUT …/{verb}, which returns an empty object: older clients expect one, newer ones ignore it.
@@ -68,8 +87,13 @@ func (l liveStreams) registerAction(
 	do func(live.API, context.Context, id.Environment, id.LiveStream, time.Time) error,
 ) {
 	handle(on, route{
-		method: http.MethodPut, path: liveItem + "/" + verb, id: verb + "-live-stream", tag: liveTag, permission: videoWrite,
-		summary: summary, text: text,
+		method:     http.MethodPut,
+		path:       liveItem + "/" + verb,
+		id:         verb + "-live-stream",
+		tag:        liveTag,
+		permission: videoWrite,
+		summary:    summary,
+		text:       text,
 	}, func(ctx context.Context, in *LiveRef) (*one[Empty], error) {
 		return just(Empty{}), do(l.live, ctx, environment(ctx), in.id(), l.now())
 	})
@@ -101,7 +125,8 @@ func (l liveStreams) list(ctx context.Context, in *listLiveStreamsInput) (*many[
 	switch status := live.Status(in.Status); status {
 	case "", live.StatusIdle, live.StatusActive, live.StatusDisabled:
 	default:
-		return nil, fault.New(fault.Invalid, "status must be one of %s", strings.Join([]string{"idle", "active", "disabled"}, ", "))
+		return nil, fault.New(fault.Invalid, "status must be one of %s",
+			strings.Join([]string{"idle", "active", "disabled"}, ", "))
 	}
 	streams, err := l.live.List(ctx, environment(ctx), live.ListQuery{
 		Status: live.Status(in.Status), StreamKey: in.StreamKey, Page: page, Limit: limit,

@@ -24,10 +24,15 @@ func TestNamesAreLines(t *testing.T) {
 			"embedded_subtitles[0].name",
 		},
 		{streams, `{"generated_subtitles":[{"name":"X","language_code":"en"}]}`, "generated_subtitles[0].name"},
-		{streams, `{"passthrough":"X","simulcast_targets":[{"url":"rtmp://a.example/b","stream_key":"c","passthrough":"X"}]}`, ""},
+		{
+			streams,
+			`{"passthrough":"X","simulcast_targets":[{"url":"rtmp://a.example/b","stream_key":"c","passthrough":"X"}]}`,
+			"",
+		},
 		{assets, `{"inputs":[{"url":"https://a.example/b"}],"meta":{"title":"X"}}`, "meta.title"},
 		{
-			assets, `{"inputs":[{"url":"https://a.example/b"},{"url":"https://a.example/c","type":"text","name":"X","language_code":"en"}]}`,
+			assets,
+			`{"inputs":[{"url":"https://a.example/b"},{"url":"https://a.example/c","type":"text","name":"X","language_code":"en"}]}`,
 			"inputs[1].name",
 		},
 		{assets, `{"inputs":[{"url":"https://a.example/b"}],"passthrough":"X"}`, ""},

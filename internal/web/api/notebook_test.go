@@ -63,14 +63,21 @@ func outcome(name string) error {
 func (n *notebook) options() Options {
 	return Options{
 		Received: func(context.Context, upload.Upload) (int64, error) { return 262144, nil },
-		Now:      now, Logger: quietLogger(io.Discard), Live: n.live(), Assets: n.assets(), Uploads: &fakeUploads{n}, Health: metered{}, Usage: &fakeUsage{n},
-		Viewers: Viewers{Signing: &fakeSigning{n}, Restrictions: &fakeRestrictions{n}, DRM: fakeDRM{n}}, Vocabularies: fakeVocabularies{n},
-		Nodes:    notedNodes{n},
-		Webhooks: fakeWebhooks{n}, Events: notedEvents{n}, EventForm: testForm(),
-		Callers: Callers{Audit: notedAudit{n}, Access: fakeAccess{notebook: n, lookup: func(_ id.Environment, p id.Playback) (playbackid.Object, error) {
-			n.note("access.Lookup", p)
-			return playbackid.Object{ID: playbackid.ID{ID: p, Policy: playbackid.Signed}, Kind: playbackid.OfAsset, ObjectID: "asset1"}, outcome(string(p))
-		}}},
+		Now:      now, Logger: quietLogger(io.Discard), Live: n.live(), Assets: n.assets(), Uploads: &fakeUploads{n},
+		Health: metered{}, Usage: &fakeUsage{n},
+		Viewers:      Viewers{Signing: &fakeSigning{n}, Restrictions: &fakeRestrictions{n}, DRM: fakeDRM{n}},
+		Vocabularies: fakeVocabularies{n},
+		Nodes:        notedNodes{n},
+		Webhooks:     fakeWebhooks{n}, Events: notedEvents{n}, EventForm: testForm(),
+		Callers: Callers{
+			Audit: notedAudit{n},
+			Access: fakeAccess{notebook: n, lookup: func(_ id.Environment, p id.Playback) (playbackid.Object, error) {
+				n.note("access.Lookup", p)
+				return playbackid.Object{
+					ID: playbackid.ID{ID: p, Policy: playbackid.Signed}, Kind: playbackid.OfAsset, ObjectID: "asset1",
+				}, outcome(string(p))
+			}},
+		},
 	}
 }
 
@@ -130,7 +137,9 @@ func (n *notebook) live() *fakeLive {
 		},
 		addID: func(s id.LiveStream, r playbackid.Request) (playbackid.ID, error) {
 			n.note("live.AddPlaybackID", s, r)
-			return playbackid.ID{ID: "pb1", Policy: r.Policy, DRMConfigurationID: r.DRMConfigurationID}, outcome(string(s))
+			return playbackid.ID{
+				ID: "pb1", Policy: r.Policy, DRMConfigurationID: r.DRMConfigurationID,
+			}, outcome(string(s))
 		},
 		getID: func(s id.LiveStream, p id.Playback) (playbackid.ID, error) {
 			n.note("live.GetPlaybackID", s, p)
@@ -147,7 +156,9 @@ func (n *notebook) live() *fakeLive {
 		},
 		getTarget: func(s id.LiveStream, t id.SimulcastTarget) (live.SimulcastTarget, error) {
 			n.note("live.GetSimulcastTarget", s, t)
-			return live.SimulcastTarget{ID: t, State: live.TargetErrored, URL: "srt://example.com:6000?streamid=a"}, outcome(string(t))
+			return live.SimulcastTarget{
+				ID: t, State: live.TargetErrored, URL: "srt://example.com:6000?streamid=a",
+			}, outcome(string(t))
 		},
 		dropTarget: func(s id.LiveStream, t id.SimulcastTarget) error {
 			n.note("live.DeleteSimulcastTarget", s, t)
@@ -201,7 +212,10 @@ func (n *notebook) assets() *fakeAssets {
 			n.note("asset.PatchTrack", a, t, in)
 			return textTrack(), outcome(string(a))
 		},
-		deleteTrack: func(a id.Asset, t id.Track) error { n.note("asset.DeleteTrack", a, t); return outcome(string(t)) },
+		deleteTrack: func(a id.Asset, t id.Track) error {
+			n.note("asset.DeleteTrack", a, t)
+			return outcome(string(t))
+		},
 		addStatic: func(a id.Asset, r assetopt.StaticRendition) (asset.StaticRendition, error) {
 			n.note("asset.AddStatic", a, r)
 			return bigFile(), outcome(string(a))
@@ -221,7 +235,9 @@ func (n *notebook) assets() *fakeAssets {
 			n.note("asset.SetMasterAccess", a, v)
 			b := preparingAsset()
 			b.Options.MasterAccess = v
-			b.Master = &asset.Master{ID: "m1", Status: asset.FileReady, Signature: "signature", Expires: noon.Add(time.Hour)}
+			b.Master = &asset.Master{
+				ID: "m1", Status: asset.FileReady, Signature: "signature", Expires: noon.Add(time.Hour),
+			}
 			return b, outcome(string(a))
 		},
 	}
@@ -236,76 +252,118 @@ func plainStream() live.Stream {
 
 func fullStream() live.Stream {
 	s := plainStream()
-	s.State, s.Epoch, s.ActiveAsset, s.RecentAssets, s.Protocol = live.Active, 3, "asset3", []id.Asset{"asset1", "asset2"}, "rtmp"
-	s.PlaybackIDs = []playbackid.ID{{ID: "pb1", Policy: playbackid.Public}, {ID: "pb2", Policy: playbackid.DRM, DRMConfigurationID: "drm1"}}
+	s.State, s.Epoch, s.ActiveAsset, s.RecentAssets, s.Protocol = live.Active, 3, "asset3",
+		[]id.Asset{"asset1", "asset2"}, "rtmp"
+	s.PlaybackIDs = []playbackid.ID{
+		{ID: "pb1", Policy: playbackid.Public}, {ID: "pb2", Policy: playbackid.DRM, DRMConfigurationID: "drm1"},
+	}
 	yes := true
 	s.Settings = live.Settings{
-		LatencyMode: live.Low, ReconnectWindow: 2.5, SlateForStandard: true, ReconnectSlateURL: "https://example.com/slate.png",
-		MaxContinuous: 600, Passthrough: "p <&> ü", Meta: assetopt.Meta{Title: "t", CreatorID: "c", ExternalID: "e"}, AudioOnly: true, Test: true,
+		LatencyMode: live.Low, ReconnectWindow: 2.5, SlateForStandard: true,
+		ReconnectSlateURL: "https://example.com/slate.png",
+		MaxContinuous:     600, Passthrough: "p <&> ü",
+		Meta: assetopt.Meta{Title: "t", CreatorID: "c", ExternalID: "e"}, AudioOnly: true, Test: true,
 		NewAsset: &assetopt.Options{
-			PlaybackPolicies: []playbackid.Policy{playbackid.Public}, AdvancedPolicies: []playbackid.Request{{Policy: playbackid.DRM, DRMConfigurationID: "drm1"}},
+			PlaybackPolicies: []playbackid.Policy{playbackid.Public},
+			AdvancedPolicies: []playbackid.Request{{Policy: playbackid.DRM, DRMConfigurationID: "drm1"}},
 			Inputs: []assetopt.Input{{Name: "main"}, {
 				URL: "https://example.com/logo.png", Overlay: &assetopt.Overlay{VerticalAlign: "top", Width: "10%"},
 			}},
-			Passthrough: "asset", Meta: assetopt.Meta{Title: "t"}, MP4Support: "none", VideoQuality: "plus", MaxResolution: "1080p",
-			StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}}, MasterAccess: "none", NormalizeAudio: true, CopyOverlays: &yes, GenerateShots: true, Test: true,
+			Passthrough: "asset", Meta: assetopt.Meta{Title: "t"}, MP4Support: "none", VideoQuality: "plus",
+			MaxResolution:    "1080p",
+			StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest"}}, MasterAccess: "none",
+			NormalizeAudio: true, CopyOverlays: &yes, GenerateShots: true, Test: true,
 		},
-		EmbeddedSubtitles:  []assetopt.EmbeddedSubtitle{{Name: "English CC", LanguageCode: "en", LanguageChannel: "cc1"}},
-		GeneratedSubtitles: []assetopt.GeneratedSubtitle{{Name: "English", LanguageCode: "en", VocabularyIDs: []string{"v1"}}},
-		SimulcastTargets:   []live.SimulcastTarget{{ID: "sim1", URL: "rtmp://example.com/app", StreamKey: "k"}, {ID: "sim2", State: live.TargetFatal, URL: "srt://example.com:6000"}},
+		EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{
+			{Name: "English CC", LanguageCode: "en", LanguageChannel: "cc1"},
+		},
+		GeneratedSubtitles: []assetopt.GeneratedSubtitle{
+			{Name: "English", LanguageCode: "en", VocabularyIDs: []string{"v1"}},
+		},
+		SimulcastTargets: []live.SimulcastTarget{
+			{ID: "sim1", URL: "rtmp://example.com/app", StreamKey: "k"},
+			{ID: "sim2", State: live.TargetFatal, URL: "srt://example.com:6000"},
+		},
 	}
 	return s
 }
 
 func preparingAsset() asset.Asset {
 	return asset.Asset{
-		ID: "asset1", Status: asset.Preparing, Progress: asset.Progress{State: "ingesting"}, Origin: asset.FromURL, CreatedAt: noon,
-		Options: assetopt.Options{Inputs: []assetopt.Input{{URL: "https://example.com/a.mp4"}}, EncodingTier: "smart"},
+		ID: "asset1", Status: asset.Preparing, Progress: asset.Progress{State: "ingesting"}, Origin: asset.FromURL,
+		CreatedAt: noon,
+		Options: assetopt.Options{
+			Inputs: []assetopt.Input{{URL: "https://example.com/a.mp4"}}, EncodingTier: "smart",
+		},
 	}
 }
 
 func fullAsset() asset.Asset {
 	a := asset.Asset{
-		ID: "asset9", Status: asset.Errored, Progress: asset.Progress{State: "live", Percent: -1}, Origin: asset.FromLiveRTMP, CreatedAt: noon,
-		LiveStream: "live1", SourceAsset: "asset8", Upload: "upload1", IsLive: true, NonStandard: &asset.NonStandard{VideoCodec: "hevc"}, ThumbnailTime: new(2.5),
+		ID: "asset9", Status: asset.Errored, Progress: asset.Progress{State: "live", Percent: -1},
+		Origin: asset.FromLiveRTMP, CreatedAt: noon,
+		LiveStream: "live1", SourceAsset: "asset8", Upload: "upload1", IsLive: true,
+		NonStandard: &asset.NonStandard{VideoCodec: "hevc"}, ThumbnailTime: new(2.5),
 		Options: assetopt.Options{
-			Passthrough: "p", Meta: assetopt.Meta{Title: "t"}, VideoQuality: "plus", MP4Support: "audio-only,capped-1080p", MasterAccess: "temporary",
+			Passthrough: "p", Meta: assetopt.Meta{Title: "t"}, VideoQuality: "plus",
+			MP4Support: "audio-only,capped-1080p", MasterAccess: "temporary",
 			MaxResolution: "2160p", NormalizeAudio: true, GenerateShots: true, Test: true,
-			StaticRenditions: []assetopt.StaticRendition{{Resolution: "highest", Passthrough: "x"}, {Resolution: "audio-only"}, {Resolution: "720p"}},
+			StaticRenditions: []assetopt.StaticRendition{
+				{Resolution: "highest", Passthrough: "x"}, {Resolution: "audio-only"}, {Resolution: "720p"},
+			},
 		},
 		Static: asset.Static{Files: []asset.StaticRendition{
-			{ID: "f1", Name: "highest.mp4", Ext: "mp4", Resolution: "highest", Type: "standard", Status: asset.FilePreparing, Passthrough: "x"},
-			{ID: "f2", Name: "audio.m4a", Ext: "m4a", Resolution: "audio-only", Type: "standard", Status: asset.FileSkipped},
+			{
+				ID: "f1", Name: "highest.mp4", Ext: "mp4", Resolution: "highest", Type: "standard",
+				Status: asset.FilePreparing, Passthrough: "x",
+			},
+			{
+				ID: "f2", Name: "audio.m4a", Ext: "m4a", Resolution: "audio-only", Type: "standard",
+				Status: asset.FileSkipped,
+			},
 			bigFile(),
 		}},
 		Master:      &asset.Master{ID: "m1", Status: asset.FilePreparing},
 		PlaybackIDs: []playbackid.ID{{ID: "pb1", Policy: playbackid.Public}},
-		Facts:       asset.Facts{Duration: 12.345, Width: 1920, Height: 800, FrameRate: 29.97, Channels: 2, HasVideo: true, HasAudio: true},
-		Errors:      &asset.Errors{Type: "invalid_input", Messages: []string{"the file is empty"}},
-		Recordings:  []asset.Recording{{StartedAt: noon.Add(250 * time.Millisecond), Duration: 10.5, Type: "content"}},
+		Facts: asset.Facts{
+			Duration: 12.345, Width: 1920, Height: 800, FrameRate: 29.97, Channels: 2, HasVideo: true, HasAudio: true,
+		},
+		Errors:     &asset.Errors{Type: "invalid_input", Messages: []string{"the file is empty"}},
+		Recordings: []asset.Recording{{StartedAt: noon.Add(250 * time.Millisecond), Duration: 10.5, Type: "content"}},
 		Tracks: []asset.Track{
-			{ID: "t1", Type: asset.VideoTrack, Status: asset.TrackReady, Duration: 12.3, MaxWidth: 1920, MaxHeight: 800, MaxFrameRate: 29.97},
-			{ID: "t2", Type: asset.AudioTrack, Status: asset.TrackReady, Primary: true, Name: "Default", LanguageCode: "und", MaxChannels: 2, Duration: 12.3},
+			{
+				ID: "t1", Type: asset.VideoTrack, Status: asset.TrackReady, Duration: 12.3, MaxWidth: 1920,
+				MaxHeight: 800, MaxFrameRate: 29.97,
+			},
+			{
+				ID: "t2", Type: asset.AudioTrack, Status: asset.TrackReady, Primary: true, Name: "Default",
+				LanguageCode: "und", MaxChannels: 2, Duration: 12.3,
+			},
 			textTrack(),
 		},
 	}
 	info := asset.InputInfo{Settings: assetopt.Input{URL: "https://example.com/a.mp4"}}
 	info.File.ContainerFormat = "mov,mp4"
-	info.File.Tracks = []asset.InputTrack{{Type: "video", Duration: 12.3, Encoding: "h264", Width: 1920, Height: 800, FrameRate: 29.97}, {Type: "audio", SampleRate: 48000, Channels: 2}}
+	info.File.Tracks = []asset.InputTrack{
+		{Type: "video", Duration: 12.3, Encoding: "h264", Width: 1920, Height: 800, FrameRate: 29.97},
+		{Type: "audio", SampleRate: 48000, Channels: 2},
+	}
 	a.InputInfo = []asset.InputInfo{info}
 	return a
 }
 
 func bigFile() asset.StaticRendition {
 	return asset.StaticRendition{
-		ID: "f3", Name: "720p.mp4", Ext: "mp4", Resolution: "720p", Type: "advanced", Status: asset.FileReady, ResolutionTier: "720p", Width: 1280,
+		ID: "f3", Name: "720p.mp4", Ext: "mp4", Resolution: "720p", Type: "advanced", Status: asset.FileReady,
+		ResolutionTier: "720p", Width: 1280,
 		Height: 720, Bitrate: 2_000_000, Size: 5_000_000_000,
 	}
 }
 
 func textTrack() asset.Track {
 	return asset.Track{
-		ID: "t3", Type: asset.TextTrack, Status: asset.TrackPreparing, TextType: "subtitles", TextSource: "uploaded", LanguageCode: "en",
-		Name: "English", Passthrough: "p", URL: "https://example.com/secret.srt",
+		ID: "t3", Type: asset.TextTrack, Status: asset.TrackPreparing, TextType: "subtitles", TextSource: "uploaded",
+		LanguageCode: "en",
+		Name:         "English", Passthrough: "p", URL: "https://example.com/secret.srt",
 	}
 }

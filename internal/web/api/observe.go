@@ -55,7 +55,8 @@ func (s *server) observe(next http.Handler) http.Handler {
 			if p := recover(); p != nil {
 				s.recovered(rec, r, p)
 			}
-			s.log.DebugContext(r.Context(), "api request", slog.String("request_id", requestName), slog.String("method", clip(r.Method)),
+			s.log.DebugContext(r.Context(), "api request", slog.String("request_id", requestName),
+				slog.String("method", clip(r.Method)),
 				slog.String("path", clip(r.URL.Path)), slog.Int("status", rec.status), slog.Int64("bytes", rec.bytes),
 				slog.Duration("duration", s.now().Sub(start)))
 		}()

@@ -30,36 +30,55 @@ import (
 var permissionOf = map[string]string{
 	"whoami": anyToken,
 
-	"list-assets": videoRead, "create-asset": videoWrite, "get-asset": videoRead, "update-asset": videoWrite, "delete-asset": videoWrite,
+	"list-assets": videoRead, "create-asset": videoWrite, "get-asset": videoRead, "update-asset": videoWrite,
+	"delete-asset":         videoWrite,
 	"get-asset-input-info": videoRead, "update-asset-master-access": videoWrite, "update-asset-mp4-support": videoWrite,
 	"create-asset-playback-id": videoWrite, "get-asset-playback-id": videoRead, "delete-asset-playback-id": videoWrite,
-	"create-asset-static-rendition": videoWrite, "delete-asset-static-rendition": videoWrite, "delete-asset-thumbnail-time": videoWrite,
-	"create-asset-track": videoWrite, "update-asset-track": videoWrite, "delete-asset-track": videoWrite,
+	"create-asset-static-rendition": videoWrite, "delete-asset-static-rendition": videoWrite,
+	"delete-asset-thumbnail-time": videoWrite,
+	"create-asset-track":          videoWrite, "update-asset-track": videoWrite, "delete-asset-track": videoWrite,
 	"list-delivery-usage": videoRead, "get-playback-id": videoRead,
-	"list-live-streams": videoRead, "create-live-stream": videoWrite, "get-live-stream": videoRead, "update-live-stream": videoWrite,
-	"delete-live-stream": videoWrite, "complete-live-stream": videoWrite, "disable-live-stream": videoWrite, "enable-live-stream": videoWrite,
-	"get-live-stream-health": videoRead, "delete-live-stream-static-renditions": videoWrite, "update-live-stream-static-renditions": videoWrite,
-	"create-live-stream-playback-id": videoWrite, "get-live-stream-playback-id": videoRead, "delete-live-stream-playback-id": videoWrite,
-	"update-live-stream-embedded-subtitles": videoWrite, "update-live-stream-generated-subtitles": videoWrite, "generate-asset-track-subtitles": videoWrite,
-	"create-transcription-vocabulary": videoWrite, "list-transcription-vocabularies": videoRead, "get-transcription-vocabulary": videoRead,
+	"list-live-streams": videoRead, "create-live-stream": videoWrite, "get-live-stream": videoRead,
+	"update-live-stream": videoWrite,
+	"delete-live-stream": videoWrite, "complete-live-stream": videoWrite, "disable-live-stream": videoWrite,
+	"enable-live-stream":     videoWrite,
+	"get-live-stream-health": videoRead, "delete-live-stream-static-renditions": videoWrite,
+	"update-live-stream-static-renditions": videoWrite,
+	"create-live-stream-playback-id":       videoWrite, "get-live-stream-playback-id": videoRead,
+	"delete-live-stream-playback-id":        videoWrite,
+	"update-live-stream-embedded-subtitles": videoWrite, "update-live-stream-generated-subtitles": videoWrite,
+	"generate-asset-track-subtitles":  videoWrite,
+	"create-transcription-vocabulary": videoWrite, "list-transcription-vocabularies": videoRead,
+	"get-transcription-vocabulary":    videoRead,
 	"update-transcription-vocabulary": videoWrite, "delete-transcription-vocabulary": videoWrite,
-	"reset-stream-key": videoWrite, "create-live-stream-simulcast-target": videoWrite, "get-live-stream-simulcast-target": videoRead,
+	"reset-stream-key": videoWrite, "create-live-stream-simulcast-target": videoWrite,
+	"get-live-stream-simulcast-target":    videoRead,
 	"delete-live-stream-simulcast-target": videoWrite,
-	"list-playback-restrictions":          videoRead, "create-playback-restriction": videoWrite, "get-playback-restriction": videoRead,
-	"delete-playback-restriction": videoWrite, "update-referrer-domain-restriction": videoWrite, "update-user-agent-restriction": videoWrite,
-	"list-drm-configurations": videoRead, "get-drm-configuration": videoRead,
-	"list-direct-uploads": videoRead, "create-direct-upload": videoWrite, "get-direct-upload": videoRead, "cancel-direct-upload": videoWrite,
+	"list-playback-restrictions":          videoRead, "create-playback-restriction": videoWrite,
+	"get-playback-restriction":    videoRead,
+	"delete-playback-restriction": videoWrite, "update-referrer-domain-restriction": videoWrite,
+	"update-user-agent-restriction": videoWrite,
+	"list-drm-configurations":       videoRead, "get-drm-configuration": videoRead,
+	"list-direct-uploads": videoRead, "create-direct-upload": videoWrite, "get-direct-upload": videoRead,
+	"cancel-direct-upload": videoWrite,
 
-	"list-signing-keys": systemRead, "create-signing-key": systemWrite, "get-signing-key": systemRead, "delete-signing-key": systemWrite,
-	"list-url-signing-keys": systemRead, "create-url-signing-key": systemWrite, "get-url-signing-key": systemRead, "delete-url-signing-key": systemWrite,
-	"list-events": systemRead, "stream-events": systemRead, "list-audit-log": systemRead,
-	"list-webhooks": systemRead, "create-webhook": systemWrite, "get-webhook": systemRead, "update-webhook": systemWrite, "delete-webhook": systemWrite,
-	"list-webhook-deliveries": systemRead, "replay-webhook-delivery": systemWrite, "replay-webhook": systemWrite, "rotate-webhook-secret": systemWrite,
-	"replay-failed-webhook-deliveries": systemWrite, "retry-webhook-deliveries": systemWrite, "skip-webhook-delivery": systemWrite,
-	"test-webhook":       systemWrite,
-	"list-access-tokens": systemRead, "create-access-token": systemWrite, "get-access-token": systemRead, "delete-access-token": systemWrite,
+	"list-signing-keys": systemRead, "create-signing-key": systemWrite, "get-signing-key": systemRead,
+	"delete-signing-key":    systemWrite,
+	"list-url-signing-keys": systemRead, "create-url-signing-key": systemWrite, "get-url-signing-key": systemRead,
+	"delete-url-signing-key": systemWrite,
+	"list-events":            systemRead, "stream-events": systemRead, "list-audit-log": systemRead,
+	"list-webhooks": systemRead, "create-webhook": systemWrite, "get-webhook": systemRead,
+	"update-webhook": systemWrite, "delete-webhook": systemWrite,
+	"list-webhook-deliveries": systemRead, "replay-webhook-delivery": systemWrite, "replay-webhook": systemWrite,
+	"rotate-webhook-secret":            systemWrite,
+	"replay-failed-webhook-deliveries": systemWrite, "retry-webhook-deliveries": systemWrite,
+	"skip-webhook-delivery": systemWrite,
+	"test-webhook":          systemWrite,
+	"list-access-tokens":    systemRead, "create-access-token": systemWrite, "get-access-token": systemRead,
+	"delete-access-token": systemWrite,
 
-	"list-environments": access.InstallationRead, "get-environment": access.InstallationRead, "create-environment": access.InstallationWrite,
+	"list-environments": access.InstallationRead, "get-environment": access.InstallationRead,
+	"create-environment": access.InstallationWrite,
 	"update-environment": access.InstallationWrite, "create-environment-access-token": access.InstallationWrite,
 	"list-nodes": access.InstallationRead,
 }
@@ -85,7 +104,8 @@ func TestPermissions(t *testing.T) {
 	for name, op := range operations(s) {
 		need, known := permissionOf[name]
 		if !known {
-			t.Errorf("%s is an operation of the document of which the table does not say what permission it needs", name)
+			t.Errorf("%s is an operation of the document of which the table does not say what permission it needs",
+				name)
 			continue
 		}
 		if roles := op.Security[0]["accessToken"]; need != anyToken && !slices.Equal(roles, []string{need}) {
@@ -108,7 +128,8 @@ func TestPermissions(t *testing.T) {
 			continue
 		}
 		others := slices.DeleteFunc(slices.Clone(every), func(p string) bool { return p == need })
-		if w := call(others...); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), textForbidden+": "+need) {
+		if w := call(others...); w.Code != http.StatusForbidden ||
+			!strings.Contains(w.Body.String(), textForbidden+": "+need) {
 			t.Errorf("%s with all but %s: %d %s", name, need, w.Code, w.Body)
 		}
 		if w := call(need); w.Code == http.StatusForbidden || w.Code == http.StatusUnauthorized {
@@ -132,7 +153,10 @@ type step struct {
 
 // steps call every operation that changes something, each so that it does.
 func steps() []step {
-	live := map[string]string{"live_stream_id": "id", "live-streams/playback_id": "playback_ids.0.id", "simulcast_target_id": "simulcast_targets.0.id"}
+	live := map[string]string{
+		"live_stream_id": "id", "live-streams/playback_id": "playback_ids.0.id",
+		"simulcast_target_id": "simulcast_targets.0.id",
+	}
 	film := map[string]string{"asset_id": "id", "playback_id": "playback_ids.0.id"}
 	ready := func(t *testing.T, r deployment, vars map[string]string) {
 		t.Helper()
@@ -160,20 +184,46 @@ func steps() []step {
 	}
 	// What makes something comes first, what deletes it last: the isolation of environments is tried between the two.
 	return []step{
-		{op: "create-live-stream", body: `{"playback_policies":["public"],"simulcast_targets":[{"url":"rtmp://example.com/app"}],"new_asset_settings":{}}`, save: live},
-		{op: "create-asset", body: `{"inputs":[{"url":"https://example.com/a.mp4"}],"playback_policies":["public"],"thumbnail_time":1}`, save: film},
+		{
+			op:   "create-live-stream",
+			body: `{"playback_policies":["public"],"simulcast_targets":[{"url":"rtmp://example.com/app"}],"new_asset_settings":{}}`, save: live,
+		},
+		{
+			op:   "create-asset",
+			body: `{"inputs":[{"url":"https://example.com/a.mp4"}],"playback_policies":["public"],"thumbnail_time":1}`,
+			save: film,
+		},
 		{op: "generate-asset-track-subtitles", before: sound, body: `{"generated_subtitles":[{"language_code":"en"}]}`},
-		{op: "create-asset-track", before: ready, body: `{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en"}`, save: map[string]string{"track_id": "id"}},
-		{op: "create-asset-static-rendition", body: `{"resolution":"highest"}`, save: map[string]string{"static_rendition_id": "id"}},
+		{
+			op: "create-asset-track", before: ready,
+			body: `{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en"}`,
+			save: map[string]string{"track_id": "id"},
+		},
+		{
+			op: "create-asset-static-rendition", body: `{"resolution":"highest"}`,
+			save: map[string]string{"static_rendition_id": "id"},
+		},
 		{op: "create-asset-playback-id", body: `{"policy":"signed"}`},
 		{op: "create-live-stream-playback-id", body: `{"policy":"signed"}`},
 		{op: "create-live-stream-simulcast-target", body: `{"url":"rtmp://example.com/other"}`},
-		{op: "create-playback-restriction", body: `{"referrer":{},"user_agent":{}}`, save: map[string]string{"playback_restriction_id": "id"}},
-		{op: "create-transcription-vocabulary", body: `{"phrases":["Zorvex"]}`, save: map[string]string{"transcription_vocabulary_id": "id"}},
-		{op: "create-direct-upload", body: `{"cors_origin":"https://example.com","new_asset_settings":{}}`, save: map[string]string{"upload_id": "id"}},
+		{
+			op: "create-playback-restriction", body: `{"referrer":{},"user_agent":{}}`,
+			save: map[string]string{"playback_restriction_id": "id"},
+		},
+		{
+			op: "create-transcription-vocabulary", body: `{"phrases":["Zorvex"]}`,
+			save: map[string]string{"transcription_vocabulary_id": "id"},
+		},
+		{
+			op: "create-direct-upload", body: `{"cors_origin":"https://example.com","new_asset_settings":{}}`,
+			save: map[string]string{"upload_id": "id"},
+		},
 		{op: "create-signing-key", save: map[string]string{"system/signing_key_id": "id"}},
 		{op: "create-url-signing-key", save: map[string]string{"video/signing_key_id": "id"}},
-		{op: "create-webhook", body: `{"address":"https://example.com/hook"}`, save: map[string]string{"webhook_id": "id"}},
+		{
+			op: "create-webhook", body: `{"address":"https://example.com/hook"}`,
+			save: map[string]string{"webhook_id": "id"},
+		},
 		{op: "create-access-token", body: `{"name":"made"}`, save: map[string]string{"access_token_id": "id"}},
 
 		{op: "update-live-stream", body: `{"passthrough":"x"}`},
@@ -201,7 +251,10 @@ func steps() []step {
 		}},
 		{op: "update-live-stream-static-renditions", body: `{"static_renditions":[{"resolution":"highest"}]}`},
 		{op: "delete-live-stream-static-renditions"},
-		{op: "update-live-stream-embedded-subtitles", body: `{"embedded_subtitles":[{"language_channel":"cc1","language_code":"en","name":"x"}]}`},
+		{
+			op:   "update-live-stream-embedded-subtitles",
+			body: `{"embedded_subtitles":[{"language_channel":"cc1","language_code":"en","name":"x"}]}`,
+		},
 		{op: "update-live-stream-generated-subtitles", body: `{"generated_subtitles":[{"language_code":"en"}]}`},
 		{op: "update-transcription-vocabulary", body: `{"phrases":["Quellimar"]}`},
 		{op: "update-asset", body: `{"passthrough":"x"}`},
@@ -313,7 +366,8 @@ func newTokens(t *testing.T, d *db.DB, env id.Environment) map[string]string {
 	t.Helper()
 	tokens, vars := access.New(access.Options{Store: d.Access()}), map[string]string{}
 	for name, in := range map[string]access.TokenInput{
-		"token": {Environment: env, Name: "all"}, "installation": {Name: "boss", Permissions: access.InstallationPermissions()},
+		"token":        {Environment: env, Name: "all"},
+		"installation": {Name: "boss", Permissions: access.InstallationPermissions()},
 	} {
 		made, secret, err := tokens.CreateToken(t.Context(), in, time.Now())
 		if err != nil {
@@ -345,7 +399,8 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		if s.before != nil {
 			s.before(t, services, vars)
 		}
-		execute(t, raw, "CREATE TRIGGER no_audit BEFORE INSERT ON audit_log BEGIN SELECT RAISE(ABORT, 'the disk is on fire'); END")
+		execute(t, raw,
+			"CREATE TRIGGER no_audit BEFORE INSERT ON audit_log BEGIN SELECT RAISE(ABORT, 'the disk is on fire'); END")
 		was := contents(t, raw)
 		if w := services.do(t, op, s, maps.Clone(vars)); w.Code != http.StatusInternalServerError {
 			t.Errorf("%s without an audit log: %d %s", s.op, w.Code, w.Body)
@@ -389,7 +444,9 @@ func fresh(now, known []audit.Entry) audit.Entry {
 	return audit.Entry{}
 }
 
-func checkEntry(t *testing.T, s step, op *huma.Operation, vars map[string]string, w *httptest.ResponseRecorder, e audit.Entry) {
+func checkEntry(
+	t *testing.T, s step, op *huma.Operation, vars map[string]string, w *httptest.ResponseRecorder, e audit.Entry,
+) {
 	t.Helper()
 	who := "token"
 	if strings.HasPrefix(permissionOf[s.op], "installation") {
@@ -400,7 +457,8 @@ func checkEntry(t *testing.T, s step, op *huma.Operation, vars map[string]string
 		e.RequestID != w.Header().Get(requestIDHeader) || e.Resource.Type == "" || time.Since(e.At) > time.Hour {
 		t.Errorf("%s: entry %+v", s.op, e)
 	}
-	if named := strings.HasSuffix(of(op, vars), "/"+e.Resource.ID) || strings.Contains(of(op, vars), "/"+e.Resource.ID+"/"); named {
+	if named := strings.HasSuffix(of(op, vars), "/"+e.Resource.ID) ||
+		strings.Contains(of(op, vars), "/"+e.Resource.ID+"/"); named {
 		return
 	}
 	made := decode(t, w)
@@ -476,7 +534,8 @@ func TestIsolation(t *testing.T) {
 		t.Fatal(err)
 	}
 	own, foreign := newTokens(t, d, ""), newTokens(t, d, other.ID)
-	theirs, err := drm.New(drm.Options{Store: d.DRM()}).Create(t.Context(), other.ID, "test", drm.Settings{Scheme: drm.CBCS, ClearKey: true}, time.Now())
+	theirs, err := drm.New(drm.Options{Store: d.DRM()}).Create(t.Context(), other.ID, "test",
+		drm.Settings{Scheme: drm.CBCS, ClearKey: true}, time.Now())
 	if err != nil { // a command makes them
 		t.Fatal(err)
 	}
@@ -496,7 +555,8 @@ func TestIsolation(t *testing.T) {
 			}
 		}
 	}
-	foreign["event_id"] = valueAt(decode(t, services.as(t, foreign["token"], http.MethodGet, eventPath, "")), "data.0.id")
+	foreign["event_id"] = valueAt(decode(t, services.as(t, foreign["token"], http.MethodGet, eventPath, "")),
+		"data.0.id")
 	own["event_id"] = valueAt(decode(t, services.as(t, own["token"], http.MethodGet, eventPath, "")), "data.0.id")
 	tried := 0
 	for name, op := range ops {
@@ -540,7 +600,8 @@ func mixtures(path string, own, foreign map[string]string) []string {
 func checkLists(t *testing.T, services deployment, ops map[string]*huma.Operation, own, foreign map[string]string) {
 	t.Helper()
 	for name, op := range ops {
-		if op.Method != http.MethodGet || strings.Contains(op.Path, "{") || name == "stream-events" || strings.HasPrefix(permissionOf[name], "installation") {
+		if op.Method != http.MethodGet || strings.Contains(op.Path, "{") || name == "stream-events" ||
+			strings.HasPrefix(permissionOf[name], "installation") {
 			continue
 		}
 		w := services.as(t, own["token"], op.Method, op.Path, "")
@@ -554,14 +615,18 @@ func checkLists(t *testing.T, services deployment, ops map[string]*huma.Operatio
 		}
 	}
 	for _, query := range []string{
-		"/video/v1/live-streams?stream_key=", "/video/v1/assets?live_stream_id=" + foreign["live_stream_id"], "/video/v1/assets?upload_id=" + foreign["upload_id"],
+		"/video/v1/live-streams?stream_key=", "/video/v1/assets?live_stream_id=" + foreign["live_stream_id"],
+		"/video/v1/assets?upload_id=" + foreign["upload_id"],
 		"/video/v1/delivery-usage?asset_id=" + foreign["asset_id"], eventPath + "?object_id=" + foreign["asset_id"],
 		"/system/v1/audit-log?resource_id=" + foreign["asset_id"],
 	} {
 		if strings.HasSuffix(query, "stream_key=") {
-			query += valueAt(decode(t, services.as(t, foreign["token"], http.MethodGet, "/video/v1/live-streams/"+foreign["live_stream_id"], "")), "data.stream_key")
+			query += valueAt(decode(t,
+				services.as(t, foreign["token"], http.MethodGet, "/video/v1/live-streams/"+foreign["live_stream_id"],
+					"")), "data.stream_key")
 		}
-		if w := services.as(t, own["token"], http.MethodGet, query, ""); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"data":[]`) {
+		if w := services.as(t, own["token"], http.MethodGet, query, ""); w.Code != http.StatusOK ||
+			!strings.Contains(w.Body.String(), `"data":[]`) {
 			t.Errorf("%s: %d %s", query, w.Code, w.Body)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"net/url"
 )
 
-const textCrossOrigin = "A page of another origin may not change anything; send the request from a server, or from a page of this service"
+const textCrossOrigin = "A page of another origin may not change anything; send the request from a server, or from a " +
+	"page of this service"
 
 // sameOrigin refuses requests that change something and that a browser sends for a page of another origin (CSRF):
 // browsers add the Basic credentials that a person once entered. Clients that are no browsers name no origin and pass.

@@ -32,20 +32,43 @@ func TestCrossOrigin(t *testing.T) {
 		header       map[string]string
 		status       int
 	}{
-		"a form of another site":         {http.MethodPost, streams, with("Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"), http.StatusForbidden},
-		"a form of a sandboxed frame":    {http.MethodPost, streams, with("Sec-Fetch-Site", "cross-site", "Origin", "null"), http.StatusForbidden},
-		"another origin of the site":     {http.MethodPost, streams, with("Sec-Fetch-Site", "same-site", "Origin", "https://blog.example.com"), http.StatusForbidden},
-		"an old browser":                 {http.MethodPost, streams + "/plain/reset-stream-key", evil, http.StatusForbidden},
-		"another port":                   {http.MethodPost, streams, with("Origin", "http://api.example.com:8443"), http.StatusForbidden},
-		"PUT":                            {http.MethodPut, streams + "/plain/disable", evil, http.StatusForbidden},
-		"PATCH":                          {http.MethodPatch, streams + "/plain", evil, http.StatusForbidden},
-		"DELETE":                         {http.MethodDelete, streams + "/plain", evil, http.StatusForbidden},
-		"reading changes nothing":        {http.MethodGet, streams, with("Sec-Fetch-Site", "cross-site"), http.StatusOK},
-		"a client that is no browser":    {http.MethodPost, streams, nil, http.StatusCreated},
-		"a page of this service":         {http.MethodPost, streams, with("Sec-Fetch-Site", "same-origin", "Origin", "http://api.example.com"), http.StatusCreated},
-		"the same in an old browser":     {http.MethodPost, streams, with("Origin", "http://api.example.com"), http.StatusCreated},
-		"the public URL behind a proxy":  {http.MethodPost, streams, with("Origin", "https://video.example.com"), http.StatusCreated},
-		"what a person asked for itself": {http.MethodPost, streams, with("Sec-Fetch-Site", "none"), http.StatusCreated},
+		"a form of another site": {
+			http.MethodPost, streams, with("Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"),
+			http.StatusForbidden,
+		},
+		"a form of a sandboxed frame": {
+			http.MethodPost, streams, with("Sec-Fetch-Site", "cross-site", "Origin", "null"), http.StatusForbidden,
+		},
+		"another origin of the site": {
+			http.MethodPost, streams, with("Sec-Fetch-Site", "same-site", "Origin", "https://blog.example.com"),
+			http.StatusForbidden,
+		},
+		"an old browser": {
+			http.MethodPost, streams + "/plain/reset-stream-key", evil, http.StatusForbidden,
+		},
+		"another port": {
+			http.MethodPost, streams, with("Origin", "http://api.example.com:8443"), http.StatusForbidden,
+		},
+		"PUT":    {http.MethodPut, streams + "/plain/disable", evil, http.StatusForbidden},
+		"PATCH":  {http.MethodPatch, streams + "/plain", evil, http.StatusForbidden},
+		"DELETE": {http.MethodDelete, streams + "/plain", evil, http.StatusForbidden},
+		"reading changes nothing": {
+			http.MethodGet, streams, with("Sec-Fetch-Site", "cross-site"), http.StatusOK,
+		},
+		"a client that is no browser": {http.MethodPost, streams, nil, http.StatusCreated},
+		"a page of this service": {
+			http.MethodPost, streams, with("Sec-Fetch-Site", "same-origin", "Origin", "http://api.example.com"),
+			http.StatusCreated,
+		},
+		"the same in an old browser": {
+			http.MethodPost, streams, with("Origin", "http://api.example.com"), http.StatusCreated,
+		},
+		"the public URL behind a proxy": {
+			http.MethodPost, streams, with("Origin", "https://video.example.com"), http.StatusCreated,
+		},
+		"what a person asked for itself": {
+			http.MethodPost, streams, with("Sec-Fetch-Site", "none"), http.StatusCreated,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +85,9 @@ func TestCrossOrigin(t *testing.T) {
 			if w.Code != tt.status {
 				t.Errorf("status %d, want %d: %s", w.Code, tt.status, w.Body)
 			}
-			if w.Code == http.StatusForbidden && (len(notes.calls) > 0 || !strings.Contains(w.Body.String(), textCrossOrigin) || w.Header().Get(requestIDHeader) == "") {
+			if w.Code == http.StatusForbidden &&
+				(len(notes.calls) > 0 || !strings.Contains(w.Body.String(), textCrossOrigin) ||
+					w.Header().Get(requestIDHeader) == "") {
 				t.Errorf("refused with %s, and called %v", w.Body, notes.calls)
 			}
 		})
@@ -90,12 +115,15 @@ func TestUnreadBody(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = c.Close() })
 			_ = c.SetDeadline(time.Now().Add(30 * time.Second))
-			_, err = io.WriteString(c, "POST /video/v1/live-streams HTTP/1.1\r\nHost: x\r\n"+header+"Content-Type: application/json\r\nContent-Length: 200000\r\n\r\n{")
+			_, err = io.WriteString(c,
+				"POST /video/v1/live-streams HTTP/1.1\r\nHost: x\r\n"+header+
+					"Content-Type: application/json\r\nContent-Length: 200000\r\n\r\n{")
 			if err != nil {
 				t.Fatal(err)
 			}
 			response, err := io.ReadAll(c) // to the end of the connection
-			if head, _, _ := strings.Cut(string(response), "\r\n\r\n"); err != nil || !strings.Contains(head, "Connection: close") || !strings.Contains(head, " 40") {
+			if head, _, _ := strings.Cut(string(response), "\r\n\r\n"); err != nil ||
+				!strings.Contains(head, "Connection: close") || !strings.Contains(head, " 40") {
 				t.Errorf("%v: %s", err, response)
 			}
 		})
@@ -115,7 +143,8 @@ func TestTooManySecrets(t *testing.T) {
 	r.SetBasicAuth(tokenID, "wrong")
 	w := httptest.NewRecorder()
 	New(Options{Callers: Callers{Access: crowded{}}}).ServeHTTP(w, r)
-	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too_many_requests") {
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" ||
+		!strings.Contains(w.Body.String(), "too_many_requests") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 }

@@ -16,7 +16,8 @@ func (PlaybackPolicy) Schema(r huma.Registry) *huma.Schema {
 	if r.Map()[policySchema] == nil {
 		r.Map()[policySchema] = &huma.Schema{
 			Type: huma.TypeString, Enum: []any{"public", "signed", "drm"},
-			Description: "public: anyone with the URL. signed: with a token. drm: with a token, and a licence for the encrypted media.",
+			Description: "public: anyone with the URL. signed: with a token. drm: with a token, and a licence for " +
+				"the encrypted media.",
 		}
 	}
 	return &huma.Schema{Ref: "#/components/schemas/" + policySchema}

@@ -58,29 +58,57 @@ type restrictions struct {
 
 func (r restrictions) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: restrictionPath, id: "create-playback-restriction", tag: restrictionTag, status: http.StatusCreated,
-		permission: videoWrite, summary: "Create a playback restriction",
-		text: "Tokens refer to it as playback_restriction_id. An environment can have up to 100.",
+		method:     http.MethodPost,
+		path:       restrictionPath,
+		id:         "create-playback-restriction",
+		tag:        restrictionTag,
+		status:     http.StatusCreated,
+		permission: videoWrite,
+		summary:    "Create a playback restriction",
+		text:       "Tokens refer to it as playback_restriction_id. An environment can have up to 100.",
 	}, r.create)
 	handle(on, route{
-		method: http.MethodGet, path: restrictionPath, id: "list-playback-restrictions", tag: restrictionTag, permission: videoRead,
-		summary: "List playback restrictions", text: "Newest first.",
+		method:     http.MethodGet,
+		path:       restrictionPath,
+		id:         "list-playback-restrictions",
+		tag:        restrictionTag,
+		permission: videoRead,
+		summary:    "List playback restrictions",
+		text:       "Newest first.",
 	}, r.list)
 	handle(on, route{
-		method: http.MethodGet, path: restrictionItem, id: "get-playback-restriction", tag: restrictionTag, permission: videoRead,
-		summary: "Retrieve a playback restriction",
+		method:     http.MethodGet,
+		path:       restrictionItem,
+		id:         "get-playback-restriction",
+		tag:        restrictionTag,
+		permission: videoRead,
+		summary:    "Retrieve a playback restriction",
 	}, r.get)
 	handle(on, route{
-		method: http.MethodDelete, path: restrictionItem, id: "delete-playback-restriction", tag: restrictionTag, status: http.StatusNoContent,
-		permission: videoWrite, summary: "Delete a playback restriction", text: "Tokens that refer to it are refused from now on.",
+		method:     http.MethodDelete,
+		path:       restrictionItem,
+		id:         "delete-playback-restriction",
+		tag:        restrictionTag,
+		status:     http.StatusNoContent,
+		permission: videoWrite,
+		summary:    "Delete a playback restriction",
+		text:       "Tokens that refer to it are refused from now on.",
 	}, r.delete)
 	handle(on, route{
-		method: http.MethodPut, path: restrictionItem + "/referrer", id: "update-referrer-domain-restriction", tag: restrictionTag,
-		permission: videoWrite, summary: "Replace the referrer rules of a playback restriction",
+		method:     http.MethodPut,
+		path:       restrictionItem + "/referrer",
+		id:         "update-referrer-domain-restriction",
+		tag:        restrictionTag,
+		permission: videoWrite,
+		summary:    "Replace the referrer rules of a playback restriction",
 	}, r.putReferrer)
 	handle(on, route{
-		method: http.MethodPut, path: restrictionItem + "/user_agent", id: "update-user-agent-restriction", tag: restrictionTag,
-		permission: videoWrite, summary: "Replace the user agent rules of a playback restriction",
+		method:     http.MethodPut,
+		path:       restrictionItem + "/user_agent",
+		id:         "update-user-agent-restriction",
+		tag:        restrictionTag,
+		permission: videoWrite,
+		summary:    "Replace the user agent rules of a playback restriction",
 	}, r.putUserAgent)
 }
 
@@ -97,7 +125,8 @@ func (r restrictions) create(ctx context.Context, in *createRestrictionInput) (*
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
-	made, err := r.restrictions.Create(ctx, environment(ctx), in.Body.Referrer.domain(), in.Body.UserAgent.domain(), r.now())
+	made, err := r.restrictions.Create(ctx, environment(ctx), in.Body.Referrer.domain(), in.Body.UserAgent.domain(),
+		r.now())
 	return just(wireRestriction(made)), err
 }
 
@@ -135,7 +164,10 @@ func (r restrictions) putUserAgent(ctx context.Context, in *putUserAgentInput) (
 }
 
 func (r *ReferrerRestriction) domain() restriction.Referrer {
-	return restriction.Referrer{AllowedDomains: append([]string{}, r.AllowedDomains...), AllowNoReferrer: r.AllowNoReferrer}
+	return restriction.Referrer{
+		AllowedDomains:  append([]string{}, r.AllowedDomains...),
+		AllowNoReferrer: r.AllowNoReferrer,
+	}
 }
 
 func (u *UserAgentRestriction) domain() restriction.UserAgent {
@@ -146,7 +178,10 @@ func (u *UserAgentRestriction) domain() restriction.UserAgent {
 func wireRestriction(r restriction.Restriction) PlaybackRestriction {
 	return PlaybackRestriction{
 		ID: string(r.ID), CreatedAt: epoch(r.CreatedAt), UpdatedAt: epoch(r.UpdatedAt),
-		Referrer:  ReferrerRestriction{AllowedDomains: append([]string{}, r.Referrer.AllowedDomains...), AllowNoReferrer: r.Referrer.AllowNoReferrer},
+		Referrer: ReferrerRestriction{
+			AllowedDomains:  append([]string{}, r.Referrer.AllowedDomains...),
+			AllowNoReferrer: r.Referrer.AllowNoReferrer,
+		},
 		UserAgent: UserAgentRestriction{AllowNone: &r.UserAgent.AllowNone, AllowHighRisk: &r.UserAgent.AllowHighRisk},
 	}
 }

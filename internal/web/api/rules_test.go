@@ -38,32 +38,85 @@ func TestRules(t *testing.T) {
 		name, method, path, body string
 		want                     []string // the beginnings of messages
 	}{
-		{"mp4_support with static_renditions", "POST", lives, `{"new_asset_settings":{"mp4_support":"standard","static_renditions":[{"resolution":"highest"}]}}`, []string{"new_asset_settings.mp4_support"}},
+		{
+			"mp4_support with static_renditions", "POST", lives,
+			`{"new_asset_settings":{"mp4_support":"standard","static_renditions":[{"resolution":"highest"}]}}`,
+			[]string{"new_asset_settings.mp4_support"},
+		},
 		{"drm without the advanced policies", "POST", lives, `{"playback_policy":"drm"}`, []string{"playback_policy"}},
-		{"drm configuration without drm", "POST", assets, `{"input":"https://example.com/a.mp4","advanced_playback_policies":[{"policy":"public","drm_configuration_id":"d"}]}`, []string{"advanced_playback_policies[0].drm_configuration_id"}},
-		{"generated subtitles on the second input", "POST", assets, `{"inputs":["https://example.com/a.mp4",{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en","generated_subtitles":[{"language_code":"en"}]}]}`, []string{"inputs[1].generated_subtitles"}},
-		{"many at once", "POST", lives, `{"passthrough":"` + long + `","reconnect_window":-1,"latency_mode":"VALUE","max_continuous_duration":59,"meta":{"title":"` + long + `"}}`, []string{"passthrough", "reconnect_window", "latency_mode", "max_continuous_duration", "meta.title"}},
+		{
+			"drm configuration without drm", "POST", assets,
+			`{"input":"https://example.com/a.mp4","advanced_playback_policies":[{"policy":"public","drm_configuration_id":"d"}]}`,
+			[]string{"advanced_playback_policies[0].drm_configuration_id"},
+		},
+		{
+			"generated subtitles on the second input", "POST", assets,
+			`{"inputs":["https://example.com/a.mp4",{"url":"https://example.com/a.srt","type":"text","text_type":"subtitles","language_code":"en","generated_subtitles":[{"language_code":"en"}]}]}`,
+			[]string{"inputs[1].generated_subtitles"},
+		},
+		{
+			"many at once", "POST", lives,
+			`{"passthrough":"` + long +
+				`","reconnect_window":-1,"latency_mode":"VALUE","max_continuous_duration":59,"meta":{"title":"` + long +
+				`"}}`,
+			[]string{"passthrough", "reconnect_window", "latency_mode", "max_continuous_duration", "meta.title"},
+		},
 		{"no inputs", "POST", assets, `{}`, []string{"inputs"}},
 		{"an input that is no URL", "POST", assets, `{"input":"VALUE://x"}`, []string{"input"}},
-		{"a policy by its old name", "POST", lives, `{"playback_policy":["public","drm"],"new_asset_settings":{"playback_policy":"drm"}}`, []string{"playback_policy[1]", "new_asset_settings.playback_policy"}},
-		{"inputs by their old name", "POST", assets, `{"input":[{},{"url":"https://example.com/a.srt","type":"text"}]}`, []string{"input[0].url", "input[1].language_code", "input[1].text_type"}},
+		{
+			"a policy by its old name", "POST", lives,
+			`{"playback_policy":["public","drm"],"new_asset_settings":{"playback_policy":"drm"}}`,
+			[]string{"playback_policy[1]", "new_asset_settings.playback_policy"},
+		},
+		{
+			"inputs by their old name", "POST", assets,
+			`{"input":[{},{"url":"https://example.com/a.srt","type":"text"}]}`,
+			[]string{"input[0].url", "input[1].language_code", "input[1].text_type"},
+		},
 		{"one input in place of an array", "POST", assets, `{"inputs":{"url":"VALUE"}}`, []string{"inputs.url"}},
-		{"URLs in place of inputs", "POST", assets, `{"inputs":["https://example.com/a.mp4","VALUE"]}`, []string{"inputs[1].type"}},
+		{
+			"URLs in place of inputs", "POST", assets, `{"inputs":["https://example.com/a.mp4","VALUE"]}`,
+			[]string{"inputs[1].type"},
+		},
 		{"a URL in an array", "POST", assets, `{"input":["VALUE"]}`, []string{"input[0]"}},
-		{"inputs by both names", "POST", assets, `{"input":"https://example.com/a.mp4","inputs":"https://example.com/b.mp4"}`, []string{"input"}},
-		{"policies by both ways", "POST", lives, `{"playback_policy":"public","advanced_playback_policies":[{"policy":"public"}]}`, []string{"playback_policy and advanced_playback_policies"}},
+		{
+			"inputs by both names", "POST", assets,
+			`{"input":"https://example.com/a.mp4","inputs":"https://example.com/b.mp4"}`,
+			[]string{"input"},
+		},
+		{
+			"policies by both ways", "POST", lives,
+			`{"playback_policy":"public","advanced_playback_policies":[{"policy":"public"}]}`,
+			[]string{"playback_policy and advanced_playback_policies"},
+		},
 		{"a clip of nothing", "POST", assets, `{"input":{"url":"mux://assets/VALUE0"}}`, nil},
-		{"a text track in inputs without text_type", "POST", assets, `{"inputs":["https://example.com/a.mp4",{"url":"https://example.com/a.srt","type":"text","language_code":"en"}]}`, []string{"inputs[1].text_type"}},
-		{"patch", "PATCH", lives + "/" + made.Data.ID, `{"reconnect_window":1801,"meta":{"title":"` + long + `"}}`, []string{"reconnect_window", "meta.title"}},
+		{
+			"a text track in inputs without text_type", "POST", assets,
+			`{"inputs":["https://example.com/a.mp4",{"url":"https://example.com/a.srt","type":"text","language_code":"en"}]}`,
+			[]string{"inputs[1].text_type"},
+		},
+		{
+			"patch", "PATCH", lives + "/" + made.Data.ID, `{"reconnect_window":1801,"meta":{"title":"` + long + `"}}`,
+			[]string{"reconnect_window", "meta.title"},
+		},
 		{"thumbnail time", "PATCH", assets + "/" + film.Data.ID, `{"thumbnail_time":-1}`, []string{"thumbnail_time"}},
-		{"simulcast target", "POST", lives + "/" + made.Data.ID + "/simulcast-targets", `{"url":"http://VALUE/app","passthrough":"` + long + `"}`, []string{"url", "passthrough"}},
-		{"simulcast target with a password", "POST", lives + "/" + made.Data.ID + "/simulcast-targets", `{"url":"rtmp://a:VALUE@example.com/app"}`, []string{"url"}},
+		{
+			"simulcast target", "POST", lives + "/" + made.Data.ID + "/simulcast-targets",
+			`{"url":"http://VALUE/app","passthrough":"` + long + `"}`,
+			[]string{"url", "passthrough"},
+		},
+		{
+			"simulcast target with a password", "POST", lives + "/" + made.Data.ID + "/simulcast-targets",
+			`{"url":"rtmp://a:VALUE@example.com/app"}`,
+			[]string{"url"},
+		},
 		{"playback ID", "POST", lives + "/" + made.Data.ID + "/playback-ids", `{}`, []string{"policy"}},
 		{"cursor", "GET", assets + "?cursor=VALUE", ``, []string{"cursor"}},
 	} {
 		w := services.ask(t, tt.method, tt.path, tt.body)
 		var e Error
-		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusBadRequest || e.Detail.Type != typeInvalid {
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusBadRequest ||
+			e.Detail.Type != typeInvalid {
 			t.Errorf("%s: %d %s", tt.name, w.Code, w.Body)
 		}
 		for _, want := range tt.want {
@@ -90,7 +143,10 @@ func TestUnsupportedFields(t *testing.T) {
 		path, body, typ string
 		want            []string // the beginnings of messages
 	}{
-		{"assets", `{"input":"https://example.com/a.mp4","generate_shots":true}`, typeUnsupported, []string{"generate_shots "}},
+		{
+			"assets", `{"input":"https://example.com/a.mp4","generate_shots":true}`, typeUnsupported,
+			[]string{"generate_shots "},
+		},
 		{
 			"live-streams", `{"new_asset_settings":{"generate_shots":true}}`, typeUnsupported,
 			[]string{"new_asset_settings.generate_shots "},
@@ -103,7 +159,10 @@ func TestUnsupportedFields(t *testing.T) {
 			"assets", `{"input":"https://example.com/a.mp4","directives":[{"name":"summarize"}]}`, typeUnsupported,
 			[]string{"directives "},
 		},
-		{"live-streams", `{"new_asset_settings":{"directives":[{}]}}`, typeUnsupported, []string{"new_asset_settings.directives "}},
+		{
+			"live-streams", `{"new_asset_settings":{"directives":[{}]}}`, typeUnsupported,
+			[]string{"new_asset_settings.directives "},
+		},
 		{
 			"uploads", `{"cors_origin":"*","new_asset_settings":{"directives":[{}]}}`, typeUnsupported,
 			[]string{"new_asset_settings.directives "},
@@ -112,11 +171,15 @@ func TestUnsupportedFields(t *testing.T) {
 			"assets", `{"input":"ftp://example.com","generate_shots":true}`, typeUnsupported,
 			[]string{"input ", "generate_shots "},
 		},
-		{"assets", `{"input":"ftp://example.com","generate_shots":false,"directives":[]}`, typeInvalid, []string{"input "}},
+		{
+			"assets", `{"input":"ftp://example.com","generate_shots":false,"directives":[]}`, typeInvalid,
+			[]string{"input "},
+		},
 	} {
 		w := services.ask(t, http.MethodPost, "/video/v1/"+tt.path, tt.body)
 		var e Error
-		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusBadRequest || e.Detail.Type != tt.typ ||
+		if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusBadRequest ||
+			e.Detail.Type != tt.typ ||
 			len(e.Detail.Messages) != len(tt.want) {
 			t.Errorf("%s %s: %d %s", tt.path, tt.body, w.Code, w.Body)
 			continue
@@ -191,16 +254,23 @@ func TestDefaultDRM(t *testing.T) {
 	stream := "/video/v1/live-streams/" + made.Data.ID
 	requests := []struct{ path, body, field string }{
 		{"/video/v1/live-streams", `{` + drm + `}`, "advanced_playback_policies[1]."},
-		{"/video/v1/live-streams", `{"new_asset_settings":{` + drm + `}}`, "new_asset_settings.advanced_playback_policies[1]."},
+		{
+			"/video/v1/live-streams", `{"new_asset_settings":{` + drm + `}}`,
+			"new_asset_settings.advanced_playback_policies[1].",
+		},
 		{"/video/v1/assets", `{"input":"https://example.com/a.mp4",` + drm + `}`, "advanced_playback_policies[1]."},
-		{"/video/v1/uploads", `{"cors_origin":"*","new_asset_settings":{` + drm + `}}`, "new_asset_settings.advanced_playback_policies[1]."},
+		{
+			"/video/v1/uploads", `{"cors_origin":"*","new_asset_settings":{` + drm + `}}`,
+			"new_asset_settings.advanced_playback_policies[1].",
+		},
 		{stream + "/playback-ids", `{"policy":"drm"}`, ""},
 	}
 	refused := func(when string) {
 		t.Helper()
 		for _, r := range requests {
 			w := services.ask(t, http.MethodPost, r.path, r.body)
-			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), `"`+r.field+"drm_configuration_id must be given") {
+			if w.Code != http.StatusBadRequest ||
+				!strings.Contains(w.Body.String(), `"`+r.field+"drm_configuration_id must be given") {
 				t.Errorf("%s: %s: %d %s", when, r.path, w.Code, w.Body)
 			}
 		}
@@ -224,7 +294,8 @@ func TestDefaultDRM(t *testing.T) {
 	}
 	for _, r := range requests {
 		w := services.ask(t, http.MethodPost, r.path, r.body)
-		if w.Code != http.StatusCreated || strings.Count(w.Body.String(), `"drm_configuration_id":"`+list.Data[0].ID+`"`) != 1 {
+		if w.Code != http.StatusCreated ||
+			strings.Count(w.Body.String(), `"drm_configuration_id":"`+list.Data[0].ID+`"`) != 1 {
 			t.Errorf("with one configuration: %s: %d %s", r.path, w.Code, w.Body)
 		}
 	}

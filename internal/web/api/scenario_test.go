@@ -157,7 +157,8 @@ func operationFor(tb testing.TB, s *server, method, target string) *huma.Operati
 		return nil
 	}
 	return map[string]*huma.Operation{
-		http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodPatch: item.Patch, http.MethodDelete: item.Delete,
+		http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodPatch: item.Patch,
+		http.MethodDelete: item.Delete,
 	}[method]
 }
 

@@ -127,7 +127,11 @@ func openServices(t *testing.T, url string) deployment {
 		Received: func(context.Context, upload.Upload) (int64, error) { return 0, nil },
 		Live:     r.lives, Assets: r.assets, Callers: Callers{Access: tokens, Audit: d}, Usage: usage.New(d.Usage()),
 		Uploads:  upload.New(upload.Options{Store: d.Uploads(), DRM: encrypted.Named}),
-		Webhooks: webhook.New(d, EventTypes()), Events: d, EventForm: EventForm{Environment: d.Access().Environment, LiveStream: r.streams.Find, Asset: d.Assets().Find, Upload: d.Uploads().Find}, Logger: quietLogger(io.Discard),
+		Webhooks: webhook.New(d, EventTypes()), Events: d,
+		EventForm: EventForm{
+			Environment: d.Access().Environment, LiveStream: r.streams.Find, Asset: d.Assets().Find,
+			Upload: d.Uploads().Find,
+		}, Logger: quietLogger(io.Discard),
 	}))
 	r.HandleFunc("POST /test/encoder/{what}", func(w http.ResponseWriter, req *http.Request) {
 		done(w, r.encode(req.Context(), req.PathValue("what"), req.FormValue("key")))
@@ -135,7 +139,8 @@ func openServices(t *testing.T, url string) deployment {
 	r.HandleFunc("POST /test/drm", func(w http.ResponseWriter, req *http.Request) { // as at a shell
 		env, err := tokens.Default(req.Context(), time.Now())
 		if err == nil {
-			_, err = encrypted.Create(req.Context(), env.ID, "test", drm.Settings{Scheme: drm.CBCS, ClearKey: true}, time.Now())
+			_, err = encrypted.Create(req.Context(), env.ID, "test", drm.Settings{Scheme: drm.CBCS, ClearKey: true},
+				time.Now())
 		}
 		done(w, err)
 	})
@@ -192,7 +197,9 @@ func done(w http.ResponseWriter, err error) {
 // measured is what a worker finds in a file.
 func measured() asset.Growth {
 	return asset.Growth{
-		Facts: &asset.Facts{Duration: 10, Width: 1280, Height: 720, FrameRate: 30, Channels: 2, HasVideo: true, HasAudio: true},
+		Facts: &asset.Facts{
+			Duration: 10, Width: 1280, Height: 720, FrameRate: 30, Channels: 2, HasVideo: true, HasAudio: true,
+		},
 		Tracks: []asset.Track{
 			{Rendition: "v", Type: asset.VideoTrack, Duration: 10, MaxWidth: 1280, MaxHeight: 720, MaxFrameRate: 30},
 			{Rendition: "a", Type: asset.AudioTrack, Duration: 10, MaxChannels: 2},
@@ -211,7 +218,8 @@ func (d deployment) encode(ctx context.Context, what, key string) error {
 			return err
 		}
 		made := asset.NewRecording{
-			ID: st.ActiveAsset, Environment: st.Environment, LiveStream: st.ID, Origin: asset.FromLiveRTMP, Options: *st.Settings.NewAsset, Media: id.Media(id.New()),
+			ID: st.ActiveAsset, Environment: st.Environment, LiveStream: st.ID, Origin: asset.FromLiveRTMP,
+			Options: *st.Settings.NewAsset, Media: id.Media(id.New()),
 		}
 		if _, err := d.assets.Record(ctx, made, now); err != nil {
 			return err

@@ -49,7 +49,10 @@ func (p place) alternative(schema, chosen *huma.Schema) place {
 			p.known = index(p.known, 0)
 		}
 	}
-	if chosen.Type == huma.TypeString && slices.ContainsFunc(schema.OneOf, func(s *huma.Schema) bool { return strings.HasSuffix(s.Ref, "/InputSettings") }) {
+	if chosen.Type == huma.TypeString &&
+		slices.ContainsFunc(schema.OneOf, func(s *huma.Schema) bool {
+			return strings.HasSuffix(s.Ref, "/InputSettings")
+		}) {
 		p.known = join(p.known, "url")
 	}
 	return p
@@ -68,7 +71,8 @@ func (s sentNames) within(messages []string) []string {
 		return messages
 	}
 	sorted := slices.Clone(s)
-	slices.SortStableFunc(sorted, func(a, b place) int { return cmp.Compare(len(b.known), len(a.known)) }) // the longest first
+	// the longest first
+	slices.SortStableFunc(sorted, func(a, b place) int { return cmp.Compare(len(b.known), len(a.known)) })
 	sent, known := map[string]string{}, make([]string, len(sorted))
 	for i, p := range sorted {
 		sent[p.known], known[i] = p.sent, regexp.QuoteMeta(p.known)

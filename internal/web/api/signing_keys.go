@@ -32,24 +32,48 @@ type signingKeys struct {
 // register has the operations twice: under their own path and under the older one.
 func (s signingKeys) register(on *server) {
 	for _, at := range []struct{ path, suffix, text string }{
-		{"/system/v1/signing-keys", "", ""}, {"/video/v1/signing-keys", "-url", "An alias of /system/v1/signing-keys for older clients."},
+		{"/system/v1/signing-keys", "", ""},
+		{"/video/v1/signing-keys", "-url", "An alias of /system/v1/signing-keys for older clients."},
 	} {
 		handle(on, route{
-			method: http.MethodPost, path: at.path, id: "create" + at.suffix + "-signing-key", tag: signingTag, status: http.StatusCreated, permission: systemWrite,
-			summary: "Create a signing key", text: strings.TrimSpace("Used to sign viewers' tokens. The private key is shown only in this response. " + at.text),
+			method:     http.MethodPost,
+			path:       at.path,
+			id:         "create" + at.suffix + "-signing-key",
+			tag:        signingTag,
+			status:     http.StatusCreated,
+			permission: systemWrite,
+			summary:    "Create a signing key",
+			text: strings.TrimSpace("Used to sign viewers' tokens. The private key is shown only in this " +
+				"response. " + at.text),
 		}, s.create)
 		handle(on, route{
-			method: http.MethodGet, path: at.path, id: "list" + at.suffix + "-signing-keys", tag: signingTag, permission: systemRead,
-			summary: "List signing keys", text: strings.TrimSpace("Newest first. " + at.text),
+			method:     http.MethodGet,
+			path:       at.path,
+			id:         "list" + at.suffix + "-signing-keys",
+			tag:        signingTag,
+			permission: systemRead,
+			summary:    "List signing keys",
+			text:       strings.TrimSpace("Newest first. " + at.text),
 		}, s.list)
 		handle(on, route{
-			method: http.MethodGet, path: at.path + "/{signing_key_id}", id: "get" + at.suffix + "-signing-key", tag: signingTag, permission: systemRead,
-			summary: "Retrieve a signing key", text: at.text,
+			method:     http.MethodGet,
+			path:       at.path + "/{signing_key_id}",
+			id:         "get" + at.suffix + "-signing-key",
+			tag:        signingTag,
+			permission: systemRead,
+			summary:    "Retrieve a signing key",
+			text:       at.text,
 		}, s.get)
 		handle(on, route{
-			method: http.MethodDelete, path: at.path + "/{signing_key_id}", id: "delete" + at.suffix + "-signing-key", tag: signingTag,
-			status: http.StatusNoContent, permission: systemWrite, summary: "Delete a signing key",
-			text: strings.TrimSpace("Tokens signed with it are refused from now on, on every node at once. Caches in front of the service may keep what they have. " + at.text),
+			method:     http.MethodDelete,
+			path:       at.path + "/{signing_key_id}",
+			id:         "delete" + at.suffix + "-signing-key",
+			tag:        signingTag,
+			status:     http.StatusNoContent,
+			permission: systemWrite,
+			summary:    "Delete a signing key",
+			text: strings.TrimSpace("Tokens signed with it are refused from now on, on every node at once. " +
+				"Caches in front of the service may keep what they have. " + at.text),
 		}, s.delete)
 	}
 }

@@ -42,7 +42,9 @@ func TestSigningKeys(t *testing.T) {
 	for _, base := range []string{"/system/v1/signing-keys", "/video/v1/signing-keys"} {
 		list = append(list,
 			scenario{name: "create", method: "POST", path: base, status: 201},
-			scenario{name: "create with a body that nobody asked for", method: "POST", path: base, body: `{}`, status: 201},
+			scenario{
+				name: "create with a body that nobody asked for", method: "POST", path: base, body: `{}`, status: 201,
+			},
 			scenario{name: "list", method: "GET", path: base + "?limit=2&page=3", status: 200},
 			scenario{name: "list with a wrong page", method: "GET", path: base + "?page=0", status: 400},
 			scenario{name: "get", method: "GET", path: base + "/key1", status: 200},

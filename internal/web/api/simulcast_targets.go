@@ -16,18 +16,32 @@ type simulcastTargets struct {
 
 func (s simulcastTargets) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: liveItem + "/simulcast-targets", id: "create-live-stream-simulcast-target", tag: liveTag,
-		status: http.StatusCreated, permission: videoWrite, summary: "Add a simulcast target to a live stream",
-		text: "Only while the live stream is idle; at most 6.",
+		method:     http.MethodPost,
+		path:       liveItem + "/simulcast-targets",
+		id:         "create-live-stream-simulcast-target",
+		tag:        liveTag,
+		status:     http.StatusCreated,
+		permission: videoWrite,
+		summary:    "Add a simulcast target to a live stream",
+		text:       "Only while the live stream is idle; at most 6.",
 	}, s.create)
 	handle(on, route{
-		method: http.MethodGet, path: liveItem + "/simulcast-targets/{simulcast_target_id}", id: "get-live-stream-simulcast-target", tag: liveTag,
-		permission: videoRead, summary: "Retrieve a simulcast target of a live stream",
+		method:     http.MethodGet,
+		path:       liveItem + "/simulcast-targets/{simulcast_target_id}",
+		id:         "get-live-stream-simulcast-target",
+		tag:        liveTag,
+		permission: videoRead,
+		summary:    "Retrieve a simulcast target of a live stream",
 	}, s.get)
 	handle(on, route{
-		method: http.MethodDelete, path: liveItem + "/simulcast-targets/{simulcast_target_id}", id: "delete-live-stream-simulcast-target", tag: liveTag,
-		status: http.StatusNoContent, permission: videoWrite, summary: "Delete a simulcast target of a live stream",
-		text: "Only while the live stream is idle.",
+		method:     http.MethodDelete,
+		path:       liveItem + "/simulcast-targets/{simulcast_target_id}",
+		id:         "delete-live-stream-simulcast-target",
+		tag:        liveTag,
+		status:     http.StatusNoContent,
+		permission: videoWrite,
+		summary:    "Delete a simulcast target of a live stream",
+		text:       "Only while the live stream is idle.",
 	}, s.delete)
 }
 

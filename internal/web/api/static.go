@@ -23,29 +23,59 @@ type staticRenditions struct {
 
 func (s staticRenditions) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: assetItem + "/static-renditions", id: "create-asset-static-rendition", tag: assetTag,
-		status: http.StatusCreated, permission: videoWrite, summary: "Add a static rendition to an asset",
-		text: "Can't be combined with mp4_support. Resolutions above the source's are skipped.",
+		method:     http.MethodPost,
+		path:       assetItem + "/static-renditions",
+		id:         "create-asset-static-rendition",
+		tag:        assetTag,
+		status:     http.StatusCreated,
+		permission: videoWrite,
+		summary:    "Add a static rendition to an asset",
+		text:       "Can't be combined with mp4_support. Resolutions above the source's are skipped.",
 	}, s.create)
 	handle(on, route{
-		method: http.MethodDelete, path: assetItem + "/static-renditions/{static_rendition_id}", id: "delete-asset-static-rendition", tag: assetTag,
-		status: http.StatusNoContent, permission: videoWrite, summary: "Delete a static rendition",
+		method:     http.MethodDelete,
+		path:       assetItem + "/static-renditions/{static_rendition_id}",
+		id:         "delete-asset-static-rendition",
+		tag:        assetTag,
+		status:     http.StatusNoContent,
+		permission: videoWrite,
+		summary:    "Delete a static rendition",
 	}, s.delete)
 	handle(on, route{
-		method: http.MethodPut, path: assetItem + "/mp4-support", id: "update-asset-mp4-support", tag: assetTag, permission: videoWrite,
-		summary: "Set an asset's mp4_support", text: "Deprecated: use static renditions. The two can't be combined.",
+		method:     http.MethodPut,
+		path:       assetItem + "/mp4-support",
+		id:         "update-asset-mp4-support",
+		tag:        assetTag,
+		permission: videoWrite,
+		summary:    "Set an asset's mp4_support",
+		text:       "Deprecated: use static renditions. The two can't be combined.",
 	}, s.setMP4Support)
 	handle(on, route{
-		method: http.MethodPut, path: assetItem + "/master-access", id: "update-asset-master-access", tag: assetTag, permission: videoWrite,
-		summary: "Set an asset's master_access", text: "temporary makes the original available as one file for 24 hours.",
+		method:     http.MethodPut,
+		path:       assetItem + "/master-access",
+		id:         "update-asset-master-access",
+		tag:        assetTag,
+		permission: videoWrite,
+		summary:    "Set an asset's master_access",
+		text:       "temporary makes the original available as one file for 24 hours.",
 	}, s.setMasterAccess)
 	handle(on, route{
-		method: http.MethodPut, path: liveStatic, id: "update-live-stream-static-renditions", tag: liveTag, permission: videoWrite,
-		summary: "Replace the static renditions of a live stream's recordings", text: "Recordings that have already started stay as they are.",
+		method:     http.MethodPut,
+		path:       liveStatic,
+		id:         "update-live-stream-static-renditions",
+		tag:        liveTag,
+		permission: videoWrite,
+		summary:    "Replace the static renditions of a live stream's recordings",
+		text:       "Recordings that have already started stay as they are.",
 	}, s.setOfRecordings)
 	handle(on, route{
-		method: http.MethodDelete, path: liveStatic, id: "delete-live-stream-static-renditions", tag: liveTag, status: http.StatusNoContent,
-		permission: videoWrite, summary: "Remove the static renditions from a live stream's recordings",
+		method:     http.MethodDelete,
+		path:       liveStatic,
+		id:         "delete-live-stream-static-renditions",
+		tag:        liveTag,
+		status:     http.StatusNoContent,
+		permission: videoWrite,
+		summary:    "Remove the static renditions from a live stream's recordings",
 	}, s.deleteOfRecordings)
 }
 

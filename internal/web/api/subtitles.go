@@ -14,9 +14,14 @@ type embeddedSubtitles struct{ streams liveStreams }
 // register registers which subtitles a live stream gets.
 func (e embeddedSubtitles) register(on *server) {
 	handle(on, route{
-		method: http.MethodPut, path: liveItem + "/embedded-subtitles", id: "update-live-stream-embedded-subtitles", tag: liveTag, permission: videoWrite,
-		summary: "Replace the embedded subtitles of a live stream",
-		text:    "Sets which captions in the video become text tracks. An empty list clears them. Only while the live stream is idle.",
+		method:     http.MethodPut,
+		path:       liveItem + "/embedded-subtitles",
+		id:         "update-live-stream-embedded-subtitles",
+		tag:        liveTag,
+		permission: videoWrite,
+		summary:    "Replace the embedded subtitles of a live stream",
+		text: "Sets which captions in the video become text tracks. An empty list clears them. Only while the " +
+			"live stream is idle.",
 	}, e.set)
 }
 

@@ -35,8 +35,12 @@ type system struct {
 
 func (s system) register(on *server) {
 	handle(on, route{
-		method: http.MethodGet, path: "/video/v1/playback-ids/{playback_id}", id: "get-playback-id", tag: "Playback IDs",
-		permission: videoRead, summary: "Find the asset or live stream of a playback ID",
+		method:     http.MethodGet,
+		path:       "/video/v1/playback-ids/{playback_id}",
+		id:         "get-playback-id",
+		tag:        "Playback IDs",
+		permission: videoRead,
+		summary:    "Find the asset or live stream of a playback ID",
 	}, s.lookupPlaybackID)
 	handle(on, route{
 		method: http.MethodGet, path: "/system/v1/whoami", id: "whoami", tag: "System", permission: anyToken,
@@ -52,8 +56,12 @@ func (s system) lookupPlaybackID(ctx context.Context, in *PlaybackRef) (*one[Pla
 func (s system) whoami(ctx context.Context, _ *struct{}) (*one[Whoami], error) {
 	who := caller(ctx)
 	return just(Whoami{
-		AccessTokenName: who.Token.Name, EnvironmentID: string(who.Environment.ID), EnvironmentName: who.Environment.Name,
-		EnvironmentType: who.Environment.Kind, OrganizationID: organizationID, OrganizationName: s.name,
-		Permissions: slices.AppendSeq([]string{}, slices.Values(who.Token.Permissions)),
+		AccessTokenName:  who.Token.Name,
+		EnvironmentID:    string(who.Environment.ID),
+		EnvironmentName:  who.Environment.Name,
+		EnvironmentType:  who.Environment.Kind,
+		OrganizationID:   organizationID,
+		OrganizationName: s.name,
+		Permissions:      slices.AppendSeq([]string{}, slices.Values(who.Token.Permissions)),
 	}), nil
 }

@@ -48,10 +48,23 @@ type TrackUpdate struct {
 
 func wireTrack(t asset.Track) Track {
 	out := Track{
-		ID: string(t.ID), Type: string(t.Type), Status: string(t.Status), Duration: finite(t.Duration),
-		MaxWidth: t.MaxWidth, MaxHeight: t.MaxHeight, MaxFrameRate: finite(t.MaxFrameRate), MaxChannels: t.MaxChannels, Primary: t.Primary,
-		TextType: t.TextType, TextSource: t.TextSource, LanguageCode: t.LanguageCode, Name: t.Name, Passthrough: t.Passthrough,
-		Confidence: finite(t.Confidence), Progress: finite(t.Progress), Error: wireProblem(t.Errors),
+		ID:           string(t.ID),
+		Type:         string(t.Type),
+		Status:       string(t.Status),
+		Duration:     finite(t.Duration),
+		MaxWidth:     t.MaxWidth,
+		MaxHeight:    t.MaxHeight,
+		MaxFrameRate: finite(t.MaxFrameRate),
+		MaxChannels:  t.MaxChannels,
+		Primary:      t.Primary,
+		TextType:     t.TextType,
+		TextSource:   t.TextSource,
+		LanguageCode: t.LanguageCode,
+		Name:         t.Name,
+		Passthrough:  t.Passthrough,
+		Confidence:   finite(t.Confidence),
+		Progress:     finite(t.Progress),
+		Error:        wireProblem(t.Errors),
 	}
 	if t.Type == asset.TextTrack {
 		out.ClosedCaptions, out.Duration = &t.ClosedCaptions, 0
@@ -67,5 +80,10 @@ func (t TrackCreate) input() asset.TrackInput {
 }
 
 func (t TrackUpdate) input() asset.TrackPatch {
-	return asset.TrackPatch{LanguageCode: t.LanguageCode, Name: t.Name, ClosedCaptions: t.ClosedCaptions, Passthrough: t.Passthrough.Ptr()}
+	return asset.TrackPatch{
+		LanguageCode:   t.LanguageCode,
+		Name:           t.Name,
+		ClosedCaptions: t.ClosedCaptions,
+		Passthrough:    t.Passthrough.Ptr(),
+	}
 }

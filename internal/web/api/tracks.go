@@ -24,16 +24,28 @@ type tracks struct {
 
 func (t tracks) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: assetItem + "/tracks", id: "create-asset-track", tag: assetTag, status: http.StatusCreated,
-		permission: videoWrite, summary: "Add a text or audio track to an asset", text: "The asset must be ready.",
+		method:     http.MethodPost,
+		path:       assetItem + "/tracks",
+		id:         "create-asset-track",
+		tag:        assetTag,
+		status:     http.StatusCreated,
+		permission: videoWrite,
+		summary:    "Add a text or audio track to an asset",
+		text:       "The asset must be ready.",
 	}, t.create)
 	handle(on, route{
 		method: http.MethodPatch, path: trackItem, id: "update-asset-track", tag: assetTag, permission: videoWrite,
 		summary: "Update a track", text: "Changes only the fields that are sent.",
 	}, t.update)
 	handle(on, route{
-		method: http.MethodDelete, path: trackItem, id: "delete-asset-track", tag: assetTag, status: http.StatusNoContent,
-		permission: videoWrite, summary: "Delete a track", text: "Any text track, and any audio track except the primary one.",
+		method:     http.MethodDelete,
+		path:       trackItem,
+		id:         "delete-asset-track",
+		tag:        assetTag,
+		status:     http.StatusNoContent,
+		permission: videoWrite,
+		summary:    "Delete a track",
+		text:       "Any text track, and any audio track except the primary one.",
 	}, t.delete)
 }
 

@@ -85,16 +85,28 @@ func (s *server) routeAbsent() {
 		responses := s.errorResponses(route{method: a.method, path: a.path, permission: permission})
 		delete(responses, strconv.Itoa(http.StatusNotFound))
 		responses[strconv.Itoa(http.StatusBadRequest)] = &huma.Response{
-			Description: "Always: " + a.why + ".", Content: map[string]*huma.MediaType{jsonType: {Schema: s.errorSchema()}},
+			Description: "Always: " + a.why + ".",
+			Content:     map[string]*huma.MediaType{jsonType: {Schema: s.errorSchema()}},
 		}
 		op := huma.Operation{
-			OperationID: a.id, Method: a.method, Path: a.path, Summary: "Not supported", Description: a.why + ".", Tags: []string{a.tag},
-			DefaultStatus: http.StatusBadRequest, Metadata: map[string]any{permissionMeta: permission}, Security: security(permission), Responses: responses,
-			Parameters: pathParams(a.path), SkipValidateBody: true, SkipValidateParams: true,
+			OperationID:        a.id,
+			Method:             a.method,
+			Path:               a.path,
+			Summary:            "Not supported",
+			Description:        a.why + ".",
+			Tags:               []string{a.tag},
+			DefaultStatus:      http.StatusBadRequest,
+			Metadata:           map[string]any{permissionMeta: permission},
+			Security:           security(permission),
+			Responses:          responses,
+			Parameters:         pathParams(a.path),
+			SkipValidateBody:   true,
+			SkipValidateParams: true,
 		}
 		huma.Register(s.huma, op, func(context.Context, *struct{}) (*struct{}, error) { return nil, refused })
 	}
-	for prefix, why := range map[string]string{"/data/v1": noData, "/robots/v0": noRobots} { // whole interfaces of other products
+	// whole interfaces of other products
+	for prefix, why := range map[string]string{"/data/v1": noData, "/robots/v0": noRobots} {
 		refuse := func(w http.ResponseWriter, r *http.Request) {
 			refuseUnread(w, r, newError(http.StatusBadRequest, typeUnsupported, why))
 		}
@@ -108,7 +120,10 @@ func pathParams(path string) (params []*huma.Param) {
 	for part := range strings.SplitSeq(path, "/") {
 		if name, ok := strings.CutPrefix(part, "{"); ok {
 			params = append(params, &huma.Param{
-				Name: strings.TrimSuffix(name, "}"), In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString},
+				Name:     strings.TrimSuffix(name, "}"),
+				In:       "path",
+				Required: true,
+				Schema:   &huma.Schema{Type: huma.TypeString},
 			})
 		}
 	}

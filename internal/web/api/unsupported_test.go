@@ -30,7 +30,8 @@ func TestAbsentOperations(t *testing.T) {
 	}
 	for _, a := range absentOperations() {
 		path := ids.ReplaceAllString(a.path, "x1")
-		if status, e := ask(a.method, path, tokenID); status != http.StatusBadRequest || e.Type != typeUnsupported || len(e.Messages) != 1 || e.Messages[0] != a.why {
+		if status, e := ask(a.method, path, tokenID); status != http.StatusBadRequest || e.Type != typeUnsupported ||
+			len(e.Messages) != 1 || e.Messages[0] != a.why {
 			t.Errorf("%s %s: %d %+v", a.method, a.path, status, e)
 		}
 		if status, _ := ask(a.method, path, ""); status != http.StatusUnauthorized {

@@ -70,8 +70,14 @@ type uploads struct {
 
 func (u uploads) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: uploadPath, id: "create-direct-upload", tag: uploadTag, status: http.StatusCreated, permission: videoWrite,
-		summary: "Create a direct upload", text: "Anyone who has its url can upload one file to it, which becomes an asset.",
+		method:     http.MethodPost,
+		path:       uploadPath,
+		id:         "create-direct-upload",
+		tag:        uploadTag,
+		status:     http.StatusCreated,
+		permission: videoWrite,
+		summary:    "Create a direct upload",
+		text:       "Anyone who has its url can upload one file to it, which becomes an asset.",
 	}, u.create)
 	handle(on, route{
 		method: http.MethodGet, path: uploadPath, id: "list-direct-uploads", tag: uploadTag, permission: videoRead,
@@ -79,11 +85,21 @@ func (u uploads) register(on *server) {
 		text:    "Newest first. An upload is listed as long as its asset exists, otherwise for 30 days.",
 	}, u.list)
 	handle(on, route{
-		method: http.MethodGet, path: uploadItem, id: "get-direct-upload", tag: uploadTag, permission: videoRead, summary: "Retrieve a direct upload",
+		method:     http.MethodGet,
+		path:       uploadItem,
+		id:         "get-direct-upload",
+		tag:        uploadTag,
+		permission: videoRead,
+		summary:    "Retrieve a direct upload",
 	}, u.get)
 	handle(on, route{
-		method: http.MethodPut, path: uploadItem + "/cancel", id: "cancel-direct-upload", tag: uploadTag, permission: videoWrite,
-		summary: "Cancel a direct upload", text: "Only while it is waiting. Data already received is deleted.",
+		method:     http.MethodPut,
+		path:       uploadItem + "/cancel",
+		id:         "cancel-direct-upload",
+		tag:        uploadTag,
+		permission: videoWrite,
+		summary:    "Cancel a direct upload",
+		text:       "Only while it is waiting. Data already received is deleted.",
 	}, u.cancel)
 }
 
@@ -139,8 +155,14 @@ func (u uploads) show(v upload.Upload) Upload { return wireUpload(v, u.public) }
 
 func wireUpload(u upload.Upload, public string) Upload {
 	out := Upload{
-		ID: string(u.ID), Status: string(u.Status), Timeout: u.Timeout, CORSOrigin: u.CORSOrigin, NewAssetSettings: wireOptions(u.Options),
-		AssetID: string(u.Asset), Error: (*UploadError)(u.Error), Test: u.Test,
+		ID:               string(u.ID),
+		Status:           string(u.Status),
+		Timeout:          u.Timeout,
+		CORSOrigin:       u.CORSOrigin,
+		NewAssetSettings: wireOptions(u.Options),
+		AssetID:          string(u.Asset),
+		Error:            (*UploadError)(u.Error),
+		Test:             u.Test,
 	}
 	if u.Whole {
 		out.BytesTotal = &u.Size

@@ -18,18 +18,24 @@ import (
 type fakeUploads struct{ *notebook }
 
 func plainUpload() upload.Upload {
-	return upload.Upload{ID: "upload1", Environment: envID, Status: upload.Waiting, Timeout: 3600, CORSOrigin: "*", Secret: "secret1", CreatedAt: noon, UpdatedAt: noon}
+	return upload.Upload{
+		ID: "upload1", Environment: envID, Status: upload.Waiting, Timeout: 3600, CORSOrigin: "*", Secret: "secret1",
+		CreatedAt: noon, UpdatedAt: noon,
+	}
 }
 
 func fullUpload() upload.Upload {
 	u := plainUpload()
-	u.Status, u.Asset, u.Test, u.Error = upload.Errored, "asset1", true, &upload.Error{Type: "invalid_input", Message: "the file is empty"}
+	u.Status, u.Asset, u.Test, u.Error = upload.Errored, "asset1", true,
+		&upload.Error{Type: "invalid_input", Message: "the file is empty"}
 	u.Options = assetopt.Options{Inputs: []assetopt.Input{{Name: "main"}}, Passthrough: "p"}
 	u.Length = upload.Length{Size: 1 << 20, Whole: true}
 	return u
 }
 
-func (f *fakeUploads) Create(_ context.Context, _ id.Environment, in upload.CreateInput, _ time.Time) (upload.Upload, error) {
+func (f *fakeUploads) Create(
+	_ context.Context, _ id.Environment, in upload.CreateInput, _ time.Time,
+) (upload.Upload, error) {
 	f.note("upload.Create", in)
 	return plainUpload(), outcome(in.CORSOrigin)
 }
@@ -42,7 +48,9 @@ func (f *fakeUploads) Get(_ context.Context, _ id.Environment, u id.Upload, _ ti
 	return fullUpload(), outcome(string(u))
 }
 
-func (f *fakeUploads) List(_ context.Context, _ id.Environment, q upload.ListQuery, _ time.Time) ([]upload.Upload, error) {
+func (f *fakeUploads) List(
+	_ context.Context, _ id.Environment, q upload.ListQuery, _ time.Time,
+) ([]upload.Upload, error) {
 	f.note("upload.List", q)
 	return []upload.Upload{plainUpload(), fullUpload()}, nil
 }
@@ -66,8 +74,14 @@ func TestUploads(t *testing.T) {
 			"timeout":60,"cors_origin":"https://example.com","test":true,"new_asset_settings":{"playback_policies":["public"],"passthrough":"p","meta":{"title":"t"},
 			"inputs":[{"name":"main","embedded_subtitles":[{"name":"CC","language_channel":"cc3","language_code":"en","passthrough":"q"}]},{"url":"https://example.com/l.png","overlay_settings":{"width":"10%"}},
 			{"url":"https://example.com/s.vtt","type":"text","text_type":"subtitles","language_code":"en"}],"static_renditions":[{"resolution":"highest"}],"test":true}}`},
-		{name: "create with wrong types", method: "POST", path: base, body: `{"timeout":"1","cors_origin":7,"new_asset_settings":[],"test":0}`, status: 400},
-		{name: "create with policies that differ", method: "POST", path: base, body: `{"cors_origin":"*","new_asset_settings":{"playback_policies":["public"],"playback_policy":["signed"]}}`, status: 400},
+		{
+			name: "create with wrong types", method: "POST", path: base,
+			body: `{"timeout":"1","cors_origin":7,"new_asset_settings":[],"test":0}`, status: 400,
+		},
+		{
+			name: "create with policies that differ", method: "POST", path: base,
+			body: `{"cors_origin":"*","new_asset_settings":{"playback_policies":["public"],"playback_policy":["signed"]}}`, status: 400,
+		},
 		{name: "a rule is broken", method: "POST", path: base, body: `{"cors_origin":"many"}`, status: 400},
 		{name: "get", method: "GET", path: base + "/plain", status: 200},
 		{name: "get one with everything", method: "GET", path: base + "/upload1", status: 200},
@@ -89,8 +103,10 @@ func TestUploadEventInputs(t *testing.T) {
 	today := plainUpload()
 	today.Options.Inputs = []assetopt.Input{{}, {URL: full}}
 	f := EventForm{
-		Environment: func(context.Context, id.Environment) (access.Environment, error) { return access.Environment{}, nil },
-		Upload:      func(context.Context, id.Upload) (upload.Upload, error) { return today, nil },
+		Environment: func(context.Context, id.Environment) (access.Environment, error) {
+			return access.Environment{}, nil
+		},
+		Upload: func(context.Context, id.Upload) (upload.Upload, error) { return today, nil },
 	}
 	early := today
 	early.Options.Inputs = nil
@@ -102,7 +118,9 @@ func TestUploadEventInputs(t *testing.T) {
 		if strings.Contains(string(e.Data), "SECRET") {
 			t.Errorf("stored: %s", e.Data)
 		}
-		for want, form := range map[string]func(context.Context, event.Event) (Event, error){c.shown: f.Show, c.sent: f.Send} {
+		for want, form := range map[string]func(context.Context, event.Event) (Event, error){
+			c.shown: f.Show, c.sent: f.Send,
+		} {
 			v, err := form(t.Context(), e)
 			if err != nil {
 				t.Fatal(err)
@@ -124,9 +142,11 @@ func TestUploadEvent(t *testing.T) {
 	t.Parallel()
 	today := plainUpload()
 	f := EventForm{
-		Environment: func(context.Context, id.Environment) (access.Environment, error) { return access.Environment{}, nil },
-		Upload:      func(context.Context, id.Upload) (upload.Upload, error) { return today, nil },
-		PublicURL:   "https://h",
+		Environment: func(context.Context, id.Environment) (access.Environment, error) {
+			return access.Environment{}, nil
+		},
+		Upload:    func(context.Context, id.Upload) (upload.Upload, error) { return today, nil },
+		PublicURL: "https://h",
 	}
 	e := event.New(envID, upload.EventCreated, upload.EventObject, "upload1", noon, plainUpload())
 	url := func(show func(context.Context, event.Event) (Event, error)) string {
@@ -135,7 +155,8 @@ func TestUploadEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		data, ok := shown.Data.object.(Upload)
-		if !ok || data.ID != "upload1" || data.Status != "waiting" || data.Timeout != 3600 || shown.Object != (EventObject{Type: "upload", ID: "upload1"}) {
+		if !ok || data.ID != "upload1" || data.Status != "waiting" || data.Timeout != 3600 ||
+			shown.Object != (EventObject{Type: "upload", ID: "upload1"}) {
 			t.Errorf("shown %+v", shown)
 		}
 		return data.URL

@@ -23,9 +23,14 @@ type deliveryUsage struct {
 
 func (d deliveryUsage) register(on *server) {
 	handle(on, route{
-		method: http.MethodGet, path: "/video/v1/delivery-usage", id: "list-delivery-usage", tag: usageTag, permission: videoRead,
-		summary: "List delivery usage by asset",
-		text: "In seconds of media, most delivered first. Deleted assets are included; assets without deliveries are not. " +
+		method:     http.MethodGet,
+		path:       "/video/v1/delivery-usage",
+		id:         "list-delivery-usage",
+		tag:        usageTag,
+		permission: videoRead,
+		summary:    "List delivery usage by asset",
+		text: "In seconds of media, most delivered first. Deleted assets are included; assets without deliveries are " +
+			"not. " +
 			"Usage is counted by the hour, is available some seconds after delivery and is kept for 90 days.",
 	}, d.list)
 }
@@ -90,20 +95,27 @@ func (d deliveryUsage) list(ctx context.Context, in *listUsageInput) (*listUsage
 	}
 	page, total, q, err := d.usage.List(ctx, environment(ctx), q, d.now())
 	return &listUsageOutput{DeliveryUsageListResponse{
-		Data: convert(page, wireReport), Total: total, Timeframe: []int64{q.From.Unix(), q.To.Unix()}, Page: q.Page, Limit: q.Limit,
+		Data:      convert(page, wireReport),
+		Total:     total,
+		Timeframe: []int64{q.From.Unix(), q.To.Unix()},
+		Page:      q.Page,
+		Limit:     q.Limit,
 	}}, err
 }
 
 func (l *listUsageInput) query() (q usage.Query, err error) {
 	var problems fault.List
 	q = usage.Query{
-		Page: readNumber(&problems, "page", string(l.Page), maxPage, 1), Limit: readNumber(&problems, "limit", string(l.Limit), maxLimit, defaultUsageLimit),
-		Asset: id.Asset(l.AssetID), LiveStream: id.LiveStream(l.LiveStreamID),
+		Page:       readNumber(&problems, "page", string(l.Page), maxPage, 1),
+		Limit:      readNumber(&problems, "limit", string(l.Limit), maxLimit, defaultUsageLimit),
+		Asset:      id.Asset(l.AssetID),
+		LiveStream: id.LiveStream(l.LiveStreamID),
 	}
 	switch len(l.Timeframe) {
 	case 0:
 	case 2:
-		q.From, q.To = readTime(&problems, "timeframe[0]", l.Timeframe[0]), readTime(&problems, "timeframe[1]", l.Timeframe[1])
+		q.From, q.To = readTime(&problems, "timeframe[0]", l.Timeframe[0]),
+			readTime(&problems, "timeframe[1]", l.Timeframe[1])
 	default:
 		problems.At("timeframe[]", "must be given twice: the start and the end")
 	}
@@ -125,11 +137,20 @@ func readTime(problems *fault.List, name, text string) time.Time {
 func wireReport(r usage.Report) DeliveryReport {
 	a := r.Asset
 	out := DeliveryReport{
-		LiveStreamID: string(a.LiveStream), AssetID: string(a.ID), Passthrough: a.Options.Passthrough, CreatedAt: epoch(a.CreatedAt), AssetState: "ready",
-		AssetDuration: finite(a.Facts.Duration), ResolutionTier: resolutionTier(a.Options, a.Facts), Delivered: thousandths(r.Seconds.Sum()),
+		LiveStreamID:   string(a.LiveStream),
+		AssetID:        string(a.ID),
+		Passthrough:    a.Options.Passthrough,
+		CreatedAt:      epoch(a.CreatedAt),
+		AssetState:     "ready",
+		AssetDuration:  finite(a.Facts.Duration),
+		ResolutionTier: resolutionTier(a.Options, a.Facts),
+		Delivered:      thousandths(r.Seconds.Sum()),
 		ByResolution: DeliveredSeconds{
-			Tier2160p: thousandths(r.Seconds.Tier2160), Tier1440p: thousandths(r.Seconds.Tier1440), Tier1080p: thousandths(r.Seconds.Tier1080),
-			Tier720p: thousandths(r.Seconds.Tier720), AudioOnly: thousandths(r.Seconds.AudioOnly),
+			Tier2160p: thousandths(r.Seconds.Tier2160),
+			Tier1440p: thousandths(r.Seconds.Tier1440),
+			Tier1080p: thousandths(r.Seconds.Tier1080),
+			Tier720p:  thousandths(r.Seconds.Tier720),
+			AudioOnly: thousandths(r.Seconds.AudioOnly),
 		},
 	}
 	out.VideoQuality, out.EncodingTier = quality(a.Options, a.LiveStream != "")

@@ -49,25 +49,52 @@ type vocabularies struct {
 
 func (v vocabularies) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: vocabularyPath, id: "create-transcription-vocabulary", tag: vocabularyTag, status: http.StatusCreated,
-		permission: videoWrite, summary: "Create a transcription vocabulary",
-		text: "Live streams refer to it in generated_subtitles. Of all vocabularies of a live stream the first 1000 phrases are used, in order.",
+		method:     http.MethodPost,
+		path:       vocabularyPath,
+		id:         "create-transcription-vocabulary",
+		tag:        vocabularyTag,
+		status:     http.StatusCreated,
+		permission: videoWrite,
+		summary:    "Create a transcription vocabulary",
+		text: "Live streams refer to it in generated_subtitles. Of all vocabularies of a live stream the first " +
+			"1000 phrases are used, in order.",
 	}, v.create)
 	handle(on, route{
-		method: http.MethodGet, path: vocabularyPath, id: "list-transcription-vocabularies", tag: vocabularyTag, permission: videoRead,
-		summary: "List transcription vocabularies", text: "Newest first.",
+		method:     http.MethodGet,
+		path:       vocabularyPath,
+		id:         "list-transcription-vocabularies",
+		tag:        vocabularyTag,
+		permission: videoRead,
+		summary:    "List transcription vocabularies",
+		text:       "Newest first.",
 	}, v.list)
 	handle(on, route{
-		method: http.MethodGet, path: vocabularyItem, id: "get-transcription-vocabulary", tag: vocabularyTag, permission: videoRead,
-		summary: "Retrieve a transcription vocabulary",
+		method:     http.MethodGet,
+		path:       vocabularyItem,
+		id:         "get-transcription-vocabulary",
+		tag:        vocabularyTag,
+		permission: videoRead,
+		summary:    "Retrieve a transcription vocabulary",
 	}, v.get)
 	handle(on, route{
-		method: http.MethodPut, path: vocabularyItem, id: "update-transcription-vocabulary", tag: vocabularyTag, permission: videoWrite,
-		summary: "Replace a transcription vocabulary", text: "Replaces the phrases and every other field that is sent. Active streams keep the vocabulary they started with.",
+		method:     http.MethodPut,
+		path:       vocabularyItem,
+		id:         "update-transcription-vocabulary",
+		tag:        vocabularyTag,
+		permission: videoWrite,
+		summary:    "Replace a transcription vocabulary",
+		text: "Replaces the phrases and every other field that is sent. Active streams keep the vocabulary " +
+			"they started with.",
 	}, v.put)
 	handle(on, route{
-		method: http.MethodDelete, path: vocabularyItem, id: "delete-transcription-vocabulary", tag: vocabularyTag, status: http.StatusNoContent,
-		permission: videoWrite, summary: "Delete a transcription vocabulary", text: "Active streams keep the vocabulary they started with; later ones that refer to it do without.",
+		method:     http.MethodDelete,
+		path:       vocabularyItem,
+		id:         "delete-transcription-vocabulary",
+		tag:        vocabularyTag,
+		status:     http.StatusNoContent,
+		permission: videoWrite,
+		summary:    "Delete a transcription vocabulary",
+		text:       "Active streams keep the vocabulary they started with; later ones that refer to it do without.",
 	}, v.delete)
 }
 
@@ -103,7 +130,11 @@ func (v vocabularies) delete(ctx context.Context, in *VocabularyRef) (*none, err
 
 func wireVocabulary(v vocabulary.Vocabulary) TranscriptionVocabulary {
 	return TranscriptionVocabulary{
-		ID: string(v.ID), CreatedAt: epoch(v.CreatedAt), UpdatedAt: epoch(v.UpdatedAt), Name: v.Name, Phrases: append([]string{}, v.Phrases...),
+		ID:          string(v.ID),
+		CreatedAt:   epoch(v.CreatedAt),
+		UpdatedAt:   epoch(v.UpdatedAt),
+		Name:        v.Name,
+		Phrases:     append([]string{}, v.Phrases...),
 		Passthrough: v.Passthrough,
 	}
 }

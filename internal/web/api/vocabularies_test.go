@@ -14,15 +14,21 @@ import (
 type fakeVocabularies struct{ *notebook }
 
 func (fakeVocabularies) one() vocabulary.Vocabulary {
-	return vocabulary.Vocabulary{ID: "vocabulary1", Name: "Places", Phrases: []string{"Zorvex"}, CreatedAt: noon, UpdatedAt: noon}
+	return vocabulary.Vocabulary{
+		ID: "vocabulary1", Name: "Places", Phrases: []string{"Zorvex"}, CreatedAt: noon, UpdatedAt: noon,
+	}
 }
 
-func (f fakeVocabularies) Create(_ context.Context, _ id.Environment, in vocabulary.Input, _ time.Time) (vocabulary.Vocabulary, error) {
+func (f fakeVocabularies) Create(
+	_ context.Context, _ id.Environment, in vocabulary.Input, _ time.Time,
+) (vocabulary.Vocabulary, error) {
 	f.note("vocabularies.Create", in)
 	return f.one(), nil
 }
 
-func (f fakeVocabularies) Get(_ context.Context, _ id.Environment, v id.TranscriptionVocabulary) (vocabulary.Vocabulary, error) {
+func (f fakeVocabularies) Get(
+	_ context.Context, _ id.Environment, v id.TranscriptionVocabulary,
+) (vocabulary.Vocabulary, error) {
 	f.note("vocabularies.Get", v)
 	return f.one(), outcome(string(v))
 }

@@ -60,7 +60,11 @@ type WebhookDelivery struct {
 
 func wireWebhook(w webhook.Webhook) Webhook {
 	out := Webhook{
-		ID: string(w.ID), Address: w.Address, Enabled: w.Enabled, CreatedAt: w.CreatedAt.UTC().Format(microseconds), EventTypes: w.Types,
+		ID:         string(w.ID),
+		Address:    w.Address,
+		Enabled:    w.Enabled,
+		CreatedAt:  w.CreatedAt.UTC().Format(microseconds),
+		EventTypes: w.Types,
 	}
 	if !w.FailingSince.IsZero() {
 		out.FailingSince = w.FailingSince.UTC().Format(microseconds)

@@ -32,41 +32,54 @@ type webhooks struct {
 
 func (w webhooks) register(on *server) {
 	handle(on, route{
-		method: http.MethodPost, path: webhookPath, id: "create-webhook", tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
-		summary: "Create a webhook", text: "Sends events from now on. The signing_secret is shown only in this response.",
+		method: http.MethodPost, path: webhookPath, id: "create-webhook", tag: webhookTag, status: http.StatusCreated,
+		permission: systemWrite,
+		summary:    "Create a webhook",
+		text:       "Sends events from now on. The signing_secret is shown only in this response.",
 	}, w.create)
 	handle(on, route{
-		method: http.MethodGet, path: webhookPath, id: "list-webhooks", tag: webhookTag, permission: systemRead, summary: "List webhooks", text: "Newest first.",
+		method: http.MethodGet, path: webhookPath, id: "list-webhooks", tag: webhookTag, permission: systemRead,
+		summary: "List webhooks", text: "Newest first.",
 	}, w.list)
 	handle(on, route{
-		method: http.MethodGet, path: webhookItem, id: "get-webhook", tag: webhookTag, permission: systemRead, summary: "Retrieve a webhook",
+		method: http.MethodGet, path: webhookItem, id: "get-webhook", tag: webhookTag, permission: systemRead,
+		summary: "Retrieve a webhook",
 	}, w.get)
 	handle(on, route{
-		method: http.MethodPatch, path: webhookItem, id: "update-webhook", tag: webhookTag, permission: systemWrite, summary: "Update a webhook",
-		text: "Changes only the fields that are sent; at least one is required.",
+		method: http.MethodPatch, path: webhookItem, id: "update-webhook", tag: webhookTag, permission: systemWrite,
+		summary: "Update a webhook",
+		text:    "Changes only the fields that are sent; at least one is required.",
 	}, w.update)
 	handle(on, route{
-		method: http.MethodDelete, path: webhookItem, id: "delete-webhook", tag: webhookTag, status: http.StatusNoContent, permission: systemWrite,
+		method: http.MethodDelete, path: webhookItem, id: "delete-webhook", tag: webhookTag,
+		status: http.StatusNoContent, permission: systemWrite,
 		summary: "Delete a webhook",
 	}, w.delete)
 	handle(on, route{
-		method: http.MethodPost, path: webhookItem + "/rotate-secret", id: "rotate-webhook-secret", tag: webhookTag, status: http.StatusCreated,
-		permission: systemWrite, summary: "Rotate the signing secret", text: "For 24 hours deliveries are signed with the old secret as well.",
+		method: http.MethodPost, path: webhookItem + "/rotate-secret", id: "rotate-webhook-secret", tag: webhookTag,
+		status:     http.StatusCreated,
+		permission: systemWrite, summary: "Rotate the signing secret",
+		text: "For 24 hours deliveries are signed with the old secret as well.",
 	}, w.rotateSecret)
 	handle(on, route{
-		method: http.MethodPost, path: webhookItem + "/test", id: "test-webhook", tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
-		summary: "Send a test event to a webhook", text: "Sends system.webhook.test to this webhook only. Its deliveries show the result.",
+		method: http.MethodPost, path: webhookItem + "/test", id: "test-webhook", tag: webhookTag,
+		status: http.StatusCreated, permission: systemWrite,
+		summary: "Send a test event to a webhook",
+		text:    "Sends system.webhook.test to this webhook only. Its deliveries show the result.",
 	}, w.test)
 	handle(on, route{
-		method: http.MethodGet, path: webhookItem + "/deliveries", id: "list-webhook-deliveries", tag: webhookTag, permission: systemRead,
-		summary: "List a webhook's deliveries", text: "Newest event first, each with all its attempts.",
+		method: http.MethodGet, path: webhookItem + "/deliveries", id: "list-webhook-deliveries", tag: webhookTag,
+		permission: systemRead,
+		summary:    "List a webhook's deliveries", text: "Newest event first, each with all its attempts.",
 	}, w.listDeliveries)
 	handle(on, route{
-		method: http.MethodPost, path: webhookItem + "/deliveries/{event_id}/replay", id: "replay-webhook-delivery", tag: webhookTag,
+		method: http.MethodPost, path: webhookItem + "/deliveries/{event_id}/replay", id: "replay-webhook-delivery",
+		tag:    webhookTag,
 		status: http.StatusCreated, permission: systemWrite, summary: "Redeliver an event",
 	}, w.replayDelivery)
 	handle(on, route{
-		method: http.MethodPost, path: webhookItem + "/replay", id: "replay-webhook", tag: webhookTag, status: http.StatusCreated, permission: systemWrite,
+		method: http.MethodPost, path: webhookItem + "/replay", id: "replay-webhook", tag: webhookTag,
+		status: http.StatusCreated, permission: systemWrite,
 		summary: "Redeliver all events since a time", text: "In order, before any new events.",
 	}, w.replay)
 	handle(on, route{

@@ -30,7 +30,8 @@ type fakeWebhooks struct{ *notebook }
 
 func sampleWebhook() webhook.Webhook {
 	return webhook.Webhook{
-		ID: "hook1", Environment: envID, Address: "https://example.com/hook", Enabled: true, Types: []string{"video.asset.ready"}, Secret: "signs",
+		ID: "hook1", Environment: envID, Address: "https://example.com/hook", Enabled: true,
+		Types: []string{"video.asset.ready"}, Secret: "signs",
 		FailingSince: noon, CreatedAt: noon,
 	}
 }
@@ -51,7 +52,9 @@ func sampleDelivery() webhook.Delivery {
 	}
 }
 
-func (f fakeWebhooks) Create(_ context.Context, _ id.Environment, in webhook.CreateInput, _ time.Time) (webhook.Webhook, error) {
+func (f fakeWebhooks) Create(
+	_ context.Context, _ id.Environment, in webhook.CreateInput, _ time.Time,
+) (webhook.Webhook, error) {
 	f.note("webhook.Create", in)
 	return sampleWebhook(), outcome(in.Address)
 }
@@ -66,7 +69,9 @@ func (f fakeWebhooks) List(_ context.Context, _ id.Environment, page, limit int)
 	return []webhook.Webhook{sampleWebhook()}, nil
 }
 
-func (f fakeWebhooks) Patch(_ context.Context, _ id.Environment, w id.Webhook, in webhook.PatchInput, _ time.Time) (webhook.Webhook, error) {
+func (f fakeWebhooks) Patch(
+	_ context.Context, _ id.Environment, w id.Webhook, in webhook.PatchInput, _ time.Time,
+) (webhook.Webhook, error) {
 	f.note("webhook.Patch", w, in)
 	return sampleWebhook(), outcome(string(w))
 }
@@ -76,29 +81,39 @@ func (f fakeWebhooks) Delete(_ context.Context, _ id.Environment, w id.Webhook) 
 	return outcome(string(w))
 }
 
-func (f fakeWebhooks) RotateSecret(_ context.Context, _ id.Environment, w id.Webhook, _ time.Time) (webhook.Webhook, error) {
+func (f fakeWebhooks) RotateSecret(
+	_ context.Context, _ id.Environment, w id.Webhook, _ time.Time,
+) (webhook.Webhook, error) {
 	f.note("webhook.RotateSecret", w)
 	return sampleWebhook(), outcome(string(w))
 }
 
 func (f fakeWebhooks) Test(_ context.Context, _ id.Environment, w id.Webhook, _ time.Time) (event.Event, error) {
 	f.note("webhook.Test", w)
-	e := event.New(envID, webhook.EventTest, webhook.EventObject, string(w), noon, webhook.EventData{ID: w, Enabled: true})
+	e := event.New(envID, webhook.EventTest, webhook.EventObject, string(w), noon, webhook.EventData{
+		ID: w, Enabled: true,
+	})
 	e.ID = "event1"
 	return e, outcome(string(w))
 }
 
-func (f fakeWebhooks) Deliveries(_ context.Context, _ id.Environment, w id.Webhook, q webhook.DeliveryQuery) ([]webhook.Delivery, error) {
+func (f fakeWebhooks) Deliveries(
+	_ context.Context, _ id.Environment, w id.Webhook, q webhook.DeliveryQuery,
+) ([]webhook.Delivery, error) {
 	f.note("webhook.Deliveries", w, q)
 	return []webhook.Delivery{sampleDelivery()}, outcome(string(w))
 }
 
-func (f fakeWebhooks) ReplayEvent(_ context.Context, _ id.Environment, w id.Webhook, e string) (webhook.Delivery, error) {
+func (f fakeWebhooks) ReplayEvent(
+	_ context.Context, _ id.Environment, w id.Webhook, e string,
+) (webhook.Delivery, error) {
 	f.note("webhook.ReplayEvent", w, e)
 	return sampleDelivery(), outcome(e)
 }
 
-func (f fakeWebhooks) ReplaySince(_ context.Context, _ id.Environment, w id.Webhook, since time.Time) (webhook.Webhook, error) {
+func (f fakeWebhooks) ReplaySince(
+	_ context.Context, _ id.Environment, w id.Webhook, since time.Time,
+) (webhook.Webhook, error) {
 	f.note("webhook.ReplaySince", w, since)
 	return sampleWebhook(), outcome(string(w))
 }
@@ -124,7 +139,10 @@ func TestWebhookRequests(t *testing.T) {
 	t.Parallel()
 	const one = webhookPath + "/hook1"
 	runScenarios(t, "webhooks.txt", []scenario{
-		{name: "create", method: "POST", path: webhookPath, body: `{"address":"https://example.com/hook"}`, status: 201},
+		{
+			name: "create", method: "POST", path: webhookPath, body: `{"address":"https://example.com/hook"}`,
+			status: 201,
+		},
 		{
 			name: "create with types", method: "POST", path: webhookPath,
 			body: `{"address":"https://example.com/hook","event_types":["video.asset.ready"]}`, status: 201,
@@ -141,7 +159,10 @@ func TestWebhookRequests(t *testing.T) {
 		{name: "retrieve", method: "GET", path: one, status: 200},
 		{name: "retrieve none", method: "GET", path: webhookPath + "/absent", status: 404},
 		{name: "disable", method: "PATCH", path: one, body: `{"enabled":false}`, status: 200},
-		{name: "change", method: "PATCH", path: one, body: `{"address":"https://example.com/other","event_types":null}`, status: 200},
+		{
+			name: "change", method: "PATCH", path: one,
+			body: `{"address":"https://example.com/other","event_types":null}`, status: 200,
+		},
 		{name: "delete", method: "DELETE", path: one, status: 204},
 		{name: "rotate the secret", method: "POST", path: one + "/rotate-secret", status: 201},
 		{name: "test", method: "POST", path: one + "/test", status: 201},
@@ -150,7 +171,10 @@ func TestWebhookRequests(t *testing.T) {
 		{name: "deliveries with nothing right", method: "GET", path: one + "/deliveries?limit=0&cursor=x", status: 400},
 		{name: "replay one", method: "POST", path: one + "/deliveries/event1/replay", status: 201},
 		{name: "replay one that is gone", method: "POST", path: one + "/deliveries/absent/replay", status: 404},
-		{name: "replay since a time", method: "POST", path: one + "/replay", body: `{"since":"2026-01-02T03:04:05Z"}`, status: 201},
+		{
+			name: "replay since a time", method: "POST", path: one + "/replay",
+			body: `{"since":"2026-01-02T03:04:05Z"}`, status: 201,
+		},
 		{name: "replay since nothing", method: "POST", path: one + "/replay", body: `{}`, status: 400},
 		{name: "replay what failed", method: "POST", path: one + "/replay-failed", status: 201},
 		{
@@ -180,7 +204,10 @@ func hooked(t *testing.T, url string) http.Handler {
 	if _, err := tokens.SeedToken(t.Context(), tokenID, tokenValue, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	form := EventForm{Environment: d.Access().Environment, LiveStream: d.LiveStreams().Find, Asset: d.Assets().Find, Upload: d.Uploads().Find, PublicURL: "https://video.example.com"}
+	form := EventForm{
+		Environment: d.Access().Environment, LiveStream: d.LiveStreams().Find, Asset: d.Assets().Find,
+		Upload: d.Uploads().Find, PublicURL: "https://video.example.com",
+	}
 	client := fetch.New(fetch.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	t.Cleanup(client.Close)
 	sender := delivery.New(delivery.Options{
@@ -203,7 +230,8 @@ func hooked(t *testing.T, url string) http.Handler {
 	})
 	background(t, sender, d)
 	return New(Options{
-		Live: live.New(live.Options{Store: d.LiveStreams()}), Assets: asset.New(asset.Options{Store: d.Assets()}), Callers: Callers{Access: tokens},
+		Live: live.New(live.Options{Store: d.LiveStreams()}), Assets: asset.New(asset.Options{Store: d.Assets()}),
+		Callers:  Callers{Access: tokens},
 		Webhooks: webhook.New(d, EventTypes()), Events: d, EventForm: form, Logger: quietLogger(io.Discard),
 	})
 }
@@ -250,7 +278,8 @@ func TestPrivateAddress(t *testing.T) {
 	var made struct {
 		Data Webhook `json:"data"`
 	}
-	if err := json.Unmarshal(ask("POST", webhookPath, `{"address":"http://10.1.2.3/hook"}`), &made); err != nil || made.Data.ID == "" {
+	if err := json.Unmarshal(ask("POST", webhookPath, `{"address":"http://10.1.2.3/hook"}`), &made); err != nil ||
+		made.Data.ID == "" {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	ask("POST", webhookPath+"/"+made.Data.ID+"/test", "")
@@ -258,7 +287,8 @@ func TestPrivateAddress(t *testing.T) {
 	defer wait.Stop()
 	for range 3000 {
 		<-wait.C
-		if got := ask("GET", webhookPath+"/"+made.Data.ID+"/deliveries", ""); bytes.Contains(got, []byte("10.1.2.3 is not allowed: private network; add it with --fetch-allow")) {
+		if got := ask("GET", webhookPath+"/"+made.Data.ID+"/deliveries", ""); bytes.Contains(got,
+			[]byte("10.1.2.3 is not allowed: private network; add it with --fetch-allow")) {
 			return
 		}
 	}

@@ -31,18 +31,24 @@ func TestPicture(t *testing.T) {
 		facts              asset.Facts
 		ratio, tier, older string
 	}{
-		"nothing":     {asset.Facts{}, "", "", ""},
-		"sound":       {asset.Facts{HasAudio: true}, "", "audio-only", "Audio only"},
-		"360p":        {asset.Facts{HasVideo: true, Width: 640, Height: 360}, "16:9", "720p", "SD"},
-		"720p":        {asset.Facts{HasVideo: true, Width: 1280, Height: 720}, "16:9", "720p", "HD"},
-		"portrait":    {asset.Facts{HasVideo: true, Width: 1080, Height: 1920}, "9:16", "1080p", "FHD"},
-		"cinema":      {asset.Facts{HasVideo: true, Width: 1920, Height: 800}, "12:5", "1080p", "FHD"},
-		"odd":         {asset.Facts{HasVideo: true, Width: 853, Height: 479}, "853:479", "720p", "SD"},
-		"1440p":       {asset.Facts{HasVideo: true, Width: 2560, Height: 1440}, "16:9", "1440p", "UHD"},
-		"2160p":       {asset.Facts{HasVideo: true, Width: 3840, Height: 2160}, "16:9", "2160p", "UHD"},
-		"not offered": {asset.Facts{HasVideo: true, Width: 3840, Height: 2160, Offered: asset.Size{Width: 1920, Height: 1080}}, "16:9", "1080p", "FHD"},
-		"wide":        {asset.Facts{HasVideo: true, Width: 3840, Height: 1600, Offered: asset.Size{Width: 2592, Height: 1080}}, "12:5", "1080p", "FHD"},
-		"impossible":  {asset.Facts{HasVideo: true, Width: -1, Height: 5}, "", "", "SD"},
+		"nothing":  {asset.Facts{}, "", "", ""},
+		"sound":    {asset.Facts{HasAudio: true}, "", "audio-only", "Audio only"},
+		"360p":     {asset.Facts{HasVideo: true, Width: 640, Height: 360}, "16:9", "720p", "SD"},
+		"720p":     {asset.Facts{HasVideo: true, Width: 1280, Height: 720}, "16:9", "720p", "HD"},
+		"portrait": {asset.Facts{HasVideo: true, Width: 1080, Height: 1920}, "9:16", "1080p", "FHD"},
+		"cinema":   {asset.Facts{HasVideo: true, Width: 1920, Height: 800}, "12:5", "1080p", "FHD"},
+		"odd":      {asset.Facts{HasVideo: true, Width: 853, Height: 479}, "853:479", "720p", "SD"},
+		"1440p":    {asset.Facts{HasVideo: true, Width: 2560, Height: 1440}, "16:9", "1440p", "UHD"},
+		"2160p":    {asset.Facts{HasVideo: true, Width: 3840, Height: 2160}, "16:9", "2160p", "UHD"},
+		"not offered": {
+			asset.Facts{HasVideo: true, Width: 3840, Height: 2160, Offered: asset.Size{Width: 1920, Height: 1080}},
+			"16:9", "1080p", "FHD",
+		},
+		"wide": {
+			asset.Facts{HasVideo: true, Width: 3840, Height: 1600, Offered: asset.Size{Width: 2592, Height: 1080}},
+			"12:5", "1080p", "FHD",
+		},
+		"impossible": {asset.Facts{HasVideo: true, Width: -1, Height: 5}, "", "", "SD"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +122,10 @@ func TestEveryFieldIsSent(t *testing.T) {
 		"LiveStream.ReducedLatency": "the other of two modes", "AssetOptions.EncodingTier": "not in the sample",
 		"Upload.URL": "only while waiting", "Upload.TusURL": "likewise",
 	}
-	for _, v := range []any{wireLiveStream(fullStream()), uploads{}.show(fullUpload()), assetForm{now: time.Now}.asset(fullAsset()), *wireOptions(*fullStream().Settings.NewAsset)} {
+	for _, v := range []any{
+		wireLiveStream(fullStream()), uploads{}.show(fullUpload()), assetForm{now: time.Now}.asset(fullAsset()),
+		*wireOptions(*fullStream().Settings.NewAsset),
+	} {
 		rv := reflect.ValueOf(v)
 		for _, f := range reflect.VisibleFields(rv.Type()) {
 			name := rv.Type().Name() + "." + f.Name
@@ -162,16 +171,19 @@ func TestLog(t *testing.T) {
 		return out.String()
 	}
 	line := ask(http.MethodGet, "/video/v1/live-streams?stream_key=TOPSECRET&page=x", "")
-	if strings.Count(line, "\n") != 1 || !strings.Contains(line, "status=400") || !strings.Contains(line, "level=DEBUG") {
+	if strings.Count(line, "\n") != 1 || !strings.Contains(line, "status=400") ||
+		!strings.Contains(line, "level=DEBUG") {
 		t.Errorf("log: %s", line)
 	}
-	line += ask(http.MethodPost, "/video/v1/live-streams", `{"passthrough":"PRIVATE"}`) + ask(http.MethodGet, "/video/v1/live-streams/live1", "")
+	line += ask(http.MethodPost, "/video/v1/live-streams", `{"passthrough":"PRIVATE"}`) +
+		ask(http.MethodGet, "/video/v1/live-streams/live1", "")
 	for _, secret := range []string{"TOPSECRET", tokenValue, "PRIVATE", "pass1", "key1"} {
 		if strings.Contains(line, secret) {
 			t.Errorf("the log tells %s: %s", secret, line)
 		}
 	}
-	if line = ask(http.MethodGet, "/video/v1/live-streams/broken", ""); !strings.Contains(line, "level=ERROR") || !strings.Contains(line, "read row") {
+	if line = ask(http.MethodGet, "/video/v1/live-streams/broken", ""); !strings.Contains(line, "level=ERROR") ||
+		!strings.Contains(line, "read row") {
 		t.Errorf("a failure's log: %s", line)
 	}
 	if line = ask(http.MethodGet, "/video/v1/live-streams/panic", ""); !strings.Contains(line, "broken invariant") {

@@ -208,7 +208,8 @@ func (s *site) stream(t testing.TB, title string, onAir bool, policies ...playba
 	}, s.now)
 	if err == nil && onAir {
 		v, err = s.broadcasts.Connect(t.Context(), live.Connection{
-			StreamKey: v.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
+			StreamKey: v.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()),
+			Owner: live.Owner{Node: "node", Run: "run"},
 		}, s.now)
 		if err == nil {
 			err = s.broadcasts.Active(t.Context(), v.ID, v.Writer(), s.now)

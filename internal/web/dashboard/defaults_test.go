@@ -38,11 +38,15 @@ func TestDefaults(t *testing.T) {
 			"captions", "nothing", 400, "Captions must be pairs of a language, or *, and an engine",
 			access.Environment{Captions: "en=pocketsphinx, *=none"},
 		},
-		{"captions", "a=\x00", 400, "Captions must not contain", access.Environment{Captions: "en=pocketsphinx, *=none"}},
+		{
+			"captions", "a=\x00", 400, "Captions must not contain",
+			access.Environment{Captions: "en=pocketsphinx, *=none"},
+		},
 		{"captions", hostile, 303, "&lt;script&gt;", access.Environment{Captions: hostile}},
 		{"captions", " ", 303, `placeholder="de=vosk"`, access.Environment{}},
 		{
-			"frame-ancestors", "https://a.example, https://*.b.example", 303, `value="https://a.example https://*.b.example"`,
+			"frame-ancestors", "https://a.example, https://*.b.example", 303,
+			`value="https://a.example https://*.b.example"`,
 			access.Environment{FrameAncestors: "https://a.example https://*.b.example"},
 		},
 		{

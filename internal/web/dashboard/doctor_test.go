@@ -24,7 +24,9 @@ func TestHealthPage(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "http://example.com")
 	fine := dashboard.Finding{Name: "data folder", Level: dashboard.Fine, Text: "/data can be written"}
-	odd := dashboard.Finding{Name: "clock", Level: dashboard.Warning, Text: "nothing keeps it right", Mend: "Turn it on"}
+	odd := dashboard.Finding{
+		Name: "clock", Level: dashboard.Warning, Text: "nothing keeps it right", Mend: "Turn it on",
+	}
 	bad := dashboard.Finding{Name: hostile, Level: dashboard.Problem, Text: hostile, Mend: "Install it."}
 	for name, tt := range map[string]struct {
 		findings []dashboard.Finding

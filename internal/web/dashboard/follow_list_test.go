@@ -65,7 +65,8 @@ func TestFollowList(t *testing.T) {
 	onAir.until(`id="news"`)
 
 	connected, err := s.broadcasts.Connect(t.Context(), live.Connection{
-		StreamKey: one.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
+		StreamKey: one.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()),
+		Owner: live.Owner{Node: "node", Run: "run"},
 	}, s.now)
 	if err == nil {
 		err = s.broadcasts.Active(t.Context(), one.ID, connected.Writer(), s.now)

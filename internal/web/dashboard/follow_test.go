@@ -96,7 +96,8 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	connected, err := s.broadcasts.Connect(t.Context(), live.Connection{
-		StreamKey: v.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
+		StreamKey: v.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()),
+		Owner: live.Owner{Node: "node", Run: "run"},
 	}, s.now)
 	if err != nil {
 		t.Fatal(err)

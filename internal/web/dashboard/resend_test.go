@@ -57,10 +57,13 @@ func TestDeliveriesAreResent(t *testing.T) {
 	behind := s.try(t, made.ID, webhook.Waiting, time.Time{})
 	skip := "/deliveries/" + strconv.FormatInt(bad.Sequence, 10) + "/skip"
 	shows(s.cookie, page, []string{
-		`It waits for <a href="` + badAt + `">an earlier event</a>`, "next attempt", `href="` + page + skip + `" data-ask`,
+		`It waits for <a href="` + badAt + `">an earlier event</a>`, "next attempt",
+		`href="` + page + skip + `" data-ask`,
 		`id="retry"`, "Send it now",
 	}, []string{`id="replay-failed"`, `aria-label="Send it again`})
-	shows(looker, page, []string{`It waits for <a href="` + badAt + `">an earlier event</a>`}, []string{"/skip", `id="retry"`})
+	shows(looker, page, []string{`It waits for <a href="` + badAt + `">an earlier event</a>`}, []string{
+		"/skip", `id="retry"`,
+	})
 	shows(s.cookie, badAt, []string{`href="` + page + skip + `" data-ask`, "Send it now"}, nil)
 	shows(looker, badAt, []string{"next attempt"}, []string{"/skip"})
 
@@ -68,7 +71,9 @@ func TestDeliveriesAreResent(t *testing.T) {
 	shows(s.cookie, page, []string{"Waiting for its turn."}, []string{"next attempt", "Send it now"})
 	shows(s.cookie, page+skip, []string{"Skip this event?", "<b>" + bad.Type + "</b>", "https://example.com/a"}, nil)
 	do(skip)
-	shows(s.cookie, page, []string{`state off">Skipped`, `aria-label="Send it again`}, []string{"an earlier event", skip, `id="retry"`})
+	shows(s.cookie, page, []string{`state off">Skipped`, `aria-label="Send it again`}, []string{
+		"an earlier event", skip, `id="retry"`,
+	})
 	shows(s.cookie, badAt, []string{`state off">Skipped`}, nil)
 	if w := s.ask(t, s.cookie, page+skip, url.Values{}); w.Code != http.StatusConflict ||
 		!strings.Contains(w.Body.String(), "does not wait to be sent") {
@@ -78,7 +83,9 @@ func TestDeliveriesAreResent(t *testing.T) {
 	s.try(t, made.ID, webhook.Failed, time.Time{}, webhook.Attempt{At: s.now, Status: 500})
 	shows(s.cookie, page, []string{failed}, []string{now})
 	do("/replay-failed")
-	shows(s.cookie, page+"?status=waiting", []string{"event " + strconv.FormatInt(behind.Sequence, 10)}, []string{failed})
+	shows(s.cookie, page+"?status=waiting", []string{"event " + strconv.FormatInt(behind.Sequence, 10)}, []string{
+		failed,
+	})
 	shows(s.cookie, "/dashboard/events", []string{">Skipped<"}, nil)
 	s.noted(t, string(made.ID), "replay-failed-webhook-deliveries", "skip-webhook-delivery",
 		"retry-webhook-deliveries")

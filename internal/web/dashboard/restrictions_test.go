@@ -43,16 +43,18 @@ func TestRestrictionPages(t *testing.T) {
 		status       int
 		want, not    string
 	}{
-		"list":           {s, s.cookie, restrictions, nil, 200, "a.example, *.b.example, c.example and 1 more", ""},
-		"referrer":       {s, s.cookie, restrictions, nil, 200, "refused", "allowed</td>"},
-		"players":        {s, s.cookie, restrictions, nil, 200, "no programs that download", "every one"},
-		"empty":          {empty, empty.cookie, restrictions, nil, 200, "No restriction yet", "<table"},
-		"page":           {s, s.cookie, restrictions + "?page=9", nil, 200, "There are no more", ""},
-		"form":           {s, s.cookie, restrictions + "/new", nil, 200, "Make the restriction", ""},
-		"one":            {s, s.cookie, page, nil, 200, "a.example\n*.b.example", ""},
-		"question":       {s, s.cookie, page + "/delete", nil, 200, "Tokens that name it are refused at once", ""},
-		"reads":          {s, reader, restrictions, nil, 200, "a.example", page},
-		"menu":           {s, reader, "/dashboard/live", nil, 200, `href="` + restrictions + `"`, `href="` + tokens + `"`},
+		"list":     {s, s.cookie, restrictions, nil, 200, "a.example, *.b.example, c.example and 1 more", ""},
+		"referrer": {s, s.cookie, restrictions, nil, 200, "refused", "allowed</td>"},
+		"players":  {s, s.cookie, restrictions, nil, 200, "no programs that download", "every one"},
+		"empty":    {empty, empty.cookie, restrictions, nil, 200, "No restriction yet", "<table"},
+		"page":     {s, s.cookie, restrictions + "?page=9", nil, 200, "There are no more", ""},
+		"form":     {s, s.cookie, restrictions + "/new", nil, 200, "Make the restriction", ""},
+		"one":      {s, s.cookie, page, nil, 200, "a.example\n*.b.example", ""},
+		"question": {s, s.cookie, page + "/delete", nil, 200, "Tokens that name it are refused at once", ""},
+		"reads":    {s, reader, restrictions, nil, 200, "a.example", page},
+		"menu": {
+			s, reader, "/dashboard/live", nil, 200, `href="` + restrictions + `"`, `href="` + tokens + `"`,
+		},
 		"first settings": {s, reader, "/dashboard/settings", nil, 302, restrictions, ""},
 		"may not new":    {s, reader, restrictions + "/new", nil, 403, "lacks the permission video:write", ""},
 		"may not make":   {s, reader, restrictions, url.Values{}, 403, "lacks the permission video:write", ""},
@@ -85,7 +87,8 @@ func TestRestrictionPages(t *testing.T) {
 			t.Parallel()
 			w := tt.on.ask(t, tt.cookie, tt.path, tt.form)
 			body := w.Body.String() + w.Header().Get("Location")
-			if w.Code != tt.status || !strings.Contains(body, tt.want) || tt.not != "" && strings.Contains(body, tt.not) {
+			if w.Code != tt.status || !strings.Contains(body, tt.want) ||
+				tt.not != "" && strings.Contains(body, tt.not) {
 				t.Errorf("%d, want %q and not %q:\n%s", w.Code, tt.want, tt.not, body)
 			}
 			closedPage(t, w)

@@ -17,7 +17,8 @@ func TestSavedAsItWas(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "http://example.com")
 	film, lines := s.ready(t, "Film"), "Two\nlines"
-	if _, err := s.assets.Patch(t.Context(), s.env(t), film.ID, asset.PatchInput{Passthrough: &lines}, s.now); err != nil {
+	if _, err := s.assets.Patch(t.Context(), s.env(t), film.ID, asset.PatchInput{Passthrough: &lines},
+		s.now); err != nil {
 		t.Fatal(err)
 	}
 	text, err := s.assets.AddTrack(t.Context(), s.env(t), film.ID, asset.TrackInput{

@@ -230,7 +230,8 @@ func TestSignedLinkIsRefused(t *testing.T) {
 		"form of a stream": {s, s.cookie, live, nil, 200, "On the air", ""},
 		"reads keys":       {s, looker, live, with(), 200, "The signed link is made", ""},
 		"no key yet": {
-			empty, empty.cookie, "/dashboard/live/" + string(none.ID) + "/playback-ids/" + string(none.PlaybackIDs[0].ID) +
+			empty, empty.cookie,
+			"/dashboard/live/" + string(none.ID) + "/playback-ids/" + string(none.PlaybackIDs[0].ID) +
 				"/link", nil, 200, "No signing key yet", "private_key",
 		},
 		"nobody":           {s, "", at, nil, 303, "", ""},
@@ -245,24 +246,38 @@ func TestSignedLinkIsRefused(t *testing.T) {
 		"public": {
 			s, s.cookie, film + "/playback-ids/" + string(a.PlaybackIDs[0].ID) + "/link", with(), 404, "", "token=",
 		},
-		"of another":     {s, s.cookie, film + "/playback-ids/" + string(v.PlaybackIDs[0].ID) + "/link", with(), 404, "", ""},
-		"foreign key":    {s, s.cookie, at, with("key", string(foreign.ID), "private_key", stranger), 400, "This signing key doesn", ""},
-		"unknown key":    {s, s.cookie, at, with("key", hostile), 400, "This signing key doesn", "<script>alert"},
-		"no private":     {s, s.cookie, at, with("private_key", ""), 400, "neither a PEM nor the base64 of one", ""},
-		"hostile":        {s, s.cookie, at, with("private_key", hostile), 400, "neither a PEM", "<script>alert"},
-		"long":           {s, s.cookie, at, with("private_key", strings.Repeat("A", 9000)), 400, "more than 8192 bytes", "AAAAAAAA"},
-		"half of it":     {s, s.cookie, at, with("private_key", private[:800]), 400, "not a whole PEM", ""},
-		"of another key": {s, s.cookie, at, with("private_key", other), 400, "of the key " + short(string(second.ID)), ""},
-		"of no key":      {s, s.cookie, at, with("private_key", stranger), 400, "belongs to none of the signing keys", ""},
-		"no use":         {s, s.cookie, at, with("use", "d"), 400, "Choose what the link is for", ""},
-		"no time":        {s, s.cookie, at, with("amount", "0"), 400, amount, ""},
-		"no number":      {s, s.cookie, at, with("amount", hostile), 400, amount, "<script>alert"},
-		"too long":       {s, s.cookie, at, with("amount", "367", "unit", "days"), 400, amount, ""},
-		"ages":           {s, s.cookie, at, with("amount", "213504", "unit", "days"), 400, amount, ""}, // 2^64 ns
-		"overflows":      {s, s.cookie, at, with("amount", "9223372036854775807", "unit", "days"), 400, amount, ""},
-		"no unit":        {s, s.cookie, at, with("unit", "years"), 400, amount, ""},
-		"no rule":        {s, s.cookie, at, with("restriction", hostile), 400, "This playback restriction no longer exists", "<script>alert"},
-		"pasted again":   {s, s.cookie, at, with("amount", "x"), 400, "It is not stored, so paste it again", ""},
+		"of another": {
+			s, s.cookie, film + "/playback-ids/" + string(v.PlaybackIDs[0].ID) + "/link", with(), 404, "", "",
+		},
+		"foreign key": {
+			s, s.cookie, at, with("key", string(foreign.ID), "private_key", stranger), 400, "This signing key doesn",
+			"",
+		},
+		"unknown key": {s, s.cookie, at, with("key", hostile), 400, "This signing key doesn", "<script>alert"},
+		"no private":  {s, s.cookie, at, with("private_key", ""), 400, "neither a PEM nor the base64 of one", ""},
+		"hostile":     {s, s.cookie, at, with("private_key", hostile), 400, "neither a PEM", "<script>alert"},
+		"long": {
+			s, s.cookie, at, with("private_key", strings.Repeat("A", 9000)), 400, "more than 8192 bytes", "AAAAAAAA",
+		},
+		"half of it": {s, s.cookie, at, with("private_key", private[:800]), 400, "not a whole PEM", ""},
+		"of another key": {
+			s, s.cookie, at, with("private_key", other), 400, "of the key " + short(string(second.ID)), "",
+		},
+		"of no key": {
+			s, s.cookie, at, with("private_key", stranger), 400, "belongs to none of the signing keys", "",
+		},
+		"no use":    {s, s.cookie, at, with("use", "d"), 400, "Choose what the link is for", ""},
+		"no time":   {s, s.cookie, at, with("amount", "0"), 400, amount, ""},
+		"no number": {s, s.cookie, at, with("amount", hostile), 400, amount, "<script>alert"},
+		"too long":  {s, s.cookie, at, with("amount", "367", "unit", "days"), 400, amount, ""},
+		"ages":      {s, s.cookie, at, with("amount", "213504", "unit", "days"), 400, amount, ""}, // 2^64 ns
+		"overflows": {s, s.cookie, at, with("amount", "9223372036854775807", "unit", "days"), 400, amount, ""},
+		"no unit":   {s, s.cookie, at, with("unit", "years"), 400, amount, ""},
+		"no rule": {
+			s, s.cookie, at, with("restriction", hostile), 400, "This playback restriction no longer exists",
+			"<script>alert",
+		},
+		"pasted again": {s, s.cookie, at, with("amount", "x"), 400, "It is not stored, so paste it again", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,8 @@ func (s *site) target(t *testing.T, v live.Stream, in live.SimulcastTarget) live
 func (s *site) connect(t *testing.T, v live.Stream) live.Writer {
 	t.Helper()
 	on, err := s.broadcasts.Connect(t.Context(), live.Connection{
-		StreamKey: v.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()), Owner: live.Owner{Node: "node", Run: "run"},
+		StreamKey: v.StreamKey, Protocol: "rtmp", NewAsset: id.Asset(id.New()),
+		Owner: live.Owner{Node: "node", Run: "run"},
 	}, s.now)
 	if err == nil {
 		err = s.broadcasts.Active(t.Context(), v.ID, on.Writer(), s.now)

@@ -175,7 +175,9 @@ func TestTokenIsRevoked(t *testing.T) {
 	}
 	out := s.ask(t, first, tokens, nil)
 	w := s.ask(t, first, out.Header().Get("Location"), nil)
-	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "You were signed out: the access token you signed in with was revoked or has expired") {
+	if w.Code != http.StatusOK ||
+		!strings.Contains(w.Body.String(),
+			"You were signed out: the access token you signed in with was revoked or has expired") {
 		t.Errorf("%d at %q:\n%s", w.Code, out.Header().Get("Location"), w.Body)
 	}
 	if c := w.Result().Cookies(); len(c) != 1 || c[0].Name != "millrace" || c[0].MaxAge >= 0 {

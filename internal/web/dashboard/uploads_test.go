@@ -74,7 +74,8 @@ func TestUpload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done := read(); done.Status != "asset_created" || done.URL != "" || done.Asset != "/dashboard/assets/"+string(a.ID) {
+	if done := read(); done.Status != "asset_created" || done.URL != "" ||
+		done.Asset != "/dashboard/assets/"+string(a.ID) {
 		t.Errorf("told %+v", done)
 	}
 }

@@ -169,7 +169,8 @@ func TestWebhookIsMade(t *testing.T) {
 			w = s.ask(t, s.cookie, page, edit)
 			now := get()
 			if w.Code != http.StatusSeeOther || w.Header().Get("Location") != page ||
-				now.Address != made.Address+"/2" || !slices.Equal(now.Types, []string{live.EventCreated}) || now.Secret != made.Secret {
+				now.Address != made.Address+"/2" || !slices.Equal(now.Types, []string{live.EventCreated}) ||
+				now.Secret != made.Secret {
 				t.Errorf("%d to %q, changed %+v", w.Code, w.Header().Get("Location"), now)
 			}
 			s.noted(t, key, "update-webhook", "create-webhook")
@@ -416,7 +417,12 @@ func TestDeliveries(t *testing.T) {
 		}},
 		{webhook.Failed, time.Time{}, attempts, []string{`state fault">Failed`, "The newest 10 of 15 attempts."}},
 		{webhook.Delivered, time.Time{}, attempts[3:4], []string{`state ok">Delivered`, "1 attempt,"}},
-		{webhook.Waiting, time.Time{}, nil, []string{`state">Waiting<`, "No attempt yet", "earlier event</a> of the same"}},
+		{
+			webhook.Waiting,
+			time.Time{},
+			nil,
+			[]string{`state">Waiting<`, "No attempt yet", "earlier event</a> of the same"},
+		},
 	} {
 		if _, err := s.hooks.Test(t.Context(), made.Environment, made.ID, s.now); err != nil {
 			t.Fatal(err)

@@ -156,7 +156,8 @@ func testContextOfARequestThatIsOver(t *testing.T, w way) { //nolint:thelper // 
 	kept := make(chan context.Context, 1)
 	type key struct{}
 	s := w.serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if _, limited := r.Context().Deadline(); limited || r.Context().Value(key{}) != nil || context.Cause(r.Context()) != nil {
+		if _, limited := r.Context().Deadline(); limited || r.Context().Value(key{}) != nil ||
+			context.Cause(r.Context()) != nil {
 			t.Error("a deadline, a value or a cause from nowhere")
 		}
 		kept <- r.Context()
@@ -219,7 +220,8 @@ func testShutdown(t *testing.T, w way) { //nolint:thelper // it is the test
 			h := newWaiter()
 			ln := listen(t)
 			l := express.Listen(t.Context(), ln, express.Options{
-				Takes: func(string) bool { return true }, TLS: w.server(), Logger: slog.New(slog.DiscardHandler), Handler: h,
+				Takes: func(string) bool { return true }, TLS: w.server(), Logger: slog.New(slog.DiscardHandler),
+				Handler: h,
 			})
 			viewer := func() *viewer { return w.dial(t, ln.Addr().String()) }
 			idle, half, used, busy := viewer(), viewer(), viewer(), viewer()
@@ -249,7 +251,9 @@ func testShutdown(t *testing.T, w way) { //nolint:thelper // it is the test
 				t.Errorf("shutdown: %v", err)
 			}
 			got, _ := io.ReadAll(busy)
-			if patient && (!strings.HasSuffix(string(got), "whole") || !strings.Contains(string(got), "\r\nConnection: close\r\n")) {
+			if patient &&
+				(!strings.HasSuffix(string(got), "whole") ||
+					!strings.Contains(string(got), "\r\nConnection: close\r\n")) {
 				t.Errorf("response %q", got)
 			}
 			if _, err := l.Accept(); err == nil {

@@ -31,13 +31,27 @@ func conversations() []conversation {
 	return []conversation{
 		{"GET /echo?a=b&c=d" + end, 1},
 		{get("host: h\r\naccept-encoding: gzip, br\r\nX_y: \t z \t\r\nReferer: http://x/?a b\xff\r\n"), 1},
-		{get(host + "Range: bytes=1-2\r\nIf-Range: \"x\"\r\nIf-None-Match: *\r\nIf-Modified-Since: Sat, 21 Nov 2026 00:00:00 GMT\r\nOrigin: http://o\r\n"), 1},
-		{get(host + "Te: trailers\r\nKeep-Alive: timeout=5\r\nProxy-Connection: keep-alive\r\nCookie: a=b; c=d\r\nAuthorization: Basic eDp5\r\n"), 1},
-		{"HEAD /length" + end + "HEAD /echo" + end + "HEAD /file" + end + "HEAD /stream" + end + "HEAD /nothing" + end + "GET /length" + end, 6},
+		{
+			get(host +
+				"Range: bytes=1-2\r\nIf-Range: \"x\"\r\nIf-None-Match: *\r\nIf-Modified-Since: Sat, 21 Nov 2026 " +
+				"00:00:00 GMT\r\nOrigin: http://o\r\n"), 1,
+		},
+		{
+			get(host +
+				"Te: trailers\r\nKeep-Alive: timeout=5\r\nProxy-Connection: keep-alive\r\nCookie: a=b; " +
+				"c=d\r\nAuthorization: Basic eDp5\r\n"), 1,
+		},
+		{
+			"HEAD /length" + end + "HEAD /echo" + end + "HEAD /file" + end + "HEAD /stream" + end + "HEAD /nothing" +
+				end + "GET /length" + end, 6,
+		},
 		{"GET /length" + end + "GET /echo" + end + "GET /nothing" + end + "GET /echo?again" + end, 4},
 		{"GET /echo" + end + get(host) + get(host+"A: b\r\n") + get(host) + "HEAD /echo" + end, 5},
 		{"GET /large" + end + "GET /file" + end + "GET /length" + end + "GET /stream" + end + "GET /html" + end, 5},
-		{"GET /status?200" + end + "GET /status?204" + end + "GET /status?304" + end + "GET /status?412" + end + "GET /status?599" + end + "HEAD /status?412" + end, 6},
+		{
+			"GET /status?200" + end + "GET /status?204" + end + "GET /status?304" + end + "GET /status?412" + end +
+				"GET /status?599" + end + "HEAD /status?412" + end, 6,
+		},
 		{"GET /unknown" + end, 1},
 		{"GET /last" + end, 1},
 		{"GET /length" + end + "GET", 1},
@@ -53,8 +67,14 @@ func conversations() []conversation {
 		{get(host+"Connection: Keep-Alive\r\n") + get(host+"Connection: CLOSE\r\n"), 2},
 		// what net/http is to judge, and to keep the connection of
 		{"GET /api/x" + end + "GET /echo" + end, 0},
-		{"GET /length" + end + "POST /api/x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" + "GET /echo" + end, 1},
-		{"POST /api/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + "GET /echo" + end, 0},
+		{
+			"GET /length" + end + "POST /api/x HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" + "GET /echo" + end,
+			1,
+		},
+		{
+			"POST /api/x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" + "GET /echo" +
+				end, 0,
+		},
 		{"POST /api/x HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc", 0},
 		{"OPTIONS /echo" + end + "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", 0},
 		{"TRACE /echo" + end + "get /echo" + end, 0},
@@ -125,7 +145,11 @@ func conversations() []conversation {
 		{get(host + "X: " + strings.Repeat("a", 80000) + "\r\n"), 0},
 		{get(host + strings.Repeat("X: y\r\n", 100)), 0},
 		{"GET /" + strings.Repeat("a", 9000) + end, 0},
-		{get(host + "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"), 0},
+		{
+			get(host +
+				"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n"),
+			0,
+		},
 		{get(host + "Connection: Upgrade\r\nUpgrade: websocket\r\n"), 0},
 		{get(host + "Connection: close, x\r\n"), 0},
 		{get(host + "Expect: 100-continue\r\n"), 0},
@@ -184,7 +208,10 @@ func testHeadInPieces(t *testing.T, w way) { //nolint:thelper // it is the test
 	nc := w.dial(t, s.fast)
 	br := bufio.NewReader(nc)
 	const get = "GET /length HTTP/1.1\r\nHost: x\r\nX-Filler: "
-	for i, text := range []string{get + strings.Repeat("f", 2000) + "\r\n\r\n", get + "g\r\n\r\n", get + "\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", get + "h\r\n\r\n"} {
+	for i, text := range []string{
+		get + strings.Repeat("f", 2000) + "\r\n\r\n", get + "g\r\n\r\n",
+		get + "\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", get + "h\r\n\r\n",
+	} {
 		for _, b := range []byte(text) {
 			if _, err := nc.Write([]byte{b}); err != nil {
 				t.Fatal(err)
@@ -242,7 +269,8 @@ func testConnectionsEnd(t *testing.T, w way) { //nolint:thelper // it is the tes
 	s := w.serve(t, handler(t), express.Options{HeaderTimeout: short, IdleTimeout: short, WriteTimeout: 4 * short})
 	get := "GET /length HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, request := range map[string]string{
-		"nothing said": "", "half a head": "GET /length HTTP/1.1\r\nHo", "idle": get, "half a head later": get + get[:len(get)-1],
+		"nothing said": "", "half a head": "GET /length HTTP/1.1\r\nHo", "idle": get,
+		"half a head later":   get + get[:len(get)-1],
 		"less than announced": "GET /short" + end, "panic": "GET /panic" + end,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -251,7 +251,8 @@ func handler(t testing.TB) http.Handler {
 	handle := func(path string, f func(w http.ResponseWriter, r *http.Request)) { mux.HandleFunc(path, f) }
 	handle("/echo", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Line", "a\r\nb")
-		fmt.Fprintf(w, "%s %s %q %q %q|%s|%s|%v|%d|%v|%s", r.Method, r.Proto, r.URL.Path, r.URL.RawPath, r.URL.RawQuery, r.Host, r.RequestURI, r.Header, r.ContentLength, r.Close, secret(r))
+		fmt.Fprintf(w, "%s %s %q %q %q|%s|%s|%v|%d|%v|%s", r.Method, r.Proto, r.URL.Path, r.URL.RawPath, r.URL.RawQuery,
+			r.Host, r.RequestURI, r.Header, r.ContentLength, r.Close, secret(r))
 	})
 	handle("/length", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")

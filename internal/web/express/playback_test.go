@@ -67,7 +67,9 @@ func (recording) Multivariant(context.Context, playback.Clip) (*hls.Multivariant
 }
 
 func (recording) Playlist(_ context.Context, _ string, r playback.Reload, compressed bool) (playback.Text, error) {
-	return playback.Text{Data: bytes.Repeat(fmt.Appendf(nil, "#%d %d %v %v\n", r.MSN, r.Part, r.Skip, compressed), 2000), MaxAge: 1}, nil
+	return playback.Text{
+		Data: bytes.Repeat(fmt.Appendf(nil, "#%d %d %v %v\n", r.MSN, r.Part, r.Skip, compressed), 2000), MaxAge: 1,
+	}, nil
 }
 
 func (recording) Pictures(context.Context) ([]hls.Picture, error) { return nil, nil }
@@ -116,15 +118,24 @@ func testPlayersGetTheSame(t *testing.T, w way) { //nolint:thelper // it is the 
 	h := playback.New(playback.Options{Source: recording{file}, Logger: slog.New(slog.DiscardHandler)})
 	s := w.serve(t, h, express.Options{Takes: playback.Owns})
 	lines := []string{
-		"/" + playbackID + ".m3u8?token=eyJh.b-c_d.e", "/" + playbackID + "/signed-v.688.1795411200.K1..bG93.MAC_-1/m1/v.m3u8?_HLS_msn=5", "/" + playbackID + "/signed-v.688.1795411200.K1...MAC_-1/m1/v/7.3.m4s",
+		"/" + playbackID + ".m3u8?token=eyJh.b-c_d.e",
+		"/" + playbackID + "/signed-v.688.1795411200.K1..bG93.MAC_-1/m1/v.m3u8?_HLS_msn=5",
+		"/" + playbackID + "/signed-v.688.1795411200.K1...MAC_-1/m1/v/7.3.m4s",
 		"/" + playbackID + "/signed-v.1/high.mp4",
-		"/" + playbackID, "/" + playbackID + ".m3u8", "/" + playbackID + "/m1/v.m3u8", "/" + playbackID + "/m1/v.m3u8?_HLS_msn=5&_HLS_part=2&_HLS_skip=YES",
-		"/" + playbackID + "/m1/v.m3u8?_HLS_part=2", "/" + playbackID + "/m1/v/7.3.m4s", "/" + playbackID + "/m1/f/7.m4s", "/" + playbackID + "/m1/s/7.m4s", "/" + playbackID + "/m1/v/init-0.mp4",
-		"/" + playbackID + "/text/t.vtt", "/" + playbackID + "/thumbnail.jpg?time=1", "/" + playbackID + ".m3u8?token=bad", "/" + playbackID + "/m9/v.m3u8", "/" + playbackID + "/m1/v/x", "/" + strings.ToLower(playbackID),
+		"/" + playbackID, "/" + playbackID + ".m3u8", "/" + playbackID + "/m1/v.m3u8",
+		"/" + playbackID + "/m1/v.m3u8?_HLS_msn=5&_HLS_part=2&_HLS_skip=YES",
+		"/" + playbackID + "/m1/v.m3u8?_HLS_part=2", "/" + playbackID + "/m1/v/7.3.m4s",
+		"/" + playbackID + "/m1/f/7.m4s", "/" + playbackID + "/m1/s/7.m4s", "/" + playbackID + "/m1/v/init-0.mp4",
+		"/" + playbackID + "/text/t.vtt", "/" + playbackID + "/thumbnail.jpg?time=1",
+		"/" + playbackID + ".m3u8?token=bad", "/" + playbackID + "/m9/v.m3u8", "/" + playbackID + "/m1/v/x",
+		"/" + strings.ToLower(playbackID),
 	}
 	fields := []string{
-		"", "Range: bytes=3-9\r\n", "Range: bytes=-5\r\n", "Range: bytes=100-\r\n", "Range: bytes=0-0\r\n", "Range: bytes=84999-\r\n", "Range: bytes=-84999\r\n", "Range: bytes=9999999-\r\n", "Range: bytes=1-2,4-5\r\n", "Range: bytes=1-2\r\nIf-Range: \"x\"\r\n",
-		"If-None-Match: \"x\"\r\n", "If-Modified-Since: Sat, 21 Nov 2026 00:00:00 GMT\r\n", "Accept-Encoding: gzip, deflate, br\r\n", "Accept-Encoding: gzip;q=0\r\n",
+		"", "Range: bytes=3-9\r\n", "Range: bytes=-5\r\n", "Range: bytes=100-\r\n", "Range: bytes=0-0\r\n",
+		"Range: bytes=84999-\r\n", "Range: bytes=-84999\r\n", "Range: bytes=9999999-\r\n", "Range: bytes=1-2,4-5\r\n",
+		"Range: bytes=1-2\r\nIf-Range: \"x\"\r\n",
+		"If-None-Match: \"x\"\r\n", "If-Modified-Since: Sat, 21 Nov 2026 00:00:00 GMT\r\n",
+		"Accept-Encoding: gzip, deflate, br\r\n", "Accept-Encoding: gzip;q=0\r\n",
 		"Origin: https://player.example\r\nReferer: https://player.example/\r\nSec-Fetch-Mode: cors\r\n",
 	}
 	var all strings.Builder
@@ -132,7 +143,8 @@ func testPlayersGetTheSame(t *testing.T, w way) { //nolint:thelper // it is the 
 	for _, line := range lines {
 		for _, f := range fields {
 			for _, method := range []string{"GET", "HEAD"} {
-				fmt.Fprintf(&all, "%s %s HTTP/1.1\r\nHost: stream.example\r\nUser-Agent: player\r\n%s\r\n", method, line, f)
+				fmt.Fprintf(&all, "%s %s HTTP/1.1\r\nHost: stream.example\r\nUser-Agent: player\r\n%s\r\n", method,
+					line, f)
 				n++
 			}
 		}
@@ -147,10 +159,14 @@ func testPlayersGetTheSame(t *testing.T, w way) { //nolint:thelper // it is the 
 		}
 	}
 	for _, odd := range []string{
-		"OPTIONS " + lines[2] + " HTTP/1.1\r\nHost: x\r\nOrigin: https://player.example\r\nAccess-Control-Request-Method: GET\r\nAccess-Control-Request-Headers: range\r\n\r\n",
-		"POST " + lines[2] + " HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", "GET " + lines[2] + " HTTP/1.0\r\n\r\n", "GET /short HTTP/1.1\r\nHost: x\r\n\r\n",
+		"OPTIONS " + lines[2] +
+			" HTTP/1.1\r\nHost: x\r\nOrigin: https://player.example\r\nAccess-Control-Request-Method: " +
+			"GET\r\nAccess-Control-Request-Headers: range\r\n\r\n",
+		"POST " + lines[2] + " HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
+		"GET " + lines[2] + " HTTP/1.0\r\n\r\n", "GET /short HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
-		if fast, plain := w.converse(t, s.fast, odd), w.converse(t, s.plain, odd); !same(fast, plain) || len(plain) != 1 {
+		if fast, plain := w.converse(t, s.fast, odd), w.converse(t, s.plain, odd); !same(fast, plain) ||
+			len(plain) != 1 {
 			t.Errorf("%q: %.900s, net/http says\n%.900s", odd, text(fast), text(plain))
 		}
 	}
@@ -167,7 +183,9 @@ func TestAllocations(t *testing.T) { //nolint:paralleltest // counts everybody's
 }
 
 func testAllocations(t *testing.T, w way) { //nolint:thelper // it is the test
-	s := w.serve(t, playback.New(playback.Options{Source: recording{}, Logger: slog.New(slog.DiscardHandler)}), express.Options{Takes: playback.Owns})
+	s := w.serve(t, playback.New(playback.Options{
+		Source: recording{}, Logger: slog.New(slog.DiscardHandler),
+	}), express.Options{Takes: playback.Owns})
 	nc := w.dial(t, s.fast)
 	ask := []byte("GET /" + playbackID + "/text/t.vtt HTTP/1.1\r\nHost: x\r\nAccept-Encoding: gzip\r\n\r\n")
 	response := make([]byte, 4096)

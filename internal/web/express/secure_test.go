@@ -75,10 +75,12 @@ func TestOthersAreNetHTTPs(t *testing.T) {
 	config := overTLS.server()
 	config.NextProtos = append(config.NextProtos, "acme-tls/1")
 	l := express.Listen(t.Context(), ln, express.Options{
-		Takes: func(string) bool { return true }, Handler: handler(t), TLS: config, Logger: slog.New(slog.DiscardHandler),
+		Takes: func(string) bool { return true }, Handler: handler(t), TLS: config,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	for _, protocol := range []string{"h2", "acme-tls/1"} {
-		nc := tls.Client(dial(t, ln.Addr().String()), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}})
+		nc := tls.Client(dial(t,
+			ln.Addr().String()), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{protocol}})
 		if err := nc.HandshakeContext(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +102,9 @@ func TestOthersAreNetHTTPs(t *testing.T) {
 		t.Error(err)
 	}
 	s := overTLS.serve(t, handler(t), express.Options{})
-	for _, said := range []string{"GET /length" + end, "POST /api HTTP/1.1\r\n\r\n", "PRI * H", "\x16\x03\x01\x00\x01\x00"} {
+	for _, said := range []string{
+		"GET /length" + end, "POST /api HTTP/1.1\r\n\r\n", "PRI * H", "\x16\x03\x01\x00\x01\x00",
+	} {
 		var told []string
 		for _, addr := range []string{s.fast, s.plain} {
 			nc := dial(t, addr)

@@ -134,7 +134,8 @@ func (w way) visit(r *rand.Rand, addr string, who int, big string, steps int) (i
 			}
 			body, err := io.ReadAll(a.Body)
 			if err != nil || string(body) != line {
-				return step, fmt.Errorf("response of %d bytes %.40q, want %.40q: %w", len(body), body, line, errors.Join(err, errors.New("wrong")))
+				return step, fmt.Errorf("response of %d bytes %.40q, want %.40q: %w", len(body), body, line,
+					errors.Join(err, errors.New("wrong")))
 			}
 			step++
 		}

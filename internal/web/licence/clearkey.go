@@ -52,7 +52,11 @@ func (s *server) clearKey(ctx context.Context, a asked, challenge []byte) (Respo
 	for _, k := range c.Keys {
 		ours = ours || wanted[k.ID]
 		if allowed(k.Class, most) {
-			keys = append(keys, jwk{Type: "oct", KeyID: base64.RawURLEncoding.EncodeToString(k.ID[:]), Key: base64.RawURLEncoding.EncodeToString(k.Value[:])})
+			keys = append(keys, jwk{
+				Type:  "oct",
+				KeyID: base64.RawURLEncoding.EncodeToString(k.ID[:]),
+				Key:   base64.RawURLEncoding.EncodeToString(k.Value[:]),
+			})
 		}
 	}
 	if !ours {

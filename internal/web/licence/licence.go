@@ -92,7 +92,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	system, playback, ok := strings.Cut(path, "/")
 	if !ok || playback == "" || strings.Contains(playback, "/") || certificate && system != "fairplay" {
-		s.fail(w, r, fault.New(fault.NotFound, "there is no such path; licences are at /license/clearkey, widevine, playready or fairplay/{playback_id}"))
+		s.fail(w, r,
+			fault.New(fault.NotFound,
+				"there is no such path; licences are at /license/clearkey, widevine, playready or "+
+					"fairplay/{playback_id}"))
 		return
 	}
 	switch r.Method {
@@ -105,12 +108,14 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case allowed[0], allowed[len(allowed)-2]:
 	default:
 		head.Set("Allow", strings.Join(allowed, ", "))
-		refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", "The method must be one of "+strings.Join(allowed, ", "))
+		refuse(w, http.StatusMethodNotAllowed, "method_not_allowed",
+			"The method must be one of "+strings.Join(allowed, ", "))
 		return
 	}
 	if wait := s.Limit.Take(clientaddr.Network(s.Clients.Of(r)), s.Now()); wait > 0 {
 		respond.RetryAfter(w, wait)
-		refuse(w, http.StatusTooManyRequests, "too_many_requests", "This address sends too many licence requests; wait and try again")
+		refuse(w, http.StatusTooManyRequests, "too_many_requests",
+			"This address sends too many licence requests; wait and try again")
 		return
 	}
 	var err error
@@ -137,7 +142,8 @@ func (s *server) admit(r *http.Request, p id.Playback) (a asked, err error) {
 		return a, err
 	}
 	if a.object.ID.Policy != playbackid.DRM {
-		return a, fault.New(fault.NotFound, "this playback ID has the policy %s and needs no licence", a.object.ID.Policy)
+		return a, fault.New(fault.NotFound, "this playback ID has the policy %s and needs no licence",
+			a.object.ID.Policy)
 	}
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -187,7 +193,8 @@ func (s *server) licence(w http.ResponseWriter, r *http.Request, system string, 
 			response, err = s.pass(r.Context(), a, a.settings.FairPlay, drm.FairPlay, challenge, nil)
 		}
 	default:
-		err = fault.New(fault.NotFound, "there is no DRM system of that name; it is clearkey, widevine, playready or fairplay")
+		err = fault.New(fault.NotFound,
+			"there is no DRM system of that name; it is clearkey, widevine, playready or fairplay")
 	}
 	if err != nil {
 		return err

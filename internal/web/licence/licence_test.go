@@ -72,13 +72,17 @@ func newWorld(t *testing.T, set drm.Settings) *world {
 	made, err := w.drm.Create(t.Context(), env.ID, "", set, time.Now())
 	w.must(err)
 	of := func(policy playbackid.Policy, object string, c id.DRMConfiguration) playbackid.Object {
-		return playbackid.Object{ID: playbackid.ID{ID: id.Playback(object), Policy: policy, DRMConfigurationID: string(c)}, Environment: env.ID, Kind: playbackid.OfAsset, ObjectID: "asset-of-" + object}
+		return playbackid.Object{
+			ID:          playbackid.ID{ID: id.Playback(object), Policy: policy, DRMConfigurationID: string(c)},
+			Environment: env.ID, Kind: playbackid.OfAsset, ObjectID: "asset-of-" + object,
+		}
 	}
 	foreign := of(playbackid.DRM, "foreign", made.ID)
 	foreign.Environment = "another environment" // which names a configuration that is not its own
 	w.objects = map[id.Playback]playbackid.Object{
 		"pb1": of(playbackid.DRM, "pb1", made.ID), "pb2": of(playbackid.DRM, "pb2", made.ID), "foreign": foreign,
-		"public": of(playbackid.Public, "public", ""), "signed": of(playbackid.Signed, "signed", ""), "none": of(playbackid.DRM, "none", ""),
+		"public": of(playbackid.Public, "public", ""), "signed": of(playbackid.Signed, "signed", ""),
+		"none": of(playbackid.DRM, "none", ""),
 	}
 	guard := permit.New(permit.Options{Signing: w.signing, Restrictions: w.rules})
 	w.handler = licence.Handler(licence.Options{
@@ -91,11 +95,15 @@ func newWorld(t *testing.T, set drm.Settings) *world {
 		},
 		Smallest: func(context.Context, playbackid.Object) (int, error) { return w.smallest, nil },
 		Admit: func(ctx context.Context, o playbackid.Object, r licence.Request, now time.Time) (url.Values, error) {
-			token, err := guard.Licence(ctx, o, playback.Request{Tokens: r.Tokens, Referrers: r.Referrers, UserAgents: r.UserAgents}, now)
+			token, err := guard.Licence(ctx, o, playback.Request{
+				Tokens: r.Tokens, Referrers: r.Referrers, UserAgents: r.UserAgents,
+			}, now)
 			return token.Modifiers, err
 		},
 		DRM: w.drm, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-		Post: func(ctx context.Context, to string, header http.Header, body []byte, most int64) (licence.Response, error) {
+		Post: func(
+			ctx context.Context, to string, header http.Header, body []byte, most int64,
+		) (licence.Response, error) {
 			r, err := http.NewRequestWithContext(ctx, http.MethodPost, to, nil)
 			w.must(err)
 			r.Header = header
@@ -147,7 +155,8 @@ func (w *world) ask(method, path, token, body string, header http.Header) *http.
 	rec := httptest.NewRecorder()
 	w.handler.ServeHTTP(rec, r)
 	resp := rec.Result()
-	if resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("Access-Control-Allow-Origin") != "*" || resp.Header.Get("X-Content-Type-Options") != "nosniff" {
+	if resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("Access-Control-Allow-Origin") != "*" ||
+		resp.Header.Get("X-Content-Type-Options") != "nosniff" {
 		w.t.Errorf("%s %s: headers %v", method, path, resp.Header)
 	}
 	return resp
@@ -203,7 +212,8 @@ func TestClearKey(t *testing.T) {
 	} {
 		claim, want := tt.claim, tt.want
 		w.smallest = tt.smallest
-		resp := w.ask("POST", "/license/clearkey/pb1", w.token(map[string]any{"max_resolution": claim}), w.challenge("pb1"), nil)
+		resp := w.ask("POST", "/license/clearkey/pb1", w.token(map[string]any{"max_resolution": claim}),
+			w.challenge("pb1"), nil)
 		var set struct {
 			Keys []struct {
 				Kty string `json:"kty"`
@@ -213,18 +223,21 @@ func TestClearKey(t *testing.T) {
 			Type string `json:"type"`
 		}
 		w.must(json.NewDecoder(resp.Body).Decode(&set))
-		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" || set.Type != "temporary" || len(set.Keys) != len(want) {
+		if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "application/json" || set.Type != "temporary" ||
+			len(set.Keys) != len(want) {
 			t.Fatalf("%s: %d %+v", claim, resp.StatusCode, set)
 		}
 		for i, class := range want {
 			k, _ := c.Key(class, 0)
-			if got := set.Keys[i]; got.Kty != "oct" || got.Kid != base64.RawURLEncoding.EncodeToString(k.ID[:]) || got.K != base64.RawURLEncoding.EncodeToString(k.Value[:]) {
+			if got := set.Keys[i]; got.Kty != "oct" || got.Kid != base64.RawURLEncoding.EncodeToString(k.ID[:]) ||
+				got.K != base64.RawURLEncoding.EncodeToString(k.Value[:]) {
 				t.Errorf("%s: %+v is not the key of %s", claim, got, class)
 			}
 		}
 	}
 	resp := w.ask("OPTIONS", "/license/clearkey/pb1", "", "", nil)
-	if resp.StatusCode != 204 || resp.Header.Get("Access-Control-Allow-Methods") != "POST, OPTIONS" || !strings.Contains(resp.Header.Get("Access-Control-Allow-Headers"), "SOAPAction") {
+	if resp.StatusCode != 204 || resp.Header.Get("Access-Control-Allow-Methods") != "POST, OPTIONS" ||
+		!strings.Contains(resp.Header.Get("Access-Control-Allow-Headers"), "SOAPAction") {
 		t.Errorf("preflight: %d %v", resp.StatusCode, resp.Header)
 	}
 }
@@ -234,7 +247,8 @@ func TestNoLicence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, builtIn())
 	good, challenge := w.token(nil), w.challenge("pb1")
-	narrow, err := w.rules.Create(t.Context(), w.env, restriction.Referrer{AllowedDomains: []string{"ours.example"}}, restriction.UserAgent{AllowNone: true, AllowHighRisk: true}, time.Now())
+	narrow, err := w.rules.Create(t.Context(), w.env, restriction.Referrer{AllowedDomains: []string{"ours.example"}},
+		restriction.UserAgent{AllowNone: true, AllowHighRisk: true}, time.Now())
 	w.must(err)
 	own, ownPrivate := w.key, w.private
 	w.key, w.private = w.makeKey("another environment")
@@ -252,12 +266,19 @@ func TestNoLicence(t *testing.T) {
 			{"playback token", "pb1", w.token(map[string]any{"aud": "v"}), challenge, "(aud) must be d"},
 			{"thumbnail token", "pb1", w.token(map[string]any{"aud": "t"}), challenge, "(aud) must be d"},
 			{"another asset's token", "pb1", of("pb2"), challenge, "(sub)"},
-			{"expired", "pb1", w.token(map[string]any{"exp": time.Now().Add(-time.Minute).Unix()}), challenge, "expired"},
+			{
+				"expired", "pb1", w.token(map[string]any{"exp": time.Now().Add(-time.Minute).Unix()}), challenge,
+				"expired",
+			},
 			{"key of another environment", "pb1", foreign, challenge, "not known"},
 			{"deleted key", "pb1", deleted, challenge, "not known"},
 			{"two tokens", "pb1", good + "&token=" + good, challenge, "there must be one"},
 			{"restricted", "pb1", w.token(map[string]any{"playback_restriction_id": string(narrow.ID)}), challenge, ""},
-			{"unsigned", "pb1", base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"`+string(w.key)+`"}`)) + "." + parts[1] + ".", challenge, "alg"},
+			{
+				"unsigned", "pb1",
+				base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"`+string(w.key)+`"}`)) + "." +
+					parts[1] + ".", challenge, "alg",
+			},
 			{"tampered", "pb1", parts[0] + "." + parts[1] + "." + parts[2][:len(parts[2])-4] + "AAAA", challenge, ""},
 			{"no token and no challenge", "pb1", "", "", "token"},
 		},
@@ -279,7 +300,10 @@ func TestNoLicence(t *testing.T) {
 			{"kid that is no text", "pb1", good, `{"kids":[1]}`, "not the JSON"},
 			{"to keep", "pb1", good, strings.Replace(challenge, "temporary", "persistent-license", 1), "temporary"},
 			{"two challenges", "pb1", good, challenge + challenge, "data after its JSON"},
-			{"size in upper case", "pb1", w.token(map[string]any{"max_resolution": "720P"}), challenge, "max_resolution"},
+			{
+				"size in upper case", "pb1", w.token(map[string]any{"max_resolution": "720P"}), challenge,
+				"max_resolution",
+			},
 			{"size by name", "pb1", w.token(map[string]any{"max_resolution": "hd"}), challenge, "max_resolution"},
 			{"size of nothing", "pb1", w.token(map[string]any{"max_resolution": "0p"}), challenge, "max_resolution"},
 			{"size as a number", "pb1", w.token(map[string]any{"max_resolution": 720}), challenge, "max_resolution"},
@@ -291,11 +315,15 @@ func TestNoLicence(t *testing.T) {
 			w.expect(a.name, w.ask("POST", "/license/clearkey/"+a.path, a.token, a.body, nil), status, a.says)
 		}
 	}
-	w.expect("of our page", w.ask("POST", "/license/clearkey/pb1", w.token(map[string]any{"playback_restriction_id": string(narrow.ID)}), challenge, http.Header{"Referer": {"https://ours.example/"}}), 200, "oct")
+	w.expect("of our page",
+		w.ask("POST", "/license/clearkey/pb1", w.token(map[string]any{
+			"playback_restriction_id": string(narrow.ID),
+		}), challenge, http.Header{"Referer": {"https://ours.example/"}}), 200, "oct")
 	w.expect("another method", w.ask("GET", "/license/clearkey/pb1", good, "", nil), 405, "POST, OPTIONS")
 	w.expect("another system", w.ask("POST", "/license/primetime/pb1", good, challenge, nil), 404, "clearkey")
 	w.expect("a system that is off", w.ask("POST", "/license/widevine/pb1", good, challenge, nil), 404, "no Widevine")
-	w.expect("a certificate that is not there", w.ask("GET", "/appcert/fairplay/pb1", good, "", nil), 404, "no FairPlay")
+	w.expect("a certificate that is not there", w.ask("GET", "/appcert/fairplay/pb1", good, "", nil), 404,
+		"no FairPlay")
 	w.expect("a certificate of Widevine", w.ask("GET", "/appcert/widevine/pb1", good, "", nil), 404, "no such path")
 	if w.sent != nil {
 		t.Error("a vendor was asked")
@@ -330,9 +358,14 @@ func TestBodyThatFails(t *testing.T) {
 
 func vendors() drm.Settings {
 	return drm.Settings{Scheme: drm.CBCS, Vendors: drm.Vendors{
-		Widevine:  &drm.LicenceServer{URL: "https://wv.example/{playback_id}", Headers: map[string]string{"X-Api-Key": "secret", "X-Content": "{content_id}"}},
+		Widevine: &drm.LicenceServer{
+			URL:     "https://wv.example/{playback_id}",
+			Headers: map[string]string{"X-Api-Key": "secret", "X-Content": "{content_id}"},
+		},
 		PlayReady: &drm.LicenceServer{URL: "https://pr.example/rights"},
-		FairPlay:  &drm.LicenceServer{URL: "https://fp.example/", Body: drm.BodyForm, Certificate: []byte("CERTIFICATE")},
+		FairPlay: &drm.LicenceServer{
+			URL: "https://fp.example/", Body: drm.BodyForm, Certificate: []byte("CERTIFICATE"),
+		},
 	}}
 }
 
@@ -341,35 +374,56 @@ func TestVendors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, vendors())
 	good, binary := w.token(nil), "\x08\x04\x00\xff<?&="
-	w.expect("Widevine", w.ask("POST", "/license/widevine/pb1", good, binary, http.Header{"Content-Type": {"text/plain"}, "Cookie": {"a=b"}, "Authorization": {"Basic x"}}), 200, "LICENCE")
-	if got := w.sent; got.URL.String() != "https://wv.example/pb1" || string(w.body) != binary || got.Header.Get("Content-Type") != "application/octet-stream" ||
-		got.Header.Get("X-Api-Key") != "secret" || got.Header.Get("X-Content") != "asset-of-pb1" || len(got.Header) != 3 {
+	w.expect("Widevine",
+		w.ask("POST", "/license/widevine/pb1", good, binary, http.Header{
+			"Content-Type": {"text/plain"}, "Cookie": {"a=b"}, "Authorization": {"Basic x"},
+		}), 200, "LICENCE")
+	if got := w.sent; got.URL.String() != "https://wv.example/pb1" || string(w.body) != binary ||
+		got.Header.Get("Content-Type") != "application/octet-stream" ||
+		got.Header.Get("X-Api-Key") != "secret" || got.Header.Get("X-Content") != "asset-of-pb1" ||
+		len(got.Header) != 3 {
 		t.Errorf("Widevine got %s %q %v", got.URL, w.body, got.Header)
 	}
 	const action = `"http://schemas.microsoft.com/DRM/2007/03/protocols/AcquireLicense"`
-	w.expect("PlayReady", w.ask("POST", "/license/playready/pb1", good, "<soap/>", http.Header{"Soapaction": {action}, "Content-Type": {"text/xml"}}), 200, "LICENCE")
-	if w.sent.Header.Get("SOAPAction") != action || w.sent.Header.Get("Content-Type") != "text/xml" || string(w.body) != "<soap/>" {
+	w.expect("PlayReady",
+		w.ask("POST", "/license/playready/pb1", good, "<soap/>", http.Header{
+			"Soapaction": {action}, "Content-Type": {"text/xml"},
+		}), 200, "LICENCE")
+	if w.sent.Header.Get("SOAPAction") != action || w.sent.Header.Get("Content-Type") != "text/xml" ||
+		string(w.body) != "<soap/>" {
 		t.Errorf("PlayReady got %q %v", w.body, w.sent.Header)
 	}
-	w.ask("POST", "/license/playready/pb1", good, "<soap/>", http.Header{"Soapaction": {"a\r\nX: y"}, "Content-Type": {"\x00"}})
+	w.ask("POST", "/license/playready/pb1", good, "<soap/>", http.Header{
+		"Soapaction": {"a\r\nX: y"}, "Content-Type": {"\x00"},
+	})
 	if w.sent.Header.Get("SOAPAction") != "" || w.sent.Header.Get("Content-Type") != "text/xml; charset=utf-8" {
 		t.Errorf("PlayReady got %v", w.sent.Header)
 	}
 	spc := []byte{0xff, 0xfe, 0, '+', '/'}
 	want := url.Values{"spc": {base64.StdEncoding.EncodeToString(spc)}}.Encode()
 	for name, sent := range map[string]struct{ body, kind string }{
-		"raw": {string(spc), "application/octet-stream"}, "form": {want, "application/x-www-form-urlencoded; charset=utf-8"},
-		"form of a careless player": {"spc=" + base64.StdEncoding.EncodeToString(spc), "application/x-www-form-urlencoded"},
+		"raw":  {string(spc), "application/octet-stream"},
+		"form": {want, "application/x-www-form-urlencoded; charset=utf-8"},
+		"form of a careless player": {
+			"spc=" + base64.StdEncoding.EncodeToString(spc), "application/x-www-form-urlencoded",
+		},
 	} {
 		for _, licenceText := range []string{"TElDRU5DRQ==", "<ckc>TElDRU5DRQ==</ckc>\n", "LICENCE!"} {
-			w.respond = func() (licence.Response, error) { return licence.Response{Status: 200, Body: []byte(licenceText)}, nil }
-			w.expect("FairPlay "+name, w.ask("POST", "/license/fairplay/pb1", good, sent.body, http.Header{"Content-Type": {sent.kind}}), 200, "LICENCE")
+			w.respond = func() (licence.Response, error) {
+				return licence.Response{Status: 200, Body: []byte(licenceText)}, nil
+			}
+			w.expect("FairPlay "+name,
+				w.ask("POST", "/license/fairplay/pb1", good, sent.body, http.Header{"Content-Type": {sent.kind}}), 200,
+				"LICENCE")
 			if string(w.body) != want || w.sent.Header.Get("Content-Type") != "application/x-www-form-urlencoded" {
 				t.Errorf("FairPlay %s got %q %v", name, w.body, w.sent.Header)
 			}
 		}
 	}
-	w.expect("FairPlay, bad form", w.ask("POST", "/license/fairplay/pb1", good, "spc=%%%", http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}), 400, "")
+	w.expect("FairPlay, bad form",
+		w.ask("POST", "/license/fairplay/pb1", good, "spc=%%%", http.Header{
+			"Content-Type": {"application/x-www-form-urlencoded"},
+		}), 400, "")
 	w.expect("certificate", w.ask("GET", "/appcert/fairplay/pb1", good, "", nil), 200, "CERTIFICATE")
 	w.expect("certificate without a token", w.ask("GET", "/appcert/fairplay/pb1", "", "", nil), 403, "token")
 	w.expect("ClearKey", w.ask("POST", "/license/clearkey/pb1", good, `{}`, nil), 404, "no ClearKey")
@@ -391,11 +445,17 @@ func TestVendorErrors(t *testing.T) {
 		err      error
 		status   int
 	}{
-		"bad challenge": {licence.Response{Status: 400}, nil, 400}, "unprocessable": {licence.Response{Status: 422}, nil, 400},
-		"our credentials": {licence.Response{Status: 401}, nil, 502}, "not entitled": {licence.Response{Status: 403}, nil, 403},
-		"redirect": {licence.Response{Status: 302}, nil, 502}, "gone": {licence.Response{Status: 404}, nil, 502}, "too many": {licence.Response{Status: 429}, nil, 503},
-		"broken": {licence.Response{Status: 500, Body: []byte("secret trace")}, nil, 502}, "down": {licence.Response{Status: 503}, nil, 503},
-		"away": {licence.Response{}, errors.New("dial tcp wv.example: secret"), 502}, "slow": {licence.Response{}, context.DeadlineExceeded, 504},
+		"bad challenge":           {licence.Response{Status: 400}, nil, 400},
+		"unprocessable":           {licence.Response{Status: 422}, nil, 400},
+		"our credentials":         {licence.Response{Status: 401}, nil, 502},
+		"not entitled":            {licence.Response{Status: 403}, nil, 403},
+		"redirect":                {licence.Response{Status: 302}, nil, 502},
+		"gone":                    {licence.Response{Status: 404}, nil, 502},
+		"too many":                {licence.Response{Status: 429}, nil, 503},
+		"broken":                  {licence.Response{Status: 500, Body: []byte("secret trace")}, nil, 502},
+		"down":                    {licence.Response{Status: 503}, nil, 503},
+		"away":                    {licence.Response{}, errors.New("dial tcp wv.example: secret"), 502},
+		"slow":                    {licence.Response{}, context.DeadlineExceeded, 504},
 		"refused by the one door": {licence.Response{}, fault.New(fault.Invalid, "wv.example is secret"), 502},
 		"huge":                    {licence.Response{Status: 200, Body: make([]byte, 300<<10)}, nil, 502},
 	} {
@@ -403,7 +463,8 @@ func TestVendorErrors(t *testing.T) {
 		resp := w.ask("POST", "/license/widevine/pb1", w.token(nil), "x", nil)
 		body, err := io.ReadAll(resp.Body)
 		w.must(err)
-		if resp.StatusCode != tt.status || !strings.Contains(string(body), "the Widevine licence server") || strings.Contains(string(body), "wv.example") || strings.Contains(string(body), "secret") {
+		if resp.StatusCode != tt.status || !strings.Contains(string(body), "the Widevine licence server") ||
+			strings.Contains(string(body), "wv.example") || strings.Contains(string(body), "secret") {
 			t.Errorf("%s: %d %s, want %d", name, resp.StatusCode, body, tt.status)
 		}
 		if again := resp.Header.Get("Retry-After"); (again != "") != (tt.status == 503) {
@@ -417,13 +478,16 @@ func FuzzLicenceRequest(f *testing.F) {
 	f.Add([]byte(`{"kids":[]}`))
 	f.Add([]byte("spc=AAAA"))
 	f.Fuzz(func(t *testing.T, challenge []byte) {
-		if wanted, err := licence.ParseRequest(challenge); err == nil && (len(wanted) == 0 || len(wanted) > 1000) || err != nil && !fault.Is(err, fault.Invalid) {
+		if wanted, err := licence.ParseRequest(challenge); err == nil && (len(wanted) == 0 || len(wanted) > 1000) ||
+			err != nil && !fault.Is(err, fault.Invalid) {
 			t.Errorf("%d keys, %v", len(wanted), err)
 		}
-		if raw, err := licence.SPC("application/x-www-form-urlencoded", challenge); err == nil && len(raw) == 0 || err != nil && !fault.Is(err, fault.Invalid) {
+		if raw, err := licence.SPC("application/x-www-form-urlencoded", challenge); err == nil && len(raw) == 0 ||
+			err != nil && !fault.Is(err, fault.Invalid) {
 			t.Errorf("%q, %v", raw, err)
 		}
-		if out := licence.CKC(challenge); len(out) > len(challenge) || slices.Equal(out, []byte{}) && len(challenge) > 0 {
+		if out := licence.CKC(challenge); len(out) > len(challenge) ||
+			slices.Equal(out, []byte{}) && len(challenge) > 0 {
 			t.Errorf("%q", out)
 		}
 	})

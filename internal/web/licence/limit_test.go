@@ -39,7 +39,8 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	w := ask(http.MethodPost, "192.0.2.1:2000")
-	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too many licence requests") {
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" ||
+		!strings.Contains(w.Body.String(), "too many licence requests") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 	if w.Header().Get("Access-Control-Allow-Origin") != "*" || w.Header().Get("Cache-Control") != "no-store" {

@@ -44,7 +44,10 @@ func (s *server) pass(
 	case s.waiting <- struct{}{}:
 		defer func() { <-s.waiting }()
 	default:
-		return Response{}, &vendorError{http.StatusServiceUnavailable, "too many licence requests wait for the " + system.Name() + " licence server; try again", nil}
+		return Response{}, &vendorError{
+			http.StatusServiceUnavailable,
+			"too many licence requests wait for the " + system.Name() + " licence server; try again", nil,
+		}
 	}
 	if header == nil {
 		header = http.Header{"Content-Type": {binary}}
@@ -87,7 +90,9 @@ func judge(r Response, err error, system string) error {
 	case err != nil:
 		return &vendorError{http.StatusBadGateway, server + "can't be reached", err}
 	case len(r.Body) > maxLicence:
-		return &vendorError{http.StatusBadGateway, server + fmt.Sprintf("responded with more than %d bytes", maxLicence), nil}
+		return &vendorError{
+			http.StatusBadGateway, server + fmt.Sprintf("responded with more than %d bytes", maxLicence), nil,
+		}
 	}
 	said := server + fmt.Sprintf("responded with %d", r.Status)
 	switch {
@@ -112,7 +117,8 @@ func soapHeader(from http.Header) http.Header {
 		}
 	}
 	visible := func(r rune) bool { return r < ' ' || r > '~' }
-	if action := from.Get("SOAPAction"); action != "" && len(action) <= maxAction && !strings.ContainsFunc(action, visible) {
+	if action := from.Get("SOAPAction"); action != "" && len(action) <= maxAction &&
+		!strings.ContainsFunc(action, visible) {
 		header.Set("SOAPAction", action)
 	}
 	return header

@@ -65,10 +65,12 @@ func TestFail(t *testing.T) {
 		var body struct {
 			Error respond.Error `json:"error"`
 		}
-		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil || w.Header().Get("Content-Type") != "application/json" {
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil ||
+			w.Header().Get("Content-Type") != "application/json" {
 			t.Fatalf("%s: %v, %q", name, err, w.Body)
 		}
-		if len(body.Error.Messages) != 1 || body.Error.Messages[0] != tt.want || w.Header().Get("Retry-After") != tt.head {
+		if len(body.Error.Messages) != 1 || body.Error.Messages[0] != tt.want ||
+			w.Header().Get("Retry-After") != tt.head {
 			t.Errorf("%s: told %q, %v", name, body.Error.Messages, w.Header())
 		}
 	}

@@ -29,7 +29,8 @@ type Assets map[string]Asset
 
 // kinds are the content types by the end of a name.
 var kinds = map[string]string{ //nolint:gochecknoglobals // a table
-	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8", ".LICENSE": "text/plain; charset=utf-8",
+	".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8",
+	".LICENSE": "text/plain; charset=utf-8",
 }
 
 // Read reads embedded files; it panics when one is missing, which the compiler has already seen to. What is called x.gz
@@ -76,7 +77,12 @@ func Page(files fs.FS, name string, assets Assets) Asset {
 
 // New makes an asset of what is not in a file.
 func New(b []byte, contentType string) Asset {
-	return Asset{contentType: contentType, etag: etag(b), plain: b, zipped: sync.OnceValue(func() []byte { return zip(b) })}
+	return Asset{
+		contentType: contentType,
+		etag:        etag(b),
+		plain:       b,
+		zipped:      sync.OnceValue(func() []byte { return zip(b) }),
+	}
 }
 
 func zip(b []byte) []byte {

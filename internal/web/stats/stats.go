@@ -48,7 +48,11 @@ func Handler(o Options) http.Handler {
 			})
 			return
 		}
-		asked := audience.Request{Token: r.URL.Query().Get("token"), Referrers: r.Header["Referer"], UserAgents: r.Header["User-Agent"]}
+		asked := audience.Request{
+			Token:      r.URL.Query().Get("token"),
+			Referrers:  r.Header["Referer"],
+			UserAgents: r.Header["User-Agent"],
+		}
 		c, err := o.Counter.Count(r.Context(), asked, o.Now())
 		if err != nil {
 			respond.Counts.Fail(w, r, err, func(ctx context.Context, err error) {
@@ -56,6 +60,8 @@ func Handler(o Options) http.Handler {
 			})
 			return
 		}
-		respond.JSON(w, http.StatusOK, map[string]any{"data": []counts{{c.Views, c.Viewers, c.UpdatedAt.UTC().Format("2006-01-02T15:04:05Z")}}})
+		respond.JSON(w, http.StatusOK, map[string]any{
+			"data": []counts{{c.Views, c.Viewers, c.UpdatedAt.UTC().Format("2006-01-02T15:04:05Z")}},
+		})
 	})
 }

@@ -27,8 +27,10 @@ func (c counter) Count(_ context.Context, r audience.Request, now time.Time) (au
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	results := map[string]error{
-		"good": nil, "bad": fault.New(fault.Denied, "no"), "video": fault.New(fault.Invalid, "aud"), "gone": fault.New(fault.NotFound, "gone"),
-		"many": fault.New(fault.TooMany, "many"), "away": fault.New(fault.Unavailable, "secret"), "broken": errors.New("secret"),
+		"good": nil, "bad": fault.New(fault.Denied, "no"), "video": fault.New(fault.Invalid, "aud"),
+		"gone": fault.New(fault.NotFound, "gone"),
+		"many": fault.New(fault.TooMany, "many"), "away": fault.New(fault.Unavailable, "secret"),
+		"broken": errors.New("secret"),
 	}
 	for _, tt := range []struct {
 		method, token string
@@ -48,21 +50,25 @@ func TestCounts(t *testing.T) {
 		var log bytes.Buffer
 		h := Handler(Options{
 			Counter: counter(func(r audience.Request) (audience.Counts, error) {
-				if !slices.Equal(r.Referrers, []string{"https://a.test/", "https://b.test/"}) || !slices.Equal(r.UserAgents, []string{"player"}) {
+				if !slices.Equal(r.Referrers, []string{"https://a.test/", "https://b.test/"}) ||
+					!slices.Equal(r.UserAgents, []string{"player"}) {
 					t.Errorf("asked by %+v", r)
 				}
 				return audience.Counts{Views: 3, Viewers: 2}, results[r.Token]
 			}),
-			Now: func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC) }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Now:    func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC) },
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		w := httptest.NewRecorder()
 		r := httptest.NewRequestWithContext(t.Context(), tt.method, "/counts?token="+tt.token, nil)
 		r.Header = http.Header{"Referer": {"https://a.test/", "https://b.test/"}, "User-Agent": {"player"}}
 		h.ServeHTTP(w, r)
-		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) || strings.Contains(w.Body.String(), "secret") {
+		if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.want) ||
+			strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("%s %s: %d %s", tt.method, tt.token, w.Code, w.Body)
 		}
-		if w.Header().Get("Access-Control-Allow-Origin") != "*" || (log.Len() > 0) != (tt.status == http.StatusInternalServerError) {
+		if w.Header().Get("Access-Control-Allow-Origin") != "*" ||
+			(log.Len() > 0) != (tt.status == http.StatusInternalServerError) {
 			t.Errorf("%s %s: %v, logged %q", tt.method, tt.token, w.Header(), &log)
 		}
 	}

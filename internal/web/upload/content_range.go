@@ -20,7 +20,9 @@ type contentRange struct {
 const maxLength = math.MaxInt64 / 4
 
 func parseContentRange(s string) (contentRange, error) {
-	bad := fault.New(fault.Invalid, "Content-Range must be of the form bytes 0-524287/2000000, bytes 0-524287/*, or bytes */2000000 to ask which bytes have come")
+	bad := fault.New(fault.Invalid,
+		"Content-Range must be of the form bytes 0-524287/2000000, bytes 0-524287/*, or bytes */2000000 to ask which "+
+			"bytes have come")
 	rest, ok := strings.CutPrefix(s, "bytes ")
 	span, total, cut := strings.Cut(rest, "/")
 	if !ok || !cut {

@@ -75,7 +75,8 @@ func TestHostile(t *testing.T) {
 			s := start(t)
 			u := s.createFor("https://a.example")
 			path := strings.NewReplacer(
-				"{id}", string(u.ID), "{media}", string(u.Media), "{half}", u.Secret[:len(u.Secret)/2], "{secret}", u.Secret,
+				"{id}", string(u.ID), "{media}", string(u.Media), "{half}", u.Secret[:len(u.Secret)/2], "{secret}",
+				u.Secret,
 			).Replace(cmp.Or(tt.path, "/uploads/{secret}"))
 			got := s.raw(fmt.Sprintf(put, path, tt.header))
 			if !slices.Contains(tt.status, got) {
@@ -93,7 +94,8 @@ func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	for _, name := range []string{
-		"../../../etc/passwd", "/etc/passwd", `..\..\x`, "a\x00b", "\xff\xfe", "a\r\nSet-Cookie: a=b", strings.Repeat("n", 2000),
+		"../../../etc/passwd", "/etc/passwd", `..\..\x`, "a\x00b", "\xff\xfe", "a\r\nSet-Cookie: a=b",
+		strings.Repeat("n", 2000),
 	} {
 		u := s.create()
 		metadata := "Upload-Metadata: filename " + base64.StdEncoding.EncodeToString([]byte(name))

@@ -82,9 +82,11 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, u upload.Upload) e
 	case u.Status != upload.Waiting:
 		return fault.New(fault.Conflict, "the upload is %s: it takes nothing any more", u.Status)
 	case chunked && !of.query && r.ContentLength >= 0 && r.ContentLength != of.end-of.first:
-		return fault.New(fault.Invalid, "Content-Range says %d bytes, and Content-Length %d", of.end-of.first, r.ContentLength)
+		return fault.New(fault.Invalid, "Content-Range says %d bytes, and Content-Length %d", of.end-of.first,
+			r.ContentLength)
 	case chunked && !of.query && !of.whole():
-		return fault.New(fault.Invalid, "a chunk must have a multiple of 262144 bytes (256 KiB), unless it is the last one")
+		return fault.New(fault.Invalid,
+			"a chunk must have a multiple of 262144 bytes (256 KiB), unless it is the last one")
 	}
 	wr, err := h.opt.Files.Open(r.Context(), u.ID, b.stop)
 	if err != nil {
@@ -134,7 +136,8 @@ func whole(ctx context.Context, w Writer, length int64, b *body) error {
 type errGap struct{ first, size int64 }
 
 func (e *errGap) Error() string {
-	return fmt.Sprintf("the chunk begins at byte %d, and only the %d bytes in front of byte %d have come: go on there", e.first, e.size, e.size)
+	return fmt.Sprintf("the chunk begins at byte %d, and only the %d bytes in front of byte %d have come: go on there",
+		e.first, e.size, e.size)
 }
 
 // chunk takes what is new of a chunk. It may be none, as of one that is sent again because the response was lost.
@@ -160,7 +163,8 @@ func chunk(ctx context.Context, w Writer, of contentRange, b *body) error {
 			return err
 		}
 		if n != fresh {
-			return fault.New(fault.Invalid, "the request ended after %d of the %d bytes that Content-Range says", known+n, known+fresh)
+			return fault.New(fault.Invalid, "the request ended after %d of the %d bytes that Content-Range says",
+				known+n, known+fresh)
 		}
 	}
 	if w.Missing() > 0 {

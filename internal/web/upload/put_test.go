@@ -288,7 +288,10 @@ func TestOneWriter(t *testing.T) {
 	defer func() { _ = w.CloseWithError(io.ErrClosedPipe) }()
 	first := make(chan *http.Response, 1)
 	go func() {
-		first <- s.send(u, sent{method: http.MethodPut, header: []string{fmt.Sprintf("Content-Range: bytes 0-%d/*", mib-1)}, body: r, size: mib})
+		first <- s.send(u, sent{
+			method: http.MethodPut, header: []string{fmt.Sprintf("Content-Range: bytes 0-%d/*", mib-1)}, body: r,
+			size: mib,
+		})
 	}()
 	_, err := w.Write(data[:mib/2])
 	must(t, err)
@@ -311,7 +314,8 @@ func TestOneWriter(t *testing.T) {
 	for resp.StatusCode == 308 { // the first one has not been looked at yet
 		resp = s.send(u, sent{method: http.MethodPut, header: []string{"Content-Range: bytes */*"}})
 	}
-	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !strings.Contains(text(resp), "another request is writing") {
+	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" ||
+		!strings.Contains(text(resp), "another request is writing") {
 		t.Errorf("the second writer is told %d %v", resp.StatusCode, resp.Header)
 	}
 	close(wr)
@@ -345,15 +349,44 @@ func TestRefused(t *testing.T) {
 		says   string
 	}{
 		{"too large", nil, sent{size: maxSize + 1}, 413, "at most 33554432 bytes"},
-		{"too large by its range", nil, sent{header: []string{"Content-Range: bytes 0-262143/99999999"}, size: 262144}, 413, "at most 33554432 bytes"},
-		{"a disk that is full", func(s *service, _ upload.Upload) { s.space = disk.Space{Free: 60, Total: 1000} }, sent{size: 11}, 507, "no room for 11 more bytes"},
+		{
+			"too large by its range", nil,
+			sent{header: []string{"Content-Range: bytes 0-262143/99999999"}, size: 262144},
+			413,
+			"at most 33554432 bytes",
+		},
+		{
+			"a disk that is full", func(s *service, _ upload.Upload) { s.space = disk.Space{Free: 60, Total: 1000} },
+			sent{size: 11},
+			507, "no room for 11 more bytes",
+		},
 		{"an environment that has too many", func(s *service, _ upload.Upload) {
 			must(s.t, s.uploads.Declare(s.t.Context(), s.create().ID, upload.Length{Size: 30 * mib}))
 		}, sent{size: 20 * mib}, 507, "50331648 bytes together"},
-		{"cancelled", func(s *service, u upload.Upload) { must(s.t, s.uploads.Quit(s.t.Context(), u.ID, time.Now())) }, sent{size: 5}, 410, "cancelled"},
-		{"timed out", func(s *service, _ upload.Upload) { s.late.Store(int64(2 * time.Hour)) }, sent{size: 5}, 410, "timed_out"},
-		{"not a range", nil, sent{header: []string{"Content-Range: items 0-1/2"}, size: 2}, 400, "Content-Range must be of the form"},
-		{"another length", nil, sent{header: []string{"Content-Range: bytes 0-9/10"}, size: 5}, 400, "Content-Range says 10 bytes, and Content-Length 5"},
+		{
+			"cancelled",
+			func(s *service, u upload.Upload) { must(s.t, s.uploads.Quit(s.t.Context(), u.ID, time.Now())) },
+			sent{size: 5},
+			410, "cancelled",
+		},
+		{
+			"timed out", func(s *service, _ upload.Upload) { s.late.Store(int64(2 * time.Hour)) },
+			sent{size: 5},
+			410,
+			"timed_out",
+		},
+		{
+			"not a range", nil,
+			sent{header: []string{"Content-Range: items 0-1/2"}, size: 2},
+			400,
+			"Content-Range must be of the form",
+		},
+		{
+			"another length", nil,
+			sent{header: []string{"Content-Range: bytes 0-9/10"}, size: 5},
+			400,
+			"Content-Range says 10 bytes, and Content-Length 5",
+		},
 		{"empty", nil, sent{}, 400, "the file is empty"},
 		{"another method", nil, sent{method: http.MethodPost, size: 5}, 405, "must be PUT"},
 		{"another origin", nil, sent{header: []string{"Origin: https://b.example"}, size: 5}, 403, "cors_origin"},
@@ -373,7 +406,8 @@ func TestRefused(t *testing.T) {
 				tt.r.body = unread{t}
 			}
 			resp := s.send(u, tt.r)
-			if body := text(resp); resp.StatusCode != tt.status || !strings.Contains(body, tt.says) || !strings.Contains(body, `{"error":{"type":"`) {
+			if body := text(resp); resp.StatusCode != tt.status || !strings.Contains(body, tt.says) ||
+				!strings.Contains(body, `{"error":{"type":"`) {
 				t.Errorf("%d %s", resp.StatusCode, body)
 			}
 			if after := resp.Header.Get("Retry-After"); tt.status == 507 && after != "60" {
@@ -432,7 +466,8 @@ func TestRoomIsShared(t *testing.T) {
 	first, second, third := s.create(), s.create(), s.create()
 	s.put(first, chunk, fmt.Sprintf("0-%d/%d", mib-1, 6*mib), 308, fmt.Sprintf("bytes=0-%d", mib-1))
 	s.space.Free -= mib
-	if body := text(s.put(second, chunk, fmt.Sprintf("0-%d/%d", mib-1, 5*mib), 507, "")); !strings.Contains(body, "no room for 5242880 more bytes") {
+	if body := text(s.put(second, chunk, fmt.Sprintf("0-%d/%d", mib-1, 5*mib), 507, "")); !strings.Contains(body,
+		"no room for 5242880 more bytes") {
 		t.Error(body)
 	}
 	s.put(second, chunk, fmt.Sprintf("0-%d/%d", mib-1, 4*mib), 308, fmt.Sprintf("bytes=0-%d", mib-1))
@@ -521,7 +556,10 @@ func TestCORS(t *testing.T) {
 				header: []string{"Origin: " + tt.origin, "Access-Control-Request-Method: PUT"},
 			})
 			h := resp.Header
-			if h.Get("Access-Control-Allow-Origin") != tt.allowed || tt.allowed != "" && (resp.StatusCode >= 300 || !strings.Contains(h.Get("Access-Control-Allow-Headers"), "Content-Range")) {
+			if h.Get("Access-Control-Allow-Origin") != tt.allowed ||
+				tt.allowed != "" &&
+					(resp.StatusCode >= 300 ||
+						!strings.Contains(h.Get("Access-Control-Allow-Headers"), "Content-Range")) {
 				t.Errorf("%+v: %d %v", tt, resp.StatusCode, h)
 			}
 		}
@@ -613,7 +651,8 @@ func TestDiedBeforeTheAsset(t *testing.T) {
 	must(t, g.Sync(t.Context()))
 	must(t, g.Close())
 	s.received(u, 5)
-	if resp := s.send(u, sent{method: http.MethodHead, tus: true}); resp.StatusCode != 200 || resp.Header.Get("Upload-Offset") != "5" {
+	if resp := s.send(u, sent{method: http.MethodHead, tus: true}); resp.StatusCode != 200 ||
+		resp.Header.Get("Upload-Offset") != "5" {
 		t.Errorf("%d %v", resp.StatusCode, resp.Header)
 	}
 	s.arrived(u, file(5))

@@ -79,14 +79,17 @@ func (s *service) restart() {
 		s.server.Close()
 	}
 	s.files = receive.New(receive.Options{
-		Uploads: s.uploads, Assets: s.assets, Complete: s.db.CompleteUpload, Store: s.store, MaxSize: maxSize, Now: s.now,
+		Uploads: s.uploads, Assets: s.assets, Complete: s.db.CompleteUpload, Store: s.store, MaxSize: maxSize,
+		Now:   s.now,
 		Space: func() (disk.Space, error) { return s.space, nil },
 	})
 	handler := http.NewServeMux()
 	s.server = httptest.NewServer(handler)
 	s.t.Cleanup(s.server.Close)
 	s.server.Client().Transport.(*http.Transport).ExpectContinueTimeout = time.Minute //nolint:forcetypeassert // it is one
-	h, err := webupload.New(webupload.Options{Files: uploadFiles{s.files, s}, PublicURL: s.server.URL, Now: s.now, Logger: slog.New(slog.DiscardHandler)})
+	h, err := webupload.New(webupload.Options{
+		Files: uploadFiles{s.files, s}, PublicURL: s.server.URL, Now: s.now, Logger: slog.New(slog.DiscardHandler),
+	})
 	must(s.t, err)
 	handler.Handle(webupload.Path, h)
 }
@@ -193,7 +196,8 @@ func (s *service) put(u upload.Upload, body []byte, contentRange string, status 
 	}
 	resp := s.send(u, r)
 	if resp.StatusCode != status || resp.Header.Get("Range") != kept {
-		s.t.Fatalf("PUT %s: %d, Range %q, want %d, %q: %s", contentRange, resp.StatusCode, resp.Header.Get("Range"), status, kept, text(resp))
+		s.t.Fatalf("PUT %s: %d, Range %q, want %d, %q: %s", contentRange, resp.StatusCode, resp.Header.Get("Range"),
+			status, kept, text(resp))
 	}
 	return resp
 }

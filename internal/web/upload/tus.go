@@ -66,9 +66,15 @@ func newTus(o Options) (*tus, error) {
 	composer.UseLengthDeferrer(t)
 	var err error
 	t.library, err = handler.NewUnroutedHandler(handler.Config{
-		StoreComposer: composer, BasePath: o.PublicURL + tusPath, MaxSize: o.Files.MaxSize(), DisableConcatenation: true, DisableDownload: true,
-		Cors: &handler.CorsConfig{Disable: true}, NetworkTimeout: 2 * idleTime, // web/pace ends a body before
-		Logger: tuslog.New(tuslog.NewTextHandler(io.Discard, nil)), // its lines have URLs, which are secrets
+		StoreComposer:        composer,
+		BasePath:             o.PublicURL + tusPath,
+		MaxSize:              o.Files.MaxSize(),
+		DisableConcatenation: true,
+		DisableDownload:      true,
+		Cors:                 &handler.CorsConfig{Disable: true},
+		NetworkTimeout:       2 * idleTime, // web/pace ends a body before
+		// its lines have URLs, which are secrets
+		Logger: tuslog.New(tuslog.NewTextHandler(io.Discard, nil)),
 		PreUploadCreateCallback: func(hook handler.HookEvent) (handler.HTTPResponse, handler.FileInfoChanges, error) {
 			return handler.HTTPResponse{}, handler.FileInfoChanges{ID: path.Base(hook.HTTPRequest.URI)}, nil
 		},
@@ -94,7 +100,8 @@ func (t *tus) route(w http.ResponseWriter, r *http.Request) {
 		t.library.DelFile(w, r)
 	default:
 		w.Header().Set("Allow", "OPTIONS, POST, HEAD, PATCH, DELETE")
-		refuse(w, r, http.StatusMethodNotAllowed, "method_not_allowed", "This URL is for tus clients; PUT goes to the url of the upload")
+		refuse(w, r, http.StatusMethodNotAllowed, "method_not_allowed",
+			"This URL is for tus clients; PUT goes to the url of the upload")
 	}
 }
 
@@ -201,7 +208,8 @@ func (t *tusLock) Lock(ctx context.Context, interrupt func()) error {
 		return nil
 	case upload.Waiting:
 	case upload.Errored, upload.Cancelled, upload.TimedOut:
-		return t.tus.libraryError(ctx, fault.New(fault.Conflict, "the upload is %s: it takes nothing any more", u.Status))
+		return t.tus.libraryError(ctx,
+			fault.New(fault.Conflict, "the upload is %s: it takes nothing any more", u.Status))
 	}
 	w, err := t.tus.opt.Files.Open(ctx, u.ID, interrupt)
 	if fault.Is(err, fault.TooMany) {
@@ -235,7 +243,11 @@ func (t *tus) NewUpload(ctx context.Context, info handler.FileInfo) (handler.Upl
 	defer func() { _ = lock.Unlock() }() // only a note was made
 	u := &tusUpload{tus: t, secret: info.ID, turn: turnOf(ctx)}
 	if w := u.turn.writer; w != nil && w.Asset() == "" {
-		length := upload.Length{Size: info.Size, Whole: !info.SizeIsDeferred, Metadata: handler.SerializeMetadataHeader(info.MetaData)}
+		length := upload.Length{
+			Size:     info.Size,
+			Whole:    !info.SizeIsDeferred,
+			Metadata: handler.SerializeMetadataHeader(info.MetaData),
+		}
 		if info.SizeIsDeferred {
 			length.Size = max(1, w.Size())
 		}
@@ -293,7 +305,12 @@ func (t *tusUpload) GetInfo(ctx context.Context) (handler.FileInfo, error) {
 			size = now.Size
 		}
 	}
-	info := handler.FileInfo{ID: t.secret, Size: now.Size, Offset: size, MetaData: handler.ParseMetadataHeader(now.Metadata)}
+	info := handler.FileInfo{
+		ID:       t.secret,
+		Size:     now.Size,
+		Offset:   size,
+		MetaData: handler.ParseMetadataHeader(now.Metadata),
+	}
 	if !now.Whole {
 		info.Size, info.SizeIsDeferred = 0, true
 	}

@@ -40,7 +40,10 @@ func TestTus(t *testing.T) {
 	u := s.create()
 	data := file(mib + 3)
 	h := s.send(u, sent{method: http.MethodOptions, tus: true}).Header
-	if h.Get("Tus-Version") != "1.0.0" || h.Get("Tus-Max-Size") != fmt.Sprint(maxSize) || !strings.Contains(h.Get("Tus-Extension"), "creation") || !strings.Contains(h.Get("Tus-Extension"), "termination") || !strings.Contains(h.Get("Tus-Extension"), "expiration") {
+	if h.Get("Tus-Version") != "1.0.0" || h.Get("Tus-Max-Size") != fmt.Sprint(maxSize) ||
+		!strings.Contains(h.Get("Tus-Extension"), "creation") ||
+		!strings.Contains(h.Get("Tus-Extension"), "termination") ||
+		!strings.Contains(h.Get("Tus-Extension"), "expiration") {
 		t.Errorf("options %v", h)
 	}
 	create := []string{fmt.Sprintf("Upload-Length: %d", len(data)), "Upload-Metadata: filename YS5tcDQ="}
@@ -50,7 +53,8 @@ func TestTus(t *testing.T) {
 			t.Errorf("location %s", h.Get("Location"))
 		}
 	}
-	if at, err := http.ParseTime(h.Get("Upload-Expires")); err != nil || at.Sub(u.CreatedAt.Add(time.Hour)).Abs() > 2*time.Second {
+	if at, err := http.ParseTime(h.Get("Upload-Expires")); err != nil ||
+		at.Sub(u.CreatedAt.Add(time.Hour)).Abs() > 2*time.Second {
 		t.Errorf("expires %v", h)
 	}
 	s.offset(u, 0)
@@ -61,7 +65,8 @@ func TestTus(t *testing.T) {
 	s.restart()
 	s.tus(u, http.MethodPost, 201, nil, create...)
 	h = s.tus(u, http.MethodHead, 200, nil)
-	if h.Get("Upload-Offset") != fmt.Sprint(mib) || h.Get("Upload-Length") != fmt.Sprint(len(data)) || h.Get("Upload-Metadata") != "filename YS5tcDQ=" {
+	if h.Get("Upload-Offset") != fmt.Sprint(mib) || h.Get("Upload-Length") != fmt.Sprint(len(data)) ||
+		h.Get("Upload-Metadata") != "filename YS5tcDQ=" {
 		t.Errorf("after a restart: %v", h)
 	}
 	s.tus(u, http.MethodPatch, 409, data[:5], "Upload-Offset: 0")
@@ -106,7 +111,8 @@ func TestTusCreatedAgain(t *testing.T) {
 				s.tus(u, http.MethodPatch, 204, data[at:c.want], fmt.Sprintf("Upload-Offset: %d", at))
 			}
 			s.restart()
-			h := s.tus(u, http.MethodPost, 201, data[:c.chunk], c.length, "Content-Type: application/offset+octet-stream")
+			h := s.tus(u, http.MethodPost, 201, data[:c.chunk], c.length,
+				"Content-Type: application/offset+octet-stream")
 			if got := h.Get("Upload-Offset"); got != fmt.Sprint(c.want) {
 				t.Fatalf("offset %s, want %d", got, c.want)
 			}
@@ -118,7 +124,8 @@ func TestTusCreatedAgain(t *testing.T) {
 				s.tus(u, http.MethodPatch, 204, data[c.want:], rest...)
 			}
 			s.arrived(u, data)
-			h = s.tus(u, http.MethodPost, 201, data[:c.chunk], c.length, "Content-Type: application/offset+octet-stream")
+			h = s.tus(u, http.MethodPost, 201, data[:c.chunk], c.length,
+				"Content-Type: application/offset+octet-stream")
 			if got := h.Get("Upload-Offset"); got != fmt.Sprint(len(data)) {
 				t.Errorf("offset %s of a whole file, want %d", got, len(data))
 			}

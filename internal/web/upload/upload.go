@@ -98,7 +98,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !allow(w, r, u) {
-		h.refuse(w, r, fault.New(fault.Denied, "pages of this origin may not upload here: cors_origin of the upload is another one"))
+		h.refuse(w, r,
+			fault.New(fault.Denied,
+				"pages of this origin may not upload here: cors_origin of the upload is another one"))
 		return
 	}
 	switch {
@@ -108,7 +110,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 	case r.Method != http.MethodPut:
 		w.Header().Set("Allow", "OPTIONS, PUT")
-		refuse(w, r, http.StatusMethodNotAllowed, "method_not_allowed", "The method must be PUT: the file, or a chunk of it with Content-Range")
+		refuse(w, r, http.StatusMethodNotAllowed, "method_not_allowed",
+			"The method must be PUT: the file, or a chunk of it with Content-Range")
 	default:
 		if err := h.put(w, r, u); err != nil {
 			h.refuse(w, r, err)
@@ -133,7 +136,8 @@ const (
 	// Upload-Concat is allowed so that a page gets to read why it is refused.
 	corsHeaders = "*, Content-Type, Content-Range, Tus-Resumable, Upload-Length, Upload-Offset, Upload-Metadata, " +
 		"Upload-Defer-Length, Upload-Concat, X-HTTP-Method-Override"
-	corsExposed = "Range, Location, Retry-After, Tus-Resumable, Tus-Version, Tus-Extension, Tus-Max-Size, Upload-Offset, Upload-Length, Upload-Metadata, " +
+	corsExposed = "Range, Location, Retry-After, Tus-Resumable, Tus-Version, Tus-Extension, Tus-Max-Size, " +
+		"Upload-Offset, Upload-Length, Upload-Metadata, " +
 		"Upload-Defer-Length, Upload-Expires"
 	corsSeconds = "7200"
 )

@@ -22,7 +22,8 @@ var files embed.FS
 
 // policy lets the pages run their own scripts, talk to their own origin, and nothing else. hls.js runs its worker and
 // feeds the video element from blobs; its subtitle tracks begin with an empty data: address.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' blob: data:; " +
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' " +
+	"blob: data:; " +
 	"connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'"
 
 // maxID bounds a playback ID in an address; the service's own are shorter.

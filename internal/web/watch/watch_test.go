@@ -144,7 +144,8 @@ func TestPageIsClosed(t *testing.T) {
 	t.Parallel()
 	statictest.Closed(t, everybody(), "/watch/abc", 2, 11)
 	statictest.Closed(t, everybody(), "/embed/abc", 2, 11, "frame-ancestors *")
-	if c := statictest.Get(t, everybody(), "GET", "/watch/assets/watch.js?v=old").Header().Get("Cache-Control"); c != "no-cache" {
+	if c := statictest.Get(t, everybody(), "GET", "/watch/assets/watch.js?v=old").Header().
+		Get("Cache-Control"); c != "no-cache" {
 		t.Errorf("another version: Cache-Control %q", c)
 	}
 }
@@ -175,11 +176,13 @@ func TestCaching(t *testing.T) {
 		first := statictest.Get(t, h, "GET", "/watch/assets/hls.min.js", "Accept-Encoding", coding)
 		etag := first.Header().Get("ETag")
 		for _, have := range []string{etag, `"x", W/` + etag, "*"} {
-			if res := statictest.Get(t, h, "GET", "/watch/assets/hls.min.js", "Accept-Encoding", coding, "If-None-Match", have); res.Code != 304 {
+			if res := statictest.Get(t, h, "GET", "/watch/assets/hls.min.js", "Accept-Encoding", coding,
+				"If-None-Match", have); res.Code != 304 {
 				t.Errorf("%q If-None-Match %s: status %d, want 304", coding, have, res.Code)
 			}
 		}
-		if res := statictest.Get(t, h, "GET", "/watch/assets/hls.min.js", "Accept-Encoding", coding, "If-None-Match", `"x"`); res.Code != 200 {
+		if res := statictest.Get(t, h, "GET", "/watch/assets/hls.min.js", "Accept-Encoding", coding, "If-None-Match",
+			`"x"`); res.Code != 200 {
 			t.Errorf("%q other ETag: status %d, want 200", coding, res.Code)
 		}
 	}
@@ -190,7 +193,8 @@ func TestGzip(t *testing.T) {
 	h := everybody()
 	plain := statictest.Get(t, h, "GET", "/watch/assets/hls.min.js").Body.Bytes()
 	for accept, want := range map[string]bool{
-		"gzip": true, "gzip, br": true, "br, GZIP;q=0.5": true, "*": true, "": false, "br": false, "gzip;q=0": false, "gzip; q=0.0": false,
+		"gzip": true, "gzip, br": true, "br, GZIP;q=0.5": true, "*": true, "": false, "br": false, "gzip;q=0": false,
+		"gzip; q=0.0": false,
 	} {
 		res := statictest.Get(t, h, "GET", "/watch/assets/hls.min.js", "Accept-Encoding", accept)
 		b := res.Body.Bytes()

@@ -29,7 +29,9 @@ func (p ProbeLimiter) Examine(ctx context.Context, look func() error) error {
 }
 
 // Probe asks ffprobe what a file holds.
-func (p ProbeLimiter) Probe(ctx context.Context, e *encode.Engine, path string, format encode.Format) (info encode.Info, err error) {
+func (p ProbeLimiter) Probe(
+	ctx context.Context, e *encode.Engine, path string, format encode.Format,
+) (info encode.Info, err error) {
 	err = p.Examine(ctx, func() (failed error) {
 		info, failed = e.Probe(ctx, path, format)
 		return failed

@@ -109,7 +109,8 @@ func (c *channels) missing(channel string) string {
 	if len(others) == 0 {
 		return "the file's video has no closed captions (CEA-608 or CEA-708)"
 	}
-	return fmt.Sprintf("the file's video has no captions in the channel %s; it has some in %s", channel, strings.Join(others, ", "))
+	return fmt.Sprintf("the file's video has no captions in the channel %s; it has some in %s", channel,
+		strings.Join(others, ", "))
 }
 
 // fail errors the tracks that still wait. The asset stays as it is.

@@ -25,12 +25,31 @@ var captionedFiles = map[string]struct {
 	encoder string
 	args    []string
 }{
-	"as-it-is.mp4":   {"libx264", []string{"-c:v", "libx264", "-preset", "ultrafast", "-a53cc", "1", "-bf", "3", "-g", "60", "-pix_fmt", "yuv420p"}},
-	"unpacked.mkv":   {"libx264", []string{"-c", "copy"}},
-	"transport.ts":   {"libx264", []string{"-c:v", "libx264", "-preset", "ultrafast", "-a53cc", "1", "-bf", "2", "-g", "60", "-pix_fmt", "yuv420p", "-f", "mpegts"}},
-	"encoded-too.ts": {"libx264", []string{"-c:v", "mpeg2video", "-a53cc", "1", "-bf", "2", "-b:v", "2M", "-f", "mpegts"}},
-	"encoded.mp4":    {"libx265", []string{"-c", "copy", "-tag:v", "hvc1"}},
-	"open-group.mp4": {"libx264", []string{"-c:v", "libx264", "-preset", "veryfast", "-a53cc", "1", "-bf", "3", "-x264-params", "open-gop=1:b-pyramid=normal", "-g", "30", "-pix_fmt", "yuv420p"}},
+	"as-it-is.mp4": {
+		"libx264",
+		[]string{
+			"-c:v", "libx264", "-preset", "ultrafast", "-a53cc", "1", "-bf", "3", "-g", "60", "-pix_fmt", "yuv420p",
+		},
+	},
+	"unpacked.mkv": {"libx264", []string{"-c", "copy"}},
+	"transport.ts": {
+		"libx264",
+		[]string{
+			"-c:v", "libx264", "-preset", "ultrafast", "-a53cc", "1", "-bf", "2", "-g", "60", "-pix_fmt", "yuv420p",
+			"-f", "mpegts",
+		},
+	},
+	"encoded-too.ts": {
+		"libx264", []string{"-c:v", "mpeg2video", "-a53cc", "1", "-bf", "2", "-b:v", "2M", "-f", "mpegts"},
+	},
+	"encoded.mp4": {"libx265", []string{"-c", "copy", "-tag:v", "hvc1"}},
+	"open-group.mp4": {
+		"libx264",
+		[]string{
+			"-c:v", "libx264", "-preset", "veryfast", "-a53cc", "1", "-bf", "3", "-x264-params",
+			"open-gop=1:b-pyramid=normal", "-g", "30", "-pix_fmt", "yuv420p",
+		},
+	},
 }
 
 // TestCaptionsInFiles: captions in the pictures of a file become text tracks of its asset, whether the file stays as it
@@ -49,9 +68,12 @@ func TestCaptionsInFiles(t *testing.T) {
 				t.Fatalf("tracks that nobody asked for: %+v", a.Tracks)
 			}
 			a = s.NewAsset(assetopt.Input{URL: s.Site.Offer(path), EmbeddedSubtitles: []assetopt.EmbeddedSubtitle{
-				{Name: "English CC", LanguageCode: "en", Passthrough: "mine"}, {LanguageCode: "fr", LanguageChannel: "cc3"}, {LanguageCode: "de", LanguageChannel: "cc2"},
+				{Name: "English CC", LanguageCode: "en", Passthrough: "mine"},
+				{LanguageCode: "fr", LanguageChannel: "cc3"},
+				{LanguageCode: "de", LanguageChannel: "cc2"},
 			}})
-			if tr := workertest.TextTrack(t, a, "en"); tr.Status != asset.TrackPreparing || tr.TextSource != "embedded" || !tr.ClosedCaptions || tr.Name != "English CC" {
+			if tr := workertest.TextTrack(t, a, "en"); tr.Status != asset.TrackPreparing ||
+				tr.TextSource != "embedded" || !tr.ClosedCaptions || tr.Name != "English CC" {
 				t.Errorf("at first: %+v", tr)
 			}
 			s.Must(s.DoAll())
@@ -59,12 +81,15 @@ func TestCaptionsInFiles(t *testing.T) {
 			if a.Status != asset.Ready {
 				t.Fatalf("asset is %s: %+v", a.Status, a.Errors)
 			}
-			en, fr, de := workertest.TextTrack(t, a, "en"), workertest.TextTrack(t, a, "fr"), workertest.TextTrack(t, a, "de")
+			en, fr, de := workertest.TextTrack(t, a, "en"), workertest.TextTrack(t, a, "fr"),
+				workertest.TextTrack(t, a, "de")
 			s.wantCaptions(en)
 			if got := s.texts(fr); !slices.Equal(got, []string{"Trois"}) || fr.Name != "French" {
 				t.Errorf("third channel: %q, %+v", got, fr)
 			}
-			if de.Status != asset.TrackErrored || !strings.Contains(strings.Join(de.Errors.Messages, ""), "no captions in the channel cc2; it has some in cc1, cc3") {
+			if de.Status != asset.TrackErrored ||
+				!strings.Contains(strings.Join(de.Errors.Messages, ""),
+					"no captions in the channel cc2; it has some in cc1, cc3") {
 				t.Errorf("second channel: %+v, %+v", de, de.Errors)
 			}
 			s.NothingLeft()
@@ -99,7 +124,8 @@ func (s *shop) wantCaptions(tr asset.Track) {
 	s.Must(err)
 	for i, c := range d.Cues() {
 		at := time.Duration(1+2*i) * time.Second
-		if want := fmt.Sprintf("Caption of second %d", 1+2*i); c.Text != want || (c.Start-at).Abs() > 100*time.Millisecond || (c.End-at-1500*time.Millisecond).Abs() > 100*time.Millisecond {
+		if want := fmt.Sprintf("Caption of second %d", 1+2*i); c.Text != want ||
+			(c.Start-at).Abs() > 100*time.Millisecond || (c.End-at-1500*time.Millisecond).Abs() > 100*time.Millisecond {
 			s.T.Errorf("caption %d: %q from %v to %v", i, c.Text, c.Start, c.End)
 		}
 	}
@@ -109,7 +135,10 @@ func (s *shop) wantCaptions(tr asset.Track) {
 func (s *shop) captionedAsset(t *testing.T) asset.Asset {
 	t.Helper()
 	file := captionedFiles["as-it-is.mp4"]
-	path := programtest.Media(t, "captioned.mp4", append([]string{"-r", fmt.Sprint(captionstest.Rate), "-i", captionstest.Captioned(t, file.encoder)}, file.args...)...)
+	path := programtest.Media(t, "captioned.mp4",
+		append([]string{
+			"-r", fmt.Sprint(captionstest.Rate), "-i", captionstest.Captioned(t, file.encoder),
+		}, file.args...)...)
 	return s.NewAsset(assetopt.Input{URL: s.Site.Offer(path), EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1)})
 }
 
@@ -153,7 +182,9 @@ func TestCaptionsAfterCrashes(t *testing.T) {
 		ctx, stop = context.WithCancelCause(s.Ctx())
 		defer stop(nil)
 		set()
-		if err := h.Work(ctx, job.Job{Kind: j.Kind, Args: j.Args, MaxAttempts: h.MaxAttempts, Attempt: h.MaxAttempts}); !errors.Is(err, killed) {
+		if err := h.Work(ctx, job.Job{
+			Kind: j.Kind, Args: j.Args, MaxAttempts: h.MaxAttempts, Attempt: h.MaxAttempts,
+		}); !errors.Is(err, killed) {
 			t.Errorf("step %d: %v", step, err)
 		}
 		if tr := workertest.TextTrack(t, s.Asset(a.ID), "en"); tr.Status != asset.TrackPreparing {
@@ -182,7 +213,8 @@ func TestCaptionsThatCantBeRead(t *testing.T) {
 	broken := errors.New("disk on fire")
 	s.Footage.Before = func(asset.Asset) error { return broken }
 	h := s.Handlers[asset.JobCaptions]
-	if err := s.Do(j, 1); !errors.Is(err, broken) || workertest.TextTrack(t, s.Asset(a.ID), "en").Status != asset.TrackPreparing {
+	if err := s.Do(j, 1); !errors.Is(err, broken) ||
+		workertest.TextTrack(t, s.Asset(a.ID), "en").Status != asset.TrackPreparing {
 		t.Errorf("first attempt: %v", err)
 	}
 	if err := s.Do(j, h.MaxAttempts); !errors.Is(err, broken) {
@@ -195,11 +227,16 @@ func TestCaptionsThatCantBeRead(t *testing.T) {
 	s.Footage.Before = nil
 
 	for name, args := range map[string][]string{
-		"no closed captions": {"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-t", "3", "-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"},
-		"no video":           {"-f", "lavfi", "-i", "sine=frequency=500", "-t", "3", "-c:a", "aac"},
+		"no closed captions": {
+			"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-t", "3", "-c:v", "libx264", "-preset", "ultrafast",
+			"-pix_fmt", "yuv420p",
+		},
+		"no video": {"-f", "lavfi", "-i", "sine=frequency=500", "-t", "3", "-c:a", "aac"},
 	} {
 		path := programtest.Media(t, strings.ReplaceAll(name, " ", "-")+".mp4", args...)
-		b := s.NewAsset(assetopt.Input{URL: s.Site.Offer(path), EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1)})
+		b := s.NewAsset(assetopt.Input{
+			URL: s.Site.Offer(path), EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1),
+		})
 		s.Must(s.DoAll())
 		tr := workertest.TextTrack(t, s.Asset(b.ID), "en")
 		if tr.Status != asset.TrackErrored || !strings.Contains(strings.Join(tr.Errors.Messages, ""), name) {

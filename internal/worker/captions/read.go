@@ -51,7 +51,11 @@ func read(ctx context.Context, f download.Footage) (*channels, error) {
 			continue
 		}
 		found.video = true
-		p := pictures{from: l, init: -1, reader: closedcaptions.New(time.Duration(math.Round(f.Zero*float64(time.Second))), found, all, nil)}
+		p := pictures{
+			from:   l,
+			init:   -1,
+			reader: closedcaptions.New(time.Duration(math.Round(f.Zero*float64(time.Second))), found, all, nil),
+		}
 		if err := p.read(ctx); err != nil {
 			return nil, err
 		}
@@ -143,7 +147,9 @@ func (p *pictures) segment(ctx context.Context, msn int64) error {
 	if err != nil {
 		return fmt.Errorf("read segment: %w", err)
 	}
-	r := cmaf.NewReader(io.MultiReader(bytes.NewReader(p.head), bytes.NewReader(data)), cmaf.ReaderOptions{MaxFragment: delivered.MaxSize})
+	r := cmaf.NewReader(io.MultiReader(bytes.NewReader(p.head), bytes.NewReader(data)), cmaf.ReaderOptions{
+		MaxFragment: delivered.MaxSize,
+	})
 	tracks, err := r.Tracks()
 	if err != nil {
 		return fmt.Errorf("read segment: %w", err)
@@ -175,7 +181,12 @@ func (p *pictures) fragment(f cmaf.Fragment, scale uint32) {
 		}
 		// That a picture is a key frame is left out: the decoding times, which are never behind those of presentation,
 		// tell the order.
-		p.reader.Picture(p.codec, &frame.Frame{Kind: frame.Video, DTS: ticks(at, scale), PTS: ticks(at+int64(s.CompositionOffset), scale), Data: data})
+		p.reader.Picture(p.codec, &frame.Frame{
+			Kind: frame.Video,
+			DTS:  ticks(at, scale),
+			PTS:  ticks(at+int64(s.CompositionOffset), scale),
+			Data: data,
+		})
 		at += int64(s.Duration)
 	}
 }

@@ -60,10 +60,18 @@ func (c *Clipper) texts(
 		}
 		taken[name] = true
 		out = append(out, asset.Track{
-			Type: asset.TextTrack, Status: asset.TrackReady, TextType: s.TextType, TextSource: s.TextSource,
-			LanguageCode: s.LanguageCode,
-			Name:         name, ClosedCaptions: s.ClosedCaptions, Forced: s.Forced, Channel: s.Channel, Rendition: string(s.ID),
-			Object: key, Duration: d.End().Seconds(),
+			Type:           asset.TextTrack,
+			Status:         asset.TrackReady,
+			TextType:       s.TextType,
+			TextSource:     s.TextSource,
+			LanguageCode:   s.LanguageCode,
+			Name:           name,
+			ClosedCaptions: s.ClosedCaptions,
+			Forced:         s.Forced,
+			Channel:        s.Channel,
+			Rendition:      string(s.ID),
+			Object:         key,
+			Duration:       d.End().Seconds(),
 		})
 	}
 	return out, nil

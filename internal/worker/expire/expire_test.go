@@ -18,7 +18,11 @@ func TestExpire(t *testing.T) {
 	t.Parallel()
 	w := workertest.New(t, workertest.Options{})
 	began := w.Now()
-	a, err := w.Create(w.Ctx(), workertest.Env, asset.CreateInput{Options: assetopt.Options{Test: true, Inputs: []assetopt.Input{{URL: w.Site.Offer(filmtest.Usual(t, "small.mp4"))}}}}, began)
+	a, err := w.Create(w.Ctx(), workertest.Env, asset.CreateInput{
+		Options: assetopt.Options{
+			Test: true, Inputs: []assetopt.Input{{URL: w.Site.Offer(filmtest.Usual(t, "small.mp4"))}},
+		},
+	}, began)
 	w.Must(err)
 	var end job.Insert
 	for _, j := range w.Jobs.Take() {
@@ -44,7 +48,9 @@ func TestExpire(t *testing.T) {
 func TestExpireOfARecording(t *testing.T) {
 	t.Parallel()
 	w := workertest.New(t, workertest.Options{})
-	a, err := w.Record(w.Ctx(), asset.NewRecording{ID: "a", Environment: workertest.Env, LiveStream: "s", Test: true, Media: "m"}, w.Now())
+	a, err := w.Record(w.Ctx(), asset.NewRecording{
+		ID: "a", Environment: workertest.Env, LiveStream: "s", Test: true, Media: "m",
+	}, w.Now())
 	w.Must(err)
 	if jobs := w.Jobs.Take(); len(jobs) != 0 || !a.Options.Test {
 		t.Errorf("asked for %v at the beginning; %+v", jobs, a.Options)

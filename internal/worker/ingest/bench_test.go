@@ -18,7 +18,8 @@ import (
 // BenchmarkHourReady takes an hour of H.264 and AAC that is on local disk to its first segments of picture and sound:
 // told from other formats, indexed, checked, planned, stored, on record, and read back.
 func BenchmarkHourReady(b *testing.B) {
-	minute := filmtest.File(b, "minute.mp4", filmtest.Args(filmtest.Picture("60"), filmtest.Sound("60"), filmtest.H264)...)
+	minute := filmtest.File(b, "minute.mp4",
+		filmtest.Args(filmtest.Picture("60"), filmtest.Sound("60"), filmtest.H264)...)
 	hour := filmtest.File(b, "hour.mp4", "-stream_loop", "59", "-i", minute, "-c", "copy")
 	w := newWorld(b, workertest.Options{})
 	for b.Loop() {

@@ -56,7 +56,9 @@ func TestBusyMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	film := filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), filmtest.H264)
-	texted := filmtest.Args(filmtest.Picture("5"), []string{"-i", subtitles, "-map", "0:v", "-map", "1:s", "-c:s", "srt"}, filmtest.H264)
+	texted := filmtest.Args(filmtest.Picture("5"), []string{
+		"-i", subtitles, "-map", "0:v", "-map", "1:s", "-c:s", "srt",
+	}, filmtest.H264)
 	image := pngOf(t, flat(40, 40, color.White))
 	first := func(b *encode.Bounds) { b.Decodes.Wall = short }
 	for name, tt := range map[string]struct {
@@ -91,7 +93,8 @@ func TestBusyMachine(t *testing.T) {
 			a := w.NewAsset(inputs...)
 			j := w.Jobs.Take()[0]
 			err := w.Do(j, 1)
-			if a = w.Asset(a.ID); !fault.Is(err, fault.Unavailable) || fault.Outside(err) || a.Status != asset.Preparing {
+			if a = w.Asset(a.ID); !fault.Is(err, fault.Unavailable) || fault.Outside(err) ||
+				a.Status != asset.Preparing {
 				t.Fatalf("the asset is %s after %v", a.Status, err)
 			}
 			w.Equip(filmtest.NewEngine(t, 0))

@@ -24,7 +24,10 @@ import (
 // as it is.
 func TestTrimmedVideoOfOtherSound(t *testing.T) {
 	t.Parallel()
-	whole := filmtest.File(t, "a.mov", filmtest.Args(filmtest.Picture("6"), filmtest.Sound("6"), filmtest.H264, []string{"-g", "60", "-c:a", "pcm_s16le"})...)
+	whole := filmtest.File(t, "a.mov",
+		filmtest.Args(filmtest.Picture("6"), filmtest.Sound("6"), filmtest.H264, []string{
+			"-g", "60", "-c:a", "pcm_s16le",
+		})...)
 	path := filmtest.File(t, "trimmed.mov", "-ss", "1.5", "-i", whole, "-c", "copy")
 	w := newWorld(t, workertest.Options{})
 	a := w.ReadyAsset(path)
@@ -78,7 +81,9 @@ func TestCutOffInsideOfAPicture(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filmtest.File(t, name, filmtest.Args(filmtest.Picture("6"), filmtest.Sound("6"), filmtest.H264, []string{"-g", "30", "-bf", "0", "-b:v", "1M"}, how)...)
+			path := filmtest.File(t, name,
+				filmtest.Args(filmtest.Picture("6"), filmtest.Sound("6"), filmtest.H264,
+					[]string{"-g", "30", "-bf", "0", "-b:v", "1M"}, how)...)
 			if err := os.Truncate(path, insideOf(t, path, 100)); err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +108,8 @@ func insideOf(t *testing.T, path string, picture int) int64 {
 			Size     string `json:"size"`
 		} `json:"packets"`
 	}
-	out := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pos,size", "-of", "json", path)
+	out := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "packet=pos,size",
+		"-of", "json", path)
 	if err := json.Unmarshal(out, &probed); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +164,8 @@ func described(boxes []byte, video bool) []byte {
 			if video {
 				last := body[len(body)-12:]
 				first := binary.BigEndian.Uint32(last) + 1
-				body = slices.Concat(bmff.U32(0, binary.BigEndian.Uint32(body[4:])+1), body[8:], bmff.U32(first), last[4:8], bmff.U32(2))
+				body = slices.Concat(bmff.U32(0, binary.BigEndian.Uint32(body[4:])+1), body[8:], bmff.U32(first),
+					last[4:8], bmff.U32(2))
 			}
 		}
 		out = append(out, bmff.Make(kind, body)...)

@@ -65,24 +65,31 @@ func TestClip(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, workertest.Options{})
 			source := w.ReadyAsset(filmtest.Usual(t, name),
-				assetopt.Input{URL: w.Site.Offer(filmtest.Text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "Words"})
+				assetopt.Input{
+					URL: w.Site.Offer(filmtest.Text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles",
+					LanguageCode: "en", Name: "Words",
+				})
 			before := len(w.Objects())
 			a := w.clipped(source, 4.5, 11) // of segments 4–8 and 8–12
-			if d := a.Facts.Duration; math.Abs(d-6.5) > 0.001 || a.SourceAsset != source.ID || a.Origin != asset.FromClip {
+			if d := a.Facts.Duration; math.Abs(d-6.5) > 0.001 || a.SourceAsset != source.ID ||
+				a.Origin != asset.FromClip {
 				t.Errorf("clip %+v", a)
 			}
 			if !slices.Equal(a.Uses, []id.Media{source.Media}) {
 				t.Errorf("uses %v, the source is %s", a.Uses, source.Media)
 			}
 			if n := len(w.Objects()) - before; n != 7 {
-				t.Errorf("%d objects were made, want index, text, two segments at the ends of each rendition and the video's init segment", n)
+				t.Errorf("%d objects were made, want index, text, two segments at the ends of each rendition and the "+
+					"video's init segment", n)
 			}
-			if n := w.Samples(a); n["v"] != 195 && (n["v"] != 196 || name == "a.mp4") { // in Matroska the grid of the pictures is another one
+			// in Matroska the grid of the pictures is another one
+			if n := w.Samples(a); n["v"] != 195 && (n["v"] != 196 || name == "a.mp4") {
 				t.Errorf("%v is played", n)
 			}
 			w.wantText(a, said{0, 0.5, "over the start"}, said{4.5, 5.5, "inside"})
 			again := w.clipped(a, 4.5, 6) // of 8–12
-			if d := again.Facts.Duration; math.Abs(d-1.5) > 0.001 || w.Samples(again)["v"] < 45 || w.Samples(again)["v"] > 46 || again.SourceAsset != a.ID {
+			if d := again.Facts.Duration; math.Abs(d-1.5) > 0.001 || w.Samples(again)["v"] < 45 ||
+				w.Samples(again)["v"] > 46 || again.SourceAsset != a.ID {
 				t.Errorf("clip of the clip %+v", again)
 			}
 			if !slices.Contains(again.Uses, source.Media) && name == "a.mkv" && slices.Contains(again.Uses, a.Media) {
@@ -92,7 +99,8 @@ func TestClip(t *testing.T) {
 			if z := w.timeline(again).ZeroTime(); math.Abs(z-19) > 0.05 {
 				t.Errorf("the clip's second 0 is at media time %.3f", z)
 			}
-			if end := w.clipped(source, 12.3, 13); len(end.Tracks) != 3 || !strings.Contains(end.Tracks[2].Name, "Words") {
+			if end := w.clipped(source, 12.3, 13); len(end.Tracks) != 3 ||
+				!strings.Contains(end.Tracks[2].Name, "Words") {
 				t.Errorf("tracks %+v", end.Tracks)
 			}
 			quiet := w.clipped(source, 5.1, 5.7)
@@ -118,7 +126,8 @@ func (w *world) wantText(a asset.Asset, cues ...said) {
 		w.T.Fatalf("no text among %+v", a.Tracks)
 	}
 	tr := a.Tracks[i]
-	if tr.Status != asset.TrackReady || tr.Name != "Words" || tr.LanguageCode != "en" || !strings.HasPrefix(tr.Object, objectkey.Tracks(a.Media)) {
+	if tr.Status != asset.TrackReady || tr.Name != "Words" || tr.LanguageCode != "en" ||
+		!strings.HasPrefix(tr.Object, objectkey.Tracks(a.Media)) {
 		w.T.Errorf("text track %+v", tr)
 	}
 	d, err := captions.Parse(w.ReadObject(tr.Object))
@@ -139,7 +148,10 @@ func TestPurge(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, workertest.Options{})
 			source := w.ReadyAsset(filmtest.Usual(t, name),
-				assetopt.Input{URL: w.Site.Offer(filmtest.Text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "Words"})
+				assetopt.Input{
+					URL: w.Site.Offer(filmtest.Text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles",
+					LanguageCode: "en", Name: "Words",
+				})
 			a := w.clipped(source, 1, 11)
 			b := w.clipped(a, 1.5, 9)
 			had := []map[string]int{w.Samples(a), w.Samples(b)}
@@ -151,7 +163,9 @@ func TestPurge(t *testing.T) {
 			}
 			w.wantText(a, said{0, 1, "in front"}, said{2.5, 4, "over the start"}, said{8, 9, "inside"})
 			for _, key := range w.Objects() {
-				if strings.HasPrefix(key, objectkey.Media(source.Media)) && (strings.Contains(key, "tracks/") || strings.Contains(key, "timeline") || strings.Contains(key, "/0.m4s")) {
+				if strings.HasPrefix(key, objectkey.Media(source.Media)) &&
+					(strings.Contains(key, "tracks/") || strings.Contains(key, "timeline") ||
+						strings.Contains(key, "/0.m4s")) {
 					t.Errorf("%s is left", key)
 				}
 			}
@@ -193,7 +207,8 @@ func TestPurgeWaitsForClips(t *testing.T) {
 		if err := w.Do(cut, 1); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("got %v", err)
 		}
-		if got := w.Asset(a.ID); got.Status != asset.Errored || !strings.Contains(got.Errors.Messages[0], "has been deleted") {
+		if got := w.Asset(a.ID); got.Status != asset.Errored ||
+			!strings.Contains(got.Errors.Messages[0], "has been deleted") {
 			t.Errorf("the clip is %+v", got)
 		}
 		w.Must(w.Do(purge, 1))
@@ -235,7 +250,8 @@ func TestClipOfLive(t *testing.T) {
 	start := w.Now()
 	source := w.NewRecording(5, start) // 0–10
 	inside := w.clipped(source, 3, 7)
-	if tl := w.timeline(inside); inside.Facts.Duration != 4 || len(tl.Marks) != 3 || !tl.Marks[0].Start.Equal(start.Add(3*time.Second)) {
+	if tl := w.timeline(inside); inside.Facts.Duration != 4 || len(tl.Marks) != 3 ||
+		!tl.Marks[0].Start.Equal(start.Add(3*time.Second)) {
 		t.Errorf("inside: %+v", inside)
 	}
 	w.Clock = start.Add(8 * time.Second) // segment 4 is not on record yet at that time
@@ -264,7 +280,8 @@ func TestClipOfLive(t *testing.T) {
 	w.Must(w.DoAll())
 	whole := w.ClipOf(w.Asset(source.ID), 0, nil)
 	w.Must(w.DoAll())
-	if got := w.Asset(whole.ID); got.Status != asset.Ready || got.Facts.Duration != 14 || !slices.Equal(got.Uses, []id.Media{source.Media}) {
+	if got := w.Asset(whole.ID); got.Status != asset.Ready || got.Facts.Duration != 14 ||
+		!slices.Equal(got.Uses, []id.Media{source.Media}) {
 		t.Errorf("whole: %+v", got)
 	}
 }
@@ -279,7 +296,8 @@ func TestFinish(t *testing.T) {
 	w.Must(w.Do(j, 1))
 	w.Must(w.Do(j, 2))
 	got := w.Asset(source.ID)
-	if got.Status != asset.Ready || got.Facts.Duration != 6 || got.Facts.FrameRate != -1 || got.Index != objectkey.Index(source.Media) || len(w.timeline(got).Marks) != 3 {
+	if got.Status != asset.Ready || got.Facts.Duration != 6 || got.Facts.FrameRate != -1 ||
+		got.Index != objectkey.Index(source.Media) || len(w.timeline(got).Marks) != 3 {
 		t.Errorf("finished %+v", got)
 	}
 	second := w.NewRecording(3, w.Now())
@@ -298,7 +316,9 @@ func TestFinish(t *testing.T) {
 		}
 	}
 	for _, h := range w.Handlers {
-		if err := h.Work(w.Ctx(), job.Job{Kind: h.Kind, Args: json.RawMessage("[]"), Attempt: 1, MaxAttempts: 1}); err == nil {
+		if err := h.Work(w.Ctx(), job.Job{
+			Kind: h.Kind, Args: json.RawMessage("[]"), Attempt: 1, MaxAttempts: 1,
+		}); err == nil {
 			t.Errorf("%s takes any arguments", h.Kind)
 		}
 	}

@@ -40,7 +40,9 @@ func numbered(t testing.TB, seconds int) []string {
 	}
 	return []string{
 		"-f", "rawvideo", "-pix_fmt", "gray", "-video_size", "320x180", "-framerate", "30", "-i", path,
-		"-f", "lavfi", "-i", fmt.Sprintf("aevalsrc='0.4*sin(2*PI*(200*t+40*t*t))|0.4*sin(2*PI*(1500*t-30*t*t))':s=48000:duration=%d", seconds),
+		"-f", "lavfi", "-i",
+		fmt.Sprintf("aevalsrc='0.4*sin(2*PI*(200*t+40*t*t))|0.4*sin(2*PI*(1500*t-30*t*t))':s=48000:duration=%d",
+			seconds),
 	}
 }
 
@@ -54,13 +56,15 @@ type shown struct {
 func pictures(t *testing.T, url string) []shown {
 	t.Helper()
 	const w, h = 320, 180
-	raw := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-copyts", "-i", url, "-map", "0:v:0", "-fps_mode", "passthrough", "-vf", "scale=320:180,format=gray", "-f", "rawvideo", "-")
+	raw := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-copyts", "-i", url, "-map", "0:v:0",
+		"-fps_mode", "passthrough", "-vf", "scale=320:180,format=gray", "-f", "rawvideo", "-")
 	var probed struct {
 		Frames []struct {
 			At string `json:"pts_time"`
 		} `json:"frames"`
 	}
-	if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries", "frame=pts_time", "-of", "json", url), &probed); err != nil {
+	if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "v:0", "-show_entries",
+		"frame=pts_time", "-of", "json", url), &probed); err != nil {
 		t.Fatal(err)
 	}
 	if len(raw) != len(probed.Frames)*w*h {
@@ -87,7 +91,8 @@ func numberOf(gray []byte, w, h int) int {
 // heard decodes sound, left channel, with the time of its first sample.
 func heard(t *testing.T, url string) (pcm []float64, at float64) {
 	t.Helper()
-	raw := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-i", url, "-map", "0:a:0", "-af", "pan=mono|c0=c0", "-f", "s16le", "-")
+	raw := programtest.Run(t, "ffmpeg", "-nostdin", "-loglevel", "error", "-i", url, "-map", "0:a:0", "-af",
+		"pan=mono|c0=c0", "-f", "s16le", "-")
 	for i := 0; i+1 < len(raw); i += 2 {
 		pcm = append(pcm, float64(int16(binary.LittleEndian.Uint16(raw[i:])))/32768)
 	}
@@ -96,7 +101,9 @@ func heard(t *testing.T, url string) (pcm []float64, at float64) {
 			At string `json:"pts_time"`
 		} `json:"frames"`
 	}
-	if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "a:0", "-read_intervals", "%+#1", "-show_entries", "frame=pts_time", "-of", "json", url), &probed); err != nil || len(probed.Frames) == 0 {
+	if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "a:0", "-read_intervals",
+		"%+#1", "-show_entries", "frame=pts_time", "-of", "json", url), &probed); err != nil ||
+		len(probed.Frames) == 0 {
 		t.Fatal(err)
 	}
 	at, _ = strconv.ParseFloat(probed.Frames[0].At, 64)
@@ -133,12 +140,14 @@ func wantCut(t *testing.T, source *original, clip string, first, last int) {
 	t.Helper()
 	got := pictures(t, clip)
 	if len(got) != last-first+1 {
-		t.Errorf("%d pictures from %d to %d, want %d to %d", len(got), got[0].number, got[len(got)-1].number, first, last)
+		t.Errorf("%d pictures from %d to %d, want %d to %d", len(got), got[0].number, got[len(got)-1].number, first,
+			last)
 		return
 	}
 	for i, s := range got {
 		if s.number != (first+i)%1024 || math.Abs(s.at-got[0].at-float64(i)/30) > 0.0005 {
-			t.Fatalf("picture %d is number %d at %.4f, want %d at %.4f", i, s.number, s.at, first+i, got[0].at+float64(i)/30)
+			t.Fatalf("picture %d is number %d at %.4f, want %d at %.4f", i, s.number, s.at, first+i,
+				got[0].at+float64(i)/30)
 		}
 	}
 	if source.pcm == nil {
@@ -233,10 +242,15 @@ func TestClipOfEverything(t *testing.T) {
 	}
 	t.Parallel()
 	w := newWorld(t, workertest.Options{})
-	german := filmtest.File(t, "de.m4a", "-f", "lavfi", "-i", "sine=frequency=880:sample_rate=44100:duration=14", "-c:a", "aac")
-	source := w.ReadyAsset(filmtest.File(t, "a.mkv", filmtest.Args(numbered(t, 14), filmtest.H264)...), // its times are in thousandths
+	german := filmtest.File(t, "de.m4a", "-f", "lavfi", "-i", "sine=frequency=880:sample_rate=44100:duration=14",
+		"-c:a", "aac")
+	// its times are in thousandths
+	source := w.ReadyAsset(filmtest.File(t, "a.mkv", filmtest.Args(numbered(t, 14), filmtest.H264)...),
 		assetopt.Input{URL: w.Site.Offer(german), Type: "audio", LanguageCode: "de", Name: "German"},
-		assetopt.Input{URL: w.Site.Offer(filmtest.Text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles", LanguageCode: "en", Name: "Words"})
+		assetopt.Input{
+			URL: w.Site.Offer(filmtest.Text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles",
+			LanguageCode: "en", Name: "Words",
+		})
 	server := w.watch()
 	a := w.clipped(source, 2.4, 12.2)
 	b := w.clipped(a, 1.1, 9)
@@ -249,7 +263,8 @@ func TestClipOfEverything(t *testing.T) {
 		{b, 105, 341, []said{{0, 1.5, "over the start"}, {5.5, 6.5, "inside"}}},
 	} {
 		got := pictures(t, url(server, tt.clip))
-		if d := got[0].number - tt.first; d < -1 || d > 0 { // sound comes first in this file, and second 0 is where that begins
+		// sound comes first in this file, and second 0 is where that begins
+		if d := got[0].number - tt.first; d < -1 || d > 0 {
 			t.Errorf("it begins with number %d, want %d", got[0].number, tt.first)
 		}
 		if d := got[len(got)-1].number - tt.last; d < -1 || d > 0 {
@@ -262,7 +277,9 @@ func TestClipOfEverything(t *testing.T) {
 		}
 		w.wantText(tt.clip, tt.words...)
 		w.conforms(url(server, tt.clip), "language")
-		i := slices.IndexFunc(tt.clip.Tracks, func(x asset.Track) bool { return x.Type == asset.AudioTrack && !x.Primary })
+		i := slices.IndexFunc(tt.clip.Tracks, func(x asset.Track) bool {
+			return x.Type == asset.AudioTrack && !x.Primary
+		})
 		if i < 0 || tt.clip.Tracks[i].LanguageCode != "de" || tt.clip.Tracks[i].Name != "German" {
 			t.Fatalf("tracks %+v", tt.clip.Tracks)
 		}

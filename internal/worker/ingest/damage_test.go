@@ -19,11 +19,29 @@ func TestNothingDecodes(t *testing.T) {
 		args []string
 		want string
 	}{
-		"MP4":            {"a.mp4", []string{"-c", "copy", "-bsf:v", "noise=amount=1", "-bsf:a", "noise=amount=1"}, "nothing of the file's video can be decoded"},
-		"fragmented MP4": {"a.mp4", []string{"-c", "copy", "-bsf:v", "noise=amount=1", "-movflags", "+frag_keyframe+empty_moov"}, "nothing of the file's video can be decoded"},
-		"Matroska":       {"a.mkv", []string{"-c", "copy", "-bsf:v", "noise=amount=1"}, "nothing of the file's video can be decoded"},
-		"sound in MP4":   {"a.m4a", []string{"-map", "0:a", "-c", "copy", "-bsf:a", "noise=amount=1"}, "nothing of the file's audio can be decoded"},
-		"MPEG-4 in AVI":  {"a.avi", []string{"-map", "0:v", "-c:v", "mpeg4", "-bsf:v", "noise=amount=1"}, "the file can't be read as AVI"},
+		"MP4": {
+			"a.mp4",
+			[]string{"-c", "copy", "-bsf:v", "noise=amount=1", "-bsf:a", "noise=amount=1"},
+			"nothing of the file's video can be decoded",
+		},
+		"fragmented MP4": {
+			"a.mp4",
+			[]string{"-c", "copy", "-bsf:v", "noise=amount=1", "-movflags", "+frag_keyframe+empty_moov"},
+			"nothing of the file's video can be decoded",
+		},
+		"Matroska": {
+			"a.mkv", []string{"-c", "copy", "-bsf:v", "noise=amount=1"}, "nothing of the file's video can be decoded",
+		},
+		"sound in MP4": {
+			"a.m4a",
+			[]string{"-map", "0:a", "-c", "copy", "-bsf:a", "noise=amount=1"},
+			"nothing of the file's audio can be decoded",
+		},
+		"MPEG-4 in AVI": {
+			"a.avi",
+			[]string{"-map", "0:v", "-c:v", "mpeg4", "-bsf:v", "noise=amount=1"},
+			"the file can't be read as AVI",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +56,8 @@ func TestNothingDecodes(t *testing.T) {
 func TestUnsupportedCodecs(t *testing.T) {
 	t.Parallel()
 	twice := []string{"-map", "0", "-map", "1", "-map", "1"}
-	good := filmtest.File(t, "good.mp4", filmtest.Args(filmtest.Picture("4"), filmtest.Sound("4"), filmtest.H264, twice)...)
+	good := filmtest.File(t, "good.mp4",
+		filmtest.Args(filmtest.Picture("4"), filmtest.Sound("4"), filmtest.H264, twice)...)
 	for name, tt := range map[string]struct {
 		entries [3]string // sample entries of the picture and of both sounds; empty: they stay
 		refused string    // why; empty: it is not
@@ -47,7 +66,9 @@ func TestUnsupportedCodecs(t *testing.T) {
 		"VVC": {
 			[3]string{"vvc1"}, "the file's video is VVC (H.266), which is not supported: convert it to H.264", "",
 		},
-		"no known one": {[3]string{"zzz9"}, "the file's video is of the unknown codec zzz9, which is not supported", ""},
+		"no known one": {
+			[3]string{"zzz9"}, "the file's video is of the unknown codec zzz9, which is not supported", "",
+		},
 		"IAMF": {
 			[3]string{"", "iamf", "iamf"}, "", "the file's audio is IAMF, which is not supported: the asset has none",
 		},
@@ -88,20 +109,38 @@ func TestCutOffIsReported(t *testing.T) {
 		keep float64 // of its bytes
 		want string  // of the warning; empty: there is none
 	}{
-		"Matroska":             {"a.mkv", filmtest.Video(), 0.5, "the file says that it lasts 13."},
-		"Matroska, whole":      {"a.mkv", filmtest.Video(), 1, ""},
-		"Matroska to encode":   {"a.mkv", filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), []string{"-c:v", "mpeg4", "-c:a", "aac"}), 0.5, "the file says that it lasts 13."},
-		"FLV":                  {"a.flv", filmtest.Video(), 0.5, "the file says that it lasts 13."},
-		"WAV":                  {"a.wav", filmtest.Sound("13"), 0.5, "the file says that it has "},
-		"MP4 of fragments":     {"a.mp4", filmtest.Video("-movflags", "+frag_keyframe+empty_moov"), 0.5, "the file ends inside of a fragment"},
-		"fragments, of Opus":   {"a.mp4", filmtest.Video("-c:a", "libopus", "-movflags", "+frag_keyframe+empty_moov"), 0.5, "the file ends inside of a fragment"},
+		"Matroska":        {"a.mkv", filmtest.Video(), 0.5, "the file says that it lasts 13."},
+		"Matroska, whole": {"a.mkv", filmtest.Video(), 1, ""},
+		"Matroska to encode": {
+			"a.mkv",
+			filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), []string{"-c:v", "mpeg4", "-c:a", "aac"}), 0.5,
+			"the file says that it lasts 13.",
+		},
+		"FLV": {"a.flv", filmtest.Video(), 0.5, "the file says that it lasts 13."},
+		"WAV": {"a.wav", filmtest.Sound("13"), 0.5, "the file says that it has "},
+		"MP4 of fragments": {
+			"a.mp4", filmtest.Video("-movflags", "+frag_keyframe+empty_moov"), 0.5,
+			"the file ends inside of a fragment",
+		},
+		"fragments, of Opus": {
+			"a.mp4", filmtest.Video("-c:a", "libopus", "-movflags", "+frag_keyframe+empty_moov"), 0.5,
+			"the file ends inside of a fragment",
+		},
 		"MP4 of fragments, ok": {"a.mp4", filmtest.Video("-movflags", "+frag_keyframe+empty_moov"), 1, ""},
 		"MPEG-TS, whole":       {"a.ts", filmtest.Video(), 1, ""},
 		"AIFF":                 {"a.aiff", filmtest.Sound("13"), 0.5, "the file says that it "},
-		"AVI":                  {"a.avi", filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), []string{"-c:v", "mpeg4", "-c:a", "mp3"}), 0.5, "the file says that it "},
-		"AVI, whole":           {"a.avi", filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), []string{"-c:v", "mpeg4", "-c:a", "mp3"}), 1, ""},
-		"AIFF, whole":          {"a.aiff", filmtest.Sound("13"), 1, ""},
-		"WAV, whole":           {"a.wav", filmtest.Sound("13"), 1, ""},
+		"AVI": {
+			"a.avi",
+			filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), []string{"-c:v", "mpeg4", "-c:a", "mp3"}), 0.5,
+			"the file says that it ",
+		},
+		"AVI, whole": {
+			"a.avi",
+			filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), []string{"-c:v", "mpeg4", "-c:a", "mp3"}), 1,
+			"",
+		},
+		"AIFF, whole": {"a.aiff", filmtest.Sound("13"), 1, ""},
+		"WAV, whole":  {"a.wav", filmtest.Sound("13"), 1, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -118,7 +157,9 @@ func TestCutOffIsReported(t *testing.T) {
 			switch {
 			case tt.want == "" && len(warnings) > 0:
 				t.Errorf("told: %v", warnings)
-			case tt.want != "" && (len(warnings) != 1 || warnings[0].Type != asset.InputTruncated || !strings.HasPrefix(warnings[0].Message, tt.want)):
+			case tt.want != "" &&
+				(len(warnings) != 1 || warnings[0].Type != asset.InputTruncated ||
+					!strings.HasPrefix(warnings[0].Message, tt.want)):
 				t.Errorf("told: %v, want %q", warnings, tt.want)
 			}
 		})

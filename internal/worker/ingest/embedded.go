@@ -21,7 +21,9 @@ const maxEmbedded = 32
 
 // embedded makes text tracks of the subtitles inside a file. Those that are pictures, or can't be read, are told of and
 // passed over.
-func (w *Worker) embedded(ctx context.Context, a asset.Asset, path string, format encode.Format, tracks []encode.Track) (made []asset.Track, err error) {
+func (w *Worker) embedded(
+	ctx context.Context, a asset.Asset, path string, format encode.Format, tracks []encode.Track,
+) (made []asset.Track, err error) {
 	n := -1
 	for _, t := range tracks {
 		if t.Kind != encode.Text {
@@ -39,7 +41,9 @@ func (w *Worker) embedded(ctx context.Context, a asset.Asset, path string, forma
 		d, err := w.subtitles(ctx, path, format, n)
 		switch {
 		case fault.Is(err, fault.Invalid):
-			if err = w.report.warn(ctx, a, asset.InputSubtitles, fmt.Sprintf("the subtitles in the file's text track %d can't be read: they are passed over", n+1)); err != nil {
+			if err = w.report.warn(ctx, a, asset.InputSubtitles,
+				fmt.Sprintf("the subtitles in the file's text track %d can't be read: they are passed over",
+					n+1)); err != nil {
 				return nil, err
 			}
 			continue
@@ -54,8 +58,15 @@ func (w *Worker) embedded(ctx context.Context, a asset.Asset, path string, forma
 		}
 		name := "s" + strconv.Itoa(n)
 		track := asset.Track{
-			Type: asset.TextTrack, Status: asset.TrackReady, TextType: asset.Subtitles, TextSource: asset.Embedded, LanguageCode: languageOf(t.Language), Forced: t.Forced,
-			Rendition: name, Object: objectkey.Track(a.Media, id.Track(name), "vtt"), Duration: d.End().Seconds(),
+			Type:         asset.TextTrack,
+			Status:       asset.TrackReady,
+			TextType:     asset.Subtitles,
+			TextSource:   asset.Embedded,
+			LanguageCode: languageOf(t.Language),
+			Forced:       t.Forced,
+			Rendition:    name,
+			Object:       objectkey.Track(a.Media, id.Track(name), "vtt"),
+			Duration:     d.End().Seconds(),
 		}
 		title := language.EnglishName(track.LanguageCode)
 		if t.Forced {
@@ -110,14 +121,17 @@ func languageOf(code string) string {
 //
 //nolint:gochecknoglobals // a table
 var bibliographic = map[string]string{
-	"alb": "sq", "arm": "hy", "baq": "eu", "bur": "my", "chi": "zh", "cze": "cs", "dut": "nl", "fre": "fr", "geo": "ka", "ger": "de", "gre": "el", "ice": "is",
+	"alb": "sq", "arm": "hy", "baq": "eu", "bur": "my", "chi": "zh", "cze": "cs", "dut": "nl", "fre": "fr", "geo": "ka",
+	"ger": "de", "gre": "el", "ice": "is",
 	"mac": "mk", "mao": "mi", "may": "ms", "per": "fa", "rum": "ro", "slo": "sk", "tib": "bo", "wel": "cy",
 }
 
 // freeName is base, or where another text track has that name, base with the next number that is free.
 func freeName(base string, others []asset.Track) string {
 	name := base
-	for n := 2; slices.ContainsFunc(others, func(t asset.Track) bool { return t.Type == asset.TextTrack && t.Name == name }); n++ {
+	for n := 2; slices.ContainsFunc(others, func(t asset.Track) bool {
+		return t.Type == asset.TextTrack && t.Name == name
+	}); n++ {
 		name = fmt.Sprintf("%s (%d)", base, n)
 	}
 	return name

@@ -25,7 +25,10 @@ func TestSubtitlesInFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var inputs []string
-	for name, text := range map[string]string{"a.srt": "1\n00:00:01,000 --> 00:00:02,000\n<i>first</i>\n", "b.srt": "1\n00:00:02,000 --> 00:00:03,500\nzweitens <script>\n"} {
+	for name, text := range map[string]string{
+		"a.srt": "1\n00:00:01,000 --> 00:00:02,000\n<i>first</i>\n",
+		"b.srt": "1\n00:00:02,000 --> 00:00:03,500\nzweitens <script>\n",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -33,11 +36,14 @@ func TestSubtitlesInFiles(t *testing.T) {
 	for _, name := range []string{"a.srt", "b.srt"} {
 		inputs = append(inputs, "-i", filepath.Join(dir, name))
 	}
-	for name, codecs := range map[string][]string{"in.mp4": {"-c:s", "mov_text"}, "in.mkv": {"-c:s:0", "srt", "-c:s:1", "webvtt"}} {
+	for name, codecs := range map[string][]string{
+		"in.mp4": {"-c:s", "mov_text"}, "in.mkv": {"-c:s:0", "srt", "-c:s:1", "webvtt"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			args := append([]string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=5"}, inputs...)
-			args = append(args, "-map", "0:v", "-map", "1:s", "-map", "2:s", "-metadata:s:s:0", "language=eng", "-metadata:s:s:1", "language=ger", "-disposition:s:1", "forced",
+			args = append(args, "-map", "0:v", "-map", "1:s", "-map", "2:s", "-metadata:s:s:0", "language=eng",
+				"-metadata:s:s:1", "language=ger", "-disposition:s:1", "forced",
 				"-c:v", "libx264", "-g", "50", "-pix_fmt", "yuv420p")
 			path := programtest.Media(t, name, append(args, codecs...)...)
 			w := newWorld(t, workertest.Options{})
@@ -48,11 +54,16 @@ func TestSubtitlesInFiles(t *testing.T) {
 					texts = append(texts, track)
 				}
 			}
-			if len(texts) != 2 || texts[0].LanguageCode != "en" || texts[0].Name != "English" || texts[1].LanguageCode != "de" || texts[1].TextSource != "embedded" || texts[0].Forced || !texts[1].Forced || texts[1].Name != "German (forced)" || texts[0].Status != asset.TrackReady {
+			if len(texts) != 2 || texts[0].LanguageCode != "en" || texts[0].Name != "English" ||
+				texts[1].LanguageCode != "de" || texts[1].TextSource != "embedded" || texts[0].Forced ||
+				!texts[1].Forced || texts[1].Name != "German (forced)" || texts[0].Status != asset.TrackReady {
 				t.Fatalf("text tracks: %+v", texts)
 			}
-			for i, want := range []string{"00:00:01.000 --> 00:00:02.000\n<i>first</i>", "00:00:02.000 --> 00:00:03.500\nzweitens"} {
-				if got := string(w.ReadObject(texts[i].Object)); !strings.Contains(got, want) || strings.Contains(got, "<script") {
+			for i, want := range []string{
+				"00:00:01.000 --> 00:00:02.000\n<i>first</i>", "00:00:02.000 --> 00:00:03.500\nzweitens",
+			} {
+				if got := string(w.ReadObject(texts[i].Object)); !strings.Contains(got, want) ||
+					strings.Contains(got, "<script") {
 					t.Errorf("track %d:\n%s", i, got)
 				}
 			}
@@ -69,7 +80,8 @@ func TestForcedSubtitles(t *testing.T) {
 	if err := os.WriteFile(text, []byte("1\n00:00:01,000 --> 00:00:04,000\n[in Elvish]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	path := programtest.Media(t, "forced.mkv", "-r", fmt.Sprint(captionstest.Rate), "-i", captionstest.Captioned(t, "libx264"), "-i", text, "-map", "0", "-map", "1", "-map", "1", "-c:v", "copy",
+	path := programtest.Media(t, "forced.mkv", "-r", fmt.Sprint(captionstest.Rate), "-i",
+		captionstest.Captioned(t, "libx264"), "-i", text, "-map", "0", "-map", "1", "-map", "1", "-c:v", "copy",
 		"-c:s", "srt", "-metadata:s:s", "language=eng", "-disposition:s:0", "forced", "-disposition:s:1", "0")
 	a := s.NewAsset(assetopt.Input{URL: s.Site.Offer(path), EmbeddedSubtitles: make([]assetopt.EmbeddedSubtitle, 1)})
 	s.Must(s.DoAll())
@@ -125,11 +137,14 @@ func TestSubtitlesThatArePictures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	text, pictures := filepath.Join(dir, "x.srt"), filepath.Join(dir, "x.sup")
-	if err := errors.Join(os.WriteFile(text, []byte("1\n00:00:01,000 --> 00:00:02,000\ntext\n"), 0o600), os.WriteFile(pictures, pgs(), 0o600)); err != nil {
+	if err := errors.Join(os.WriteFile(text, []byte("1\n00:00:01,000 --> 00:00:02,000\ntext\n"), 0o600),
+		os.WriteFile(pictures, pgs(), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	path := programtest.Media(t, "pictures.mkv", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=5", "-i", text, "-fix_sub_duration", "-i", pictures,
-		"-map", "0", "-map", "2", "-map", "1", "-map", "2", "-map", "2", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:s:0", "copy", "-c:s:1", "srt",
+	path := programtest.Media(t, "pictures.mkv", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=5", "-i",
+		text, "-fix_sub_duration", "-i", pictures,
+		"-map", "0", "-map", "2", "-map", "1", "-map", "2", "-map", "2", "-c:v", "libx264", "-pix_fmt", "yuv420p",
+		"-c:s:0", "copy", "-c:s:1", "srt",
 		"-c:s:2", "dvdsub", "-c:s:3", "dvbsub")
 	w := newWorld(t, workertest.Options{})
 	a := w.ReadyAsset(path)

@@ -42,7 +42,9 @@ func hold(ctx context.Context, engine *encode.Engine) ondemand.Hold {
 }
 
 // holdLast has the last picture of an MP4 stand where its sound goes on, and stores it.
-func (i *inspector) holdLast(ctx context.Context, a asset.Asset, t *timeline.Timeline, r io.ReaderAt, video *mp4.Track) error {
+func (i *inspector) holdLast(
+	ctx context.Context, a asset.Asset, t *timeline.Timeline, r io.ReaderAt, video *mp4.Track,
+) error {
 	if video == nil {
 		return nil
 	}

@@ -26,7 +26,8 @@ func TestHostileFiles(t *testing.T) {
 		t.Skip("it decodes for long")
 	}
 	t.Parallel()
-	good, err := os.ReadFile(filmtest.File(t, "good.mp4", filmtest.Args(filmtest.Picture("2"), filmtest.H264, []string{"-an"})...))
+	good, err := os.ReadFile(filmtest.File(t, "good.mp4",
+		filmtest.Args(filmtest.Picture("2"), filmtest.H264, []string{"-an"})...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,8 @@ func (w *world) wantEnded(t *testing.T, a asset.Asset, f hostile.File) {
 		t.Fatalf("the asset is %s: %+v", a.Status, a.Errors)
 	default:
 		said := a.Errors.Messages[0]
-		if strings.Contains(said, "service") || !strings.Contains(said, f.Want) || strings.Contains(said, w.Scratch) || len(said) > 300 {
+		if strings.Contains(said, "service") || !strings.Contains(said, f.Want) || strings.Contains(said, w.Scratch) ||
+			len(said) > 300 {
 			t.Errorf("the reason is %q, want %q", said, f.Want)
 		}
 	}
@@ -101,10 +103,13 @@ func TestHostileServers(t *testing.T) { //nolint:tparallel // one job after the 
 			rw.Header().Set("Content-Encoding", "gzip")
 			_, _ = rw.Write(packed.Bytes())
 		}},
-		{hostile.File{Name: "a length of a petabyte", Want: "is larger than"}, func(rw http.ResponseWriter, _ *http.Request) {
-			rw.Header().Set("Content-Length", "1125899906842624")
-			_, _ = rw.Write(make([]byte, 100))
-		}},
+		{
+			hostile.File{Name: "a length of a petabyte", Want: "is larger than"},
+			func(rw http.ResponseWriter, _ *http.Request) {
+				rw.Header().Set("Content-Length", "1125899906842624")
+				_, _ = rw.Write(make([]byte, 100))
+			},
+		},
 		{hostile.File{Name: "shorter than it says"}, func(rw http.ResponseWriter, _ *http.Request) {
 			rw.Header().Set("Content-Length", "100000")
 			_, _ = rw.Write(make([]byte, 100))

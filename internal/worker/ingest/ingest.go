@@ -59,7 +59,13 @@ func New(o Options) *Worker {
 		clipper: clipping.Clipper{
 			Assets: o.Assets, Store: o.Store, Library: o.Library, Encoder: o.Engine, Now: o.Now,
 		},
-		inspector: &inspector{engine: o.Engine, limiter: o.ProbeLimiter, store: o.Store, report: report, overlays: images},
+		inspector: &inspector{
+			engine:   o.Engine,
+			limiter:  o.ProbeLimiter,
+			store:    o.Store,
+			report:   report,
+			overlays: images,
+		},
 	}
 }
 

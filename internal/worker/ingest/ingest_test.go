@@ -22,7 +22,8 @@ import (
 
 const ofMP4 = "mov,mp4,m4a,3gp,3g2,mj2"
 
-var twoSounds = filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), filmtest.Sound("13"), filmtest.H264, []string{"-map", "0", "-map", "1", "-map", "2", "-c:a:0", "ac3", "-c:a:1", "aac"})
+var twoSounds = filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), filmtest.Sound("13"), filmtest.H264,
+	[]string{"-map", "0", "-map", "1", "-map", "2", "-c:a:0", "ac3", "-c:a:1", "aac"})
 
 // Every container that is played becomes an asset with all its pictures.
 func TestIngest(t *testing.T) {
@@ -35,16 +36,22 @@ func TestIngest(t *testing.T) {
 		video     bool
 		primed    int // frames of sound in front of the beginning
 	}{
-		"MP4":                      {"a.mp4", filmtest.Video(), ofMP4, "video h264, audio aac", true, 1},
-		"MOV":                      {"a.mov", filmtest.Video(), ofMP4, "video h264, audio aac", true, 1},
-		"fragmented":               {"a.mp4", filmtest.Video("-movflags", "+frag_keyframe+empty_moov"), ofMP4, "video h264, audio aac", true, 0},
+		"MP4": {"a.mp4", filmtest.Video(), ofMP4, "video h264, audio aac", true, 1},
+		"MOV": {"a.mov", filmtest.Video(), ofMP4, "video h264, audio aac", true, 1},
+		"fragmented": {
+			"a.mp4", filmtest.Video("-movflags", "+frag_keyframe+empty_moov"), ofMP4, "video h264, audio aac", true, 0,
+		},
 		"Matroska":                 {"a.mkv", filmtest.Video(), "matroska,webm", "video h264, audio aac", true, 0},
 		"MPEG-TS":                  {"a.ts", filmtest.Video(), "mpegts", "video h264, audio aac", true, 0},
 		"mute":                     {"a.mkv", filmtest.Video("-an"), "matroska,webm", "video h264", true, 0},
 		"second sound in Matroska": {"a.mkv", twoSounds, "matroska,webm", "video h264, audio ac3, audio aac", true, 0},
 		"second sound in MP4":      {"a.mp4", twoSounds, ofMP4, "video h264, audio ac3, audio aac", true, 1},
-		"M4A":                      {"a.m4a", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", "aac"}), ofMP4, "audio aac", false, 1},
-		"bare AAC":                 {"a.aac", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", "aac"}), "aac", "audio aac", false, 0},
+		"M4A": {
+			"a.m4a", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", "aac"}), ofMP4, "audio aac", false, 1,
+		},
+		"bare AAC": {
+			"a.aac", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", "aac"}), "aac", "audio aac", false, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -54,7 +61,10 @@ func TestIngest(t *testing.T) {
 			if d := a.Facts.Duration; d < 12.9 || d > 13.1 {
 				t.Errorf("duration %.3f", d)
 			}
-			if a.Facts.HasVideo != tt.video || tt.video && (a.Facts.Width != 160 || a.Facts.Height != 90 || a.Facts.FrameRate < 29.9 || a.Facts.FrameRate > 30.1) {
+			if a.Facts.HasVideo != tt.video ||
+				tt.video &&
+					(a.Facts.Width != 160 || a.Facts.Height != 90 || a.Facts.FrameRate < 29.9 ||
+						a.Facts.FrameRate > 30.1) {
 				t.Errorf("facts %+v", a.Facts)
 			}
 			if a.Progress != (asset.Progress{State: "completed", Percent: 100}) || a.Index == "" || len(a.Uses) != 0 {
@@ -64,10 +74,12 @@ func TestIngest(t *testing.T) {
 			if tt.video && count["v"] != filmtest.Packets(t, path, "h264") {
 				t.Errorf("%d pictures, the file has %d", count["v"], filmtest.Packets(t, path, "h264"))
 			}
-			if want := filmtest.Packets(t, path, "aac") - tt.primed; a.Facts.HasAudio != (want > 0) || want > 0 && count["a"] != want {
+			if want := filmtest.Packets(t, path, "aac") - tt.primed; a.Facts.HasAudio != (want > 0) ||
+				want > 0 && count["a"] != want {
 				t.Errorf("%d frames of sound, the file has %d", count["a"], want)
 			}
-			if len(a.InputInfo) != 1 || a.InputInfo[0].File.ContainerFormat != tt.container || tracks(a.InputInfo[0]) != tt.tracks {
+			if len(a.InputInfo) != 1 || a.InputInfo[0].File.ContainerFormat != tt.container ||
+				tracks(a.InputInfo[0]) != tt.tracks {
 				t.Errorf("input info %+v", a.InputInfo)
 			}
 			if rows, err := w.Timeline(w.Ctx(), a.ID, 0); err != nil || len(rows) != 0 {
@@ -106,19 +118,39 @@ func TestIngestRefuses(t *testing.T) {
 		want   string
 		tracks int
 	}{
-		"empty":           {filmtest.Text(t, "x", ""), "the file is empty", 0},
-		"HTML":            {filmtest.Text(t, "x", "<!doctype html><html><body>Not found</body></html>"), "leads to a web page", 0},
-		"M3U8":            {filmtest.Text(t, "x", "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n"), "leads to a playlist", 0},
-		"ffconcat":        {filmtest.Text(t, "x", "ffconcat version 1.0\nfile /etc/passwd\n"), "leads to a playlist", 0},
-		"text":            {filmtest.Text(t, "x", "1\n00:00:01,000 --> 00:00:02,000\nHello\n"), "the file is text", 0},
-		"noise":           {filmtest.Text(t, "x", strings.Repeat("\x00\x01\x02\xfe", 1000)), "no known media format", 0},
-		"cut off":         {filmtest.Text(t, "x", string(data[:len(data)-1000])), "is not complete", 0},
-		"media cut off":   {filmtest.Text(t, "x", string(fast[:len(fast)-20_000])), "is not complete", 0},
-		"only an index":   {filmtest.Text(t, "x", string(fast[:9000])), "is not complete", 0},
-		"encrypted":       {filmtest.File(t, "x.mp4", "-i", whole, "-c", "copy", "-encryption_scheme", "cenc-aes-ctr", "-encryption_key", "76a6c65c5ea762046bd749a2e632ccbb", "-encryption_kid", "a7e61c373e219033c21091fa607bf3b8"), "is encrypted", 0},
-		"long":            {filmtest.File(t, "x.mp4", "-f", "lavfi", "-i", "color=s=32x32:r=1:d=4", "-vf", "setpts=N*15000/TB", "-fps_mode", "passthrough", "-c:v", "libx264", "-pix_fmt", "yuv420p"), "lasts longer than 12 hours", 1},
-		"long MKV":        {filmtest.File(t, "x.mkv", "-f", "lavfi", "-i", "color=s=32x32:r=1:d=4", "-vf", "setpts=N*15000/TB", "-fps_mode", "passthrough", "-c:v", "libx264", "-pix_fmt", "yuv420p"), "lasts longer than 12 hours", 1},
-		"broken Matroska": {filmtest.Text(t, "x", "\x1a\x45\xdf\xa3"+strings.Repeat("\x00\xff", 3000)), "can't be read as Matroska", 0},
+		"empty": {filmtest.Text(t, "x", ""), "the file is empty", 0},
+		"HTML": {
+			filmtest.Text(t, "x", "<!doctype html><html><body>Not found</body></html>"), "leads to a web page", 0,
+		},
+		"M3U8": {
+			filmtest.Text(t, "x", "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n"), "leads to a playlist", 0,
+		},
+		"ffconcat": {
+			filmtest.Text(t, "x", "ffconcat version 1.0\nfile /etc/passwd\n"), "leads to a playlist", 0,
+		},
+		"text": {filmtest.Text(t, "x", "1\n00:00:01,000 --> 00:00:02,000\nHello\n"), "the file is text", 0},
+		"noise": {
+			filmtest.Text(t, "x", strings.Repeat("\x00\x01\x02\xfe", 1000)), "no known media format", 0,
+		},
+		"cut off":       {filmtest.Text(t, "x", string(data[:len(data)-1000])), "is not complete", 0},
+		"media cut off": {filmtest.Text(t, "x", string(fast[:len(fast)-20_000])), "is not complete", 0},
+		"only an index": {filmtest.Text(t, "x", string(fast[:9000])), "is not complete", 0},
+		"encrypted": {
+			filmtest.File(t, "x.mp4", "-i", whole, "-c", "copy", "-encryption_scheme", "cenc-aes-ctr",
+				"-encryption_key", "76a6c65c5ea762046bd749a2e632ccbb", "-encryption_kid",
+				"a7e61c373e219033c21091fa607bf3b8"), "is encrypted", 0,
+		},
+		"long": {
+			filmtest.File(t, "x.mp4", "-f", "lavfi", "-i", "color=s=32x32:r=1:d=4", "-vf", "setpts=N*15000/TB",
+				"-fps_mode", "passthrough", "-c:v", "libx264", "-pix_fmt", "yuv420p"), "lasts longer than 12 hours", 1,
+		},
+		"long MKV": {
+			filmtest.File(t, "x.mkv", "-f", "lavfi", "-i", "color=s=32x32:r=1:d=4", "-vf", "setpts=N*15000/TB",
+				"-fps_mode", "passthrough", "-c:v", "libx264", "-pix_fmt", "yuv420p"), "lasts longer than 12 hours", 1,
+		},
+		"broken Matroska": {
+			filmtest.Text(t, "x", "\x1a\x45\xdf\xa3"+strings.Repeat("\x00\xff", 3000)), "can't be read as Matroska", 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,7 +182,8 @@ func TestIngestRefuses(t *testing.T) {
 	t.Run("never succeeds", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, workertest.Options{})
-		w.refused(w.Site.Handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }), "the server responded with 502")
+		w.refused(w.Site.Handle(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }),
+			"the server responded with 502")
 	})
 }
 
@@ -162,10 +195,12 @@ func (w *world) refused(url, want string) asset.Asset {
 		w.T.Errorf("the job ended with %v", err)
 	}
 	a = w.Asset(a.ID)
-	if a.Status != asset.Errored || a.Errors == nil || a.Errors.Type != "invalid_input" || len(a.Errors.Messages) != 1 || !strings.Contains(a.Errors.Messages[0], want) {
+	if a.Status != asset.Errored || a.Errors == nil || a.Errors.Type != "invalid_input" ||
+		len(a.Errors.Messages) != 1 || !strings.Contains(a.Errors.Messages[0], want) {
 		w.T.Fatalf("asset is %s with %+v, want %q", a.Status, a.Errors, want)
 	}
-	if said := a.Errors.Messages[0]; strings.Contains(said, w.Scratch) || strings.Contains(said, "secret") || strings.Contains(said, string(a.Media)) {
+	if said := a.Errors.Messages[0]; strings.Contains(said, w.Scratch) || strings.Contains(said, "secret") ||
+		strings.Contains(said, string(a.Media)) {
 		w.T.Errorf("it says too much: %s", said)
 	}
 	if left := w.Objects(); len(left) != 0 {
@@ -200,7 +235,8 @@ func TestRewriteGrowsAndStartsOver(t *testing.T) {
 			growing := w.Asset(a.ID)
 			rows, err := w.Timeline(w.Ctx(), a.ID, 0)
 			w.Must(err)
-			if growing.Status != asset.Preparing || len(rows) == 0 || len(growing.Tracks) != 2 || growing.Facts.Duration < 3.9 {
+			if growing.Status != asset.Preparing || len(rows) == 0 || len(growing.Tracks) != 2 ||
+				growing.Facts.Duration < 3.9 {
 				t.Fatalf("%d rows of %+v", len(rows), growing)
 			}
 			if n := w.Samples(growing); n["v"] < 110 {
@@ -357,7 +393,8 @@ func TestIngestAlwaysEnds(t *testing.T) {
 		t.Errorf("the last attempt: %v", err)
 	}
 	b := w.NewAsset(assetopt.Input{URL: w.Site.Offer(filmtest.Usual(t, "a.mkv"))})
-	if err := w.DoAgain(w.Jobs.Take()[0], job.Job{Attempt: 1, Crashes: job.MaxCrashes}); err == nil || w.Asset(b.ID).Status != asset.Errored {
+	if err := w.DoAgain(w.Jobs.Take()[0], job.Job{Attempt: 1, Crashes: job.MaxCrashes}); err == nil ||
+		w.Asset(b.ID).Status != asset.Errored {
 		t.Errorf("after the process died too often: %v", err)
 	}
 	w.NothingLeft()
@@ -371,9 +408,14 @@ func TestInputsBecomeTracks(t *testing.T) {
 	german := filmtest.File(t, "de.m4a", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", "aac"})...)
 	a := w.NewAsset(
 		assetopt.Input{URL: w.Site.Offer(filmtest.Usual(t, "a.mp4")), LanguageCode: "fr", Name: "Original"},
-		assetopt.Input{URL: w.Site.Offer(srt), Type: "text", TextType: "subtitles", LanguageCode: "en", ClosedCaptions: true},
+		assetopt.Input{
+			URL: w.Site.Offer(srt), Type: "text", TextType: "subtitles", LanguageCode: "en", ClosedCaptions: true,
+		},
 		assetopt.Input{URL: w.Site.Offer(german), Type: "audio", LanguageCode: "de", Name: "Deutsch"},
-		assetopt.Input{URL: w.Site.Offer(filmtest.Text(t, "y", "nothing")), Type: "text", TextType: "subtitles", LanguageCode: "it"},
+		assetopt.Input{
+			URL: w.Site.Offer(filmtest.Text(t, "y", "nothing")), Type: "text", TextType: "subtitles",
+			LanguageCode: "it",
+		},
 	)
 	if err := w.DoAll(); !fault.Permanent(err) { // of the last one
 		t.Errorf("got %v", err)
@@ -381,10 +423,16 @@ func TestInputsBecomeTracks(t *testing.T) {
 	a = w.Asset(a.ID)
 	var got []string
 	for _, tr := range a.Tracks {
-		got = append(got, strings.Join([]string{string(tr.Type), string(tr.Status), tr.Name, tr.LanguageCode, strconv.FormatBool(tr.Primary)}, " "))
+		got = append(got,
+			strings.Join([]string{
+				string(tr.Type), string(tr.Status), tr.Name, tr.LanguageCode, strconv.FormatBool(tr.Primary),
+			}, " "))
 	}
 	slices.Sort(got)
-	want := []string{"audio ready Deutsch de false", "audio ready Original fr true", "text errored Italian it false", "text ready English en false", "video ready   false"}
+	want := []string{
+		"audio ready Deutsch de false", "audio ready Original fr true", "text errored Italian it false",
+		"text ready English en false", "video ready   false",
+	}
 	if a.Status != asset.Ready || !slices.Equal(got, want) {
 		t.Errorf("asset is %s with %q", a.Status, got)
 	}
@@ -401,14 +449,18 @@ func TestTidy(t *testing.T) {
 	busy := w.NewAsset(assetopt.Input{URL: w.Site.Offer("x")})
 	w.Jobs.Take()
 	done := w.ReadyAsset(filmtest.Usual(t, "a.mp4"))
-	tr, err := w.AddTrack(w.Ctx(), workertest.Env, done.ID, asset.TrackInput{URL: w.Site.Offer("x"), Type: asset.AudioTrack, LanguageCode: "de"}, w.Now())
+	tr, err := w.AddTrack(w.Ctx(), workertest.Env, done.ID, asset.TrackInput{
+		URL: w.Site.Offer("x"), Type: asset.AudioTrack, LanguageCode: "de",
+	}, w.Now())
 	w.Must(err)
 	w.Jobs.Take()
 	keep := []string{
-		"asset-" + string(busy.ID) + ".part", "asset-" + string(busy.ID) + ".part.json", "track-" + string(done.ID) + "-" + string(tr.ID), "readme",
+		"asset-" + string(busy.ID) + ".part", "asset-" + string(busy.ID) + ".part.json",
+		"track-" + string(done.ID) + "-" + string(tr.ID), "readme",
 	}
 	lost := []string{
-		"asset-" + string(done.ID), "asset-" + id.New() + ".part", "track-" + string(done.ID) + "-" + id.New() + ".m4a", "track-" + id.New() + "-" + id.New() + ".part",
+		"asset-" + string(done.ID), "asset-" + id.New() + ".part", "track-" + string(done.ID) + "-" + id.New() + ".m4a",
+		"track-" + id.New() + "-" + id.New() + ".part",
 	}
 	for _, name := range slices.Concat(keep, lost) {
 		w.Must(os.WriteFile(filepath.Join(w.Scratch, name), []byte("x"), 0o600))

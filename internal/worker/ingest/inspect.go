@@ -20,13 +20,16 @@ import (
 func refusal(f sniff.Format) string {
 	switch f { //nolint:exhaustive // what is read, and what is unknown
 	case sniff.Playlist:
-		return "the URL leads to a playlist (M3U8, MPD or the like), not to a media file: give the URL of the file itself"
+		return "the URL leads to a playlist (M3U8, MPD or the like), not to a media file: give the URL of the file " +
+			"itself"
 	case sniff.HTML:
-		return "the URL leads to a web page or another document, not to a media file: give the URL from which the file itself is downloaded"
+		return "the URL leads to a web page or another document, not to a media file: give the URL from which the " +
+			"file itself is downloaded"
 	case sniff.Text:
 		return "the file is text, not video or audio; subtitles are added as a text track"
 	}
-	return "the file is of no known media format: MP4, MOV, MPEG-TS, MPEG-PS, Matroska, WebM, AVI, FLV, WMV, MXF, NUT, GIF, H.264 and HEVC, and " +
+	return "the file is of no known media format: MP4, MOV, MPEG-TS, MPEG-PS, Matroska, WebM, AVI, FLV, WMV, MXF, " +
+		"NUT, GIF, H.264 and HEVC, and " +
 		"MP3, AAC, AC-3, WAV, W64, AIFF, CAF, WMA, FLAC and Ogg can be used"
 }
 
@@ -52,28 +55,65 @@ type codec struct{ name, title string }
 //
 //nolint:gochecknoglobals // a table
 var codecs = map[string]codec{
-	"avc1": {"h264", "H.264"}, "avc3": {"h264", "H.264"}, "hvc1": {"hevc", "HEVC (H.265)"}, "hev1": {"hevc", "HEVC (H.265)"},
-	"dvh1": {"hevc", "HEVC (Dolby Vision)"}, "dvhe": {"hevc", "HEVC (Dolby Vision)"}, "av01": {"av1", "AV1"}, "vp08": {"vp8", "VP8"}, "vp09": {"vp9", "VP9"},
-	"mp4v": {"mpeg4", "MPEG-4 Part 2"}, "s263": {"h263", "H.263"}, "jpeg": {"mjpeg", "Motion JPEG"}, "mjpa": {"mjpeg", "Motion JPEG"},
-	"apch": {"prores", "ProRes"}, "apcn": {"prores", "ProRes"}, "apcs": {"prores", "ProRes"}, "apco": {"prores", "ProRes"}, "ap4h": {"prores", "ProRes"}, "ap4x": {"prores", "ProRes"},
-	"mp4a": {"aac", "AAC that is not AAC-LC"}, "ac-3": {"ac3", "Dolby AC-3"}, "ec-3": {"eac3", "Dolby E-AC-3"}, "Opus": {"opus", "Opus"}, "fLaC": {"flac", "FLAC"},
-	"alac": {"alac", "ALAC"}, ".mp3": {"mp3", "MP3"}, "sowt": {"pcm_s16le", "PCM"}, "twos": {"pcm_s16be", "PCM"}, "lpcm": {"pcm", "PCM"}, "ipcm": {"pcm", "PCM"},
-	"in24": {"pcm_s24be", "PCM"}, "raw ": {"pcm_u8", "PCM"}, "samr": {"amr_nb", "AMR"}, "sawb": {"amr_wb", "AMR"},
-	"vvc1": {"vvc", "VVC (H.266)"}, "vvi1": {"vvc", "VVC (H.266)"},
-	"evc1": {"evc", "EVC"}, "apv1": {"apv", "APV"}, "lvc1": {"lcevc", "LCEVC"},
-	"iamf": {"iamf", "IAMF"}, "ac-4": {"ac4", "Dolby AC-4"}, "mha1": {"mpegh_3d_audio", "MPEG-H 3D Audio"},
+	"avc1": {"h264", "H.264"},
+	"avc3": {"h264", "H.264"},
+	"hvc1": {"hevc", "HEVC (H.265)"},
+	"hev1": {"hevc", "HEVC (H.265)"},
+	"dvh1": {"hevc", "HEVC (Dolby Vision)"},
+	"dvhe": {"hevc", "HEVC (Dolby Vision)"},
+	"av01": {"av1", "AV1"},
+	"vp08": {"vp8", "VP8"},
+	"vp09": {"vp9", "VP9"},
+	"mp4v": {"mpeg4", "MPEG-4 Part 2"},
+	"s263": {"h263", "H.263"},
+	"jpeg": {"mjpeg", "Motion JPEG"},
+	"mjpa": {"mjpeg", "Motion JPEG"},
+	"apch": {"prores", "ProRes"},
+	"apcn": {"prores", "ProRes"},
+	"apcs": {"prores", "ProRes"},
+	"apco": {"prores", "ProRes"},
+	"ap4h": {"prores", "ProRes"},
+	"ap4x": {"prores", "ProRes"},
+	"mp4a": {"aac", "AAC that is not AAC-LC"},
+	"ac-3": {"ac3", "Dolby AC-3"},
+	"ec-3": {"eac3", "Dolby E-AC-3"},
+	"Opus": {"opus", "Opus"},
+	"fLaC": {"flac", "FLAC"},
+	"alac": {"alac", "ALAC"},
+	".mp3": {"mp3", "MP3"},
+	"sowt": {"pcm_s16le", "PCM"},
+	"twos": {"pcm_s16be", "PCM"},
+	"lpcm": {"pcm", "PCM"},
+	"ipcm": {"pcm", "PCM"},
+	"in24": {"pcm_s24be", "PCM"},
+	"raw ": {"pcm_u8", "PCM"},
+	"samr": {"amr_nb", "AMR"},
+	"sawb": {"amr_wb", "AMR"},
+	"vvc1": {"vvc", "VVC (H.266)"},
+	"vvi1": {"vvc", "VVC (H.266)"},
+	"evc1": {"evc", "EVC"},
+	"apv1": {"apv", "APV"},
+	"lvc1": {"lcevc", "LCEVC"},
+	"iamf": {"iamf", "IAMF"},
+	"ac-4": {"ac4", "Dolby AC-4"},
+	"mha1": {"mpegh_3d_audio", "MPEG-H 3D Audio"},
 	"mhm1": {"mpegh_3d_audio", "MPEG-H 3D Audio"},
-	"tx3g": {"mov_text", "text"}, "wvtt": {"webvtt", "WebVTT"}, "stpp": {"ttml", "TTML"}, "c608": {"eia_608", "CEA-608"},
+	"tx3g": {"mov_text", "text"},
+	"wvtt": {"webvtt", "WebVTT"},
+	"stpp": {"ttml", "TTML"},
+	"c608": {"eia_608", "CEA-608"},
 }
 
 // titles of codecs by ffmpeg's names, where they differ by more than the case.
 //
 //nolint:gochecknoglobals // a table
 var titles = map[string]string{
-	"h264": "H.264", "hevc": "HEVC (H.265)", "mpeg4": "MPEG-4 Part 2", "mpeg2video": "MPEG-2", "mpeg1video": "MPEG-1", "vorbis": "Vorbis",
-	"opus": "Opus", "mp2": "MPEG layer 2", "ac3": "Dolby AC-3", "eac3": "Dolby E-AC-3", "prores": "ProRes",
-	"wmv1": "Windows Media Video 7", "wmv2": "Windows Media Video 8", "wmv3": "Windows Media Video 9", "vc1": "VC-1", "wmav1": "Windows Media Audio",
-	"vvc": "VVC (H.266)", "ac4": "Dolby AC-4", "mpegh_3d_audio": "MPEG-H 3D Audio",
+	"h264": "H.264", "hevc": "HEVC (H.265)", "mpeg4": "MPEG-4 Part 2", "mpeg2video": "MPEG-2", "mpeg1video": "MPEG-1",
+	"vorbis": "Vorbis",
+	"opus":   "Opus", "mp2": "MPEG layer 2", "ac3": "Dolby AC-3", "eac3": "Dolby E-AC-3", "prores": "ProRes",
+	"wmv1": "Windows Media Video 7", "wmv2": "Windows Media Video 8", "wmv3": "Windows Media Video 9", "vc1": "VC-1",
+	"wmav1": "Windows Media Audio",
+	"vvc":   "VVC (H.266)", "ac4": "Dolby AC-4", "mpegh_3d_audio": "MPEG-H 3D Audio",
 	"wmav2": "Windows Media Audio", "wmapro": "Windows Media Audio Pro", "dvvideo": "DV",
 }
 
@@ -117,8 +157,10 @@ func codecOf(t *mp4.Track) (codec, bool) {
 //
 //nolint:gochecknoglobals // a table
 var objects = map[byte]codec{
-	0x69: {"mp3", "MP3"}, 0x6b: {"mp3", "MP3"}, 0xa5: {"ac3", "Dolby AC-3"}, 0xa6: {"eac3", "Dolby E-AC-3"}, 0xa9: {"dts", "DTS"}, 0xad: {"opus", "Opus"},
-	0xdd: {"vorbis", "Vorbis"}, 0x60: {"mpeg2video", "MPEG-2"}, 0x61: {"mpeg2video", "MPEG-2"}, 0x6a: {"mpeg1video", "MPEG-1"}, 0x6c: {"mjpeg", "Motion JPEG"},
+	0x69: {"mp3", "MP3"}, 0x6b: {"mp3", "MP3"}, 0xa5: {"ac3", "Dolby AC-3"}, 0xa6: {"eac3", "Dolby E-AC-3"},
+	0xa9: {"dts", "DTS"}, 0xad: {"opus", "Opus"},
+	0xdd: {"vorbis", "Vorbis"}, 0x60: {"mpeg2video", "MPEG-2"}, 0x61: {"mpeg2video", "MPEG-2"},
+	0x6a: {"mpeg1video", "MPEG-1"}, 0x6c: {"mjpeg", "Motion JPEG"},
 }
 
 // objectType reads the esds of a sample entry as far as objectTypeIndication, ISO 14496-1 sections 7.2.6.5 and 7.2.6.6;
@@ -226,7 +268,8 @@ func soundEntry(b []byte) (rate, channels, bits int) {
 	if len(b) < 36 {
 		return 0, 0, 0
 	}
-	return int(binary.BigEndian.Uint32(b[32:]) >> 16), int(binary.BigEndian.Uint16(b[24:])), int(binary.BigEndian.Uint16(b[26:]))
+	return int(binary.BigEndian.Uint32(b[32:]) >> 16), int(binary.BigEndian.Uint16(b[24:])),
+		int(binary.BigEndian.Uint16(b[26:]))
 }
 
 func rounded(v float64) float64 { return math.Round(v*1000) / 1000 }

@@ -41,8 +41,12 @@ func (o *overlays) fetch(ctx context.Context, a asset.Asset) error {
 		}
 		path := o.path(a, i)
 		if _, err := os.Stat(path); err != nil { // not there from an earlier attempt
-			if _, err = o.client.Download(ctx, in.URL, path, fetch.Limits{MaxBytes: overlay.MaxBytes, Total: imagePatience}, nil); err != nil {
-				return aboutImage(i, "the overlay image can't be fetched: "+strings.Join(fault.Messages(err), "; "), err)
+			if _, err = o.client.Download(ctx, in.URL, path, fetch.Limits{
+				MaxBytes: overlay.MaxBytes,
+				Total:    imagePatience,
+			}, nil); err != nil {
+				return aboutImage(i, "the overlay image can't be fetched: "+strings.Join(fault.Messages(err), "; "),
+					err)
 			}
 		}
 		if err := o.try(ctx, path); errors.Is(err, overlay.ErrImage) {
@@ -63,7 +67,8 @@ func canOverlay(a asset.Asset, main asset.InputInfo) error {
 	if i < 0 || has(asset.VideoTrack) || !has(asset.AudioTrack) {
 		return nil
 	}
-	return fault.New(fault.Invalid, "inputs[%d].overlay_settings: the file has no picture that an image can be laid over, only sound", i)
+	return fault.New(fault.Invalid,
+		"inputs[%d].overlay_settings: the file has no picture that an image can be laid over, only sound", i)
 }
 
 // aboutImage says which input's image is at fault; what kind of an error it is stays.

@@ -92,14 +92,20 @@ func (i *inspector) decideSound(ctx context.Context, a asset.Asset, in assetopt.
 	if err != nil {
 		return plan{}, err
 	}
-	if a.Options.NormalizeAudio || slices.ContainsFunc(info.Tracks, func(t encode.Track) bool { return t.Channels > 2 }) {
+	if a.Options.NormalizeAudio ||
+		slices.ContainsFunc(info.Tracks, func(t encode.Track) bool { return t.Channels > 2 }) {
 		return i.decideRewrite(ctx, a, in, path, sniff.ADTS, unfit{})
 	}
 	if err = i.report.found(ctx, a, describe(in, sniff.ADTS, info)); err != nil {
 		return plan{}, err
 	}
 	p := plan{action: toAdopt, path: sound(path)}
-	err = i.engine.EncodeAudio(ctx, encode.Ingest, encode.AudioArgs{Input: path, Format: encode.ADTS, Output: p.path, Copy: true}, nil)
+	err = i.engine.EncodeAudio(ctx, encode.Ingest, encode.AudioArgs{
+		Input:  path,
+		Format: encode.ADTS,
+		Output: p.path,
+		Copy:   true,
+	}, nil)
 	if err == nil {
 		p.timeline, err = i.packed(ctx, p.path, objectkey.SourceFile(a.Media))
 	}

@@ -26,7 +26,8 @@ func (w *world) watch() *httptest.Server {
 	w.T.Helper()
 	log := slog.New(slog.DiscardHandler)
 	h := playback.New(playback.Options{Logger: log, Source: presentation.New(presentation.Options{
-		Access: access.New(access.Options{Store: w.DB.Access()}), Assets: w.Work, Blob: w.Store, Library: ondemand.NewLibrary(workertest.Objects{Store: w.Store}, 1<<20), Now: w.Now, Logger: log,
+		Access: access.New(access.Options{Store: w.DB.Access()}), Assets: w.Work, Blob: w.Store,
+		Library: ondemand.NewLibrary(workertest.Objects{Store: w.Store}, 1<<20), Now: w.Now, Logger: log,
 	})})
 	s := httptest.NewServer(h)
 	w.T.Cleanup(s.Close)
@@ -63,20 +64,33 @@ func TestPlaybackConforms(t *testing.T) {
 		args   []string
 		except []string // rules that the file itself breaks
 	}{
-		"MP4":        {"a.mp4", filmtest.Video(), nil},
-		"Matroska":   {"a.mkv", filmtest.Video(), nil},
-		"MPEG-TS":    {"a.ts", filmtest.Video(), nil},
-		"late sound": {"a.mp4", filmtest.Args(filmtest.Picture("13"), []string{"-itsoffset", "0.7"}, filmtest.Sound("12"), filmtest.H264), []string{"align-start"}},
+		"MP4":      {"a.mp4", filmtest.Video(), nil},
+		"Matroska": {"a.mkv", filmtest.Video(), nil},
+		"MPEG-TS":  {"a.ts", filmtest.Video(), nil},
+		"late sound": {
+			"a.mp4",
+			filmtest.Args(filmtest.Picture("13"), []string{"-itsoffset", "0.7"}, filmtest.Sound("12"), filmtest.H264),
+			[]string{"align-start"},
+		},
 		// hlscheck takes two languages to be heard at once.
-		"sound alone": {"a.m4a", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", "aac"}), []string{"bandwidth", "average-bandwidth"}},
-		"mute":        {"a.mp4", filmtest.Video("-an"), nil},
+		"sound alone": {
+			"a.m4a", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", "aac"}),
+			[]string{"bandwidth", "average-bandwidth"},
+		},
+		"mute": {"a.mp4", filmtest.Video("-an"), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, workertest.Options{})
 			a := w.ReadyAsset(filmtest.File(t, tt.file, tt.args...),
-				assetopt.Input{URL: w.Site.Offer(filmtest.Text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles", LanguageCode: "en"},
-				assetopt.Input{URL: w.Site.Offer(filmtest.File(t, "de.mp3", filmtest.Sound("20")...)), Type: "audio", LanguageCode: "de"})
+				assetopt.Input{
+					URL: w.Site.Offer(filmtest.Text(t, "x.vtt", subtitles)), Type: "text", TextType: "subtitles",
+					LanguageCode: "en",
+				},
+				assetopt.Input{
+					URL: w.Site.Offer(filmtest.File(t, "de.mp3", filmtest.Sound("20")...)), Type: "audio",
+					LanguageCode: "de",
+				})
 			server := w.watch()
 			w.conforms(url(server, a), append(tt.except, "language")...) // the file's own sound has none
 			if name == "MP4" || name == "Matroska" {
@@ -118,7 +132,8 @@ func TestPlaybackOfPreparing(t *testing.T) {
 		return nil
 	}
 	w.Must(w.Do(w.Jobs.Take()[0], 1))
-	if !strings.Contains(during, "#EXT-X-PLAYLIST-TYPE:EVENT") || strings.Contains(during, "ENDLIST") || !strings.Contains(during, "v/0.m4s") {
+	if !strings.Contains(during, "#EXT-X-PLAYLIST-TYPE:EVENT") || strings.Contains(during, "ENDLIST") ||
+		!strings.Contains(during, "v/0.m4s") {
 		t.Errorf("while it is cut:\n%s", during)
 	}
 	_, after := get(t, server, media)
@@ -128,7 +143,8 @@ func TestPlaybackOfPreparing(t *testing.T) {
 	lines := func(s string) []string {
 		all := slices.Collect(strings.Lines(s))
 		return slices.DeleteFunc(all, func(l string) bool {
-			return !strings.HasPrefix(l, "#EXTINF") && !strings.HasPrefix(l, "v/") && !strings.HasPrefix(l, "#EXT-X-TARGET")
+			return !strings.HasPrefix(l, "#EXTINF") && !strings.HasPrefix(l, "v/") &&
+				!strings.HasPrefix(l, "#EXT-X-TARGET")
 		})
 	}
 	if was := lines(during); len(was) < 3 || !slices.Equal(was, lines(after)[:len(was)]) {

@@ -113,6 +113,7 @@ func (i *inspector) mend(ctx context.Context, a asset.Asset, c *conform, u unfit
 	if err := i.decodes(ctx, in.Input, in.Format, kind, n); err != nil {
 		return err
 	}
-	return i.report.warn(ctx, a, asset.InputDamaged, "packets of the file are damaged, and players would stop at them: "+
-		"it is encoded anew, with faults where they are")
+	return i.report.warn(ctx, a, asset.InputDamaged,
+		"packets of the file are damaged, and players would stop at them: "+
+			"it is encoded anew, with faults where they are")
 }

@@ -56,7 +56,14 @@ func (w *Worker) segments(
 	if err != nil {
 		return nil, 0, err
 	}
-	r := &record{w: w, asset: a, have: have, long: p.info.Duration.Seconds(), state: asset.Ingesting, before: downloaded}
+	r := &record{
+		w:      w,
+		asset:  a,
+		have:   have,
+		long:   p.info.Duration.Seconds(),
+		state:  asset.Ingesting,
+		before: downloaded,
+	}
 	if p.action == toEncode {
 		r.state, r.before = asset.Transcoding, 0
 	}
@@ -149,7 +156,10 @@ func (r *record) flush(ctx context.Context) error {
 	facts := measure.Facts(r.asset, renditions, done)
 	g := asset.Growth{Entries: r.rows, Facts: &facts, Tracks: measure.Tracks(renditions, done)}
 	if r.long > 0 {
-		g.Progress = &asset.Progress{State: r.state, Percent: float64(int(min(r.before+(100-r.before)*done/r.long, 99)))}
+		g.Progress = &asset.Progress{
+			State:   r.state,
+			Percent: float64(int(min(r.before+(100-r.before)*done/r.long, 99))),
+		}
 	}
 	err := r.w.opt.Assets.Grow(ctx, r.asset.ID, g, now)
 	if fault.Is(err, fault.NotFound) {

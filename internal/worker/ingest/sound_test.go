@@ -44,7 +44,8 @@ func (w *world) listen(a asset.Asset) (path string, begins float64) {
 // loudness measures a file, in LUFS.
 func loudness(t *testing.T, path string) float64 {
 	t.Helper()
-	said := programtest.Run(t, "sh", "-c", `exec ffmpeg -nostdin -nostats -hide_banner -i "$0" -af ebur128=framelog=verbose -f null - 2>&1`, path)
+	said := programtest.Run(t, "sh", "-c",
+		`exec ffmpeg -nostdin -nostats -hide_banner -i "$0" -af ebur128=framelog=verbose -f null - 2>&1`, path)
 	all := regexp.MustCompile(`I: +(-?[0-9.]+) LUFS`).FindAllSubmatch(said, -1)
 	if all == nil {
 		t.Fatalf("no loudness: %s", said)
@@ -59,7 +60,9 @@ func loudness(t *testing.T, path string) float64 {
 // beeps has pictures, and a short loud tone each second over one that is hardly heard.
 func beeps(more ...string) []string {
 	graph := `aevalsrc=0.01*sin(2000*t)+0.5*lt(mod(t\,1)\,0.02)*sin(6000*mod(t\,1)):s=48000:d=6`
-	return filmtest.Args([]string{"-f", "lavfi", "-i", "color=gray:size=160x90:rate=10:duration=6", "-f", "lavfi", "-i", graph}, filmtest.H264, more)
+	return filmtest.Args([]string{
+		"-f", "lavfi", "-i", "color=gray:size=160x90:rate=10:duration=6", "-f", "lavfi", "-i", graph,
+	}, filmtest.H264, more)
 }
 
 // TestIngestNormalizes makes sounds as loud as they are to be, whatever they come in: nothing of them is moved against
@@ -74,15 +77,19 @@ func TestIngestNormalizes(t *testing.T) {
 		args  []string
 		sound bool // alone
 	}{
-		"AAC in MP4, whose picture stays":  {"a.mp4", beeps(), false},
-		"AAC in MPEG-TS":                   {"a.ts", beeps(), false},
-		"Opus in Matroska":                 {"a.mkv", beeps("-c:a", "libopus"), false},
-		"surround in AAC":                  {"a.mp4", beeps("-af", "pan=5.1|FL=c0|FR=c0|FC=c0|BL=c0|BR=c0", "-b:a", "512k"), false},
-		"surround in AC-3, in high volume": {"a.mkv", beeps("-af", "volume=12dB,pan=5.1(side)|FL=c0|FR=c0|FC=c0", "-c:a", "ac3", "-b:a", "640k"), false},
-		"MP3":                              {"a.mp3", beeps("-vn", "-c:a", "libmp3lame"), true},
-		"AAC alone":                        {"a.aac", beeps("-vn"), true},
-		"M4A":                              {"a.m4a", beeps("-vn"), true},
-		"PCM":                              {"a.wav", beeps("-vn", "-c:a", "pcm_s24le"), true},
+		"AAC in MP4, whose picture stays": {"a.mp4", beeps(), false},
+		"AAC in MPEG-TS":                  {"a.ts", beeps(), false},
+		"Opus in Matroska":                {"a.mkv", beeps("-c:a", "libopus"), false},
+		"surround in AAC": {
+			"a.mp4", beeps("-af", "pan=5.1|FL=c0|FR=c0|FC=c0|BL=c0|BR=c0", "-b:a", "512k"), false,
+		},
+		"surround in AC-3, in high volume": {
+			"a.mkv", beeps("-af", "volume=12dB,pan=5.1(side)|FL=c0|FR=c0|FC=c0", "-c:a", "ac3", "-b:a", "640k"), false,
+		},
+		"MP3":       {"a.mp3", beeps("-vn", "-c:a", "libmp3lame"), true},
+		"AAC alone": {"a.aac", beeps("-vn"), true},
+		"M4A":       {"a.m4a", beeps("-vn"), true},
+		"PCM":       {"a.wav", beeps("-vn", "-c:a", "pcm_s24le"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +111,8 @@ func TestIngestNormalizes(t *testing.T) {
 			if tt.sound {
 				clock = "-nostdin" // as it is heard: an encoder's delay is left out
 			}
-			source := programtest.Run(t, "ffmpeg", "-nostdin", "-v", "error", clock, "-i", path, "-map", "0:a", "-af", "aresample=async=1:first_pts=0", "-ac", "1", "-f", "f32le", "-")
+			source := programtest.Run(t, "ffmpeg", "-nostdin", "-v", "error", clock, "-i", path, "-map", "0:a", "-af",
+				"aresample=async=1:first_pts=0", "-ac", "1", "-f", "f32le", "-")
 			was, is := 0.0, begins // when the first picture is shown, on the clocks of both
 			if !tt.sound {
 				was, is = firstPicture(t, path), begins-w.firstPicture(a)
@@ -122,7 +130,11 @@ func TestIngestNormalizes(t *testing.T) {
 	t.Run("as it is", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, workertest.Options{})
-		path := filmtest.File(t, "a.mp4", filmtest.Args([]string{"-f", "lavfi", "-i", "color=gray:size=160x90:rate=10:duration=5", "-f", "lavfi", "-i", "anullsrc=duration=5"}, filmtest.H264, []string{"-shortest"})...)
+		path := filmtest.File(t, "a.mp4",
+			filmtest.Args([]string{
+				"-f", "lavfi", "-i", "color=gray:size=160x90:rate=10:duration=5", "-f", "lavfi", "-i",
+				"anullsrc=duration=5",
+			}, filmtest.H264, []string{"-shortest"})...)
 		a := w.normalized(path)
 		if out, _ := w.listen(a); loudness(t, out) != -70 {
 			t.Error("silence has become something else")
@@ -133,7 +145,8 @@ func TestIngestNormalizes(t *testing.T) {
 // firstPicture is when a file shows its first picture, in seconds.
 func firstPicture(t *testing.T, path string) float64 {
 	t.Helper()
-	out := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "V:0", "-read_intervals", "%+1", "-show_entries", "frame=pts_time", "-of", "csv=p=0", path)
+	out := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", "V:0", "-read_intervals", "%+1",
+		"-show_entries", "frame=pts_time", "-of", "csv=p=0", path)
 	first, _, _ := bytes.Cut(bytes.TrimSpace(out), []byte("\n"))
 	v, err := strconv.ParseFloat(string(bytes.Trim(first, ",\r")), 64)
 	if err != nil {
@@ -153,7 +166,10 @@ func (w *world) firstPicture(a asset.Asset) float64 {
 
 func (w *world) normalized(path string) asset.Asset {
 	w.T.Helper()
-	o := assetopt.Options{PlaybackPolicies: []playbackid.Policy{playbackid.Public}, Inputs: []assetopt.Input{{URL: w.Site.Offer(path)}}, NormalizeAudio: true}
+	o := assetopt.Options{
+		PlaybackPolicies: []playbackid.Policy{playbackid.Public}, Inputs: []assetopt.Input{{URL: w.Site.Offer(path)}},
+		NormalizeAudio: true,
+	}
 	a, err := w.Create(w.Ctx(), workertest.Env, asset.CreateInput{Options: o}, w.Now())
 	w.Must(err)
 	w.Must(w.DoAll())

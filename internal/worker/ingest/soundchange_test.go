@@ -24,8 +24,10 @@ func TestSoundChangesMidway(t *testing.T) {
 			t.Parallel()
 			var whole []byte
 			for i, sound := range [][]string{{"-ar", "48000", "-ac", "1"}, second} {
-				part := filmtest.File(t, "a.ts", filmtest.Args(filmtest.Picture("4"), []string{"-f", "lavfi", "-i", "sine=440:duration=4"}, filmtest.H264, sound,
-					[]string{"-output_ts_offset", []string{"0", "4"}[i]})...)
+				part := filmtest.File(t, "a.ts",
+					filmtest.Args(filmtest.Picture("4"), []string{"-f", "lavfi", "-i", "sine=440:duration=4"},
+						filmtest.H264, sound,
+						[]string{"-output_ts_offset", []string{"0", "4"}[i]})...)
 				data, err := os.ReadFile(part)
 				if err != nil {
 					t.Fatal(err)
@@ -54,7 +56,8 @@ func TestSoundChangesMidway(t *testing.T) {
 // pitch is how many times a tone swings in a second that begins at a second of a file.
 func pitch(t *testing.T, path, from string) float64 {
 	t.Helper()
-	pcm := programtest.Run(t, "ffmpeg", "-nostdin", "-v", "error", "-i", path, "-af", "atrim=start="+from+",atrim=duration=2", "-ar", "48000", "-ac", "1", "-f", "s16le", "-")
+	pcm := programtest.Run(t, "ffmpeg", "-nostdin", "-v", "error", "-i", path, "-af",
+		"atrim=start="+from+",atrim=duration=2", "-ar", "48000", "-ac", "1", "-f", "s16le", "-")
 	crossings, last := 0, int16(0)
 	for i := 0; i+1 < len(pcm); i += 2 {
 		v := int16(binary.LittleEndian.Uint16(pcm[i:]))

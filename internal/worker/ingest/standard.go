@@ -46,7 +46,8 @@ func (i *inspector) conformed(ctx context.Context, a asset.Asset, info encode.In
 		}
 	}
 	if s := c.audio; s != nil {
-		if s.Codec != "aac" || strings.HasPrefix(s.Profile, "HE") || s.Profile == "Main" || s.Profile == "SSR" || s.Profile == "LTP" {
+		if s.Codec != "aac" || strings.HasPrefix(s.Profile, "HE") || s.Profile == "Main" || s.Profile == "SSR" ||
+			s.Profile == "LTP" {
 			c.reasons.AudioCodec = s.Codec
 		}
 		if c.reasons.AudioCodec != "" || s.Channels > 2 {
@@ -190,7 +191,8 @@ func (c *conform) judge(v *encode.Track, limits bounds) bool {
 // picture is what a video becomes: the largest rung of its ladder.
 func picture(a asset.Asset, v *encode.Track) *encode.Picture {
 	width, height := shown(v)
-	r := ladder.Instead(ladder.Source{Width: width, Height: height, FrameRate: v.FrameRate}, ladder.Quality(a.Quality()), ladder.Tier(a.Options.MaxResolution))[0]
+	r := ladder.Instead(ladder.Source{Width: width, Height: height, FrameRate: v.FrameRate},
+		ladder.Quality(a.Quality()), ladder.Tier(a.Options.MaxResolution))[0]
 	return &encode.Picture{
 		Width: r.Width, Height: r.Height, Preset: r.Preset, CRF: r.CRF, Bitrate: r.Bitrate, Level: r.Level,
 		Interlaced: v.Interlaced, Range: v.Range,

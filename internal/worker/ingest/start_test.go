@@ -38,7 +38,8 @@ func TestFilesThatStartLate(t *testing.T) {
 		} {
 			t.Run(name+" from "+start, func(t *testing.T) {
 				t.Parallel()
-				path := filmtest.File(t, "a.mp4", filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), filmtest.H264, how, starting(start))...)
+				path := filmtest.File(t, "a.mp4",
+					filmtest.Args(filmtest.Picture("13"), filmtest.Sound("13"), filmtest.H264, how, starting(start))...)
 				w := newWorld(t, workertest.Options{})
 				a := w.ReadyAsset(path)
 				if math.Abs(a.Facts.Duration-13) > 0.1 || tracks(a.InputInfo[0]) == "" {
@@ -76,7 +77,8 @@ func TestTracksThatStartLate(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, workertest.Options{})
 				a := w.ReadyAsset(film)
-				path := filmtest.File(t, "a.mp4", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", codec}, starting(start))...)
+				path := filmtest.File(t, "a.mp4",
+					filmtest.Args(filmtest.Sound("13"), []string{"-c:a", codec}, starting(start))...)
 				tr := w.AddTrackFrom(a, asset.AudioTrack, w.Site.Offer(path))
 				w.Must(w.DoAll())
 				got, _ := w.FindTrack(a, tr)
@@ -103,7 +105,8 @@ func TestSpeechOfTracksThatStartLate(t *testing.T) {
 	t.Parallel()
 	engine := filmtest.NewEngine(t, 0)
 	for _, start := range lateStarts {
-		path := filmtest.File(t, "a.m4a", filmtest.Args(filmtest.Sound("13"), []string{"-c:a", "aac"}, starting(start))...)
+		path := filmtest.File(t, "a.m4a",
+			filmtest.Args(filmtest.Sound("13"), []string{"-c:a", "aac"}, starting(start))...)
 		seconds := 0.0
 		err := engine.PCMOfFile(t.Context(), path, true, func(_ context.Context, pcm io.Reader) error {
 			n, err := io.Copy(io.Discard, io.LimitReader(pcm, 60*2*encode.PCMRate))

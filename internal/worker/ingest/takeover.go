@@ -87,13 +87,15 @@ func (i *inspector) judged(
 	}
 	video, audio, u, err := choose(index)
 	if texts, n := u.texts, u.nth; err == nil && !u.rewrite {
-		t, u, err = planTracks(r, video, audio, objectkey.SourceFile(a.Media), boundsOf(ladder.Tier(a.Options.MaxResolution)))
+		t, u, err = planTracks(r, video, audio, objectkey.SourceFile(a.Media),
+			boundsOf(ladder.Tier(a.Options.MaxResolution)))
 		u.texts, u.nth = texts, n
 	}
 	if err != nil {
 		return nil, u, err
 	}
-	if u.rewrite = u.rewrite || over(a) || audio != nil && (a.Options.NormalizeAudio || audio.Config.Channels > 2); u.rewrite {
+	if u.rewrite = u.rewrite || over(a) ||
+		audio != nil && (a.Options.NormalizeAudio || audio.Config.Channels > 2); u.rewrite {
 		u.hidden(video)
 		return nil, u, nil
 	}
@@ -129,7 +131,9 @@ func (i *inspector) packed(ctx context.Context, path, key string) (t *timeline.T
 }
 
 // planTracks makes the timeline of tracks that can stay as they are, and says what is unusual about them nevertheless.
-func planTracks(r io.ReaderAt, video, audio *mp4.Track, key string, limits bounds) (t *timeline.Timeline, u unfit, err error) {
+func planTracks(
+	r io.ReaderAt, video, audio *mp4.Track, key string, limits bounds,
+) (t *timeline.Timeline, u unfit, err error) {
 	var idrs []int
 	if video != nil {
 		if idrs, err = mp4.IDRs(r, video); err != nil {

@@ -37,7 +37,8 @@ func TestUnfit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			args := append([]string{
-				"-f", "lavfi", "-i", "testsrc2=size=64x64:rate=10", "-f", "lavfi", "-i", "sine=sample_rate=48000", "-t", "2", "-preset", "ultrafast",
+				"-f", "lavfi", "-i", "testsrc2=size=64x64:rate=10", "-f", "lavfi", "-i", "sine=sample_rate=48000", "-t",
+				"2", "-preset", "ultrafast",
 			}, tt.args...)
 			f, err := os.Open(programtest.SharedMedia(t, "unfit.mp4", args...))
 			if err != nil {

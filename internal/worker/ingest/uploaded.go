@@ -41,7 +41,8 @@ func (w *Worker) uploaded(ctx context.Context, a asset.Asset, in assetopt.Input)
 
 // bring has a stored file at path: by a second name where storage and path are on one filesystem, else by a copy.
 func (w *Worker) bring(ctx context.Context, key, path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) { // of an earlier attempt, perhaps not whole
+	// of an earlier attempt, perhaps not whole
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("bring upload: %w", err)
 	}
 	if local, ok := w.opt.Store.(blob.Local); ok {

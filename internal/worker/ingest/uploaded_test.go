@@ -23,10 +23,13 @@ func (w *world) uploaded(path string) asset.Asset {
 	w.Must(err)
 	w.Must(w.Store.Store.Put(w.Ctx(), objectkey.SourceFile(m), f))
 	w.Must(f.Close())
-	c, err := w.Uploaded(asset.NewUpload{Upload: "u", Environment: workertest.Env, Options: assetopt.Options{}, Media: m}, w.Now())
+	c, err := w.Uploaded(asset.NewUpload{
+		Upload: "u", Environment: workertest.Env, Options: assetopt.Options{}, Media: m,
+	}, w.Now())
 	w.Must(err)
 	w.Must(w.Jobs.Insert(w.Ctx(), c))
-	w.Handlers[asset.JobUploadFail] = job.Handler{Work: func(context.Context, job.Job) error { return nil }} // the upload's own
+	// the upload's own
+	w.Handlers[asset.JobUploadFail] = job.Handler{Work: func(context.Context, job.Job) error { return nil }}
 
 	_ = w.DoAll() // what can't be made says so
 	return w.Asset(c.Asset.ID)
@@ -57,7 +60,8 @@ func TestUploadedFiles(t *testing.T) {
 				t.Errorf("asset is %s: %+v", a.Status, a.Errors)
 			}
 			stored := w.Objects()
-			if slices.Contains(stored, objectkey.SourceFile(a.Media)) != tt.stays || tt.status == asset.Errored && len(stored) > 0 {
+			if slices.Contains(stored, objectkey.SourceFile(a.Media)) != tt.stays ||
+				tt.status == asset.Errored && len(stored) > 0 {
 				t.Errorf("stored: %v", stored)
 			}
 			w.NothingLeft()

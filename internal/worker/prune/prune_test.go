@@ -32,13 +32,16 @@ func TestPruner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeStore{left: 250, began: time.Now()}
-		p := &Pruner{What: "events", Prune: f.prune, Keep: time.Hour, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
+		p := &Pruner{
+			What: "events", Prune: f.prune, Keep: time.Hour, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
 		defer cancel()
 		if err := p.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		if f.left != 0 || len(f.calls) < 6 || f.calls[0] != every || f.calls[1] != 2*every || f.calls[2] != 2*every+pause {
+		if f.left != 0 || len(f.calls) < 6 || f.calls[0] != every || f.calls[1] != 2*every ||
+			f.calls[2] != 2*every+pause {
 			t.Errorf("%d left after %v", f.left, f.calls)
 		}
 		if want := f.began.Add(f.calls[len(f.calls)-1] - time.Hour); !f.before.Equal(want) {

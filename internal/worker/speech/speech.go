@@ -27,7 +27,10 @@ import (
 
 // Decoder turns sound into samples; encode.Engine fits.
 type Decoder interface {
-	PCM(ctx context.Context, input func(context.Context, io.Writer) error, output func(context.Context, io.Reader) error) error
+	PCM(
+		ctx context.Context, input func(context.Context, io.Writer) error,
+		output func(context.Context, io.Reader) error,
+	) error
 	PCMOfFile(ctx context.Context, path string, fromStart bool, output func(context.Context, io.Reader) error) error
 }
 
@@ -126,7 +129,9 @@ func document(said speech.Transcript) captions.Document {
 }
 
 // recognise reads the sound and has it recognised.
-func (w *Worker) recognise(ctx context.Context, a asset.Asset, t asset.Track, engine speech.Engine) (said speech.Transcript, err error) {
+func (w *Worker) recognise(
+	ctx context.Context, a asset.Asset, t asset.Track, engine speech.Engine,
+) (said speech.Transcript, err error) {
 	batch := speech.Batch{
 		Engine: engine, Most: w.Most, Length: time.Duration(a.Facts.Duration * float64(time.Second)),
 		Progress: w.progress(ctx, a, t),
@@ -168,7 +173,9 @@ func (w *Worker) recognise(ctx context.Context, a asset.Asset, t asset.Track, en
 }
 
 // alternate recognises an audio track with a file of its own.
-func (w *Worker) alternate(ctx context.Context, a asset.Asset, t asset.Track, listen func(context.Context, io.Reader) error) (err error) {
+func (w *Worker) alternate(
+	ctx context.Context, a asset.Asset, t asset.Track, listen func(context.Context, io.Reader) error,
+) (err error) {
 	sound, _ := attempt.TrackOf(a, t.Speech.Of)
 	if sound.Object == "" {
 		return fault.New(fault.Invalid, "the audio track was deleted")

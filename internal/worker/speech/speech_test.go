@@ -49,7 +49,8 @@ func listener(t *testing.T) *statictest.Shop {
 		Limits: encode.Limits{CPU: time.Hour}, // the race detector's memory takes terabytes of the address space
 	})
 	w := &workerspeech.Worker{
-		Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 2, Scratch: s.Scratch, Now: s.Now,
+		Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 2,
+		Scratch: s.Scratch, Now: s.Now,
 		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now},
 		Rules:   func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 	}
@@ -72,7 +73,8 @@ func (p *polyglot) Abilities() (speech.Abilities, error) { return speech.Abiliti
 func (p *polyglot) Transcribe(_ context.Context, pcm io.Reader, _ speech.Config, emit func(speech.Result) error) error {
 	_, err := io.Copy(io.Discard, pcm)
 	word := speech.Word{Text: "word", End: time.Second}
-	return errors.Join(err, emit(speech.Result{Words: []speech.Word{word}, Language: p.language, Confidence: p.confidence}))
+	return errors.Join(err,
+		emit(speech.Result{Words: []speech.Word{word}, Language: p.language, Confidence: p.confidence}))
 }
 
 // TestAutoLanguage: a track whose language is to be found out has the language, and a name, that the engine says, how
@@ -81,27 +83,36 @@ func TestAutoLanguage(t *testing.T) {
 	t.Parallel()
 	s, engine := statictest.NewShop(t, time.Minute), &polyglot{}
 	w := &workerspeech.Worker{
-		Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 2, Scratch: s.Scratch, Now: s.Now,
+		Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 2,
+		Scratch: s.Scratch, Now: s.Now,
 		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now},
 		Rules:   func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 	}
 	s.Handlers[asset.JobSpeech] = w.Handler()
-	path := programtest.SharedMedia(t, "tone.m4a", "-f", "lavfi", "-i", "sine=duration=2", "-c:a", "aac", "-ar", "48000")
+	path := programtest.SharedMedia(t, "tone.m4a", "-f", "lavfi", "-i", "sine=duration=2", "-c:a", "aac", "-ar",
+		"48000")
 	for _, tt := range []struct {
 		says           string
 		sure           float64
 		language, name string
 	}{
-		{"ja", 0, "ja", "Japanese"}, {"de", 0.93, "de", "German"}, {"", 0, "und", "Detected language"}, {"zz", 0.5, "und", "Detected language"},
+		{"ja", 0, "ja", "Japanese"},
+		{"de", 0.93, "de", "German"},
+		{"", 0, "und", "Detected language"},
+		{"zz", 0.5, "und", "Detected language"},
 	} {
 		engine.language, engine.confidence = tt.says, tt.sure
-		a := s.NewAsset(assetopt.Input{URL: s.Site.Offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "auto"}}})
+		a := s.NewAsset(assetopt.Input{
+			URL:                s.Site.Offer(filepath.Clean(path)),
+			GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "auto"}},
+		})
 		s.Must(s.DoAll())
 		want := tt.sure
 		if tt.language == "und" {
 			want = 0
 		}
-		if tr := workertest.TextTrack(t, s.Asset(a.ID), tt.language); tr.Status != asset.TrackReady || tr.Name != tt.name || tr.Confidence != want {
+		if tr := workertest.TextTrack(t, s.Asset(a.ID), tt.language); tr.Status != asset.TrackReady ||
+			tr.Name != tt.name || tr.Confidence != want {
 			t.Errorf("%q is said: %+v", tt.says, tr)
 		}
 	}
@@ -113,12 +124,17 @@ func TestGeneratedSubtitles(t *testing.T) {
 	t.Parallel()
 	s := listener(t)
 	const said = "good morning everyone and welcome to the weekly news program"
-	path := programtest.SharedMedia(t, "spoken.mp4", append(append([]string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=6"},
-		programtest.SpeechArgs("slt", said)...), "-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "ultrafast", "-c:a", "aac", "-ar", "48000")...)
-	a := s.NewAsset(assetopt.Input{URL: s.Site.Offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{
-		{LanguageCode: "en", Passthrough: "mine"}, {LanguageCode: "de"},
-	}})
-	if tr := workertest.TextTrack(t, s.Asset(a.ID), "en"); tr.Status != asset.TrackPreparing || tr.TextSource != "generated_vod" || tr.Name != "English" {
+	path := programtest.SharedMedia(t, "spoken.mp4",
+		append(append([]string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=6"},
+			programtest.SpeechArgs("slt", said)...), "-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "ultrafast",
+			"-c:a", "aac", "-ar", "48000")...)
+	a := s.NewAsset(assetopt.Input{
+		URL: s.Site.Offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{
+			{LanguageCode: "en", Passthrough: "mine"}, {LanguageCode: "de"},
+		},
+	})
+	if tr := workertest.TextTrack(t, s.Asset(a.ID), "en"); tr.Status != asset.TrackPreparing ||
+		tr.TextSource != "generated_vod" || tr.Name != "English" {
 		t.Errorf("at first: %+v", tr)
 	}
 	if err := s.DoAll(); err == nil || !strings.Contains(err.Error(), "language de") {
@@ -135,7 +151,8 @@ func TestGeneratedSubtitles(t *testing.T) {
 			t.Errorf("no %s in\n%s", word, text)
 		}
 	}
-	if none := workertest.TextTrack(t, a, "de"); none.Status != asset.TrackErrored || !strings.Contains(strings.Join(none.Errors.Messages, ""), "no speech recognition for the language de") {
+	if none := workertest.TextTrack(t, a, "de"); none.Status != asset.TrackErrored ||
+		!strings.Contains(strings.Join(none.Errors.Messages, ""), "no speech recognition for the language de") {
 		t.Errorf("track in German: %+v", none)
 	}
 	sound := a.Tracks[0]
@@ -144,7 +161,8 @@ func TestGeneratedSubtitles(t *testing.T) {
 			sound = x
 		}
 	}
-	made, err := s.GenerateTracks(s.Ctx(), workertest.Env, a.ID, sound.ID, []assetopt.GeneratedSubtitle{{Name: "Again"}}, s.Now())
+	made, err := s.GenerateTracks(s.Ctx(), workertest.Env, a.ID, sound.ID,
+		[]assetopt.GeneratedSubtitle{{Name: "Again"}}, s.Now())
 	if err != nil || len(made) != 1 || made[0].Status != asset.TrackPreparing {
 		t.Fatalf("%+v, %v", made, err)
 	}
@@ -154,7 +172,8 @@ func TestGeneratedSubtitles(t *testing.T) {
 			t.Errorf("again: %+v", x)
 		}
 	}
-	if _, err = s.GenerateTracks(s.Ctx(), workertest.Env, a.ID, tr.ID, []assetopt.GeneratedSubtitle{{Name: "X"}}, s.Now()); err == nil {
+	if _, err = s.GenerateTracks(s.Ctx(), workertest.Env, a.ID, tr.ID, []assetopt.GeneratedSubtitle{{Name: "X"}},
+		s.Now()); err == nil {
 		t.Error("subtitles of subtitles")
 	}
 }
@@ -199,13 +218,15 @@ func TestDeletedWhileItIsRecognised(t *testing.T) {
 	for waits, want := range map[bool]int{true: 0, false: 1} {
 		s, engine := statictest.NewShop(t, time.Minute), &patient{waits: waits}
 		w := &workerspeech.Worker{
-			Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 1, Scratch: s.Scratch,
+			Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 1,
+			Scratch: s.Scratch,
 			Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Now: s.Now,
 			Rules: func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 		}
 		s.Handlers[asset.JobSpeech] = w.Handler()
 		a := s.NewAsset(assetopt.Input{
-			URL: s.Site.Offer(filepath.Clean(path)), GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "en"}},
+			URL:                s.Site.Offer(filepath.Clean(path)),
+			GeneratedSubtitles: []assetopt.GeneratedSubtitle{{LanguageCode: "en"}},
 		})
 		engine.deletes = func() {
 			if err := s.Delete(s.Ctx(), workertest.Env, a.ID, s.Now()); err != nil {
@@ -251,7 +272,8 @@ func TestTimeLeft(t *testing.T) {
 	s := statictest.NewShop(t, time.Minute)
 	engine := &steady{world: s.World}
 	w := &workerspeech.Worker{
-		Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 1, Scratch: s.Scratch,
+		Assets: s.Work, Store: s.Store, Footage: s.Footage, Decoder: filmtest.NewEngine(t, 0), Most: 1,
+		Scratch: s.Scratch,
 		Engines: &speech.Engines{All: []speech.Engine{engine}, Now: time.Now}, Now: s.Now,
 		Rules: func(context.Context, id.Environment) (speech.Rules, error) { return nil, nil },
 	}
@@ -277,7 +299,8 @@ func TestTimeLeft(t *testing.T) {
 		}
 	}
 	s.Must(s.DoAll())
-	if tr := workertest.TextTrack(t, s.Asset(a.ID), "en"); looks < 3 || tr.Status != asset.TrackReady || tr.Pace != nil {
+	if tr := workertest.TextTrack(t, s.Asset(a.ID), "en"); looks < 3 || tr.Status != asset.TrackReady ||
+		tr.Pace != nil {
 		t.Errorf("%d pieces, %+v", looks, tr)
 	}
 }

@@ -39,7 +39,10 @@ func (w *Worker) resound(ctx context.Context, f *download.Footage, file id.Stati
 		return err
 	}
 	err = w.Encoder.EncodeAudio(ctx, encode.Background, encode.AudioArgs{
-		Input: raw, Format: encode.MOV, Output: made, Sound: encode.Sound{SampleRate: f.SampleRate, Channels: f.Channels},
+		Input:  raw,
+		Format: encode.MOV,
+		Output: made,
+		Sound:  encode.Sound{SampleRate: f.SampleRate, Channels: f.Channels},
 	}, nil)
 	if err != nil {
 		return err

@@ -83,7 +83,11 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 
 // attempt makes the file.
 func (w *Worker) attempt(ctx context.Context, a asset.Asset, f asset.StaticRendition) (err error) {
-	footage, err := w.Footage.Footage(ctx, a, download.Want{Sound: f.Sound(), Short: f.Short(), Spare: objectkey.FileParts(a.Media, f.ID)})
+	footage, err := w.Footage.Footage(ctx, a, download.Want{
+		Sound: f.Sound(),
+		Short: f.Short(),
+		Spare: objectkey.FileParts(a.Media, f.ID),
+	})
 	if err != nil {
 		return err
 	}

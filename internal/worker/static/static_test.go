@@ -79,19 +79,22 @@ func TestStaticFiles(t *testing.T) {
 func TestStaticEncodes(t *testing.T) {
 	t.Parallel()
 	s := &shop{statictest.NewShop(t, time.Nanosecond)}
-	a := s.ReadyAsset(filmtest.File(t, "a.mp4", filmtest.Video("-s", "640x480")...)) // pixels that are not square: 853x480 as it is shown
+	// pixels that are not square: 853x480 as it is shown
+	a := s.ReadyAsset(filmtest.File(t, "a.mp4", filmtest.Video("-s", "640x480")...))
 	count := s.Samples(a)
 	s.Footage.Change = func(f *download.Footage) { f.EncodeAudio = true }
 	s.Ask(a, "360p")
 	s.Must(s.DoAll())
 	f, x := s.file(a.ID)
-	if f.Width != 640 || f.Height != 360 || len(x.Tracks) != 2 || x.Tracks[0].Len() != count["v"] || x.Tracks[0].FourCC != "avc1" || x.Tracks[1].FourCC != "mp4a" {
+	if f.Width != 640 || f.Height != 360 || len(x.Tracks) != 2 || x.Tracks[0].Len() != count["v"] ||
+		x.Tracks[0].FourCC != "avc1" || x.Tracks[1].FourCC != "mp4a" {
 		t.Errorf("%+v: %d pictures of %d", f, x.Tracks[0].Len(), count["v"])
 	}
 	if n := x.Tracks[1].Len() - count["a"]; n < -3 || n > 3 {
 		t.Errorf("%d frames of sound of %d", x.Tracks[1].Len(), count["a"])
 	}
-	if v, snd := x.Tracks[0].PTS(0), x.Tracks[1]; v < 0 || v > int64(x.Tracks[0].Timescale)/30 || snd.PTS(1) > int64(snd.Timescale)/10 {
+	if v, snd := x.Tracks[0].PTS(0), x.Tracks[1]; v < 0 || v > int64(x.Tracks[0].Timescale)/30 ||
+		snd.PTS(1) > int64(snd.Timescale)/10 {
 		t.Errorf("begins at %d and %d", v, snd.PTS(0))
 	}
 	if left := s.Files(); len(left) != 1 {
@@ -115,9 +118,14 @@ func TestStaticEnds(t *testing.T) {
 		status asset.FileStatus // empty: it is not there any more
 		files  int
 	}{
-		"at fault":  {before: func(*shop, asset.Asset) error { return fault.New(fault.Invalid, "the picture can't be decoded") }, status: asset.FileErrored},
-		"each time": {before: func(*shop, asset.Asset) error { return errors.New("no luck") }, status: asset.FileErrored},
-		"panics":    {before: func(*shop, asset.Asset) error { panic("oh") }, status: asset.FileErrored},
+		"at fault": {
+			before: func(*shop, asset.Asset) error { return fault.New(fault.Invalid, "the picture can't be decoded") },
+			status: asset.FileErrored,
+		},
+		"each time": {
+			before: func(*shop, asset.Asset) error { return errors.New("no luck") }, status: asset.FileErrored,
+		},
+		"panics": {before: func(*shop, asset.Asset) error { panic("oh") }, status: asset.FileErrored},
 		"once": {before: func() func(*shop, asset.Asset) error {
 			n := 0
 			return func(*shop, asset.Asset) error {
@@ -130,7 +138,9 @@ func TestStaticEnds(t *testing.T) {
 		"file deleted": {before: func(s *shop, a asset.Asset) error {
 			return s.DeleteStatic(s.Ctx(), workertest.Env, a.ID, a.Static.Files[0].ID, s.Now())
 		}},
-		"asset deleted": {before: func(s *shop, a asset.Asset) error { return s.Delete(s.Ctx(), workertest.Env, a.ID, s.Now()) }},
+		"asset deleted": {
+			before: func(s *shop, a asset.Asset) error { return s.Delete(s.Ctx(), workertest.Env, a.ID, s.Now()) },
+		},
 		"nothing in it": {change: func(f *download.Footage) { f.Renditions = nil }, status: asset.FileErrored},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,7 +155,8 @@ func TestStaticEnds(t *testing.T) {
 			_ = s.DoAll() // the job's own error is for the log
 			now, err := s.Find(s.Ctx(), a.ID)
 			switch {
-			case tt.status == "" && err == nil && len(now.Static.Files) > 0, tt.status != "" && (err != nil || now.Static.Files[0].Status != tt.status):
+			case tt.status == "" && err == nil && len(now.Static.Files) > 0,
+				tt.status != "" && (err != nil || now.Static.Files[0].Status != tt.status):
 				t.Errorf("%v, %+v", err, now.Static)
 			case tt.status == asset.FileErrored && len(now.Static.Files[0].Errors.Messages) == 0:
 				t.Error("nobody is told why")
@@ -177,7 +188,8 @@ func TestMasterIsTakenAway(t *testing.T) {
 	if m.Status != asset.FileReady || len(over) != 1 || !over[0].At.Equal(m.Expires) || len(s.Files()) != 1 {
 		t.Fatalf("%+v, jobs %v, files %v", m, over, s.Files())
 	}
-	if _, snoozed := errors.AsType[*job.SnoozeError](s.Do(over[0], 1)); !snoozed { // a clock that goes before the database's
+	// a clock that goes before the database's
+	if _, snoozed := errors.AsType[*job.SnoozeError](s.Do(over[0], 1)); !snoozed {
 		t.Error("taken away too early")
 	}
 	if f, err := s.Footage.Master(s.Ctx(), string(a.ID), unix(m.Expires), m.Signature); err != nil || f.Size == 0 {
@@ -186,7 +198,8 @@ func TestMasterIsTakenAway(t *testing.T) {
 	s.Mu.Lock()
 	s.Clock = m.Expires
 	s.Mu.Unlock()
-	if _, err := s.Footage.Master(s.Ctx(), string(a.ID), unix(m.Expires), m.Signature); fault.KindOf(err) != fault.Denied {
+	if _, err := s.Footage.Master(s.Ctx(), string(a.ID), unix(m.Expires),
+		m.Signature); fault.KindOf(err) != fault.Denied {
 		t.Errorf("after its time: %v", err)
 	}
 	s.Must(s.Do(over[0], 1))

@@ -43,7 +43,9 @@ func TestSweepAsksForWhatIsLeft(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Minute)
 		defer cancel()
 		_ = s.Run(ctx)
-		want := []string{"asset.ingest url", "asset.finish over", "asset.ingest url", "asset.finish over", "asset.ingest new"}
+		want := []string{
+			"asset.ingest url", "asset.finish over", "asset.ingest url", "asset.finish over", "asset.ingest new",
+		}
 		if len(q.got) != len(want) {
 			t.Fatalf("asked for %q, want %q", q.got, want)
 		}

@@ -88,12 +88,17 @@ func (w *Worker) convert(ctx context.Context, a asset.Asset, raw string) (string
 				"convert it to AAC, MP3, Opus or FLAC", cmp.Or(s.Codec, s.Tag, "unknown"))
 		}
 		args := encode.AudioArgs{
-			Input: raw, Format: format, Output: made(raw), Copy: passable(s), Sound: encode.Sound{SampleRate: s.SampleRate, Channels: s.Channels},
+			Input:     raw,
+			Format:    format,
+			Output:    made(raw),
+			Copy:      passable(s),
+			Sound:     encode.Sound{SampleRate: s.SampleRate, Channels: s.Channels},
 			FromStart: fragmented,
 		}
 		if a.Options.NormalizeAudio {
 			as := args.Sound
-			if args.Sound, err = w.opt.Engine.Level(ctx, encode.LoudnessArgs{Input: raw, Format: format, Sound: as}, asset.Loudness); err != nil {
+			if args.Sound, err = w.opt.Engine.Level(ctx, encode.LoudnessArgs{Input: raw, Format: format, Sound: as},
+				asset.Loudness); err != nil {
 				return "", err
 			}
 			args.Copy = args.Copy && args.Sound == as
@@ -111,7 +116,8 @@ func noAudio() error { return fault.New(fault.Invalid, "the file has no audio") 
 
 // passable reports whether a track is AAC that every player decodes.
 func passable(s encode.Track) bool {
-	return s.Codec == "aac" && s.Channels <= 2 && (s.Profile == "LC" || s.Profile == "HE-AAC" || s.Profile == "HE-AACv2")
+	return s.Codec == "aac" && s.Channels <= 2 &&
+		(s.Profile == "LC" || s.Profile == "HE-AAC" || s.Profile == "HE-AACv2")
 }
 
 // formatOf refuses what can't hold audio before any other program sees it.
@@ -127,7 +133,8 @@ func formatOf(path string) (encode.Format, error) {
 	}
 	switch kind { //nolint:exhaustive // all others may hold audio
 	case sniff.Playlist:
-		return "", fault.New(fault.Invalid, "the URL leads to a playlist (M3U8, MPD or the like), not to an audio file: give the URL of the file itself")
+		return "", fault.New(fault.Invalid,
+			"the URL leads to a playlist (M3U8, MPD or the like), not to an audio file: give the URL of the file itself")
 	case sniff.HTML:
 		return "", fault.New(fault.Invalid, "the URL leads to a web page or another document, not to an audio file")
 	case sniff.Text:
@@ -139,7 +146,8 @@ func formatOf(path string) (encode.Format, error) {
 	if st, err := f.Stat(); err == nil && st.Size() == 0 {
 		return "", fault.New(fault.Invalid, "the file is empty")
 	}
-	return "", fault.New(fault.Invalid, "the file is of no known audio format: M4A, MP3, WAV, AIFF, CAF, W64, AAC, AC-3, WMA, Opus and FLAC can be used")
+	return "", fault.New(fault.Invalid,
+		"the file is of no known audio format: M4A, MP3, WAV, AIFF, CAF, W64, AAC, AC-3, WMA, Opus and FLAC can be used")
 }
 
 // isM4A tells a whole file whose only media is AAC: it is used as it is. Of a file with more in it the audio is taken
@@ -158,7 +166,8 @@ func isM4A(path string) (ready bool, long time.Duration, err error) {
 	}
 	sounds, others := 0, 0
 	for _, t := range index.Tracks {
-		if t.Kind == frame.Audio && t.Config.Codec == frame.AAC && t.Config.Channels <= 2 && t.Len() > 0 && !t.NonStandardEdit {
+		if t.Kind == frame.Audio && t.Config.Codec == frame.AAC && t.Config.Channels <= 2 && t.Len() > 0 &&
+			!t.NonStandardEdit {
 			sounds++
 		} else {
 			others++

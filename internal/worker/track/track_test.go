@@ -39,16 +39,24 @@ func TestAudioTracks(t *testing.T) {
 		"low.m4a":       {[]string{"-ar", "22050", "-c:a", "aac"}, 22050, 1, "aac", 13},
 		"surround.m4a":  {[]string{"-ac", "6", "-c:a", "aac"}, 48000, 2, "", 13},
 		"a.aac":         {[]string{"-ar", "44100", "-ac", "2", "-c:a", "aac"}, 44100, 2, "aac", 13},
-		"film.mp4":      {[]string{"-f", "lavfi", "-i", "color=s=64x64:d=13", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac"}, 48000, 1, "aac", 13},
-		"film.mkv":      {[]string{"-f", "lavfi", "-i", "color=s=64x64:d=13", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac"}, 48000, 1, "aac", 13},
-		"a.mp3":         {[]string{"-ac", "2"}, 48000, 2, "", 13},
-		"mono.wav":      {nil, 48000, 1, "", 13},
-		"low.wav":       {[]string{"-ar", "22050"}, 48000, 1, "", 13},
-		"surround.wav":  {[]string{"-ac", "6"}, 48000, 2, "", 13},
-		"a.flac":        {[]string{"-ar", "44100"}, 44100, 1, "", 13},
-		"a.opus":        {[]string{"-ac", "2"}, 48000, 2, "", 13},
-		"a.webm":        {[]string{"-ac", "2", "-c:a", "libopus"}, 48000, 2, "", 13},
-		"long.m4a":      {[]string{"-af", "apad", "-t", "600", "-c:a", "aac"}, 48000, 1, "aac", 600},
+		"film.mp4": {
+			[]string{
+				"-f", "lavfi", "-i", "color=s=64x64:d=13", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac",
+			}, 48000, 1, "aac", 13,
+		},
+		"film.mkv": {
+			[]string{
+				"-f", "lavfi", "-i", "color=s=64x64:d=13", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-c:a", "aac",
+			}, 48000, 1, "aac", 13,
+		},
+		"a.mp3":        {[]string{"-ac", "2"}, 48000, 2, "", 13},
+		"mono.wav":     {nil, 48000, 1, "", 13},
+		"low.wav":      {[]string{"-ar", "22050"}, 48000, 1, "", 13},
+		"surround.wav": {[]string{"-ac", "6"}, 48000, 2, "", 13},
+		"a.flac":       {[]string{"-ar", "44100"}, 44100, 1, "", 13},
+		"a.opus":       {[]string{"-ac", "2"}, 48000, 2, "", 13},
+		"a.webm":       {[]string{"-ac", "2", "-c:a", "libopus"}, 48000, 2, "", 13},
+		"long.m4a":     {[]string{"-af", "apad", "-t", "600", "-c:a", "aac"}, 48000, 1, "aac", 600},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +66,8 @@ func TestAudioTracks(t *testing.T) {
 			tr := w.AddTrackFrom(a, asset.AudioTrack, w.Site.Offer(path))
 			w.Must(w.DoAll())
 			got, _ := w.FindTrack(a, tr)
-			if got.Status != asset.TrackReady || got.MaxChannels != tt.channels || math.Abs(got.Duration-tt.seconds) > 0.1 || got.Primary {
+			if got.Status != asset.TrackReady || got.MaxChannels != tt.channels ||
+				math.Abs(got.Duration-tt.seconds) > 0.1 || got.Primary {
 				t.Fatalf("track %+v %+v", got, got.Errors)
 			}
 			library := ondemand.NewLibrary(workertest.Objects{Store: w.Store}, 1<<20)
@@ -116,7 +125,8 @@ func TestTextTracks(t *testing.T) {
 		"Latin-1":        "1\n00:00:01,000 --> 00:00:02,000\nGr\xfc\xdfe\n",
 		"UTF-16":         "\xff\xfe" + utf16("1\n00:00:01,000 --> 00:00:02,000\nGr\u00fc\u00dfe\n"),
 		"WebVTT":         "WEBVTT\n\n00:01.000 --> 00:02.000 align:start\nGr\u00fc\u00dfe\n",
-		"unordered":      "2\n00:00:05,000 --> 00:00:06,000\nlater\n\n1\n00:00:01,000 --> 00:00:02,000\nGr\u00fc\u00dfe\n",
+		"unordered": "2\n00:00:05,000 --> 00:00:06,000\nlater\n\n1\n00:00:01,000 --> " +
+			"00:00:02,000\nGr\u00fc\u00dfe\n",
 	} {
 		tr := w.AddTrackFrom(a, asset.TextTrack, w.Site.Offer(filmtest.Text(t, "x", content)))
 		w.Must(w.DoAll())
@@ -125,7 +135,8 @@ func TestTextTracks(t *testing.T) {
 			t.Errorf("%s: %+v %+v", name, got, got.Errors)
 			continue
 		}
-		if vtt := string(w.ReadObject(got.Object)); !strings.HasPrefix(vtt, "WEBVTT\n") || !strings.Contains(vtt, "00:00:01.000 --> 00:00:02.000") || !strings.Contains(vtt, "Gr\u00fc\u00dfe") {
+		if vtt := string(w.ReadObject(got.Object)); !strings.HasPrefix(vtt, "WEBVTT\n") ||
+			!strings.Contains(vtt, "00:00:01.000 --> 00:00:02.000") || !strings.Contains(vtt, "Gr\u00fc\u00dfe") {
 			t.Errorf("%s became %q", name, vtt)
 		}
 	}
@@ -149,36 +160,72 @@ func TestTracksRefuse(t *testing.T) {
 	whole, err := os.ReadFile(filmtest.File(t, "a.m4a", filmtest.Args(filmtest.Sound("3"), []string{"-c:a", "aac"})...))
 	w.Must(err)
 	mute := filmtest.File(t, "mute.mp4", filmtest.Args(filmtest.Picture("1"), filmtest.H264)...)
-	iamf := workertest.Renamed(t, filmtest.File(t, "i.mp4", filmtest.Args(filmtest.Picture("1"), filmtest.Sound("1"), filmtest.H264)...), [3]string{"", "iamf"})
+	iamf := workertest.Renamed(t, filmtest.File(t, "i.mp4",
+		filmtest.Args(filmtest.Picture("1"), filmtest.Sound("1"), filmtest.H264)...), [3]string{"", "iamf"})
 	for name, tt := range map[string]struct {
 		typ  asset.TrackType
 		url  string
 		want string
 	}{
-		"no cue":       {asset.TextTrack, w.Site.Offer(filmtest.Text(t, "x", "nothing in here")), "no usable subtitle file"},
-		"page":         {asset.TextTrack, w.Site.Offer(filmtest.Text(t, "x", "<!doctype html><html></html>")), "no usable subtitle file"},
+		"no cue": {
+			asset.TextTrack, w.Site.Offer(filmtest.Text(t, "x", "nothing in here")), "no usable subtitle file",
+		},
+		"page": {
+			asset.TextTrack, w.Site.Offer(filmtest.Text(t, "x", "<!doctype html><html></html>")),
+			"no usable subtitle file",
+		},
 		"empty text":   {asset.TextTrack, w.Site.Offer(filmtest.Text(t, "x", "")), "no usable subtitle file"},
 		"text is film": {asset.TextTrack, w.Site.Offer(mute), "no usable subtitle file"},
-		"huge text":    {asset.TextTrack, w.Site.Offer(filmtest.Text(t, "x", strings.Repeat("x\n", 9<<20))), "is larger than the 16777216 bytes allowed"},
-		"gone text":    {asset.TextTrack, w.Site.URL + "/none", "the server responded with 404"},
-		"empty":        {asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", "")), "the file is empty"},
-		"page again":   {asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", "<!doctype html><html></html>")), "leads to a web page"},
-		"playlist":     {asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", "#EXTM3U\nhttp://127.0.0.1/x.ts\n")), "leads to a playlist"},
-		"text":         {asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", "1\n00:00:01,000 --> 00:00:02,000\nHello\n")), "the file is text"},
-		"noise":        {asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", strings.Repeat("\x00\x02\x01", 999))), "no known audio format"},
-		"mute film":    {asset.AudioTrack, w.Site.Offer(mute), "the file has no audio"},
-		"IAMF":         {asset.AudioTrack, w.Site.Offer(iamf), "audio is of a codec that is not supported (iamf)"},
-		"cut off":      {asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", string(whole[:len(whole)/2]))), "is not complete"},
-		"broken MP3":   {asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", "ID3\x04\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x00\xfe\x01", 3000))), "the file"},
-		"too large":    {asset.AudioTrack, w.Site.Handle(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 21_000_000)) }), "is larger than the 20000000 bytes allowed"},
-		"very long":    {asset.AudioTrack, w.Site.Offer(filmtest.File(t, "x.flac", "-f", "lavfi", "-i", "anullsrc=r=1000:cl=mono", "-t", "46000")), "longer than 12 hours"},
+		"huge text": {
+			asset.TextTrack, w.Site.Offer(filmtest.Text(t, "x", strings.Repeat("x\n", 9<<20))),
+			"is larger than the 16777216 bytes allowed",
+		},
+		"gone text": {asset.TextTrack, w.Site.URL + "/none", "the server responded with 404"},
+		"empty":     {asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", "")), "the file is empty"},
+		"page again": {
+			asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", "<!doctype html><html></html>")),
+			"leads to a web page",
+		},
+		"playlist": {
+			asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", "#EXTM3U\nhttp://127.0.0.1/x.ts\n")),
+			"leads to a playlist",
+		},
+		"text": {
+			asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", "1\n00:00:01,000 --> 00:00:02,000\nHello\n")),
+			"the file is text",
+		},
+		"noise": {
+			asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", strings.Repeat("\x00\x02\x01", 999))),
+			"no known audio format",
+		},
+		"mute film": {asset.AudioTrack, w.Site.Offer(mute), "the file has no audio"},
+		"IAMF":      {asset.AudioTrack, w.Site.Offer(iamf), "audio is of a codec that is not supported (iamf)"},
+		"cut off": {
+			asset.AudioTrack, w.Site.Offer(filmtest.Text(t, "x", string(whole[:len(whole)/2]))), "is not complete",
+		},
+		"broken MP3": {
+			asset.AudioTrack,
+			w.Site.Offer(filmtest.Text(t, "x", "ID3\x04\x00\x00\x00\x00\x00\x00"+strings.Repeat("\x00\xfe\x01", 3000))),
+			"the file",
+		},
+		"too large": {
+			asset.AudioTrack,
+			w.Site.Handle(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 21_000_000)) }),
+			"is larger than the 20000000 bytes allowed",
+		},
+		"very long": {
+			asset.AudioTrack,
+			w.Site.Offer(filmtest.File(t, "x.flac", "-f", "lavfi", "-i", "anullsrc=r=1000:cl=mono", "-t", "46000")),
+			"longer than 12 hours",
+		},
 	} {
 		tr := w.AddTrackFrom(a, tt.typ, tt.url)
 		if err := w.DoAll(); !fault.Permanent(err) {
 			t.Errorf("%s: the job ended with %v", name, err)
 		}
 		got, _ := w.FindTrack(a, tr)
-		if got.Status != asset.TrackErrored || got.Errors == nil || got.Errors.Type != "invalid_input" || !strings.Contains(strings.Join(got.Errors.Messages, "; "), tt.want) {
+		if got.Status != asset.TrackErrored || got.Errors == nil || got.Errors.Type != "invalid_input" ||
+			!strings.Contains(strings.Join(got.Errors.Messages, "; "), tt.want) {
 			t.Errorf("%s: %s %+v, want %q", name, got.Status, got.Errors, tt.want)
 		}
 		if got.Object != "" || got.Errors != nil && strings.Contains(strings.Join(got.Errors.Messages, ""), w.Scratch) {
@@ -240,7 +287,8 @@ func TestTrackStartsOver(t *testing.T) {
 		if after := w.Objects(); len(after) != len(before) {
 			t.Errorf("%s track leaves %v", typ, after)
 		}
-		w.Must(w.Store.Put(w.Ctx(), objectkey.Tracks(a.Media)+string(tr.ID)+".vtt", bytes.NewReader([]byte("x")))) // before it died
+		// before it died
+		w.Must(w.Store.Put(w.Ctx(), objectkey.Tracks(a.Media)+string(tr.ID)+".vtt", bytes.NewReader([]byte("x"))))
 		w.Must(w.Do(j, 3))
 		if after := w.Objects(); len(after) != len(before) {
 			t.Errorf("%s track leaves %v", typ, after)
@@ -249,7 +297,8 @@ func TestTrackStartsOver(t *testing.T) {
 	w.NothingLeft()
 	tr := w.AddTrackFrom(a, asset.AudioTrack, m4a)
 	j := w.Jobs.Take()[0]
-	_, lost := w.Store.Stat(w.Ctx(), "media/lost") // what the storage says is nobody's fault: the bucket's policy may be mended
+	// what the storage says is nobody's fault: the bucket's policy may be mended
+	_, lost := w.Store.Stat(w.Ctx(), "media/lost")
 	w.Store.Fail = func(string) error { return lost }
 	if err := w.Do(j, 1); !errors.Is(err, lost) || fault.Permanent(err) {
 		t.Errorf("got %v", err)

@@ -38,7 +38,9 @@ func (w *Worker) Handlers() []job.Handler {
 	handler := func(kind string, work func(ctx context.Context, j job.Job) error) job.Handler {
 		return job.Handler{Kind: kind, MaxAttempts: attempts, Timeout: 10 * time.Minute, Work: work}
 	}
-	return []job.Handler{handler(upload.JobExpire, w.expire), handler(upload.JobClear, w.clear), handler(asset.JobUploadFail, w.fail)}
+	return []job.Handler{
+		handler(upload.JobExpire, w.expire), handler(upload.JobClear, w.clear), handler(asset.JobUploadFail, w.fail),
+	}
 }
 
 // early is how long to wait when the queue's clock is ahead of ours.
@@ -76,7 +78,10 @@ func (w *Worker) fail(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
-	e := upload.Error{Type: "invalid_input", Message: "no asset could be made of the file, and it has been deleted since"}
+	e := upload.Error{
+		Type:    "invalid_input",
+		Message: "no asset could be made of the file, and it has been deleted since",
+	}
 	a, err := w.Assets.Find(ctx, args.Asset)
 	if attempt.IgnoreAbsent(err) != nil {
 		return err

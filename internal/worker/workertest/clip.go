@@ -43,7 +43,15 @@ func (w *World) Unseen(n int, start time.Time, o assetopt.Options) asset.Asset {
 	entries := []timeline.Entry{
 		{Target: 2},
 		{Rendition: &timeline.RenditionInfo{ID: "v", Kind: frame.Video, Timescale: 1000}},
-		{Init: &timeline.Init{Rendition: "v", Codec: "avc1.64001f", Width: 160, Height: 90, Object: objectkey.Media(media) + "v/init-0.mp4"}},
+		{
+			Init: &timeline.Init{
+				Rendition: "v",
+				Codec:     "avc1.64001f",
+				Width:     160,
+				Height:    90,
+				Object:    objectkey.Media(media) + "v/init-0.mp4",
+			},
+		},
 	}
 	w.Must(w.Grow(w.Ctx(), a.ID, asset.Growth{Entries: w.rows(0, entries...)}, start))
 	w.Extend(a, 0, n, start)
@@ -62,7 +70,8 @@ func (w *World) broadcast(i int) (init, segment []byte) {
 	w.T.Helper()
 	w.aired.once.Do(func() {
 		path := filmtest.File(w.T, "live.mp4", "-f", "lavfi", "-i", "testsrc2=size=160x90:rate=25:duration=20",
-			"-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-pix_fmt", "yuv420p", "-g", "50", "-video_track_timescale", "1000", "-movflags", "+frag_keyframe+empty_moov+default_base_moof")
+			"-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-pix_fmt", "yuv420p", "-g", "50",
+			"-video_track_timescale", "1000", "-movflags", "+frag_keyframe+empty_moov+default_base_moof")
 		data, err := os.ReadFile(path) //nolint:gosec // made above
 		w.Must(err)
 		f, err := cmaf.ParseFragments(data)
@@ -85,11 +94,20 @@ func (w *World) put(key string, data []byte) {
 func (w *World) Extend(a asset.Asset, from, n int, start time.Time) {
 	w.T.Helper()
 	for i := from; i < from+n; i++ {
-		c := timeline.Chunk{Rendition: "v", Time: 10_000 + int64(i)*2000, Duration: 2000, Size: 1000, Independent: true, Object: objectkey.Media(a.Media) + "v/" + string(rune('0'+i)) + ".m4s"}
+		c := timeline.Chunk{
+			Rendition:   "v",
+			Time:        10_000 + int64(i)*2000,
+			Duration:    2000,
+			Size:        1000,
+			Independent: true,
+			Object:      objectkey.Media(a.Media) + "v/" + string(rune('0'+i)) + ".m4s",
+		}
 		_, segment := w.broadcast(i)
 		w.put(c.Object, segment)
 		at := start.Add(time.Duration(i) * 2 * time.Second)
-		e := timeline.Entry{Segment: &timeline.Segment{MSN: int64(i), Start: at.UnixMilli(), Chunks: []timeline.Chunk{c}}}
+		e := timeline.Entry{
+			Segment: &timeline.Segment{MSN: int64(i), Start: at.UnixMilli(), Chunks: []timeline.Chunk{c}},
+		}
 		facts := &asset.Facts{Duration: float64(2*i + 2), HasVideo: true}
 		w.Must(w.Grow(w.Ctx(), a.ID, asset.Growth{Entries: w.rows(int64(3+i), e), Facts: facts}, at))
 	}

@@ -58,8 +58,10 @@ func (w *World) Samples(a asset.Asset) map[string]int {
 			if err != nil || len(f) != 1 {
 				w.T.Fatalf("%s %d: %d fragments, %v", l.ID, i, len(f), err)
 			}
-			if int64(f[0].BaseMediaDecodeTime) != c.Time || int64(f[0].Duration) != c.Duration || next >= 0 && c.Time != next {
-				w.T.Errorf("%s %d: at %d for %d, want %+v, the one before ended at %d", l.ID, i, f[0].BaseMediaDecodeTime, f[0].Duration, c, next)
+			if int64(f[0].BaseMediaDecodeTime) != c.Time || int64(f[0].Duration) != c.Duration ||
+				next >= 0 && c.Time != next {
+				w.T.Errorf("%s %d: at %d for %d, want %+v, the one before ended at %d", l.ID, i,
+					f[0].BaseMediaDecodeTime, f[0].Duration, c, next)
 			}
 			next = c.Time + c.Duration
 			silence := aac.Silence(aac.LC(l.Inits[c.Init].SampleRate, l.Inits[c.Init].Channels))

@@ -180,8 +180,13 @@ func New(t testing.TB, o Options) *World {
 	}
 	d := dbtest.Open(t, dbtest.SQLite(t))
 	w := &World{
-		T: t, DB: d, Jobs: &Jobs{Store: d.Assets()}, Store: &Store{Store: files}, Scratch: t.TempDir(), Site: newSite(t),
-		Clock: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+		T:       t,
+		DB:      d,
+		Jobs:    &Jobs{Store: d.Assets()},
+		Store:   &Store{Store: files},
+		Scratch: t.TempDir(),
+		Site:    newSite(t),
+		Clock:   time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
 	}
 	w.Service, w.Work = asset.New(asset.Options{Store: w.Jobs}), asset.NewWork(asset.Options{Store: w.Jobs})
 	if o.MaxSize == 0 {

@@ -80,7 +80,12 @@ func (p *Publisher) negotiate(app, tcURL, key string) error {
 	}{
 		{[][]byte{message(2, 1, 0, size), message(3, 20, 0, connect)}, "NetConnection.Connect.Success"},
 		{[][]byte{message(3, 20, 0, append(appendNumber(appendString(nil, "createStream"), 2), 5))}, "_result"},
-		{[][]byte{message(3, 20, 1, appendString(appendString(append(appendNumber(appendString(nil, "publish"), 3), 5), key), "live"))}, "NetStream.Publish.Start"},
+		{
+			[][]byte{
+				message(3, 20, 1,
+					appendString(appendString(append(appendNumber(appendString(nil, "publish"), 3), 5), key), "live")),
+			}, "NetStream.Publish.Start",
+		},
 	}
 	for _, s := range steps {
 		if _, err := p.nc.Write(bytes.Join(s.messages, nil)); err != nil {

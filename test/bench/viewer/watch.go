@@ -135,7 +135,8 @@ func (s *Stream) Follow(ctx context.Context, show func(Seen)) (failed int) {
 			if strings.Contains(url, "?") {
 				sep = "&"
 			}
-			url += sep + "_HLS_msn=" + strconv.FormatInt(s.playlist.NextMSN, 10) + "&_HLS_part=" + strconv.Itoa(s.playlist.NextPart)
+			url += sep + "_HLS_msn=" + strconv.FormatInt(s.playlist.NextMSN, 10) + "&_HLS_part=" +
+				strconv.Itoa(s.playlist.NextPart)
 		} else {
 			pause(ctx, 50*time.Millisecond)
 		}

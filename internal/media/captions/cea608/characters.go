@@ -11,7 +11,8 @@ func standard(b byte) rune {
 //nolint:gochecknoglobals // tables
 var (
 	unlikeASCII = map[byte]rune{
-		0x27: '’', 0x2a: 'á', 0x5c: 'é', 0x5e: 'í', 0x5f: 'ó', 0x60: 'ú', 0x7b: 'ç', 0x7c: '÷', 0x7d: 'Ñ', 0x7e: 'ñ', 0x7f: '█',
+		0x27: '’', 0x2a: 'á', 0x5c: 'é', 0x5e: 'í', 0x5f: 'ó', 0x60: 'ú', 0x7b: 'ç', 0x7c: '÷', 0x7d: 'Ñ', 0x7e: 'ñ',
+		0x7f: '█',
 	}
 	// special are the characters 0x30 to 0x3f behind 0x11, table 49; the tenth is a transparent space.
 	special = [16]rune{'®', '°', '½', '¿', '™', '¢', '£', '♪', 'à', '\u00a0', 'è', 'â', 'ê', 'î', 'ô', 'û'}

@@ -17,7 +17,9 @@ const rate = 30.0
 func decode(e *cea608test.Encoder, long float64, cuts ...float64) [5][]string {
 	var out [5][]string
 	d := cea608.New(func(c cea608.Channel, cue captions.Cue) {
-		out[c] = append(out[c], fmt.Sprintf("%.2f %.2f %s|%s", cue.Start.Seconds(), cue.End.Seconds(), cue.Settings, strings.ReplaceAll(cue.Text, "\n", "/")))
+		out[c] = append(out[c],
+			fmt.Sprintf("%.2f %.2f %s|%s", cue.Start.Seconds(), cue.End.Seconds(), cue.Settings,
+				strings.ReplaceAll(cue.Text, "\n", "/")))
 	})
 	at := 0.0
 	for i := 0; at < long; i++ {
@@ -67,9 +69,11 @@ func TestModes(t *testing.T) {
 	e.Code(5, 3, 0x14, 0x2c)
 	e.PopOn(4, 6, 8, 9, 15, "haha hehe") // letters that come twice are no control codes
 	got := decode(e, 10)
-	check(t, "CC1", got[cea608.CC1], "2.00 4.00 line:79.33% position:20.00% align:start|Hello from/channel &lt;1&gt; &amp; co")
+	check(t, "CC1", got[cea608.CC1],
+		"2.00 4.00 line:79.33% position:20.00% align:start|Hello from/channel &lt;1&gt; &amp; co")
 	check(t, "CC2", got[cea608.CC2],
-		"4.20 5.00 line:84.67% position:10.00% align:start|line one", "5.00 6.00 line:79.33% position:10.00% align:start|line one/line two",
+		"4.20 5.00 line:84.67% position:10.00% align:start|line one",
+		"5.00 6.00 line:79.33% position:10.00% align:start|line one/line two",
 		"6.00 8.00 line:79.33% position:10.00% align:start|line two/line three")
 	check(t, "CC3", got[cea608.CC3], "2.13 5.00 "+bottom+"|painted")
 	check(t, "CC4", got[cea608.CC4], "8.00 9.00 "+bottom+"|haha hehe")
@@ -93,8 +97,10 @@ func TestModeIsRepeated(t *testing.T) {
 	line(7, 2, 10, "four")
 	e.Address(9, 1, 15, 4) // long after the line
 	e.Code(11, 1, 0x14, 0x2c)
-	check(t, "CC1", decode(e, 12)[cea608.CC1], "1.20 3.07 "+bottom+"|one", "3.07 5.07 line:79.33% position:20.00% align:start|one/two",
-		"5.07 7.07 line:79.33% position:20.00% align:start|two/three", "7.07 9.00 line:52.67% position:20.00% align:start|three/four",
+	check(t, "CC1", decode(e, 12)[cea608.CC1], "1.20 3.07 "+bottom+"|one",
+		"3.07 5.07 line:79.33% position:20.00% align:start|one/two",
+		"5.07 7.07 line:79.33% position:20.00% align:start|two/three",
+		"7.07 9.00 line:52.67% position:20.00% align:start|three/four",
 		"9.00 11.00 line:79.33% position:20.00% align:start|three/four")
 }
 
@@ -173,8 +179,9 @@ func TestErrors(t *testing.T) {
 		got = append(got, fmt.Sprintf("%.1f %.1f %s", c.Start.Seconds(), c.End.Seconds(), c.Text))
 	})
 	raw(d, 0, code('x', 'x'), code(0x14, 0x20), code(0x14, 0x20), code(0x14, 0x70), code(0x14, 0x70), code('a', 'b'))
-	raw(d, 1, cea608test.Pair{'a' ^ 0x80 ^ cea608test.Parity('a') ^ 'a', cea608test.Parity('c')}) // a letter without parity is a block
-	raw(d, 2, cea608test.Pair{0x14, cea608test.Parity(0x2f)})                                     // a control code without parity is nothing
+	// a letter without parity is a block
+	raw(d, 1, cea608test.Pair{'a' ^ 0x80 ^ cea608test.Parity('a') ^ 'a', cea608test.Parity('c')})
+	raw(d, 2, cea608test.Pair{0x14, cea608test.Parity(0x2f)}) // a control code without parity is nothing
 	raw(d, 3, code(0x14, 0x2f), code(0x14, 0x2f), code(0x14, 0x2e))
 	raw(d, 30, code(0, 0)) // 16 s after the last word it is gone
 	check(t, "what is shown", got, "3.0 19.1 ab█c")
@@ -237,7 +244,8 @@ func TestCut(t *testing.T) {
 	e.Text(1, 3, "grow")
 	e.Text(3, 3, "ing")
 	got := decode(e, 6, 2, 4)
-	check(t, "CC1", got[cea608.CC1], "1.00 2.00 "+bottom+"|long", "2.00 4.00 "+bottom+"|long", "4.00 5.00 "+bottom+"|long")
+	check(t, "CC1", got[cea608.CC1], "1.00 2.00 "+bottom+"|long", "2.00 4.00 "+bottom+"|long",
+		"4.00 5.00 "+bottom+"|long")
 	const at = "line:84.67% position:10.00% align:start|"
 	check(t, "CC3", got[cea608.CC3], "1.00 2.00 "+at+"grow", "2.00 4.00 "+at+"growing", "4.00 6.00 "+at+"growing")
 }

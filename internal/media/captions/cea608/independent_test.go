@@ -72,7 +72,8 @@ func compare(t *testing.T, channel string, got []captions.Cue, want []shown) {
 	for i, c := range got {
 		w, lines := want[i], strings.Split(unescape.Replace(c.Text), "\n")
 		line := "line:" + strconv.FormatFloat(10+80*float64(w.Row-1)/15, 'f', 2, 64) + "% "
-		if !slices.Equal(lines, w.Lines) || math.Abs(c.Start.Seconds()-w.Start) > 0.15 || math.Abs(c.End.Seconds()-w.End) > 0.05 ||
+		if !slices.Equal(lines, w.Lines) || math.Abs(c.Start.Seconds()-w.Start) > 0.15 ||
+			math.Abs(c.End.Seconds()-w.End) > 0.05 ||
 			w.Row > 0 && !strings.HasPrefix(c.Settings, line) {
 			t.Errorf("%s, cue %d: %v to %v, %q, %s; want %+v", channel, i, c.Start, c.End, lines, c.Settings, w)
 		}

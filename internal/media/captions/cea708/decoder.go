@@ -316,7 +316,8 @@ func grows(before, now []captions.Cue) bool {
 		return false
 	}
 	for i := range before {
-		if !strings.HasPrefix(now[i].Text, strings.TrimSuffix(before[i].Text, "</i>")) || now[i].Settings != before[i].Settings {
+		if !strings.HasPrefix(now[i].Text, strings.TrimSuffix(before[i].Text, "</i>")) ||
+			now[i].Settings != before[i].Settings {
 			return false
 		}
 	}
@@ -347,6 +348,8 @@ func (d *Decoder) Reset(at time.Duration) {
 
 // g2 are the characters behind EXT1 that there are, section 7.1.8, and the sign for captions.
 var g2 = map[byte]rune{ //nolint:gochecknoglobals // a table
-	0x20: ' ', 0x21: '\u00a0', 0x25: '…', 0x2a: 'Š', 0x2c: 'Œ', 0x30: '█', 0x31: '‘', 0x32: '’', 0x33: '“', 0x34: '”', 0x35: '•', 0x39: '™', 0x3a: 'š',
-	0x3c: 'œ', 0x3d: '℠', 0x3f: 'Ÿ', 0x76: '⅛', 0x77: '⅜', 0x78: '⅝', 0x79: '⅞', 0x7a: '│', 0x7b: '┐', 0x7c: '└', 0x7d: '─', 0x7e: '┘', 0x7f: '┌',
+	0x20: ' ', 0x21: '\u00a0', 0x25: '…', 0x2a: 'Š', 0x2c: 'Œ', 0x30: '█', 0x31: '‘', 0x32: '’', 0x33: '“', 0x34: '”',
+	0x35: '•', 0x39: '™', 0x3a: 'š',
+	0x3c: 'œ', 0x3d: '℠', 0x3f: 'Ÿ', 0x76: '⅛', 0x77: '⅜', 0x78: '⅝', 0x79: '⅞', 0x7a: '│', 0x7b: '┐', 0x7c: '└',
+	0x7d: '─', 0x7e: '┘', 0x7f: '┌',
 }

@@ -48,7 +48,8 @@ func TestService(t *testing.T) {
 	send(d, 6*time.Second, 1, append(define(1, true), 0x90, 0, 0x80, 'x')...)
 	d.Reset(7 * time.Second)
 	want := []string{
-		"2s-3s line:78% Hello &lt;b&gt;/café ♪“", "3s-4s line:78% Hello &lt;b&gt;/café ♪“", "4s-5s line:78% café ♪“/rolls", "6s-7s line:78% <i>x</i>",
+		"2s-3s line:78% Hello &lt;b&gt;/café ♪“", "3s-4s line:78% Hello &lt;b&gt;/café ♪“",
+		"4s-5s line:78% café ♪“/rolls", "6s-7s line:78% <i>x</i>",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

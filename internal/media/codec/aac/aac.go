@@ -56,7 +56,13 @@ func TrackConfig(asc []byte) (frame.Config, error) {
 	if err != nil {
 		return frame.Config{}, err
 	}
-	return frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: asc, SampleRate: c.SampleRate, Channels: c.Channels}, nil
+	return frame.Config{
+		Kind:       frame.Audio,
+		Codec:      frame.AAC,
+		ASC:        asc,
+		SampleRate: c.SampleRate,
+		Channels:   c.Channels,
+	}, nil
 }
 
 // maxASC bounds what is looked at; with a program config element it has some tens of bytes.
@@ -142,7 +148,8 @@ const (
 
 // layouts are the elements of the channel configurations of table 1.19; elements of a kind are numbered in order.
 var layouts = map[int][]int{ //nolint:gochecknoglobals // a table
-	1: {SingleChannel}, 2: {ChannelPair}, 3: {SingleChannel, ChannelPair}, 4: {SingleChannel, ChannelPair, SingleChannel},
+	1: {SingleChannel}, 2: {ChannelPair}, 3: {SingleChannel, ChannelPair},
+	4: {SingleChannel, ChannelPair, SingleChannel},
 	5: {SingleChannel, ChannelPair, ChannelPair}, 6: {SingleChannel, ChannelPair, ChannelPair, LowFrequencies},
 	7:  {SingleChannel, ChannelPair, ChannelPair, ChannelPair, LowFrequencies},
 	11: {SingleChannel, ChannelPair, ChannelPair, SingleChannel, LowFrequencies},

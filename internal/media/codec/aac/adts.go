@@ -26,7 +26,8 @@ func ParseADTS(b []byte) (ADTS, error) {
 	}
 	switch {
 	case object != ObjectLC || layout == 0 || b[6]&3 != 0:
-		return ADTS{}, fmt.Errorf("%w: ADTS with object type %d, layout %d and %d blocks", ErrUnsupported, object, layout, b[6]&3+1)
+		return ADTS{}, fmt.Errorf("%w: ADTS with object type %d, layout %d and %d blocks", ErrUnsupported, object,
+			layout, b[6]&3+1)
 	case int(rate) >= len(sampleRates) || a.Size <= a.Header:
 		return ADTS{}, fmt.Errorf("%w: ADTS frame of %d bytes, sample rate index %d", ErrMalformed, a.Size, rate)
 	}

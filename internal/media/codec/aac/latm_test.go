@@ -16,7 +16,8 @@ func element(t testing.TB, same bool, subframes int, blocks ...[]byte) []byte {
 	config := &mpeg4audio.StreamMuxConfig{
 		NumSubFrames: uint(subframes - 1),
 		Programs: []*mpeg4audio.StreamMuxConfigProgram{{Layers: []*mpeg4audio.StreamMuxConfigLayer{{
-			AudioSpecificConfig: &mpeg4audio.AudioSpecificConfig{Type: 2, SampleRate: 44100, ChannelConfig: 2}, LatmBufferFullness: 255,
+			AudioSpecificConfig: &mpeg4audio.AudioSpecificConfig{Type: 2, SampleRate: 44100, ChannelConfig: 2},
+			LatmBufferFullness:  255,
 		}}}},
 	}
 	e := mpeg4audio.AudioMuxElement{MuxConfigPresent: true, UseSameStreamMux: same, StreamMuxConfig: config}
@@ -40,7 +41,12 @@ func TestLATM(t *testing.T) {
 	for _, tt := range []struct {
 		same   bool
 		blocks [][]byte
-	}{{false, [][]byte{short}}, {true, [][]byte{long}}, {false, [][]byte{long, short, long}}, {true, [][]byte{short, long, short}}} {
+	}{
+		{false, [][]byte{short}},
+		{true, [][]byte{long}},
+		{false, [][]byte{long, short, long}},
+		{true, [][]byte{short, long, short}},
+	} {
 		got, err := l.Read(element(t, tt.same, len(tt.blocks), tt.blocks...))
 		if err != nil || len(got) != len(tt.blocks) {
 			t.Fatalf("%d blocks, %v", len(got), err)

@@ -46,7 +46,8 @@ func TestLibrary(t *testing.T) {
 			if channels == 7 {
 				channels = 8
 			}
-			same = int(object) == ours.ObjectType && theirs.SampleRate == ours.SampleRate && channels == ours.Channels &&
+			same = int(object) == ours.ObjectType && theirs.SampleRate == ours.SampleRate &&
+				channels == ours.Channels &&
 				theirs.FrameLengthFlag == (ours.SamplesPerFrame == 960)
 		}
 		if same == tt.lacks {

@@ -51,7 +51,8 @@ func Parse(b []byte) (Header, error) {
 	if bsi.LfeOn {
 		lfe = 1
 	}
-	v := uint32(sync.Fscod)<<22 | uint32(bsi.Bsid)<<17 | uint32(bsi.Bsmod)<<14 | uint32(bsi.Acmod)<<11 | lfe<<10 | uint32(sync.Frmsizecod>>1)<<5
+	v := uint32(sync.Fscod)<<22 | uint32(bsi.Bsid)<<17 | uint32(bsi.Bsmod)<<14 | uint32(bsi.Acmod)<<11 | lfe<<10 |
+		uint32(sync.Frmsizecod>>1)<<5
 	return Header{
 		Size: sync.FrameSize(), SampleRate: sync.SampleRate(), Channels: bsi.ChannelCount(),
 		Specific: [3]byte{byte(v >> 16), byte(v >> 8), byte(v)},
@@ -64,7 +65,13 @@ func TrackConfig(syncframe []byte) (frame.Config, error) {
 	if err != nil {
 		return frame.Config{}, err
 	}
-	return frame.Config{Kind: frame.Audio, Codec: frame.AC3, Header: h.Specific[:], SampleRate: h.SampleRate, Channels: h.Channels}, nil
+	return frame.Config{
+		Kind:       frame.Audio,
+		Codec:      frame.AC3,
+		Header:     h.Specific[:],
+		SampleRate: h.SampleRate,
+		Channels:   h.Channels,
+	}, nil
 }
 
 // Specific makes the AC3SpecificBox of a stream with so many channels in the usual order, at a bit rate that is usual

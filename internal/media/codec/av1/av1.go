@@ -237,7 +237,8 @@ func AppendConfig(b, header []byte) ([]byte, error) {
 		return 0
 	}
 	b = append(b, 0x81, h.Profile<<5|h.Level,
-		bit(h.HighTier, 7)|bit(h.BitDepth > 8, 6)|bit(h.BitDepth == 12, 5)|bit(h.Monochrome, 4)|bit(h.SubsamplingX, 3)|bit(h.SubsamplingY, 2)|h.ChromaPosition, 0)
+		bit(h.HighTier, 7)|bit(h.BitDepth > 8, 6)|bit(h.BitDepth == 12, 5)|bit(h.Monochrome, 4)|bit(h.SubsamplingX,
+			3)|bit(h.SubsamplingY, 2)|h.ChromaPosition, 0)
 	return append(b, header...), nil
 }
 
@@ -263,7 +264,8 @@ func CodecString(header []byte) string {
 	if h.SubsamplingX && h.SubsamplingY {
 		position = int(h.ChromaPosition)
 	}
-	long := fmt.Sprintf(".%d.%d%d%d.%02d.%02d.%02d.%d", digit(h.Monochrome), digit(h.SubsamplingX), digit(h.SubsamplingY), position,
+	long := fmt.Sprintf(".%d.%d%d%d.%02d.%02d.%02d.%d", digit(h.Monochrome), digit(h.SubsamplingX),
+		digit(h.SubsamplingY), position,
 		h.Colour.Primaries, h.Colour.Transfer, h.Colour.Matrix, digit(h.Colour.FullRange))
 	if long == ".0.110.01.01.01.0" || long == ".0.110.02.02.02.0" { // the defaults, and "not said"
 		return s

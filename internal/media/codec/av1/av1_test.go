@@ -79,7 +79,9 @@ func TestSample(t *testing.T) {
 		in, want []byte
 		key      bool
 	}{
-		"key":                {bytes.Join([][]byte{delimiter, h, padding, key}, nil), append(bytes.Clone(h), key...), true},
+		"key": {
+			bytes.Join([][]byte{delimiter, h, padding, key}, nil), append(bytes.Clone(h), key...), true,
+		},
 		"nothing to do":      {append(bytes.Clone(h), key...), append(bytes.Clone(h), key...), true},
 		"key without header": {key, key, false},
 		"hidden key":         {append(bytes.Clone(h), hidden...), append(bytes.Clone(h), hidden...), false},
@@ -94,7 +96,10 @@ func TestSample(t *testing.T) {
 			t.Errorf("%s: header %x", name, av1.SequenceHeader(got))
 		}
 	}
-	for name, bad := range map[string][]byte{"nothing": nil, "a lie": {0x32, 9, 1}, "forbidden bit": {0x92, 0}, "no frame": h, "endless size": {0x32, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}} {
+	for name, bad := range map[string][]byte{
+		"nothing": nil, "a lie": {0x32, 9, 1}, "forbidden bit": {0x92, 0}, "no frame": h,
+		"endless size": {0x32, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+	} {
 		if got, err := av1.Sample(bad); !errors.Is(err, av1.ErrMalformed) {
 			t.Errorf("%s: %x, %v", name, got, err)
 		}
@@ -127,7 +132,8 @@ func FuzzInfo(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if c.Width <= 0 || c.Height <= 0 || c.Width > 65536 || c.Height > 65536 || !strings.HasPrefix(av1.CodecString(b), "av01.") {
+		if c.Width <= 0 || c.Height <= 0 || c.Width > 65536 || c.Height > 65536 ||
+			!strings.HasPrefix(av1.CodecString(b), "av01.") {
 			t.Fatalf("%+v %q", c, av1.CodecString(b))
 		}
 		box, err := av1.AppendConfig(nil, b)

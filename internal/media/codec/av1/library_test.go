@@ -39,11 +39,16 @@ func TestLibrary(t *testing.T) {
 		header []byte
 		lacks  bool
 	}{
-		"SVT-AV1":               {codectest.Unhex(t, header), false},
-		"SVT-AV1 10 bit":        {codectest.Unhex(t, header10), false},
-		"plain":                 {sequenceHeader(front + "0 0 00000" + point + size + tools + colour), false},
-		"timing":                {sequenceHeader(front + "1" + timing + "0 0 00000" + point + size + tools + colour), false},
-		"decoder model":         {sequenceHeader(front + "1" + timing + "1" + model + "0 00000" + point + "1 0 0 0" + size + tools + colour), true},
+		"SVT-AV1":        {codectest.Unhex(t, header), false},
+		"SVT-AV1 10 bit": {codectest.Unhex(t, header10), false},
+		"plain":          {sequenceHeader(front + "0 0 00000" + point + size + tools + colour), false},
+		"timing": {
+			sequenceHeader(front + "1" + timing + "0 0 00000" + point + size + tools + colour), false,
+		},
+		"decoder model": {
+			sequenceHeader(front + "1" + timing + "1" + model + "0 00000" + point + "1 0 0 0" + size + tools + colour),
+			true,
+		},
 		"initial display delay": {sequenceHeader(front + "0 1 00000" + point + "1 1001" + size + tools + colour), true},
 	} {
 		ours, err := av1.Info(tt.header)
@@ -52,7 +57,8 @@ func TestLibrary(t *testing.T) {
 		}
 		var theirs library.SequenceHeader
 		failed := theirs.Unmarshal(tt.header)
-		same := failed == nil && theirs.Width() == ours.Width && theirs.Height() == ours.Height && theirs.ColorConfig.BitDepth == ours.BitDepth &&
+		same := failed == nil && theirs.Width() == ours.Width && theirs.Height() == ours.Height &&
+			theirs.ColorConfig.BitDepth == ours.BitDepth &&
 			theirs.SeqProfile == ours.Profile && theirs.SeqLevelIdx[0] == ours.Level
 		if same == tt.lacks || ours.Width < 320 || ours.Height != 180 {
 			t.Errorf("%s: the library reads %+v (%v), we %+v", name, theirs, failed, ours)

@@ -50,9 +50,16 @@ func TrackConfig(info []byte) (frame.Config, error) {
 		return frame.Config{}, fmt.Errorf("%w: read STREAMINFO: %w", ErrMalformed, err)
 	}
 	if s.SampleRate == 0 || s.MaxBlockSize < 16 || s.BitDepth < 4 {
-		return frame.Config{}, malformed("STREAMINFO: %d Hz, blocks of %d, %d bits", s.SampleRate, s.MaxBlockSize, s.BitDepth)
+		return frame.Config{}, malformed("STREAMINFO: %d Hz, blocks of %d, %d bits", s.SampleRate, s.MaxBlockSize,
+			s.BitDepth)
 	}
-	return frame.Config{Kind: frame.Audio, Codec: frame.FLAC, Header: info, SampleRate: int(s.SampleRate), Channels: int(s.ChannelCount)}, nil
+	return frame.Config{
+		Kind:       frame.Audio,
+		Codec:      frame.FLAC,
+		Header:     info,
+		SampleRate: int(s.SampleRate),
+		Channels:   int(s.ChannelCount),
+	}, nil
 }
 
 // Info makes the STREAMINFO of a stream of 16-bit samples in blocks of 4096, section 8.2; nil for what it has no place

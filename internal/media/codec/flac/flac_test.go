@@ -15,7 +15,8 @@ func TestStreamInfo(t *testing.T) {
 	t.Parallel()
 	want := codectest.Unhex(t, info)
 	for name, in := range map[string][]byte{
-		"bare": want, "with the block's header": codectest.Unhex(t, "80000022"+info), "as a file begins": append([]byte("fLaC"), codectest.Unhex(t, "00000022"+info+"84000000")...),
+		"bare": want, "with the block's header": codectest.Unhex(t, "80000022"+info),
+		"as a file begins": append([]byte("fLaC"), codectest.Unhex(t, "00000022"+info+"84000000")...),
 	} {
 		got, err := flac.StreamInfo(in)
 		if err != nil || string(got) != string(want) {
@@ -36,7 +37,8 @@ func TestStreamInfo(t *testing.T) {
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]int64{
-		"fff85a0800814e": 4608, "fff81a0800": 0, "fff81a080000": 192, "fff8ca080000": 4096, "fff86a0800bf": 192, "fff87a08001000": 4097, "fff87a08c28010": 0,
+		"fff85a0800814e": 4608, "fff81a0800": 0, "fff81a080000": 192, "fff8ca080000": 4096, "fff86a0800bf": 192,
+		"fff87a08001000": 4097, "fff87a08c28010": 0,
 		"fff80a080000": 0, "fff85a08ff00": 0, "fff85a088000": 0, "fffb5a080000": 0, "": 0,
 	} {
 		if got := flac.Samples(codectest.Unhex(t, in)); got != want {

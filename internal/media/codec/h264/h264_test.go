@@ -39,7 +39,8 @@ func TestInfo(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Width != tt.width || got.Height != tt.height || got.FrameRate != tt.fps || got.Interlaced || got.BitDepth != 8 || got.ChromaFormat != 1 ||
+			if got.Width != tt.width || got.Height != tt.height || got.FrameRate != tt.fps || got.Interlaced ||
+				got.BitDepth != 8 || got.ChromaFormat != 1 ||
 				got.PARWidth != got.PARHeight {
 				t.Errorf("got %+v", got)
 			}
@@ -52,12 +53,48 @@ func TestInfo(t *testing.T) {
 		sps  string
 		want h264.SPSInfo
 	}{
-		"interlaced": {"67640015acd941410fcb808800000300080000030190f8a14cb0", h264.SPSInfo{Width: 320, Height: 240, FrameRate: 25, LevelIDC: 21, ProfileIDC: 100, ChromaFormat: 1, BitDepth: 8, Interlaced: true, PARWidth: 1, PARHeight: 1}},
-		"10 bit 422": {"677a000db6cd94141fb011000003000100000300320f14299601", h264.SPSInfo{Width: 320, Height: 240, FrameRate: 25, LevelIDC: 13, ProfileIDC: 122, ChromaFormat: 2, BitDepth: 10, PARWidth: 1, PARHeight: 1}},
-		"444 odd":    {"67f4000d919b282a33c7c67fe02d403c62000003000200000300641e28532c01", h264.SPSInfo{Width: 322, Height: 181, FrameRate: 25, LevelIDC: 13, ProfileIDC: 244, ChromaFormat: 3, BitDepth: 8, PARWidth: 362, PARHeight: 483}},
-		"PAR, crop":  {"6764000dacd941519e226c0c40000003004000000c83c50a6580", h264.SPSInfo{Width: 322, Height: 182, FrameRate: 25, LevelIDC: 13, ProfileIDC: 100, ChromaFormat: 1, BitDepth: 8, PARWidth: 10, PARHeight: 11}},
-		"HRD":        {"6764000dacd94141fb01100000030010000003032e02001e840007a12930c01e28532c01", h264.SPSInfo{Width: 320, Height: 240, FrameRate: 25, LevelIDC: 13, ProfileIDC: 100, ChromaFormat: 1, BitDepth: 8, PARWidth: 1, PARHeight: 1}},
-		"scaling":    {"6764000dacd94141fb011000000300100000030320f1429960", h264.SPSInfo{Width: 320, Height: 240, FrameRate: 25, LevelIDC: 13, ProfileIDC: 100, ChromaFormat: 1, BitDepth: 8, PARWidth: 1, PARHeight: 1}},
+		"interlaced": {
+			"67640015acd941410fcb808800000300080000030190f8a14cb0",
+			h264.SPSInfo{
+				Width: 320, Height: 240, FrameRate: 25, LevelIDC: 21, ProfileIDC: 100, ChromaFormat: 1, BitDepth: 8,
+				Interlaced: true, PARWidth: 1, PARHeight: 1,
+			},
+		},
+		"10 bit 422": {
+			"677a000db6cd94141fb011000003000100000300320f14299601",
+			h264.SPSInfo{
+				Width: 320, Height: 240, FrameRate: 25, LevelIDC: 13, ProfileIDC: 122, ChromaFormat: 2, BitDepth: 10,
+				PARWidth: 1, PARHeight: 1,
+			},
+		},
+		"444 odd": {
+			"67f4000d919b282a33c7c67fe02d403c62000003000200000300641e28532c01",
+			h264.SPSInfo{
+				Width: 322, Height: 181, FrameRate: 25, LevelIDC: 13, ProfileIDC: 244, ChromaFormat: 3, BitDepth: 8,
+				PARWidth: 362, PARHeight: 483,
+			},
+		},
+		"PAR, crop": {
+			"6764000dacd941519e226c0c40000003004000000c83c50a6580",
+			h264.SPSInfo{
+				Width: 322, Height: 182, FrameRate: 25, LevelIDC: 13, ProfileIDC: 100, ChromaFormat: 1, BitDepth: 8,
+				PARWidth: 10, PARHeight: 11,
+			},
+		},
+		"HRD": {
+			"6764000dacd94141fb01100000030010000003032e02001e840007a12930c01e28532c01",
+			h264.SPSInfo{
+				Width: 320, Height: 240, FrameRate: 25, LevelIDC: 13, ProfileIDC: 100, ChromaFormat: 1, BitDepth: 8,
+				PARWidth: 1, PARHeight: 1,
+			},
+		},
+		"scaling": {
+			"6764000dacd94141fb011000000300100000030320f1429960",
+			h264.SPSInfo{
+				Width: 320, Height: 240, FrameRate: 25, LevelIDC: 13, ProfileIDC: 100, ChromaFormat: 1, BitDepth: 8,
+				PARWidth: 1, PARHeight: 1,
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,8 +117,10 @@ func TestInfo(t *testing.T) {
 func TestInfoRefuses(t *testing.T) {
 	t.Parallel()
 	for name, sps := range map[string][]byte{
-		"empty": nil, "short": {0x67, 1}, "a PPS": codectest.Unhex(t, pps), "long": append([]byte{0x67}, make([]byte, 5000)...),
-		"cut": codectest.Unhex(t, spsHigh1080)[:8], "zeros": append([]byte{0x67}, make([]byte, 40)...), "ones": append([]byte{0x67}, bytes.Repeat([]byte{0xff}, 40)...),
+		"empty": nil, "short": {0x67, 1}, "a PPS": codectest.Unhex(t, pps),
+		"long": append([]byte{0x67}, make([]byte, 5000)...),
+		"cut":  codectest.Unhex(t, spsHigh1080)[:8], "zeros": append([]byte{0x67}, make([]byte, 40)...),
+		"ones": append([]byte{0x67}, bytes.Repeat([]byte{0xff}, 40)...),
 	} {
 		if info, err := h264.Info(sps); !errors.Is(err, h264.ErrMalformed) && name != "ones" {
 			t.Errorf("%s: %+v, %v", name, info, err)
@@ -101,7 +140,8 @@ func TestAVCCOfSeveralSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, p, _, err := h264.ParseAVCC(b)
-	if err != nil || len(s) != 2 || len(p) != 2 || hex.EncodeToString(s[0]) != spsHigh1080 || !bytes.Equal(s[1], second) || !bytes.Equal(p[1], third) || b[1] != 0x64 || b[3] != 0x28 {
+	if err != nil || len(s) != 2 || len(p) != 2 || hex.EncodeToString(s[0]) != spsHigh1080 ||
+		!bytes.Equal(s[1], second) || !bytes.Equal(p[1], third) || b[1] != 0x64 || b[3] != 0x28 {
 		t.Errorf("%x %x, %v", s, p, err)
 	}
 	if _, err := h264.TrackConfig(c.SPS, c.PPS, []byte{0x65, 1}); !errors.Is(err, h264.ErrMalformed) {
@@ -124,7 +164,8 @@ func TestAVCCRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		sps, p, size, err := h264.ParseAVCC(b)
-		if err != nil || size != 4 || len(sps) != 1 || len(p) != 1 || hex.EncodeToString(sps[0]) != s || hex.EncodeToString(p[0]) != pps {
+		if err != nil || size != 4 || len(sps) != 1 || len(p) != 1 || hex.EncodeToString(sps[0]) != s ||
+			hex.EncodeToString(p[0]) != pps {
 			t.Errorf("%s: %x %x %d %v", name, sps, p, size, err)
 		}
 		for n := range b[:len(b)-4] { // the High extension may be missing
@@ -148,7 +189,8 @@ func au(nals ...string) []byte {
 }
 
 const (
-	aud, sps, ppsNAL, sei, idr, slice, filler = "\x09\x10", "\x67sps", "\x68pps", "\x06sei", "\x65idr", "\x41slice", "\x0c\xff\xff"
+	aud, sps, ppsNAL, sei, idr, slice, filler = "\x09\x10", "\x67sps", "\x68pps", "\x06sei", "\x65idr", "\x41slice",
+		"\x0c\xff\xff"
 )
 
 func TestKeyFrames(t *testing.T) {
@@ -157,9 +199,14 @@ func TestKeyFrames(t *testing.T) {
 		au  []byte
 		idr bool
 	}{
-		"idr": {au(idr), true}, "with all before": {au(aud, sps, ppsNAL, sei, idr, idr), true}, "slice": {au(aud, slice), false},
-		"recovery point": {au(sei, slice), false}, "sets only": {au(sps, ppsNAL), false}, "empty": {nil, false}, "lies": {[]byte{0xff, 0xff, 0xff, 0xff, 0x65}, false},
-		"empty unit": {au("", idr), true},
+		"idr":             {au(idr), true},
+		"with all before": {au(aud, sps, ppsNAL, sei, idr, idr), true},
+		"slice":           {au(aud, slice), false},
+		"recovery point":  {au(sei, slice), false},
+		"sets only":       {au(sps, ppsNAL), false},
+		"empty":           {nil, false},
+		"lies":            {[]byte{0xff, 0xff, 0xff, 0xff, 0x65}, false},
+		"empty unit":      {au("", idr), true},
 	} {
 		if got := h264.HasIDR(tt.au); got != tt.idr {
 			t.Errorf("%s: %v", name, got)
@@ -208,7 +255,8 @@ func TestNALsAllocateNothing(t *testing.T) { //nolint:paralleltest // AllocsPerR
 	}); a != 0 {
 		t.Errorf("%v allocations", a)
 	}
-	if h264.Check(unit) != nil || h264.Check(unit[:len(unit)-1]) == nil || h264.Check(nil) == nil || h264.Check(append(unit, 0)) == nil {
+	if h264.Check(unit) != nil || h264.Check(unit[:len(unit)-1]) == nil || h264.Check(nil) == nil ||
+		h264.Check(append(unit, 0)) == nil {
 		t.Error("Check")
 	}
 }
@@ -222,7 +270,8 @@ func FuzzInfo(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if info.Width <= 0 || info.Height <= 0 || info.Width > 16384 || info.Height > 16384 || info.PARWidth <= 0 || info.PARHeight <= 0 ||
+		if info.Width <= 0 || info.Height <= 0 || info.Width > 16384 || info.Height > 16384 || info.PARWidth <= 0 ||
+			info.PARHeight <= 0 ||
 			info.FrameRate < 0 || info.FrameRate > 1000 || h264.CodecString(b) == "" {
 			t.Fatalf("%+v", info)
 		}

@@ -138,7 +138,10 @@ func (hd *Held) Possible(x *Slices, h Slice) (possible Slice, changed bool) {
 	for len(after.short) >= max(x.references, 1) {
 		oldest := after.short[0]
 		after.short = after.short[1:]
-		kept = append(kept, operation{code: forgetShort, first: (h.FrameNum - oldest - 1 + x.FrameNums()) % x.FrameNums()})
+		kept = append(kept, operation{
+			code:  forgetShort,
+			first: (h.FrameNum - oldest - 1 + x.FrameNums()) % x.FrameNums(),
+		})
 		changed = true
 	}
 	h.operations = kept

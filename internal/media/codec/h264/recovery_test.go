@@ -15,12 +15,15 @@ func TestEntry(t *testing.T) {
 		idr      bool
 		recovery int
 	}{
-		"IDR":                      {[][]byte{{0x67, 0x42}, idr}, true, 0},
-		"no SEI":                   {[][]byte{slice}, false, 0},
-		"at once":                  {[][]byte{{0x06, 6, 1, 0xc0, 0x80}, slice}, false, 0},
-		"after 38 frames":          {[][]byte{{0x06, 6, 2, 0x04, 0xe0, 0x80}, slice}, false, 38},
-		"behind another message":   {[][]byte{{0x06, 5, 2, 9, 9, 6, 2, 0x04, 0xe0, 0x80}, slice}, false, 38},
-		"behind a long message":    {[][]byte{append(append([]byte{0x06, 5, 0xff, 1}, make([]byte, 256)...), 6, 2, 0x04, 0xe0, 0x80), slice}, false, 38},
+		"IDR":                    {[][]byte{{0x67, 0x42}, idr}, true, 0},
+		"no SEI":                 {[][]byte{slice}, false, 0},
+		"at once":                {[][]byte{{0x06, 6, 1, 0xc0, 0x80}, slice}, false, 0},
+		"after 38 frames":        {[][]byte{{0x06, 6, 2, 0x04, 0xe0, 0x80}, slice}, false, 38},
+		"behind another message": {[][]byte{{0x06, 5, 2, 9, 9, 6, 2, 0x04, 0xe0, 0x80}, slice}, false, 38},
+		"behind a long message": {
+			[][]byte{append(append([]byte{0x06, 5, 0xff, 1}, make([]byte, 256)...), 6, 2, 0x04, 0xe0, 0x80), slice},
+			false, 38,
+		},
 		"of the next picture":      {[][]byte{slice, {0x06, 6, 2, 0x04, 0xe0, 0x80}}, false, 0},
 		"a message that is cut":    {[][]byte{{0x06, 6, 9, 0x04}, slice}, false, 0},
 		"a number that is cut":     {[][]byte{{0x06, 6, 1, 0x00, 0x80}, slice}, false, 0},

@@ -51,13 +51,15 @@ type Slice struct {
 	Reference bool // others may refer to its picture
 	FrameNum  int  // modulo Slices.FrameNums
 	Adaptive  bool // says which references remain, adaptive_ref_pic_marking_mode_flag
-	Restarts  bool // from the next picture on numbers and order are counted from here on, memory_management_control_operation 5
+	// from the next picture on numbers and order are counted from here on, memory_management_control_operation 5
+	Restarts bool
 
 	refIDC     byte
 	order      int         // pic_order_cnt_lsb
 	deltas     [2]int      // of the order count
 	operations []operation // of dec_ref_pic_marking
-	marking    [2]int      // where that begins and ends: bits behind the unit's first byte, without emulation prevention
+	// where that begins and ends: bits behind the unit's first byte, without emulation prevention
+	marking [2]int
 }
 
 // NewSlices reads the parameter sets. Errors: ErrMalformed, ErrUnsupported.
@@ -77,7 +79,8 @@ func NewSlices(sps, pps []byte) (x *Slices, err error) {
 	if !s.FrameMbsOnlyFlag || s.SeparateColourPlaneFlag {
 		return nil, fmt.Errorf("%w: fields or separate colour planes", ErrUnsupported)
 	}
-	if s.Log2MaxFrameNumMinus4 > 12 || s.Log2MaxPicOrderCntLsbMinus4 > 12 || s.PicOrderCntType > 2 || s.MaxNumRefFrames > 16 {
+	if s.Log2MaxFrameNumMinus4 > 12 || s.Log2MaxPicOrderCntLsbMinus4 > 12 || s.PicOrderCntType > 2 ||
+		s.MaxNumRefFrames > 16 {
 		return nil, malformed("SPS: counts of pictures out of range")
 	}
 	macroblocks := int(s.PicWidthInMbsMinus1+1) * int(s.PicHeightInMapUnitsMinus1+1) // Info bounds both
@@ -85,10 +88,14 @@ func NewSlices(sps, pps []byte) (x *Slices, err error) {
 		return nil, fmt.Errorf("%w: pictures of %d macroblocks", ErrUnsupported, macroblocks)
 	}
 	x = &Slices{
-		macroblocks: macroblocks, references: int(s.MaxNumRefFrames),
-		frameNumBits: int(s.Log2MaxFrameNumMinus4) + 4, gaps: s.GapsInFrameNumValueAllowedFlag,
-		pocType: int(s.PicOrderCntType), pocBits: int(s.Log2MaxPicOrderCntLsbMinus4) + 4, noDelta: s.DeltaPicOrderAlwaysZeroFlag,
-		monochrome: s.ChromaFormatIdc == 0 && hasChromaFormat(s.ProfileIdc),
+		macroblocks:  macroblocks,
+		references:   int(s.MaxNumRefFrames),
+		frameNumBits: int(s.Log2MaxFrameNumMinus4) + 4,
+		gaps:         s.GapsInFrameNumValueAllowedFlag,
+		pocType:      int(s.PicOrderCntType),
+		pocBits:      int(s.Log2MaxPicOrderCntLsbMinus4) + 4,
+		noDelta:      s.DeltaPicOrderAlwaysZeroFlag,
+		monochrome:   s.ChromaFormatIdc == 0 && hasChromaFormat(s.ProfileIdc),
 	}
 	return x, x.readPPS(pps)
 }

@@ -18,11 +18,19 @@ var streams = map[string]struct {
 }{
 	"CABAC, weighted": {
 		"67640014acd9428deaf0110000030001000003003c0f142996", "68ebef2c",
-		[]string{"658884004f5de795ebbeea112e357e", "419a246c4bffb366edf7f8b2769da5", "419e427893fffef62f8d80d476ad54", "019e6174447ffee4013568167da598", "019e636a447ffee423c89baaefe13d", "419a6834b44c046f56f2d5c9326ca7", "419e8645112ffffaa5496bcc40e9e3"},
+		[]string{
+			"658884004f5de795ebbeea112e357e", "419a246c4bffb366edf7f8b2769da5", "419e427893fffef62f8d80d476ad54",
+			"019e6174447ffee4013568167da598", "019e636a447ffee423c89baaefe13d", "419a6834b44c046f56f2d5c9326ca7",
+			"419e8645112ffffaa5496bcc40e9e3",
+		},
 	},
 	"CAVLC, strict": {
 		"67640014acd9028deaf0110000030001000003003c0f142996", "68caef2c",
-		[]string{"658884004fa21115706042fc0114d8", "419a246c17f8d45c9816aec96044f1", "419e427837c34ed3410b6c0da00182", "019e617408f9e11224077c029d1153", "019e63408f9e714a9171c3fe2bf204", "419a6835930ac6ff8d4733cba5c388", "419e864512bc7ff0c29e9ed1a1865d"},
+		[]string{
+			"658884004fa21115706042fc0114d8", "419a246c17f8d45c9816aec96044f1", "419e427837c34ed3410b6c0da00182",
+			"019e617408f9e11224077c029d1153", "019e63408f9e714a9171c3fe2bf204", "419a6835930ac6ff8d4733cba5c388",
+			"419e864512bc7ff0c29e9ed1a1865d",
+		},
 	},
 }
 
@@ -44,7 +52,9 @@ func TestSlices(t *testing.T) {
 		} {
 			unit := codectest.Unhex(t, tt.slices[i])
 			got, err := x.Read(unit)
-			if err != nil || !got.First || got.Intra != want.Intra || got.IDR != want.IDR || got.Reference != want.Reference || got.FrameNum != want.FrameNum || got.B != want.B || got.Adaptive != want.Adaptive {
+			if err != nil || !got.First || got.Intra != want.Intra || got.IDR != want.IDR ||
+				got.Reference != want.Reference || got.FrameNum != want.FrameNum || got.B != want.B ||
+				got.Adaptive != want.Adaptive {
 				t.Errorf("%s, slice %d: %+v %v", name, i, got, err)
 			}
 			if _, err := x.Read(unit[:3]); err == nil && i > 0 {
@@ -72,7 +82,8 @@ func repeats(t *testing.T, x *h264.Slices, h h264.Slice) {
 		return got
 	}
 	if unit, err := x.Repeat(h); err == nil {
-		if got := again(unit); got.Reference != h.Reference || got.FrameNum != h.FrameNum || got.B != h.B || got.Adaptive != h.Adaptive || got.Restarts != h.Restarts {
+		if got := again(unit); got.Reference != h.Reference || got.FrameNum != h.FrameNum || got.B != h.B ||
+			got.Adaptive != h.Adaptive || got.Restarts != h.Restarts {
 			t.Errorf("%+v instead of %+v", got, h)
 		}
 	} else if !h.IDR {
@@ -109,7 +120,8 @@ func TestMarking(t *testing.T) {
 			if _, isOther := held.Possible(x, h); isOther {
 				t.Errorf("%s, slice %d: every reference is there", name, i)
 			}
-			if same, err := x.Mark(unit, h); err != nil && h.Reference && !h.IDR || err == nil && !bytes.Equal(same, unit) {
+			if same, err := x.Mark(unit, h); err != nil && h.Reference && !h.IDR ||
+				err == nil && !bytes.Equal(same, unit) {
 				t.Errorf("%s, slice %d: %x became %x, %v", name, i, unit, same, err)
 			}
 			possible, isOther := without.Possible(x, h)
@@ -117,7 +129,8 @@ func TestMarking(t *testing.T) {
 				changed++
 				other, err := x.Mark(unit, possible)
 				again, readErr := x.Read(other)
-				if _, more := without.Possible(x, again); err != nil || readErr != nil || more || again.FrameNum != h.FrameNum || !again.Adaptive {
+				if _, more := without.Possible(x, again); err != nil || readErr != nil || more ||
+					again.FrameNum != h.FrameNum || !again.Adaptive {
 					t.Errorf("%s, slice %d: %+v became %+v, %v %v", name, i, h, again, err, readErr)
 				}
 			}
@@ -178,7 +191,8 @@ func FuzzSlices(f *testing.F) {
 			h, _ = held.Possible(x, h)
 			if unit, err := x.Mark(slice, h); err == nil {
 				again, err := x.Read(unit)
-				if err != nil || again.Adaptive != h.Adaptive || again.Restarts != h.Restarts || again.FrameNum != h.FrameNum {
+				if err != nil || again.Adaptive != h.Adaptive || again.Restarts != h.Restarts ||
+					again.FrameNum != h.FrameNum {
 					t.Errorf("marked %+v, read %+v: %v", h, again, err)
 				}
 			}

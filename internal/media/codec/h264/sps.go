@@ -27,8 +27,9 @@ type SPSInfo struct {
 	BitDepth            int   // luma, 8 to 14
 	BitDepthChroma      int
 	Interlaced          bool // pictures may be fields
-	ReorderFrames       int  // pictures that may stand before one in decoding order and after it in output; -1 when not given
-	Colour              Colour
+	// pictures that may stand before one in decoding order and after it in output; -1 when not given
+	ReorderFrames int
+	Colour        Colour
 }
 
 // PixelFormat is ffmpeg's name for how the stream samples its pixels, such as yuv420p.
@@ -62,16 +63,23 @@ func Info(sps []byte) (info SPSInfo, err error) {
 		return SPSInfo{}, fmt.Errorf("%w: read SPS: %w", ErrMalformed, err)
 	}
 	if s.ChromaFormatIdc > 3 || s.BitDepthLumaMinus8 > 6 || s.BitDepthChromaMinus8 > 6 {
-		return SPSInfo{}, malformed("SPS: chroma format %d, bit depths %d and %d", s.ChromaFormatIdc, s.BitDepthLumaMinus8+8, s.BitDepthChromaMinus8+8)
+		return SPSInfo{}, malformed("SPS: chroma format %d, bit depths %d and %d", s.ChromaFormatIdc,
+			s.BitDepthLumaMinus8+8, s.BitDepthChromaMinus8+8)
 	}
 	if s.PicWidthInMbsMinus1 >= maxDimension/16 || s.PicHeightInMapUnitsMinus1 >= maxDimension/16 {
 		return SPSInfo{}, malformed("SPS: %d by %d macroblocks", s.PicWidthInMbsMinus1+1, s.PicHeightInMapUnitsMinus1+1)
 	}
 	info = SPSInfo{
-		PARWidth: 1, PARHeight: 1,
-		ProfileIDC: sps[1], Constraints: sps[2], LevelIDC: sps[3],
-		ChromaFormat: int(s.ChromaFormatIdc), BitDepth: int(s.BitDepthLumaMinus8) + 8, BitDepthChroma: int(s.BitDepthChromaMinus8) + 8,
-		Interlaced: !s.FrameMbsOnlyFlag, ReorderFrames: -1,
+		PARWidth:       1,
+		PARHeight:      1,
+		ProfileIDC:     sps[1],
+		Constraints:    sps[2],
+		LevelIDC:       sps[3],
+		ChromaFormat:   int(s.ChromaFormatIdc),
+		BitDepth:       int(s.BitDepthLumaMinus8) + 8,
+		BitDepthChroma: int(s.BitDepthChromaMinus8) + 8,
+		Interlaced:     !s.FrameMbsOnlyFlag,
+		ReorderFrames:  -1,
 	}
 	if err := info.size(&s); err != nil {
 		return SPSInfo{}, err
@@ -126,6 +134,7 @@ func (sps *SPSInfo) vui(v *h264.SPS_VUI) {
 	sps.Colour = Colour{Primaries: 2, Transfer: 2, Matrix: 2, FullRange: v.VideoFullRangeFlag}
 	if v.ColourDescriptionPresentFlag {
 		sps.Colour.Present = true
-		sps.Colour.Primaries, sps.Colour.Transfer, sps.Colour.Matrix = v.ColourPrimaries, v.TransferCharacteristics, v.MatrixCoefficients
+		sps.Colour.Primaries, sps.Colour.Transfer, sps.Colour.Matrix = v.ColourPrimaries, v.TransferCharacteristics,
+			v.MatrixCoefficients
 	}
 }

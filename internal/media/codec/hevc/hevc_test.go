@@ -13,9 +13,11 @@ import (
 
 // Parameter sets written by x265.
 const (
-	vps     = "40010c01ffff01600000030090000003000003003c959409"
-	sps     = "42010101600000030090000003000003003ca00a880c1c44f965654a4c2f016808000003000800000300c840"     // 322x180, 25 fps
-	spsMain = "420101022000000300900000030000030078a003c0801107cad965654a4c2f016a1220120800001f480003a98040" // Main 10, 1920x1080, 29.97 fps
+	vps = "40010c01ffff01600000030090000003000003003c959409"
+	// 322x180, 25 fps.
+	sps = "42010101600000030090000003000003003ca00a880c1c44f965654a4c2f016808000003000800000300c840"
+	// Main 10, 1920x1080, 29.97 fps.
+	spsMain = "420101022000000300900000030000030078a003c0801107cad965654a4c2f016a1220120800001f480003a98040"
 	pps     = "4401c073c189"
 )
 
@@ -34,7 +36,8 @@ func TestInfo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i, err := hevc.Info(codectest.Unhex(t, tt.sps))
-			if err != nil || i.Width != tt.width || i.Height != tt.height || i.FrameRate != tt.fps || i.BitDepth != tt.depth || i.BitDepthChroma != tt.depth || i.ChromaFormat != 1 {
+			if err != nil || i.Width != tt.width || i.Height != tt.height || i.FrameRate != tt.fps ||
+				i.BitDepth != tt.depth || i.BitDepthChroma != tt.depth || i.ChromaFormat != 1 {
 				t.Errorf("%+v, %v", i, err)
 			}
 			if c := hevc.CodecString(codectest.Unhex(t, tt.sps)); c != tt.codec {
@@ -48,7 +51,8 @@ func TestInfoRefuses(t *testing.T) {
 	t.Parallel()
 	whole := codectest.Unhex(t, sps)
 	for name, b := range map[string][]byte{
-		"empty": nil, "a PPS": codectest.Unhex(t, pps), "cut": whole[:22], "zeros": append([]byte{0x42, 1}, make([]byte, 40)...), "long": append(whole, make([]byte, 5000)...),
+		"empty": nil, "a PPS": codectest.Unhex(t, pps), "cut": whole[:22],
+		"zeros": append([]byte{0x42, 1}, make([]byte, 40)...), "long": append(whole, make([]byte, 5000)...),
 	} {
 		if i, err := hevc.Info(b); !errors.Is(err, hevc.ErrMalformed) {
 			t.Errorf("%s: %+v, %v", name, i, err)
@@ -61,15 +65,18 @@ func TestInfoRefuses(t *testing.T) {
 
 func TestHVCCRoundTrip(t *testing.T) {
 	t.Parallel()
-	b, err := hevc.AppendHVCC(nil, codectest.Unhex(t, vps), codectest.Unhex(t, sps), codectest.Unhex(t, pps), codectest.Unhex(t, pps+"01"))
+	b, err := hevc.AppendHVCC(nil, codectest.Unhex(t, vps), codectest.Unhex(t, sps), codectest.Unhex(t, pps),
+		codectest.Unhex(t, pps+"01"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if head := hex.EncodeToString(b[:23]); head != "0101600000009000000000003cf000fcfdf8f800000f03" { // as x265 and ffmpeg write it
+	// as x265 and ffmpeg write it
+	if head := hex.EncodeToString(b[:23]); head != "0101600000009000000000003cf000fcfdf8f800000f03" {
 		t.Errorf("head %s", head)
 	}
 	v, s, p, size, err := hevc.ParseHVCC(b)
-	if err != nil || size != 4 || len(v) != 1 || len(s) != 1 || len(p) != 2 || hex.EncodeToString(v[0])+hex.EncodeToString(s[0])+hex.EncodeToString(p[0]) != vps+sps+pps {
+	if err != nil || size != 4 || len(v) != 1 || len(s) != 1 || len(p) != 2 ||
+		hex.EncodeToString(v[0])+hex.EncodeToString(s[0])+hex.EncodeToString(p[0]) != vps+sps+pps {
 		t.Errorf("%x %x %x %d %v", v, s, p, size, err)
 	}
 	for n := range b {
@@ -77,7 +84,8 @@ func TestHVCCRoundTrip(t *testing.T) {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
 	}
-	if _, err := hevc.AppendHVCC(nil, nil, codectest.Unhex(t, sps), codectest.Unhex(t, pps)); !errors.Is(err, hevc.ErrMalformed) {
+	if _, err := hevc.AppendHVCC(nil, nil, codectest.Unhex(t, sps), codectest.Unhex(t, pps)); !errors.Is(err,
+		hevc.ErrMalformed) {
 		t.Error(err)
 	}
 }
@@ -88,7 +96,8 @@ func TestTrackConfig(t *testing.T) {
 	if err != nil || c.Width != 1920 || c.Height != 1080 || c.FrameRate < 29.9 {
 		t.Errorf("%+v %v", c, err)
 	}
-	if _, err := hevc.TrackConfig(codectest.Unhex(t, pps), codectest.Unhex(t, sps), codectest.Unhex(t, pps)); !errors.Is(err, hevc.ErrMalformed) {
+	if _, err := hevc.TrackConfig(codectest.Unhex(t, pps), codectest.Unhex(t, sps),
+		codectest.Unhex(t, pps)); !errors.Is(err, hevc.ErrMalformed) {
 		t.Error(err)
 	}
 }
@@ -99,8 +108,13 @@ func TestIsKey(t *testing.T) {
 		types []byte
 		want  bool
 	}{
-		"IDR": {[]byte{35, 32, 33, 34, 39, 19}, true}, "CRA": {[]byte{21}, true}, "BLA": {[]byte{39, 16}, true}, "trailing": {[]byte{35, 1, 19}, false},
-		"reserved": {[]byte{22}, false}, "no slice": {[]byte{32, 33, 34}, false}, "nothing": {nil, false},
+		"IDR":      {[]byte{35, 32, 33, 34, 39, 19}, true},
+		"CRA":      {[]byte{21}, true},
+		"BLA":      {[]byte{39, 16}, true},
+		"trailing": {[]byte{35, 1, 19}, false},
+		"reserved": {[]byte{22}, false},
+		"no slice": {[]byte{32, 33, 34}, false},
+		"nothing":  {nil, false},
 	} {
 		var au []byte
 		for _, typ := range tt.types {
@@ -120,7 +134,8 @@ func FuzzInfo(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if i.Width <= 0 || i.Height <= 0 || i.Width > 16384 || i.Height > 16384 || i.FrameRate < 0 || i.FrameRate > 1000 || i.PARWidth <= 0 || i.PARHeight <= 0 ||
+		if i.Width <= 0 || i.Height <= 0 || i.Width > 16384 || i.Height > 16384 || i.FrameRate < 0 ||
+			i.FrameRate > 1000 || i.PARWidth <= 0 || i.PARHeight <= 0 ||
 			!strings.HasPrefix(hevc.CodecString(b), "hvc1.") {
 			t.Fatalf("%+v", i)
 		}

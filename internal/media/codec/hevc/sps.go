@@ -79,7 +79,8 @@ func Info(sps []byte) (SPSInfo, error) {
 	case r.Short():
 		return SPSInfo{}, malformed("the SPS ends too early")
 	case i.ChromaFormat > 3 || i.BitDepth > 15 || i.BitDepthChroma > 15: // hvcC has 3 bits for them
-		return SPSInfo{}, malformed("SPS: chroma format %d, bit depths %d and %d", i.ChromaFormat, i.BitDepth, i.BitDepthChroma)
+		return SPSInfo{}, malformed("SPS: chroma format %d, bit depths %d and %d", i.ChromaFormat, i.BitDepth,
+			i.BitDepthChroma)
 	case i.Width <= 0 || i.Height <= 0 || i.Width > maxDimension || i.Height > maxDimension:
 		return SPSInfo{}, malformed("SPS: picture of %d by %d pixels", i.Width, i.Height)
 	}
@@ -127,7 +128,9 @@ func (spsi *SPSInfo) usability(sps []byte) {
 	}
 	spsi.Colour = Colour{Primaries: 2, Transfer: 2, Matrix: 2, FullRange: v.VideoFullRangeFlag}
 	if v.ColourDescriptionPresentFlag {
-		spsi.Colour = Colour{true, v.ColourPrimaries, v.TransferCharacteristics, v.MatrixCoefficients, v.VideoFullRangeFlag}
+		spsi.Colour = Colour{
+			true, v.ColourPrimaries, v.TransferCharacteristics, v.MatrixCoefficients, v.VideoFullRangeFlag,
+		}
 	}
 	if v.AspectRatioInfoPresentFlag {
 		spsi.PARWidth, spsi.PARHeight = nal.Aspect(v.AspectRatioIdc, v.SarWidth, v.SarHeight)

@@ -30,7 +30,8 @@ func Scans(data []byte) (n int) {
 		if marker == startScan {
 			n++
 		}
-		if marker == stuffed || marker == temporary || marker >= restart && marker <= endImage || marker == startScan || len(data) < 2 {
+		if marker == stuffed || marker == temporary || marker >= restart && marker <= endImage || marker == startScan ||
+			len(data) < 2 {
 			continue // what a scan holds is gone over byte by byte
 		}
 		data = data[min(int(binary.BigEndian.Uint16(data)), len(data)):]

@@ -20,7 +20,10 @@ func TestParse(t *testing.T) {
 			t.Errorf("%s: %+v, %v", in, got, err)
 		}
 	}
-	for name, s := range map[string]string{"nothing": "", "no sync": "fe000000", "layer II": "fffd9464", "free": "fffb0464", "bad rate": "fffb9c64", "bad bits": "fffbf464", "reserved": "ffeb9464"} {
+	for name, s := range map[string]string{
+		"nothing": "", "no sync": "fe000000", "layer II": "fffd9464", "free": "fffb0464", "bad rate": "fffb9c64",
+		"bad bits": "fffbf464", "reserved": "ffeb9464",
+	} {
 		if _, err := mp3.Parse(codectest.Unhex(t, s)); !errors.Is(err, mp3.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -19,12 +19,14 @@ func units(stream []byte) (au []byte) {
 func TestAnnexB(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ in, want string }{
-		"three and four byte codes": {"\x00\x00\x01ab\x00\x00\x00\x01cd\x00\x00\x01e", "\x00\x00\x00\x02ab\x00\x00\x00\x02cd\x00\x00\x00\x01e"},
-		"trailing zeros":            {"\x00\x00\x00\x01ab\x00\x00\x00", "\x00\x00\x00\x02ab"},
-		"garbage before":            {"xy\x00\x00\x01ab", "\x00\x00\x00\x02ab"},
-		"empty units":               {"\x00\x00\x01\x00\x00\x01a", "\x00\x00\x00\x01a"},
-		"no code":                   {"abcd", ""},
-		"nothing":                   {"", ""},
+		"three and four byte codes": {
+			"\x00\x00\x01ab\x00\x00\x00\x01cd\x00\x00\x01e", "\x00\x00\x00\x02ab\x00\x00\x00\x02cd\x00\x00\x00\x01e",
+		},
+		"trailing zeros": {"\x00\x00\x00\x01ab\x00\x00\x00", "\x00\x00\x00\x02ab"},
+		"garbage before": {"xy\x00\x00\x01ab", "\x00\x00\x00\x02ab"},
+		"empty units":    {"\x00\x00\x01\x00\x00\x01a", "\x00\x00\x00\x01a"},
+		"no code":        {"abcd", ""},
+		"nothing":        {"", ""},
 	} {
 		if got := units([]byte(tt.in)); string(got) != tt.want {
 			t.Errorf("%s: %q", name, got)
@@ -34,7 +36,9 @@ func TestAnnexB(t *testing.T) {
 
 func TestUnescape(t *testing.T) {
 	t.Parallel()
-	if got := nal.Unescape([]byte{1, 0, 0, 3, 1, 0, 0, 3, 0, 0, 3, 3}); !bytes.Equal(got, []byte{1, 0, 0, 1, 0, 0, 0, 0, 3}) {
+	if got := nal.Unescape([]byte{1, 0, 0, 3, 1, 0, 0, 3, 0, 0, 3, 3}); !bytes.Equal(got, []byte{
+		1, 0, 0, 1, 0, 0, 0, 0, 3,
+	}) {
 		t.Errorf("%x", got)
 	}
 }

@@ -117,5 +117,11 @@ func TrackConfig(header []byte) (frame.Config, error) {
 	if err != nil {
 		return frame.Config{}, err
 	}
-	return frame.Config{Kind: frame.Audio, Codec: frame.Opus, Header: header[:n:n], SampleRate: SampleRate, Channels: int(header[1])}, nil
+	return frame.Config{
+		Kind:       frame.Audio,
+		Codec:      frame.Opus,
+		Header:     header[:n:n],
+		SampleRate: SampleRate,
+		Channels:   int(header[1]),
+	}, nil
 }

@@ -14,8 +14,15 @@ func TestSamples(t *testing.T) {
 		packet []byte
 		want   int64
 	}{
-		"20 ms CELT": {[]byte{0xfc, 1, 2}, 960}, "2.5 ms": {[]byte{0xe0, 1}, 120}, "two of 20 ms": {[]byte{0xfd, 1, 2}, 1920}, "60 ms SILK": {[]byte{0x18, 1}, 2880},
-		"three of 40 ms": {[]byte{0x13, 3, 1}, 5760}, "too long": {[]byte{0x1b, 3, 1}, 0}, "no frames": {[]byte{0xff, 0}, 0}, "cut": {[]byte{0xff}, 0}, "empty": {nil, 0},
+		"20 ms CELT":     {[]byte{0xfc, 1, 2}, 960},
+		"2.5 ms":         {[]byte{0xe0, 1}, 120},
+		"two of 20 ms":   {[]byte{0xfd, 1, 2}, 1920},
+		"60 ms SILK":     {[]byte{0x18, 1}, 2880},
+		"three of 40 ms": {[]byte{0x13, 3, 1}, 5760},
+		"too long":       {[]byte{0x1b, 3, 1}, 0},
+		"no frames":      {[]byte{0xff, 0}, 0},
+		"cut":            {[]byte{0xff}, 0},
+		"empty":          {nil, 0},
 	} {
 		if got := opus.Samples(tt.packet); got != tt.want {
 			t.Errorf("%s: %d", name, got)
@@ -30,7 +37,8 @@ func TestHeaders(t *testing.T) {
 	if err != nil || hex.EncodeToString(got) != "000201380000bb80000000" { // as ffmpeg writes it
 		t.Errorf("%x, %v", got, err)
 	}
-	if got, err := opus.FromHead(append([]byte("OpusHead\x01\x02"), 0x01, 0x38, 0, 0, 0xbb, 0x80, 0, 0, 0)); err != nil || hex.EncodeToString(got) != "000201380000bb80000000" {
+	if got, err := opus.FromHead(append([]byte("OpusHead\x01\x02"), 0x01, 0x38, 0, 0, 0xbb, 0x80, 0, 0,
+		0)); err != nil || hex.EncodeToString(got) != "000201380000bb80000000" {
 		t.Errorf("the other way round: %x, %v", got, err)
 	}
 	for n := range head {
@@ -56,7 +64,11 @@ func TestHeaders(t *testing.T) {
 			t.Errorf("%d channels: %v", n, err)
 		}
 	}
-	for name, b := range map[string][]byte{"three in family 0": {0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "no streams": {0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0}, "version": {1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0}} {
+	for name, b := range map[string][]byte{
+		"three in family 0": {0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+		"no streams":        {0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0},
+		"version":           {1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+	} {
 		if _, err := opus.TrackConfig(b); !errors.Is(err, opus.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -15,7 +15,10 @@ func TestTrackConfig(t *testing.T) {
 	if err != nil || c.Width != 322 || c.Height != 180 || !vp8.IsKey(key) {
 		t.Errorf("%+v, %v", c, err)
 	}
-	for name, b := range map[string][]byte{"nothing": nil, "cut": key[:9], "inter": {0xd1, 0, 0, 0x9d, 1, 0x2a, 1, 1, 1, 1}, "no size": {0xd0, 0, 0, 0x9d, 1, 0x2a, 0, 0, 0, 0}} {
+	for name, b := range map[string][]byte{
+		"nothing": nil, "cut": key[:9], "inter": {0xd1, 0, 0, 0x9d, 1, 0x2a, 1, 1, 1, 1},
+		"no size": {0xd0, 0, 0, 0x9d, 1, 0x2a, 0, 0, 0, 0},
+	} {
 		if _, err := vp8.TrackConfig(b); !errors.Is(err, vp8.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -40,7 +40,8 @@ const (
 // ParseConfig reads a vpcC box's body, with version and flags or without as some encoders send it, and returns the
 // record.
 func ParseConfig(vpcC []byte) ([]byte, error) {
-	if len(vpcC) >= 4+recordSize && vpcC[0] == 1 && vpcC[1] == 0 && vpcC[2] == 0 && vpcC[3] == 0 { // a record has a level here, never 0
+	// a record has a level here, never 0
+	if len(vpcC) >= 4+recordSize && vpcC[0] == 1 && vpcC[1] == 0 && vpcC[2] == 0 && vpcC[3] == 0 {
 		vpcC = vpcC[4:]
 	}
 	if len(vpcC) < recordSize {
@@ -69,7 +70,10 @@ func TrackConfig(record, key []byte) (frame.Config, error) {
 			full = 1
 		}
 		primaries, transfer, matrix := colours(h.ColorConfig.ColorSpace)
-		record = []byte{h.Profile, level(h.Width(), h.Height()), h.ColorConfig.BitDepth<<4 | h.ChromaSubsampling()<<1 | full, primaries, transfer, matrix, 0, 0}
+		record = []byte{
+			h.Profile, level(h.Width(), h.Height()), h.ColorConfig.BitDepth<<4 | h.ChromaSubsampling()<<1 | full,
+			primaries, transfer, matrix, 0, 0,
+		}
 	}
 	if _, err := ParseConfig(record); err != nil {
 		return frame.Config{}, err
@@ -100,7 +104,17 @@ func level(width, height int) byte {
 	for _, l := range [...]struct {
 		level   byte
 		picture int
-	}{{10, 36864}, {11, 73728}, {20, 122880}, {21, 245760}, {30, 552960}, {31, 983040}, {40, 2228224}, {50, 8912896}, {60, 35651584}} {
+	}{
+		{10, 36864},
+		{11, 73728},
+		{20, 122880},
+		{21, 245760},
+		{30, 552960},
+		{31, 983040},
+		{40, 2228224},
+		{50, 8912896},
+		{60, 35651584},
+	} {
 		if size <= l.picture {
 			return l.level
 		}

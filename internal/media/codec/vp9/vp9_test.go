@@ -23,7 +23,9 @@ func TestTrackConfig(t *testing.T) {
 			t.Errorf("%s: %+v %x, %v", name, c, c.Header, err)
 		}
 	}
-	for name, b := range map[string][]byte{"nothing": nil, "cut": codectest.Unhex(t, key)[:6], "inter": {0x86, 0, 0, 0}, "shown again": {0x88, 0, 0}} {
+	for name, b := range map[string][]byte{
+		"nothing": nil, "cut": codectest.Unhex(t, key)[:6], "inter": {0x86, 0, 0, 0}, "shown again": {0x88, 0, 0},
+	} {
 		if _, err := vp9.TrackConfig(nil, b); !errors.Is(err, vp9.ErrMalformed) {
 			t.Errorf("%s: %v", name, err)
 		}

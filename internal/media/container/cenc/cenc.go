@@ -57,7 +57,14 @@ func NewTrack(init []byte, s Scheme, k Key) (*Track, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Track{init: init, entry: m.entry, video: m.Video, scheme: s, key: k, defaults: bmff.ParseDefaults(bmff.Find(init, "moov", "mvex"))}
+	t := &Track{
+		init:     init,
+		entry:    m.entry,
+		video:    m.Video,
+		scheme:   s,
+		key:      k,
+		defaults: bmff.ParseDefaults(bmff.Find(init, "moov", "mvex")),
+	}
 	if s != CBCS && s != CTR {
 		return nil, fmt.Errorf("unknown protection scheme %q", s)
 	}

@@ -25,19 +25,23 @@ var sources = map[string][]string{
 	"H.264 in slices":      {"-map", "0:v", "-c:v", "libx264", "-g", "15", "-x264-params", "slices=4:weightp=2"},
 	"H.264 in many slices": {"-map", "0:v", "-c:v", "libx264", "-g", "15", "-x264-params", "slice-max-mbs=4"},
 	"H.264 without CABAC":  {"-map", "0:v", "-c:v", "libx264", "-profile:v", "baseline", "-g", "15"},
-	"HEVC":                 {"-map", "0:v", "-c:v", "libx265", "-g", "15", "-tag:v", "hvc1", "-x265-params", "log-level=error"},
-	"AAC":                  {"-map", "1:a", "-c:a", "aac"},
-	"Opus":                 {"-map", "1:a", "-c:a", "libopus", "-strict", "-2"},
+	"HEVC": {
+		"-map", "0:v", "-c:v", "libx265", "-g", "15", "-tag:v", "hvc1", "-x265-params", "log-level=error",
+	},
+	"AAC":  {"-map", "1:a", "-c:a", "aac"},
+	"Opus": {"-map", "1:a", "-c:a", "libopus", "-strict", "-2"},
 }
 
 // encode returns an init segment and the movie fragments behind it.
 func encode(t testing.TB, codec ...string) (init, media []byte) {
 	t.Helper()
 	args := []string{
-		"-nostdin", "-hide_banner", "-loglevel", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=2",
+		"-nostdin", "-hide_banner", "-loglevel", "error", "-f", "lavfi", "-i",
+		"testsrc2=size=320x180:rate=30:duration=2",
 		"-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=2", "-pix_fmt", "yuv420p",
 	}
-	args = append(append(args, codec...), "-f", "mp4", "-movflags", "empty_moov+default_base_moof+frag_keyframe", "-frag_duration", "500000", "-")
+	args = append(append(args, codec...), "-f", "mp4", "-movflags", "empty_moov+default_base_moof+frag_keyframe",
+		"-frag_duration", "500000", "-")
 	cmd := exec.CommandContext(t.Context(), programtest.Path(t, "ffmpeg"), args...)
 	var log bytes.Buffer
 	cmd.Stderr = &log
@@ -63,7 +67,8 @@ func encode(t testing.TB, codec ...string) (init, media []byte) {
 // decode has ffmpeg read a stream from a pipe, and gives a line for each frame.
 func decode(t testing.TB, stream []byte, args ...string) []string {
 	t.Helper()
-	args = append(append([]string{"-nostdin", "-hide_banner", "-loglevel", "error"}, args...), "-i", "-", "-fps_mode", "passthrough", "-f", "framemd5", "-")
+	args = append(append([]string{"-nostdin", "-hide_banner", "-loglevel", "error"}, args...), "-i", "-", "-fps_mode",
+		"passthrough", "-f", "framemd5", "-")
 	cmd := exec.CommandContext(t.Context(), programtest.Path(t, "ffmpeg"), args...)
 	cmd.Stdin = bytes.NewReader(stream)
 	out, _ := cmd.Output() // without the key it fails
@@ -117,7 +122,8 @@ func TestDecrypters(t *testing.T) {
 				}
 				init, out := encrypt(t, track, media)
 				stream := slices.Concat(init, out)
-				if got := decode(t, stream, "-decryption_key", hex.EncodeToString(key.Value[:])); len(got) < 50 || !slices.Equal(got, want) {
+				if got := decode(t, stream, "-decryption_key", hex.EncodeToString(key.Value[:])); len(got) < 50 ||
+					!slices.Equal(got, want) {
 					t.Errorf("%s: ffmpeg decrypts %d frames, clear are %d", scheme, len(got), len(want))
 				}
 				for _, frame := range decode(t, stream) {
@@ -245,7 +251,9 @@ func TestIVs(t *testing.T) {
 		}
 		return out, counters(t, head, out)
 	}
-	for name, tt := range map[string]struct{ init, media []byte }{"picture": {video, picture}, "sound": {sound, frames}} {
+	for name, tt := range map[string]struct{ init, media []byte }{
+		"picture": {video, picture}, "sound": {sound, frames},
+	} {
 		first, used := encrypted(tt.init, tt.media)
 		if again, _ := encrypted(tt.init, bytes.Clone(tt.media)); !bytes.Equal(again, first) || len(used) == 0 {
 			t.Errorf("%s: the same bytes are encrypted otherwise", name)
@@ -332,10 +340,12 @@ func TestGroups(t *testing.T) {
 				t.Fatalf("%s: no sample group", scheme)
 			}
 			entry, ok := traf.Sgpd.SampleGroupEntries[0].(*mp4.SeigSampleGroupEntry)
-			if !ok || !bytes.Equal(entry.KID, key.ID[:]) || scheme == cenc.CBCS && !bytes.Equal(entry.ConstantIV, key.IV[:]) {
+			if !ok || !bytes.Equal(entry.KID, key.ID[:]) ||
+				scheme == cenc.CBCS && !bytes.Equal(entry.ConstantIV, key.IV[:]) {
 				t.Errorf("%s: %+v", scheme, entry)
 			}
-			if n := traf.Sbgp.SampleCounts; len(n) != 1 || n[0] != traf.Trun.SampleCount() || traf.Sbgp.GroupDescriptionIndices[0] != 1<<16|1 {
+			if n := traf.Sbgp.SampleCounts; len(n) != 1 || n[0] != traf.Trun.SampleCount() ||
+				traf.Sbgp.GroupDescriptionIndices[0] != 1<<16|1 {
 				t.Errorf("%s: %+v", scheme, traf.Sbgp)
 			}
 		}

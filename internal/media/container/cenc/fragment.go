@@ -86,7 +86,8 @@ func (t *Track) fragment(moof, mdat []byte) (f fragment, head []byte, err error)
 	for i, s := range f.samples {
 		from, to := s.Offset-int64(len(moof)), s.Offset-int64(len(moof))+int64(s.Size)
 		if from < end || to > int64(len(mdat)) {
-			return f, nil, bmff.Malformed("sample %d lies outside of its fragment, or in front of the end of another", i)
+			return f, nil, bmff.Malformed("sample %d lies outside of its fragment, or in front of the end of another",
+				i)
 		}
 		end = to
 		if t.units == nil {

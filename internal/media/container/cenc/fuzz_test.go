@@ -11,12 +11,21 @@ import (
 
 // tiny is an init segment of H.264 with a picture of two slices, and one of sound.
 func tiny() (video, picture, sound []byte) {
-	sps := []byte{0x67, 0x42, 0xc0, 0x1e, 0xda, 0x02, 0x80, 0xbf, 0xe5, 0xc0, 0x44, 0, 0, 3, 0, 4, 0, 0, 3, 0, 0xf0, 0x3c, 0x58, 0xba, 0x80}
+	sps := []byte{
+		0x67, 0x42, 0xc0, 0x1e, 0xda, 0x02, 0x80, 0xbf, 0xe5, 0xc0, 0x44, 0, 0, 3, 0, 4, 0, 0, 3, 0, 0xf0, 0x3c, 0x58,
+		0xba, 0x80,
+	}
 	pps := []byte{0x68, 0xce, 0x0f, 0x2c, 0x80}
-	video, _ = cmaf.Init(frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: pps, Width: 640, Height: 360}, 90000)
+	video, _ = cmaf.Init(frame.Config{
+		Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: pps, Width: 640, Height: 360,
+	}, 90000)
 	slice := append([]byte{0, 0, 0, 200, 0x65, 0x88, 0x84}, make([]byte, 197)...)
-	picture = cmaf.AppendFragment(nil, 1, cmaf.TrackID, 900000, []cmaf.Sample{{Duration: 3000, Sync: true, Data: append(slice, slice...)}})
-	sound, _ = cmaf.Init(frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x12, 0x10}, SampleRate: 44100, Channels: 2}, 44100)
+	picture = cmaf.AppendFragment(nil, 1, cmaf.TrackID, 900000, []cmaf.Sample{
+		{Duration: 3000, Sync: true, Data: append(slice, slice...)},
+	})
+	sound, _ = cmaf.Init(frame.Config{
+		Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x12, 0x10}, SampleRate: 44100, Channels: 2,
+	}, 44100)
 	return video, picture, sound
 }
 
@@ -52,7 +61,8 @@ func FuzzEncrypt(f *testing.F) {
 		}
 		for i := range had {
 			for k := range had[i].Samples {
-				if len(had[i].Samples) != len(got[i].Samples) || len(had[i].Samples[k].Data) != len(got[i].Samples[k].Data) {
+				if len(had[i].Samples) != len(got[i].Samples) ||
+					len(had[i].Samples[k].Data) != len(got[i].Samples[k].Data) {
 					t.Fatalf("fragment %d has other samples", i)
 				}
 			}

@@ -28,8 +28,10 @@ func TestMerged(t *testing.T) {
 		"a thousand":            {of(1000, 1600), 42, 17}, // what is clear takes 24
 		"much that stays clear": {of(100, 40_000), 39, 0},
 		"most of it in a few":   {of(100, 100, 100, 100, 1_000_000), 39, 39},
-		"clear of old":          {append(of(50, 160), subsample{mostClear, 0}, subsample{mostClear, 0}, subsample{9, 16}), 39, 36},
-		"nothing to protect":    {slices.Repeat([]subsample{{mostClear, 0}}, 50), 42, 0},
+		"clear of old": {
+			append(of(50, 160), subsample{mostClear, 0}, subsample{mostClear, 0}, subsample{9, 16}), 39, 36,
+		},
+		"nothing to protect": {slices.Repeat([]subsample{{mostClear, 0}}, 50), 42, 0},
 	} {
 		before := []subsample{{1, 2}}
 		got, err := merged(slices.Concat(before, tt.had), 1, tt.most)
@@ -67,7 +69,8 @@ func TestMerged(t *testing.T) {
 			}
 		}
 		if at != total || kept != tt.kept || larger > kept {
-			t.Errorf("%s: %d bytes of %d, %d protected, want %d; %d are larger than the smallest of them", name, at, total, kept,
+			t.Errorf("%s: %d bytes of %d, %d protected, want %d; %d are larger than the smallest of them", name, at,
+				total, kept,
 				tt.kept, larger)
 		}
 	}

@@ -38,7 +38,8 @@ const TrackID = 1
 // stay below 4 GiB.
 func AppendFragment(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint64, samples []Sample) []byte {
 	l := layoutOf(samples)
-	if need := len(b) + l.moof + 8 + l.payload; need > cap(b) { // slices.Grow would allocate twice under the race detector
+	// slices.Grow would allocate twice under the race detector
+	if need := len(b) + l.moof + 8 + l.payload; need > cap(b) {
 		b = append(make([]byte, 0, need), b...)
 	}
 	b = l.appendHead(b, sequence, trackID, baseMediaDecodeTime, samples)
@@ -50,7 +51,9 @@ func AppendFragment(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint
 
 // AppendFragmentHead appends what AppendFragment does but for the samples' bytes, which are to follow. payload is how
 // many those are.
-func AppendFragmentHead(b []byte, sequence, trackID uint32, baseMediaDecodeTime uint64, samples []Sample) (head []byte, payload int64) {
+func AppendFragmentHead(
+	b []byte, sequence, trackID uint32, baseMediaDecodeTime uint64, samples []Sample,
+) (head []byte, payload int64) {
 	l := layoutOf(samples)
 	if need := len(b) + l.moof + 8; need > cap(b) {
 		b = append(make([]byte, 0, need), b...)

@@ -21,7 +21,10 @@ import (
 func samples(n int) []cmaf.Sample {
 	out := make([]cmaf.Sample, n)
 	for i := range out {
-		out[i] = cmaf.Sample{Duration: 3000, CompositionOffset: int32(i%3) * 3000, Sync: i == 0, Data: bytes.Repeat([]byte{byte(i)}, 100+i)}
+		out[i] = cmaf.Sample{
+			Duration: 3000, CompositionOffset: int32(i%3) * 3000, Sync: i == 0,
+			Data: bytes.Repeat([]byte{byte(i)}, 100+i),
+		}
 	}
 	return out
 }
@@ -53,14 +56,16 @@ func TestFragmentRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(got) != 1 || got[0].TrackID != 3 || got[0].BaseMediaDecodeTime != 1<<40 || got[0].Offset != len(prefix) || cmaf.Whole(got) != len(b) {
+			if len(got) != 1 || got[0].TrackID != 3 || got[0].BaseMediaDecodeTime != 1<<40 ||
+				got[0].Offset != len(prefix) || cmaf.Whole(got) != len(b) {
 				t.Fatalf("got %+v of %d bytes", got, len(b))
 			}
 			var sum uint64
 			for i := range ss {
 				sum += uint64(ss[i].Duration)
 				g, w := got[0].Samples[i], ss[i]
-				if g.Duration != w.Duration || g.CompositionOffset != w.CompositionOffset || g.Sync != w.Sync || !bytes.Equal(g.Data, w.Data) {
+				if g.Duration != w.Duration || g.CompositionOffset != w.CompositionOffset || g.Sync != w.Sync ||
+					!bytes.Equal(g.Data, w.Data) {
 					t.Errorf("sample %d: got %+v, want %+v", i, g, w)
 				}
 			}
@@ -130,13 +135,17 @@ func TestReadAndWriteAgain(t *testing.T) {
 				t.Fatalf("%d tracks, %v", len(tracks), err)
 			}
 			v, a := tracks[0], tracks[1]
-			if v.Config.Codec != frame.H264 || v.Config.Width != 320 || v.Config.Height != 180 || v.FourCC != "avc1" || v.LengthSize != 4 || v.Timescale == 0 {
+			if v.Config.Codec != frame.H264 || v.Config.Width != 320 || v.Config.Height != 180 || v.FourCC != "avc1" ||
+				v.LengthSize != 4 || v.Timescale == 0 {
 				t.Errorf("video: %+v", v)
 			}
-			if a.Config.Codec != frame.AAC || a.Config.SampleRate != 44100 || a.Config.Channels != 2 || a.FourCC != "mp4a" || a.Timescale != 44100 {
+			if a.Config.Codec != frame.AAC || a.Config.SampleRate != 44100 || a.Config.Channels != 2 ||
+				a.FourCC != "mp4a" || a.Timescale != 44100 {
 				t.Errorf("audio: %+v", a)
 			}
-			if got := h264.CodecString(v.Config.SPS) + " " + aac.CodecString(a.Config.ASC); !strings.HasPrefix(got, "avc1.") || !strings.HasSuffix(got, " mp4a.40.2") {
+			if got := h264.CodecString(v.Config.SPS) + " " +
+				aac.CodecString(a.Config.ASC); !strings.HasPrefix(got, "avc1.") ||
+				!strings.HasSuffix(got, " mp4a.40.2") {
 				t.Errorf("codecs %q", got)
 			}
 			out := map[uint32][]byte{}
@@ -156,7 +165,8 @@ func TestReadAndWriteAgain(t *testing.T) {
 				}
 				for _, f := range fs {
 					seq++
-					out[f.TrackID] = cmaf.AppendFragment(out[f.TrackID], seq, cmaf.TrackID, f.BaseMediaDecodeTime, f.Samples)
+					out[f.TrackID] = cmaf.AppendFragment(out[f.TrackID], seq, cmaf.TrackID, f.BaseMediaDecodeTime,
+						f.Samples)
 				}
 			}
 			if flags == "+cmaf+frag_keyframe+empty_moov+negative_cts_offsets" {
@@ -168,7 +178,8 @@ func TestReadAndWriteAgain(t *testing.T) {
 					want[j] = "0" + want[j][1:]
 				}
 				if len(want) == 0 || !reflect.DeepEqual(got, want) {
-					t.Errorf("track %d: %d frames, want %d; first %q, want %q", tr.ID, len(got), len(want), first(got), first(want))
+					t.Errorf("track %d: %d frames, want %d; first %q, want %q", tr.ID, len(got), len(want), first(got),
+						first(want))
 				}
 			}
 		})
@@ -184,7 +195,8 @@ func first(s []string) string {
 
 func TestInitCarriesColourAndShape(t *testing.T) {
 	t.Parallel()
-	in := fragmented(t, "+frag_keyframe+empty_moov+default_base_moof", "-vf", "setsar=4/3", "-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv")
+	in := fragmented(t, "+frag_keyframe+empty_moov+default_base_moof", "-vf", "setsar=4/3", "-colorspace", "bt709",
+		"-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv")
 	tracks, err := cmaf.NewReader(bytes.NewReader(in), cmaf.ReaderOptions{}).Tracks()
 	if err != nil {
 		t.Fatal(err)
@@ -284,7 +296,8 @@ func TestReaderEnds(t *testing.T) {
 		t.Errorf("HTML: %v", err)
 	}
 	big := bmff.Make("moov", make([]byte, 100))
-	if _, err := cmaf.NewReader(bytes.NewReader(big), cmaf.ReaderOptions{MaxHeader: 64}).Tracks(); !errors.Is(err, bmff.ErrMalformed) {
+	if _, err := cmaf.NewReader(bytes.NewReader(big), cmaf.ReaderOptions{MaxHeader: 64}).Tracks(); !errors.Is(err,
+		bmff.ErrMalformed) {
 		t.Errorf("a moov over the limit: %v", err)
 	}
 }
@@ -315,7 +328,10 @@ func FuzzParseFragments(f *testing.F) {
 }
 
 func FuzzReader(f *testing.F) {
-	sps := []byte{0x67, 0x42, 0xc0, 0x1f, 0xd9, 0x00, 0x78, 0x02, 0x27, 0xe5, 0x84, 0x00, 0x00, 0x03, 0x00, 0x04, 0x00, 0x00, 0x03, 0x00, 0xf0, 0x3c, 0x60, 0xc9, 0x20}
+	sps := []byte{
+		0x67, 0x42, 0xc0, 0x1f, 0xd9, 0x00, 0x78, 0x02, 0x27, 0xe5, 0x84, 0x00, 0x00, 0x03, 0x00, 0x04, 0x00, 0x00,
+		0x03, 0x00, 0xf0, 0x3c, 0x60, 0xc9, 0x20,
+	}
 	v, err := cmaf.Init(frame.Config{Kind: frame.Video, Codec: frame.H264, SPS: sps, PPS: []byte{0x68, 1, 2, 3}}, 90000)
 	if err != nil {
 		f.Fatal(err)

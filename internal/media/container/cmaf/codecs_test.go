@@ -45,46 +45,71 @@ var peers = map[string]struct {
 	config func(t *testing.T, file, first []byte) (frame.Config, error)
 	key    func([]byte) bool
 }{
-	"HEVC": {append(slices.Clone(pictures), "-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none:keyint=25:pools=1"), "hvc1.1.6.L60.90", "hevc hvc1", func(t *testing.T, file, _ []byte) (frame.Config, error) {
-		vps, sps, pps, _, err := hevc.ParseHVCC(box(t, file, "hvcC"))
-		if err != nil {
-			return frame.Config{}, err
-		}
-		return hevc.TrackConfig(vps[0], sps[0], pps[0])
-	}, hevc.IsKey},
-	"AV1": {append(slices.Clone(pictures), "-c:v", "libaom-av1", "-cpu-used", "8", "-g", "25", "-usage", "realtime"), "av01.0.00M.08", "av1 av01", func(t *testing.T, file, _ []byte) (frame.Config, error) {
-		header, err := av1.ParseConfig(box(t, file, "av1C"))
-		if err != nil {
-			return frame.Config{}, err
-		}
-		return av1.TrackConfig(header)
-	}, av1.IsKey},
-	"VP9": {append(slices.Clone(pictures), "-c:v", "libvpx-vp9", "-cpu-used", "8", "-deadline", "realtime", "-g", "25"), "vp09.00.11.08", "vp9 vp09", func(t *testing.T, file, first []byte) (frame.Config, error) {
-		record, err := vp9.ParseConfig(box(t, file, "vpcC"))
-		if err != nil {
-			return frame.Config{}, err
-		}
-		return vp9.TrackConfig(record, first)
-	}, vp9.IsKey},
-	"Opus": {append(slices.Clone(sounds), "-c:a", "libopus"), "opus", "opus Opus", func(t *testing.T, file, _ []byte) (frame.Config, error) {
-		return opus.TrackConfig(box(t, file, "dOps"))
-	}, nil},
-	"FLAC": {append(slices.Clone(sounds), "-c:a", "flac", "-strict", "-2"), "fLaC", "flac fLaC", func(t *testing.T, file, _ []byte) (frame.Config, error) {
-		info, err := flac.StreamInfo(box(t, file, "dfLa")[4:])
-		if err != nil {
-			return frame.Config{}, err
-		}
-		return flac.TrackConfig(info)
-	}, nil},
-	"AC-3": {append(slices.Clone(sounds), "-c:a", "ac3"), "ac-3", "ac3 ac-3", func(_ *testing.T, _, first []byte) (frame.Config, error) {
-		return ac3.TrackConfig(first)
-	}, nil},
-	"MP3": {append(slices.Clone(sounds), "-c:a", "libmp3lame"), "mp4a.40.34", "mp3 mp4a", func(_ *testing.T, _, first []byte) (frame.Config, error) {
-		return mp3.TrackConfig(first)
-	}, nil},
-	"MP3 at 22 kHz": {append(slices.Clone(sounds), "-ar", "22050", "-c:a", "libmp3lame"), "mp4a.40.34", "mp3 mp4a", func(_ *testing.T, _, first []byte) (frame.Config, error) {
-		return mp3.TrackConfig(first)
-	}, nil},
+	"HEVC": {
+		append(slices.Clone(pictures), "-c:v", "libx265", "-preset", "ultrafast", "-x265-params",
+			"log-level=none:keyint=25:pools=1"), "hvc1.1.6.L60.90", "hevc hvc1",
+		func(t *testing.T, file, _ []byte) (frame.Config, error) {
+			vps, sps, pps, _, err := hevc.ParseHVCC(box(t, file, "hvcC"))
+			if err != nil {
+				return frame.Config{}, err
+			}
+			return hevc.TrackConfig(vps[0], sps[0], pps[0])
+		}, hevc.IsKey,
+	},
+	"AV1": {
+		append(slices.Clone(pictures), "-c:v", "libaom-av1", "-cpu-used", "8", "-g", "25", "-usage", "realtime"),
+		"av01.0.00M.08", "av1 av01", func(t *testing.T, file, _ []byte) (frame.Config, error) {
+			header, err := av1.ParseConfig(box(t, file, "av1C"))
+			if err != nil {
+				return frame.Config{}, err
+			}
+			return av1.TrackConfig(header)
+		}, av1.IsKey,
+	},
+	"VP9": {
+		append(slices.Clone(pictures), "-c:v", "libvpx-vp9", "-cpu-used", "8", "-deadline", "realtime", "-g", "25"),
+		"vp09.00.11.08", "vp9 vp09", func(t *testing.T, file, first []byte) (frame.Config, error) {
+			record, err := vp9.ParseConfig(box(t, file, "vpcC"))
+			if err != nil {
+				return frame.Config{}, err
+			}
+			return vp9.TrackConfig(record, first)
+		}, vp9.IsKey,
+	},
+	"Opus": {
+		append(slices.Clone(sounds), "-c:a", "libopus"), "opus", "opus Opus",
+		func(t *testing.T, file, _ []byte) (frame.Config, error) {
+			return opus.TrackConfig(box(t, file, "dOps"))
+		}, nil,
+	},
+	"FLAC": {
+		append(slices.Clone(sounds), "-c:a", "flac", "-strict", "-2"), "fLaC", "flac fLaC",
+		func(t *testing.T, file, _ []byte) (frame.Config, error) {
+			info, err := flac.StreamInfo(box(t, file, "dfLa")[4:])
+			if err != nil {
+				return frame.Config{}, err
+			}
+			return flac.TrackConfig(info)
+		}, nil,
+	},
+	"AC-3": {
+		append(slices.Clone(sounds), "-c:a", "ac3"), "ac-3", "ac3 ac-3",
+		func(_ *testing.T, _, first []byte) (frame.Config, error) {
+			return ac3.TrackConfig(first)
+		}, nil,
+	},
+	"MP3": {
+		append(slices.Clone(sounds), "-c:a", "libmp3lame"), "mp4a.40.34", "mp3 mp4a",
+		func(_ *testing.T, _, first []byte) (frame.Config, error) {
+			return mp3.TrackConfig(first)
+		}, nil,
+	},
+	"MP3 at 22 kHz": {
+		append(slices.Clone(sounds), "-ar", "22050", "-c:a", "libmp3lame"), "mp4a.40.34", "mp3 mp4a",
+		func(_ *testing.T, _, first []byte) (frame.Config, error) {
+			return mp3.TrackConfig(first)
+		}, nil,
+	},
 }
 
 // TestEveryCodec puts what ffmpeg encoded into init and media segments of our own and has ffmpeg decode both.
@@ -93,7 +118,9 @@ func TestEveryCodec(t *testing.T) {
 	for name, tt := range peers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := ffmpeg(t, nil, append(slices.Clone(tt.args), "-f", "mp4", "-movflags", "+frag_keyframe+empty_moov+default_base_moof+delay_moov", "-use_editlist", "0", "-")...)
+			file := ffmpeg(t, nil,
+				append(slices.Clone(tt.args), "-f", "mp4", "-movflags",
+					"+frag_keyframe+empty_moov+default_base_moof+delay_moov", "-use_editlist", "0", "-")...)
 			fragments, err := cmaf.ParseFragments(file)
 			if err != nil || len(fragments) == 0 {
 				t.Fatal(len(fragments), err)
@@ -118,7 +145,8 @@ func TestEveryCodec(t *testing.T) {
 					}
 					last := i == len(fragments)-1 && n == len(f.Samples)-1
 					if tt.key == nil && !last && clock.Samples(s.Data)*int64(scale) != int64(s.Duration)*clock.Rate {
-						t.Errorf("fragment %d, sample %d: %d samples, the muxer says %d ticks of 1/%d s", i, n, clock.Samples(s.Data), s.Duration, scale)
+						t.Errorf("fragment %d, sample %d: %d samples, the muxer says %d ticks of 1/%d s", i, n,
+							clock.Samples(s.Data), s.Duration, scale)
 					}
 				}
 				out = cmaf.AppendFragment(out, uint32(i+1), cmaf.TrackID, f.BaseMediaDecodeTime, f.Samples)
@@ -139,7 +167,8 @@ func probe(t *testing.T, data []byte) string {
 	if err := os.WriteFile(p, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out := command(t, nil, "ffprobe", "-v", "error", "-show_entries", "stream=codec_name,codec_tag_string", "-of", "default=nw=1:nk=1", p)
+	out := command(t, nil, "ffprobe", "-v", "error", "-show_entries", "stream=codec_name,codec_tag_string", "-of",
+		"default=nw=1:nk=1", p)
 	return strings.Join(strings.Fields(string(out)), " ")
 }
 

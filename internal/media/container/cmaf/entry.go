@@ -30,7 +30,8 @@ func SampleEntry(c frame.Config) ([]byte, error) {
 	case frame.Opus:
 		return sound("Opus", c.SampleRate, c.Channels, bmff.Make("dOps", c.Header)), nil
 	case frame.FLAC: // Header is STREAMINFO, and it is the last metadata block
-		return sound("fLaC", c.SampleRate, c.Channels, bmff.Full("dfLa", 0, 0, []byte{0x80, 0, 0, byte(len(c.Header))}, c.Header)), nil
+		return sound("fLaC", c.SampleRate, c.Channels,
+			bmff.Full("dfLa", 0, 0, []byte{0x80, 0, 0, byte(len(c.Header))}, c.Header)), nil
 	case frame.AC3: // ETSI TS 102 366 section F.2 wants 2 channels whatever there are
 		return sound("ac-3", c.SampleRate, 2, bmff.Make("dac3", c.Header)), nil
 	case frame.VP8:
@@ -49,7 +50,8 @@ func avc1(c frame.Config) ([]byte, error) {
 		return nil, err
 	}
 	c.Width, c.Height = info.Width, info.Height
-	return visual("avc1", c, bmff.Make("avcC", avcC), colr(colour(info.Colour)), pasp(info.PARWidth, info.PARHeight)), nil
+	return visual("avc1", c, bmff.Make("avcC", avcC), colr(colour(info.Colour)),
+		pasp(info.PARWidth, info.PARHeight)), nil
 }
 
 func hvc1(c frame.Config) ([]byte, error) {
@@ -61,7 +63,8 @@ func hvc1(c frame.Config) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return visual("hvc1", c, bmff.Make("hvcC", hvcC), colr(colour(info.Colour)), pasp(info.PARWidth, info.PARHeight)), nil
+	return visual("hvc1", c, bmff.Make("hvcC", hvcC), colr(colour(info.Colour)),
+		pasp(info.PARWidth, info.PARHeight)), nil
 }
 
 func av01(c frame.Config) ([]byte, error) {
@@ -106,7 +109,10 @@ func colr(c colour) []byte {
 	if c.FullRange {
 		full = 0x80
 	}
-	return bmff.Make("colr", []byte("nclx"), bmff.U16(uint16(c.Primaries), uint16(c.Transfer), uint16(c.Matrix)), []byte{full})
+	return bmff.Make("colr", []byte("nclx"), bmff.U16(uint16(c.Primaries), uint16(c.Transfer),
+		uint16(c.Matrix)), []byte{
+		full,
+	})
 }
 
 func pasp(w, h int) []byte {

@@ -39,7 +39,8 @@ func frames(t testing.TB, data []byte, stream string) []string {
 		t.Fatal(err)
 	}
 	var out []string
-	for l := range strings.Lines(string(ffmpeg(t, nil, "-copyts", "-i", p, "-map", stream, "-fps_mode", "passthrough", "-f", "framemd5", "-"))) {
+	for l := range strings.Lines(string(ffmpeg(t, nil, "-copyts", "-i", p, "-map", stream, "-fps_mode", "passthrough",
+		"-f", "framemd5", "-"))) {
 		if !strings.HasPrefix(l, "#") {
 			out = append(out, strings.TrimSpace(l))
 		}

@@ -61,7 +61,8 @@ func InitFromEntry(o InitOptions) []byte {
 		handler, name, volume = "soun", "SoundHandler\x00", 0x01000000
 		header = bmff.Full("smhd", 0, 0, bmff.U32(0))
 	}
-	tkhd := bmff.Full("tkhd", 0, 7, bmff.U32(0, 0, TrackID, 0, 0, 0, 0, 0, volume), bmff.U32(o.Matrix[:]...), bmff.U32(o.Width, o.Height))
+	tkhd := bmff.Full("tkhd", 0, 7, bmff.U32(0, 0, TrackID, 0, 0, 0, 0, 0, volume), bmff.U32(o.Matrix[:]...),
+		bmff.U32(o.Width, o.Height))
 	mdia := bmff.Make("mdia",
 		bmff.Full("mdhd", 0, 0, bmff.U32(0, 0, o.Timescale, 0), bmff.U16(packLanguage(o.Language), 0)),
 		bmff.Full("hdlr", 0, 0, bmff.U32(0), []byte(handler), bmff.U32(0, 0, 0), []byte(name)),
@@ -73,7 +74,8 @@ func InitFromEntry(o InitOptions) []byte {
 				bmff.Full("stsc", 0, 0, bmff.U32(0)),
 				bmff.Full("stsz", 0, 0, bmff.U32(0, 0)),
 				bmff.Full("stco", 0, 0, bmff.U32(0)))))
-	mvhd := bmff.Full("mvhd", 0, 0, bmff.U32(0, 0, 1000, 0, 0x10000, 0x01000000, 0, 0), bmff.U32(identity[:]...), bmff.U32(0, 0, 0, 0, 0, 0, TrackID+1))
+	mvhd := bmff.Full("mvhd", 0, 0, bmff.U32(0, 0, 1000, 0, 0x10000, 0x01000000, 0, 0), bmff.U32(identity[:]...),
+		bmff.U32(0, 0, 0, 0, 0, 0, TrackID+1))
 	trex := bmff.Full("trex", 0, 0, bmff.U32(TrackID, 1, 0, 0, 0))
 	b := bmff.Make("ftyp", []byte("iso6"), bmff.U32(0), []byte("iso6cmfcmp41"))
 	return append(b, bmff.Make("moov", mvhd, bmff.Make("trak", tkhd, mdia), bmff.Make("mvex", trex))...)

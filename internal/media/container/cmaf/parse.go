@@ -76,7 +76,12 @@ func (p *parser) box(h bmff.Header) error {
 	case h.Type.Is("mdat") && p.hasMoof:
 		p.hasMoof = false
 		end := p.at + int(h.Size)
-		m := bmff.Moof{Body: p.moofBody, Start: int64(p.moof), MaxSamples: min(end-p.moof, maxFragmentSamples), Defaults: p.defaults}
+		m := bmff.Moof{
+			Body:       p.moofBody,
+			Start:      int64(p.moof),
+			MaxSamples: min(end-p.moof, maxFragmentSamples),
+			Defaults:   p.defaults,
+		}
 		fragments, err := cut(m, p.data[p.moof:end], int64(p.moof), p.next)
 		if err != nil {
 			return err
@@ -110,7 +115,12 @@ func cut(m bmff.Moof, data []byte, start int64, next map[uint32]uint64) ([]Fragm
 			if from < 0 || to > int64(len(data)) {
 				return nil, bmff.Malformed("track %d: sample %d of a fragment lies outside of it", run.TrackID, i)
 			}
-			f.Samples[i] = Sample{Duration: s.Duration, CompositionOffset: s.CompositionOffset, Sync: s.Sync, Data: data[from:to:to]}
+			f.Samples[i] = Sample{
+				Duration:          s.Duration,
+				CompositionOffset: s.CompositionOffset,
+				Sync:              s.Sync,
+				Data:              data[from:to:to],
+			}
 			f.Duration += uint64(s.Duration)
 		}
 		if f.BaseMediaDecodeTime+f.Duration > math.MaxInt64 {

@@ -125,7 +125,12 @@ func (r *Reader) fragment() ([]Fragment, error) {
 		if err != nil {
 			return nil, err
 		}
-		m := bmff.Moof{Body: moof, Start: start, MaxSamples: min(len(moof)+len(data), maxFragmentSamples), Defaults: r.defaults}
+		m := bmff.Moof{
+			Body:       moof,
+			Start:      start,
+			MaxSamples: min(len(moof)+len(data), maxFragmentSamples),
+			Defaults:   r.defaults,
+		}
 		fragments, err := cut(m, data, mdatStart, r.next)
 		for i := range fragments {
 			fragments[i].Offset, fragments[i].Size = int(start), int(r.at-start)

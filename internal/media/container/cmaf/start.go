@@ -15,7 +15,8 @@ func StartAt(at, later, long int64) Start {
 	if later <= 0 || long < 2 {
 		return Start{}
 	}
-	return Start{from: at, shown: at + later, until: at + later + long/2} // half of that: the next picture may come a little early
+	// half of that: the next picture may come a little early
+	return Start{from: at, shown: at + later, until: at + later + long/2}
 }
 
 // Long is for how long decode times are moved.

@@ -101,7 +101,8 @@ func extendedVideo(b []byte, want int) (Body, error) {
 	if t.Codec, err = videoCodec(e.fourCC); err != nil {
 		return Body{}, err
 	}
-	if e.kind == exCodedFrames && (t.Codec == frame.H264 || t.Codec == frame.HEVC) { // the others have no composition time
+	// the others have no composition time
+	if e.kind == exCodedFrames && (t.Codec == frame.H264 || t.Codec == frame.HEVC) {
 		if len(t.Data) < 3 {
 			return Body{}, fmt.Errorf("%w: extended video without composition time", ErrMalformed)
 		}

@@ -18,7 +18,11 @@ const head = "FLV\x01\x01\x00\x00\x00\x09"
 
 func tag(kind byte, ms uint32, body string) string {
 	n := len(body)
-	return "\x00\x00\x00\x00" + string([]byte{kind, byte(n >> 16), byte(n >> 8), byte(n), byte(ms >> 16), byte(ms >> 8), byte(ms), byte(ms >> 24), 0, 0, 0}) + body
+	return "\x00\x00\x00\x00" +
+		string([]byte{
+			kind, byte(n >> 16), byte(n >> 8), byte(n), byte(ms >> 16), byte(ms >> 8), byte(ms), byte(ms >> 24), 0, 0,
+			0,
+		}) + body
 }
 
 func all(in io.Reader, largest int) (tags []flv.Tag, err error) {
@@ -34,8 +38,10 @@ func all(in io.Reader, largest int) (tags []flv.Tag, err error) {
 
 func TestTags(t *testing.T) {
 	t.Parallel()
-	stream := head + tag(18, 0, "metadata") + tag(9, 0, "\x17\x00\x00\x00\x00avcC") + tag(9, 40, "\x17\x01\x00\x00\x50one") +
-		tag(8, 41, "\xaf\x01sound") + tag(9, 1<<24|7, "\x27\x01\xff\xff\xf0two") + tag(9, 1<<24|8, "\x17\x02\x00\x00\x00") + "\x00\x00\x00\x00"
+	stream := head + tag(18, 0, "metadata") + tag(9, 0, "\x17\x00\x00\x00\x00avcC") +
+		tag(9, 40, "\x17\x01\x00\x00\x50one") +
+		tag(8, 41, "\xaf\x01sound") + tag(9, 1<<24|7, "\x27\x01\xff\xff\xf0two") +
+		tag(9, 1<<24|8, "\x17\x02\x00\x00\x00") + "\x00\x00\x00\x00"
 	got, err := all(iotest.OneByteReader(bytes.NewReader([]byte(stream))), 100)
 	if !errors.Is(err, io.EOF) || len(got) != 3 {
 		t.Fatalf("%d tags, %v", len(got), err)
@@ -47,7 +53,8 @@ func TestTags(t *testing.T) {
 		{DTS: (1<<24 + 7) * ms, PTS: (1<<24 - 9) * ms, Data: []byte("two")},
 	} {
 		g := got[i]
-		if g.DTS != want.DTS || g.PTS != want.PTS || g.Key != want.Key || g.Config != want.Config || !bytes.Equal(g.Data, want.Data) {
+		if g.DTS != want.DTS || g.PTS != want.PTS || g.Key != want.Key || g.Config != want.Config ||
+			!bytes.Equal(g.Data, want.Data) {
 			t.Errorf("tag %d: %+v, want %+v", i, g, want)
 		}
 	}
@@ -77,8 +84,10 @@ func TestRefused(t *testing.T) {
 func TestWhatFFmpegWrites(t *testing.T) {
 	t.Parallel()
 	ffmpeg := programtest.Path(t, "ffmpeg")
-	out, err := exec.CommandContext(t.Context(), ffmpeg, "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25:duration=2",
-		"-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-flvflags", "no_duration_filesize", "-f", "flv", "pipe:1").Output()
+	out, err := exec.CommandContext(t.Context(), ffmpeg, "-v", "error", "-f", "lavfi", "-i",
+		"testsrc2=size=320x180:rate=25:duration=2",
+		"-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-flvflags", "no_duration_filesize", "-f", "flv",
+		"pipe:1").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

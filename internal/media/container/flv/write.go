@@ -85,7 +85,8 @@ func SequenceHeader(c frame.Config) ([]byte, error) {
 	case frame.Opus:
 		b, err = appendOpusHead(b, c.Header)
 	case frame.FLAC:
-		b = append(append(b, "fLaC\x80\x00\x00\x22"...), c.Header...) // signature and the header of a last metadata block, STREAMINFO
+		// signature and the header of a last metadata block, STREAMINFO
+		b = append(append(b, "fLaC\x80\x00\x00\x22"...), c.Header...)
 	case frame.MP3, frame.AC3, frame.VP8:
 		return nil, nil
 	}

@@ -37,7 +37,8 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	for _, c := range []frame.Config{
 		{Codec: frame.H264, SPS: sps, PPS: pps},
 		{
-			Codec: frame.HEVC, VPS: unhex("40010c01ffff01600000030090000003000003003c959409"), PPS: unhex("4401c073c189"),
+			Codec: frame.HEVC, VPS: unhex("40010c01ffff01600000030090000003000003003c959409"),
+			PPS: unhex("4401c073c189"),
 			SPS: unhex("42010101600000030090000003000003003ca00a880c1c44f965654a4c2f016808000003000800000300c840"),
 		},
 		{Codec: frame.AV1, Header: av1Header},
@@ -65,7 +66,8 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		if err != nil || (head == nil) != (c.Codec == frame.MP3 || c.Codec == frame.AC3) {
 			t.Errorf("%s: sequence header %x, %v", c.Codec, head, err)
 		}
-		if got, err := parse(head, flv.AnyTrack); head != nil && (err != nil || got.Content != flv.Configuration || got.Codec != c.Codec) {
+		if got, err := parse(head, flv.AnyTrack); head != nil &&
+			(err != nil || got.Content != flv.Configuration || got.Codec != c.Codec) {
 			t.Errorf("%s: sequence header %+v, %v", c.Codec, got, err)
 		}
 		if !flv.Carries(c.Codec) || flv.CodecID(c.Codec) <= 0 {

@@ -41,7 +41,10 @@ func moovOf(tracks []*Track, start int64, wide bool) []byte {
 		long = max(long, t.shown(scale))
 	}
 	parts[0] = timed("mvhd", 0, long, func(duration []byte) [][]byte {
-		return [][]byte{bmff.U32(scale), duration, bmff.U32(0x10000, 0x01000000, 0, 0), bmff.U32(identity[:]...), bmff.U32(0, 0, 0, 0, 0, 0, uint32(len(tracks)+1))}
+		return [][]byte{
+			bmff.U32(scale), duration, bmff.U32(0x10000, 0x01000000, 0, 0), bmff.U32(identity[:]...),
+			bmff.U32(0, 0, 0, 0, 0, 0, uint32(len(tracks)+1)),
+		}
 	})
 	return bmff.Make("moov", parts...)
 }
@@ -85,12 +88,16 @@ func (t *Track) trak(number, scale uint32, start int64, wide bool) []byte {
 	}
 	const enabledInMovie = 3
 	tkhd := timed("tkhd", enabledInMovie, t.shown(scale), func(duration []byte) [][]byte {
-		return [][]byte{bmff.U32(number, 0), duration, bmff.U32(0, 0, 0, volume), bmff.U32(o.Matrix[:]...), bmff.U32(o.Width, o.Height)}
+		return [][]byte{
+			bmff.U32(number, 0), duration, bmff.U32(0, 0, 0, volume), bmff.U32(o.Matrix[:]...),
+			bmff.U32(o.Width, o.Height),
+		}
 	})
 	mdhd := timed("mdhd", 0, uint64(t.next-t.first), func(duration []byte) [][]byte {
 		return [][]byte{bmff.U32(o.Timescale), duration, bmff.U16(packLanguage(o.Language), 0)}
 	})
-	return bmff.Make("trak", tkhd, bmff.Make("edts", t.elst(scale)), bmff.Make("mdia", mdhd, t.hdlr(), t.minf(start, wide)))
+	return bmff.Make("trak", tkhd, bmff.Make("edts", t.elst(scale)),
+		bmff.Make("mdia", mdhd, t.hdlr(), t.minf(start, wide)))
 }
 
 // elst says where in the media the presentation begins: behind the priming of sound and the reordering of pictures, and
@@ -147,7 +154,8 @@ func (t *Track) minf(start int64, wide bool) []byte {
 	if len(t.syncs) < len(t.sizes) {
 		tables = append(tables, bmff.Full("stss", 0, 0, bmff.U32(uint32(len(t.syncs))), bmff.U32(t.syncs...)))
 	}
-	tables = append(tables, t.stsc(), bmff.Full("stsz", 0, 0, bmff.U32(0, uint32(len(t.sizes))), bmff.U32(t.sizes...)), t.places(start, wide))
+	tables = append(tables, t.stsc(), bmff.Full("stsz", 0, 0, bmff.U32(0, uint32(len(t.sizes))), bmff.U32(t.sizes...)),
+		t.places(start, wide))
 	return bmff.Make("minf", header,
 		bmff.Make("dinf", bmff.Full("dref", 0, 0, bmff.U32(1), bmff.Full("url ", 0, 1))),
 		bmff.Make("stbl", tables...))

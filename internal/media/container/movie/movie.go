@@ -116,7 +116,8 @@ const maxSamples = 6_000_000
 // is cut short.
 func (t *Track) Add(entry int, at int64, samples []Sample) error {
 	if entry < 0 || entry >= len(t.entries) || len(t.sizes)+len(samples) > maxSamples {
-		return fmt.Errorf("%w: entry %d of %d, %d samples behind %d", ErrOrder, entry, len(t.entries), len(samples), len(t.sizes))
+		return fmt.Errorf("%w: entry %d of %d, %d samples behind %d", ErrOrder, entry, len(t.entries), len(samples),
+			len(t.sizes))
 	}
 	if len(samples) == 0 {
 		return nil

@@ -64,7 +64,8 @@ func TestHead(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 	p, s := f.Tracks[0], f.Tracks[1]
-	if p.Len() != 3 || p.PTS(0) != 0 || p.DTS(0) != -6000 || p.Sample(1).Duration != 6000 || p.PTS(2) != 6000 || p.NonStandardEdit {
+	if p.Len() != 3 || p.PTS(0) != 0 || p.DTS(0) != -6000 || p.Sample(1).Duration != 6000 || p.PTS(2) != 6000 ||
+		p.NonStandardEdit {
 		t.Errorf("picture: %d samples, %d %d, %+v, %d", p.Len(), p.PTS(0), p.DTS(0), p.Sample(1), p.PTS(2))
 	}
 	if s.Len() != 3 || s.PTS(0) != -1024 || s.PTS(1) != 0 || s.Language != "deu" {
@@ -78,7 +79,8 @@ func TestHead(t *testing.T) {
 	}{{p, 0, 100}, {p, 1, 50}, {s, 0, 7}, {s, 1, 8}, {p, 2, 200}, {s, 2, 9}} {
 		_, extents, err := mp4.Layout(want.tr, want.i, want.i+1)
 		if err != nil || len(extents) != 1 || extents[0].Offset != at || extents[0].Length != want.size {
-			t.Errorf("sample %d of track %d: %+v, %v, want %d bytes at %d", want.i, want.tr.ID, extents, err, want.size, at)
+			t.Errorf("sample %d of track %d: %+v, %v, want %d bytes at %d", want.i, want.tr.ID, extents, err, want.size,
+				at)
 		}
 		at += want.size
 	}
@@ -110,12 +112,15 @@ func TestLatePicture(t *testing.T) {
 	v, a := picture(m), sound(m)
 	v.Entry(entry("vp08"))
 	a.Entry(entry("ac-3"))
-	add(t, v, 0, 900_000-6000, Sample{180_000, 186_000, true, 1}, Sample{3000, 9000, false, 1}, Sample{3000, 3000, false, 1})
+	add(t, v, 0, 900_000-6000, Sample{180_000, 186_000, true, 1}, Sample{3000, 9000, false, 1}, Sample{
+		3000, 3000, false, 1,
+	})
 	add(t, a, 0, 480_000, Sample{48_000, 0, true, 1}, Sample{96_000, 0, true, 1})
 	f, _ := index(t, m)
 	p := f.Tracks[0]
 	if p.EmptyEdit != 180_000 || p.PTS(0) != 180_000 || p.MediaTime != 186_000 || p.NonStandardEdit {
-		t.Errorf("the picture begins at %d behind an empty edit of %d, at media time %d", p.PTS(0), p.EmptyEdit, p.MediaTime)
+		t.Errorf("the picture begins at %d behind an empty edit of %d, at media time %d", p.PTS(0), p.EmptyEdit,
+			p.MediaTime)
 	}
 }
 
@@ -128,7 +133,8 @@ func TestAlone(t *testing.T) {
 	a.Entry(entry("ac-3"))
 	add(t, a, 0, 480_000, Sample{1024, 0, true, 1}, Sample{1024, 0, true, 1})
 	f, head := index(t, m)
-	if len(f.Tracks) != 1 || f.Brands[0] != "M4A " || bytes.Contains(head, []byte("stss")) || bytes.Contains(head, []byte("ctts")) {
+	if len(f.Tracks) != 1 || f.Brands[0] != "M4A " || bytes.Contains(head, []byte("stss")) ||
+		bytes.Contains(head, []byte("ctts")) {
 		t.Errorf("%+v", f)
 	}
 }
@@ -147,7 +153,8 @@ func TestLarge(t *testing.T) {
 			add(t, v, 0, 900_000+int64(i)*90_000*20_000, Sample{90_000 * 20_000, 0, true, 1 << 31}) // five hours each
 		}
 		head := m.Head()
-		if got := bytes.Contains(head, []byte("co64")); got != tt.co64 || bytes.Contains(head, []byte("stco")) == tt.co64 {
+		if got := bytes.Contains(head, []byte("co64")); got != tt.co64 ||
+			bytes.Contains(head, []byte("stco")) == tt.co64 {
 			t.Errorf("%d chunks: co64 %t", tt.chunks, got)
 		}
 		if tt.xl {

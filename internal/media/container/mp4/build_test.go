@@ -11,9 +11,12 @@ import (
 )
 
 var (
-	avcConfig = frame.Config{Kind: frame.Video, Codec: frame.H264, PPS: []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc0}, SPS: []byte{
-		0x67, 0x64, 0x00, 0x0d, 0xac, 0xd9, 0x41, 0x41, 0xfb, 0x01, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03, 0x20, 0xf1, 0x42, 0x99, 0x60,
-	}}
+	avcConfig = frame.Config{
+		Kind: frame.Video, Codec: frame.H264, PPS: []byte{0x68, 0xeb, 0xe3, 0xcb, 0x22, 0xc0}, SPS: []byte{
+			0x67, 0x64, 0x00, 0x0d, 0xac, 0xd9, 0x41, 0x41, 0xfb, 0x01, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00,
+			0x03, 0x03, 0x20, 0xf1, 0x42, 0x99, 0x60,
+		},
+	}
 	aacConfig = frame.Config{Kind: frame.Audio, Codec: frame.AAC, ASC: []byte{0x11, 0x90}}
 )
 
@@ -86,7 +89,8 @@ func (t trak) box() []byte {
 		dref = bmff.Full("url ", 0, 1)
 	}
 	return bmff.Make("trak",
-		bmff.Full("tkhd", 0, 3, bmff.U32(0, 0, t.id, 0, 0, 0, 0, 0, 0, 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000, 320<<16, 240<<16)),
+		bmff.Full("tkhd", 0, 3,
+			bmff.U32(0, 0, t.id, 0, 0, 0, 0, 0, 0, 0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000, 320<<16, 240<<16)),
 		edts,
 		bmff.Make("mdia",
 			bmff.Full("mdhd", 0, 0, bmff.U32(0, 0, t.timescale, 0, 0x55c40000)),
@@ -149,8 +153,14 @@ func (h hour) ReadAt(p []byte, at int64) (int, error) {
 func newHour() hour {
 	const seconds, fps, aps = 3600, 30, 47
 	const videoSize, audioSize = 16000, 370
-	v := trak{id: 1, timescale: 15360, handler: "vide", entries: [][]byte{entry(avcConfig)}, n: seconds * fps, size: videoSize, stts: bmff.U32(1, seconds*fps, 512)}
-	a := trak{id: 2, timescale: 48000, handler: "soun", entries: [][]byte{entry(aacConfig)}, n: seconds * aps, size: audioSize, stts: bmff.U32(1, seconds*aps, 1024)}
+	v := trak{
+		id: 1, timescale: 15360, handler: "vide", entries: [][]byte{entry(avcConfig)}, n: seconds * fps,
+		size: videoSize, stts: bmff.U32(1, seconds*fps, 512),
+	}
+	a := trak{
+		id: 2, timescale: 48000, handler: "soun", entries: [][]byte{entry(aacConfig)}, n: seconds * aps,
+		size: audioSize, stts: bmff.U32(1, seconds*aps, 1024),
+	}
 	v.stsc, a.stsc = bmff.U32(1, 1, fps, 1), bmff.U32(1, 1, aps, 1)
 	v.ctts = bmff.U32(v.n)
 	v.stss = bmff.U32(v.n / 60)

@@ -31,7 +31,9 @@ func args(parts ...[]string) []string {
 	return out
 }
 
-var x264 = []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-bf", "2", "-c:a", "aac"}
+var x264 = []string{
+	"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-bf", "2", "-c:a", "aac",
+}
 
 // packet is what ffprobe says about one; numbers it does not know are nil.
 type packet struct {
@@ -63,7 +65,8 @@ func packets(t testing.TB, path string, edits bool) map[int][]packet {
 	var all struct {
 		Packets []packet `json:"packets"`
 	}
-	if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-ignore_editlist", ignore, "-show_packets", "-of", "json", path), &all); err != nil {
+	if err := json.Unmarshal(programtest.Run(t, "ffprobe", "-v", "error", "-ignore_editlist", ignore, "-show_packets",
+		"-of", "json", path), &all); err != nil {
 		t.Fatal(err)
 	}
 	out := map[int][]packet{}

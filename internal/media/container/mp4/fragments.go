@@ -58,7 +58,12 @@ func (ix *indexer) takeMoof(end int64, last bool) error {
 	if ix.moof == nil {
 		return nil
 	}
-	m := bmff.Moof{Body: ix.moof, Start: ix.moofAt, MaxSamples: int(min(end-ix.moofAt, int64(ix.left))), Defaults: ix.defaults}
+	m := bmff.Moof{
+		Body:       ix.moof,
+		Start:      ix.moofAt,
+		MaxSamples: int(min(end-ix.moofAt, int64(ix.left))),
+		Defaults:   ix.defaults,
+	}
 	ix.moof = nil
 	runs, err := m.Runs()
 	if err != nil {
@@ -73,7 +78,8 @@ func (ix *indexer) takeMoof(end int64, last bool) error {
 				ix.file.Truncated = true
 				return nil
 			}
-			return fmt.Errorf("%w: fragment at byte %d, track %d: sample %d would lie beyond its end", ErrTruncated, ix.moofAt, run.TrackID, i+1)
+			return fmt.Errorf("%w: fragment at byte %d, track %d: sample %d would lie beyond its end", ErrTruncated,
+				ix.moofAt, run.TrackID, i+1)
 		}
 	}
 	for _, run := range runs {
@@ -94,7 +100,9 @@ func (f *fragments) add(run bmff.TrackRun) error {
 		return nil
 	}
 	if run.Description != 0 && run.Description != f.track.description {
-		return fmt.Errorf("%w: its samples have several descriptions, the codec's parameters change inside of the track", ErrUnsupported)
+		return fmt.Errorf(
+			"%w: its samples have several descriptions, the codec's parameters change inside of the track",
+			ErrUnsupported)
 	}
 	s := &f.track.samples
 	now := f.next

@@ -27,7 +27,8 @@ func Index(r io.ReaderAt, size int64) (*File, error) {
 	}
 	if !x.hasMoov {
 		if x.media {
-			return nil, fmt.Errorf("%w: it has no index (moov), the recording or the upload was not finished", ErrTruncated)
+			return nil, fmt.Errorf("%w: it has no index (moov), the recording or the upload was not finished",
+				ErrTruncated)
 		}
 		return nil, ErrNotMP4
 	}
@@ -101,7 +102,10 @@ func (ix *indexer) broken(at int64, err error) error {
 
 // opens reports whether a file may begin with this box.
 func opens(c bmff.FourCC) bool {
-	for _, known := range [...]string{"ftyp", "moov", "mdat", "free", "skip", "wide", "pnot", "styp", "sidx", "uuid", "moof", "PICT", "junk", "emsg", "prft", "pdin", "meta"} {
+	for _, known := range [...]string{
+		"ftyp", "moov", "mdat", "free", "skip", "wide", "pnot", "styp", "sidx", "uuid", "moof", "PICT", "junk", "emsg",
+		"prft", "pdin", "meta",
+	} {
 		if c.Is(known) {
 			return true
 		}

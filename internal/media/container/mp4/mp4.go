@@ -123,7 +123,14 @@ func (t *Track) Len() int { return len(t.samples.sizes) }
 // Sample returns sample i, from 0 to Len()-1, in decoding order.
 func (t *Track) Sample(i int) Sample {
 	s := &t.samples
-	return Sample{Offset: s.offsets[i], Size: s.sizes[i], DTS: s.dtsAt(i), CTS: s.ctsAt(i), Duration: s.duration(i), Sync: s.syncAt(i)}
+	return Sample{
+		Offset:   s.offsets[i],
+		Size:     s.sizes[i],
+		DTS:      s.dtsAt(i),
+		CTS:      s.ctsAt(i),
+		Duration: s.duration(i),
+		Sync:     s.syncAt(i),
+	}
 }
 
 // DTS is sample i's decoding time after edits, counted from Start; it may be negative.
@@ -168,5 +175,6 @@ func (t *Track) Size() int64 {
 // Bytes is about how much memory the track's index holds.
 func (t *Track) Bytes() int64 {
 	s := &t.samples
-	return int64(512 + len(t.SampleEntry) + 8*cap(s.offsets) + 4*cap(s.sizes) + 8*cap(s.dts) + 4*cap(s.cts) + 8*cap(s.sync))
+	return int64(512 + len(t.SampleEntry) + 8*cap(s.offsets) + 4*cap(s.sizes) + 8*cap(s.dts) + 4*cap(s.cts) +
+		8*cap(s.sync))
 }

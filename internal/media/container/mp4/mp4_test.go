@@ -37,24 +37,43 @@ var fixtures = map[string]struct {
 	name string
 	args []string
 }{
-	"B-frames":        {"a.mp4", args(picture("30"), sound(), x264)},
-	"29.97":           {"a.mp4", args(picture("30000/1001"), sound(), x264)},
-	"MOV":             {"a.mov", args(picture("24"), sound(), x264)},
-	"moov in front":   {"a.mp4", args(picture("25"), sound(), x264, []string{"-movflags", "+faststart"})},
-	"delayed video":   {"a.mp4", args([]string{"-itsoffset", "0.7"}, picture("30"), sound(), x264)},
-	"delayed audio":   {"a.mp4", args(picture("30"), []string{"-itsoffset", "0.5"}, sound(), x264)},
-	"variable rate":   {"a.mp4", args(picture("30"), sound(), x264, []string{"-vf", "select='not(mod(n,3))+not(mod(n,7))'", "-fps_mode", "vfr"})},
-	"audio only":      {"a.m4a", args(sound(), []string{"-c:a", "aac"})},
-	"video only":      {"a.mp4", args(picture("50"), x264)},
-	"mono":            {"a.mp4", args(picture("30"), sound(), x264, []string{"-ac", "1"})},
-	"no B-frames":     {"a.mp4", args(picture("30"), sound(), x264, []string{"-bf", "0"})},
-	"negative ctts":   {"a.mp4", args(picture("30"), sound(), x264, []string{"-movflags", "+negative_cts_offsets"})},
-	"fragmented":      {"a.mp4", args(picture("30"), sound(), x264, []string{"-movflags", "+frag_keyframe+empty_moov+default_base_moof"})},
-	"by frame":        {"a.mp4", args(picture("30"), sound(), x264, []string{"-movflags", "+frag_every_frame+empty_moov"})},
-	"hybrid":          {"a.mp4", args(picture("30"), sound(), x264, []string{"-movflags", "+frag_keyframe"})},
-	"cmaf":            {"a.mp4", args(picture("30"), sound(), x264, []string{"-movflags", "+cmaf+frag_keyframe+delay_moov"})},
-	"small fragments": {"a.mp4", args(picture("30"), sound(), x264, []string{"-movflags", "+empty_moov+delay_moov", "-frag_duration", "100000"})},
-	"two of audio":    {"a.mp4", args(picture("30"), sound(), sound(), x264, []string{"-map", "0:v", "-map", "1:a", "-map", "2:a", "-metadata:s:a:0", "language=deu", "-metadata:s:a:1", "language=eng", "-metadata:s:a:1", "title=Commentary"})},
+	"B-frames":      {"a.mp4", args(picture("30"), sound(), x264)},
+	"29.97":         {"a.mp4", args(picture("30000/1001"), sound(), x264)},
+	"MOV":           {"a.mov", args(picture("24"), sound(), x264)},
+	"moov in front": {"a.mp4", args(picture("25"), sound(), x264, []string{"-movflags", "+faststart"})},
+	"delayed video": {"a.mp4", args([]string{"-itsoffset", "0.7"}, picture("30"), sound(), x264)},
+	"delayed audio": {"a.mp4", args(picture("30"), []string{"-itsoffset", "0.5"}, sound(), x264)},
+	"variable rate": {
+		"a.mp4",
+		args(picture("30"), sound(), x264, []string{"-vf", "select='not(mod(n,3))+not(mod(n,7))'", "-fps_mode", "vfr"}),
+	},
+	"audio only":    {"a.m4a", args(sound(), []string{"-c:a", "aac"})},
+	"video only":    {"a.mp4", args(picture("50"), x264)},
+	"mono":          {"a.mp4", args(picture("30"), sound(), x264, []string{"-ac", "1"})},
+	"no B-frames":   {"a.mp4", args(picture("30"), sound(), x264, []string{"-bf", "0"})},
+	"negative ctts": {"a.mp4", args(picture("30"), sound(), x264, []string{"-movflags", "+negative_cts_offsets"})},
+	"fragmented": {
+		"a.mp4",
+		args(picture("30"), sound(), x264, []string{"-movflags", "+frag_keyframe+empty_moov+default_base_moof"}),
+	},
+	"by frame": {
+		"a.mp4", args(picture("30"), sound(), x264, []string{"-movflags", "+frag_every_frame+empty_moov"}),
+	},
+	"hybrid": {"a.mp4", args(picture("30"), sound(), x264, []string{"-movflags", "+frag_keyframe"})},
+	"cmaf": {
+		"a.mp4", args(picture("30"), sound(), x264, []string{"-movflags", "+cmaf+frag_keyframe+delay_moov"}),
+	},
+	"small fragments": {
+		"a.mp4",
+		args(picture("30"), sound(), x264, []string{"-movflags", "+empty_moov+delay_moov", "-frag_duration", "100000"}),
+	},
+	"two of audio": {
+		"a.mp4",
+		args(picture("30"), sound(), sound(), x264, []string{
+			"-map", "0:v", "-map", "1:a", "-map", "2:a", "-metadata:s:a:0", "language=deu", "-metadata:s:a:1",
+			"language=eng", "-metadata:s:a:1", "title=Commentary",
+		}),
+	},
 }
 
 func TestIndexAgreesWithFFprobe(t *testing.T) {
@@ -99,11 +118,14 @@ func compareRaw(t *testing.T, tr *mp4.Track, want []packet, moved bool) {
 	shift, shiftPTS := first.DTS-*want[0].DTS, first.DTS+int64(first.CTS)-*want[0].PTS
 	for i, w := range want {
 		s := tr.Sample(i)
-		if s.DTS-shift != *w.DTS || s.DTS+int64(s.CTS)-shiftPTS != *w.PTS || strconv.Itoa(int(s.Size)) != w.Size || s.Offset != w.pos(t) || s.Sync != (w.Flags[0] == 'K') {
-			t.Fatalf("track %d: sample %d is %+v (shift %d), ffprobe has %+v pts %d dts %d", tr.ID, i, s, shift, w, *w.PTS, *w.DTS)
+		if s.DTS-shift != *w.DTS || s.DTS+int64(s.CTS)-shiftPTS != *w.PTS || strconv.Itoa(int(s.Size)) != w.Size ||
+			s.Offset != w.pos(t) || s.Sync != (w.Flags[0] == 'K') {
+			t.Fatalf("track %d: sample %d is %+v (shift %d), ffprobe has %+v pts %d dts %d", tr.ID, i, s, shift, w,
+				*w.PTS, *w.DTS)
 		}
 		if i < len(want)-1 && s.DTS+int64(s.Duration) != tr.Sample(i+1).DTS {
-			t.Fatalf("track %d: sample %d ends at %d, the next one begins at %d", tr.ID, i, s.DTS+int64(s.Duration), tr.Sample(i+1).DTS)
+			t.Fatalf("track %d: sample %d ends at %d, the next one begins at %d", tr.ID, i, s.DTS+int64(s.Duration),
+				tr.Sample(i+1).DTS)
 		}
 	}
 	if shift < 0 || shiftPTS != 0 && !moved {
@@ -126,7 +148,8 @@ func compareEdited(t *testing.T, tr *mp4.Track, want []packet) {
 			t.Fatalf("track %d: sample %d is shown at %d, ffprobe has %d", tr.ID, i, tr.PTS(i), *w.PTS)
 		}
 		if dropped := !ok || w.Flags[1] == 'D'; dropped == shown && tr.Kind == frame.Video {
-			t.Fatalf("track %d: sample %d at %d (edit %d to %d): shown %v, ffprobe has %+v", tr.ID, i, tr.PTS(i), tr.EditStart(), tr.EditEnd(), shown, w)
+			t.Fatalf("track %d: sample %d at %d (edit %d to %d): shown %v, ffprobe has %+v", tr.ID, i, tr.PTS(i),
+				tr.EditStart(), tr.EditEnd(), shown, w)
 		}
 	}
 }
@@ -136,11 +159,13 @@ func TestTrackDetails(t *testing.T) {
 	fx := fixtures["two of audio"]
 	_, file := open(t, ffmpeg(t, fx.name, fx.args...))
 	v, a, b := file.Tracks[0], file.Tracks[1], file.Tracks[2]
-	if v.Kind != frame.Video || v.FourCC != "avc1" || v.Config.Codec != frame.H264 || v.Width != 320 || v.Height != 180 || v.PARWidth != 1 || v.PARHeight != 1 ||
+	if v.Kind != frame.Video || v.FourCC != "avc1" || v.Config.Codec != frame.H264 || v.Width != 320 ||
+		v.Height != 180 || v.PARWidth != 1 || v.PARHeight != 1 ||
 		v.Rotation != 0 || v.LengthSize != 4 || v.NonStandardEdit || v.Config.FrameRate != 30 || !v.Enabled {
 		t.Errorf("video %+v", v)
 	}
-	if a.Kind != frame.Audio || a.FourCC != "mp4a" || a.Config.Codec != frame.AAC || a.Config.SampleRate != 48000 || a.Language != "deu" || a.Name != "" || a.MediaTime != 1024 || a.EditDuration == 0 {
+	if a.Kind != frame.Audio || a.FourCC != "mp4a" || a.Config.Codec != frame.AAC || a.Config.SampleRate != 48000 ||
+		a.Language != "deu" || a.Name != "" || a.MediaTime != 1024 || a.EditDuration == 0 {
 		t.Errorf("audio %+v", a)
 	}
 	if b.Language != "eng" || b.Name != "Commentary" {
@@ -149,7 +174,8 @@ func TestTrackDetails(t *testing.T) {
 	if a.PTS(0) != -1024 || a.EditStart() != 0 || a.PTS(a.Len()-1) >= a.EditEnd()+1024 {
 		t.Errorf("priming at %d, last at %d of %d", a.PTS(0), a.PTS(a.Len()-1), a.EditEnd())
 	}
-	if !slices.Contains(file.Brands, "isom") || file.MovieTimescale != 1000 || file.Bytes() < 1000 || file.Bytes() > 40000 {
+	if !slices.Contains(file.Brands, "isom") || file.MovieTimescale != 1000 || file.Bytes() < 1000 ||
+		file.Bytes() > 40000 {
 		t.Errorf("brands %q, timescale %d, %d bytes", file.Brands, file.MovieTimescale, file.Bytes())
 	}
 }
@@ -164,7 +190,8 @@ func TestRotation(t *testing.T) {
 			f, file := open(t, turned)
 			tr := file.Tracks[0]
 			// ffprobe counts against the clock; which way the rotate tag turns differs between versions of ffmpeg.
-			said := strings.TrimSpace(string(programtest.Run(t, "ffprobe", "-v", "error", "-show_entries", "stream_side_data=rotation", "-of", "csv=p=0", turned)))
+			said := strings.TrimSpace(string(programtest.Run(t, "ffprobe", "-v", "error", "-show_entries",
+				"stream_side_data=rotation", "-of", "csv=p=0", turned)))
 			against, _ := strconv.Atoi(strings.Trim(said, ","))
 			if tr.Rotation != (720-against)%360 || tr.Mirrored || deg%180 != tr.Rotation%180 {
 				t.Errorf("rotation %d, mirrored %v, ffprobe has %q", tr.Rotation, tr.Mirrored, said)
@@ -189,7 +216,11 @@ func TestRotation(t *testing.T) {
 func sums(t testing.TB, path, stream string, more ...string) []string {
 	t.Helper()
 	var out []string
-	for l := range strings.Lines(string(programtest.Run(t, "ffmpeg", args([]string{"-nostdin", "-loglevel", "error", "-ignore_editlist", "1", "-i", path, "-map", stream, "-fps_mode", "passthrough"}, more, []string{"-f", "framemd5", "-"})...))) {
+	for l := range strings.Lines(string(programtest.Run(t, "ffmpeg",
+		args([]string{
+			"-nostdin", "-loglevel", "error", "-ignore_editlist", "1", "-i", path, "-map", stream, "-fps_mode",
+			"passthrough",
+		}, more, []string{"-f", "framemd5", "-"})...))) {
 		if f := strings.Split(strings.TrimSpace(l), ","); len(f) == 6 && l[0] != '#' {
 			out = append(out, f[4]+f[5])
 		}
@@ -210,7 +241,8 @@ func passThrough(t *testing.T, f *os.File, tr *mp4.Track, stream int, loses bool
 	}
 	r := cmaf.NewReader(bytes.NewReader(b), cmaf.ReaderOptions{})
 	got, err := r.Tracks()
-	if err != nil || got[0].Timescale != tr.Timescale || got[0].Config.Codec != tr.Config.Codec || got[0].Language != tr.Language {
+	if err != nil || got[0].Timescale != tr.Timescale || got[0].Config.Codec != tr.Config.Codec ||
+		got[0].Language != tr.Language {
 		t.Fatalf("init segment reads back as %+v, %v", got, err)
 	}
 	out := t.TempDir() + "/out.mp4"
@@ -238,7 +270,12 @@ func TestIDRs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, file := open(t, ffmpeg(t, "a.mp4", args(picture("30"), sound(), []string{"-c:v", "libx264", "-pix_fmt", "yuv420p", "-b:v", "300k", "-x264-params", tt.params, "-c:a", "aac"})...))
+			f, file := open(t,
+				ffmpeg(t, "a.mp4",
+					args(picture("30"), sound(), []string{
+						"-c:v", "libx264", "-pix_fmt", "yuv420p", "-b:v", "300k", "-x264-params", tt.params, "-c:a",
+						"aac",
+					})...))
 			got, err := mp4.IDRs(f, file.Tracks[0])
 			if err != nil {
 				t.Fatal(err)
@@ -272,12 +309,18 @@ func TestOtherTracks(t *testing.T) {
 		args []string
 		want string
 	}{
-		"PCM":       {"a.mov", args(picture("30"), sound(), []string{"-c:v", "mjpeg", "-c:a", "pcm_s16le"}), "video jpeg , audio sowt "},
+		"PCM": {
+			"a.mov", args(picture("30"), sound(), []string{"-c:v", "mjpeg", "-c:a", "pcm_s16le"}),
+			"video jpeg , audio sowt ",
+		},
 		"MP3":       {"a.mp4", args(sound(), []string{"-c:a", "libmp3lame"}), "audio mp4a "},
 		"Opus":      {"a.mp4", args(sound(), []string{"-c:a", "libopus"}), "audio Opus "},
 		"MPEG-4":    {"a.mp4", args(picture("25"), []string{"-c:v", "mpeg4"}), "video mp4v "},
 		"time code": {"a.mov", args(picture("25"), x264, []string{"-timecode", "01:00:00:00"}), "video avc1 h264"},
-		"subtitles": {"a.mp4", args(picture("25"), []string{"-i", srt}, x264, []string{"-c:s", "mov_text"}), "video avc1 h264, text tx3g "},
+		"subtitles": {
+			"a.mp4", args(picture("25"), []string{"-i", srt}, x264, []string{"-c:s", "mov_text"}),
+			"video avc1 h264, text tx3g ",
+		},
 		"MOV audio": {"a.mov", args(sound(), []string{"-c:a", "aac", "-ar", "44100"}), "audio mp4a aac"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,15 @@ func (ix *indexer) track(trak []byte) (*Track, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Track{ID: b.ID, Timescale: b.Timescale, Language: b.Language, Name: trackName(trak, b.Name), matrix: b.Matrix, shownW: b.Width, shownH: b.Height}
+	t := &Track{
+		ID:        b.ID,
+		Timescale: b.Timescale,
+		Language:  b.Language,
+		Name:      trackName(trak, b.Name),
+		matrix:    b.Matrix,
+		shownW:    b.Width,
+		shownH:    b.Height,
+	}
 	switch {
 	case b.Handler.Is("vide"):
 		t.Kind = frame.Video
@@ -223,7 +231,10 @@ func trackName(trak []byte, handler string) string {
 			return strings.ToValidUTF8(string(b), "")
 		}
 	}
-	for _, own := range [...]string{"Handler", "handler", "Core Media", "ISO Media", "Apple ", "GPAC", "L-SMASH", "Bento4", "Mainconcept", "Alias Data"} {
+	for _, own := range [...]string{
+		"Handler", "handler", "Core Media", "ISO Media", "Apple ", "GPAC", "L-SMASH", "Bento4", "Mainconcept",
+		"Alias Data",
+	} {
 		if strings.Contains(handler, own) {
 			return ""
 		}

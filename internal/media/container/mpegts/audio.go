@@ -350,7 +350,8 @@ func (m *mpegAudio) open(b []byte) ([][]byte, time.Duration, error) {
 }
 
 func (m *mpegAudio) seen(h mp3.Header, b []byte) {
-	key := [...]byte{byte(h.Channels), byte(h.SampleRate >> 16), byte(h.SampleRate >> 8), byte(h.SampleRate)} // bit rates may vary
+	// bit rates may vary
+	key := [...]byte{byte(h.Channels), byte(h.SampleRate >> 16), byte(h.SampleRate >> 8), byte(h.SampleRate)}
 	if m.set(key[:]); m.fresh {
 		m.header = bytes.Clone(b[:mp3.HeaderSize])
 	}
@@ -406,7 +407,8 @@ func (d *dolby) config() (frame.Config, error) {
 	return ac3.TrackConfig(d.header)
 }
 
-const maxOpus = 8 * 1275 * 48 // bytes of a packet: eight channels, 120 ms in frames of 2.5 ms at the largest size of one
+// bytes of a packet: eight channels, 120 ms in frames of 2.5 ms at the largest size of one.
+const maxOpus = 8 * 1275 * 48
 
 var errOpusControl = errors.New("malformed Opus control header")
 

@@ -21,8 +21,10 @@ const (
 
 // dating makes decoding times.
 type dating struct {
-	given    bool            // the stream carries decoding times
-	declared int             // by the parameter sets: how many pictures may be decoded before one that is presented before them; -1: they don't say
+	given bool // the stream carries decoding times
+	// by the parameter sets: how many pictures may be decoded before one that is presented before them; -1: they don't
+	// say
+	declared int
 	depth    int             // how many are, as far as has been seen
 	known    bool            // depth is
 	newest   []time.Duration // presentation times of the newest pictures, ascending; at most one more than depth
@@ -85,7 +87,8 @@ func (v *video) give(d *Demuxer, f frame.Frame) error {
 func (v *video) keep(d *Demuxer, f frame.Frame) error {
 	x := &v.dating
 	x.held, x.bytes = append(x.held, f), x.bytes+len(f.Data)
-	if x.pictures < maxUndated && len(x.held) < maxHeld && x.bytes < maxHoldBytes && (f.PTS-x.held[0].PTS).Abs() < maxHold {
+	if x.pictures < maxUndated && len(x.held) < maxHeld && x.bytes < maxHoldBytes &&
+		(f.PTS-x.held[0].PTS).Abs() < maxHold {
 		return nil
 	}
 	return v.resolveDates(d)

@@ -21,7 +21,8 @@ func undated(t *testing.T, b []byte) []byte {
 		if p[3]&0x20 != 0 {
 			pes = pes[1+int(pes[0]):]
 		}
-		if p[1]&0x40 == 0 || len(pes) < 19 || string(pes[:3]) != "\x00\x00\x01" || pes[3]&0xf0 != 0xe0 || pes[7]>>6 != 3 {
+		if p[1]&0x40 == 0 || len(pes) < 19 || string(pes[:3]) != "\x00\x00\x01" || pes[3]&0xf0 != 0xe0 ||
+			pes[7]>>6 != 3 {
 			continue
 		}
 		pes[7] &^= 0x40
@@ -53,8 +54,11 @@ func growing(t *testing.T, frames []frame.Frame) {
 func TestNoDecodingTimes(t *testing.T) {
 	t.Parallel()
 	for name, encoder := range map[string][]string{
-		"H.264":             x264,
-		"a pyramid":         {"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-threads", "1", "-x264-params", "bframes=4:b-adapt=0:b-pyramid=normal"},
+		"H.264": x264,
+		"a pyramid": {
+			"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-threads", "1",
+			"-x264-params", "bframes=4:b-adapt=0:b-pyramid=normal",
+		},
 		"HEVC":              x265,
 		"adaptive B-frames": {"-c:v", "libx264", "-preset", "fast", "-pix_fmt", "yuv420p", "-threads", "1", "-bf", "5"},
 	} {
@@ -80,9 +84,13 @@ func TestNoDecodingTimes(t *testing.T) {
 // TestGStreamerWithoutDecodingTimes has GStreamer write a transport stream of a file that has none.
 func TestGStreamerWithoutDecodingTimes(t *testing.T) {
 	t.Parallel()
-	mkv := ffmpeg(t, "x.mkv", slices.Concat(picture("320x180"), []string{"-c:v", "libx264", "-preset", "fast", "-bf", "3", "-pix_fmt", "yuv420p", "-g", "30"})...)
+	mkv := ffmpeg(t, "x.mkv",
+		slices.Concat(picture("320x180"), []string{
+			"-c:v", "libx264", "-preset", "fast", "-bf", "3", "-pix_fmt", "yuv420p", "-g", "30",
+		})...)
 	ts := filepath.Join(t.TempDir(), "x.ts")
-	programtest.Run(t, "gst-launch-1.0", "-q", "filesrc", "location="+mkv, "!", "matroskademux", "!", "h264parse", "!", "mpegtsmux", "!", "filesink", "location="+ts)
+	programtest.Run(t, "gst-launch-1.0", "-q", "filesrc", "location="+mkv, "!", "matroskademux", "!", "h264parse", "!",
+		"mpegtsmux", "!", "filesink", "location="+ts)
 	got, _ := demux(t, read(t, ts))
 	if n := len(got.frames[frame.Video]); n != 90 {
 		t.Fatalf("%d pictures of 90", n)
@@ -97,12 +105,40 @@ var plainSPS = []byte("\x67\x4d\x00\x1e\xf4\x0a\x0f\xc8")
 func TestUndeclaredReordering(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ groups [][]int64 }{ // by presentation, in decoding order
-		"none":               {[][]int64{{0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}}},
-		"one":                {[][]int64{{0, 3, 1, 2, 6, 4, 5, 7}, {0, 3, 1, 2, 6, 4, 5, 7}, {0, 3, 1, 2, 6, 4, 5, 7}, {0, 3, 1, 2, 6, 4, 5, 7}}},
-		"two":                {[][]int64{{0, 4, 2, 1, 3, 5, 7, 6}, {0, 4, 2, 1, 3, 5, 7, 6}, {0, 4, 2, 1, 3, 5, 7, 6}, {0, 4, 2, 1, 3, 5, 7, 6}}},
-		"a jump of an hour":  {[][]int64{{0, 3, 1, 2, 6, 4, 5, 7}, {0, 3, 1, 2, 6, 4, 5, 7}, {108000, 108003, 108001, 108002, 108006, 108004, 108005, 108007}}},
-		"an hour backwards":  {[][]int64{{108000, 108003, 108001, 108002, 108006, 108004, 108005, 108007}, {108000, 108003, 108001, 108002}, {0, 3, 1, 2, 6, 4, 5, 7}}},
-		"some, after a time": {[][]int64{{0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 3, 1, 2, 6, 4, 5, 7}, {0, 3, 1, 2, 6, 4, 5, 7}}},
+		"none": {
+			[][]int64{
+				{0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7},
+			},
+		},
+		"one": {
+			[][]int64{
+				{0, 3, 1, 2, 6, 4, 5, 7}, {0, 3, 1, 2, 6, 4, 5, 7}, {0, 3, 1, 2, 6, 4, 5, 7}, {0, 3, 1, 2, 6, 4, 5, 7},
+			},
+		},
+		"two": {
+			[][]int64{
+				{0, 4, 2, 1, 3, 5, 7, 6}, {0, 4, 2, 1, 3, 5, 7, 6}, {0, 4, 2, 1, 3, 5, 7, 6}, {0, 4, 2, 1, 3, 5, 7, 6},
+			},
+		},
+		"a jump of an hour": {
+			[][]int64{
+				{0, 3, 1, 2, 6, 4, 5, 7},
+				{0, 3, 1, 2, 6, 4, 5, 7},
+				{108000, 108003, 108001, 108002, 108006, 108004, 108005, 108007},
+			},
+		},
+		"an hour backwards": {
+			[][]int64{
+				{108000, 108003, 108001, 108002, 108006, 108004, 108005, 108007},
+				{108000, 108003, 108001, 108002},
+				{0, 3, 1, 2, 6, 4, 5, 7},
+			},
+		},
+		"some, after a time": {
+			[][]int64{
+				{0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 3, 1, 2, 6, 4, 5, 7}, {0, 3, 1, 2, 6, 4, 5, 7},
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

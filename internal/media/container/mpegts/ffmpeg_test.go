@@ -29,8 +29,13 @@ func picture(size string) []string {
 
 var (
 	tone = []string{"-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=3"}
-	x264 = []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-bf", "2", "-threads", "1"}
-	x265 = []string{"-c:v", "libx265", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-x265-params", "log-level=error:bframes=2:keyint=30:pools=1:frame-threads=1"}
+	x264 = []string{
+		"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-bf", "2", "-threads", "1",
+	}
+	x265 = []string{
+		"-c:v", "libx265", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "30", "-x265-params",
+		"log-level=error:bframes=2:keyint=30:pools=1:frame-threads=1",
+	}
 )
 
 // packet is one of ffprobe's.
@@ -46,7 +51,8 @@ func packets(t testing.TB, path, stream string) []packet {
 	var out struct {
 		Packets []packet `json:"packets"`
 	}
-	b := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", stream, "-show_packets", "-show_data_hash", "md5", "-of", "json", path)
+	b := programtest.Run(t, "ffprobe", "-v", "error", "-select_streams", stream, "-show_packets", "-show_data_hash",
+		"md5", "-of", "json", path)
 	if err := json.Unmarshal(b, &out); err != nil {
 		t.Fatal(err)
 	}
@@ -112,16 +118,45 @@ func TestAgainstFFmpeg(t *testing.T) {
 		video  string // raw format of the video
 		audio  frame.Codec
 	}{
-		"H.264 and AAC":      {slices.Concat(picture("320x180"), tone, x264, []string{"-c:a", "aac", "-ac", "2"}), "x.mp4", nil, "h264", frame.AAC},
-		"HEVC and AAC":       {slices.Concat(picture("320x180"), tone, x265, []string{"-c:a", "aac"}), "x.mp4", nil, "hevc", frame.AAC},
-		"H.264 and LATM":     {slices.Concat(picture("320x180"), tone, x264, []string{"-c:a", "aac", "-ac", "2"}), "x.mp4", []string{"-mpegts_flags", "latm"}, "h264", frame.AAC},
-		"H.264 and MP3":      {slices.Concat(picture("320x180"), tone, x264, []string{"-c:a", "libmp3lame", "-b:a", "96k"}), "x.mkv", nil, "h264", frame.MP3},
-		"H.264 and AC-3":     {slices.Concat(picture("320x180"), tone, x264, []string{"-c:a", "ac3", "-ac", "2"}), "x.mkv", nil, "h264", frame.AC3},
-		"H.264 and Opus":     {slices.Concat(picture("320x180"), tone, x264, []string{"-c:a", "libopus", "-ac", "2"}), "x.mkv", nil, "h264", frame.Opus},
-		"small audio PES":    {slices.Concat(tone, []string{"-c:a", "aac"}), "x.mp4", []string{"-pes_payload_size", "0"}, "", frame.AAC},
-		"video with lengths": {slices.Concat(picture("64x36"), x264), "x.mp4", []string{"-omit_video_pes_length", "0"}, "h264", ""},
-		"constant rate":      {slices.Concat(picture("320x180"), x264, []string{"-b:v", "500k"}), "x.mp4", []string{"-muxrate", "2M"}, "h264", ""},
-		"large pictures":     {slices.Concat(picture("1920x1080"), []string{"-t", "0.5"}, x264, []string{"-qp", "5"}), "x.mp4", nil, "h264", ""},
+		"H.264 and AAC": {
+			slices.Concat(picture("320x180"), tone, x264, []string{"-c:a", "aac", "-ac", "2"}), "x.mp4", nil, "h264",
+			frame.AAC,
+		},
+		"HEVC and AAC": {
+			slices.Concat(picture("320x180"), tone, x265, []string{"-c:a", "aac"}), "x.mp4", nil, "hevc", frame.AAC,
+		},
+		"H.264 and LATM": {
+			slices.Concat(picture("320x180"), tone, x264, []string{"-c:a", "aac", "-ac", "2"}), "x.mp4",
+			[]string{"-mpegts_flags", "latm"},
+			"h264", frame.AAC,
+		},
+		"H.264 and MP3": {
+			slices.Concat(picture("320x180"), tone, x264, []string{"-c:a", "libmp3lame", "-b:a", "96k"}), "x.mkv", nil,
+			"h264", frame.MP3,
+		},
+		"H.264 and AC-3": {
+			slices.Concat(picture("320x180"), tone, x264, []string{"-c:a", "ac3", "-ac", "2"}), "x.mkv", nil, "h264",
+			frame.AC3,
+		},
+		"H.264 and Opus": {
+			slices.Concat(picture("320x180"), tone, x264, []string{"-c:a", "libopus", "-ac", "2"}), "x.mkv", nil,
+			"h264", frame.Opus,
+		},
+		"small audio PES": {
+			slices.Concat(tone, []string{"-c:a", "aac"}), "x.mp4", []string{"-pes_payload_size", "0"}, "", frame.AAC,
+		},
+		"video with lengths": {
+			slices.Concat(picture("64x36"), x264), "x.mp4", []string{"-omit_video_pes_length", "0"}, "h264", "",
+		},
+		"constant rate": {
+			slices.Concat(picture("320x180"), x264, []string{"-b:v", "500k"}), "x.mp4",
+			[]string{"-muxrate", "2M"},
+			"h264", "",
+		},
+		"large pictures": {
+			slices.Concat(picture("1920x1080"), []string{"-t", "0.5"}, x264, []string{"-qp", "5"}), "x.mp4", nil,
+			"h264", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -156,7 +191,8 @@ func checkVideo(t *testing.T, r *recorder, want []packet, raw []byte, format str
 		}
 	}
 	for i, f := range frames {
-		if !sameTime(f.DTS, want[i].DTS) || !sameTime(f.PTS, want[i].PTS) || f.Key != strings.Contains(want[i].Flags, "K") || f.Received.IsZero() {
+		if !sameTime(f.DTS, want[i].DTS) || !sameTime(f.PTS, want[i].PTS) ||
+			f.Key != strings.Contains(want[i].Flags, "K") || f.Received.IsZero() {
 			t.Fatalf("picture %d: %v %v %v, want %+v", i, f.DTS, f.PTS, f.Key, want[i])
 		}
 		if err := nal.Check(f.Data); err != nil {

@@ -18,7 +18,8 @@ func seeds() [][]byte {
 	m := newMux()
 	m.pat(0, 1, mapPID)
 	m.pmt(mapPID, 1, 0, es{0x24, videoPID, ""}, es{0x06, audioPID, "\x05\x04Opus\x7f\x02\x80\x02"})
-	hevc := []byte("\x00\x00\x00\x01\x46\x01\x10\x00\x00\x01\x40\x01\x0c\x01\x00\x00\x01\x42\x01\x01\x01\x00\x00\x01\x44\x01\xc1\x00\x00\x01\x26\x01\xaf")
+	hevc := []byte(
+		"\x00\x00\x00\x01\x46\x01\x10\x00\x00\x01\x40\x01\x0c\x01\x00\x00\x01\x42\x01\x01\x01\x00\x00\x01\x44\x01\xc1\x00\x00\x01\x26\x01\xaf")
 	m.pes(videoPID, 0xe0, 90000, 87000, hevc)
 	m.pes(audioPID, 0xbd, 90000, 90000, []byte("\x7f\xe0\x04\xfc\x01\x02\x03\x7f\xf0\x03\x00\x10\xfc\x01\x02"))
 	m.pmt(mapPID, 1, 1, es{0x1b, videoPID, ""}, es{0x11, audioPID, ""})
@@ -33,7 +34,9 @@ func seeds() [][]byte {
 	mp3.pmt(mapPID, 1, 0, es{0x03, audioPID, ""})
 	mp3.pes(audioPID, 0xc0, 90000, 90000, append([]byte("\xff\xfb\x14\xc4"), make([]byte, 200)...))
 	whole := usual(12, 1<<33-5*tick).b
-	return [][]byte{whole, drop(whole, 7, 20, 21), append([]byte("garbage\x47\x47"), whole[:3000]...), m.b, ac3.b, mp3.b}
+	return [][]byte{
+		whole, drop(whole, 7, 20, 21), append([]byte("garbage\x47\x47"), whole[:3000]...), m.b, ac3.b, mp3.b,
+	}
 }
 
 // FuzzDemuxer: nothing panics, no frame is malformed, and it makes no difference how the bytes are portioned.
@@ -100,7 +103,8 @@ func FuzzPackets(f *testing.F) {
 			}
 		}
 		_ = d.Flush()
-		if s := d.Stats(); s.Video+s.Replaced+s.Repeated != len(r.frames[frame.Video]) || s.Audio != len(r.frames[frame.Audio]) {
+		if s := d.Stats(); s.Video+s.Replaced+s.Repeated != len(r.frames[frame.Video]) ||
+			s.Audio != len(r.frames[frame.Audio]) {
 			t.Fatalf("%+v", s)
 		}
 	})

@@ -52,12 +52,14 @@ func TestLossIsConcealed(t *testing.T) {
 				r, d := demux(t, drop(ts, starts[lost]+1))
 				got := r.frames[frame.Video]
 				want := slices.Clone(pictures)
-				if until := lost + 1; config.Codec == frame.H264 && !pictures[lost].Key && reference(pictures[lost].Data, config.Codec) {
+				if until := lost + 1; config.Codec == frame.H264 && !pictures[lost].Key &&
+					reference(pictures[lost].Data, config.Codec) {
 					if d.Stats().Repeated != 1 {
 						t.Errorf("picture %d: %+v", lost, d.Stats())
 					}
 				} else if !pictures[lost].Key {
-					for tt.pyramid && reference(pictures[lost].Data, config.Codec) && until < len(want) && !want[until].Key {
+					for tt.pyramid && reference(pictures[lost].Data, config.Codec) && until < len(want) &&
+						!want[until].Key {
 						until++
 					}
 					want = slices.Delete(want, lost, until)
@@ -125,15 +127,18 @@ func probed(t *testing.T, c frame.Config, frames []frame.Frame, options ...strin
 			end = frames[i+1].DTS
 		}
 		samples = append(samples, cmaf.Sample{
-			Duration: uint32(tick(end) - tick(f.DTS)), CompositionOffset: int32(tick(f.PTS) - tick(f.DTS)), Sync: f.Key, Data: f.Data,
+			Duration: uint32(tick(end) - tick(f.DTS)), CompositionOffset: int32(tick(f.PTS) - tick(f.DTS)), Sync: f.Key,
+			Data: f.Data,
 		})
 	}
 	path := filepath.Join(t.TempDir(), "x.mp4")
-	if err = os.WriteFile(path, cmaf.AppendFragment(head, 1, cmaf.TrackID, uint64(tick(frames[0].DTS)), samples), 0o600); err != nil {
+	if err = os.WriteFile(path, cmaf.AppendFragment(head, 1, cmaf.TrackID, uint64(tick(frames[0].DTS)), samples),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	args := append(options, "-v", "warning", "-threads", "1", "-select_streams", "v", "-show_entries", "frame=pts_time", "-of", "json", path)
+	args := append(options, "-v", "warning", "-threads", "1", "-select_streams", "v", "-show_entries", "frame=pts_time",
+		"-of", "json", path)
 	cmd := exec.CommandContext(t.Context(), "ffprobe", args...)
 	cmd.Stderr = &log
 	list, err := cmd.Output()

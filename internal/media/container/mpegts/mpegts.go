@@ -430,5 +430,6 @@ func unsupported(programs []program) error {
 	if len(names) == 0 {
 		return fmt.Errorf("%w: its programs have no streams", ErrUnsupported)
 	}
-	return fmt.Errorf("%w: send H.264 or HEVC video and AAC, MP3, AC-3 or Opus audio, not %s", ErrUnsupported, strings.Join(names, ", "))
+	return fmt.Errorf("%w: send H.264 or HEVC video and AAC, MP3, AC-3 or Opus audio, not %s", ErrUnsupported,
+		strings.Join(names, ", "))
 }

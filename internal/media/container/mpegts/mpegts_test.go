@@ -191,7 +191,8 @@ func TestMissing(t *testing.T) {
 	err := d.Write(m.b[:at], time.Time{})
 	d.Missing(size)
 	err = errors.Join(err, d.Write(m.b[at+size:], time.Time{}), d.Flush())
-	if got := times(r.frames[frame.Video]); err != nil || !slices.Equal(got, []time.Duration{0, ticks(2 * tick), ticks(3 * tick)}) {
+	if got := times(r.frames[frame.Video]); err != nil ||
+		!slices.Equal(got, []time.Duration{0, ticks(2 * tick), ticks(3 * tick)}) {
 		t.Errorf("%v, pictures at %v, %+v", err, got, d.Stats())
 	}
 }
@@ -216,7 +217,8 @@ func TestDuplicatesScrambledDamaged(t *testing.T) {
 		}
 	}
 	r, d = demux(t, scrambled)
-	if len(r.frames[frame.Video]) != 26 || len(r.frames[frame.Audio]) != 60 || d.Stats().Scrambled == 0 || d.Stats().Malformed != 0 {
+	if len(r.frames[frame.Video]) != 26 || len(r.frames[frame.Audio]) != 60 || d.Stats().Scrambled == 0 ||
+		d.Stats().Malformed != 0 {
 		t.Errorf("scrambled: %d pictures, %+v", len(r.frames[frame.Video]), d.Stats())
 	}
 
@@ -243,7 +245,8 @@ func TestGarbageBetween(t *testing.T) {
 		at := find(whole, videoPID, true)[20] * mpegts.PacketSize
 		b := slices.Concat(whole[:at], garbage, whole[at:])
 		r, d := demux(t, b)
-		if n := len(r.frames[frame.Video]); n != 40 && size%mpegts.PacketSize != 0 && n < 29 || d.Stats().Skipped > size+mpegts.PacketSize {
+		if n := len(r.frames[frame.Video]); n != 40 && size%mpegts.PacketSize != 0 && n < 29 ||
+			d.Stats().Skipped > size+mpegts.PacketSize {
 			t.Fatalf("%d bytes of garbage: %d pictures, %+v", size, n, d.Stats())
 		}
 	}
@@ -307,14 +310,17 @@ func TestMapChanges(t *testing.T) {
 		t.Parallel()
 		m := usual(5, 0)
 		next := programMap(1, 1, es{0x1b, 0x200, ""})
-		for _, change := range []func(b []byte){func(b []byte) { b[5] &^= 1 }, func(b []byte) { b[0] = 0x42 }, func(b []byte) { b[10] ^= 1 }} {
+		for _, change := range []func(b []byte){
+			func(b []byte) { b[5] &^= 1 }, func(b []byte) { b[0] = 0x42 }, func(b []byte) { b[10] ^= 1 },
+		} {
 			s := bytes.Clone(next)
 			change(s)
 			m.split(mapPID, append([]byte{0}, s...))
 		}
 		m.stream(5, 5, 0)
 		r, d := demux(t, m.b)
-		if len(r.frames[frame.Video]) != 10 || d.Stats().Malformed != 2 { // the change of a flag breaks the checksum too
+		// the change of a flag breaks the checksum too
+		if len(r.frames[frame.Video]) != 10 || d.Stats().Malformed != 2 {
 			t.Errorf("%+v", d.Stats())
 		}
 	})
@@ -348,7 +354,10 @@ func TestParameterSetsChange(t *testing.T) {
 	m := newMux()
 	m.tables()
 	small := bytes.Replace(h264Unit(true, 50), testSPS, smallSPS, 1)
-	for i, unit := range [][]byte{h264Unit(false, 50), h264Unit(true, 50), h264Unit(false, 50), h264Unit(true, 50), small, h264Unit(false, 50), small} {
+	for i, unit := range [][]byte{
+		h264Unit(false, 50), h264Unit(true, 50), h264Unit(false, 50), h264Unit(true, 50), small, h264Unit(false, 50),
+		small,
+	} {
 		m.pes(videoPID, 0xe0, int64(i)*tick, int64(i)*tick, unit)
 	}
 	r, _ := demux(t, m.b)
@@ -369,7 +378,9 @@ func TestSeveralUnitsInOnePES(t *testing.T) {
 	m.pes(videoPID, 0xe0, tick, tick, slices.Concat(h264Unit(false, 50), h264Unit(false, 60), h264Unit(false, 70)))
 	m.pes(videoPID, 0xe0, -1, -1, h264Unit(false, 50)) // has no time of its own
 	r, _ := demux(t, m.b)
-	if got := times(r.frames[frame.Video]); !slices.Equal(got, []time.Duration{0, ticks(tick), ticks(2 * tick), ticks(3 * tick), ticks(4 * tick)}) {
+	if got := times(r.frames[frame.Video]); !slices.Equal(got, []time.Duration{
+		0, ticks(tick), ticks(2 * tick), ticks(3 * tick), ticks(4 * tick),
+	}) {
 		t.Errorf("pictures at %v", got)
 	}
 }
@@ -424,7 +435,8 @@ func TestFramesOverPES(t *testing.T) {
 		t.Fatalf("%d frames, %+v", len(frames), d.Stats())
 	}
 	for i, f := range frames {
-		if want := ticks(int64(i) * 1920); (f.DTS-want).Abs() > time.Microsecond || !bytes.Equal(f.Data, all[i*100+7:i*100+100]) {
+		if want := ticks(int64(i) * 1920); (f.DTS-want).Abs() > time.Microsecond ||
+			!bytes.Equal(f.Data, all[i*100+7:i*100+100]) {
 			t.Errorf("frame %d at %v, want %v", i, f.DTS, want)
 		}
 	}
@@ -466,15 +478,19 @@ func TestLostKeyFrames(t *testing.T) {
 		drop                        []int
 		pictures, replaced, waiting int
 	}{
-		"a part of one":                          {regular, []int{starts[20] + 1}, 60, 1, 0},
-		"its start, where one was due":           {regular, []int{starts[30]}, 60, 1, 0},
-		"all of it, and more":                    {regular, []int{starts[29] + 1, starts[30], starts[30] + 1, starts[30] + 2}, 59, 1, 0},
+		"a part of one":                {regular, []int{starts[20] + 1}, 60, 1, 0},
+		"its start, where one was due": {regular, []int{starts[30]}, 60, 1, 0},
+		"all of it, and more": {
+			regular, []int{starts[29] + 1, starts[30], starts[30] + 1, starts[30] + 2}, 59, 1, 0,
+		},
 		"two in a row":                           {regular, []int{starts[20] + 1, starts[30] + 1}, 60, 2, 0},
 		"the first":                              {regular, []int{starts[0] + 1}, 50, 0, 0},
 		"a picture beside the place":             {regular, []int{starts[31]}, 59, 0, 0},
 		"one with other parameters":              {changed, []int{find(changed, videoPID, true)[20] + 1}, 50, 0, 9},
 		"an encoder without, and one was enough": {long.b, []int{find(long.b, videoPID, true)[20]}, 199, 0, 0},
-		"other parameters, and a recovery point": {recovers.b, []int{find(recovers.b, videoPID, true)[20] + 1}, 40, 0, 19},
+		"other parameters, and a recovery point": {
+			recovers.b, []int{find(recovers.b, videoPID, true)[20] + 1}, 40, 0, 19,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -569,11 +585,21 @@ func TestSoundThatIsNotWhatTheMapSays(t *testing.T) {
 		ignored      string
 		refused      bool
 	}{
-		"layer II":                    {[]es{{0x1b, videoPID, ""}, {0x03, audioPID, ""}}, layer2(5), 40, 0, "MPEG audio other than MP3", false},
-		"layer II of MPEG-2's type":   {[]es{{0x1b, videoPID, ""}, {0x04, audioPID, ""}}, layer2(5), 40, 0, "MPEG audio other than MP3", false},
-		"AAC Main":                    {[]es{{0x1b, videoPID, ""}, {0x0f, audioPID, ""}}, aacMain, 40, 0, "AAC other than AAC-LC", false},
-		"layer II, and AAC behind it": {[]es{{0x1b, videoPID, ""}, {0x03, audioPID, ""}, {0x0f, second, ""}}, layer2(5), 40, 66, "MPEG audio other than MP3", false},
-		"layer II alone":              {[]es{{0x03, audioPID, ""}}, layer2(5), 0, 0, "", true},
+		"layer II": {
+			[]es{{0x1b, videoPID, ""}, {0x03, audioPID, ""}}, layer2(5), 40, 0, "MPEG audio other than MP3", false,
+		},
+		"layer II of MPEG-2's type": {
+			[]es{{0x1b, videoPID, ""}, {0x04, audioPID, ""}}, layer2(5), 40, 0, "MPEG audio other than MP3", false,
+		},
+		"AAC Main": {
+			[]es{{0x1b, videoPID, ""}, {0x0f, audioPID, ""}}, aacMain, 40, 0, "AAC other than AAC-LC", false,
+		},
+		"layer II, and AAC behind it": {
+			[]es{{0x1b, videoPID, ""}, {0x03, audioPID, ""}, {0x0f, second, ""}},
+			layer2(5), 40, 66,
+			"MPEG audio other than MP3", false,
+		},
+		"layer II alone": {[]es{{0x03, audioPID, ""}}, layer2(5), 0, 0, "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -590,10 +616,12 @@ func TestSoundThatIsNotWhatTheMapSays(t *testing.T) {
 			sink := newRecorder()
 			d := mpegts.NewDemuxer(sink)
 			err := errors.Join(d.Write(m.b, time.Time{}), d.Flush())
-			if refused := errors.Is(err, mpegts.ErrUnsupported) && strings.Contains(err.Error(), "MPEG audio other than MP3"); refused != tt.refused {
+			if refused := errors.Is(err, mpegts.ErrUnsupported) &&
+				strings.Contains(err.Error(), "MPEG audio other than MP3"); refused != tt.refused {
 				t.Fatalf("%v", err)
 			}
-			if v, a := len(sink.frames[frame.Video]), len(sink.frames[frame.Audio]); v != tt.video || a != tt.audio || !tt.refused && strings.Join(d.Ignored(), ", ") != tt.ignored {
+			if v, a := len(sink.frames[frame.Video]), len(sink.frames[frame.Audio]); v != tt.video || a != tt.audio ||
+				!tt.refused && strings.Join(d.Ignored(), ", ") != tt.ignored {
 				t.Errorf("%d pictures, %d frames of sound, ignored %q", v, a, d.Ignored())
 			}
 		})
@@ -680,7 +708,10 @@ func TestSoundComesLater(t *testing.T) {
 			if err := d.Flush(); err != nil {
 				t.Fatal(err)
 			}
-			if got := o.b.String(); got != tt.want && tt.sound == 0 || tt.sound > 0 && (!strings.HasPrefix(got, "AVvvvv") || strings.Count(got, "v") != 7 || strings.Count(got, "a") != 4) {
+			if got := o.b.String(); got != tt.want && tt.sound == 0 ||
+				tt.sound > 0 &&
+					(!strings.HasPrefix(got, "AVvvvv") || strings.Count(got, "v") != 7 ||
+						strings.Count(got, "a") != 4) {
 				t.Errorf("%s, %d before the end", got, held)
 			}
 			if tt.sound == 0 && held < 26 {

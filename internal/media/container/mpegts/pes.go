@@ -24,17 +24,18 @@ const (
 type stream struct {
 	elementary
 
-	buf      []byte // the PES packet so far
-	need     int    // its whole length in bytes; 0 while not known
-	open     bool   // a PES packet has begun and is not complete
-	stuffed  bool   // its newest packet was stuffed
-	padded   bool   // so was one before it
-	early    bool   // the last one was taken for complete because of its stuffing
-	faithful int    // PES packets of unknown length that had stuffing in their last packet alone; below 0 once one had not
-	counter  int8   // of the newest packet with payload; -1 before the first
-	suspect  bool   // so much was lost that the counters may not show it
-	holeAt   int    // where in buf something is missing first; 0 nowhere
-	tailAt   int    // and where last
+	buf     []byte // the PES packet so far
+	need    int    // its whole length in bytes; 0 while not known
+	open    bool   // a PES packet has begun and is not complete
+	stuffed bool   // its newest packet was stuffed
+	padded  bool   // so was one before it
+	early   bool   // the last one was taken for complete because of its stuffing
+	// PES packets of unknown length that had stuffing in their last packet alone; below 0 once one had not
+	faithful int
+	counter  int8 // of the newest packet with payload; -1 before the first
+	suspect  bool // so much was lost that the counters may not show it
+	holeAt   int  // where in buf something is missing first; 0 nowhere
+	tailAt   int  // and where last
 
 	last  int64 // the newest timestamp, unwrapped, in 90 kHz
 	timed bool

@@ -183,5 +183,11 @@ func (v *video) repeat(d *Demuxer, unit []byte, t stamps) error {
 	v.dts = t.dts
 	d.stats.Repeated++
 	au := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(unit)), uint32(len(unit)))
-	return v.give(d, frame.Frame{Kind: frame.Video, DTS: t.dts, PTS: t.pts, Data: append(au, unit...), Received: d.when})
+	return v.give(d, frame.Frame{
+		Kind:     frame.Video,
+		DTS:      t.dts,
+		PTS:      t.pts,
+		Data:     append(au, unit...),
+		Received: d.when,
+	})
 }

@@ -38,8 +38,10 @@ func TestReferencesAreReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const group = 16
-			ts, err := os.ReadFile(ffmpeg(t, "x.ts", "-f", "lavfi", "-i", fmt.Sprintf("testsrc2=rate=30:size=158x92,trim=end_frame=%d", group*group), "-c:v", "libx264",
-				"-preset", "veryfast", "-pix_fmt", tt.format, "-g", fmt.Sprint(group), "-threads", "1", "-b:v", "600k", "-x264-params", tt.params+":scenecut=0"))
+			ts, err := os.ReadFile(ffmpeg(t, "x.ts", "-f", "lavfi", "-i",
+				fmt.Sprintf("testsrc2=rate=30:size=158x92,trim=end_frame=%d", group*group), "-c:v", "libx264",
+				"-preset", "veryfast", "-pix_fmt", tt.format, "-g", fmt.Sprint(group), "-threads", "1", "-b:v", "600k",
+				"-x264-params", tt.params+":scenecut=0"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,13 +75,15 @@ func TestReferencesAreReplaced(t *testing.T) {
 			shown, said = probed(t, config, r.frames[frame.Video], "-err_detect", "explode")
 			if !tt.chosen {
 				want = slices.DeleteFunc(slices.Clone(lost), func(f frame.Frame) bool { return !refers(f) })
-				if s := d.Stats(); s.Repeated < len(want) || s.Waiting > 0 { // of a PES packet whose end is not seen the picture before counts as lost, too
+				// of a PES packet whose end is not seen the picture before counts as lost, too
+				if s := d.Stats(); s.Repeated < len(want) || s.Waiting > 0 {
 					t.Errorf("wholes: %+v, want %d repeated", s, len(want))
 				}
 				isShown(t, "wholes", shown, pictures, lost)
 			}
 			for line := range strings.Lines(said) {
-				if !strings.Contains(line, "co located POCs unavailable") && !strings.Contains(line, "Last message repeated") {
+				if !strings.Contains(line, "co located POCs unavailable") &&
+					!strings.Contains(line, "Last message repeated") {
 					t.Errorf("wholes: %s", line)
 				}
 			}

@@ -53,8 +53,10 @@ func (e elementary) usable() bool { return e.codec != none && !e.unread }
 
 // streamTypes names what is not read here, for people: table 2-34 and what ATSC and others use beyond it.
 var streamTypes = map[byte]string{ //nolint:gochecknoglobals // a table
-	0x01: "MPEG-1 video", 0x02: "MPEG-2 video", 0x05: "private sections", 0x06: "private data", 0x10: "MPEG-4 visual", 0x15: "metadata",
-	0x1c: "MPEG-4 audio without framing", 0x20: "MVC", 0x21: "JPEG 2000", 0x33: "VVC", 0x42: "AVS", 0x80: "PCM", 0x82: "DTS", 0x83: "TrueHD",
+	0x01: "MPEG-1 video", 0x02: "MPEG-2 video", 0x05: "private sections", 0x06: "private data", 0x10: "MPEG-4 visual",
+	0x15: "metadata",
+	0x1c: "MPEG-4 audio without framing", 0x20: "MVC", 0x21: "JPEG 2000", 0x33: "VVC", 0x42: "AVS", 0x80: "PCM",
+	0x82: "DTS", 0x83: "TrueHD",
 	0x84: "E-AC-3", 0x86: "SCTE-35", 0x87: "E-AC-3", 0xea: "VC-1",
 }
 
@@ -64,7 +66,13 @@ var otherThan = map[codec]string{ //nolint:gochecknoglobals // a table
 }
 
 var codecNames = map[codec]string{ //nolint:gochecknoglobals // a table
-	codecH264: "H.264", codecHEVC: "HEVC", codecADTS: "AAC", codecLATM: "AAC in LATM", codecMPEGAudio: "MPEG audio", codecAC3: "AC-3", codecOpus: "Opus",
+	codecH264:      "H.264",
+	codecHEVC:      "HEVC",
+	codecADTS:      "AAC",
+	codecLATM:      "AAC in LATM",
+	codecMPEGAudio: "MPEG audio",
+	codecAC3:       "AC-3",
+	codecOpus:      "Opus",
 }
 
 func (e elementary) String() string {
@@ -222,7 +230,9 @@ func (d *Demuxer) association(b []byte) error {
 		if l.number == 0 || l.pid == patPID || l.pid == nullPID { // 0: the network's table
 			continue
 		}
-		if i := slices.IndexFunc(t.programs, func(o listing) bool { return o.number == l.number && o.pid == l.pid }); i >= 0 {
+		if i := slices.IndexFunc(t.programs, func(o listing) bool {
+			return o.number == l.number && o.pid == l.pid
+		}); i >= 0 {
 			l = t.programs[i]
 		}
 		next = append(next, l)

@@ -51,7 +51,8 @@ func (f Format) Demuxer() string {
 	switch f {
 	case MP4:
 		return "mov"
-	case Matroska, MPEGTS, FLV, AVI, WAV, MP3, Ogg, FLAC, MPEGPS, ASF, MXF, AIFF, CAF, W64, AC3, EAC3, GIF, NUT, H264, HEVC:
+	case Matroska, MPEGTS, FLV, AVI, WAV, MP3, Ogg, FLAC, MPEGPS, ASF, MXF, AIFF, CAF, W64, AC3, EAC3, GIF, NUT, H264,
+		HEVC:
 		return string(f)
 	case ADTS:
 		return "aac"
@@ -242,13 +243,18 @@ func text(head []byte) Format {
 	b := bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	b = bytes.TrimLeft(b, " \t\r\n\v\f\x00")
 	lower := bytes.ToLower(b[:min(len(b), 4096)])
-	for _, p := range [...]string{"#extm3u", "#ext-x-", "ffconcat version", "[playlist]", "[reference]", "v=0\r\n", "v=0\n", "m=", "rtsptext", "smjpeg"} {
+	for _, p := range [...]string{
+		"#extm3u", "#ext-x-", "ffconcat version", "[playlist]", "[reference]", "v=0\r\n", "v=0\n", "m=", "rtsptext",
+		"smjpeg",
+	} {
 		if bytes.HasPrefix(lower, []byte(p)) {
 			return Playlist
 		}
 	}
 	plain := isText(b)
-	if plain && (bytes.Contains(lower, []byte("\n#extm3u")) || bytes.Contains(lower, []byte("<mpd")) || bytes.Contains(lower, []byte("<smoothstreamingmedia"))) {
+	if plain &&
+		(bytes.Contains(lower, []byte("\n#extm3u")) || bytes.Contains(lower, []byte("<mpd")) ||
+			bytes.Contains(lower, []byte("<smoothstreamingmedia"))) {
 		return Playlist
 	}
 	for _, p := range [...]string{"<!doctype", "<html", "<head", "<body", "<script", "<?xml", "<!--", "<svg", "<asx"} {
@@ -256,7 +262,8 @@ func text(head []byte) Format {
 			return HTML
 		}
 	}
-	if plain || bytes.HasPrefix(head, []byte("\xff\xfe")) && len(head) > 3 && head[3] == 0 || bytes.HasPrefix(head, []byte("\xfe\xff\x00")) {
+	if plain || bytes.HasPrefix(head, []byte("\xff\xfe")) && len(head) > 3 && head[3] == 0 ||
+		bytes.HasPrefix(head, []byte("\xfe\xff\x00")) {
 		return Text
 	}
 	return Unknown

@@ -19,7 +19,8 @@ func TestAsk(t *testing.T) {
 	t.Parallel()
 	clip := playback.Clip{From: 1.5, To: 99, Begin: time.Unix(1e9, 5e8).UTC()}
 	ask := wire.Ask{
-		What: wire.Playlist, Event: true, Texts: wire.TextsOf([]playback.TextName{{Rendition: "t", Name: `a "b" & c`, Added: true}}),
+		What: wire.Playlist, Event: true,
+		Texts:     wire.TextsOf([]playback.TextName{{Rendition: "t", Name: `a "b" & c`, Added: true}}),
 		Rendition: "v", Resource: hls.Resource{Generation: 2, Init: -1, MSN: 7, Part: 3, Ext: "m4s"}, MSN: -1, Part: -1,
 		Skip: true, Hold: true, Clip: wire.ClipOf(clip), Compressed: true, Revision: 1 << 63,
 	}
@@ -39,7 +40,8 @@ func TestAsk(t *testing.T) {
 		t.Errorf("the texts: %+v, %v", names, failed)
 	}
 	for _, target := range []string{
-		"/", "/broadcasts/v2/about?ask={}", wire.Prefix + "about", wire.Prefix + "about?ask=[]", wire.Prefix + "about?ask=%zz",
+		"/", "/broadcasts/v2/about?ask={}", wire.Prefix + "about", wire.Prefix + "about?ask=[]",
+		wire.Prefix + "about?ask=%zz",
 		wire.Prefix + "about?ask={}&x=" + strings.Repeat("x", 64<<10),
 	} {
 		if u, err = url.Parse(target); err != nil {
@@ -77,7 +79,9 @@ func TestFailures(t *testing.T) {
 
 // FuzzMultivariant: whatever another node sends, each variant and rendition is one entry of a playlist.
 func FuzzMultivariant(f *testing.F) {
-	f.Add([]byte(`{"Variants":[{"URI":"v.m3u8","Codecs":["avc1"],"Bandwidth":5}],"Renditions":[{"URI":"a.m3u8","Name":"x"}]}`))
+	f.Add(
+		[]byte(
+			`{"Variants":[{"URI":"v.m3u8","Codecs":["avc1"],"Bandwidth":5}],"Renditions":[{"URI":"a.m3u8","Name":"x"}]}`))
 	f.Add([]byte(`{"Variants":[{"URI":"v.m3u8\n#EXT"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m, err := wire.ReadMultivariant(data)

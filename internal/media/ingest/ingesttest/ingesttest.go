@@ -150,7 +150,8 @@ func (r *Recorder) Until(t testing.TB, what string, ok func() bool) {
 				t.Fatalf("%s: publication ended: %v", what, r.Cause(t))
 			}
 		case <-limit:
-			t.Fatalf("%s: not within %v: %d pictures, %d sounds", what, Patience, len(r.Of(frame.Video)), len(r.Of(frame.Audio)))
+			t.Fatalf("%s: not within %v: %d pictures, %d sounds", what, Patience, len(r.Of(frame.Video)),
+				len(r.Of(frame.Audio)))
 		}
 	}
 }

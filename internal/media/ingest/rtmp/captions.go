@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	captionInfo   = "onCaptionInfo"
-	maxCaption    = 1 << 10 // bytes of a message: cc_data of a picture takes a hundred
-	maxCaptions   = 32      // messages that wait for their picture: as many pictures as any codec puts into another order
+	captionInfo = "onCaptionInfo"
+	maxCaption  = 1 << 10 // bytes of a message: cc_data of a picture takes a hundred
+	// messages that wait for their picture: as many pictures as any codec puts into another order.
+	maxCaptions   = 32
 	captionPrefix = "\xb5\x00\x31GA94\x03"
 )
 
@@ -68,7 +69,8 @@ func (c *captions) put(codec frame.Codec, au []byte, pts time.Duration, key bool
 	switch codec { //nolint:exhaustive // the others have no SEI
 	case frame.H264:
 	case frame.HEVC:
-		header, delimiter = []byte{hevc.TypeSEI << 1, 1}, func(unit []byte) bool { return len(unit) > 0 && unit[0]>>1&0x3f == 35 }
+		header, delimiter = []byte{hevc.TypeSEI << 1, 1},
+			func(unit []byte) bool { return len(unit) > 0 && unit[0]>>1&0x3f == 35 }
 	default:
 		c.waiting = nil
 		return au

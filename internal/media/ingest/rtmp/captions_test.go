@@ -36,7 +36,9 @@ func TestCaptionInfo(t *testing.T) {
 		if tt.outer != "" {
 			body = rtmpwire.AppendAMF0(body, tt.outer)
 		}
-		body = rtmpwire.AppendAMF0(body, captionInfo, rtmpwire.Object{{Name: "type", Value: "708"}, {Name: "data", Value: base64.StdEncoding.EncodeToString(tt.data)}})
+		body = rtmpwire.AppendAMF0(body, captionInfo, rtmpwire.Object{
+			{Name: "type", Value: "708"}, {Name: "data", Value: base64.StdEncoding.EncodeToString(tt.data)},
+		})
 		var c captions
 		if !c.take(rtmpwire.Packet{Kind: rtmpwire.TypeDataAMF0, Body: body}) {
 			t.Errorf("%s: no captions", name)
@@ -89,7 +91,9 @@ func TestCaptionInfoIsReordered(t *testing.T) {
 		before := 0
 		for n, at := range order {
 			data := []byte{0x41, 0xff, 0xfc, 0x80, byte(n), 0xff}
-			body := rtmpwire.AppendAMF0(nil, captionInfo, rtmpwire.Object{{Name: "type", Value: "708"}, {Name: "data", Value: base64.StdEncoding.EncodeToString(data)}})
+			body := rtmpwire.AppendAMF0(nil, captionInfo, rtmpwire.Object{
+				{Name: "type", Value: "708"}, {Name: "data", Value: base64.StdEncoding.EncodeToString(data)},
+			})
 			c.take(rtmpwire.Packet{Kind: rtmpwire.TypeDataAMF0, Body: body})
 			key := n == 0 || at == 5 && name == "open groups" || at < before-800
 			p := picture{at: at}

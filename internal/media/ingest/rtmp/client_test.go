@@ -37,7 +37,11 @@ func TestGortmplibClientPublishes(t *testing.T) {
 	}
 	defer c.Close()
 	video := &gortmplib.Track{Codec: &codecs.H264{SPS: testSPS, PPS: testPPS}}
-	audio := &gortmplib.Track{Codec: &codecs.MPEG4Audio{Config: &mpeg4audio.AudioSpecificConfig{Type: 2, SampleRate: 48000, ChannelConfig: 2}}}
+	audio := &gortmplib.Track{
+		Codec: &codecs.MPEG4Audio{
+			Config: &mpeg4audio.AudioSpecificConfig{Type: 2, SampleRate: 48000, ChannelConfig: 2},
+		},
+	}
 	w := &gortmplib.Writer{Conn: c, Tracks: []*gortmplib.Track{video, audio}}
 	if err := w.Initialize(); err != nil {
 		t.Fatal(err)

@@ -58,7 +58,15 @@ func (r *refusal) Error() string { return r.err.Error() }
 func (r *refusal) Unwrap() error { return r.err }
 
 func newConn(nc net.Conn, remote netip.AddrPort, o *Options) *conn {
-	c := &conn{nc: nc, protocol: "rtmp", wire: newWire(nc, o.WriteTimeout), opts: o, remote: remote, log: o.Logger, busy: func() {}}
+	c := &conn{
+		nc:       nc,
+		protocol: "rtmp",
+		wire:     newWire(nc, o.WriteTimeout),
+		opts:     o,
+		remote:   remote,
+		log:      o.Logger,
+		busy:     func() {},
+	}
 	if _, secure := nc.(*tls.Conn); secure {
 		c.protocol = "rtmps"
 	}
@@ -134,7 +142,8 @@ func (c *conn) negotiate() error {
 		case cmd.Name == "createStream":
 			err = c.wire.result(cmd.Transaction, 1.0)
 		case cmd.Name == "play", cmd.Name == "play2":
-			err = c.say("NetStream.Play.Failed", "this server takes publishers, it does not play RTMP", errors.New("play refused"))
+			err = c.say("NetStream.Play.Failed", "this server takes publishers, it does not play RTMP",
+				errors.New("play refused"))
 		case cmd.Name == "publish":
 			name, _ := cmd.Arg(1).(string)
 			c.request.key = streamKey(c.request.app, c.request.tcURL, name)

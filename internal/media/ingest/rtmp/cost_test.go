@@ -48,7 +48,9 @@ func (r *repeat) Read(p []byte) (int, error) {
 func ready(t testing.TB) media {
 	t.Helper()
 	m := newMedia(&discard{t: t})
-	if err := m.take(rtmpwire.Packet{Kind: rtmpwire.TypeVideo, Body: cat([]byte{0x17, 0, 0, 0, 0}, testAvcC)}, time.Time{}); err != nil {
+	if err := m.take(rtmpwire.Packet{
+		Kind: rtmpwire.TypeVideo, Body: cat([]byte{0x17, 0, 0, 0, 0}, testAvcC),
+	}, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -30,6 +30,9 @@ func enhancements(connect rtmpwire.Object) rtmpwire.Object {
 	}
 	video, audio := infos(flv.VideoFourCCs), infos(flv.AudioFourCCs)
 	return rtmpwire.Object{
-		{Name: names[0], Value: list}, {Name: names[1], Value: video}, {Name: names[2], Value: audio}, {Name: names[3], Value: float64(capsEx)},
+		{Name: names[0], Value: list},
+		{Name: names[1], Value: video},
+		{Name: names[2], Value: audio},
+		{Name: names[3], Value: float64(capsEx)},
 	}
 }

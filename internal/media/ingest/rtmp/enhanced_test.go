@@ -57,16 +57,24 @@ func (c coded) kind() frame.Kind {
 
 var (
 	encodings = map[frame.Codec][]string{
-		frame.HEVC: join(picture, []string{"-c:v", "libx265", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-x265-params", "log-level=error:keyint=15:bframes=2:pools=1", "-tag:v", "hvc1"}),
-		frame.AV1:  join(picture, []string{"-c:v", "libaom-av1", "-cpu-used", "8", "-usage", "realtime", "-g", "15", "-b:v", "300k"}),
-		frame.VP9:  join(picture, []string{"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-g", "15", "-b:v", "300k"}),
+		frame.HEVC: join(picture, []string{
+			"-c:v", "libx265", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-x265-params",
+			"log-level=error:keyint=15:bframes=2:pools=1", "-tag:v", "hvc1",
+		}),
+		frame.AV1: join(picture, []string{
+			"-c:v", "libaom-av1", "-cpu-used", "8", "-usage", "realtime", "-g", "15", "-b:v", "300k",
+		}),
+		frame.VP9: join(picture, []string{
+			"-c:v", "libvpx-vp9", "-deadline", "realtime", "-cpu-used", "8", "-g", "15", "-b:v", "300k",
+		}),
 		frame.Opus: join(tone, []string{"-c:a", "libopus", "-ac", "2"}),
 		frame.FLAC: join(tone, []string{"-c:a", "flac", "-ac", "2", "-strict", "-2"}),
 		frame.AC3:  join(tone, []string{"-c:a", "ac3", "-ac", "2"}),
 		frame.MP3:  join(tone, []string{"-c:a", "libmp3lame", "-ac", "2", "-ar", "44100"}),
 	}
 	codes = map[frame.Codec]string{
-		frame.HEVC: "hvc1", frame.AV1: "av01", frame.VP9: "vp09", frame.Opus: "Opus", frame.FLAC: "fLaC", frame.AC3: "ac-3", frame.MP3: ".mp3",
+		frame.HEVC: "hvc1", frame.AV1: "av01", frame.VP9: "vp09", frame.Opus: "Opus", frame.FLAC: "fLaC",
+		frame.AC3: "ac-3", frame.MP3: ".mp3",
 	}
 	encoded sync.Map // by codec: once per run
 )
@@ -78,7 +86,10 @@ func encode(t *testing.T, codec frame.Codec) coded {
 		return c.(coded)
 	}
 	file := filepath.Join(t.TempDir(), "x.mp4")
-	if out, err := runFFmpeg(t, join(encodings[codec], []string{"-movflags", "frag_keyframe+delay_moov+default_base_moof", file})...); err != nil {
+	if out, err := runFFmpeg(t,
+		join(encodings[codec], []string{
+			"-movflags", "frag_keyframe+delay_moov+default_base_moof", file,
+		})...); err != nil {
 		t.Fatalf("ffmpeg: %v\n%s", err, out)
 	}
 	f, err := mp4.ReadMP4File(file)
@@ -96,7 +107,10 @@ func encode(t *testing.T, codec frame.Codec) coded {
 				t.Fatal(err)
 			}
 			for _, x := range samples {
-				c.samples = append(c.samples, sample{scale(int64(x.DecodeTime)).Round(time.Millisecond), scale(int64(x.CompositionTimeOffset)).Round(time.Millisecond), x.Data})
+				c.samples = append(c.samples, sample{
+					scale(int64(x.DecodeTime)).Round(time.Millisecond),
+					scale(int64(x.CompositionTimeOffset)).Round(time.Millisecond), x.Data,
+				})
 			}
 		}
 	}
@@ -187,8 +201,10 @@ func (c coded) check(t *testing.T, sink *ingesttest.Recorder) {
 	keys := 0
 	for i, f := range got {
 		want := c.samples[i]
-		if f.DTS-got[0].DTS != want.at-c.samples[0].at || f.PTS-f.DTS != want.offset || !bytes.Equal(f.Data, want.data) {
-			t.Fatalf("frame %d of %s: at %v and %v with %d bytes, want %v and %v with %d", i, c.codec, f.DTS, f.PTS-f.DTS, len(f.Data), want.at, want.offset, len(want.data))
+		if f.DTS-got[0].DTS != want.at-c.samples[0].at || f.PTS-f.DTS != want.offset ||
+			!bytes.Equal(f.Data, want.data) {
+			t.Fatalf("frame %d of %s: at %v and %v with %d bytes, want %v and %v with %d", i, c.codec, f.DTS,
+				f.PTS-f.DTS, len(f.Data), want.at, want.offset, len(want.data))
 		}
 		if f.Key {
 			keys++
@@ -206,7 +222,8 @@ func (c coded) check(t *testing.T, sink *ingesttest.Recorder) {
 	case config.Channels != 2 || config.SampleRate != 48000 && (c.codec != frame.MP3 || config.SampleRate != 44100):
 		t.Errorf("%s: %d channels at %d Hz", c.codec, config.Channels, config.SampleRate)
 	}
-	if c.codec == frame.Opus && binary.BigEndian.Uint16(config.Header[2:]) != binary.LittleEndian.Uint16(c.record[10:]) {
+	if c.codec == frame.Opus &&
+		binary.BigEndian.Uint16(config.Header[2:]) != binary.LittleEndian.Uint16(c.record[10:]) {
 		t.Errorf("header %x of %x", config.Header, c.record)
 	}
 	if c.codec == frame.HEVC && !bytes.Contains(c.record, config.VPS) {
@@ -215,7 +232,10 @@ func (c coded) check(t *testing.T, sink *ingesttest.Recorder) {
 }
 
 var pairs = map[string][2]frame.Codec{
-	"HEVC and Opus": {frame.HEVC, frame.Opus}, "AV1 and FLAC": {frame.AV1, frame.FLAC}, "VP9 and AC-3": {frame.VP9, frame.AC3}, "HEVC and MP3": {frame.HEVC, frame.MP3},
+	"HEVC and Opus": {frame.HEVC, frame.Opus},
+	"AV1 and FLAC":  {frame.AV1, frame.FLAC},
+	"VP9 and AC-3":  {frame.VP9, frame.AC3},
+	"HEVC and MP3":  {frame.HEVC, frame.MP3},
 }
 
 // TestEnhancedByTheBook publishes each codec with bytes made after the specification.
@@ -271,7 +291,9 @@ func TestEnhancedFromGortmplib(t *testing.T) {
 						}
 					}
 				}
-				if err := c.Write(&message.CommandAMF0{ChunkStreamID: 3, Name: "deleteStream", Arguments: amf0.Data{nil, 1.0}}); err != nil {
+				if err := c.Write(&message.CommandAMF0{
+					ChunkStreamID: 3, Name: "deleteStream", Arguments: amf0.Data{nil, 1.0},
+				}); err != nil {
 					t.Fatal(err)
 				}
 				c.Close()
@@ -299,7 +321,12 @@ func (c coded) library(t *testing.T) codecs.Codec {
 		return &codecs.VP9{}
 	case frame.Opus:
 		le := binary.LittleEndian
-		return &codecs.Opus{IDHeader: &libopus.IDHeader{Version: 1, ChannelCount: c.record[9], PreSkip: le.Uint16(c.record[10:]), InputSampleRate: le.Uint32(c.record[12:])}}
+		return &codecs.Opus{
+			IDHeader: &libopus.IDHeader{
+				Version: 1, ChannelCount: c.record[9], PreSkip: le.Uint16(c.record[10:]),
+				InputSampleRate: le.Uint32(c.record[12:]),
+			},
+		}
 	case frame.FLAC:
 		var info libflac.StreamInfo
 		if err := info.Unmarshal(c.record[8:]); err != nil {

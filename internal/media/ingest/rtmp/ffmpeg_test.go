@@ -58,10 +58,15 @@ func TestFFmpegPublishes(t *testing.T) {
 		video, audio int
 		reordered    bool
 	}{
-		"picture and sound": {args: join(picture, tone, x264, []string{"-tune", "zerolatency"}, aacEnc), video: 60, audio: 94},
-		"B-frames":          {args: join(picture, tone, x264, []string{"-bf", "2", "-b_strategy", "0"}, aacEnc), video: 60, audio: 94, reordered: true},
-		"video only":        {args: join(picture, x264), video: 60},
-		"audio only":        {args: join(tone, aacEnc), audio: 94},
+		"picture and sound": {
+			args: join(picture, tone, x264, []string{"-tune", "zerolatency"}, aacEnc), video: 60, audio: 94,
+		},
+		"B-frames": {
+			args: join(picture, tone, x264, []string{"-bf", "2", "-b_strategy", "0"}, aacEnc), video: 60, audio: 94,
+			reordered: true,
+		},
+		"video only": {args: join(picture, x264), video: 60},
+		"audio only": {args: join(tone, aacEnc), audio: 94},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +85,8 @@ func TestFFmpegPublishes(t *testing.T) {
 			if tt.video > 0 {
 				checkVideo(t, sink, video, tt.reordered)
 			}
-			if c, _ := sink.Config(frame.Audio); tt.audio > 0 && (c.SampleRate != 48000 || c.Channels != 2 || len(c.ASC) == 0) {
+			if c, _ := sink.Config(frame.Audio); tt.audio > 0 &&
+				(c.SampleRate != 48000 || c.Channels != 2 || len(c.ASC) == 0) {
 				t.Errorf("audio configuration %+v", c)
 			}
 			s.stop()
@@ -140,12 +146,14 @@ func TestFFmpegShowsRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, Options{Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
-				if tt.err == nil {
-					t.Error("the gate was asked")
-				}
-				return nil, nil, tt.err
-			})})
+			s := startServer(t, Options{
+				Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
+					if tt.err == nil {
+						t.Error("the gate was asked")
+					}
+					return nil, nil, tt.err
+				}),
+			})
 			out, err := ffmpeg(t, "rtmp://"+s.addr+tt.path, join(tone, aacEnc)...)
 			if err == nil || !strings.Contains(out, tt.want) {
 				t.Errorf("ffmpeg: %v, printed %q, want %q in it", err, out, tt.want)
@@ -164,7 +172,8 @@ func TestFFmpegShowsRefusals(t *testing.T) {
 func TestFFmpegLearnsOfUnsupportedCodecs(t *testing.T) {
 	t.Parallel()
 	// For longer than it takes to be told, in real time: anyone who is told late is told still.
-	pictures, sounds := []string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=20"}, []string{"-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=20"}
+	pictures, sounds := []string{"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30:duration=20"},
+		[]string{"-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000:duration=20"}
 	for name, tt := range map[string]struct {
 		args []string
 		want string

@@ -46,10 +46,12 @@ func FuzzHandshake(f *testing.F) {
 	f.Add([]byte{0x16, 3, 1, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		asked := false
-		o := New(Options{Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
-			asked = true
-			return nil, nil, ingest.ErrUnknownKey
-		}), Logger: quiet}).opts
+		o := New(Options{
+			Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
+				asked = true
+				return nil, nil, ingest.ErrUnknownKey
+			}), Logger: quiet,
+		}).opts
 		c, _ := talk(t, b, &o)
 		if asked && (len(b) < 1+2*rtmpwire.HandshakeSize || b[0] != rtmpwire.Version) {
 			t.Errorf("the gate is asked after %d bytes", len(b))
@@ -65,14 +67,19 @@ func FuzzHandshake(f *testing.F) {
 func FuzzConnection(f *testing.F) {
 	f.Add(byte(0), opened())
 	f.Add(byte(1), opened()[1+2*rtmpwire.HandshakeSize:])
-	f.Add(byte(2), cat(videoConfig(testAvcC), audioConfig(), videoFrame(1<<31), audioFrame(7), commandBytes("deleteStream")))
+	f.Add(byte(2),
+		cat(videoConfig(testAvcC), audioConfig(), videoFrame(1<<31), audioFrame(7), commandBytes("deleteStream")))
 	f.Add(byte(2), chunk(9, 2, cat([]byte{0x96, 0x23}, []byte("avc1"), []byte{0, 0, 0, 9}, testIDR)...))
 	f.Fuzz(func(t *testing.T, depth byte, b []byte) {
 		front := [][]byte{nil, opened()[:1+2*rtmpwire.HandshakeSize], opened()}[depth%3]
 		sink := &discard{t: t}
-		o := New(Options{Gate: ingesttest.Gate(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
-			return ctx, sink, nil
-		}), Logger: quiet}).opts
+		o := New(Options{
+			Gate: ingesttest.Gate(func(
+				ctx context.Context, _ ingest.Publication,
+			) (context.Context, ingest.Sink, error) {
+				return ctx, sink, nil
+			}), Logger: quiet,
+		}).opts
 		c, _ := talk(t, cat(front, b), &o)
 		if held, most := c.wire.Held(); held > most+o.MaxMessage {
 			t.Errorf("%d bytes held", held)
@@ -94,7 +101,8 @@ func (s *strict) Configure(c frame.Config) error {
 	if c.Codec == frame.VP8 || c.Kind > frame.Audio {
 		s.t.Errorf("configuration %+v", c)
 	}
-	if c.Kind == frame.Video && (c.Width <= 0 || c.Height <= 0) || c.Kind == frame.Audio && (c.SampleRate <= 0 || c.Channels <= 0) {
+	if c.Kind == frame.Video && (c.Width <= 0 || c.Height <= 0) ||
+		c.Kind == frame.Audio && (c.SampleRate <= 0 || c.Channels <= 0) {
 		s.t.Errorf("configuration %+v", c)
 	}
 	s.configs[c.Kind] = &c
@@ -131,18 +139,27 @@ func envelope(kind byte, at uint32, body ...byte) []byte {
 // FuzzTags feeds the reading of FLV tags, plain and extended, with arbitrary messages in a row.
 func FuzzTags(f *testing.F) {
 	video, audio, data := byte(rtmpwire.TypeVideo), byte(rtmpwire.TypeAudio), byte(rtmpwire.TypeDataAMF0)
-	f.Add(cat(envelope(video, 0, cat([]byte{0x17, 0, 0, 0, 0}, testAvcC)...), envelope(video, 0, cat([]byte{0x17, 1, 0, 0, 0}, testIDR)...), envelope(audio, 0, cat([]byte{0xaf, 0}, testASC)...), envelope(audio, 9, 0xaf, 1, 2)))
-	f.Add(cat(envelope(video, 0, cat([]byte{0x17, 0, 0, 0, 0}, avcC(testSPS, 2))...), envelope(video, 0, 0x17, 1, 0, 0, 0, 0, 5, 0x65, 1, 2, 3, 4)))
-	f.Add(cat(envelope(video, 0, cat([]byte{0x96, 0x20}, []byte("avc1"), []byte{0, 0, 0, byte(len(testAvcC))}, testAvcC)...), envelope(video, 0, cat([]byte{0x97, 2, 0, 0, 1, 0x06, 0x13}, []byte("avc1"), []byte{0, 0, 0, 9}, testIDR)...)))
-	f.Add(cat(envelope(audio, 0, cat([]byte{0x2f}, mp3Frame(1), mp3Frame(2))...), envelope(audio, 0, cat([]byte{0x95, 0x01}, []byte(".mp3"), []byte{0}, mp3Frame(1))...)))
-	f.Add(cat(envelope(data, 0, 2, 0, 10, 'o', 'n', 'M', 'e', 't', 'a', 'D', 'a', 't', 'a', 8, 0, 0, 0, 0, 0, 0, 9), envelope(22, 0, 9, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1)))
+	f.Add(cat(envelope(video, 0, cat([]byte{0x17, 0, 0, 0, 0}, testAvcC)...),
+		envelope(video, 0, cat([]byte{0x17, 1, 0, 0, 0}, testIDR)...),
+		envelope(audio, 0, cat([]byte{0xaf, 0}, testASC)...), envelope(audio, 9, 0xaf, 1, 2)))
+	f.Add(cat(envelope(video, 0, cat([]byte{0x17, 0, 0, 0, 0}, avcC(testSPS, 2))...),
+		envelope(video, 0, 0x17, 1, 0, 0, 0, 0, 5, 0x65, 1, 2, 3, 4)))
+	f.Add(cat(envelope(video, 0,
+		cat([]byte{0x96, 0x20}, []byte("avc1"), []byte{0, 0, 0, byte(len(testAvcC))}, testAvcC)...),
+		envelope(video, 0, cat([]byte{0x97, 2, 0, 0, 1, 0x06, 0x13}, []byte("avc1"), []byte{0, 0, 0, 9}, testIDR)...)))
+	f.Add(cat(envelope(audio, 0, cat([]byte{0x2f}, mp3Frame(1), mp3Frame(2))...),
+		envelope(audio, 0, cat([]byte{0x95, 0x01}, []byte(".mp3"), []byte{0}, mp3Frame(1))...)))
+	f.Add(cat(envelope(data, 0, 2, 0, 10, 'o', 'n', 'M', 'e', 't', 'a', 'D', 'a', 't', 'a', 8, 0, 0, 0, 0, 0, 0, 9),
+		envelope(22, 0, 9, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		sink := &strict{t: t}
 		m := newMedia(sink)
 		total := len(b)
 		for len(b) >= 7 {
 			n := min(int(binary.BigEndian.Uint16(b[5:])), len(b)-7)
-			err := m.take(rtmpwire.Packet{Kind: b[0], Timestamp: binary.BigEndian.Uint32(b[1:]), Body: b[7 : 7+n : 7+n]}, time.Time{})
+			err := m.take(rtmpwire.Packet{
+				Kind: b[0], Timestamp: binary.BigEndian.Uint32(b[1:]), Body: b[7 : 7+n : 7+n],
+			}, time.Time{})
 			if err != nil {
 				if _, ok := errors.AsType[ingest.Unsupported](err); !ok {
 					t.Fatalf("an error that no encoder would be shown: %v", err)

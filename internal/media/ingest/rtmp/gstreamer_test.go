@@ -23,7 +23,8 @@ func gstreamer(t *testing.T, file, element, url string, properties ...string) (s
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "gst-launch-1.0", slices.Concat([]string{
-		"-q", "filesrc", "location=" + file, "!", "flvdemux", "name=d", "flvmux", "name=m", "streamable=true", "!", element, "location=" + url,
+		"-q", "filesrc", "location=" + file, "!", "flvdemux", "name=d", "flvmux", "name=m", "streamable=true", "!",
+		element, "location=" + url,
 	}, properties, []string{"d.video", "!", "queue", "!", "m.video", "d.audio", "!", "queue", "!", "m.audio"})...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -65,12 +66,15 @@ func TestGStreamerPublishes(t *testing.T) {
 				t.Fatalf("gst-launch: %v\n%s\n%s", err, out, s.log)
 			}
 			cause := sink.Cause(t)
-			if v, a := len(sink.Of(frame.Video)), len(sink.Of(frame.Audio)); v != 60 || a < 90 || !errors.Is(cause, ingest.ErrEncoderEnded) {
+			if v, a := len(sink.Of(frame.Video)), len(sink.Of(frame.Audio)); v != 60 || a < 90 ||
+				!errors.Is(cause, ingest.ErrEncoderEnded) {
 				t.Errorf("%d video and %d audio frames, cause %v\n%s", v, a, cause, s.log)
 			}
-			refused := startServer(t, Options{Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
-				return nil, nil, ingest.ErrUnknownKey
-			})})
+			refused := startServer(t, Options{
+				Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
+					return nil, nil, ingest.ErrUnknownKey
+				}),
+			})
 			if out, err := gstreamer(t, file, element, "rtmp://"+refused.addr+"/app/"+key); err == nil {
 				t.Errorf("a refused publisher went on, printed %q", out)
 			}

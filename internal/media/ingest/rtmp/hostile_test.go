@@ -56,16 +56,19 @@ func TestStrangersAreHungUpOn(t *testing.T) {
 			return b
 		}()),
 		"commands without connect": cat(hello, commandBytes("createStream")),
-		"commands without end":     cat(hello, opening("app", "rtmp://h/app", "")[1+2*rtmpwire.HandshakeSize:][:200], bytes.Repeat(commandBytes("_checkbw"), 100)),
-		"play":                     cat(bytes.Replace(opened(), []byte("\x00\x07publish"), []byte("\x00\x07publisx"), 1), commandBytes("play", key)),
-		"connect without app":      opening("", "", key),
+		"commands without end": cat(hello, opening("app", "rtmp://h/app", "")[1+2*rtmpwire.HandshakeSize:][:200],
+			bytes.Repeat(commandBytes("_checkbw"), 100)),
+		"play": cat(bytes.Replace(opened(), []byte("\x00\x07publish"), []byte("\x00\x07publisx"), 1),
+			commandBytes("play", key)),
+		"connect without app": opening("", "", key),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t, Options{Gate: neverAsked})
 			send(t, s.addr, raw)
 			s.stop()
-			if log := s.log.String(); strings.Contains(log, "panic") || strings.Count(log, "\n") != 1 || strings.Contains(log, key) {
+			if log := s.log.String(); strings.Contains(log, "panic") || strings.Count(log, "\n") != 1 ||
+				strings.Contains(log, key) {
 				t.Errorf("log:\n%s", log)
 			}
 		})
@@ -101,8 +104,12 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 func TestPublisherIsBoundedToo(t *testing.T) {
 	t.Parallel()
 	for name, raw := range map[string][]byte{
-		"huge frame":          {6, 0, 0, 0, 0xff, 0xff, 0xff, 9, 1, 0, 0, 0},
-		"unfinished messages": bytes.Join([][]byte{{6, 0, 0, 0, 0x0f, 0xff, 0xff, 9, 1, 0, 0, 0, 1}, make([]byte, 1<<20-2), {7, 0, 0, 0, 0x0f, 0xff, 0xff, 9, 1, 0, 0, 0, 1}}, nil),
+		"huge frame": {6, 0, 0, 0, 0xff, 0xff, 0xff, 9, 1, 0, 0, 0},
+		"unfinished messages": bytes.Join([][]byte{
+			{6, 0, 0, 0, 0x0f, 0xff, 0xff, 9, 1, 0, 0, 0, 1},
+			make([]byte, 1<<20-2),
+			{7, 0, 0, 0, 0x0f, 0xff, 0xff, 9, 1, 0, 0, 0, 1},
+		}, nil),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,18 +202,25 @@ func TestIdlePublisherIsSilent(t *testing.T) {
 func TestPublicationIsEndedFromAbove(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(cancel context.CancelCauseFunc, s *server) error{
-		"by its owner":   func(cancel context.CancelCauseFunc, _ *server) error { cancel(ingest.ErrEnded); return ingest.ErrEnded },
+		"by its owner": func(cancel context.CancelCauseFunc, _ *server) error {
+			cancel(ingest.ErrEnded)
+			return ingest.ErrEnded
+		},
 		"by a shut-down": func(_ context.CancelCauseFunc, s *server) error { s.stop(); return ingest.ErrShutdown },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sink := ingesttest.NewRecorder()
 			cancels := make(chan context.CancelCauseFunc, 1)
-			s := startServer(t, Options{Gate: ingesttest.Gate(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
-				pub, cancel := context.WithCancelCause(ctx)
-				cancels <- cancel
-				return pub, sink, nil
-			})})
+			s := startServer(t, Options{
+				Gate: ingesttest.Gate(func(
+					ctx context.Context, _ ingest.Publication,
+				) (context.Context, ingest.Sink, error) {
+					pub, cancel := context.WithCancelCause(ctx)
+					cancels <- cancel
+					return pub, sink, nil
+				}),
+			})
 			c, err := net.Dial("tcp", s.addr)
 			if err != nil {
 				t.Fatal(err)
@@ -246,17 +260,19 @@ func TestPanicIsOneConnections(t *testing.T) {
 	good, bad, worse := ingesttest.NewRecorder(), ingesttest.NewRecorder(), ingesttest.NewRecorder()
 	bad.OnWrite = func(frame.Frame) error { panic("boom in write") }
 	worse.OnClose = func() { panic("boom in close") }
-	s := startServer(t, Options{Gate: ingesttest.Gate(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
-		switch p.Key {
-		case "good":
-			return ctx, good, nil
-		case "bad":
-			return ctx, bad, nil
-		case "worse":
-			return ctx, worse, nil
-		}
-		panic("boom in gate")
-	})})
+	s := startServer(t, Options{
+		Gate: ingesttest.Gate(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
+			switch p.Key {
+			case "good":
+				return ctx, good, nil
+			case "bad":
+				return ctx, bad, nil
+			case "worse":
+				return ctx, worse, nil
+			}
+			panic("boom in gate")
+		}),
+	})
 	c, err := net.Dial("tcp", s.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +295,8 @@ func TestPanicIsOneConnections(t *testing.T) {
 		t.Errorf("the other connection ended with %v after %d frames", cause, len(good.Of(frame.Video)))
 	}
 	s.stop()
-	if n := strings.Count(s.log.String(), "connection panicked"); n != 3 || !strings.Contains(s.log.String(), "hostile_test.go") {
+	if n := strings.Count(s.log.String(), "connection panicked"); n != 3 ||
+		!strings.Contains(s.log.String(), "hostile_test.go") {
 		t.Errorf("%d panics in the log, with their stacks:\n%s", n, s.log)
 	}
 }

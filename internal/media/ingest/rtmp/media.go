@@ -12,9 +12,11 @@ import (
 )
 
 const (
-	maxMetadata   = 16   // data messages looked at; a stream has one or two
-	maxMalformed  = 100  // frames of a kind that may be unreadable before the first one that is not
-	maxHeaderless = 1200 // frames of a kind that may come before its sequence header: a relay may begin in the midst of a GOP, of up to 20 s at 60 a second
+	maxMetadata  = 16  // data messages looked at; a stream has one or two
+	maxMalformed = 100 // frames of a kind that may be unreadable before the first one that is not
+	// frames of a kind that may come before its sequence header: a relay may begin in the midst of a GOP, of up to 20 s
+	// at 60 a second.
+	maxHeaderless = 1200
 )
 
 // media turns messages into frames for a sink.
@@ -135,7 +137,14 @@ func (m *media) video(p rtmpwire.Packet, received time.Time) error {
 	}
 	m.counts.video++
 	sample = m.captions.put(m.picture.codec, sample, at+t.Offset, key)
-	return m.sink.Write(frame.Frame{Kind: frame.Video, DTS: at, PTS: at + t.Offset, Key: key, Data: sample, Received: received})
+	return m.sink.Write(frame.Frame{
+		Kind:     frame.Video,
+		DTS:      at,
+		PTS:      at + t.Offset,
+		Key:      key,
+		Data:     sample,
+		Received: received,
+	})
 }
 
 func (m *media) configure(c *frame.Config) error {
@@ -175,7 +184,14 @@ func (m *media) audio(p rtmpwire.Packet, received time.Time) error {
 			return err
 		}
 		m.counts.audio++
-		if err := m.sink.Write(frame.Frame{Kind: frame.Audio, DTS: at, PTS: at, Key: true, Data: sample, Received: received}); err != nil {
+		if err := m.sink.Write(frame.Frame{
+			Kind:     frame.Audio,
+			DTS:      at,
+			PTS:      at,
+			Key:      true,
+			Data:     sample,
+			Received: received,
+		}); err != nil {
 			return err
 		}
 		at, rest = at+length, after

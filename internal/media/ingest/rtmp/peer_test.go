@@ -28,13 +28,18 @@ func opening(app, tcURL, name string, fields ...amf0.ObjectEntry) []byte {
 	b.WriteByte(3)
 	b.Write(make([]byte, 2*rtmpwire.HandshakeSize))
 	w := message.NewWriter(&b, bytecounter.NewWriter(&b), false)
-	connect := append(amf0.Object{{Key: "app", Value: app}, {Key: "tcUrl", Value: tcURL}, {Key: "flashVer", Value: "test/1.0"}}, fields...)
+	connect := append(amf0.Object{
+		{Key: "app", Value: app}, {Key: "tcUrl", Value: tcURL}, {Key: "flashVer", Value: "test/1.0"},
+	}, fields...)
 	for _, m := range []message.Message{
 		&message.SetChunkSize{Value: 1 << 20},
 		&message.CommandAMF0{ChunkStreamID: 3, Name: "connect", CommandID: 1, Arguments: amf0.Data{connect}},
 		&message.CommandAMF0{ChunkStreamID: 3, Name: "releaseStream", CommandID: 2, Arguments: amf0.Data{nil, name}},
 		&message.CommandAMF0{ChunkStreamID: 3, Name: "createStream", CommandID: 3, Arguments: amf0.Data{nil}},
-		&message.CommandAMF0{ChunkStreamID: 8, MessageStreamID: 0x1000000, Name: "publish", CommandID: 4, Arguments: amf0.Data{nil, name, "live"}},
+		&message.CommandAMF0{
+			ChunkStreamID: 8, MessageStreamID: 0x1000000, Name: "publish", CommandID: 4,
+			Arguments: amf0.Data{nil, name, "live"},
+		},
 	} {
 		if err := w.Write(m); err != nil {
 			panic(err)
@@ -55,7 +60,10 @@ func commandBytes(name string, args ...any) []byte {
 }
 
 var (
-	testSPS  = []byte{0x67, 0x42, 0xc0, 0x28, 0xd9, 0x00, 0x78, 0x02, 0x27, 0xe5, 0x84, 0x00, 0x00, 0x03, 0x00, 0x04, 0x00, 0x00, 0x03, 0x00, 0xf0, 0x3c, 0x60, 0xc9, 0x20}
+	testSPS = []byte{
+		0x67, 0x42, 0xc0, 0x28, 0xd9, 0x00, 0x78, 0x02, 0x27, 0xe5, 0x84, 0x00, 0x00, 0x03, 0x00, 0x04, 0x00, 0x00,
+		0x03, 0x00, 0xf0, 0x3c, 0x60, 0xc9, 0x20,
+	}
 	testPPS  = []byte{0x68, 0xce, 0x38, 0x80}
 	testAvcC = avcC(testSPS, 4)
 	testIDR  = []byte{0, 0, 0, 5, 0x65, 0x88, 0x84, 0, 0x4f}

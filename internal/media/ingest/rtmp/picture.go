@@ -190,7 +190,8 @@ func (v *videoState) learnVP9(key []byte) (*frame.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", flv.ErrMalformed, err)
 	}
-	if v.announced && c.Width == v.config.Width && c.Height == v.config.Height && bytes.Equal(c.Header, v.config.Header) {
+	if v.announced && c.Width == v.config.Width && c.Height == v.config.Height &&
+		bytes.Equal(c.Header, v.config.Header) {
 		return nil, nil //nolint:nilnil // nothing new
 	}
 	return v.tell(c), nil

@@ -139,7 +139,8 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener, secure *tls.Config)
 			defer s.limit.Release(remote)
 			conn, err := sockets.Adopt(nc)
 			if err != nil {
-				s.opts.Logger.WarnContext(conns, "connection not taken", "protocol", "rtmp", "remote", remote, "error", err)
+				s.opts.Logger.WarnContext(conns, "connection not taken", "protocol", "rtmp", "remote", remote, "error",
+					err)
 				return
 			}
 			s.serve(conns, conn, remote, secure)
@@ -193,7 +194,8 @@ func (s *Server) report(ctx context.Context, c *conn, err error, lasted time.Dur
 	}
 	if c.published {
 		n := c.media.counts
-		log.InfoContext(ctx, "encoder disconnected", "cause", err, "encoder", encoder, "lasted", lasted, "bytes", c.wire.src.count,
+		log.InfoContext(ctx, "encoder disconnected", "cause", err, "encoder", encoder, "lasted", lasted, "bytes",
+			c.wire.src.count,
 			"video_frames", n.video, "audio_frames", n.audio, "malformed", n.malformed)
 		return
 	}

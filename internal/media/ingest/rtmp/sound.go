@@ -59,7 +59,9 @@ var errNoSequenceHeader = errors.New("no sequence header before it")
 
 // next takes the first frame off a message. It gives a configuration when the frame brings a new one. length is 0 where
 // the frame's is not needed because nothing can follow it.
-func (a *audioState) next(codec frame.Codec, data []byte) (sample, rest []byte, length time.Duration, c *frame.Config, err error) {
+func (a *audioState) next(
+	codec frame.Codec, data []byte,
+) (sample, rest []byte, length time.Duration, c *frame.Config, err error) {
 	switch codec { //nolint:exhaustive // the others are told by a sequence header
 	case frame.AC3:
 		h, err := ac3.Parse(data)
@@ -70,7 +72,13 @@ func (a *audioState) next(codec frame.Codec, data []byte) (sample, rest []byte, 
 			return nil, nil, 0, nil, fmt.Errorf("%w: AC-3 frame: %w", flv.ErrMalformed, err)
 		}
 		if a.codec != codec || !bytes.Equal(a.config.Header, h.Specific[:]) {
-			c = &frame.Config{Kind: frame.Audio, Codec: frame.AC3, Header: bytes.Clone(h.Specific[:]), SampleRate: h.SampleRate, Channels: h.Channels}
+			c = &frame.Config{
+				Kind:       frame.Audio,
+				Codec:      frame.AC3,
+				Header:     bytes.Clone(h.Specific[:]),
+				SampleRate: h.SampleRate,
+				Channels:   h.Channels,
+			}
 			*a = audioState{codec: codec, config: *c}
 		}
 		return data[:h.Size:h.Size], data[h.Size:], samples(ac3.Samples, h.SampleRate), c, nil

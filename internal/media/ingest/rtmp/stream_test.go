@@ -73,13 +73,19 @@ func TestGoodbyeIsNotCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ln, sink := newPipeListener(), ingesttest.NewRecorder()
-		s := serveOn(t, Options{Gate: ingesttest.Gate(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
-			pub, cancel := context.WithCancel(ctx)
-			sink.OnClose = cancel // as a broadcast does whose encoder is gone
-			return pub, sink, nil
-		})}, ln, nil)
+		s := serveOn(t,
+			Options{
+				Gate: ingesttest.Gate(func(
+					ctx context.Context, _ ingest.Publication,
+				) (context.Context, ingest.Sink, error) {
+					pub, cancel := context.WithCancel(ctx)
+					sink.OnClose = cancel // as a broadcast does whose encoder is gone
+					return pub, sink, nil
+				}),
+			}, ln, nil)
 		c, closed := ln.dial()
-		if _, err := c.Write(cat(opened(), videoConfig(testAvcC), videoFrame(0), commandBytes("FCUnpublish", key))); err != nil {
+		if _, err := c.Write(cat(opened(), videoConfig(testAvcC), videoFrame(0),
+			commandBytes("FCUnpublish", key))); err != nil {
 			t.Fatal(err)
 		}
 		if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) {
@@ -105,7 +111,8 @@ func TestTimestampsWrap(t *testing.T) {
 	t.Parallel()
 	const base = 1<<32 - 50
 	sink, _, _ := publishes(t, videoConfig(testAvcC), audioConfig(),
-		videoFrame(base), audioFrame(base+20&0xffffffff), videoFrame(base+33&0xffffffff), audioFrame((base+60)&0xffffffff), videoFrame((base+66)&0xffffffff),
+		videoFrame(base), audioFrame(base+20&0xffffffff), videoFrame(base+33&0xffffffff),
+		audioFrame((base+60)&0xffffffff), videoFrame((base+66)&0xffffffff),
 		audioFrame(base+45&0xffffffff), videoFrame((base+99)&0xffffffff))
 	video, audio := dts(sink.Of(frame.Video)), dts(sink.Of(frame.Audio))
 	start := video[0]
@@ -132,18 +139,45 @@ func TestChunkHeaders(t *testing.T) {
 		want []int64 // milliseconds
 	}{
 		"deltas of format 1, 2 and 3": {cat(
-			[]byte{6, 0, 0, 100, 0, 0, n, 9, 1, 0, 0, 0}, body, []byte{0x46, 0, 0, 33, 0, 0, n, 9}, body, []byte{0x86, 0, 0, 34}, body, []byte{0xc6}, body), []int64{100, 133, 167, 201}},
-		"format 1 first":        {cat([]byte{0x46, 0, 0, 33, 0, 0, n, 9}, body), []int64{33}},
-		"format 3 after 0":      {cat([]byte{6, 0, 0, 100, 0, 0, n, 9, 1, 0, 0, 0}, body, []byte{0xc6}, body), []int64{100, 100}},
-		"2-byte chunk stream":   {cat([]byte{0, 10, 0, 0, 7, 0, 0, n, 9, 1, 0, 0, 0}, body), []int64{7}},
-		"3-byte chunk stream":   {cat([]byte{1, 10, 2, 0, 0, 7, 0, 0, n, 9, 1, 0, 0, 0}, body), []int64{7}},
-		"new message over half": {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 0, 0, 1, 0, 0, n, 9, 1, 0, 0, 0}, body[:8], []byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 1, 0}, []byte{6, 0, 0, 2, 0, 0, n, 9, 1, 0, 0, 0}, body), []int64{2}},
-		"aborted":               {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 0, 0, 1, 0, 0, n, 9, 1, 0, 0, 0}, body[:8], []byte{2, 0, 0, 0, 0, 0, 4, 2, 0, 0, 0, 0, 0, 0, 0, 6}, []byte{0xc6}, body[:8], []byte{0xc6}, body[8:]), []int64{1}},
-		"interleaved": {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 0, 0, 1, 0, 0, n, 9, 1, 0, 0, 0}, body[:8],
-			[]byte{7, 0, 0, 2, 0, 0, n, 9, 1, 0, 0, 0}, body[:8], []byte{0xc6}, body[8:], []byte{0xc7}, body[8:]), []int64{1, 2}},
-		"extended, repeated": {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6, 1, 0, 0, 0}, body[8:]), []int64{1 << 24}},
-		"extended, zero":     {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6, 0, 0, 0, 0}, body[8:]), []int64{1 << 24}},
-		"extended, left out": {cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6}, body[8:]), []int64{1 << 24}},
+			[]byte{6, 0, 0, 100, 0, 0, n, 9, 1, 0, 0, 0}, body, []byte{0x46, 0, 0, 33, 0, 0, n, 9}, body,
+			[]byte{0x86, 0, 0, 34}, body, []byte{0xc6}, body), []int64{100, 133, 167, 201}},
+		"format 1 first": {cat([]byte{0x46, 0, 0, 33, 0, 0, n, 9}, body), []int64{33}},
+		"format 3 after 0": {
+			cat([]byte{6, 0, 0, 100, 0, 0, n, 9, 1, 0, 0, 0}, body, []byte{0xc6}, body), []int64{100, 100},
+		},
+		"2-byte chunk stream": {cat([]byte{0, 10, 0, 0, 7, 0, 0, n, 9, 1, 0, 0, 0}, body), []int64{7}},
+		"3-byte chunk stream": {cat([]byte{1, 10, 2, 0, 0, 7, 0, 0, n, 9, 1, 0, 0, 0}, body), []int64{7}},
+		"new message over half": {
+			cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 0, 0, 1, 0, 0, n, 9, 1, 0, 0, 0},
+				body[:8], []byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 1, 0},
+				[]byte{6, 0, 0, 2, 0, 0, n, 9, 1, 0, 0, 0}, body), []int64{2},
+		},
+		"aborted": {
+			cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 0, 0, 1, 0, 0, n, 9, 1, 0, 0, 0},
+				body[:8], []byte{2, 0, 0, 0, 0, 0, 4, 2, 0, 0, 0, 0, 0, 0, 0, 6}, []byte{0xc6}, body[:8], []byte{0xc6},
+				body[8:]), []int64{1},
+		},
+		"interleaved": {
+			cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8}, []byte{6, 0, 0, 1, 0, 0, n, 9, 1, 0, 0, 0},
+				body[:8],
+				[]byte{7, 0, 0, 2, 0, 0, n, 9, 1, 0, 0, 0}, body[:8], []byte{0xc6}, body[8:], []byte{0xc7}, body[8:]),
+			[]int64{1, 2},
+		},
+		"extended, repeated": {
+			cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8},
+				[]byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6, 1, 0, 0, 0},
+				body[8:]), []int64{1 << 24},
+		},
+		"extended, zero": {
+			cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8},
+				[]byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6, 0, 0, 0, 0},
+				body[8:]), []int64{1 << 24},
+		},
+		"extended, left out": {
+			cat([]byte{2, 0, 0, 0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0, 0, 8},
+				[]byte{6, 255, 255, 255, 0, 0, n, 9, 1, 0, 0, 0, 1, 0, 0, 0}, body[:8], []byte{0xc6}, body[8:]),
+			[]int64{1 << 24},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +198,9 @@ func TestChunkHeaders(t *testing.T) {
 func TestFramesOfOddEncoders(t *testing.T) {
 	t.Parallel()
 	tagBytes := func(kind byte, timestamp byte, body []byte) []byte {
-		return cat([]byte{kind, 0, 0, byte(len(body)), 0, 0, timestamp, 0, 0, 0, 0}, body, []byte{0, 0, 0, byte(len(body) + 11)})
+		return cat([]byte{kind, 0, 0, byte(len(body)), 0, 0, timestamp, 0, 0, 0, 0}, body, []byte{
+			0, 0, 0, byte(len(body) + 11),
+		})
 	}
 	legacy := cat([]byte{0x17, 1, 0, 0, 0}, testIDR)
 	for name, tt := range map[string]struct {
@@ -172,28 +208,123 @@ func TestFramesOfOddEncoders(t *testing.T) {
 		video, audio []int64
 		offset       time.Duration
 	}{
-		"negative composition time":     {cat(videoConfig(testAvcC), chunk(9, 0, cat([]byte{0x17, 1, 0xff, 0xff, 0xd8}, testIDR)...)), []int64{0}, nil, -40 * time.Millisecond},
-		"largest composition time":      {cat(videoConfig(testAvcC), chunk(9, 0, cat([]byte{0x17, 1, 0x7f, 0xff, 0xff}, testIDR)...)), []int64{0}, nil, 8388607 * time.Millisecond},
-		"frames before configuration":   {cat(videoFrame(1), audioFrame(1), videoConfig(testAvcC), audioConfig(), videoFrame(2), audioFrame(3)), []int64{2}, []int64{3}, 0},
-		"sound first, picture later":    {cat(audioConfig(), audioFrame(0), audioFrame(2100), videoConfig(testAvcC), videoFrame(2200)), []int64{2200}, []int64{0, 2100}, 0},
-		"empty messages":                {cat(videoConfig(testAvcC), chunk(9, 1), chunk(8, 1), videoFrame(2), chunk(9, 3, 0x17, 1, 0, 0, 0), chunk(9, 3, 0x17, 2, 0, 0, 0)), []int64{2}, nil, 0},
-		"malformed frames":              {cat(videoConfig(testAvcC), chunk(9, 1, 0x17, 1), chunk(9, 1, 0x17, 1, 0, 0, 0, 0, 0, 0, 99, 1), chunk(8, 1, 0xaf), videoFrame(2)), []int64{2}, nil, 0},
-		"2-byte lengths":                {cat(videoConfig(avcC(testSPS, 2)), chunk(9, 2, 0x17, 1, 0, 0, 0, 0, 5, 0x65, 0x88, 0x84, 0, 0x4f)), []int64{2}, nil, 0},
-		"seek command frames":           {cat(videoConfig(testAvcC), chunk(9, 1, 0x57, 0), videoFrame(2)), []int64{2}, nil, 0},
-		"aggregate":                     {cat(videoConfig(testAvcC), audioConfig(), chunk(22, 1000, cat(tagBytes(9, 50, legacy), tagBytes(8, 60, []byte{0xaf, 1, 9}), tagBytes(18, 0, nil), tagBytes(9, 83, legacy))...)), []int64{1000, 1033}, []int64{1010}, 0},
-		"broken aggregate":              {cat(videoConfig(testAvcC), chunk(22, 1000, 9, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 1), videoFrame(2)), []int64{2}, nil, 0},
-		"unknown and AMF3 messages":     {cat(chunk(16, 0, 1, 2), chunk(17, 0, 0, 5), chunk(15, 0, 0, 5), chunk(19, 0), chunk(99, 0, make([]byte, 5000)...), videoConfig(testAvcC), chunk(18, 0, 2, 0), chunk(20, 0), videoFrame(2)), []int64{2}, nil, 0},
-		"unknown user control, ping":    {cat([]byte{2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 77, 0, 0, 0, 0}, []byte{2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 0, 0, 0, 9}, []byte{2, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 0, 0}, videoConfig(testAvcC), videoFrame(2)), []int64{2}, nil, 0},
-		"window of one byte":            {cat([]byte{2, 0, 0, 0, 0, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0, 1}, videoConfig(testAvcC), videoFrame(2)), []int64{2}, nil, 0},
-		"enhanced":                      {cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...), chunk(9, 2, cat([]byte{0x91}, []byte("avc1"), []byte{0, 0, 40}, testIDR)...)), []int64{2}, nil, 40 * time.Millisecond},
-		"enhanced without offset":       {cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...), chunk(9, 2, cat([]byte{0x93}, []byte("avc1"), testIDR)...)), []int64{2}, nil, 0},
-		"enhanced with modifier":        {cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...), chunk(9, 2, cat([]byte{0x97, 0, 9, 0x17, 1, 0, 0, 0x13}, []byte("avc1"), testIDR)...)), []int64{2}, nil, 0},
-		"enhanced multitrack":           {cat(chunk(9, 0, cat([]byte{0x96, 0x00}, []byte("avc1"), []byte{0}, testAvcC)...), chunk(9, 2, cat([]byte{0x96, 0x03}, []byte("avc1"), []byte{0}, testIDR)...), chunk(9, 2, cat([]byte{0x96, 0x03}, []byte("avc1"), []byte{1}, testIDR)...)), []int64{2}, nil, 0},
-		"enhanced many tracks":          {cat(videoConfig(testAvcC), chunk(9, 2, cat([]byte{0x96, 0x13}, []byte("avc1"), []byte{1, 0, 0, 1, 7}, []byte{0, 0, 0, byte(len(testIDR))}, testIDR)...)), []int64{2}, nil, 0},
-		"enhanced many codecs":          {cat(videoConfig(testAvcC), chunk(9, 2, cat([]byte{0x96, 0x23}, []byte("hvc1"), []byte{1, 0, 0, 1, 7}, []byte("avc1"), []byte{0, 0, 0, byte(len(testIDR))}, testIDR)...)), []int64{2}, nil, 0},
-		"enhanced AAC":                  {cat(chunk(8, 0, cat([]byte{0x90}, []byte("mp4a"), testASC)...), chunk(8, 7, cat([]byte{0x91}, []byte("mp4a"), []byte{1, 2})...), chunk(8, 7, cat([]byte{0x94}, []byte("mp4a"), []byte{1, 2})...)), nil, []int64{7}, 0},
-		"truncated enhanced":            {cat(videoConfig(testAvcC), chunk(9, 1, 0x90), chunk(9, 1, 0x96), chunk(9, 1, 0x97, 255), chunk(9, 1, 0x96, 0x13, 'a', 'v', 'c', '1', 0, 1, 0, 0), chunk(9, 1, cat([]byte{0x91}, []byte("avc1"), []byte{1})...), videoFrame(2)), []int64{2}, nil, 0},
-		"sequence header in mid-stream": {cat(videoConfig(testAvcC), videoFrame(3000000000), videoConfig(testAvcC), videoFrame(3000000033)), []int64{3000000000, 3000000033}, nil, 0},
+		"negative composition time": {
+			cat(videoConfig(testAvcC), chunk(9, 0, cat([]byte{0x17, 1, 0xff, 0xff, 0xd8}, testIDR)...)),
+			[]int64{0},
+			nil, -40 * time.Millisecond,
+		},
+		"largest composition time": {
+			cat(videoConfig(testAvcC), chunk(9, 0, cat([]byte{0x17, 1, 0x7f, 0xff, 0xff}, testIDR)...)),
+			[]int64{0},
+			nil, 8388607 * time.Millisecond,
+		},
+		"frames before configuration": {
+			cat(videoFrame(1), audioFrame(1), videoConfig(testAvcC), audioConfig(), videoFrame(2), audioFrame(3)),
+			[]int64{2},
+			[]int64{3},
+			0,
+		},
+		"sound first, picture later": {
+			cat(audioConfig(), audioFrame(0), audioFrame(2100), videoConfig(testAvcC), videoFrame(2200)),
+			[]int64{2200},
+			[]int64{0, 2100},
+			0,
+		},
+		"empty messages": {
+			cat(videoConfig(testAvcC), chunk(9, 1), chunk(8, 1), videoFrame(2), chunk(9, 3, 0x17, 1, 0, 0, 0),
+				chunk(9, 3, 0x17, 2, 0, 0, 0)), []int64{2}, nil, 0,
+		},
+		"malformed frames": {
+			cat(videoConfig(testAvcC), chunk(9, 1, 0x17, 1), chunk(9, 1, 0x17, 1, 0, 0, 0, 0, 0, 0, 99, 1),
+				chunk(8, 1, 0xaf), videoFrame(2)), []int64{2}, nil, 0,
+		},
+		"2-byte lengths": {
+			cat(videoConfig(avcC(testSPS, 2)), chunk(9, 2, 0x17, 1, 0, 0, 0, 0, 5, 0x65, 0x88, 0x84, 0, 0x4f)),
+			[]int64{2},
+			nil, 0,
+		},
+		"seek command frames": {
+			cat(videoConfig(testAvcC), chunk(9, 1, 0x57, 0), videoFrame(2)), []int64{2}, nil, 0,
+		},
+		"aggregate": {
+			cat(videoConfig(testAvcC), audioConfig(),
+				chunk(22, 1000,
+					cat(tagBytes(9, 50, legacy), tagBytes(8, 60, []byte{0xaf, 1, 9}), tagBytes(18, 0, nil),
+						tagBytes(9, 83, legacy))...)), []int64{1000, 1033}, []int64{1010}, 0,
+		},
+		"broken aggregate": {
+			cat(videoConfig(testAvcC), chunk(22, 1000, 9, 0, 0, 200, 0, 0, 0, 0, 0, 0, 0, 1), videoFrame(2)),
+			[]int64{2},
+			nil, 0,
+		},
+		"unknown and AMF3 messages": {
+			cat(chunk(16, 0, 1, 2), chunk(17, 0, 0, 5), chunk(15, 0, 0, 5), chunk(19, 0),
+				chunk(99, 0, make([]byte, 5000)...), videoConfig(testAvcC), chunk(18, 0, 2, 0), chunk(20, 0),
+				videoFrame(2)), []int64{2}, nil, 0,
+		},
+		"unknown user control, ping": {
+			cat([]byte{2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 77, 0, 0, 0, 0},
+				[]byte{2, 0, 0, 0, 0, 0, 6, 4, 0, 0, 0, 0, 0, 6, 0, 0, 0, 9},
+				[]byte{2, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0, 0, 0}, videoConfig(testAvcC), videoFrame(2)),
+			[]int64{2},
+			nil,
+			0,
+		},
+		"window of one byte": {
+			cat([]byte{2, 0, 0, 0, 0, 0, 4, 5, 0, 0, 0, 0, 0, 0, 0, 1}, videoConfig(testAvcC), videoFrame(2)),
+			[]int64{2},
+			nil, 0,
+		},
+		"enhanced": {
+			cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...),
+				chunk(9, 2, cat([]byte{0x91}, []byte("avc1"), []byte{0, 0, 40}, testIDR)...)),
+			[]int64{2},
+			nil,
+			40 * time.Millisecond,
+		},
+		"enhanced without offset": {
+			cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...),
+				chunk(9, 2, cat([]byte{0x93}, []byte("avc1"), testIDR)...)), []int64{2}, nil, 0,
+		},
+		"enhanced with modifier": {
+			cat(chunk(9, 0, cat([]byte{0x90}, []byte("avc1"), testAvcC)...),
+				chunk(9, 2, cat([]byte{0x97, 0, 9, 0x17, 1, 0, 0, 0x13}, []byte("avc1"), testIDR)...)),
+			[]int64{2},
+			nil,
+			0,
+		},
+		"enhanced multitrack": {
+			cat(chunk(9, 0, cat([]byte{0x96, 0x00}, []byte("avc1"), []byte{0}, testAvcC)...),
+				chunk(9, 2, cat([]byte{0x96, 0x03}, []byte("avc1"), []byte{0}, testIDR)...),
+				chunk(9, 2, cat([]byte{0x96, 0x03}, []byte("avc1"), []byte{1}, testIDR)...)), []int64{2}, nil, 0,
+		},
+		"enhanced many tracks": {
+			cat(videoConfig(testAvcC),
+				chunk(9, 2,
+					cat([]byte{0x96, 0x13}, []byte("avc1"), []byte{1, 0, 0, 1, 7}, []byte{0, 0, 0, byte(len(testIDR))},
+						testIDR)...)), []int64{2}, nil, 0,
+		},
+		"enhanced many codecs": {
+			cat(videoConfig(testAvcC),
+				chunk(9, 2,
+					cat([]byte{0x96, 0x23}, []byte("hvc1"), []byte{1, 0, 0, 1, 7}, []byte("avc1"),
+						[]byte{0, 0, 0, byte(len(testIDR))}, testIDR)...)), []int64{2}, nil, 0,
+		},
+		"enhanced AAC": {
+			cat(chunk(8, 0, cat([]byte{0x90}, []byte("mp4a"), testASC)...),
+				chunk(8, 7, cat([]byte{0x91}, []byte("mp4a"), []byte{1, 2})...),
+				chunk(8, 7, cat([]byte{0x94}, []byte("mp4a"), []byte{1, 2})...)), nil, []int64{7}, 0,
+		},
+		"truncated enhanced": {
+			cat(videoConfig(testAvcC), chunk(9, 1, 0x90), chunk(9, 1, 0x96), chunk(9, 1, 0x97, 255),
+				chunk(9, 1, 0x96, 0x13, 'a', 'v', 'c', '1', 0, 1, 0, 0),
+				chunk(9, 1, cat([]byte{0x91}, []byte("avc1"), []byte{1})...), videoFrame(2)), []int64{2}, nil, 0,
+		},
+		"sequence header in mid-stream": {
+			cat(videoConfig(testAvcC), videoFrame(3000000000), videoConfig(testAvcC), videoFrame(3000000033)),
+			[]int64{3000000000, 3000000033},
+			nil, 0,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -206,7 +337,8 @@ func TestFramesOfOddEncoders(t *testing.T) {
 				}
 			}
 			if !slices.Equal(gotVideo, millis(tt.video)) || !slices.Equal(dts(audio), millis(tt.audio)) {
-				t.Fatalf("video at %v, audio at %v, want %v and %v: %v\n%s", gotVideo, dts(audio), millis(tt.video), millis(tt.audio), cause, s.log)
+				t.Fatalf("video at %v, audio at %v, want %v and %v: %v\n%s", gotVideo, dts(audio), millis(tt.video),
+					millis(tt.audio), cause, s.log)
 			}
 			for _, f := range video {
 				if f.PTS-f.DTS != tt.offset || !f.Key || !bytes.Equal(f.Data, testIDR) {
@@ -237,7 +369,8 @@ func TestNewParameters(t *testing.T) {
 	t.Parallel()
 	other := slices.Clone(testSPS)
 	other[3] = 0x29
-	sink, _, _ := publishes(t, videoConfig(testAvcC), videoFrame(0), videoConfig(testAvcC), videoFrame(33), videoConfig(avcC(other, 4)), videoFrame(66))
+	sink, _, _ := publishes(t, videoConfig(testAvcC), videoFrame(0), videoConfig(testAvcC), videoFrame(33),
+		videoConfig(avcC(other, 4)), videoFrame(66))
 	if c, n := sink.Config(frame.Video); n != 2 || !bytes.Equal(c.SPS, other) {
 		t.Errorf("%d configurations, the last with SPS %x", n, c.SPS)
 	}
@@ -246,7 +379,10 @@ func TestNewParameters(t *testing.T) {
 func TestMetadata(t *testing.T) {
 	t.Parallel()
 	noTiming := []byte{0x67, 0x42, 0xc0, 0x1e, 0xda, 0x02, 0x80, 0xb4, 0x40}
-	body, err := amf0.Data{"@setDataFrame", "onMetaData", amf0.ECMAArray{{Key: "framerate", Value: 25.0}, {Key: "encoder", Value: "obs-output\n module (v30)"}}}.Marshal()
+	body, err := amf0.Data{
+		"@setDataFrame", "onMetaData",
+		amf0.ECMAArray{{Key: "framerate", Value: 25.0}, {Key: "encoder", Value: "obs-output\n module (v30)"}},
+	}.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,16 +401,24 @@ func TestUnsupportedIsRefusedWithReason(t *testing.T) {
 		raw  []byte
 		want string
 	}{
-		"Sorenson":          {chunk(9, 0, 0x12, 0), "video codec Sorenson H.263 is not supported, send H.264, HEVC, AV1 or VP9"},
-		"Screen Video":      {chunk(9, 0, 0x13, 0), "Screen Video"},
-		"AV1, unofficial":   {chunk(9, 0, 0x1d, 0, 0, 0, 0, 1), "AV1 outside Enhanced RTMP"},
-		"unknown video":     {chunk(9, 0, 0x1f, 0), "video codec number 15"},
-		"VP8":               {chunk(9, 0, cat([]byte{0x90}, []byte("vp08"), []byte{1})...), "video codec VP8 is not supported"},
-		"VP8 frame":         {chunk(9, 0, cat([]byte{0x91}, []byte("vp08"), []byte{1})...), "video codec VP8 is not supported"},
-		"VVC":               {chunk(9, 0, cat([]byte{0x90}, []byte("vvc1"), []byte{1})...), "VVC"},
-		"unknown code":      {chunk(9, 0, cat([]byte{0x90}, []byte("abcd"), []byte{1})...), "video codec abcd"},
-		"unprintable code":  {chunk(9, 0, 0x90, 0, 1, 2, 3, 1), "video codec 00010203"},
-		"Speex":             {chunk(8, 0, 0xbf, 1, 2), "audio codec Speex is not supported, send AAC, Opus, FLAC, AC-3 or MP3"},
+		"Sorenson": {
+			chunk(9, 0, 0x12, 0), "video codec Sorenson H.263 is not supported, send H.264, HEVC, AV1 or VP9",
+		},
+		"Screen Video":    {chunk(9, 0, 0x13, 0), "Screen Video"},
+		"AV1, unofficial": {chunk(9, 0, 0x1d, 0, 0, 0, 0, 1), "AV1 outside Enhanced RTMP"},
+		"unknown video":   {chunk(9, 0, 0x1f, 0), "video codec number 15"},
+		"VP8": {
+			chunk(9, 0, cat([]byte{0x90}, []byte("vp08"), []byte{1})...), "video codec VP8 is not supported",
+		},
+		"VP8 frame": {
+			chunk(9, 0, cat([]byte{0x91}, []byte("vp08"), []byte{1})...), "video codec VP8 is not supported",
+		},
+		"VVC":              {chunk(9, 0, cat([]byte{0x90}, []byte("vvc1"), []byte{1})...), "VVC"},
+		"unknown code":     {chunk(9, 0, cat([]byte{0x90}, []byte("abcd"), []byte{1})...), "video codec abcd"},
+		"unprintable code": {chunk(9, 0, 0x90, 0, 1, 2, 3, 1), "video codec 00010203"},
+		"Speex": {
+			chunk(8, 0, 0xbf, 1, 2), "audio codec Speex is not supported, send AAC, Opus, FLAC, AC-3 or MP3",
+		},
 		"Nellymoser":        {chunk(8, 0, 0x6f, 1, 2), "Nellymoser"},
 		"A-law":             {chunk(8, 0, 0x7f, 1, 2), "G.711 A-law"},
 		"E-AC-3":            {chunk(8, 0, cat([]byte{0x91}, []byte("ec-3"), []byte{1})...), "E-AC-3"},
@@ -288,11 +432,23 @@ func TestUnsupportedIsRefusedWithReason(t *testing.T) {
 		"broken avcC":       {chunk(9, 0, 0x17, 0, 0, 0, 0, 1, 2, 3), "video configuration"},
 		"no parameter sets": {chunk(9, 0, 0x17, 0, 0, 0, 0, 1, 0x42, 0, 0x1e, 0xff, 0xe0, 0), "parameter sets"},
 		"AAC Main":          {chunk(8, 0, 0xaf, 0, 0x09, 0x90), "audio configuration"},
-		"garbage frames":    {cat(videoConfig(testAvcC), bytes.Repeat(chunk(9, 0, 0x17, 1, 0, 0, 0, 0, 0, 0, 1, 0x65, 9, 9), 150)), "can be read"},
-		"start codes beside sound": {cat(videoConfig(testAvcC), audioConfig(), audioFrame(0),
-			bytes.Repeat(cat(chunk(9, 0, 0x17, 1, 0, 0, 0, 0, 0, 0, 1, 0x65, 1, 2, 3, 4), audioFrame(0)), 150)), "none of the video frames can be read: malformed media message: malformed NAL units: a NAL unit is longer"},
-		"no sequence header beside sound":   {cat(audioConfig(), bytes.Repeat(cat(videoFrame(0), audioFrame(0)), maxHeaderless)), "no sequence header with the video"},
-		"no sequence header beside picture": {cat(videoConfig(testAvcC), bytes.Repeat(cat(videoFrame(0), audioFrame(0)), maxHeaderless)), "no sequence header with the audio"},
+		"garbage frames": {
+			cat(videoConfig(testAvcC), bytes.Repeat(chunk(9, 0, 0x17, 1, 0, 0, 0, 0, 0, 0, 1, 0x65, 9, 9), 150)),
+			"can be read",
+		},
+		"start codes beside sound": {
+			cat(videoConfig(testAvcC), audioConfig(), audioFrame(0),
+				bytes.Repeat(cat(chunk(9, 0, 0x17, 1, 0, 0, 0, 0, 0, 0, 1, 0x65, 1, 2, 3, 4), audioFrame(0)), 150)),
+			"none of the video frames can be read: malformed media message: malformed NAL units: a NAL unit is longer",
+		},
+		"no sequence header beside sound": {
+			cat(audioConfig(), bytes.Repeat(cat(videoFrame(0), audioFrame(0)), maxHeaderless)),
+			"no sequence header with the video",
+		},
+		"no sequence header beside picture": {
+			cat(videoConfig(testAvcC), bytes.Repeat(cat(videoFrame(0), audioFrame(0)), maxHeaderless)),
+			"no sequence header with the audio",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -344,14 +500,17 @@ func TestGateSeesThePublication(t *testing.T) {
 	t.Parallel()
 	sink := ingesttest.NewRecorder()
 	var seen ingest.Publication
-	s := startServer(t, Options{Gate: ingesttest.Gate(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
-		seen = p
-		return ctx, sink, nil
-	})})
+	s := startServer(t, Options{
+		Gate: ingesttest.Gate(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
+			seen = p
+			return ctx, sink, nil
+		}),
+	})
 	send(t, s.addr, opened())
 	_ = sink.Cause(t)
 	s.stop()
-	if seen.Protocol != "rtmp" || seen.Key != key || seen.Encoder != "test/1.0" || !seen.Remote.Addr().IsLoopback() || seen.Remote.Port() == 0 {
+	if seen.Protocol != "rtmp" || seen.Key != key || seen.Encoder != "test/1.0" || !seen.Remote.Addr().IsLoopback() ||
+		seen.Remote.Port() == 0 {
 		t.Errorf("publication %+v", seen)
 	}
 }

@@ -50,7 +50,8 @@ func streamKey(app, tcURL, name string) string {
 		}
 	}
 	// the whole path in the URL and once more as the stream name
-	if path := urlSegments(tcURL); len(path) == 2 && len(named) == 1 && path[1] == named[0] && slices.Contains(applications, path[0]) && validKey(path[1]) {
+	if path := urlSegments(tcURL); len(path) == 2 && len(named) == 1 && path[1] == named[0] &&
+		slices.Contains(applications, path[0]) && validKey(path[1]) {
 		return path[1]
 	}
 	return ""

@@ -27,7 +27,9 @@ func ownCertificate(t *testing.T) *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &priv.PublicKey, priv)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +68,8 @@ func TestRTMPS(t *testing.T) {
 			if out, err := publish(t, "rtmps://"+s.addr+"/app/"+key); err != nil {
 				t.Fatalf("%v\n%s\n%s", err, out, s.log)
 			}
-			if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) || len(sink.Of(frame.Audio)) < 90 || len(sink.Of(frame.Video)) != 60 {
+			if cause := sink.Cause(t); !errors.Is(cause, ingest.ErrEncoderEnded) || len(sink.Of(frame.Audio)) < 90 ||
+				len(sink.Of(frame.Video)) != 60 {
 				t.Errorf("cause %v, %d and %d frames", cause, len(sink.Of(frame.Video)), len(sink.Of(frame.Audio)))
 			}
 			s.stop()
@@ -106,15 +109,24 @@ func TestTLSWhereItIsNot(t *testing.T) {
 		limit  time.Duration // 0: enough for what is said at once
 		want   string
 	}{
-		"RTMP on the port of RTMPS": {true, func(_ *testing.T, c net.Conn) { _, _ = c.Write(opened()) }, 0, "it speaks RTMP without TLS on the port of RTMPS"},
+		"RTMP on the port of RTMPS": {
+			true, func(_ *testing.T, c net.Conn) { _, _ = c.Write(opened()) }, 0,
+			"it speaks RTMP without TLS on the port of RTMPS",
+		},
 		"RTMPS on the port of RTMP": {false, func(t *testing.T, c net.Conn) {
 			if err := tls.Client(c, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(t.Context()); err == nil {
 				t.Error("TLS where there is none")
 			}
 		}, 0, "it speaks TLS on the port of plain RTMP"},
-		"garbage":      {true, func(_ *testing.T, c net.Conn) { _, _ = c.Write([]byte("GET / HTTP/1.1\r\n\r\n")) }, 0, "TLS handshake"},
-		"silence":      {true, func(*testing.T, net.Conn) {}, 300 * time.Millisecond, "no publish within 300ms"},
-		"half a hello": {true, func(_ *testing.T, c net.Conn) { _, _ = c.Write([]byte{0x16, 3, 1, 2, 0, 1}) }, 300 * time.Millisecond, "no publish within 300ms"},
+		"garbage": {
+			true, func(_ *testing.T, c net.Conn) { _, _ = c.Write([]byte("GET / HTTP/1.1\r\n\r\n")) }, 0,
+			"TLS handshake",
+		},
+		"silence": {true, func(*testing.T, net.Conn) {}, 300 * time.Millisecond, "no publish within 300ms"},
+		"half a hello": {
+			true, func(_ *testing.T, c net.Conn) { _, _ = c.Write([]byte{0x16, 3, 1, 2, 0, 1}) },
+			300 * time.Millisecond, "no publish within 300ms",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,7 +76,9 @@ func (w *wire) handshake() error { return rtmpwire.ServerHandshake(w.br, w.out) 
 
 // welcome accepts connect, section 7.2.1.1; more are further properties of the server.
 func (w *wire) welcome(transaction int, more rtmpwire.Object) error {
-	properties := append(rtmpwire.Object{{Name: "fmsVer", Value: "FMS/3,5,7,7009"}, {Name: "capabilities", Value: 31.0}}, more...)
+	properties := append(rtmpwire.Object{
+		{Name: "fmsVer", Value: "FMS/3,5,7,7009"}, {Name: "capabilities", Value: 31.0},
+	}, more...)
 	succeeded := rtmpwire.Status("status", "NetConnection.Connect.Success", "Connection succeeded.",
 		rtmpwire.Property{Name: "objectEncoding", Value: 0.0})
 	const dynamic = 2 // the limit of the window may change, section 5.4.5

@@ -86,7 +86,8 @@ func (c *conn) run(ctx context.Context) error {
 	if err == nil {
 		return c.publish(ctx, pub, sink)
 	}
-	if _, refused := errors.AsType[*refusal](err); !refused { // a panic: anyone without a response must not stay on gosrt's lists
+	// a panic: anyone without a response must not stay on gosrt's lists
+	if _, refused := errors.AsType[*refusal](err); !refused {
 		c.req.Reject(gosrt.REJX_ISE)
 		if sink != nil {
 			sink.Close(err)
@@ -110,7 +111,13 @@ func (c *conn) admit(ctx context.Context) (pub context.Context, sink ingest.Sink
 	// The publication must not end with this function, but an admission that comes too late must be given up.
 	admitted, giveUp := context.WithCancelCause(ctx)
 	late := context.AfterFunc(looking, func() { giveUp(context.Cause(looking)) })
-	pub, sink, err = c.opts.Gate.Admit(admitted, ingest.Publication{Protocol: "srt", Key: id.key, Remote: c.remote, Encoder: c.encoder, Link: c.link})
+	pub, sink, err = c.opts.Gate.Admit(admitted, ingest.Publication{
+		Protocol: "srt",
+		Key:      id.key,
+		Remote:   c.remote,
+		Encoder:  c.encoder,
+		Link:     c.link,
+	})
 	intime := late()
 	if err != nil {
 		giveUp(err)
@@ -290,7 +297,8 @@ func (c *conn) carry() error {
 func (c *conn) tellIgnored() {
 	names := c.demuxer.Ignored()
 	if len(names) > c.ignored {
-		c.log.Info("encoder sends streams that are not recorded", "protocol", "srt", "remote", c.remote, "streams", strings.Join(names, ", "))
+		c.log.Info("encoder sends streams that are not recorded", "protocol", "srt", "remote", c.remote, "streams",
+			strings.Join(names, ", "))
 	}
 	c.ignored = max(c.ignored, len(names))
 }

@@ -87,7 +87,11 @@ func Listen(ctx context.Context, addr string, o Options) (*Server, error) {
 	for _, d := range []struct {
 		field *time.Duration
 		value time.Duration
-	}{{&o.HandshakeTimeout, 4 * time.Second}, {&o.IdleTimeout, 15 * time.Second}, {&o.Latency, 120 * time.Millisecond}} {
+	}{
+		{&o.HandshakeTimeout, 4 * time.Second},
+		{&o.IdleTimeout, 15 * time.Second},
+		{&o.Latency, 120 * time.Millisecond},
+	} {
 		if *d.field <= 0 {
 			*d.field = d.value
 		}
@@ -340,8 +344,11 @@ func (s *Server) report(ctx context.Context, c *conn, err error) {
 		return
 	}
 	ts, link := c.demuxer.Stats(), c.link()
-	log.InfoContext(ctx, "encoder disconnected", "cause", err, "encoder", c.encoder, "lasted", time.Since(c.begun), "bytes", c.bytes,
+	log.InfoContext(ctx, "encoder disconnected", "cause", err, "encoder", c.encoder, "lasted", time.Since(c.begun),
+		"bytes", c.bytes,
 		"video_frames", ts.Video, "audio_frames", ts.Audio, "malformed", ts.Malformed,
-		"packets", link.Packets, "lost", link.Lost, "retransmitted", link.Retransmitted, "missing", link.Dropped, "plain", c.plain,
-		"broken_units", ts.Broken, "undecodable", ts.Waiting, "key_frames_replaced", ts.Replaced, "references_replaced", ts.Repeated, "scrambled", ts.Scrambled, "ignored", strings.Join(c.demuxer.Ignored(), ", "))
+		"packets", link.Packets, "lost", link.Lost, "retransmitted", link.Retransmitted, "missing", link.Dropped,
+		"plain", c.plain,
+		"broken_units", ts.Broken, "undecodable", ts.Waiting, "key_frames_replaced", ts.Replaced, "references_replaced",
+		ts.Repeated, "scrambled", ts.Scrambled, "ignored", strings.Join(c.demuxer.Ignored(), ", "))
 }

@@ -62,7 +62,10 @@ func TestPublishes(t *testing.T) {
 		id   string
 		bits int
 	}{
-		"AES-128": {key, 16}, "AES-192": {key, 24}, "AES-256": {key, 32}, "standard form": {"#!::u=studio,r=" + key + ",m=publish", 16},
+		"AES-128":       {key, 16},
+		"AES-192":       {key, 24},
+		"AES-256":       {key, 32},
+		"standard form": {"#!::u=studio,r=" + key + ",m=publish", 16},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -84,12 +87,14 @@ func TestPublishes(t *testing.T) {
 			}
 			for _, k := range []frame.Kind{frame.Video, frame.Audio} {
 				if !slices.EqualFunc(sink.Of(k), want.Of(k), func(a, b frame.Frame) bool {
-					return a.DTS == b.DTS && a.PTS == b.PTS && a.Key == b.Key && bytes.Equal(a.Data, b.Data) && !a.Received.IsZero()
+					return a.DTS == b.DTS && a.PTS == b.PTS && a.Key == b.Key && bytes.Equal(a.Data, b.Data) &&
+						!a.Received.IsZero()
 				}) {
 					t.Errorf("%v differs from what was sent", k)
 				}
 			}
-			if p := g.asked(); len(p) != 1 || p[0].Protocol != "srt" || p[0].Key != key || p[0].Remote.Port() == 0 || tt.id != key && p[0].Encoder != "studio" {
+			if p := g.asked(); len(p) != 1 || p[0].Protocol != "srt" || p[0].Key != key || p[0].Remote.Port() == 0 ||
+				tt.id != key && p[0].Encoder != "studio" {
 				t.Errorf("the gate saw %+v", p)
 			}
 			if l := g.asked()[0].Link(); l.Packets < int64(len(media(t))/1316) || l.RTT <= 0 || l.Dropped != 0 {
@@ -120,28 +125,44 @@ func TestRefuses(t *testing.T) {
 		code    gosrt.RejectionReason
 		asked   bool // the gate is
 	}{
-		"unknown key":      {func(c *gosrt.Config) { c.StreamId = "sk-other" }, nil, secrets{}, gosrt.REJX_UNAUTHORIZED, false},
-		"wrong passphrase": {func(c *gosrt.Config) { c.Passphrase = "some other passphrase" }, nil, secrets{}, gosrt.REJ_BADSECRET, false},
-		"no encryption":    {func(c *gosrt.Config) { c.Passphrase = "" }, nil, secrets{}, gosrt.REJ_UNSECURE, false},
-		"no stream id":     {func(c *gosrt.Config) { c.StreamId = "" }, nil, secrets{}, gosrt.REJX_BAD_REQUEST, false},
-		"nested stream id": {func(c *gosrt.Config) { c.StreamId = "#!:{r=" + key + "}" }, nil, secrets{}, gosrt.REJX_BAD_REQUEST, false},
-		"player":           {func(c *gosrt.Config) { c.StreamId = "#!::r=" + key + ",m=request" }, nil, secrets{}, gosrt.REJX_BAD_MODE, false},
-		"disabled":         {nil, ingest.ErrDisabled, secrets{}, gosrt.REJX_FORBIDDEN, true},
-		"busy":             {nil, ingest.ErrBusy, secrets{}, gosrt.REJX_CONFLICT, true},
-		"shutting down":    {nil, ingest.ErrShutdown, secrets{}, gosrt.REJX_DOWN, true},
-		"gate broken":      {nil, errors.New("on fire"), secrets{}, gosrt.REJX_ISE, true},
-		"database broken":  {nil, nil, secrets{errors.New("on fire")}, gosrt.REJX_ISE, false},
+		"unknown key": {
+			func(c *gosrt.Config) { c.StreamId = "sk-other" }, nil, secrets{}, gosrt.REJX_UNAUTHORIZED, false,
+		},
+		"wrong passphrase": {
+			func(c *gosrt.Config) { c.Passphrase = "some other passphrase" }, nil,
+			secrets{},
+			gosrt.REJ_BADSECRET,
+			false,
+		},
+		"no encryption": {func(c *gosrt.Config) { c.Passphrase = "" }, nil, secrets{}, gosrt.REJ_UNSECURE, false},
+		"no stream id":  {func(c *gosrt.Config) { c.StreamId = "" }, nil, secrets{}, gosrt.REJX_BAD_REQUEST, false},
+		"nested stream id": {
+			func(c *gosrt.Config) { c.StreamId = "#!:{r=" + key + "}" }, nil, secrets{}, gosrt.REJX_BAD_REQUEST, false,
+		},
+		"player": {
+			func(c *gosrt.Config) { c.StreamId = "#!::r=" + key + ",m=request" }, nil,
+			secrets{},
+			gosrt.REJX_BAD_MODE,
+			false,
+		},
+		"disabled":        {nil, ingest.ErrDisabled, secrets{}, gosrt.REJX_FORBIDDEN, true},
+		"busy":            {nil, ingest.ErrBusy, secrets{}, gosrt.REJX_CONFLICT, true},
+		"shutting down":   {nil, ingest.ErrShutdown, secrets{}, gosrt.REJX_DOWN, true},
+		"gate broken":     {nil, errors.New("on fire"), secrets{}, gosrt.REJX_ISE, true},
+		"database broken": {nil, nil, secrets{errors.New("on fire")}, gosrt.REJX_ISE, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := &gate{err: tt.gate, sink: ingesttest.NewRecorder()}
 			s := start(t, Options{Gate: g, Secrets: tt.secrets})
 			_, err := dial(t, s.addr, tt.caller)
-			if err == nil || !strings.Contains(err.Error(), "REJECT ("+strconv.FormatUint(uint64(tt.code), 32)+")") { // gosrt writes it so
+			// gosrt writes it so
+			if err == nil || !strings.Contains(err.Error(), "REJECT ("+strconv.FormatUint(uint64(tt.code), 32)+")") {
 				t.Fatalf("dial: %v", err)
 			}
 			s.stop()
-			if n := strings.Count(s.log.String(), "publish refused"); n != 1 || !strings.Contains(s.log.String(), fmt.Sprintf("code=%d ", tt.code)) {
+			if n := strings.Count(s.log.String(), "publish refused"); n != 1 ||
+				!strings.Contains(s.log.String(), fmt.Sprintf("code=%d ", tt.code)) {
 				t.Errorf("%d refusals, want one with %d:\n%s", n, tt.code, s.log)
 			}
 			if level := strings.Contains(s.log.String(), "ERROR"); level != (tt.code == gosrt.REJX_ISE) {
@@ -245,7 +266,8 @@ func TestEnds(t *testing.T) {
 	t.Run("dead peer", func(t *testing.T) {
 		t.Parallel()
 		sink := ingesttest.NewRecorder()
-		s := start(t, Options{Gate: &gate{sink: sink}, IdleTimeout: 3 * time.Second}) // of which a busy machine may need some for the first frame
+		// of which a busy machine may need some for the first frame
+		s := start(t, Options{Gate: &gate{sink: sink}, IdleTimeout: 3 * time.Second})
 		through, cut := between(t, s.addr)
 		c := connect(t, through)
 		send(c, media(t))
@@ -272,7 +294,8 @@ func TestTellsWhatIsNotRecorded(t *testing.T) {
 	sink.Until(t, "the first frame", func() bool { return len(sink.Frames()) > 0 })
 	s.stop() // a frame is taken before the line is written
 	before, _, _ := strings.Cut(s.log.String(), "encoder disconnected")
-	if n := strings.Count(before, `streams that are not recorded"`); n != 1 || !strings.Contains(before, "streams=E-AC-3") {
+	if n := strings.Count(before, `streams that are not recorded"`); n != 1 ||
+		!strings.Contains(before, "streams=E-AC-3") {
 		t.Errorf("%d lines:\n%s", n, s.log)
 	}
 }
@@ -439,8 +462,10 @@ func induce(t *testing.T, from, addr string) (*net.UDPConn, *packet.CIFHandshake
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	c := &packet.CIFHandshake{
-		Version: 4, EncryptionField: 0, ExtensionField: 2, InitialPacketSequenceNumber: circular.New(1, packet.MAX_SEQUENCENUMBER),
-		MaxTransmissionUnitSize: 1500, MaxFlowWindowSize: 8192, HandshakeType: packet.HSTYPE_INDUCTION, SRTSocketId: 4711,
+		Version: 4, EncryptionField: 0, ExtensionField: 2,
+		InitialPacketSequenceNumber: circular.New(1, packet.MAX_SEQUENCENUMBER),
+		MaxTransmissionUnitSize:     1500, MaxFlowWindowSize: 8192, HandshakeType: packet.HSTYPE_INDUCTION,
+		SRTSocketId: 4711,
 	}
 	first := exchange(t, conn.(*net.UDPConn), c, 0, 10*time.Second)
 	if len(first) < 64 {
@@ -480,8 +505,10 @@ func exchange(t *testing.T, conn *net.UDPConn, c *packet.CIFHandshake, cut int, 
 func five(c *packet.CIFHandshake) {
 	c.Version, c.ExtensionField, c.EncryptionField = 5, 5, 0
 	c.HasHS, c.SRTHS = true, &packet.CIFHandshakeExtension{
-		SRTVersion:     0x010501,
-		SRTFlags:       packet.CIFHandshakeExtensionFlags{TSBPDSND: true, TSBPDRCV: true, CRYPT: true, TLPKTDROP: true, PERIODICNAK: true, REXMITFLG: true},
+		SRTVersion: 0x010501,
+		SRTFlags: packet.CIFHandshakeExtensionFlags{
+			TSBPDSND: true, TSBPDRCV: true, CRYPT: true, TLPKTDROP: true, PERIODICNAK: true, REXMITFLG: true,
+		},
 		RecvTSBPDDelay: 120, SendTSBPDDelay: 120,
 	}
 	c.HasSID, c.StreamId = true, key
@@ -523,14 +550,20 @@ func TestHostileHandshakes(t *testing.T) { //nolint:paralleltest // it measures 
 func FuzzWire(f *testing.F) {
 	f.Add([]byte("\x80\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x80\x00\x00\x01\x00\x00\x00\x05"))
 	f.Add([]byte("\x80\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x07"))
-	f.Add(append([]byte("\xff\xff\x00\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x12\x20\x29\x01\x00\x00\x00\x00\x02\x00\x02\x00\x00\x00\x04\x04"), make([]byte, 40)...))
+	f.Add(
+		append(
+			[]byte(
+				"\xff\xff\x00\x03\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x12\x20\x29\x01\x00\x00\x00\x00\x02\x00\x02\x00\x00\x00\x04\x04"), make([]byte, 40)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := packet.NewPacketFromData(&net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, b)
 		if err != nil {
 			return
 		}
 		defer p.Decommission()
-		for _, cif := range []packet.CIF{&packet.CIFACK{}, &packet.CIFNAK{}, &packet.CIFShutdown{}, &packet.CIFHandshakeExtension{}, &packet.CIFKeyMaterialExtension{}} {
+		for _, cif := range []packet.CIF{
+			&packet.CIFACK{}, &packet.CIFNAK{}, &packet.CIFShutdown{}, &packet.CIFHandshakeExtension{},
+			&packet.CIFKeyMaterialExtension{},
+		} {
 			_ = p.UnmarshalCIF(cif)
 			if nak, ok := cif.(*packet.CIFNAK); ok && len(nak.LostPacketSequenceNumber) > 2*len(b) {
 				t.Fatal("a list longer than its packet")

@@ -45,12 +45,16 @@ func TestFloodOfConclusions(t *testing.T) {
 		refusing bool // of an encoder at 127.0.0.1
 		before   bool // it was connected before
 	}{
-		"one address":      {[]string{"127.0.0.2"}, 80, 16, false, false},
-		"two addresses":    {[]string{"127.0.0.2", "127.0.0.3"}, 40, 32, false, false},
-		"its own":          {[]string{"127.0.0.1"}, 20, 16, true, false},
-		"its own, before":  {[]string{"127.0.0.1"}, 20, 16, false, true},
-		"too many":         {[]string{"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"}, 17, 64, true, false},
-		"too many, before": {[]string{"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"}, 17, 64, false, true},
+		"one address":     {[]string{"127.0.0.2"}, 80, 16, false, false},
+		"two addresses":   {[]string{"127.0.0.2", "127.0.0.3"}, 40, 32, false, false},
+		"its own":         {[]string{"127.0.0.1"}, 20, 16, true, false},
+		"its own, before": {[]string{"127.0.0.1"}, 20, 16, false, true},
+		"too many": {
+			[]string{"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"}, 17, 64, true, false,
+		},
+		"too many, before": {
+			[]string{"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6"}, 17, 64, false, true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -23,7 +23,9 @@ func TestParseStreamID(t *testing.T) {
 			t.Errorf("%q: %+v, %v", in, got, err)
 		}
 	}
-	for _, in := range []string{"", "#!::", "#!::m=publish", "#!:{r=sk-1}", "#!::r", "#!::r=", strings.Repeat("k", 129)} {
+	for _, in := range []string{
+		"", "#!::", "#!::m=publish", "#!:{r=sk-1}", "#!::r", "#!::r=", strings.Repeat("k", 129),
+	} {
 		if got, err := parseStreamID(in); err == nil {
 			t.Errorf("%q is read as %+v", in, got)
 		}
@@ -36,7 +38,9 @@ func FuzzParseStreamID(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		id, err := parseStreamID(s)
-		if err == nil && (id.key == "" || len(id.key) > maxKey || len(id.user) > maxUser || strings.ContainsAny(id.user, "\r\n\x00")) {
+		if err == nil &&
+			(id.key == "" || len(id.key) > maxKey || len(id.user) > maxUser ||
+				strings.ContainsAny(id.user, "\r\n\x00")) {
 			t.Fatalf("%+v", id)
 		}
 		if err == nil && !strings.HasPrefix(s, "#!") && id.key != s {

@@ -22,7 +22,9 @@ func candidates(public []netip.Addr, udp, tcp netip.AddrPort, machine []netip.Ad
 			local = []netip.Addr{at.Addr().Unmap()}
 		}
 		if len(public) > 0 { // who is told the public ones has no use for the loopback interface
-			local = slices.DeleteFunc(local, func(a netip.Addr) bool { return a.IsLoopback() && at.Addr().IsUnspecified() })
+			local = slices.DeleteFunc(local, func(a netip.Addr) bool {
+				return a.IsLoopback() && at.Addr().IsUnspecified()
+			})
 		}
 		seen := map[netip.Addr]bool{}
 		for _, a := range slices.Concat(public, local) {
@@ -32,7 +34,8 @@ func candidates(public []netip.Addr, udp, tcp netip.AddrPort, machine []netip.Ad
 			seen[a] = true
 			// RFC 8445 section 5.1.2.1: host candidates; all of UDP are better than any of TCP
 			priority := uint32(126)<<24 | (preference-uint32(len(seen)))<<8 | 255
-			out = append(out, fmt.Sprintf("%d 1 %s %d %s %d typ host%s", len(out)+1, transport, priority, a, at.Port(), suffix))
+			out = append(out,
+				fmt.Sprintf("%d 1 %s %d %s %d typ host%s", len(out)+1, transport, priority, a, at.Port(), suffix))
 		}
 	}
 	add("udp", udp, 65535, "")

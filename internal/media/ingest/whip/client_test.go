@@ -106,7 +106,8 @@ func newPublisher(t *testing.T, w wants) *publisher {
 	if w.tcp {
 		set.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeTCP4})
 	}
-	api := webrtc.NewAPI(webrtc.WithMediaEngine(engine), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(set))
+	api := webrtc.NewAPI(webrtc.WithMediaEngine(engine), webrtc.WithInterceptorRegistry(registry),
+		webrtc.WithSettingEngine(set))
 	if p.pc, err = api.NewPeerConnection(webrtc.Configuration{BundlePolicy: webrtc.BundlePolicyMaxBundle}); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,9 @@ func newPublisher(t *testing.T, w wants) *publisher {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err := p.pc.AddTransceiverFromTrack(track, webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly})
+		tr, err := p.pc.AddTransceiverFromTrack(track, webrtc.RTPTransceiverInit{
+			Direction: webrtc.RTPTransceiverDirectionSendonly,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,13 +176,16 @@ func (p *publisher) offer(o *webrtc.OfferOptions) string {
 // publish makes the session.
 func (p *publisher) publish(endpoint string) {
 	p.t.Helper()
-	a := ask(p.t, http.MethodPost, endpoint, p.offer(nil), "Authorization", "Bearer "+key, "Content-Type", "application/sdp", "User-Agent", "pion test")
+	a := ask(p.t, http.MethodPost, endpoint, p.offer(nil), "Authorization", "Bearer "+key, "Content-Type",
+		"application/sdp", "User-Agent", "pion test")
 	if a.status != http.StatusCreated {
 		p.t.Fatalf("POST: %d %s", a.status, a.body)
 	}
 	p.url = strings.TrimSuffix(endpoint, "/whip") + a.head.Get("Location")
 	p.etag, p.answer = a.head.Get("ETag"), a.body
-	if err := p.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: a.body}); err != nil {
+	if err := p.pc.SetRemoteDescription(webrtc.SessionDescription{
+		Type: webrtc.SDPTypeAnswer, SDP: a.body,
+	}); err != nil {
 		p.t.Fatalf("%v\n%s", err, a.body)
 	}
 }
@@ -204,7 +210,10 @@ func (p *publisher) connected() {
 }
 
 var (
-	testSPS = []byte{0x67, 0x42, 0xc0, 0x28, 0xd9, 0x00, 0x78, 0x02, 0x27, 0xe5, 0x84, 0x00, 0x00, 0x03, 0x00, 0x04, 0x00, 0x00, 0x03, 0x00, 0xf0, 0x3c, 0x60, 0xc9, 0x20}
+	testSPS = []byte{
+		0x67, 0x42, 0xc0, 0x28, 0xd9, 0x00, 0x78, 0x02, 0x27, 0xe5, 0x84, 0x00, 0x00, 0x03, 0x00, 0x04, 0x00, 0x00,
+		0x03, 0x00, 0xf0, 0x3c, 0x60, 0xc9, 0x20,
+	}
 	testPPS = []byte{0x68, 0xce, 0x38, 0x80}
 	silence = []byte{0xf8, 0xff, 0xfe} // 20 ms
 )

@@ -13,8 +13,9 @@ const (
 	reportShare = 8                     // of a small difference, so much is followed at each report
 	reportLimit = 2 * time.Second       // so far from what arrival says is a wall clock that means nothing
 
-	arrivalSpan = time.Second            // over which a frame that was not delayed is looked for
-	slipStep    = 200 * time.Millisecond // of sound that is late for two spans: samples were not recorded, and the clock does not count them
+	arrivalSpan = time.Second // over which a frame that was not delayed is looked for
+	// of sound that is late for two spans: samples were not recorded, and the clock does not count them.
+	slipStep = 200 * time.Millisecond
 )
 
 // rtpClock is the clock of one track.
@@ -24,7 +25,8 @@ type rtpClock struct {
 	seen bool
 	last int64 // newest timestamp, unwrapped
 
-	least    time.Duration // smallest arrival - media time in this span and the last one: the frame that was delayed least
+	// smallest arrival - media time in this span and the last one: the frame that was delayed least
+	least    time.Duration
 	span     time.Duration // the same in this span
 	measured bool
 	fresh    bool // nothing came in this span
@@ -124,7 +126,8 @@ func (c *clocks) slip() time.Duration {
 	if !c.based[frame.Video] || !c.based[frame.Audio] {
 		return 0
 	}
-	video, audio := c.tracks[frame.Video].least-c.baseline[frame.Video], c.tracks[frame.Audio].least-c.baseline[frame.Audio]
+	video, audio := c.tracks[frame.Video].least-c.baseline[frame.Video],
+		c.tracks[frame.Audio].least-c.baseline[frame.Audio]
 	return audio - max(video, 0)
 }
 

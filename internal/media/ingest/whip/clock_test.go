@@ -23,10 +23,12 @@ func TestSoundThatWasNotRecorded(t *testing.T) {
 		"nothing happens": {},
 		"without reports": {silent: true},
 		"three seconds are lost at once": {
-			recorded: func(at time.Duration) bool { return at < 8*second || at >= 11*second }, busy: [2]time.Duration{11 * second, 13 * second}, during: 3100 * ms,
+			recorded: func(at time.Duration) bool { return at < 8*second || at >= 11*second },
+			busy:     [2]time.Duration{11 * second, 13 * second}, during: 3100 * ms,
 		},
 		"three seconds are lost at once and nothing reports it": {
-			recorded: func(at time.Duration) bool { return at < 8*second || at >= 11*second }, busy: [2]time.Duration{11 * second, 13 * second}, during: 3100 * ms, silent: true,
+			recorded: func(at time.Duration) bool { return at < 8*second || at >= 11*second },
+			busy:     [2]time.Duration{11 * second, 13 * second}, during: 3100 * ms, silent: true,
 		},
 		"most is lost for ten seconds": {
 			recorded: func(at time.Duration) bool { return at < 8*second || at >= 18*second || at%(400*ms) < 100*ms },

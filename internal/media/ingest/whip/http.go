@@ -79,7 +79,10 @@ func (s *Server) publish(w http.ResponseWriter, r *http.Request) error {
 	head := w.Header()
 	key := bearer(r)
 	if key == "" {
-		return &problem{status: http.StatusUnauthorized, detail: "give the stream key as bearer token in the Authorization header"}
+		return &problem{
+			status: http.StatusUnauthorized,
+			detail: "give the stream key as bearer token in the Authorization header",
+		}
 	}
 	body, err := read(w, r, typeSDP, maxOffer)
 	if err != nil {
@@ -149,7 +152,10 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request, id string) err
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	case key == "":
-		return &problem{status: http.StatusUnauthorized, detail: "give the stream key as bearer token in the Authorization header"}
+		return &problem{
+			status: http.StatusUnauthorized,
+			detail: "give the stream key as bearer token in the Authorization header",
+		}
 	case subtle.ConstantTimeCompare([]byte(key), []byte(n.key)) != 1:
 		return &problem{status: http.StatusForbidden, detail: "the session belongs to another stream key"}
 	case r.Method == http.MethodPatch:
@@ -187,10 +193,16 @@ func (sess *session) patch(w http.ResponseWriter, r *http.Request) error {
 	restart := f.ufrag != "" && (f.ufrag != sess.offer.ufrag || f.pwd != sess.offer.pwd)
 	switch {
 	case match == "":
-		return &problem{status: http.StatusPreconditionRequired, detail: `If-Match is missing: give the session's ETag, or "*" to restart ICE`}
+		return &problem{
+			status: http.StatusPreconditionRequired,
+			detail: `If-Match is missing: give the session's ETag, or "*" to restart ICE`,
+		}
 	case match == "*" || match == `"*"`: // section 4.3.3 has it in both ways
 	case match != sess.etag:
-		return &problem{status: http.StatusPreconditionFailed, detail: "ICE was restarted since: If-Match is not the session's ETag"}
+		return &problem{
+			status: http.StatusPreconditionFailed,
+			detail: "ICE was restarted since: If-Match is not the session's ETag",
+		}
 	}
 	if !restart {
 		w.WriteHeader(http.StatusNoContent)
@@ -200,7 +212,12 @@ func (sess *session) patch(w http.ResponseWriter, r *http.Request) error {
 		if sess.over() || errors.Is(err, ingest.ErrShutdown) {
 			return gone(fmt.Errorf("restart ICE of a session that has ended: %w", err))
 		}
-		return &problem{status: http.StatusInternalServerError, detail: "ICE could not be restarted", err: fmt.Errorf("restart ICE: %w", err), ours: true}
+		return &problem{
+			status: http.StatusInternalServerError,
+			detail: "ICE could not be restarted",
+			err:    fmt.Errorf("restart ICE: %w", err),
+			ours:   true,
+		}
 	}
 	head := w.Header()
 	head.Set("Content-Type", typeFragment)
@@ -214,7 +231,8 @@ func (sess *session) patch(w http.ResponseWriter, r *http.Request) error {
 func bearer(r *http.Request) string {
 	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	key = strings.TrimSpace(key)
-	if !strings.EqualFold(scheme, "Bearer") || len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
+	if !strings.EqualFold(scheme, "Bearer") || len(key) > maxKey ||
+		strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return ""
 	}
 	return key
@@ -234,7 +252,10 @@ func read(w http.ResponseWriter, r *http.Request, want string, limit int64) (str
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return "", &problem{status: http.StatusRequestEntityTooLarge, detail: fmt.Sprintf("the body has more than %d bytes", limit)}
+		return "", &problem{
+			status: http.StatusRequestEntityTooLarge,
+			detail: fmt.Sprintf("the body has more than %d bytes", limit),
+		}
 	}
 	if err != nil {
 		return "", &problem{status: http.StatusBadRequest, detail: "the body could not be read", err: err}
@@ -274,7 +295,12 @@ func (s *Server) report(r *http.Request, p *problem) {
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p, ok := errors.AsType[*problem](err)
 	if !ok {
-		p = &problem{status: http.StatusInternalServerError, detail: "this service has a problem, try again", err: err, ours: true}
+		p = &problem{
+			status: http.StatusInternalServerError,
+			detail: "this service has a problem, try again",
+			err:    err,
+			ours:   true,
+		}
 	}
 	s.report(r, p)
 	head := w.Header()
@@ -289,5 +315,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	head.Set("Content-Type", "application/problem+json")
 	w.WriteHeader(p.status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"title": http.StatusText(p.status), "status": p.status, "detail": p.detail})
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"title": http.StatusText(p.status), "status": p.status, "detail": p.detail,
+	})
 }

@@ -122,21 +122,47 @@ func TestOffer(t *testing.T) {
 		video           frame.Codec
 		payload, repeat uint8
 	}{
-		"as it is":         {defaultVideo, nil, frame.H264, 107, 108},
-		"AV1 preferred":    {[]frame.Codec{frame.AV1, frame.H264}, nil, frame.AV1, 45, 46},
-		"no H.264":         {defaultVideo, func(s string) string { return strings.ReplaceAll(s, "H264/", "H263/") }, frame.AV1, 45, 46},
-		"mode 0 alone":     {defaultVideo, func(s string) string { return strings.ReplaceAll(s, "packetization-mode=1", "packetization-mode=0") }, frame.AV1, 45, 46},
+		"as it is":      {defaultVideo, nil, frame.H264, 107, 108},
+		"AV1 preferred": {[]frame.Codec{frame.AV1, frame.H264}, nil, frame.AV1, 45, 46},
+		"no H.264": {
+			defaultVideo, func(s string) string { return strings.ReplaceAll(s, "H264/", "H263/") }, frame.AV1, 45, 46,
+		},
+		"mode 0 alone": {
+			defaultVideo,
+			func(s string) string { return strings.ReplaceAll(s, "packetization-mode=1", "packetization-mode=0") },
+			frame.AV1, 45, 46,
+		},
 		"VP9 of profile 0": {[]frame.Codec{frame.VP9}, nil, frame.VP9, 98, 99},
-		"VP8 where wanted": {[]frame.Codec{frame.H264, frame.VP8}, func(s string) string { return strings.ReplaceAll(s, "H264/", "H263/") }, frame.VP8, 96, 97},
-		"no repetitions":   {defaultVideo, func(s string) string { return strings.ReplaceAll(s, "rtx/", "rtz/") }, frame.H264, 107, 0},
-		"sendrecv":         {defaultVideo, func(s string) string { return strings.ReplaceAll(s, "a=sendonly", "a=sendrecv") }, frame.H264, 107, 108},
-		"active":           {defaultVideo, func(s string) string { return strings.ReplaceAll(s, "actpass", "active") }, frame.H264, 107, 108},
-		"no direction":     {defaultVideo, func(s string) string { return strings.ReplaceAll(s, "a=sendonly\n", "") }, frame.H264, 107, 108},
-		"without SSRCs":    {defaultVideo, func(s string) string { return strings.ReplaceAll(s, "a=ssrc", "a=x-ssrc") }, frame.H264, 107, 108},
+		"VP8 where wanted": {
+			[]frame.Codec{frame.H264, frame.VP8},
+			func(s string) string { return strings.ReplaceAll(s, "H264/", "H263/") }, frame.VP8, 96, 97,
+		},
+		"no repetitions": {
+			defaultVideo, func(s string) string { return strings.ReplaceAll(s, "rtx/", "rtz/") }, frame.H264, 107, 0,
+		},
+		"sendrecv": {
+			defaultVideo, func(s string) string { return strings.ReplaceAll(s, "a=sendonly", "a=sendrecv") },
+			frame.H264, 107, 108,
+		},
+		"active": {
+			defaultVideo, func(s string) string { return strings.ReplaceAll(s, "actpass", "active") }, frame.H264, 107,
+			108,
+		},
+		"no direction": {
+			defaultVideo, func(s string) string { return strings.ReplaceAll(s, "a=sendonly\n", "") }, frame.H264, 107,
+			108,
+		},
+		"without SSRCs": {
+			defaultVideo, func(s string) string { return strings.ReplaceAll(s, "a=ssrc", "a=x-ssrc") }, frame.H264, 107,
+			108,
+		},
 		"simulcast is taken as one": {defaultVideo, func(s string) string {
 			return s + "a=rid:h send\na=rid:l send\na=simulcast:send h;l\n"
 		}, frame.H264, 107, 108},
-		"candidates": {defaultVideo, func(s string) string { return s + "a=candidate:1 1 udp 1 169.254.169.254 80 typ host\n" }, frame.H264, 107, 108},
+		"candidates": {
+			defaultVideo, func(s string) string { return s + "a=candidate:1 1 udp 1 169.254.169.254 80 typ host\n" },
+			frame.H264, 107, 108,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,7 +174,8 @@ func TestOffer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if o.video.codec != tt.video || o.video.payload != tt.payload || o.video.repeat != tt.repeat || o.audio.payload != 111 {
+			if o.video.codec != tt.video || o.video.payload != tt.payload || o.video.repeat != tt.repeat ||
+				o.audio.payload != 111 {
 				t.Errorf("chosen %+v and %+v", o.video, o.audio)
 			}
 			out, err := o.text()
@@ -175,29 +202,38 @@ func TestOfferRefused(t *testing.T) {
 		status int
 		want   string
 	}{
-		"nothing":               {func(string) string { return "" }, 422, "no media"},
-		"nonsense":              {func(string) string { return "hello" }, 400, "not SDP"},
-		"return in a line":      {func(o string) string { return strings.Replace(o, "useinbandfec", "use\rinbandfec", 1) }, 400, "carriage return"},
-		"no media":              {func(s string) string { return s[:strings.Index(s, "m=audio")] }, 422, "no media"},
-		"data channel":          {func(s string) string { return s + data }, 422, "data channel"},
-		"two videos":            {func(s string) string { return s + strings.Replace(video, "a=mid:1", "a=mid:2", 1) }, 422, "more than one video"},
-		"text":                  {swap("m=video", "m=text"), 422, "neither audio nor video"},
-		"no encryption":         {swap("UDP/TLS/RTP/SAVPF", "RTP/AVPF"), 422, "SAVPF"},
-		"recvonly":              {swap("a=sendonly", "a=recvonly"), 422, "sendonly"},
-		"inactive for all":      {swap("a=sendonly\n", "", "a=msid-semantic: WMS 5d1c", "a=inactive"), 422, "sendonly"},
-		"no rtcp-mux":           {swap("a=rtcp-mux\n", ""), 422, "rtcp-mux"},
-		"no bundle":             {swap("a=group:BUNDLE 0 1\n", ""), 422, "BUNDLE"},
-		"bundle of one":         {swap("a=group:BUNDLE 0 1\n", "a=group:BUNDLE 0\n"), 422, "BUNDLE"},
-		"bundle of others":      {swap("a=group:BUNDLE 0 1\n", "a=group:BUNDLE 0 7\n"), 422, "BUNDLE"},
-		"no mid":                {swap("a=mid:0\n", ""), 400, "mid"},
-		"one mid for both":      {swap("a=mid:1\n", "a=mid:0\n"), 400, "same mid"},
-		"no ufrag":              {swap("a=ice-ufrag:Zvsx\n", ""), 400, "ice-ufrag"},
-		"short password":        {swap("PwmRiJQVs2cgYpEWmUEZDNsd", "short"), 400, "ice-ufrag"},
-		"long ufrag":            {swap("a=ice-ufrag:Zvsx", "a=ice-ufrag:"+strings.Repeat("a", 257)), 400, "ice-ufrag"},
-		"no fingerprint":        {swap("a=fingerprint", "a=x-print"), 400, "fingerprint"},
-		"passive":               {swap("a=setup:actpass", "a=setup:passive"), 422, "setup"},
-		"lite on both sides":    {swap("a=group:", "a=ice-lite\na=group:"), 422, "ice-lite"},
-		"no codec for video":    {swap("H264/", "H263/", "AV1/", "AV0/", "VP9/", "VP7/"), 422, "H.264 (packetization mode 1), AV1, VP9 (profile 0)"},
+		"nothing":  {func(string) string { return "" }, 422, "no media"},
+		"nonsense": {func(string) string { return "hello" }, 400, "not SDP"},
+		"return in a line": {
+			func(o string) string { return strings.Replace(o, "useinbandfec", "use\rinbandfec", 1) }, 400,
+			"carriage return",
+		},
+		"no media":     {func(s string) string { return s[:strings.Index(s, "m=audio")] }, 422, "no media"},
+		"data channel": {func(s string) string { return s + data }, 422, "data channel"},
+		"two videos": {
+			func(s string) string { return s + strings.Replace(video, "a=mid:1", "a=mid:2", 1) }, 422,
+			"more than one video",
+		},
+		"text":               {swap("m=video", "m=text"), 422, "neither audio nor video"},
+		"no encryption":      {swap("UDP/TLS/RTP/SAVPF", "RTP/AVPF"), 422, "SAVPF"},
+		"recvonly":           {swap("a=sendonly", "a=recvonly"), 422, "sendonly"},
+		"inactive for all":   {swap("a=sendonly\n", "", "a=msid-semantic: WMS 5d1c", "a=inactive"), 422, "sendonly"},
+		"no rtcp-mux":        {swap("a=rtcp-mux\n", ""), 422, "rtcp-mux"},
+		"no bundle":          {swap("a=group:BUNDLE 0 1\n", ""), 422, "BUNDLE"},
+		"bundle of one":      {swap("a=group:BUNDLE 0 1\n", "a=group:BUNDLE 0\n"), 422, "BUNDLE"},
+		"bundle of others":   {swap("a=group:BUNDLE 0 1\n", "a=group:BUNDLE 0 7\n"), 422, "BUNDLE"},
+		"no mid":             {swap("a=mid:0\n", ""), 400, "mid"},
+		"one mid for both":   {swap("a=mid:1\n", "a=mid:0\n"), 400, "same mid"},
+		"no ufrag":           {swap("a=ice-ufrag:Zvsx\n", ""), 400, "ice-ufrag"},
+		"short password":     {swap("PwmRiJQVs2cgYpEWmUEZDNsd", "short"), 400, "ice-ufrag"},
+		"long ufrag":         {swap("a=ice-ufrag:Zvsx", "a=ice-ufrag:"+strings.Repeat("a", 257)), 400, "ice-ufrag"},
+		"no fingerprint":     {swap("a=fingerprint", "a=x-print"), 400, "fingerprint"},
+		"passive":            {swap("a=setup:actpass", "a=setup:passive"), 422, "setup"},
+		"lite on both sides": {swap("a=group:", "a=ice-lite\na=group:"), 422, "ice-lite"},
+		"no codec for video": {
+			swap("H264/", "H263/", "AV1/", "AV0/", "VP9/", "VP7/"), 422,
+			"H.264 (packetization mode 1), AV1, VP9 (profile 0)",
+		},
 		"no codec for audio":    {swap("opus/", "speex/"), 422, "Opus"},
 		"mono Opus":             {swap("opus/48000/2", "opus/48000"), 422, "Opus"},
 		"payload types as text": {swap("SAVPF 111 63", "SAVPF 111 x"), 400, "payload type"},
@@ -216,14 +252,19 @@ func TestOfferRefused(t *testing.T) {
 
 func TestFragment(t *testing.T) {
 	t.Parallel()
-	candidate := "a=candidate:1387637174 1 udp 2122260223 192.0.2.1 61764 typ host generation 0 ufrag EsAw network-id 1\n"
-	whole := "a=group:BUNDLE 0 1\nm=audio 9 UDP/TLS/RTP/SAVPF 111\na=mid:0\na=ice-ufrag:EsAw\na=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1\n"
+	candidate := "a=candidate:1387637174 1 udp 2122260223 192.0.2.1 61764 typ host generation 0 ufrag EsAw " +
+		"network-id 1\n"
+	whole := "a=group:BUNDLE 0 1\nm=audio 9 UDP/TLS/RTP/SAVPF " +
+		"111\na=mid:0\na=ice-ufrag:EsAw\na=ice-pwd:P2uYro0UCOQ4zxjKXaWCBui1\n"
 	for name, tt := range map[string]struct {
 		body string
 		ok   bool
 		want fragment
 	}{
-		"of the RFC":        {whole + candidate + candidate + "a=end-of-candidates\n", true, fragment{"EsAw", "P2uYro0UCOQ4zxjKXaWCBui1", 2}},
+		"of the RFC": {
+			whole + candidate + candidate + "a=end-of-candidates\n", true,
+			fragment{"EsAw", "P2uYro0UCOQ4zxjKXaWCBui1", 2},
+		},
 		"empty":             {"", true, fragment{}},
 		"candidates alone":  {candidate, true, fragment{candidates: 1}},
 		"said twice":        {whole + whole, true, fragment{"EsAw", "P2uYro0UCOQ4zxjKXaWCBui1", 0}},
@@ -258,12 +299,15 @@ func TestRules(t *testing.T) { //nolint:tparallel // its requests are to one ses
 	p := newPublisher(t, wants{})
 	offer := p.offer(nil)
 	made := ask(t, http.MethodPost, s.url, offer, with("Content-Type", "application/sdp; charset=utf-8")...)
-	if made.status != http.StatusCreated || made.head.Get("Content-Type") != "application/sdp" || !strings.HasPrefix(made.head.Get("Location"), "/whip/") ||
-		len(made.head.Get("Location")) < 30 || len(made.head.Get("ETag")) < 20 || made.head.Get("Accept-Patch") != "application/trickle-ice-sdpfrag" {
+	if made.status != http.StatusCreated || made.head.Get("Content-Type") != "application/sdp" ||
+		!strings.HasPrefix(made.head.Get("Location"), "/whip/") ||
+		len(made.head.Get("Location")) < 30 || len(made.head.Get("ETag")) < 20 ||
+		made.head.Get("Accept-Patch") != "application/trickle-ice-sdpfrag" {
 		t.Fatalf("POST: %d %v\n%s", made.status, made.head, made.body)
 	}
 	if l := made.head.Values("Link"); len(l) != 2 || l[0] != `<stun:stun.example.org>; rel="ice-server"` ||
-		l[1] != `<turn:turn.example.org?transport=tcp>; rel="ice-server"; username="u"; credential="c"; credential-type="password"` {
+		l[1] !=
+			`<turn:turn.example.org?transport=tcp>; rel="ice-server"; username="u"; credential="c"; credential-type="password"` {
 		t.Errorf("links %q", l)
 	}
 	checkAnswer(t, made.body)
@@ -277,36 +321,87 @@ func TestRules(t *testing.T) { //nolint:tparallel // its requests are to one ses
 		status            int
 		answer            []string // headers, by pairs
 	}{
-		"preflight": {"OPTIONS", s.url, "", []string{"Origin", "https://else.example", "Access-Control-Request-Method", "POST"}, 200, []string{
-			"Access-Control-Allow-Origin", "*", "Access-Control-Allow-Methods", "POST, OPTIONS", "Access-Control-Allow-Headers", "Authorization, Content-Type", "Accept-Post", "application/sdp",
-		}},
-		"preflight of a session": {"OPTIONS", session, "", nil, 200, []string{"Access-Control-Allow-Headers", "Authorization, Content-Type, If-Match", "Accept-Patch", "application/trickle-ice-sdpfrag"}},
-		"GET":                    {"GET", s.url, "", nil, 204, nil},
-		"GET of a session":       {"GET", session, "", nil, 204, nil},
-		"PUT":                    {"PUT", s.url, "", nil, 405, []string{"Allow", "POST, OPTIONS, GET, HEAD"}},
-		"POST to a session":      {"POST", session, "", auth, 405, []string{"Allow", "PATCH, DELETE, OPTIONS, GET, HEAD"}},
-		"no key":                 {"POST", s.url, offer, []string{"Content-Type", "application/sdp"}, 401, []string{"WWW-Authenticate", `Bearer realm="whip"`}},
-		"another scheme":         {"POST", s.url, offer, []string{"Authorization", "Basic " + key, "Content-Type", "application/sdp"}, 401, nil},
-		"unknown key":            {"POST", s.url, offer, []string{"Authorization", "Bearer other", "Content-Type", "application/sdp"}, 401, []string{"Access-Control-Allow-Origin", "*"}},
-		"no type":                {"POST", s.url, offer, auth, 415, []string{"Accept-Post", "application/sdp"}},
-		"JSON":                   {"POST", s.url, offer, with("Content-Type", "application/json"), 415, nil},
-		"too large":              {"POST", s.url, strings.Repeat("a", maxOffer+1), with("Content-Type", "application/sdp"), 413, nil},
-		"no SDP":                 {"POST", s.url, "v=1", with("Content-Type", "application/sdp"), 400, nil},
-		"cannot be answered":     {"POST", s.url, strings.ReplaceAll(offer, "sendonly", "recvonly"), with("Content-Type", "application/sdp"), 422, nil},
-		"deeper":                 {"POST", s.url + "/a/b", offer, auth, 404, nil},
-		"beside":                 {"POST", s.url + "per", offer, auth, 404, nil},
-		"unknown session":        {"DELETE", s.url + "/XXXXXXXX", "", auth, 404, nil},
-		"DELETE without a key":   {"DELETE", session, "", nil, 401, nil},
-		"DELETE with another":    {"DELETE", session, "", []string{"Authorization", "Bearer other"}, 403, nil},
-		"PATCH without a key":    {"PATCH", session, fragment, append(frag, "If-Match", etag), 401, nil},
-		"trickle":                {"PATCH", session, fragment, with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag), 204, nil},
-		"trickle without ETag":   {"PATCH", session, fragment, with(frag...), 428, nil},
-		"trickle with another":   {"PATCH", session, fragment, with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", `"x"`), 412, nil},
-		"restart without ETag":   {"PATCH", session, restart, with(frag...), 428, nil},
-		"restart with another":   {"PATCH", session, restart, with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", `"x"`), 412, nil},
-		"PATCH of another type":  {"PATCH", session, fragment, with("Content-Type", "application/sdp", "If-Match", etag), 415, nil},
-		"PATCH too large":        {"PATCH", session, strings.Repeat("a", maxFragment+1), with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag), 413, nil},
-		"PATCH of nonsense":      {"PATCH", session, "hello", with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag), 400, nil},
+		"preflight": {
+			"OPTIONS", s.url, "",
+			[]string{"Origin", "https://else.example", "Access-Control-Request-Method", "POST"},
+			200,
+			[]string{
+				"Access-Control-Allow-Origin", "*", "Access-Control-Allow-Methods", "POST, OPTIONS",
+				"Access-Control-Allow-Headers", "Authorization, Content-Type", "Accept-Post", "application/sdp",
+			},
+		},
+		"preflight of a session": {
+			"OPTIONS", session, "", nil, 200,
+			[]string{
+				"Access-Control-Allow-Headers", "Authorization, Content-Type, If-Match", "Accept-Patch",
+				"application/trickle-ice-sdpfrag",
+			},
+		},
+		"GET":              {"GET", s.url, "", nil, 204, nil},
+		"GET of a session": {"GET", session, "", nil, 204, nil},
+		"PUT":              {"PUT", s.url, "", nil, 405, []string{"Allow", "POST, OPTIONS, GET, HEAD"}},
+		"POST to a session": {
+			"POST", session, "", auth, 405, []string{"Allow", "PATCH, DELETE, OPTIONS, GET, HEAD"},
+		},
+		"no key": {
+			"POST", s.url, offer,
+			[]string{"Content-Type", "application/sdp"},
+			401,
+			[]string{"WWW-Authenticate", `Bearer realm="whip"`},
+		},
+		"another scheme": {
+			"POST", s.url, offer,
+			[]string{"Authorization", "Basic " + key, "Content-Type", "application/sdp"},
+			401,
+			nil,
+		},
+		"unknown key": {
+			"POST", s.url, offer,
+			[]string{"Authorization", "Bearer other", "Content-Type", "application/sdp"},
+			401,
+			[]string{"Access-Control-Allow-Origin", "*"},
+		},
+		"no type": {"POST", s.url, offer, auth, 415, []string{"Accept-Post", "application/sdp"}},
+		"JSON":    {"POST", s.url, offer, with("Content-Type", "application/json"), 415, nil},
+		"too large": {
+			"POST", s.url, strings.Repeat("a", maxOffer+1), with("Content-Type", "application/sdp"), 413, nil,
+		},
+		"no SDP": {"POST", s.url, "v=1", with("Content-Type", "application/sdp"), 400, nil},
+		"cannot be answered": {
+			"POST", s.url, strings.ReplaceAll(offer, "sendonly", "recvonly"), with("Content-Type", "application/sdp"),
+			422, nil,
+		},
+		"deeper":               {"POST", s.url + "/a/b", offer, auth, 404, nil},
+		"beside":               {"POST", s.url + "per", offer, auth, 404, nil},
+		"unknown session":      {"DELETE", s.url + "/XXXXXXXX", "", auth, 404, nil},
+		"DELETE without a key": {"DELETE", session, "", nil, 401, nil},
+		"DELETE with another":  {"DELETE", session, "", []string{"Authorization", "Bearer other"}, 403, nil},
+		"PATCH without a key":  {"PATCH", session, fragment, append(frag, "If-Match", etag), 401, nil},
+		"trickle": {
+			"PATCH", session, fragment, with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag), 204,
+			nil,
+		},
+		"trickle without ETag": {"PATCH", session, fragment, with(frag...), 428, nil},
+		"trickle with another": {
+			"PATCH", session, fragment, with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", `"x"`), 412,
+			nil,
+		},
+		"restart without ETag": {"PATCH", session, restart, with(frag...), 428, nil},
+		"restart with another": {
+			"PATCH", session, restart, with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", `"x"`), 412,
+			nil,
+		},
+		"PATCH of another type": {
+			"PATCH", session, fragment, with("Content-Type", "application/sdp", "If-Match", etag), 415, nil,
+		},
+		"PATCH too large": {
+			"PATCH", session, strings.Repeat("a", maxFragment+1),
+			with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag), 413, nil,
+		},
+		"PATCH of nonsense": {
+			"PATCH", session, "hello", with("Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag), 400,
+			nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := ask(t, tt.method, tt.url, tt.body, tt.head...)
@@ -321,7 +416,8 @@ func TestRules(t *testing.T) { //nolint:tparallel // its requests are to one ses
 			var problem struct {
 				Detail string `json:"detail"`
 			}
-			if a.status >= 400 && a.head.Get("Content-Type") == "application/problem+json" && (json.Unmarshal([]byte(a.body), &problem) != nil || problem.Detail == "") {
+			if a.status >= 400 && a.head.Get("Content-Type") == "application/problem+json" &&
+				(json.Unmarshal([]byte(a.body), &problem) != nil || problem.Detail == "") {
 				t.Errorf("body %q", a.body)
 			}
 		})
@@ -347,7 +443,8 @@ func checkAnswer(t *testing.T, body string) {
 			t.Errorf("section %d of the answer\n%s", i, body)
 		}
 	}
-	if strings.Count(body, "a=candidate:") != 2 || strings.Count(body, "127.0.0.1 ") < 2 || !strings.Contains(body, "tcptype passive") {
+	if strings.Count(body, "a=candidate:") != 2 || strings.Count(body, "127.0.0.1 ") < 2 ||
+		!strings.Contains(body, "tcptype passive") {
 		t.Errorf("candidates of the answer\n%s", body)
 	}
 }
@@ -368,10 +465,13 @@ func TestGateAnswers(t *testing.T) {
 	} {
 		t.Run(tt.detail, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, Options{Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
-				return nil, nil, tt.err
-			})})
-			a := ask(t, http.MethodPost, s.url, crlf(chromium), "Authorization", "Bearer "+key, "Content-Type", "application/sdp")
+			s := startServer(t, Options{
+				Gate: ingesttest.Gate(func(context.Context, ingest.Publication) (context.Context, ingest.Sink, error) {
+					return nil, nil, tt.err
+				}),
+			})
+			a := ask(t, http.MethodPost, s.url, crlf(chromium), "Authorization", "Bearer "+key, "Content-Type",
+				"application/sdp")
 			if a.status != tt.status || !strings.Contains(a.body, tt.detail) || strings.Contains(a.body, "database") {
 				t.Errorf("answered %d %s", a.status, a.body)
 			}
@@ -382,14 +482,18 @@ func TestGateAnswers(t *testing.T) {
 // TestTooMany refuses sessions over the limit and lets others in when one has ended.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, Options{MaxPerIP: 3, Gate: ingesttest.Gate(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
-		if p.Protocol != "whip" || p.Remote.Addr() != netip.MustParseAddr("127.0.0.1") {
-			t.Errorf("publication %+v", p)
-		}
-		return ctx, ingesttest.NewRecorder(), nil
-	})})
+	s := startServer(t, Options{
+		MaxPerIP: 3,
+		Gate: ingesttest.Gate(func(ctx context.Context, p ingest.Publication) (context.Context, ingest.Sink, error) {
+			if p.Protocol != "whip" || p.Remote.Addr() != netip.MustParseAddr("127.0.0.1") {
+				t.Errorf("publication %+v", p)
+			}
+			return ctx, ingesttest.NewRecorder(), nil
+		}),
+	})
 	post := func() reply {
-		return ask(t, http.MethodPost, s.url, crlf(chromium), "Authorization", "Bearer "+key, "Content-Type", "application/sdp")
+		return ask(t, http.MethodPost, s.url, crlf(chromium), "Authorization", "Bearer "+key, "Content-Type",
+			"application/sdp")
 	}
 	first, second, third := post(), post(), post()
 	if first.status != 201 || second.status != 201 || third.status != 201 {
@@ -398,13 +502,15 @@ func TestTooMany(t *testing.T) {
 	if a := post(); a.status != 429 || a.head.Get("Retry-After") == "" {
 		t.Errorf("the fourth is answered %d", a.status)
 	}
-	if a := ask(t, http.MethodDelete, strings.TrimSuffix(s.url, "/whip")+first.head.Get("Location"), "", "Authorization", "Bearer "+key); a.status != 200 {
+	if a := ask(t, http.MethodDelete, strings.TrimSuffix(s.url, "/whip")+first.head.Get("Location"), "",
+		"Authorization", "Bearer "+key); a.status != 200 {
 		t.Errorf("DELETE: %d", a.status)
 	}
 	if a := post(); a.status != 201 {
 		t.Errorf("after an end the next is answered %d", a.status)
 	}
-	if a := ask(t, http.MethodDelete, strings.TrimSuffix(s.url, "/whip")+second.head.Get("Location"), "", "Authorization", "Bearer "+key); a.status != 200 {
+	if a := ask(t, http.MethodDelete, strings.TrimSuffix(s.url, "/whip")+second.head.Get("Location"), "",
+		"Authorization", "Bearer "+key); a.status != 200 {
 		t.Errorf("DELETE: %d", a.status)
 	}
 	s.mu.Lock()
@@ -464,13 +570,32 @@ func TestCandidates(t *testing.T) {
 		machine  []netip.Addr
 		want     []string // transport and address
 	}{
-		"all addresses":      {nil, port("[::]:8189"), netip.AddrPort{}, machine, []string{"udp 192.0.2.7 8189", "udp 2001:db8::7 8189"}},
-		"only IPv4":          {nil, port("0.0.0.0:8189"), netip.AddrPort{}, machine, []string{"udp 192.0.2.7 8189"}},
-		"nothing but itself": {nil, port("[::]:8189"), netip.AddrPort{}, addrs("127.0.0.1", "::1"), []string{"udp 127.0.0.1 8189", "udp ::1 8189"}},
-		"bound":              {nil, port("127.0.0.1:1"), port("127.0.0.1:2"), machine, []string{"udp 127.0.0.1 1", "tcp 127.0.0.1 2"}},
-		"behind a NAT":       {addrs("203.0.113.1"), port("[::]:8189"), port("[::]:8190"), machine, []string{"udp 203.0.113.1 8189", "udp 192.0.2.7 8189", "udp 2001:db8::7 8189", "tcp 203.0.113.1 8190", "tcp 192.0.2.7 8190", "tcp 2001:db8::7 8190"}},
-		"public is its own":  {addrs("192.0.2.7"), port("0.0.0.0:1"), netip.AddrPort{}, machine, []string{"udp 192.0.2.7 1"}},
-		"public of another":  {addrs("2001:db8::9"), port("0.0.0.0:1"), netip.AddrPort{}, machine, []string{"udp 192.0.2.7 1"}},
+		"all addresses": {
+			nil, port("[::]:8189"), netip.AddrPort{}, machine, []string{"udp 192.0.2.7 8189", "udp 2001:db8::7 8189"},
+		},
+		"only IPv4": {nil, port("0.0.0.0:8189"), netip.AddrPort{}, machine, []string{"udp 192.0.2.7 8189"}},
+		"nothing but itself": {
+			nil, port("[::]:8189"),
+			netip.AddrPort{},
+			addrs("127.0.0.1", "::1"),
+			[]string{"udp 127.0.0.1 8189", "udp ::1 8189"},
+		},
+		"bound": {
+			nil, port("127.0.0.1:1"), port("127.0.0.1:2"), machine, []string{"udp 127.0.0.1 1", "tcp 127.0.0.1 2"},
+		},
+		"behind a NAT": {
+			addrs("203.0.113.1"), port("[::]:8189"), port("[::]:8190"), machine,
+			[]string{
+				"udp 203.0.113.1 8189", "udp 192.0.2.7 8189", "udp 2001:db8::7 8189", "tcp 203.0.113.1 8190",
+				"tcp 192.0.2.7 8190", "tcp 2001:db8::7 8190",
+			},
+		},
+		"public is its own": {
+			addrs("192.0.2.7"), port("0.0.0.0:1"), netip.AddrPort{}, machine, []string{"udp 192.0.2.7 1"},
+		},
+		"public of another": {
+			addrs("2001:db8::9"), port("0.0.0.0:1"), netip.AddrPort{}, machine, []string{"udp 192.0.2.7 1"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -517,7 +642,8 @@ func FuzzOffer(f *testing.F) {
 		if again.video.codec != o.video.codec || again.audio.codec != o.audio.codec || again.ufrag != o.ufrag {
 			t.Errorf("chosen %+v %+v, then %+v %+v", o.video, o.audio, again.video, again.audio)
 		}
-		if next := o.restarted("abcd", "0123456789012345678901"); next.ufrag != "abcd" || o.ufrag == "abcd" && again.ufrag != "abcd" {
+		if next := o.restarted("abcd", "0123456789012345678901"); next.ufrag != "abcd" ||
+			o.ufrag == "abcd" && again.ufrag != "abcd" {
 			t.Error("a restart changes the offer that it is made of")
 		}
 	})

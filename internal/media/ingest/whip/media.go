@@ -19,8 +19,9 @@ const (
 	keyAgain    = 500 * time.Millisecond  // before a request is repeated
 	keyFirst    = 250 * time.Millisecond  // before the first one: a stream begins with a key frame by itself
 
-	stableTime = 300 * time.Millisecond // of pictures by which the tracks' first relation is found when no reports are there
-	startWait  = 5 * time.Second        // for a track that was announced
+	// of pictures by which the tracks' first relation is found when no reports are there.
+	stableTime = 300 * time.Millisecond
+	startWait  = 5 * time.Second // for a track that was announced
 	heldBytes  = 16 << 20
 
 	maxMalformed = 100 // frames that may be unreadable before the first one that is not

@@ -120,7 +120,9 @@ func bundled(in *sdp.SessionDescription, mids []string) error {
 }
 
 // section checks a media section and makes the one that is negotiated.
-func (o *offer) section(in *sdp.SessionDescription, m *sdp.MediaDescription, codecs []frame.Codec) (*sdp.MediaDescription, error) {
+func (o *offer) section(
+	in *sdp.SessionDescription, m *sdp.MediaDescription, codecs []frame.Codec,
+) (*sdp.MediaDescription, error) {
 	kind := m.MediaName.Media
 	into := map[string]*negotiated{"audio": &o.audio, "video": &o.video}[kind]
 	switch {
@@ -191,7 +193,8 @@ func (o *offer) transport(in *sdp.SessionDescription, m, out *sdp.MediaDescripti
 		o.sdp.Attributes = append(o.sdp.Attributes, sdp.Attribute{Key: "fingerprint", Value: digest})
 	}
 	digest, _ := o.sdp.Attribute("fingerprint")
-	out.WithICECredentials(o.ufrag, o.pwd).WithValueAttribute("fingerprint", digest).WithValueAttribute("setup", "actpass")
+	out.WithICECredentials(o.ufrag, o.pwd).WithValueAttribute("fingerprint", digest).
+		WithValueAttribute("setup", "actpass")
 	return nil
 }
 
@@ -240,10 +243,12 @@ func choose(m *sdp.MediaDescription, codecs []frame.Codec) (negotiated, error) {
 	names := make([]string, len(codecs))
 	for i, c := range codecs {
 		names[i] = map[frame.Codec]string{
-			frame.H264: "H.264 (packetization mode 1)", frame.AV1: "AV1", frame.VP9: "VP9 (profile 0)", frame.VP8: "VP8", frame.Opus: "Opus",
+			frame.H264: "H.264 (packetization mode 1)", frame.AV1: "AV1", frame.VP9: "VP9 (profile 0)",
+			frame.VP8: "VP8", frame.Opus: "Opus",
 		}[c]
 	}
-	return negotiated{}, unprocessable("the offer's %s has no codec that is taken: %s", m.MediaName.Media, strings.Join(names, ", "))
+	return negotiated{}, unprocessable("the offer's %s has no codec that is taken: %s", m.MediaName.Media,
+		strings.Join(names, ", "))
 }
 
 // offeredCodecs are those of a section that can be read here, in the offer's order.
@@ -319,7 +324,8 @@ func parameters(format string) map[string]string {
 func repeats(m *sdp.MediaDescription, payload uint8) uint8 {
 	for _, format := range m.MediaName.Formats {
 		n, err := strconv.ParseUint(format, 10, 7)
-		if err == nil && strings.EqualFold(about(m, "rtpmap", format), "rtx/90000") && parameters(about(m, "fmtp", format))["apt"] == strconv.Itoa(int(payload)) {
+		if err == nil && strings.EqualFold(about(m, "rtpmap", format), "rtx/90000") &&
+			parameters(about(m, "fmtp", format))["apt"] == strconv.Itoa(int(payload)) {
 			return uint8(n)
 		}
 	}
@@ -331,9 +337,16 @@ func (n *negotiated) section(m *sdp.MediaDescription, mid string) *sdp.MediaDesc
 	payload := strconv.Itoa(int(n.payload))
 	out := &sdp.MediaDescription{
 		MediaName: sdp.MediaName{
-			Media: m.MediaName.Media, Port: sdp.RangedPort{Value: 9}, Protos: []string{"UDP", "TLS", "RTP", "SAVPF"}, Formats: []string{payload},
+			Media:   m.MediaName.Media,
+			Port:    sdp.RangedPort{Value: 9},
+			Protos:  []string{"UDP", "TLS", "RTP", "SAVPF"},
+			Formats: []string{payload},
 		},
-		ConnectionInformation: &sdp.ConnectionInformation{NetworkType: "IN", AddressType: "IP4", Address: &sdp.Address{Address: "0.0.0.0"}},
+		ConnectionInformation: &sdp.ConnectionInformation{
+			NetworkType: "IN",
+			AddressType: "IP4",
+			Address:     &sdp.Address{Address: "0.0.0.0"},
+		},
 	}
 	out.WithValueAttribute("mid", mid).WithPropertyAttribute("sendonly").WithPropertyAttribute("rtcp-mux")
 	out.WithValueAttribute("rtpmap", payload+" "+about(m, "rtpmap", payload))
@@ -364,7 +377,8 @@ func sources(out, m *sdp.MediaDescription) *sdp.MediaDescription {
 	for _, a := range m.Attributes {
 		words := strings.Fields(a.Value)
 		switch {
-		case a.Key == "ssrc-group" && len(words) == 3 && words[0] == "FID" && isSSRC(words[1]) && isSSRC(words[2]) && words[1] != words[2]:
+		case a.Key == "ssrc-group" && len(words) == 3 && words[0] == "FID" && isSSRC(words[1]) && isSSRC(words[2]) &&
+			words[1] != words[2]:
 			out.WithValueAttribute("ssrc-group", strings.Join(words, " "))
 			for _, s := range words[1:] {
 				out.WithValueAttribute("ssrc", s+" cname:publisher")

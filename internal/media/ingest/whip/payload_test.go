@@ -24,7 +24,10 @@ func packetsOf(t testing.TB, annexB []byte, ts uint32, seq *uint16) []*rtp.Packe
 func packed(payloads [][]byte, ts uint32, seq *uint16) []*rtp.Packet {
 	out := make([]*rtp.Packet, len(payloads))
 	for i, p := range payloads {
-		out[i] = &rtp.Packet{Header: rtp.Header{Version: 2, SequenceNumber: *seq, Timestamp: ts, Marker: i == len(payloads)-1}, Payload: p}
+		out[i] = &rtp.Packet{
+			Header:  rtp.Header{Version: 2, SequenceNumber: *seq, Timestamp: ts, Marker: i == len(payloads)-1},
+			Payload: p,
+		}
 		*seq++
 	}
 	return out
@@ -35,8 +38,12 @@ var (
 	// Temporal unit of libaom: sequence header, then a frame OBU that begins with show_existing_frame 0, frame_type 0,
 	// show_frame 1.
 	av1Header = []byte{0x0a, 0x0b, 0x00, 0x00, 0x00, 0x04, 0x3c, 0xff, 0xbc, 0xff, 0xf8, 0x42, 0x40}
-	vp8Key    = append([]byte{0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 0x40, 0x01, 0xb4, 0x00}, bytes.Repeat([]byte{7}, 3000)...)
-	vp9Key    = append([]byte{0x82, 0x49, 0x83, 0x42, 0x00, 0x13, 0xf0, 0x0b, 0x36, 0x08}, bytes.Repeat([]byte{7}, 3000)...)
+	vp8Key    = append([]byte{
+		0x10, 0x02, 0x00, 0x9d, 0x01, 0x2a, 0x40, 0x01, 0xb4, 0x00,
+	}, bytes.Repeat([]byte{7}, 3000)...)
+	vp9Key = append([]byte{
+		0x82, 0x49, 0x83, 0x42, 0x00, 0x13, 0xf0, 0x0b, 0x36, 0x08,
+	}, bytes.Repeat([]byte{7}, 3000)...)
 )
 
 func av1Unit(header, key bool, size int) []byte {
@@ -156,13 +163,17 @@ func TestReorder(t *testing.T) {
 		want       []int
 		lost, late int
 	}{
-		"in order":              {[]in{{65534, 0}, {65535, 1}, {0, 2}, {1, 3}}, []int{65534, 65535, 0, 1}, 0, 0},
-		"swapped":               {[]in{{10, 0}, {12, 1}, {11, 2}, {13, 3}}, []int{10, 11, 12, 13}, 0, 0},
-		"twice":                 {[]in{{10, 0}, {12, 0}, {12, 1}, {11, 2}, {10, 3}}, []int{10, 11, 12}, 0, 1},
-		"lost":                  {[]in{{10, 0}, {12, 1}, {13, 90}, {14, 102}}, []int{10, -12, 13, 14}, 1, 0},
-		"two holes, one wait":   {[]in{{10, 0}, {12, 1}, {14, 2}, {15, 200}}, []int{10, -12, -14, 15}, 2, 0},
-		"too late":              {[]in{{10, 0}, {12, 1}, {13, 102}, {11, 103}, {14, 104}}, []int{10, -12, 13, 14}, 1, 1},
-		"far ahead":             {[]in{{10, 0}, {12, 1}, {5000, 2}, {5001, 3}, {5002, 200}}, []int{10, -5001, 5002}, 4989, 0},
+		"in order":            {[]in{{65534, 0}, {65535, 1}, {0, 2}, {1, 3}}, []int{65534, 65535, 0, 1}, 0, 0},
+		"swapped":             {[]in{{10, 0}, {12, 1}, {11, 2}, {13, 3}}, []int{10, 11, 12, 13}, 0, 0},
+		"twice":               {[]in{{10, 0}, {12, 0}, {12, 1}, {11, 2}, {10, 3}}, []int{10, 11, 12}, 0, 1},
+		"lost":                {[]in{{10, 0}, {12, 1}, {13, 90}, {14, 102}}, []int{10, -12, 13, 14}, 1, 0},
+		"two holes, one wait": {[]in{{10, 0}, {12, 1}, {14, 2}, {15, 200}}, []int{10, -12, -14, 15}, 2, 0},
+		"too late": {
+			[]in{{10, 0}, {12, 1}, {13, 102}, {11, 103}, {14, 104}}, []int{10, -12, 13, 14}, 1, 1,
+		},
+		"far ahead": {
+			[]in{{10, 0}, {12, 1}, {5000, 2}, {5001, 3}, {5002, 200}}, []int{10, -5001, 5002}, 4989, 0,
+		},
 		"one wrong number":      {[]in{{10, 0}, {5000, 1}, {11, 2}, {5001, 3}, {12, 4}}, []int{10, 11, 12}, 0, 0},
 		"still waits":           {[]in{{10, 0}, {12, 1}, {13, 99}}, []int{10}, 0, 0},
 		"before the first seen": {[]in{{10, 0}, {9, 1}, {11, 2}}, []int{10, 11}, 0, 1},
@@ -284,7 +295,10 @@ func TestClocks(t *testing.T) {
 		{"a small difference", func() { report(frame.Audio, 3*time.Second, wall+8*ms) }, 3 * time.Second, 1 * ms},
 		{"a large one", func() { report(frame.Audio, 4*time.Second, wall+300*ms) }, 4 * time.Second, 1 * ms},
 		{"told twice", func() { report(frame.Audio, 5*time.Second, wall+300*ms) }, 5 * time.Second, 300 * ms},
-		{"a wall clock without meaning", func() { report(frame.Audio, 6*time.Second, 5*time.Second) }, 6 * time.Second, 300 * ms},
+		{
+			"a wall clock without meaning", func() { report(frame.Audio, 6*time.Second, 5*time.Second) },
+			6 * time.Second, 300 * ms,
+		},
 	} {
 		step.do()
 		if got := off(step.at); got != step.want {
@@ -381,8 +395,10 @@ func TestStart(t *testing.T) {
 // FuzzPayloads gives one frame's payloads to every depacketizer. The input is packets, each behind a byte of length.
 func FuzzPayloads(f *testing.F) {
 	for _, payloads := range [][][]byte{
-		(&codecs.H264Payloader{}).Payload(200, picture(1, true, 500)), (&codecs.VP8Payloader{}).Payload(200, vp8Key[:400]),
-		(&codecs.VP9Payloader{}).Payload(200, vp9Key[:400]), (&codecs.AV1Payloader{}).Payload(200, av1Unit(true, true, 400)),
+		(&codecs.H264Payloader{}).Payload(200, picture(1, true, 500)),
+		(&codecs.VP8Payloader{}).Payload(200, vp8Key[:400]),
+		(&codecs.VP9Payloader{}).Payload(200, vp9Key[:400]),
+		(&codecs.AV1Payloader{}).Payload(200, av1Unit(true, true, 400)),
 		{silence},
 	} {
 		var in []byte
@@ -442,12 +458,18 @@ func FuzzPackets(f *testing.F) {
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, in []byte) {
 		r := ingesttest.NewRecorder()
-		m := newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{codec: frame.Opus, rate: 48000}, 1<<16, videoPatience, at(0))
+		m := newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{codec: frame.Opus, rate: 48000}, 1<<16,
+			videoPatience, at(0))
 		m.sink = r
 		now := at(0)
 		for len(in) >= 9 {
 			now = now.Add(time.Duration(in[7]) * 4 * time.Millisecond)
-			p := &rtp.Packet{Header: rtp.Header{Marker: in[0]&2 != 0, SequenceNumber: binary.BigEndian.Uint16(in[1:]), Timestamp: binary.BigEndian.Uint32(in[3:])}}
+			p := &rtp.Packet{
+				Header: rtp.Header{
+					Marker: in[0]&2 != 0, SequenceNumber: binary.BigEndian.Uint16(in[1:]),
+					Timestamp: binary.BigEndian.Uint32(in[3:]),
+				},
+			}
 			kind, n := frame.Kind(in[0]&1), min(int(in[8]), len(in)-9)
 			p.Payload, in = in[9:9+n], in[9+n:]
 			if m.packet(kind, p, now) != nil || m.tick(now) != nil {

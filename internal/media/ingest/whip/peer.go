@@ -36,11 +36,13 @@ const (
 // any use for.
 func newPeer(k *sockets, o *offer, tooMany func()) (*webrtc.PeerConnection, error) {
 	engine := &webrtc.MediaEngine{}
-	if err := errors.Join(register(engine, o.video, webrtc.RTPCodecTypeVideo), register(engine, o.audio, webrtc.RTPCodecTypeAudio)); err != nil {
+	if err := errors.Join(register(engine, o.video, webrtc.RTPCodecTypeVideo),
+		register(engine, o.audio, webrtc.RTPCodecTypeAudio)); err != nil {
 		return nil, err
 	}
 	registry := &interceptor.Registry{}
-	again, err1 := nack.NewGeneratorInterceptor(nack.GeneratorSize(1024), nack.GeneratorInterval(40*time.Millisecond), nack.WithGeneratorLoggerFactory(k.loggers))
+	again, err1 := nack.NewGeneratorInterceptor(nack.GeneratorSize(1024), nack.GeneratorInterval(40*time.Millisecond),
+		nack.WithGeneratorLoggerFactory(k.loggers))
 	reports, err2 := report.NewReceiverInterceptor(report.WithReceiverLoggerFactory(k.loggers))
 	congestion, err3 := twcc.NewSenderInterceptor(twcc.WithLoggerFactory(k.loggers))
 	if err := errors.Join(err1, err2, err3); err != nil {
@@ -82,7 +84,8 @@ func newPeer(k *sockets, o *offer, tooMany func()) (*webrtc.PeerConnection, erro
 		}
 		return b
 	}
-	api := webrtc.NewAPI(webrtc.WithMediaEngine(engine), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(set))
+	api := webrtc.NewAPI(webrtc.WithMediaEngine(engine), webrtc.WithInterceptorRegistry(registry),
+		webrtc.WithSettingEngine(set))
 	pc, err := api.NewPeerConnection(webrtc.Configuration{})
 	if err != nil {
 		return nil, fmt.Errorf("make peer connection: %w", err)
@@ -92,7 +95,8 @@ func newPeer(k *sockets, o *offer, tooMany func()) (*webrtc.PeerConnection, erro
 
 // mimes are pion's names of the codecs.
 var mimes = map[frame.Codec]string{ //nolint:gochecknoglobals // a table
-	frame.H264: webrtc.MimeTypeH264, frame.AV1: webrtc.MimeTypeAV1, frame.VP9: webrtc.MimeTypeVP9, frame.VP8: webrtc.MimeTypeVP8, frame.Opus: webrtc.MimeTypeOpus,
+	frame.H264: webrtc.MimeTypeH264, frame.AV1: webrtc.MimeTypeAV1, frame.VP9: webrtc.MimeTypeVP9,
+	frame.VP8: webrtc.MimeTypeVP8, frame.Opus: webrtc.MimeTypeOpus,
 }
 
 // register lets the engine know a track's codec as the offer has it, and what to tell the sender about how it arrives.
@@ -102,30 +106,44 @@ func register(engine *webrtc.MediaEngine, n negotiated, kind webrtc.RTPCodecType
 	}
 	feedback := []webrtc.RTCPFeedback{{Type: webrtc.TypeRTCPFBTransportCC}, {Type: webrtc.TypeRTCPFBNACK}}
 	if kind == webrtc.RTPCodecTypeVideo {
-		feedback = append(feedback, webrtc.RTCPFeedback{Type: webrtc.TypeRTCPFBNACK, Parameter: "pli"}, webrtc.RTCPFeedback{Type: webrtc.TypeRTCPFBCCM, Parameter: "fir"})
+		feedback = append(feedback, webrtc.RTCPFeedback{
+			Type:      webrtc.TypeRTCPFBNACK,
+			Parameter: "pli",
+		}, webrtc.RTCPFeedback{Type: webrtc.TypeRTCPFBCCM, Parameter: "fir"})
 	}
-	codec := webrtc.RTPCodecParameters{PayloadType: webrtc.PayloadType(n.payload), RTPCodecCapability: webrtc.RTPCodecCapability{
-		MimeType: mimes[n.codec], ClockRate: n.rate, Channels: n.channels, SDPFmtpLine: n.format, RTCPFeedback: feedback,
-	}}
+	codec := webrtc.RTPCodecParameters{
+		PayloadType: webrtc.PayloadType(n.payload), RTPCodecCapability: webrtc.RTPCodecCapability{
+			MimeType:     mimes[n.codec],
+			ClockRate:    n.rate,
+			Channels:     n.channels,
+			SDPFmtpLine:  n.format,
+			RTCPFeedback: feedback,
+		},
+	}
 	if err := engine.RegisterCodec(codec, kind); err != nil {
 		return fmt.Errorf("register codec: %w", err)
 	}
 	if n.repeat != 0 {
-		repeat := webrtc.RTPCodecParameters{PayloadType: webrtc.PayloadType(n.repeat), RTPCodecCapability: webrtc.RTPCodecCapability{
-			MimeType: webrtc.MimeTypeRTX, ClockRate: n.rate, SDPFmtpLine: fmt.Sprintf("apt=%d", n.payload),
-		}}
+		repeat := webrtc.RTPCodecParameters{
+			PayloadType: webrtc.PayloadType(n.repeat), RTPCodecCapability: webrtc.RTPCodecCapability{
+				MimeType: webrtc.MimeTypeRTX, ClockRate: n.rate, SDPFmtpLine: fmt.Sprintf("apt=%d", n.payload),
+			},
+		}
 		if err := engine.RegisterCodec(repeat, kind); err != nil {
 			return fmt.Errorf("register codec of repetitions: %w", err)
 		}
 	}
-	if err := engine.RegisterHeaderExtension(webrtc.RTPHeaderExtensionCapability{URI: sdp.TransportCCURI}, kind); err != nil {
+	if err := engine.RegisterHeaderExtension(webrtc.RTPHeaderExtensionCapability{URI: sdp.TransportCCURI},
+		kind); err != nil {
 		return fmt.Errorf("register header extension: %w", err)
 	}
 	return nil
 }
 
 // exchange gives the peer connection an offer and returns its answer, with the given candidates.
-func exchange(ctx context.Context, pc *webrtc.PeerConnection, o *offer, lines []string) (*sdp.SessionDescription, error) {
+func exchange(
+	ctx context.Context, pc *webrtc.PeerConnection, o *offer, lines []string,
+) (*sdp.SessionDescription, error) {
 	text, err := o.text()
 	if err != nil {
 		return nil, err

@@ -19,7 +19,9 @@ import (
 // TestPublish publishes over each transport and ends with DELETE.
 func TestPublish(t *testing.T) {
 	t.Parallel()
-	for name, w := range map[string]wants{"udp": {}, "tcp": {tcp: true}, "audio only": {noVideo: true}, "video only": {noAudio: true}} {
+	for name, w := range map[string]wants{
+		"udp": {}, "tcp": {tcp: true}, "audio only": {noVideo: true}, "video only": {noAudio: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sink := ingesttest.NewRecorder()
@@ -38,10 +40,12 @@ func TestPublish(t *testing.T) {
 			if !w.noVideo {
 				checkVideo(t, sink)
 			}
-			if c, n := sink.Config(frame.Audio); !w.noAudio && (n != 1 || c.Codec != frame.Opus || c.Channels != 2 || c.SampleRate != 48000) {
+			if c, n := sink.Config(frame.Audio); !w.noAudio &&
+				(n != 1 || c.Codec != frame.Opus || c.Channels != 2 || c.SampleRate != 48000) {
 				t.Errorf("%d audio configurations, the last %+v", n, c)
 			}
-			if a := ask(t, http.MethodDelete, p.url, "", "Authorization", "Bearer "+key); a.status != http.StatusNotFound {
+			if a := ask(t, http.MethodDelete, p.url, "", "Authorization",
+				"Bearer "+key); a.status != http.StatusNotFound {
 				t.Errorf("a second DELETE is answered %d", a.status)
 			}
 			if !strings.Contains(s.log.String(), "pion test") {
@@ -107,7 +111,8 @@ func TestCaptions(t *testing.T) {
 		t.Fatal("there are no captions")
 	}
 	for _, c := range got {
-		if shown := math.Mod(c.Start.Seconds()+first, 1); c.Text != "bonjour" || shown > 0.1 && shown < 0.9 || c.End-c.Start > time.Second {
+		if shown := math.Mod(c.Start.Seconds()+first, 1); c.Text != "bonjour" || shown > 0.1 && shown < 0.9 ||
+			c.End-c.Start > time.Second {
 			t.Errorf("%q from %s to %s, the first picture is that of second %.2f", c.Text, c.Start, c.End, first)
 		}
 	}

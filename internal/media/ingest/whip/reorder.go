@@ -111,7 +111,8 @@ func (r *reorder) pop(now time.Time) (w waiting, hole bool) {
 		first++
 	}
 	slot := &r.slots[first%reorderSlots]
-	if hole = first > r.next; hole && now.Sub(slot.at) < r.patience && r.bytes <= reorderBytes && r.newest-r.next < reorderFull {
+	if hole = first > r.next; hole && now.Sub(slot.at) < r.patience && r.bytes <= reorderBytes &&
+		r.newest-r.next < reorderFull {
 		return waiting{}, false
 	}
 	w, *slot = *slot, waiting{}

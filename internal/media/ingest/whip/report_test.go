@@ -31,7 +31,8 @@ func TestRefusalsAreLoggedSparsely(t *testing.T) {
 				s := New(Options{Logger: log.Logger()})
 				for range 10 {
 					for range 1000 {
-						r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/whip", strings.NewReader("v=0"))
+						r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/whip",
+							strings.NewReader("v=0"))
 						r.Header.Set("Content-Type", typeSDP)
 						r.Header.Set("Authorization", auth)
 						w := httptest.NewRecorder()

@@ -154,7 +154,8 @@ func (s *Server) Serve(ctx context.Context, udp net.PacketConn, tcp net.Listener
 	}
 	if tcp != nil {
 		k.tcp = ice.NewTCPMuxDefault(ice.TCPMuxParams{
-			Listener: newLimitedListener(socket.Listen(tcp, socket.ListenOptions{Name: "whip", Logger: s.opts.Logger}), s.opts.MaxSessions, s.opts.MaxPerIP), Logger: k.loggers.NewLogger("tcp"),
+			Listener: newLimitedListener(socket.Listen(tcp, socket.ListenOptions{Name: "whip", Logger: s.opts.Logger}),
+				s.opts.MaxSessions, s.opts.MaxPerIP), Logger: k.loggers.NewLogger("tcp"),
 			ReadBufferSize: tcpReadPackets, WriteBufferSize: tcpWriteBytes,
 			FirstStunBindTimeout: s.opts.ConnectTimeout, AliveDurationForConnFromStun: s.opts.ConnectTimeout,
 		})
@@ -238,7 +239,12 @@ func refusal(err error) error {
 	case errors.Is(err, ingest.ErrShutdown):
 		return &problem{status: 503, detail: ingest.ErrShutdown.Error(), err: err}
 	}
-	return &problem{status: 503, detail: "the stream key could not be checked, try again", err: fmt.Errorf("admit publication: %w", err), ours: true}
+	return &problem{
+		status: 503,
+		detail: "the stream key could not be checked, try again",
+		err:    fmt.Errorf("admit publication: %w", err),
+		ours:   true,
+	}
 }
 
 // find gives a session by its name.

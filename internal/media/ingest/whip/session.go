@@ -78,10 +78,18 @@ type session struct {
 func newSession(s *Server, o *offer, key, encoder string, remote netip.AddrPort) *session {
 	labels := []any{"protocol", "whip", "remote", remote}
 	return &session{
-		server: s, id: rand.Text(), key: key, encoder: encoder, remote: remote, offer: o,
-		log: s.opts.Logger.With(labels...), labels: labels,
-		events: make(chan event, maxEvents), done: make(chan struct{}),
-		payloads: [2]uint8{frame.Video: o.video.payload, frame.Audio: o.audio.payload}, media: newMedia(o.video, o.audio, s.opts.MaxFrame, s.opts.patience, time.Now()),
+		server:   s,
+		id:       rand.Text(),
+		key:      key,
+		encoder:  encoder,
+		remote:   remote,
+		offer:    o,
+		log:      s.opts.Logger.With(labels...),
+		labels:   labels,
+		events:   make(chan event, maxEvents),
+		done:     make(chan struct{}),
+		payloads: [2]uint8{frame.Video: o.video.payload, frame.Audio: o.audio.payload},
+		media:    newMedia(o.video, o.audio, s.opts.MaxFrame, s.opts.patience, time.Now()),
 	}
 }
 
@@ -228,7 +236,8 @@ func (sess *session) readReports(kind frame.Kind, ssrc uint32, r *webrtc.RTPRece
 			continue
 		}
 		for _, p := range packets {
-			if report, ok := p.(*rtcp.SenderReport); ok && report.SSRC == ssrc && !sess.hand(event{kind: kind, at: time.Now(), report: report}) {
+			if report, ok := p.(*rtcp.SenderReport); ok && report.SSRC == ssrc &&
+				!sess.hand(event{kind: kind, at: time.Now(), report: report}) {
 				return
 			}
 		}

@@ -68,7 +68,9 @@ func TestLossIsMended(t *testing.T) {
 	t.Parallel()
 	sink := ingesttest.NewRecorder()
 	s := startServer(t, Options{Gate: ingesttest.Admit(key, sink)})
-	p := newPublisher(t, wants{noRepeat: true, interceptor: &lossy{drop: func(n int) bool { return n >= 130 && n < 170 }}})
+	p := newPublisher(t, wants{
+		noRepeat: true, interceptor: &lossy{drop: func(n int) bool { return n >= 130 && n < 170 }},
+	})
 	p.gop = 1000
 	p.publish(s.url)
 	stop := p.start()
@@ -86,7 +88,8 @@ func TestLossIsMended(t *testing.T) {
 		if !f.Key {
 			t.Errorf("picture %d follows %d and is no key frame", numberOf(f.Data), numberOf(frames[i].Data))
 		}
-		if d, want := f.DTS-frames[i].DTS, time.Duration(numberOf(f.Data)-numberOf(frames[i].Data))*40*time.Millisecond; d != want {
+		if d, want := f.DTS-frames[i].DTS,
+			time.Duration(numberOf(f.Data)-numberOf(frames[i].Data))*40*time.Millisecond; d != want {
 			t.Errorf("the hole is %v long, want %v", d, want)
 		}
 	}
@@ -157,7 +160,8 @@ func TestBehindAHole(t *testing.T) {
 // TestKeyFramesAreAsked sends a key frame only when one is asked for, as browsers do.
 func TestKeyFramesAreAsked(t *testing.T) {
 	t.Parallel()
-	m := newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{}, 1<<20, videoPatience, time.Time{}.Add(time.Hour))
+	m := newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{}, 1<<20, videoPatience,
+		time.Time{}.Add(time.Hour))
 	m.sink = ingesttest.NewRecorder()
 	began := m.began
 	seq := uint16(0)
@@ -211,7 +215,8 @@ func TestRestart(t *testing.T) {
 		if a := p.patch(before, fragmentOf(t, p.pc.LocalDescription().SDP)); a.status != http.StatusPreconditionFailed {
 			t.Errorf("an old ETag is answered %d", a.status)
 		}
-		if a := p.patch(p.etag, fragmentOf(t, p.pc.LocalDescription().SDP)); a.status != http.StatusNoContent || a.head.Get("ETag") != "" {
+		if a := p.patch(p.etag, fragmentOf(t, p.pc.LocalDescription().SDP)); a.status != http.StatusNoContent ||
+			a.head.Get("ETag") != "" {
 			t.Errorf("trickled candidates are answered %d with ETag %q", a.status, a.head.Get("ETag"))
 		}
 	}
@@ -336,7 +341,8 @@ func TestRestartOfEnded(t *testing.T) {
 
 func (p *publisher) patch(etag, body string) reply {
 	p.t.Helper()
-	return ask(p.t, http.MethodPatch, p.url, body, "Authorization", "Bearer "+key, "Content-Type", "application/trickle-ice-sdpfrag", "If-Match", etag)
+	return ask(p.t, http.MethodPatch, p.url, body, "Authorization", "Bearer "+key, "Content-Type",
+		"application/trickle-ice-sdpfrag", "If-Match", etag)
 }
 
 // fragmentOf makes a fragment of an offer.
@@ -397,7 +403,9 @@ func (p *publisher) restart(log *ingesttest.Log) {
 		p.t.Fatal(err)
 	}
 	p.answer = string(b)
-	if err := p.pc.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: p.answer}); err != nil {
+	if err := p.pc.SetRemoteDescription(webrtc.SessionDescription{
+		Type: webrtc.SDPTypeAnswer, SDP: p.answer,
+	}); err != nil {
 		p.t.Fatal(err)
 	}
 }
@@ -411,18 +419,29 @@ func TestEnds(t *testing.T) {
 		end  func(t *testing.T, s *server, p *publisher, drop context.CancelCauseFunc)
 		want error
 	}{
-		"dropped by the owner": {end: func(_ *testing.T, _ *server, _ *publisher, drop context.CancelCauseFunc) { drop(errOwner) }, want: errOwner},
-		"shutdown":             {end: func(_ *testing.T, s *server, _ *publisher, _ context.CancelCauseFunc) { s.stop() }, want: ingest.ErrShutdown},
-		"hung up":              {end: func(_ *testing.T, _ *server, p *publisher, _ context.CancelCauseFunc) { p.hangUp() }, want: errHungUp},
+		"dropped by the owner": {
+			end:  func(_ *testing.T, _ *server, _ *publisher, drop context.CancelCauseFunc) { drop(errOwner) },
+			want: errOwner,
+		},
+		"shutdown": {
+			end:  func(_ *testing.T, s *server, _ *publisher, _ context.CancelCauseFunc) { s.stop() },
+			want: ingest.ErrShutdown,
+		},
+		"hung up": {
+			end: func(_ *testing.T, _ *server, p *publisher, _ context.CancelCauseFunc) { p.hangUp() }, want: errHungUp,
+		},
 		"silent": {
-			o: Options{IdleTimeout: 3 * time.Second}, end: func(*testing.T, *server, *publisher, context.CancelCauseFunc) {}, want: ingest.ErrSilent,
+			o:   Options{IdleTimeout: 3 * time.Second},
+			end: func(*testing.T, *server, *publisher, context.CancelCauseFunc) {}, want: ingest.ErrSilent,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sink := ingesttest.NewRecorder()
 			var drop context.CancelCauseFunc
-			tt.o.Gate = ingesttest.Gate(func(ctx context.Context, _ ingest.Publication) (context.Context, ingest.Sink, error) {
+			tt.o.Gate = ingesttest.Gate(func(
+				ctx context.Context, _ ingest.Publication,
+			) (context.Context, ingest.Sink, error) {
 				ctx, drop = context.WithCancelCause(ctx)
 				return ctx, sink, nil
 			})

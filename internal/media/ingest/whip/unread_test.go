@@ -13,7 +13,10 @@ import (
 )
 
 // smallSPS are the parameters that a browser goes on with when the machine is too busy for larger pictures.
-var smallSPS = []byte{0x67, 0x42, 0xc0, 0x0d, 0xd9, 0x01, 0x41, 0xfb, 0x01, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03, 0xc0, 0xf1, 0x42, 0xa4, 0x80}
+var smallSPS = []byte{
+	0x67, 0x42, 0xc0, 0x0d, 0xd9, 0x01, 0x41, 0xfb, 0x01, 0x10, 0x00, 0x00, 0x03, 0x00, 0x10, 0x00, 0x00, 0x03, 0x03,
+	0xc0, 0xf1, 0x42, 0xa4, 0x80,
+}
 
 // blockedReader is a browser that sends 25 pictures a second, a key frame when one is asked for, and what becomes of
 // its packets.
@@ -39,19 +42,28 @@ func TestPicturesComeBack(t *testing.T) {
 		return chance >> 8 % n
 	}
 	for name, tt := range map[string]struct {
-		lose    func(at time.Duration, n, of int) bool // packet n of a picture's
-		unread  bool                                   // nobody reads meanwhile; as much as a socket's buffer holds is kept
-		jump    uint16                                 // of the sequence numbers, at the end
-		small   bool                                   // another size in the midst of it
-		holding int                                    // bytes that the buffer holds
+		lose func(at time.Duration, n, of int) bool // packet n of a picture's
+		// nobody reads meanwhile; as much as a socket's buffer holds is kept
+		unread  bool
+		jump    uint16 // of the sequence numbers, at the end
+		small   bool   // another size in the midst of it
+		holding int    // bytes that the buffer holds
 	}{
-		"nothing arrives":                  {lose: func(at time.Duration, _, _ int) bool { return in(at) }},
-		"every other packet is lost":       {lose: func(at time.Duration, n, _ int) bool { return in(at) && n%2 == 1 }},
-		"three of a hundred are lost":      {lose: func(at time.Duration, _, _ int) bool { return in(at) && dice(100) < 3 }},
-		"first packets are lost":           {lose: func(at time.Duration, n, _ int) bool { return in(at) && n == 0 }},
-		"last packets are lost":            {lose: func(at time.Duration, n, of int) bool { return in(at) && n == of-1 }},
-		"first packets, another size":      {lose: func(at time.Duration, n, _ int) bool { return in(at) && n == 0 }, small: true},
-		"nothing arrives, another size":    {lose: func(at time.Duration, _, _ int) bool { return in(at) }, small: true},
+		"nothing arrives":            {lose: func(at time.Duration, _, _ int) bool { return in(at) }},
+		"every other packet is lost": {lose: func(at time.Duration, n, _ int) bool { return in(at) && n%2 == 1 }},
+		"three of a hundred are lost": {
+			lose: func(at time.Duration, _, _ int) bool { return in(at) && dice(100) < 3 },
+		},
+		"first packets are lost": {lose: func(at time.Duration, n, _ int) bool { return in(at) && n == 0 }},
+		"last packets are lost": {
+			lose: func(at time.Duration, n, of int) bool { return in(at) && n == of-1 },
+		},
+		"first packets, another size": {
+			lose: func(at time.Duration, n, _ int) bool { return in(at) && n == 0 }, small: true,
+		},
+		"nothing arrives, another size": {
+			lose: func(at time.Duration, _, _ int) bool { return in(at) }, small: true,
+		},
 		"nobody reads":                     {unread: true, holding: 1 << 30},
 		"nobody reads, the buffer is full": {unread: true, holding: 100_000},
 		"nobody reads, another size":       {unread: true, holding: 300_000, small: true},
@@ -62,7 +74,11 @@ func TestPicturesComeBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := ingesttest.NewRecorder()
-			b := &blockedReader{m: newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{}, 1<<20, videoPatience, at(0)), numbers: map[int]bool{}, key: -1}
+			b := &blockedReader{
+				m: newMedia(negotiated{codec: frame.H264, rate: 90000}, negotiated{}, 1<<20, videoPatience,
+					at(0)),
+				numbers: map[int]bool{}, key: -1,
+			}
 			b.m.sink = r
 			give := func(p *rtp.Packet, now time.Duration) {
 				if err := b.m.packet(frame.Video, p, at(0).Add(now)); err != nil {

@@ -135,9 +135,15 @@ type member struct {
 
 func (f *fleet) join(name string) *member {
 	f.t.Helper()
-	x := &member{encoder: &passing{took: time.Second, room: make(chan struct{}, 2)}, way: &claimtest.Way{Memory: f.claims}}
-	claimer := claim.New(claim.Options{Store: x.way, Node: id.Node(name), Run: "1", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
-	x.Maker = justintime.New(justintime.Options{Encoder: x.encoder, Store: f, Claims: claimer, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	x := &member{
+		encoder: &passing{took: time.Second, room: make(chan struct{}, 2)}, way: &claimtest.Way{Memory: f.claims},
+	}
+	claimer := claim.New(claim.Options{
+		Store: x.way, Node: id.Node(name), Run: "1", Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	x.Maker = justintime.New(justintime.Options{
+		Encoder: x.encoder, Store: f, Claims: claimer, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
 	r := ladder.Instead(ladder.Source{Width: 320, Height: 180, FrameRate: 30}, ladder.Plus, 1080)[0]
 	x.w = &justintime.Work{Prefix: "rung", Rung: r, Timeline: f.src.timeline, Video: f.src.video, Source: f.src}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(f.t.Context()))
@@ -158,10 +164,13 @@ func (f *fleet) join(name string) *member {
 // fleets runs a test with nodes whose time is the test's.
 func fleets(t *testing.T, test func(t *testing.T, f *fleet)) {
 	t.Helper()
-	src := open(t, append([]string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=48"}, x264("-g", "40", "-keyint_min", "40", "-sc_threshold", "0", "-bf", "0")...)...)
+	src := open(t,
+		append([]string{"-f", "lavfi", "-i", "testsrc2=s=160x90:r=10:d=48"},
+			x264("-g", "40", "-keyint_min", "40", "-sc_threshold", "0", "-bf", "0")...)...)
 	synctest.Test(t, func(t *testing.T) {
 		test(t, &fleet{
-			t: t, src: src, claims: claimtest.NewMemory(), took: 10 * time.Millisecond, m: map[string][]byte{}, encoded: map[string]int{},
+			t: t, src: src, claims: claimtest.NewMemory(), took: 10 * time.Millisecond, m: map[string][]byte{},
+			encoded: map[string]int{},
 		})
 	})
 }

@@ -121,7 +121,9 @@ func open(t *testing.T, args ...string) source {
 
 func (s source) work(q ladder.Quality, name string) *justintime.Work {
 	in := s.video.Inits[0]
-	for _, r := range ladder.Instead(ladder.Source{Width: in.Width, Height: in.Height, FrameRate: in.FrameRate}, q, 1080) {
+	for _, r := range ladder.Instead(ladder.Source{
+		Width: in.Width, Height: in.Height, FrameRate: in.FrameRate,
+	}, q, 1080) {
 		if name == "" || r.Name == name {
 			return &justintime.Work{Prefix: "rung", Rung: r, Timeline: s.timeline, Video: s.video, Source: s}
 		}
@@ -164,7 +166,9 @@ func engineWith(t *testing.T, v *encode.Reserve) *encode.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := encode.NewEngine(encode.Options{FFmpeg: ffmpeg, FFprobe: ffprobe, Reserve: v, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
+	e, err := encode.NewEngine(encode.Options{
+		FFmpeg: ffmpeg, FFprobe: ffprobe, Reserve: v, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,17 +187,19 @@ func sources() map[string][]string {
 		return append([]string{"-f", "lavfi", "-i", graph}, x264(more...)...)
 	}
 	return map[string][]string{
-		"constant rate":    lavfi(pattern, "-g", "60"),
-		"NTSC":             lavfi("testsrc2=s=320x180:r=30000/1001:d=14", "-g", "60"),
-		"no B-frames":      lavfi(pattern, "-g", "60", "-bf", "0"),
-		"variable rate":    lavfi(pattern+",select='not(mod(n*n\\,7))+not(mod(n\\,5))'", "-g", "30", "-fps_mode", "vfr"),
+		"constant rate": lavfi(pattern, "-g", "60"),
+		"NTSC":          lavfi("testsrc2=s=320x180:r=30000/1001:d=14", "-g", "60"),
+		"no B-frames":   lavfi(pattern, "-g", "60", "-bf", "0"),
+		"variable rate": lavfi(pattern+",select='not(mod(n*n\\,7))+not(mod(n\\,5))'", "-g", "30", "-fps_mode",
+			"vfr"),
 		"slides":           lavfi("testsrc2=s=320x180:r=1:d=14", "-g", "4"),
 		"open GOP":         lavfi(pattern, "-x264-params", "open-gop=1:keyint=60:bframes=4"),
 		"late first frame": append([]string{"-itsoffset", "0.7", "-f", "lavfi", "-i", pattern}, x264("-g", "60")...),
 		"one long GOP":     lavfi(pattern, "-g", "1000"),
 		"bit by bit":       lavfi(pattern, "-x264-params", "intra-refresh=1:keyint=30:bframes=0"),
-		"refreshed inside": lavfi(pattern, "-x264-params", "intra-refresh=1:keyint=30:bframes=0", "-forced-idr", "1", "-force_key_frames", "0,4,8,12"),
-		"upright":          lavfi("testsrc2=s=180x320:r=25:d=9", "-g", "50"),
+		"refreshed inside": lavfi(pattern, "-x264-params", "intra-refresh=1:keyint=30:bframes=0", "-forced-idr", "1",
+			"-force_key_frames", "0,4,8,12"),
+		"upright": lavfi("testsrc2=s=180x320:r=25:d=9", "-g", "50"),
 	}
 }
 
@@ -284,7 +290,8 @@ func decodes(t *testing.T, media []byte, r ladder.Rung) {
 	if err := os.WriteFile(path, media, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "warning", "-count_frames", "-show_entries", "stream=width,height,level,profile,nb_read_frames,sample_aspect_ratio", "-of", "csv=p=0", path).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "ffprobe", "-v", "warning", "-count_frames", "-show_entries",
+		"stream=width,height,level,profile,nb_read_frames,sample_aspect_ratio", "-of", "csv=p=0", path).CombinedOutput()
 	fragments, parseErr := cmaf.ParseFragments(media)
 	if parseErr != nil {
 		t.Fatal(parseErr)
@@ -303,7 +310,10 @@ func decodes(t *testing.T, media []byte, r ladder.Rung) {
 // is the source's. The encoders of the second segment's parts have been loaded before it is asked for.
 func TestPartsJoin(t *testing.T) {
 	t.Parallel()
-	src := open(t, append([]string{"-f", "lavfi", "-i", pattern}, x264("-force_key_frames", "0,1.96,2.76,4.73,5.63,6.3,7.5", "-x264-params", "keyint=infinite:scenecut=0")...)...)
+	src := open(t,
+		append([]string{"-f", "lavfi", "-i", pattern},
+			x264("-force_key_frames", "0,1.96,2.76,4.73,5.63,6.3,7.5", "-x264-params",
+				"keyint=infinite:scenecut=0")...)...)
 	v := encode.NewReserve(3)
 	run(t, v.Run)
 	m, s := newMaker(t, engineWith(t, v))
@@ -428,9 +438,13 @@ func TestTimesInDisorder(t *testing.T) {
 	for name, shift := range map[string]func(msn int64, i int) int32{
 		"one as another":      func(_ int64, i int) int32 { return map[int]int32{20: frame, 21: -frame / 2}[i] },
 		"one behind the next": func(_ int64, i int) int32 { return map[int]int32{20: 5 * frame}[i] },
-		"one an hour late":    func(msn int64, i int) int32 { return map[int]int32{20: int32(msn%2) * 3600 * 30 * frame}[i] },
-		"one seconds late":    func(_ int64, i int) int32 { return map[int]int32{20: 90 * frame}[i] },
-		"one seconds early":   func(msn int64, i int) int32 { return map[int]int32{40: -int32(min(msn, 1)) * 60 * frame}[i] },
+		"one an hour late": func(msn int64, i int) int32 {
+			return map[int]int32{20: int32(msn%2) * 3600 * 30 * frame}[i]
+		},
+		"one seconds late": func(_ int64, i int) int32 { return map[int]int32{20: 90 * frame}[i] },
+		"one seconds early": func(msn int64, i int) int32 {
+			return map[int]int32{40: -int32(min(msn, 1)) * 60 * frame}[i]
+		},
 		"as they are decoded": func(_ int64, i int) int32 { return -1024 + int32(i%3) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -484,7 +498,8 @@ const grayWidth, grayHeight = 160, 90
 // gray is every picture, in the order in which they are shown.
 func gray(t *testing.T, media []byte) (pictures [][]byte) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), programtest.Path(t, "ffmpeg"), "-nostdin", "-loglevel", "error", "-i", "pipe:0", "-fps_mode", "passthrough",
+	cmd := exec.CommandContext(t.Context(), programtest.Path(t, "ffmpeg"), "-nostdin", "-loglevel", "error", "-i",
+		"pipe:0", "-fps_mode", "passthrough",
 		"-vf", fmt.Sprintf("scale=%d:%d:flags=area,format=gray", grayWidth, grayHeight), "-f", "rawvideo", "pipe:1")
 	cmd.Stdin = bytes.NewReader(media)
 	out, err := cmd.Output()
@@ -536,7 +551,8 @@ func TestOneInitFitsAllRuns(t *testing.T) {
 	own := bytes.Clone(s.get(w.InitKey()))
 	reader := cmaf.NewReader(bytes.NewReader(own), cmaf.ReaderOptions{})
 	tracks, err := reader.Tracks()
-	if err != nil || tracks[0].Kind != frame.Video || tracks[0].Config.Width != w.Rung.Width || tracks[0].Timescale != src.video.Timescale {
+	if err != nil || tracks[0].Kind != frame.Video || tracks[0].Config.Width != w.Rung.Width ||
+		tracks[0].Timescale != src.video.Timescale {
 		t.Fatalf("%+v, %v", tracks, err)
 	}
 	for msn := range src.timeline.Next() {
@@ -604,7 +620,8 @@ func TestInitOfWhatIsAlike(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.count() != tt.runs || !bytes.Equal(kept.get(w.InitKey()), s.get(w.InitKey())) {
-			t.Errorf("%s: %d runs, want %d, for\n%x, an encoder gives\n%x", tt.name, c.count(), tt.runs, s.get(w.InitKey()), kept.get(w.InitKey()))
+			t.Errorf("%s: %d runs, want %d, for\n%x, an encoder gives\n%x", tt.name, c.count(), tt.runs,
+				s.get(w.InitKey()), kept.get(w.InitKey()))
 		}
 	}
 }
@@ -830,8 +847,11 @@ func TestRenditionNames(t *testing.T) {
 	m := justintime.New(justintime.Options{Version: "5.1"})
 	other := r
 	other.CRF++
-	seen := []string{m.Rendition(r), m.Rendition(other), justintime.New(justintime.Options{Version: "7.0"}).Rendition(r)}
-	if m.Rendition(r) != seen[0] || !strings.HasPrefix(seen[0], "720p-") || len(slices.Compact(slices.Sorted(slices.Values(seen)))) != 3 {
+	seen := []string{
+		m.Rendition(r), m.Rendition(other), justintime.New(justintime.Options{Version: "7.0"}).Rendition(r),
+	}
+	if m.Rendition(r) != seen[0] || !strings.HasPrefix(seen[0], "720p-") ||
+		len(slices.Compact(slices.Sorted(slices.Values(seen)))) != 3 {
 		t.Errorf("%v", seen)
 	}
 }

@@ -150,7 +150,8 @@ func TestHeadStays(t *testing.T) {
 				t.Fatalf("%d fragments, %v", len(again), err)
 			}
 			for k, f := range again {
-				if f.BaseMediaDecodeTime != fragments[k].BaseMediaDecodeTime || len(f.Samples) != len(fragments[k].Samples) {
+				if f.BaseMediaDecodeTime != fragments[k].BaseMediaDecodeTime ||
+					len(f.Samples) != len(fragments[k].Samples) {
 					t.Errorf("fragment %d begins at %d with %d pictures", k, f.BaseMediaDecodeTime, len(f.Samples))
 				}
 				if first := k == 0 || k == try.parts && !try.listed; f.Samples[0].Sync != first {

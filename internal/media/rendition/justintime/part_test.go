@@ -61,7 +61,9 @@ func TestEntries(t *testing.T) {
 			f := feed{}
 			for i, pts := range tt.pts {
 				f.dts = append(f.dts, int64(i))
-				f.samples = append(f.samples, cmaf.Sample{CompositionOffset: int32(pts - int64(i)), Sync: slices.Contains(tt.keys, i)})
+				f.samples = append(f.samples, cmaf.Sample{
+					CompositionOffset: int32(pts - int64(i)), Sync: slices.Contains(tt.keys, i),
+				})
 			}
 			if got := f.entries(); !slices.Equal(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)

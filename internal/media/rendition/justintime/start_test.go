@@ -29,7 +29,8 @@ func TestStartOfOtherPictures(t *testing.T) {
 			t.Parallel()
 			w := Work{
 				Timeline: &timeline.Timeline{First: 7, Marks: []timeline.Mark{{}, {Discontinuity: tt.discontinuity}}},
-				Video:    &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{Timescale: 90000}}, Rung: ladder.Rung{FrameRate: 30, NoReorder: tt.noReorder},
+				Video:    &timeline.Rendition{RenditionInfo: timeline.RenditionInfo{Timescale: 90000}},
+				Rung:     ladder.Rung{FrameRate: 30, NoReorder: tt.noReorder},
 			}
 			f := &feed{msn: 8, end: 900000 + n*step}
 			var out []picture

@@ -64,9 +64,24 @@ func TestRungs(t *testing.T) {
 			"540p=960x540 480p=854x480 360p=640x360 270p=480x270",
 			"720p=1280x720 540p=960x540 480p=854x480 360p=640x360 270p=480x270",
 		},
-		{"cinema", Source{1920, 800, 24, frame.SDR, false}, Basic, "", "480p=1152x480 270p=648x270", "800p=1920x800 480p=1152x480 270p=648x270"},
-		{"a size of its own", Source{500, 500, 30, frame.SDR, false}, Plus, "", "270p=270x270", "500p=500x500 270p=270x270"},
-		{"rows of whole macroblocks", Source{1920, 1088, 30, frame.SDR, false}, Basic, "", "720p=1270x720 480p=848x480 270p=476x270", "1088p=1920x1088 720p=1270x720 480p=848x480 270p=476x270"},
+		{
+			"cinema",
+			Source{1920, 800, 24, frame.SDR, false},
+			Basic, "", "480p=1152x480 270p=648x270",
+			"800p=1920x800 480p=1152x480 270p=648x270",
+		},
+		{
+			"a size of its own",
+			Source{500, 500, 30, frame.SDR, false},
+			Plus, "", "270p=270x270",
+			"500p=500x500 270p=270x270",
+		},
+		{
+			"rows of whole macroblocks",
+			Source{1920, 1088, 30, frame.SDR, false},
+			Basic, "",
+			"720p=1270x720 480p=848x480 270p=476x270", "1088p=1920x1088 720p=1270x720 480p=848x480 270p=476x270",
+		},
 		{"smaller than any", Source{320, 180, 30, frame.SDR, false}, Plus, "", "", "180p=320x180"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -92,7 +107,8 @@ func TestRungsOfAnySource(t *testing.T) {
 		for i, r := range rungs {
 			shape := float64(r.Width) / float64(r.Height) / (float64(s.Width) / float64(s.Height))
 			switch {
-			case r.Width%2 != 0 || r.Height%2 != 0 || r.Bitrate <= 0 || r.Level == 0 || len(r.Codec()) != len("avc1.640028"):
+			case r.Width%2 != 0 || r.Height%2 != 0 || r.Bitrate <= 0 || r.Level == 0 ||
+				len(r.Codec()) != len("avc1.640028"):
 			case min(r.Width, r.Height) > most+1 && min(r.Width, r.Height) > int(float64(most)*tolerance)+1:
 			case r.Width > s.Width+1 || r.Height > s.Height+1:
 			case min(r.Width, r.Height) > 100 && math.Abs(shape-1) > 0.02:

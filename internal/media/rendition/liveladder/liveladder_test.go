@@ -42,7 +42,8 @@ func shoot(t testing.TB, size string, fps, seconds, b int, more ...string) film 
 	t.Helper()
 	args := []string{
 		"-f", "lavfi", "-i", fmt.Sprintf("testsrc2=size=%s:rate=%d:duration=%d", size, fps, seconds), "-c:v", "libx264",
-		"-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf", strconv.Itoa(b), "-g", strconv.Itoa(fps), "-keyint_min", strconv.Itoa(fps), "-sc_threshold", "0",
+		"-preset", "ultrafast", "-profile:v", "main", "-pix_fmt", "yuv420p", "-bf", strconv.Itoa(b), "-g",
+		strconv.Itoa(fps), "-keyint_min", strconv.Itoa(fps), "-sc_threshold", "0",
 	}
 	out, err := os.ReadFile(programtest.SharedMedia(t, "film.flv", append(args, more...)...))
 	if err != nil {
@@ -64,11 +65,14 @@ func shoot(t testing.TB, size string, fps, seconds, b int, more ...string) film 
 			}
 			continue
 		}
-		f.frames = append(f.frames, frame.Frame{Kind: frame.Video, DTS: tag.DTS, PTS: tag.PTS, Key: tag.Key, Data: tag.Data})
+		f.frames = append(f.frames, frame.Frame{
+			Kind: frame.Video, DTS: tag.DTS, PTS: tag.PTS, Key: tag.Key, Data: tag.Data,
+		})
 	}
 	for i := range f.frames { // FLV has milliseconds
 		d := f.frames[i].PTS - f.frames[i].DTS
-		f.frames[i].DTS, f.frames[i].Duration = time.Duration(i)*time.Second/time.Duration(fps), time.Second/time.Duration(fps)
+		f.frames[i].DTS, f.frames[i].Duration = time.Duration(i)*time.Second/time.Duration(fps),
+			time.Second/time.Duration(fps)
 		f.frames[i].PTS = f.frames[i].DTS + (d*time.Duration(fps)).Round(time.Second)/time.Duration(fps)
 	}
 	if len(f.frames) != fps*seconds {
@@ -156,18 +160,22 @@ func slowly() func() time.Time {
 func open(t testing.TB, low bool, opts ...option) *studio {
 	t.Helper()
 	ffmpeg := programtest.Path(t, "ffmpeg")
-	engine, err := encode.NewEngine(encode.Options{FFmpeg: ffmpeg, FFprobe: ffmpeg, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
+	engine, err := encode.NewEngine(encode.Options{
+		FFmpeg: ffmpeg, FFprobe: ffmpeg, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2}),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &studio{t: t, stored: &objects{m: map[string][]byte{}}, done: make(chan error, 2), ended: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	s.edge = window.New(window.Options{
-		Media: "m", Mode: window.Mode{Low: low, Listed: 30 * time.Second, InMemory: 2}, Store: blobs{s.stored}, Recorder: blobs{s.stored}, Logger: slog.New(slog.DiscardHandler),
+		Media: "m", Mode: window.Mode{Low: low, Listed: 30 * time.Second, InMemory: 2}, Store: blobs{s.stored},
+		Recorder: blobs{s.stored}, Logger: slog.New(slog.DiscardHandler),
 	})
 	s.sizes = ladder.Live([]ladder.Source{{Width: 640, Height: 480, FrameRate: 30}}, ladder.Premium, 1080)
 	o := liveladder.Options{
-		Edge: s.edge, Output: s.edge.Derived(), Source: timeline.MainVideo, Timescale: 90000, Encoder: engine, Store: rungs{s.stored}, Now: slowly(), Logger: log, Idle: time.Hour,
+		Edge: s.edge, Output: s.edge.Derived(), Source: timeline.MainVideo, Timescale: 90000, Encoder: engine,
+		Store: rungs{s.stored}, Now: slowly(), Logger: log, Idle: time.Hour,
 		Init: func(_ context.Context, n int) ([]byte, error) {
 			at, err := s.edge.ReadInit(timeline.MainVideo, n)
 			return at.Data, err
@@ -203,7 +211,9 @@ func open(t testing.TB, low bool, opts ...option) *studio {
 func (s *studio) join(f film) {
 	s.t.Helper()
 	stands := s.edge.Standing()
-	o := packager.Options{Edge: s.edge, Segment: 2 * time.Second, Part: 290 * time.Millisecond, At: stands.At, Began: stands.Began}
+	o := packager.Options{
+		Edge: s.edge, Segment: 2 * time.Second, Part: 290 * time.Millisecond, At: stands.At, Began: stands.Began,
+	}
 	for i, r := range stands.Renditions {
 		o.Renditions = append(o.Renditions, packager.Rendition{RenditionInfo: r, Next: stands.Next[i]})
 	}
@@ -341,7 +351,8 @@ func (s *studio) same(id string, msn int64, keys ...int) {
 	decoded, shown, have := times(s.t, s.segment(id, msn))
 	wantDecoded, wantShown, _ := times(s.t, s.segment(timeline.MainVideo, msn))
 	if !slices.Equal(decoded, wantDecoded) || !slices.Equal(shown, wantShown) {
-		s.t.Errorf("segment %d of %s: pictures decoded at %v and shown at %v, not at %v and %v", msn, id, decoded, shown, wantDecoded, wantShown)
+		s.t.Errorf("segment %d of %s: pictures decoded at %v and shown at %v, not at %v and %v", msn, id, decoded,
+			shown, wantDecoded, wantShown)
 	}
 	if !slices.Contains(keys, len(have)) || have[0] != 0 {
 		s.t.Errorf("segment %d of %s: key frames at %v", msn, id, have)
@@ -379,7 +390,9 @@ func TestSame(t *testing.T) {
 			t.Parallel()
 			f := shoot(t, "640x480", 30, 12, b)
 			m, said := &mortal{}, &records{}
-			s := open(t, true, func(o *liveladder.Options) { m.Encoder, o.Encoder, o.Parameters = o.Encoder, m, said.add })
+			s := open(t, true, func(o *liveladder.Options) {
+				m.Encoder, o.Encoder, o.Parameters = o.Encoder, m, said.add
+			})
 			s.configure(f)
 			s.send(f.frames[:140])
 			s.want("360p", "270p")
@@ -466,7 +479,10 @@ func (m *mortal) idle(t testing.TB) {
 
 var errKilled = errors.New("killed")
 
-func (m *mortal) Ladder(ctx context.Context, job encode.LadderArgs, in func(context.Context, io.Writer) error, outs []func(context.Context, io.Reader) error) error {
+func (m *mortal) Ladder(
+	ctx context.Context, job encode.LadderArgs, in func(context.Context, io.Writer) error,
+	outs []func(context.Context, io.Reader) error,
+) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	m.mu.Lock()
@@ -586,7 +602,8 @@ func TestAnotherPicture(t *testing.T) {
 		s.same("270p", msn, 1)
 	}
 	text := s.playlist("270p")
-	if have, want := strings.Count(text, "#EXT-X-DISCONTINUITY\n"), 2; have != want || strings.Count(text, "#EXT-X-MAP") != 1 {
+	if have, want := strings.Count(text, "#EXT-X-DISCONTINUITY\n"), 2; have != want ||
+		strings.Count(text, "#EXT-X-MAP") != 1 {
 		t.Errorf("%d discontinuities:\n%s", have, text)
 	}
 	if n := m.births(); n != 2 {

@@ -30,7 +30,8 @@ func (nothing) Record(context.Context, []timeline.Entry) error { return nil }
 // source is an edge with n whole segments of one picture each.
 func source(n int) *window.Edge {
 	e := window.New(window.Options{
-		Media: "m", Mode: window.Mode{Low: true, Listed: 30 * time.Second, InMemory: 2}, Store: nothing{}, Recorder: nothing{}, Logger: slog.New(slog.DiscardHandler),
+		Media: "m", Mode: window.Mode{Low: true, Listed: 30 * time.Second, InMemory: 2}, Store: nothing{},
+		Recorder: nothing{}, Logger: slog.New(slog.DiscardHandler),
 	})
 	e.AddInit(frame.Video, 90000, timeline.Init{Rendition: "v", Codec: "avc1.640028"}, []byte("init"))
 	e.Target(2, map[string]time.Duration{"v": 2 * time.Second})
@@ -59,7 +60,10 @@ type encoder struct {
 	born int
 }
 
-func (e *encoder) Ladder(ctx context.Context, _ encode.LadderArgs, in func(context.Context, io.Writer) error, _ []func(context.Context, io.Reader) error) error {
+func (e *encoder) Ladder(
+	ctx context.Context, _ encode.LadderArgs, in func(context.Context, io.Writer) error,
+	_ []func(context.Context, io.Reader) error,
+) error {
 	e.mu.Lock()
 	e.born++
 	e.mu.Unlock()
@@ -101,9 +105,10 @@ func run(t *testing.T, e live, enc Encoder, do func(said *log)) {
 	t.Helper()
 	said := &log{}
 	c := New(Options{
-		Edge: e, Output: e.Derived(), Source: "v", Timescale: 90000, Encoder: enc, Idle: time.Hour, Now: time.Now, Logger: slog.New(slog.NewTextHandler(said, nil)),
-		Init:  func(context.Context, int) ([]byte, error) { return []byte("init"), nil },
-		Rungs: func() []Rung { return []Rung{{Rung: ladder.Rung{Name: "270p"}, ID: "270p"}} },
+		Edge: e, Output: e.Derived(), Source: "v", Timescale: 90000, Encoder: enc, Idle: time.Hour, Now: time.Now,
+		Logger: slog.New(slog.NewTextHandler(said, nil)),
+		Init:   func(context.Context, int) ([]byte, error) { return []byte("init"), nil },
+		Rungs:  func() []Rung { return []Rung{{Rung: ladder.Rung{Name: "270p"}, ID: "270p"}} },
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -132,7 +137,9 @@ func TestCannotBegin(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				enc := &encoder{do: func(context.Context, func(context.Context, io.Writer) error) error { return tt.do() }}
+				enc := &encoder{
+					do: func(context.Context, func(context.Context, io.Writer) error) error { return tt.do() },
+				}
 				run(t, source(2), enc, func(said *log) {
 					time.Sleep(30 * time.Second)
 					if n := enc.births(); n < tt.least || n > tt.most {
@@ -186,7 +193,11 @@ func TestStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := source(3)
-		enc := &encoder{do: func(ctx context.Context, in func(context.Context, io.Writer) error) error { return in(ctx, io.Discard) }}
+		enc := &encoder{
+			do: func(ctx context.Context, in func(context.Context, io.Writer) error) error {
+				return in(ctx, io.Discard)
+			},
+		}
 		run(t, e, enc, func(*log) {
 			e.Close()
 			synctest.Wait()
@@ -360,7 +371,8 @@ func TestHeadsAreKept(t *testing.T) {
 			return func(msn int64) string { return fmt.Sprintf("%d.%s", msn, name) }
 		}
 		c := New(Options{
-			Edge: e, Output: e.Derived(), Source: "v", Timescale: 90000, Idle: time.Hour, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Store: s,
+			Edge: e, Output: e.Derived(), Source: "v", Timescale: 90000, Idle: time.Hour, Now: time.Now,
+			Logger: slog.New(slog.DiscardHandler), Store: s,
 			Encoder: &encoder{do: func(ctx context.Context, _ func(context.Context, io.Writer) error) error {
 				<-ctx.Done()
 				return context.Cause(ctx)

@@ -119,7 +119,8 @@ var errSlow = errors.New("ffmpeg's filter whisper takes too long: take a smaller
 
 // run has one process recognise sound of at most so long.
 func (e *Engine) run(
-	ctx context.Context, p encode.Priority, pcm io.Reader, most time.Duration, c speech.Config, emit func(speech.Result) error,
+	ctx context.Context, p encode.Priority, pcm io.Reader, most time.Duration, c speech.Config,
+	emit func(speech.Result) error,
 ) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience+20*most, errSlow)
 	defer cancel()
@@ -165,7 +166,8 @@ func args(model, language string) []string {
 		escape(model), escape(base), int(queue/time.Second))
 	return []string{
 		"-hide_banner", "-nostdin", "-loglevel", "error", "-protocol_whitelist", "pipe",
-		"-f", "s16le", "-ar", strconv.Itoa(speech.SampleRate), "-ac", "1", "-i", "pipe:0", "-af", filter, "-f", "null", os.DevNull,
+		"-f", "s16le", "-ar", strconv.Itoa(speech.SampleRate), "-ac", "1", "-i", "pipe:0", "-af", filter, "-f", "null",
+		os.DevNull,
 	}
 }
 
@@ -209,7 +211,8 @@ func phrase(line string) (from, to time.Duration, text string, ok bool) {
 		return 0, 0, "", false
 	}
 	text = strings.TrimSpace(text)
-	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") || strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") {
+	if strings.HasPrefix(text, "[") && strings.HasSuffix(text, "]") ||
+		strings.HasPrefix(text, "(") && strings.HasSuffix(text, ")") {
 		text = ""
 	}
 	return time.Duration(first) * time.Millisecond, time.Duration(max(first, last)) * time.Millisecond, text, true

@@ -58,7 +58,8 @@ func fake(args []string) int {
 			fmt.Fprintln(os.Stdout, `{"start":0,"end":10,"text":"again"}`)
 		}
 	}
-	fmt.Fprint(os.Stdout, strings.NewReplacer("$language", options["language"], "$bytes", fmt.Sprint(n)).Replace(string(model)))
+	fmt.Fprint(os.Stdout,
+		strings.NewReplacer("$language", options["language"], "$bytes", fmt.Sprint(n)).Replace(string(model)))
 	return 0
 }
 
@@ -72,10 +73,14 @@ func engine(t *testing.T, name, model string) *filter.Engine {
 	if err = os.WriteFile(path, []byte(model), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return filter.New(filter.Options{FFmpeg: self, Model: path, Args: []string{asFFmpeg}, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2})})
+	return filter.New(filter.Options{
+		FFmpeg: self, Model: path, Args: []string{asFFmpeg}, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2}),
+	})
 }
 
-func transcribe(ctx context.Context, e *filter.Engine, long time.Duration, c speech.Config) (out speech.Result, err error) {
+func transcribe(
+	ctx context.Context, e *filter.Engine, long time.Duration, c speech.Config,
+) (out speech.Result, err error) {
 	err = e.Transcribe(ctx, bytes.NewReader(make([]byte, 2*speech.Samples(long))), c, func(r speech.Result) error {
 		out = r
 		return nil
@@ -99,7 +104,8 @@ func TestPhrases(t *testing.T) {
 	for _, w := range r.Words {
 		got = append(got, w.Text)
 	}
-	if want := []string{"He", "said", `"no",`, "de", "128000", "bytes"}; !slices.Equal(got, want) || r.Until != 4*time.Second {
+	if want := []string{"He", "said", `"no",`, "de", "128000", "bytes"}; !slices.Equal(got, want) ||
+		r.Until != 4*time.Second {
 		t.Errorf("%q until %v, want %q", got, r.Until, want)
 	}
 	last := time.Duration(0)
@@ -173,10 +179,14 @@ func TestProbe(t *testing.T) {
 func TestBadOutput(t *testing.T) {
 	t.Parallel()
 	for name, model := range map[string]string{
-		"no phrase": "hello\n", "cut off": `{"start":0,"end":10,"text":"he`, "no number": `{"start":x,"end":10,"text":"he"}` + "\n",
-		"too long": `{"start":0,"end":10,"text":"` + strings.Repeat("he ", 30_000) + `"}` + "\n", "too many": "endless",
+		"no phrase": "hello\n", "cut off": `{"start":0,"end":10,"text":"he`,
+		"no number": `{"start":x,"end":10,"text":"he"}` + "\n",
+		"too long":  `{"start":0,"end":10,"text":"` + strings.Repeat("he ", 30_000) + `"}` + "\n",
+		"too many":  "endless",
 	} {
-		if r, err := transcribe(t.Context(), engine(t, "m", model), time.Second, speech.Config{Language: "en"}); err == nil {
+		if r, err := transcribe(t.Context(), engine(t, "m", model), time.Second, speech.Config{
+			Language: "en",
+		}); err == nil {
 			t.Errorf("%s: %+v", name, r)
 		}
 	}
@@ -191,7 +201,8 @@ func TestEscape(t *testing.T) {
 	ffmpeg := programtest.Path(t, "ffmpeg")
 	path := filepath.Join(t.TempDir(), `a:b'c,d;e[f]g\h i=j`)
 	out, err := exec.CommandContext(t.Context(), ffmpeg, "-v", "error", "-f", "lavfi", "-i", "sine=duration=1",
-		"-af", "ametadata=mode=add:key=a:value=b,ametadata=mode=print:file="+filter.Escape(path), "-f", "null", "-").CombinedOutput()
+		"-af", "ametadata=mode=add:key=a:value=b,ametadata=mode=print:file="+filter.Escape(path), "-f", "null",
+		"-").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -72,7 +72,8 @@ func DefaultLimits() encode.Limits {
 func (e *Engine) Abilities() (speech.Abilities, error) {
 	can := speech.Abilities{Streaming: true, WordTimes: true, Bias: speech.LexiconBias, Languages: []string{"en"}}
 	if e.opt.Program == "" {
-		return can, errors.New("the program millrace-speech is not there: put it beside millrace, or set --speech-program")
+		return can,
+			errors.New("the program millrace-speech is not there: put it beside millrace, or set --speech-program")
 	}
 	if _, err := os.Stat(filepath.Join(e.opt.Model, "en-us.lm.bin")); err != nil {
 		return can, fmt.Errorf("the model is not there: apt-get install pocketsphinx-en-us: %w", err)

@@ -44,7 +44,8 @@ func engine(t *testing.T) *local.Engine {
 		t.Fatal(err)
 	}
 	return local.New(local.Options{
-		Program: self, Args: []string{asWorker, t.Name()}, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2}), Limits: raceDetector,
+		Program: self, Args: []string{asWorker, t.Name()}, Budget: encode.NewBudget(encode.BudgetOptions{Cores: 2}),
+		Limits: raceDetector,
 	})
 }
 
@@ -76,7 +77,8 @@ func TestStreamsHavePlaces(t *testing.T) {
 // said is speech as samples.
 func said(t *testing.T, voice, text string) []byte {
 	t.Helper()
-	path := programtest.SharedMedia(t, "speech.raw", append(programtest.SpeechArgs(voice, text), "-ar", "16000", "-ac", "1", "-f", "s16le")...)
+	path := programtest.SharedMedia(t, "speech.raw",
+		append(programtest.SpeechArgs(voice, text), "-ar", "16000", "-ac", "1", "-f", "s16le")...)
 	data, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +148,9 @@ func TestTranscribe(t *testing.T) {
 	e := engine(t)
 	var words []string
 	var last time.Duration
-	err := e.Transcribe(t.Context(), bytes.NewReader(said(t, "slt", news)), speech.Config{Effort: speech.Thorough}, func(r speech.Result) error {
+	err := e.Transcribe(t.Context(), bytes.NewReader(said(t, "slt", news)), speech.Config{
+		Effort: speech.Thorough,
+	}, func(r speech.Result) error {
 		words = checked(t, words, &last, r)
 		return nil
 	})
@@ -165,7 +169,8 @@ func TestPhrases(t *testing.T) {
 	if got := heard(t, e, pcm, speech.Config{Effort: speech.Steady}); found(all, got) > 0.25 {
 		t.Errorf("without the vocabulary it knows them: %q", got)
 	}
-	if got := heard(t, e, pcm, speech.Config{Effort: speech.Steady, Phrases: names}); found(all, got) < 0.7 || !strings.Contains(got, "Zorvex") {
+	if got := heard(t, e, pcm, speech.Config{Effort: speech.Steady, Phrases: names}); found(all, got) < 0.7 ||
+		!strings.Contains(got, "Zorvex") {
 		t.Errorf("with the vocabulary it recognises %q", got)
 	}
 }
@@ -219,7 +224,8 @@ func killChildren(t *testing.T) (n int) {
 		if err != nil || !strings.Contains(string(line), "\x00"+asWorker+"\x00"+t.Name()+"\x00") {
 			continue // it has ended, or is another
 		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil && syscall.Kill(pid, syscall.SIGKILL) == nil {
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path))); err == nil &&
+			syscall.Kill(pid, syscall.SIGKILL) == nil {
 			n++
 		}
 	}
@@ -229,15 +235,19 @@ func killChildren(t *testing.T) (n int) {
 func TestNotThere(t *testing.T) {
 	t.Parallel()
 	budget := encode.NewBudget(encode.BudgetOptions{Cores: 1})
-	if err := local.New(local.Options{Budget: budget}).Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "millrace-speech") {
+	if err := local.New(local.Options{Budget: budget}).Probe(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "millrace-speech") {
 		t.Errorf("without the program: %v", err)
 	}
-	if err := local.New(local.Options{Budget: budget, Program: "/bin/true", Model: t.TempDir()}).Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "pocketsphinx-en-us") {
+	if err := local.New(local.Options{
+		Budget: budget, Program: "/bin/true", Model: t.TempDir(),
+	}).Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "pocketsphinx-en-us") {
 		t.Errorf("without the model: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := local.New(local.Options{Budget: budget, Program: "/bin/true"}).Transcribe(ctx, bytes.NewReader(make([]byte, 3200)), speech.Config{}, nil); err == nil {
+	if err := local.New(local.Options{Budget: budget, Program: "/bin/true"}).Transcribe(ctx,
+		bytes.NewReader(make([]byte, 3200)), speech.Config{}, nil); err == nil {
 		t.Error("it does what nobody wants any more")
 	}
 }

@@ -81,7 +81,13 @@ func (s *session) Status() speech.Status {
 	held, _, left := s.audio.Waiting()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return speech.Status{Behind: held, LeftOut: left, Effort: s.pace.now(), Restarts: int(s.restarts.Load()), Problem: s.problem}
+	return speech.Status{
+		Behind:   held,
+		LeftOut:  left,
+		Effort:   s.pace.now(),
+		Restarts: int(s.restarts.Load()),
+		Problem:  s.problem,
+	}
 }
 
 // End implements speech.Stream.

@@ -40,7 +40,9 @@ func fake(in io.Reader, out io.Writer) int {
 			continue
 		}
 		end := first + int64(len(samples))
-		line, _ := json.Marshal(wire.Result{Words: []wire.Word{{Text: fmt.Sprint("effort", start.Effort), Start: first, End: end}}, Until: end})
+		line, _ := json.Marshal(wire.Result{
+			Words: []wire.Word{{Text: fmt.Sprint("effort", start.Effort), Start: first, End: end}}, Until: end,
+		})
 		if _, err = out.Write(append(line, '\n')); err != nil {
 			return 4
 		}

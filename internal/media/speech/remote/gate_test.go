@@ -35,7 +35,9 @@ func (b *busy) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-r.Context().Done():
 		return nil, context.Cause(r.Context())
 	}
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"text":""}`)), Request: r}, nil
+	return &http.Response{
+		StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(`{"text":""}`)), Request: r,
+	}, nil
 }
 
 func (b *busy) asked() []int64 {
@@ -49,11 +51,17 @@ func TestLiveGoesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := &busy{respond: make(chan struct{})}
-		e := NewHTTP(HTTPOptions{Name: "openai", URL: "http://server", Client: &http.Client{Transport: server}, AtOnce: 2})
+		e := NewHTTP(HTTPOptions{
+			Name: "openai", URL: "http://server", Client: &http.Client{Transport: server}, AtOnce: 2,
+		})
 		var wait sync.WaitGroup
 		recorded := func(ctx context.Context, seconds int) {
 			wait.Go(func() {
-				_ = e.Transcribe(ctx, bytes.NewReader(make([]byte, 2*seconds*speech.SampleRate)), speech.Config{}, func(speech.Result) error { return nil })
+				_ = e.Transcribe(ctx, bytes.NewReader(make([]byte, 2*seconds*speech.SampleRate)), speech.Config{}, func(
+					speech.Result,
+				) error {
+					return nil
+				})
 			})
 			synctest.Wait()
 		}

@@ -48,10 +48,11 @@ const (
 type HTTPOptions struct {
 	Name    string
 	Flavour Flavour
-	URL     string // without the path; OpenAI: /v1/audio/transcriptions, WhisperCPP: /inference is added unless it ends so
-	Model   string
-	Key     string
-	Client  *http.Client
+	// without the path; OpenAI: /v1/audio/transcriptions, WhisperCPP: /inference is added unless it ends so
+	URL    string
+	Model  string
+	Key    string
+	Client *http.Client
 	// AtOnce is how many requests the server is sent at once; zero is one. Those of live streams go first.
 	AtOnce int
 }
@@ -88,7 +89,12 @@ func (h *HTTP) endpoint() string {
 // Abilities implements speech.Engine.
 func (h *HTTP) Abilities() (speech.Abilities, error) {
 	return speech.Abilities{
-		WordTimes: true, Punctuation: true, Detects: true, Bias: speech.PromptBias, Languages: []string{speech.AnyLanguage}, LongestPiece: longestPiece,
+		WordTimes:    true,
+		Punctuation:  true,
+		Detects:      true,
+		Bias:         speech.PromptBias,
+		Languages:    []string{speech.AnyLanguage},
+		LongestPiece: longestPiece,
 	}, nil
 }
 
@@ -113,7 +119,9 @@ func (h *HTTP) Transcribe(ctx context.Context, pcm io.Reader, c speech.Config, e
 	return h.transcribe(ctx, pcm, c, emit, false)
 }
 
-func (h *HTTP) transcribe(ctx context.Context, pcm io.Reader, c speech.Config, emit func(speech.Result) error, first bool) error {
+func (h *HTTP) transcribe(
+	ctx context.Context, pcm io.Reader, c speech.Config, emit func(speech.Result) error, first bool,
+) error {
 	data, err := io.ReadAll(io.LimitReader(pcm, maxSound+1))
 	if err != nil {
 		return fmt.Errorf("read sound: %w", err)
@@ -153,7 +161,9 @@ func (h *HTTP) send(ctx context.Context, pcm []byte, c speech.Config) ([]byte, e
 	}
 	fields := [][2]string{{"response_format", "verbose_json"}, {"temperature", "0"}}
 	if h.opt.Flavour == OpenAI { // word times come only by the name with brackets
-		fields = append(fields, [2]string{"model", h.opt.Model}, [2]string{"timestamp_granularities[]", "word"}, [2]string{"timestamp_granularities[]", "segment"})
+		fields = append(fields, [2]string{"model", h.opt.Model}, [2]string{
+			"timestamp_granularities[]", "word",
+		}, [2]string{"timestamp_granularities[]", "segment"})
 	}
 	if base, _, _ := strings.Cut(c.Language, "-"); base != "" && base != "auto" {
 		fields = append(fields, [2]string{"language", base})

@@ -65,9 +65,14 @@ func (n number) time() time.Duration {
 func parse(data []byte, length time.Duration) (speech.Result, error) {
 	var a response
 	if !isJSON(data) || json.Unmarshal(data, &a) != nil {
-		return speech.Result{}, errors.New("the server's response is not what /v1/audio/transcriptions has: is the URL right?")
+		return speech.Result{},
+			errors.New("the server's response is not what /v1/audio/transcriptions has: is the URL right?")
 	}
-	r := speech.Result{Until: length, Language: languageCode(a.Language), Confidence: min(max(float64(a.Probability), 0), 1)}
+	r := speech.Result{
+		Until:      length,
+		Language:   languageCode(a.Language),
+		Confidence: min(max(float64(a.Probability), 0), 1),
+	}
 	r.Words = speech.Within(a.words(r.Language, length), length)
 	return r, nil
 }
@@ -122,7 +127,12 @@ func joined(all []responseWord, spaces bool) []speech.Word {
 			out[n-1].End = w.End.time()
 			continue
 		}
-		out = append(out, speech.Word{Text: text, Start: w.Start.time(), End: w.End.time(), Confidence: float32(w.Probability)})
+		out = append(out, speech.Word{
+			Text:       text,
+			Start:      w.Start.time(),
+			End:        w.End.time(),
+			Confidence: float32(w.Probability),
+		})
 	}
 	return out
 }

@@ -29,7 +29,8 @@ func TestParse(t *testing.T) {
 			`{"duration":"2.0","language":"en","text":"Hello world","words":null,"segments":[{"start":0,"end":2,"text":"Hello world"}]}`, "Hello@0-1000 world@1000-2000", "en",
 		},
 		"LocalAI: nanoseconds": {
-			`{"text":"Hi there","segments":[{"id":0,"start":500000000,"end":1500000000,"text":"Hi there"}]}`, "Hi@500-785 there@785-1500", "",
+			`{"text":"Hi there","segments":[{"id":0,"start":500000000,"end":1500000000,"text":"Hi there"}]}`,
+			"Hi@500-785 there@785-1500", "",
 		},
 		"whisper.cpp: tokens": {
 			`{"task":"transcribe","language":"german","duration":2,"detected_language_probability":0.93,"text":" Guten Morgen","segments":[{"start":0,"end":2,"text":" Guten Morgen","words":[
@@ -53,9 +54,14 @@ func TestParse(t *testing.T) {
 		"a language that few speak": {`{"text":"a","language":"haitian creole"}`, "a@0-2500", "ht"},
 		"a language of its own":     {`{"text":"a","language":"jw"}`, "a@0-2500", "jv"},
 		"a language that is none":   {`{"text":"a","language":"<b>"}`, "a@0-2500", ""},
-		"music":                     {`{"text":"Thank you.","segments":[{"start":0,"end":2,"text":"Thank you.","avg_logprob":-1.4,"no_speech_prob":0.9}]}`, "", ""},
-		"text alone":                {`{"text":"one two"}`, "one@0-1250 two@1250-2500", ""},
-		"times that are none":       {`{"text":"a","words":[{"word":"a","start":-5,"end":1e300},{"word":"b","start":null,"end":"x"}]}`, "a@0-2500 b@0-0", ""},
+		"music": {
+			`{"text":"Thank you.","segments":[{"start":0,"end":2,"text":"Thank you.","avg_logprob":-1.4,"no_speech_prob":0.9}]}`, "", "",
+		},
+		"text alone": {`{"text":"one two"}`, "one@0-1250 two@1250-2500", ""},
+		"times that are none": {
+			`{"text":"a","words":[{"word":"a","start":-5,"end":1e300},{"word":"b","start":null,"end":"x"}]}`,
+			"a@0-2500 b@0-0", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,7 +109,9 @@ func shown(words []speech.Word) string {
 func words(t *testing.T, e speech.Engine, c speech.Config) (string, error) {
 	t.Helper()
 	var all []speech.Word
-	err := e.Transcribe(t.Context(), bytes.NewReader(make([]byte, 2*speech.SampleRate)), c, func(r speech.Result) error {
+	err := e.Transcribe(t.Context(), bytes.NewReader(make([]byte, 2*speech.SampleRate)), c, func(
+		r speech.Result,
+	) error {
 		all = append(all, r.Words...)
 		return nil
 	})
@@ -128,20 +136,26 @@ func TestHTTP(t *testing.T) {
 	}))
 	defer server.Close()
 	e := NewHTTP(HTTPOptions{Name: "openai", URL: server.URL + "/", Model: "m", Key: "sk-1", Client: server.Client()})
-	got, err := words(t, e, speech.Config{Language: "en-US", Phrases: []string{"Zorvex", strings.Repeat("x", 600), strings.Repeat("y", 600)}})
+	got, err := words(t, e, speech.Config{
+		Language: "en-US", Phrases: []string{"Zorvex", strings.Repeat("x", 600), strings.Repeat("y", 600)},
+	})
 	if err != nil || got != "yes@0-1000" {
 		t.Fatalf("%q, %v", got, err)
 	}
-	if asked.URL.Path != "/v1/audio/transcriptions" || asked.Header.Get("Authorization") != "Bearer sk-1" || asked.FormValue("language") != "en" ||
-		asked.FormValue("model") != "m" || asked.FormValue("response_format") != "verbose_json" || len(asked.Form["timestamp_granularities[]"]) != 2 ||
+	if asked.URL.Path != "/v1/audio/transcriptions" || asked.Header.Get("Authorization") != "Bearer sk-1" ||
+		asked.FormValue("language") != "en" ||
+		asked.FormValue("model") != "m" || asked.FormValue("response_format") != "verbose_json" ||
+		len(asked.Form["timestamp_granularities[]"]) != 2 ||
 		!strings.HasPrefix(asked.FormValue("prompt"), "Zorvex, x") || strings.Contains(asked.FormValue("prompt"), "y") {
 		t.Errorf("asked %s with %v", asked.URL, asked.Form)
 	}
-	if len(sound) != 44+2*speech.SampleRate || string(sound[:4]) != "RIFF" || binary.LittleEndian.Uint32(sound[24:]) != speech.SampleRate {
+	if len(sound) != 44+2*speech.SampleRate || string(sound[:4]) != "RIFF" ||
+		binary.LittleEndian.Uint32(sound[24:]) != speech.SampleRate {
 		t.Errorf("%d bytes of sound", len(sound))
 	}
 	whisper := NewHTTP(HTTPOptions{Name: "whisper", Flavour: WhisperCPP, URL: server.URL, Client: server.Client()})
-	if _, err = words(t, whisper, speech.Config{Language: "auto"}); err != nil || asked.URL.Path != "/inference" || asked.FormValue("language") != "auto" {
+	if _, err = words(t, whisper, speech.Config{Language: "auto"}); err != nil || asked.URL.Path != "/inference" ||
+		asked.FormValue("language") != "auto" {
 		t.Errorf("asked %s for %q, %v", asked.URL, asked.FormValue("language"), err)
 	}
 	if asked.FormValue("no_language_probabilities") != "false" || asked.FormValue("split_on_word") != "true" {
@@ -152,7 +166,8 @@ func TestHTTP(t *testing.T) {
 		t.Errorf("in a language: asked with %v, %v", asked.Form, err)
 	}
 	can, _ := whisper.Abilities()
-	if bad := whisper.Probe(t.Context()); bad != nil || asked.URL.Path != "/health" || !can.Speaks("de") || !can.Speaks("auto") {
+	if bad := whisper.Probe(t.Context()); bad != nil || asked.URL.Path != "/health" || !can.Speaks("de") ||
+		!can.Speaks("auto") {
 		t.Errorf("probed %s, %v", asked.URL, bad)
 	}
 	for code, want := range map[int]string{
@@ -160,7 +175,8 @@ func TestHTTP(t *testing.T) {
 		http.StatusUnauthorized: "refuses the key", http.StatusInternalServerError: "status 500",
 	} {
 		status = code
-		if _, err = words(t, e, speech.Config{}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "sk-1") {
+		if _, err = words(t, e, speech.Config{}); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "sk-1") {
 			t.Errorf("%d: %v", code, err)
 		}
 	}
@@ -182,7 +198,10 @@ func TestSockets(t *testing.T) {
 	}{
 		"vosk": {
 			Vosk, `{"eof" : 1}`, 2,
-			[]string{`{"partial" : "good"}`, `{"result":[{"conf":1.0,"end":0.5,"start":0.1,"word":"good"},{"conf":0.9,"end":0.9,"start":0.5,"word":"morning"}],"text":"good morning"}`},
+			[]string{
+				`{"partial" : "good"}`,
+				`{"result":[{"conf":1.0,"end":0.5,"start":0.1,"word":"good"},{"conf":0.9,"end":0.9,"start":0.5,"word":"morning"}],"text":"good morning"}`,
+			},
 			"",
 		},
 		"sherpa": {
@@ -228,7 +247,10 @@ func TestSockets(t *testing.T) {
 				_ = c.Close(websocket.StatusNormalClosure, "")
 			}))
 			defer server.Close()
-			e := NewSocket(SocketOptions{Name: name, Dialect: tt.dialect, URL: "ws" + strings.TrimPrefix(server.URL, "http"), Client: server.Client()})
+			e := NewSocket(SocketOptions{
+				Name: name, Dialect: tt.dialect, URL: "ws" + strings.TrimPrefix(server.URL, "http"),
+				Client: server.Client(),
+			})
 			got, err := words(t, e, speech.Config{})
 			if err != nil || !strings.HasPrefix(got, "good@100-500 morning@500-900") {
 				t.Errorf("%q, %v", got, err)

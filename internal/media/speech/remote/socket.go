@@ -188,7 +188,12 @@ func (s *Socket) read(data []byte) (reply, error) {
 	}
 	r := reply{silent: strings.TrimSpace(m.Partial) == ""} // it closes the connection behind the last one
 	for _, w := range m.Result {
-		r.words = append(r.words, speech.Word{Text: w.Word, Start: w.Start.time(), End: w.End.time(), Confidence: float32(w.Conf)})
+		r.words = append(r.words, speech.Word{
+			Text:       w.Word,
+			Start:      w.Start.time(),
+			End:        w.End.time(),
+			Confidence: float32(w.Conf),
+		})
 	}
 	return r, nil
 }

@@ -130,7 +130,8 @@ func (r *recogniser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			break
 		}
 	}
-	word := fmt.Appendf(nil, `{"result":[{"conf":1,"start":0,"end":%.3f,"word":"w%d"}],"text":"w"}`, float64(samples)/speech.SampleRate, nth)
+	word := fmt.Appendf(nil, `{"result":[{"conf":1,"start":0,"end":%.3f,"word":"w%d"}],"text":"w"}`,
+		float64(samples)/speech.SampleRate, nth)
 	_ = c.Write(req.Context(), websocket.MessageText, word)
 	_ = c.Close(websocket.StatusNormalClosure, "")
 }
@@ -186,7 +187,8 @@ func TestConnectionBreaks(t *testing.T) {
 		says(s, 5*time.Second, 4*time.Second)
 		s.End()
 		words, until := results(s, -1)
-		if status := s.Status(); words != "w2@5000-9000" || until != 9*time.Second || status.Restarts != 1 || status.LeftOut != 0 || status.Problem == nil {
+		if status := s.Status(); words != "w2@5000-9000" || until != 9*time.Second || status.Restarts != 1 ||
+			status.LeftOut != 0 || status.Problem == nil {
 			t.Errorf("%q up to %s, %+v", words, until, status)
 		}
 	})
@@ -235,7 +237,8 @@ func TestServerThatIsMute(t *testing.T) {
 		says(s, 0, 3*time.Minute)
 		status := s.Status()
 		held, _, _ := s.backlog.Waiting()
-		if held > maxHeld || status.Restarts < 3 || status.LeftOut < time.Minute || !errors.Is(status.Problem, errSilent) {
+		if held > maxHeld || status.Restarts < 3 || status.LeftOut < time.Minute ||
+			!errors.Is(status.Problem, errSilent) {
 			t.Errorf("held %s, %+v", held, status)
 		}
 	})
@@ -271,7 +274,10 @@ func TestServerIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &pipes{gone: make(chan struct{})}
 		_ = network.Close()
-		e := NewSocket(SocketOptions{Name: "vosk", URL: "ws://server", Client: &http.Client{Transport: &http.Transport{DialContext: network.dial}}})
+		e := NewSocket(SocketOptions{
+			Name: "vosk", URL: "ws://server",
+			Client: &http.Client{Transport: &http.Transport{DialContext: network.dial}},
+		})
 		s, err := e.Open(t.Context(), speech.Config{})
 		if err != nil {
 			t.Fatal(err)
@@ -316,25 +322,33 @@ func TestStreamsTakePlaces(t *testing.T) {
 // TestWrongServers: what a server says that is none is an error, and no word.
 func TestWrongServers(t *testing.T) {
 	t.Parallel()
-	for name, says := range map[string]string{"a page": "<html>", "a list": "[1]", "too long": strings.Repeat(" ", maxMessage+1)} {
+	for name, says := range map[string]string{
+		"a page": "<html>", "a list": "[1]", "too long": strings.Repeat(" ", maxMessage+1),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				network := &pipes{conns: make(chan net.Conn), gone: make(chan struct{})}
-				server := &http.Server{ReadHeaderTimeout: time.Hour, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-					c, err := websocket.Accept(w, r, nil)
-					if err != nil {
-						return
-					}
-					_, _, _ = c.Read(r.Context())
-					_ = c.Write(r.Context(), websocket.MessageText, []byte(says))
-					_, _, _ = c.Read(r.Context())
-					_ = c.CloseNow()
-				})}
+				server := &http.Server{
+					ReadHeaderTimeout: time.Hour,
+					Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+						c, err := websocket.Accept(w, r, nil)
+						if err != nil {
+							return
+						}
+						_, _, _ = c.Read(r.Context())
+						_ = c.Write(r.Context(), websocket.MessageText, []byte(says))
+						_, _, _ = c.Read(r.Context())
+						_ = c.CloseNow()
+					}),
+				}
 				go func() { _ = server.Serve(network) }()
 				transport := &http.Transport{DialContext: network.dial}
-				e := NewSocket(SocketOptions{Name: "vosk", URL: "ws://server", Client: &http.Client{Transport: transport}})
-				err := e.Transcribe(t.Context(), bytes.NewReader(make([]byte, 2*speech.SampleRate)), speech.Config{}, func(speech.Result) error {
+				e := NewSocket(SocketOptions{
+					Name: "vosk", URL: "ws://server", Client: &http.Client{Transport: transport},
+				})
+				err := e.Transcribe(t.Context(), bytes.NewReader(make([]byte,
+					2*speech.SampleRate)), speech.Config{}, func(speech.Result) error {
 					t.Error("there are results")
 					return nil
 				})

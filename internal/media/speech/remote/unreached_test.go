@@ -23,10 +23,18 @@ func TestAddressesAreNotTold(t *testing.T) {
 	}
 	client := &http.Client{}
 	for name, e := range map[string]speech.Engine{
-		"HTTP":      remote.NewHTTP(remote.HTTPOptions{Name: "openai", URL: "http://" + address + "/secret", Client: client}),
-		"health":    remote.NewHTTP(remote.HTTPOptions{Name: "whisper", Flavour: remote.WhisperCPP, URL: "http://" + address, Client: client}),
-		"websocket": remote.NewSocket(remote.SocketOptions{Name: "vosk", URL: "ws://" + address + "/secret", Client: client}),
-		"no host":   remote.NewHTTP(remote.HTTPOptions{Name: "openai", URL: "http://speech.invalid/secret", Client: client}),
+		"HTTP": remote.NewHTTP(remote.HTTPOptions{
+			Name: "openai", URL: "http://" + address + "/secret", Client: client,
+		}),
+		"health": remote.NewHTTP(remote.HTTPOptions{
+			Name: "whisper", Flavour: remote.WhisperCPP, URL: "http://" + address, Client: client,
+		}),
+		"websocket": remote.NewSocket(remote.SocketOptions{
+			Name: "vosk", URL: "ws://" + address + "/secret", Client: client,
+		}),
+		"no host": remote.NewHTTP(remote.HTTPOptions{
+			Name: "openai", URL: "http://speech.invalid/secret", Client: client,
+		}),
 	} {
 		err := e.Probe(t.Context())
 		if err == nil {

@@ -14,7 +14,8 @@ import (
 // The kinds of frames.
 const (
 	KindStart = 'S' // Start as JSON; the first frame
-	KindSound = 'A' // 8 bytes with the number of the first sample, big endian, and samples of 2 bytes, least significant first
+	// 8 bytes with the number of the first sample, big endian, and samples of 2 bytes, least significant first.
+	KindSound = 'A'
 	KindEnd   = 'E' // no body: what was said ends here
 )
 
@@ -27,7 +28,8 @@ type Start struct {
 	Phrases    []string `json:"phrases,omitempty"`
 	MaxSamples int      `json:"max_samples"` // of speech without a pause; 0: any
 	Effort     int      `json:"effort"`
-	Whole      bool     `json:"whole,omitempty"` // the sound has ended: nobody waits for words, and pieces of it are looked at as a whole
+	// the sound has ended: nobody waits for words, and pieces of it are looked at as a whole
+	Whole bool `json:"whole,omitempty"`
 }
 
 // Word has its times in samples.

@@ -25,15 +25,21 @@ import (
 
 // What is read aloud by each of the voices: ordinary speech of several kinds, and names that no dictionary has.
 var ordinary = []string{
-	"good morning everyone and welcome to the weekly news program. today we will talk about the weather in the north of the country. " +
-		"heavy rain is expected on monday and the rivers may rise. people who live near the water should listen to the radio for more information.",
-	"the city council has decided to build a new library near the old market. the work will begin in the spring and it will take about two years. " +
+	"good morning everyone and welcome to the weekly news program. today we will talk about the weather in the north " +
+		"of the country. " +
+		"heavy rain is expected on monday and the rivers may rise. people who live near the water should listen to " +
+		"the radio for more information.",
+	"the city council has decided to build a new library near the old market. the work will begin in the spring and " +
+		"it will take about two years. " +
 		"many people are happy about the plan but some think that it costs too much money.",
-	"to make this soup you need two onions, three carrots and a little salt. cut the vegetables into small pieces and cook them in butter for ten minutes. " +
+	"to make this soup you need two onions, three carrots and a little salt. cut the vegetables into small pieces " +
+		"and cook them in butter for ten minutes. " +
 		"then add the water and wait until everything is soft.",
-	"she opened the door and looked into the dark room. nobody was there, but the window was open and the curtain moved in the wind. " +
+	"she opened the door and looked into the dark room. nobody was there, but the window was open and the curtain " +
+		"moved in the wind. " +
 		"a letter was lying on the table, and she knew the hand that had written it.",
-	"in the second half the home team played much better. their captain scored twice within five minutes, and the visitors never found an answer. " +
+	"in the second half the home team played much better. their captain scored twice within five minutes, and the " +
+		"visitors never found an answer. " +
 		"after the game the manager said that he was proud of his young players.",
 }
 
@@ -196,7 +202,8 @@ func plain(text string) []string {
 // aloud is a text as samples, with a second of silence behind it.
 func aloud(b testing.TB, voice, text string) []int16 {
 	b.Helper()
-	path := programtest.SharedMedia(b, "speech.raw", append(programtest.SpeechArgs(voice, text), "-ar", "16000", "-ac", "1", "-f", "s16le")...)
+	path := programtest.SharedMedia(b, "speech.raw",
+		append(programtest.SpeechArgs(voice, text), "-ar", "16000", "-ac", "1", "-f", "s16le")...)
 	data, err := os.ReadFile(filepath.Clean(path))
 	if err != nil {
 		b.Fatal(err)

@@ -21,7 +21,12 @@ func loadGuess() (func(word string) string, error) {
 		drop     func(v uintptr)
 	)
 	err = bind(base, []function{
-		{&start, "flite_init"}, {&look, "lex_lookup"}, {&car, "val_car"}, {&cdr, "val_cdr"}, {&text, "val_string"}, {&drop, "delete_val"},
+		{&start, "flite_init"},
+		{&look, "lex_lookup"},
+		{&car, "val_car"},
+		{&cdr, "val_cdr"},
+		{&text, "val_string"},
+		{&drop, "delete_val"},
 	})
 	if err != nil {
 		return nil, err

@@ -161,7 +161,8 @@ func spelledOut(w string) bool {
 		return true
 	}
 	const short = 5
-	return !strings.ContainsAny(strings.ToLower(w), "aeiouy") || len(w) > 1 && len(w) <= short && w == strings.ToUpper(w)
+	return !strings.ContainsAny(strings.ToLower(w), "aeiouy") ||
+		len(w) > 1 && len(w) <= short && w == strings.ToUpper(w)
 }
 
 // splitWords gives the words of a phrase in letters from a to z with what is between them, and digits one by one;

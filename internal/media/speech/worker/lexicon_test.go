@@ -11,7 +11,8 @@ func TestSpelling(t *testing.T) {
 	t.Parallel()
 	s := &speller{
 		known: map[string]string{
-			"five": "F AY V", "zero": "Z IH R OW", "g.": "JH IY", "c.": "S IY", "h.": "EY CH", "t.": "T IY", "p.": "P IY", "n.": "EH N", "a.": "EY", "s.": "EH S",
+			"five": "F AY V", "zero": "Z IH R OW", "g.": "JH IY", "c.": "S IY", "h.": "EY CH", "t.": "T IY",
+			"p.": "P IY", "n.": "EH N", "a.": "EY", "s.": "EH S",
 			"a": "AH", "plus": "P L AH S", "and": "AE N D", "hello": "HH AH L OW",
 		},
 		guess: func(word string) string { return "(" + word + ")" },

@@ -145,7 +145,9 @@ const phraseWeight = 0.01
 // favour adds a language model of phrases, in ARPA's form, to the general one.
 func (r *recogniser) favour(general, phrases string) error {
 	cfg := r.lib.psConfig(r.ps)
-	models := [2]uintptr{r.lib.ngramRead(cfg, general, ngramAuto, r.math), r.lib.ngramRead(cfg, phrases, ngramARPA, r.math)}
+	models := [2]uintptr{
+		r.lib.ngramRead(cfg, general, ngramAuto, r.math), r.lib.ngramRead(cfg, phrases, ngramARPA, r.math),
+	}
 	if models[0] == 0 || models[1] == 0 {
 		return errors.New("the library can't read a language model")
 	}
@@ -213,7 +215,12 @@ func (r *recogniser) soFar() []segment {
 		var first, last int32
 		r.lib.segFrames(s, unsafe.Pointer(&first), unsafe.Pointer(&last)) //nolint:gosec // the library writes both
 		p := r.lib.logExp(r.math, r.lib.segProb(s, nil, nil, nil))
-		all = append(all, segment{word: strings.Clone(r.lib.segWord(s)), first: first, last: last, confidence: float32(min(max(p, 0), 1))})
+		all = append(all, segment{
+			word:       strings.Clone(r.lib.segWord(s)),
+			first:      first,
+			last:       last,
+			confidence: float32(min(max(p, 0), 1)),
+		})
 	}
 	return all
 }

@@ -95,7 +95,8 @@ func TestCutWithRewind(t *testing.T) {
 				tell: func(r wire.Result) error {
 					for _, w := range r.Words {
 						got = append(got, w.Text)
-						if want := fmt.Sprint("w", w.Start/wordEvery); w.Text != want || w.Start%wordEvery != 0 || w.End-w.Start != wordLong {
+						if want := fmt.Sprint("w", w.Start/wordEvery); w.Text != want || w.Start%wordEvery != 0 ||
+							w.End-w.Start != wordLong {
 							t.Errorf("%s from %d to %d", w.Text, w.Start, w.End)
 						}
 						unsure := (w.Start/wordEvery)%7 == 0 || (w.Start/wordEvery)%7 == 1
@@ -139,12 +140,17 @@ func TestCutAt(t *testing.T) {
 		end  int32
 		want int
 	}{
-		"nothing":           {nil, 400, 0},
-		"the last pause":    {[]segment{word(0, 90), word(91, 120), still(121, 140), word(141, 200), still(201, 220), word(221, 390)}, 400, 4},
-		"a pause too late":  {[]segment{word(0, 90), word(91, 200), still(375, 395), word(396, 400)}, 400, 2},
-		"a pause too short": {[]segment{word(0, 90), word(91, 120), still(121, 126), word(127, 250), word(251, 400)}, 400, 4},
-		"one at the start":  {[]segment{still(0, 50), word(51, 400)}, 400, 0},
-		"no word for sure":  {[]segment{word(0, 350), word(351, 400)}, 400, 0},
+		"nothing": {nil, 400, 0},
+		"the last pause": {
+			[]segment{word(0, 90), word(91, 120), still(121, 140), word(141, 200), still(201, 220), word(221, 390)},
+			400, 4,
+		},
+		"a pause too late": {[]segment{word(0, 90), word(91, 200), still(375, 395), word(396, 400)}, 400, 2},
+		"a pause too short": {
+			[]segment{word(0, 90), word(91, 120), still(121, 126), word(127, 250), word(251, 400)}, 400, 4,
+		},
+		"one at the start": {[]segment{still(0, 50), word(51, 400)}, 400, 0},
+		"no word for sure": {[]segment{word(0, 350), word(351, 400)}, 400, 0},
 	} {
 		if got := cutAt(tt.all, tt.end); got != tt.want {
 			t.Errorf("%s: %d, want %d", name, got, tt.want)

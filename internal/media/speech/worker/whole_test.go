@@ -59,16 +59,18 @@ func TestPieces(t *testing.T) {
 	e := &loudness{}
 	var got []int64
 	until := int64(-1)
-	d := &wholeDecoder{engine: e, report: report{text: func(w string) string { return w }, tell: func(r wire.Result) error {
-		if r.Until < until {
-			t.Errorf("known up to %d, then %d", until, r.Until)
-		}
-		until = r.Until
-		for _, w := range r.Words {
-			got = append(got, w.Start)
-		}
-		return nil
-	}}}
+	d := &wholeDecoder{
+		engine: e, report: report{text: func(w string) string { return w }, tell: func(r wire.Result) error {
+			if r.Until < until {
+				t.Errorf("known up to %d, then %d", until, r.Until)
+			}
+			until = r.Until
+			for _, w := range r.Words {
+				got = append(got, w.Start)
+			}
+			return nil
+		}},
+	}
 	for at := 0; at < len(pcm); at += second / 10 {
 		if err := d.feed(shift(at), pcm[at:at+second/10]); err != nil {
 			t.Fatal(err)

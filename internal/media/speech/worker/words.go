@@ -51,7 +51,12 @@ func spread(text string, start, end int64, confidence float32) []wire.Word {
 	for _, p := range parts {
 		from := start + (end-start)*int64(done)/int64(letters)
 		done += len(p)
-		words = append(words, wire.Word{Text: p, Start: from, End: start + (end-start)*int64(done)/int64(letters), Confidence: confidence})
+		words = append(words, wire.Word{
+			Text:       p,
+			Start:      from,
+			End:        start + (end-start)*int64(done)/int64(letters),
+			Confidence: confidence,
+		})
 	}
 	return words
 }

@@ -111,7 +111,10 @@ func beams(effort int) []string {
 	case 1:
 		return nil
 	}
-	return []string{"-beam", "1e-60", "-wbeam", "1e-40", "-pbeam", "1e-60", "-lpbeam", "1e-50", "-fwdflatwbeam", "1e-40", "-maxhmmpf", "-1"}
+	return []string{
+		"-beam", "1e-60", "-wbeam", "1e-40", "-pbeam", "1e-60", "-lpbeam", "1e-50", "-fwdflatwbeam", "1e-40",
+		"-maxhmmpf", "-1",
+	}
 }
 
 // newDecoder loads the library and its model.
@@ -128,7 +131,9 @@ func newDecoder(start wire.Start, tell func(wire.Result) error) (decoder, error)
 	if lex.dictionary != "" {
 		dictionary = lex.dictionary
 	}
-	args := append([]string{"-hmm", filepath.Join(start.Model, "en-us"), "-dict", dictionary, "-lm", general, "-logfn", "/dev/null"}, beams(start.Effort)...)
+	args := append([]string{
+		"-hmm", filepath.Join(start.Model, "en-us"), "-dict", dictionary, "-lm", general, "-logfn", "/dev/null",
+	}, beams(start.Effort)...)
 	if start.Whole {
 		args = append(args, wholeArgs()...)
 	}

@@ -398,7 +398,8 @@ func (c contract) badKeys() {
 	}
 	opened := openFile(t, file)
 	for _, key := range []string{
-		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/../b", "a/./b", ".tmp/x", "a/.hidden", "a\x00b", "a\nb", "a b",
+		"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/..", "a/../b", "a/./b", ".tmp/x", "a/.hidden", "a\x00b",
+		"a\nb", "a b",
 		"a\\b", "a:b", "a%2fb", "a?b", "a*", "ä", "a\xff", strings.Repeat("n", 201), strings.Repeat("a/", 256) + "b",
 	} {
 		_, errNew := s.PutNew(ctx, key, nil)
@@ -406,8 +407,9 @@ func (c contract) badKeys() {
 		_, errStat := s.Stat(ctx, key)
 		_, errAt := blob.ReaderAt(ctx, s, key, 1)
 		for what, err := range map[string]error{
-			"put": s.Put(ctx, key, strings.NewReader("x")), "put new": errNew, "get": errGet, "stat": errStat, "reader at": errAt,
-			"delete": s.Delete(ctx, key), "adopt": s.Adopt(ctx, key, file), "link": s.Link(ctx, key, opened),
+			"put": s.Put(ctx, key, strings.NewReader("x")), "put new": errNew, "get": errGet, "stat": errStat,
+			"reader at": errAt,
+			"delete":    s.Delete(ctx, key), "adopt": s.Adopt(ctx, key, file), "link": s.Link(ctx, key, opened),
 		} {
 			wantKind(t, fmt.Sprintf("%s %q", what, key), err, fault.Invalid)
 		}

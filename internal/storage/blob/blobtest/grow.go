@@ -44,7 +44,9 @@ func closed(t *testing.T, g blob.Growing) {
 // grow appends in strokes of all sizes, each by another life of the writer, which goes on behind what was kept.
 func (c contract) grow() {
 	t, s := c.t, c.s
-	for i, strokes := range [][]int{{}, {0}, {5}, {5, 256 << 10, 1}, {8 << 20}, {8<<20 - 1, 2, 3}, {1, Large, 7, 16 << 20}} {
+	for i, strokes := range [][]int{
+		{}, {0}, {5}, {5, 256 << 10, 1}, {8 << 20}, {8<<20 - 1, 2, 3}, {1, Large, 7, 16 << 20},
+	} {
 		key := fmt.Sprintf("grow/%d/file.mp4", i)
 		total := 0
 		for _, n := range strokes {
@@ -88,7 +90,8 @@ func (c contract) grow() {
 		got, _ = get(t, s, key, 0, -1)
 		wantData(t, "what was finished", got, append(want, "end"...))
 	}
-	if limited, ok := s.(blob.Limited); ok && limited.MaxGrown() != 10_000*8<<20 { // what storages take, at our size of pieces
+	// what storages take, at our size of pieces
+	if limited, ok := s.(blob.Limited); ok && limited.MaxGrown() != 10_000*8<<20 {
 		t.Errorf("an object may have %d bytes", limited.MaxGrown())
 	}
 	_, err := s.Kept(t.Context(), "a//b")

@@ -20,12 +20,18 @@ import (
 
 func (c contract) list() {
 	t, s := c.t, c.s
-	keys := []string{"a", "a-b", "a.b", "a0", "ab/c", "b/1", "b/10", "b/2", "b/2.x/y", "b/2x", "b/c/d/e", "B", "z~", "b=1", "b+1", "b@1", "b,1"}
+	keys := []string{
+		"a", "a-b", "a.b", "a0", "ab/c", "b/1", "b/10", "b/2", "b/2.x/y", "b/2x", "b/c/d/e", "B", "z~", "b=1", "b+1",
+		"b@1", "b,1",
+	}
 	for _, key := range keys {
 		put(t, s, key, []byte(key))
 	}
 	slices.Sort(keys)
-	for _, prefix := range []string{"", "a", "a-", "ab", "ab/", "b", "b/", "b/1", "b/2", "b/2.", "b/2.x/", "b/c/d", "B", "none", "none/", "a/", "z~", "b/c/d/e"} {
+	for _, prefix := range []string{
+		"", "a", "a-", "ab", "ab/", "b", "b/", "b/1", "b/2", "b/2.", "b/2.x/", "b/c/d", "B", "none", "none/", "a/",
+		"z~", "b/c/d/e",
+	} {
 		want := []string{}
 		for _, key := range keys {
 			if strings.HasPrefix(key, prefix) {
@@ -315,7 +321,8 @@ func (c contract) readerAt() {
 			got, exp := make([]byte, tt.n), make([]byte, tt.n)
 			n, err := r.ReadAt(got, tt.off)
 			m, eerr := oracle.ReadAt(exp, tt.off)
-			if n != m || !bytes.Equal(got[:n], exp[:m]) || errors.Is(err, io.EOF) != errors.Is(eerr, io.EOF) && n < tt.n {
+			if n != m || !bytes.Equal(got[:n], exp[:m]) ||
+				errors.Is(err, io.EOF) != errors.Is(eerr, io.EOF) && n < tt.n {
 				t.Errorf("read %d at %d: %d, %v; want %d, %v", tt.n, tt.off, n, err, m, eerr)
 			}
 		}

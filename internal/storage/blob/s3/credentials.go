@@ -33,7 +33,8 @@ func credentialsOf(ctx context.Context, o Options) (keys aws.CredentialsProvider
 // (AWS_PROFILE), as the web identity of a Kubernetes service account, from a container's agent, or as the role of the
 // machine. The SDK keeps them until shortly before they end.
 func findCredentials(ctx context.Context, region string) (aws.CredentialsProvider, string, error) {
-	client := awshttp.NewBuildableClient().WithTimeout(credentialTime).WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })
+	client := awshttp.NewBuildableClient().WithTimeout(credentialTime).
+		WithTransportOptions(func(t *http.Transport) { t.DisableKeepAlives = true })
 	cfg, err := config.LoadDefaultConfig(
 		ctx, config.WithRegion(region), config.WithHTTPClient(client),
 		config.WithLogger(logging.Nop{}), // else warnings go to stderr, past the service's log

@@ -36,7 +36,8 @@ func (i *issuer) next() (key, expires string) {
 
 func (i *issuer) document(w http.ResponseWriter) {
 	key, expires := i.next()
-	_, _ = fmt.Fprintf(w, `{"Code":"Success","Type":"AWS-HMAC","AccessKeyId":%q,"SecretAccessKey":"s","Token":"session-%s","Expiration":%q}`, key, key, expires)
+	_, _ = fmt.Fprintf(w,
+		`{"Code":"Success","Type":"AWS-HMAC","AccessKeyId":%q,"SecretAccessKey":"s","Token":"session-%s","Expiration":%q}`, key, key, expires)
 }
 
 func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -44,20 +45,24 @@ func (i *issuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPut && r.URL.Path == "/latest/api/token":
 		w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")
 		_, _ = w.Write([]byte("metadata-session"))
-	case strings.HasPrefix(r.URL.Path, "/latest/meta-data/iam/security-credentials") && r.Header.Get("X-Aws-Ec2-Metadata-Token") != "metadata-session":
+	case strings.HasPrefix(r.URL.Path, "/latest/meta-data/iam/security-credentials") &&
+		r.Header.Get("X-Aws-Ec2-Metadata-Token") != "metadata-session":
 		http.Error(w, "no token", http.StatusUnauthorized)
 	case r.URL.Path == "/latest/meta-data/iam/security-credentials/":
 		_, _ = w.Write([]byte("video-role"))
 	case r.URL.Path == "/latest/meta-data/iam/security-credentials/video-role", r.URL.Path == "/container":
 		i.document(w)
-	case r.Method == http.MethodPost && r.FormValue("Action") == "AssumeRoleWithWebIdentity" && r.FormValue("RoleArn") == "arn:aws:iam::1:role/video":
+	case r.Method == http.MethodPost && r.FormValue("Action") == "AssumeRoleWithWebIdentity" &&
+		r.FormValue("RoleArn") == "arn:aws:iam::1:role/video":
 		i.mu.Lock()
 		i.token = r.FormValue("WebIdentityToken")
 		i.mu.Unlock()
 		key, expires := i.next()
-		_, _ = fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>%s</AccessKeyId>`+
-			`<SecretAccessKey>s</SecretAccessKey><SessionToken>session-%s</SessionToken><Expiration>%s</Expiration>`+
-			`</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, key, key, expires)
+		_, _ = fmt.Fprintf(w,
+			`<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>%s</AccessKeyId>`+
+				`<SecretAccessKey>s</SecretAccessKey><SessionToken>session-%s</SessionToken><Expiration>%s</Expiration>`+
+				`</Credentials></AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, key, key,
+			expires)
 	default:
 		http.NotFound(w, r)
 	}
@@ -82,8 +87,10 @@ func (s *signers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func alone(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{
-		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ROLE_ARN",
-		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_ENDPOINT_URL",
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION",
+		"AWS_DEFAULT_REGION", "AWS_ROLE_ARN",
+		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+		"AWS_ENDPOINT_URL",
 	} {
 		t.Setenv(name, "")
 	}
@@ -133,7 +140,8 @@ func TestCredentialsAreFound(t *testing.T) {
 		"profile": {late, func(t *testing.T, _ string) {
 			t.Setenv("AWS_PROFILE", "video")
 			t.Setenv("AWS_CONFIG_FILE", write(t, "[profile video]\nregion = ap-south-1\n"))
-			t.Setenv("AWS_SHARED_CREDENTIALS_FILE", write(t, "[video]\naws_access_key_id = mine\naws_secret_access_key = s\n"))
+			t.Setenv("AWS_SHARED_CREDENTIALS_FILE",
+				write(t, "[video]\naws_access_key_id = mine\naws_secret_access_key = s\n"))
 		}, []string{"mine  ap-south-1", "mine  ap-south-1", "mine  ap-south-1"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,8 @@ func explain(ctx context.Context, err error, doing string) error {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
 		return fault.Ours(fault.Wrap(fault.Unavailable, because{err, ErrRefused}, "%s: %v", doing, ErrRefused))
 	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests, isNetwork(err):
-		return fault.Ours(fault.Wrap(fault.Unavailable, err, "%s: the storage can't be reached or is overloaded", doing))
+		return fault.Ours(fault.Wrap(fault.Unavailable, err, "%s: the storage can't be reached or is overloaded",
+			doing))
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
@@ -65,5 +66,6 @@ func codeOf(err error) string {
 
 func isNetwork(err error) bool {
 	_, timeoutOrDial := errors.AsType[net.Error](err)
-	return timeoutOrDial || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return timeoutOrDial || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE)
 }

@@ -135,7 +135,11 @@ func (b *Bucket) Multiparts(ctx context.Context, prefix string) iter.Seq2[Underw
 
 // list reads which pieces there are, up to the first that is missing or short.
 func (m *Multipart) list(ctx context.Context) error {
-	pages := s3.NewListPartsPaginator(m.bucket.client, &s3.ListPartsInput{Bucket: &m.bucket.name, Key: aws.String(m.bucket.prefix + m.key), UploadId: m.id})
+	pages := s3.NewListPartsPaginator(m.bucket.client, &s3.ListPartsInput{
+		Bucket:   &m.bucket.name,
+		Key:      aws.String(m.bucket.prefix + m.key),
+		UploadId: m.id,
+	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -155,11 +159,17 @@ func (m *Multipart) list(ctx context.Context) error {
 // Add sends the next piece; one of its number that is there is replaced.
 func (m *Multipart) Add(ctx context.Context, r *io.SectionReader) error {
 	if len(m.pieces) == MaxPieces {
-		return fault.New(fault.TooLarge, "the storage takes at most %d bytes in one object", int64(MaxPieces)*PieceBytes)
+		return fault.New(fault.TooLarge, "the storage takes at most %d bytes in one object",
+			int64(MaxPieces)*PieceBytes)
 	}
 	number := aws.Int32(int32(len(m.pieces) + 1))
 	out, err := m.bucket.client.UploadPart(ctx, &s3.UploadPartInput{
-		Bucket: &m.bucket.name, Key: aws.String(m.bucket.prefix + m.key), UploadId: m.id, PartNumber: number, Body: r, ContentLength: aws.Int64(r.Size()),
+		Bucket:        &m.bucket.name,
+		Key:           aws.String(m.bucket.prefix + m.key),
+		UploadId:      m.id,
+		PartNumber:    number,
+		Body:          r,
+		ContentLength: aws.Int64(r.Size()),
 	})
 	if err != nil {
 		return explain(ctx, err, fmt.Sprintf("store piece %d of object %s", *number, m.key))
@@ -172,7 +182,10 @@ func (m *Multipart) Add(ctx context.Context, r *io.SectionReader) error {
 // Complete makes the object of its pieces.
 func (m *Multipart) Complete(ctx context.Context) error {
 	_, err := m.bucket.client.CompleteMultipartUpload(ctx, &s3.CompleteMultipartUploadInput{
-		Bucket: &m.bucket.name, Key: aws.String(m.bucket.prefix + m.key), UploadId: m.id, MultipartUpload: &types.CompletedMultipartUpload{Parts: m.pieces},
+		Bucket:          &m.bucket.name,
+		Key:             aws.String(m.bucket.prefix + m.key),
+		UploadId:        m.id,
+		MultipartUpload: &types.CompletedMultipartUpload{Parts: m.pieces},
 	})
 	if err != nil {
 		return explain(ctx, err, "store object "+m.key)

@@ -39,7 +39,10 @@ func (b *Bucket) Read(ctx context.Context, key string, off, n int64) (io.ReadClo
 		_ = out.Body.Close()
 		return nil, Object{}, fmt.Errorf("read object %s: %w", key, err)
 	}
-	return &body{ReadCloser: out.Body, ctx: ctx, key: key}, Object{Size: size, ModTime: aws.ToTime(out.LastModified)}, nil
+	return &body{ReadCloser: out.Body, ctx: ctx, key: key}, Object{
+		Size:    size,
+		ModTime: aws.ToTime(out.LastModified),
+	}, nil
 }
 
 // sizeOf is how many bytes the whole object has that a part was asked of: what stands behind the slash of "bytes
@@ -89,7 +92,10 @@ type Listed struct {
 // Objects yields the objects whose keys begin with prefix, in the order of the storage, 1000 to a request.
 func (b *Bucket) Objects(ctx context.Context, prefix string) iter.Seq2[Listed, error] {
 	return func(yield func(Listed, error) bool) {
-		pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: aws.String(b.prefix + prefix)})
+		pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{
+			Bucket: &b.name,
+			Prefix: aws.String(b.prefix + prefix),
+		})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(ctx)
 			if err != nil {

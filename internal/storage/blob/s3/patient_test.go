@@ -98,7 +98,10 @@ func TestBucketThatStalls(t *testing.T) {
 	}))
 	defer srv.Close()
 	defer close(over)
-	b, err := Open(t.Context(), Options{Bucket: "b", Endpoint: srv.URL, AccessKeyID: "id", SecretAccessKey: "key", PathStyle: true, stall: 3 * time.Second})
+	b, err := Open(t.Context(), Options{
+		Bucket: "b", Endpoint: srv.URL, AccessKeyID: "id", SecretAccessKey: "key", PathStyle: true,
+		stall: 3 * time.Second,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

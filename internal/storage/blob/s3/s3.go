@@ -25,15 +25,17 @@ import (
 )
 
 const (
-	smallBytes      = 8 << 20 // up to here a sized object goes in one request, without the upload manager; and the bytes of its parts
+	// up to here a sized object goes in one request, without the upload manager; and the bytes of its parts.
+	smallBytes      = 8 << 20
 	defaultRegion   = "us-east-1"
 	maxConnections  = 64
 	dialTime        = 5 * time.Second
 	handshakeTime   = 10 * time.Second
 	responseTimeout = 60 * time.Second // from the end of a request to the head of its response
 	idleTime        = 90 * time.Second
-	graceTime       = 10 * time.Second           // for taking back the parts of an upload that was given up: the storage bills them for ever
-	contentType     = "application/octet-stream" // what a thing is follows from its key, at serving
+	// for taking back the parts of an upload that was given up: the storage bills them for ever.
+	graceTime   = 10 * time.Second
+	contentType = "application/octet-stream" // what a thing is follows from its key, at serving
 )
 
 // Options names a bucket and who may use it.

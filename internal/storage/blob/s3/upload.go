@@ -19,7 +19,10 @@ func (b *Bucket) Upload(ctx context.Context, key string, r io.Reader) error {
 		})
 	} else {
 		_, err = b.uploads.UploadObject(ctx, &transfermanager.UploadObjectInput{
-			Bucket: &b.name, Key: aws.String(b.prefix + key), Body: &endingReader{ctx: ctx, r: r}, ContentType: aws.String(contentType),
+			Bucket:      &b.name,
+			Key:         aws.String(b.prefix + key),
+			Body:        &endingReader{ctx: ctx, r: r},
+			ContentType: aws.String(contentType),
 		})
 	}
 	if err != nil {

@@ -30,7 +30,8 @@ func (rm *room) routeAsset() {
 	rm.Handle("POST "+assetItem+"/code", "", shell.Writes, rm.showNameCode)
 	rm.Handle("POST "+assetItem+"/clips/code", "", shell.Writes, rm.showClipCode)
 	rm.Handle("POST "+assetItem+"/tracks/code", "", shell.Writes, rm.showAddTrackCode)
-	rm.Handle("POST "+assetItem+"/tracks/{track}/code", "", shell.Writes, shell.With(tracks.readTrack, tracks.showTrackCode))
+	rm.Handle("POST "+assetItem+"/tracks/{track}/code", "", shell.Writes,
+		shell.With(tracks.readTrack, tracks.showTrackCode))
 	rm.Handle("GET "+assetItem, "", shell.Reads, rm.showAsset)
 	rm.Handle("GET "+assetItem+"/follow", "", shell.Reads, rm.followAsset)
 	rm.Handle("POST "+assetItem+"/playback-ids", "create-asset-playback-id", shell.Writes, rm.addPlaybackID)
@@ -38,7 +39,8 @@ func (rm *room) routeAsset() {
 	rm.Handle("POST "+assetItem+"/clips", "create-asset", shell.Writes, shell.With(rm.load, rm.clip))
 	rm.Handle("POST "+assetItem+"/tracks", "create-asset-track", shell.Writes, rm.addTrack)
 	rm.Handle("GET "+assetItem+"/tracks/{track}", "", shell.Writes, shell.With(tracks.readTrack, tracks.showTrack))
-	rm.Handle("POST "+assetItem+"/tracks/{track}", "update-asset-track", shell.Writes, shell.With(tracks.readTrack, tracks.editTrack))
+	rm.Handle("POST "+assetItem+"/tracks/{track}", "update-asset-track", shell.Writes,
+		shell.With(tracks.readTrack, tracks.editTrack))
 	for path, l := range lossesByPath {
 		rm.Handle("GET "+assetItem+path, "", shell.Writes, losses.askLoss(path))
 		rm.Handle("POST "+assetItem+path, l.operation, shell.Writes, losses.lose(path))

@@ -213,8 +213,9 @@ func (al assetList) fits(a asset.Asset) bool {
 	if is := states[al.Status]; is != nil && !is(Video{Asset: a}) {
 		return false
 	}
-	return al.Query == "" || links.Named(a.PlaybackIDs, al.Query) || shell.Contain(al.Query, a.Options.Meta.Title, string(a.ID),
-		a.Options.Passthrough, a.Options.Meta.ExternalID)
+	return al.Query == "" || links.Named(a.PlaybackIDs, al.Query) ||
+		shell.Contain(al.Query, a.Options.Meta.Title, string(a.ID),
+			a.Options.Passthrough, a.Options.Meta.ExternalID)
 }
 
 // assetByID finds an asset by its ID, however old it is.

@@ -25,9 +25,10 @@ const (
 type uploadState struct {
 	ID     id.Upload     `json:"id"`
 	Status upload.Status `json:"status"`
-	URL    string        `json:"url,omitempty"`   // path that takes the bytes, for who may write, while they are waited for
-	Asset  string        `json:"asset,omitempty"` // address of the page of what was made of it
-	Error  string        `json:"error,omitempty"` // why nothing was
+	// path that takes the bytes, for who may write, while they are waited for
+	URL   string `json:"url,omitempty"`
+	Asset string `json:"asset,omitempty"` // address of the page of what was made of it
+	Error string `json:"error,omitempty"` // why nothing was
 }
 
 func (ups *uploads) route() {
@@ -48,7 +49,8 @@ func (ups *uploads) createUpload(r *shell.Request) (shell.View, error) {
 	u, err := ups.Uploads.Create(r.Context(), r.Person.Environment.ID, upload.CreateInput{
 		Timeout: &seconds, CORSOrigin: origin, DefaultQuality: r.Person.Environment.VideoQuality,
 		Options: assetopt.Options{
-			Meta: assetopt.Meta{Title: titleOf(r.PostFormValue("name"))}, PlaybackPolicies: []playbackid.Policy{playbackid.Public},
+			Meta:             assetopt.Meta{Title: titleOf(r.PostFormValue("name"))},
+			PlaybackPolicies: []playbackid.Policy{playbackid.Public},
 		},
 	}, ups.Now())
 	return ups.tellFile(r, u, err)

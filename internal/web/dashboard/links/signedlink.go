@@ -144,9 +144,13 @@ func (mk *Maker) linkForm(ctx context.Context, p access.Person, of Linked) (link
 		return f, err
 	}
 	f.keys = keys
-	f.Keys = shell.Each(keys, func(k signing.Key) settings.SigningKey { return settings.SigningKey{ID: k.ID, CreatedAt: k.CreatedAt} })
+	f.Keys = shell.Each(keys, func(k signing.Key) settings.SigningKey {
+		return settings.SigningKey{ID: k.ID, CreatedAt: k.CreatedAt}
+	})
 	rules, err := mk.Restrictions.List(ctx, p.Environment.ID, 1, maxRestrictions)
-	f.Restrictions = shell.Each(rules, func(v restriction.Restriction) settings.Restriction { return settings.Restriction{Restriction: v} })
+	f.Restrictions = shell.Each(rules, func(v restriction.Restriction) settings.Restriction {
+		return settings.Restriction{Restriction: v}
+	})
 	return f, err
 }
 

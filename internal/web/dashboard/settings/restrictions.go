@@ -68,7 +68,10 @@ type restrictionList struct {
 func (restrictionList) Section() string { return "restrictions" }
 
 func (rs *restrictions) listRestrictions(r *shell.Request) (shell.View, error) {
-	l := restrictionList{Selection: shell.Select(r.URL.Query(), shell.RestrictionsPath), May: r.Person.Permits(shell.Writes)}
+	l := restrictionList{
+		Selection: shell.Select(r.URL.Query(), shell.RestrictionsPath),
+		May:       r.Person.Permits(shell.Writes),
+	}
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]restriction.Restriction, error) {
 		return rs.Restrictions.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})
@@ -94,7 +97,8 @@ func (rf restrictionForm) To() string {
 }
 
 func (rs *restrictions) showNewRestriction(_ *shell.Request) (shell.View, error) {
-	return rs.renderForm(http.StatusOK, restrictionForm{NoAgent: true, Downloads: true}, false), nil // as the API has it
+	// as the API has it
+	return rs.renderForm(http.StatusOK, restrictionForm{NoAgent: true, Downloads: true}, false), nil
 }
 
 func readRestriction(r *shell.Request) restrictionForm {
@@ -164,7 +168,8 @@ func (rs *restrictions) createRestriction(r *shell.Request) (shell.View, error) 
 
 // restrictionOf reads the one that a request names.
 func (rs *restrictions) restrictionOf(r *shell.Request) (Restriction, error) {
-	v, err := rs.Restrictions.Get(r.Context(), r.Person.Environment.ID, id.PlaybackRestriction(r.PathValue("restriction")))
+	v, err := rs.Restrictions.Get(r.Context(), r.Person.Environment.ID,
+		id.PlaybackRestriction(r.PathValue("restriction")))
 	return Restriction{v}, err
 }
 
@@ -202,7 +207,8 @@ func (rs *restrictions) editRestriction(r *shell.Request) (shell.View, error) {
 			f.referrer(), rs.Now())
 	}
 	if err == nil && f.otherAgent() {
-		_, err = rs.Restrictions.SetUserAgent(in("update-user-agent-restriction"), r.Person.Environment.ID, of, f.agent(),
+		_, err = rs.Restrictions.SetUserAgent(in("update-user-agent-restriction"), r.Person.Environment.ID, of,
+			f.agent(),
 			rs.Now())
 	}
 	if err != nil {
@@ -213,9 +219,17 @@ func (rs *restrictions) editRestriction(r *shell.Request) (shell.View, error) {
 
 func (rs *restrictions) askDeleteRestriction(_ *shell.Request, v Restriction) (shell.View, error) {
 	return shell.Show("ask", shell.Question{
-		Heading: "Delete this playback restriction?", Name: string(v.ID), Yes: "Delete", No: "Keep it", Class: "harm",
-		ListAddress: shell.RestrictionsPath, ListName: "Restrictions", Address: v.Address(), To: v.Address() + "/delete",
-		Text: "Tokens that name it are refused at once, also those of people who are watching: they do not become free of " +
+		Heading:     "Delete this playback restriction?",
+		Name:        string(v.ID),
+		Yes:         "Delete",
+		No:          "Keep it",
+		Class:       "harm",
+		ListAddress: shell.RestrictionsPath,
+		ListName:    "Restrictions",
+		Address:     v.Address(),
+		To:          v.Address() + "/delete",
+		Text: "Tokens that name it are refused at once, also those of people who are watching: they do not become " +
+			"free of " +
 			"it. It cannot be brought back. It allows " + v.Pages() + ".",
 	}), nil
 }

@@ -78,7 +78,8 @@ func readToken(r *shell.Request) tokenForm {
 	return tokenForm{
 		Name: r.Text("name"), Days: r.Text("days"), May: permissionsOf(r.Person, r.PostForm["permission"]...),
 		FormErrors: shell.FormErrors{Fields: []shell.Field{
-			shell.At("name", "name", "Name"), shell.At("permissions", "permission", "May"), shell.At("expires_at", "days", "Expires"),
+			shell.At("name", "name", "Name"), shell.At("permissions", "permission", "May"),
+			shell.At("expires_at", "days", "Expires"),
 		}},
 	}
 }

@@ -40,7 +40,9 @@ type Source[ID ~string, T Item[ID]] interface {
 	Gone(of ID, name string) T
 	// Count counts for the filter, with what happened up to since. now has happened already. again: these numbers are
 	// those of a moment ago, and may be counted again then.
-	Count(ctx context.Context, env id.Environment, f Selection, since, now int64) (_ []Count, again time.Duration, _ error)
+	Count(
+		ctx context.Context, env id.Environment, f Selection, since, now int64,
+	) (_ []Count, again time.Duration, _ error)
 }
 
 // Count is a number beside a choice of the filter.

@@ -20,7 +20,8 @@ func (rm *room) route() {
 	rm.Links.Add(shell.LivePath+"/{id}", rm.linkedStream)
 	rm.Handle("POST "+newCodePath, "", shell.Writes, rm.showNewCode)
 	rm.Handle("POST "+shell.LivePath+"/{id}/edit/code", "", shell.Writes, shell.With(rm.load, rm.showEditCode))
-	rm.Handle("POST "+shell.LivePath+"/{id}/targets/code", "", shell.Writes, shell.With(targets.load, targets.showTargetCode))
+	rm.Handle("POST "+shell.LivePath+"/{id}/targets/code", "", shell.Writes,
+		shell.With(targets.load, targets.showTargetCode))
 	rm.Handle("GET "+shell.LivePath, "", shell.Reads, rm.listLive)
 	rm.Handle("GET "+shell.LivePath+"/new", "", shell.Writes, rm.showNew)
 	rm.Handle("POST "+shell.LivePath, "create-live-stream", shell.Writes, rm.create)
@@ -29,10 +30,13 @@ func (rm *room) route() {
 	rm.Handle("GET "+shell.LivePath+"/{id}/follow", "", shell.Reads, rm.followStream)
 	rm.Handle("GET "+shell.LivePath+"/{id}/edit", "", shell.Writes, shell.With(rm.load, rm.showEdit))
 	rm.Handle("POST "+shell.LivePath+"/{id}/edit", "update-live-stream", shell.Writes, shell.With(rm.load, rm.edit))
-	rm.Handle("GET "+shell.LivePath+"/{id}/targets/new", "", shell.Writes, shell.With(targets.load, targets.showNewTarget))
-	rm.Handle("POST "+shell.LivePath+"/{id}/targets", "create-live-stream-simulcast-target", shell.Writes, shell.With(targets.load, targets.addTarget))
+	rm.Handle("GET "+shell.LivePath+"/{id}/targets/new", "", shell.Writes,
+		shell.With(targets.load, targets.showNewTarget))
+	rm.Handle("POST "+shell.LivePath+"/{id}/targets", "create-live-stream-simulcast-target", shell.Writes,
+		shell.With(targets.load, targets.addTarget))
 	rm.Handle("GET "+shell.LivePath+"/{id}/targets/{target}/delete", "", shell.Writes, targets.askDeleteTarget)
-	rm.Handle("POST "+shell.LivePath+"/{id}/targets/{target}/delete", "delete-live-stream-simulcast-target", shell.Writes, targets.deleteTarget)
+	rm.Handle("POST "+shell.LivePath+"/{id}/targets/{target}/delete", "delete-live-stream-simulcast-target",
+		shell.Writes, targets.deleteTarget)
 	rm.Handle("POST "+shell.LivePath+"/{id}/key", "show-stream-key", shell.Reads, rm.showKey)
 	rm.Handle("POST "+shell.LivePath+"/{id}/publish", "show-stream-key", shell.Reads, rm.toPublish)
 	for name, a := range acts {
@@ -195,7 +199,8 @@ func (rm *room) byID(ctx context.Context, p access.Person, l listing) ([]live.St
 
 // matches reports whether a text is in what a person knows of a stream.
 func matches(v live.Stream, want string) bool {
-	return shell.Contain(want, v.Settings.Meta.Title, string(v.ID), v.Settings.Passthrough, v.Settings.Meta.ExternalID) ||
+	return shell.Contain(want, v.Settings.Meta.Title, string(v.ID), v.Settings.Passthrough,
+		v.Settings.Meta.ExternalID) ||
 		links.Named(v.PlaybackIDs, want)
 }
 

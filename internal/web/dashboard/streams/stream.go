@@ -272,7 +272,11 @@ func (rm *room) linkedStream(r *shell.Request) (links.Linked, error) {
 		return links.Linked{}, err
 	}
 	v := rm.stream(row)
-	return links.LinkedOf(r, v.Guarded(), links.Linked{Title: v.Title(), ListAddress: shell.LivePath, ListName: "Live streams"})
+	return links.LinkedOf(r, v.Guarded(), links.Linked{
+		Title:       v.Title(),
+		ListAddress: shell.LivePath,
+		ListName:    "Live streams",
+	})
 }
 
 // shareStream gives the public playback IDs of a live stream. Its picture is as large as that of its newest broadcast.

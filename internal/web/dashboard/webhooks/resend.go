@@ -28,7 +28,8 @@ func (rm *room) canResend(ctx context.Context, v *webhookPage) error {
 
 // replayEvent has one event sent again, and goes back to the page.
 func (rm *room) replayEvent(r *shell.Request) (shell.View, error) {
-	if _, err := rm.Webhooks.ReplayEvent(r.Context(), r.Person.Environment.ID, webhookID(r), r.PathValue("event")); err != nil {
+	if _, err := rm.Webhooks.ReplayEvent(r.Context(), r.Person.Environment.ID, webhookID(r),
+		r.PathValue("event")); err != nil {
 		return shell.View{}, err
 	}
 	return shell.Redirect(shell.Local(r.PostFormValue("back"))), nil

@@ -68,10 +68,13 @@ var webhookActs = map[string]webhookAct{ //nolint:gochecknoglobals // a table
 		Yes: "Make a new secret", No: "Keep the present one",
 	},
 	"delete": {
-		operation: "delete-webhook", to: func(endpoint) string { return shell.WebhooksPath }, Title: "Delete this webhook?",
+		operation: "delete-webhook",
+		to:        func(endpoint) string { return shell.WebhooksPath },
+		Title:     "Delete this webhook?",
 		Text: "Nothing is sent to it any more. Its secret and the list of what was sent to it are lost, and cannot " +
 			"be brought back. The events stay.",
-		Yes: "Delete", No: "Keep it",
+		Yes: "Delete",
+		No:  "Keep it",
 		do: func(ctx context.Context, a webhook.API, e id.Environment, w id.Webhook, _ time.Time) error {
 			return a.Delete(ctx, e, w)
 		},
@@ -143,7 +146,8 @@ func (rm *room) rotateSecret(r *shell.Request) (shell.View, error) {
 	}
 	return rm.renderSecret(made, shell.SecretPage{
 		Heading: "The new secret is made",
-		Keep: "Put it into your receiver by " + shell.UTC(made.OldUntil) + ": until then the one before signs too. When it " +
+		Keep: "Put it into your receiver by " + shell.UTC(made.OldUntil) +
+			": until then the one before signs too. When it " +
 			"is lost, make another one.",
 	}), nil
 }

@@ -26,7 +26,11 @@ type webhookForm struct {
 func (rm *room) readWebhook(r *shell.Request) webhookForm {
 	f := webhookForm{
 		Address: r.Text("address"), Chosen: r.Text("which") == "chosen",
-		FormErrors: shell.FormErrors{Fields: []shell.Field{shell.At("address", "address", "Address"), shell.At("event_types", "which", "Events")}},
+		FormErrors: shell.FormErrors{
+			Fields: []shell.Field{
+				shell.At("address", "address", "Address"), shell.At("event_types", "which", "Events"),
+			},
+		},
 	}
 	for _, t := range rm.EventTypes {
 		if slices.Contains(r.PostForm["type"], t) || slices.Contains(r.PostForm["group"], groupOf(t)) {

@@ -80,7 +80,10 @@ type webhookList struct {
 }
 
 func (rm *room) listWebhooks(r *shell.Request) (shell.View, error) {
-	l := webhookList{Selection: shell.Select(r.URL.Query(), shell.WebhooksPath), May: r.Person.Permits(access.SystemWrite)}
+	l := webhookList{
+		Selection: shell.Select(r.URL.Query(), shell.WebhooksPath),
+		May:       r.Person.Permits(access.SystemWrite),
+	}
 	rows, err := shell.Paged(&l.Selection, func(page, limit int) ([]webhook.Webhook, error) {
 		return rm.Webhooks.List(r.Context(), r.Person.Environment.ID, page, limit)
 	})

@@ -62,7 +62,9 @@ func TestFloods(t *testing.T) {
 		"unknown frames": {func(c *client, _ int) {
 			_ = c.framer.WriteRawFrame(99, 0, 0, nil)
 		}, http2.ErrCodeEnhanceYourCalm},
-		"WINDOW_UPDATE": {func(c *client, _ int) { _ = c.framer.WriteWindowUpdate(0, 1) }, http2.ErrCodeEnhanceYourCalm},
+		"WINDOW_UPDATE": {
+			func(c *client, _ int) { _ = c.framer.WriteWindowUpdate(0, 1) }, http2.ErrCodeEnhanceYourCalm,
+		},
 		"RST_STREAM of the closed": {func(c *client, n int) {
 			if n == 0 {
 				c.ask("GET", "/v/nothing", true)

@@ -85,8 +85,10 @@ func Closed(t *testing.T, h http.Handler, target string, scripts, addresses int,
 	}
 	for _, m := range named {
 		res := Get(t, h, http.MethodGet, folder+m[1])
-		if res.Code != http.StatusOK || res.Body.Len() == 0 || !strings.Contains(res.Header().Get("Cache-Control"), "immutable") {
-			t.Errorf("%s: status %d, %d bytes, Cache-Control %q", m[1], res.Code, res.Body.Len(), res.Header().Get("Cache-Control"))
+		if res.Code != http.StatusOK || res.Body.Len() == 0 ||
+			!strings.Contains(res.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: status %d, %d bytes, Cache-Control %q", m[1], res.Code, res.Body.Len(),
+				res.Header().Get("Cache-Control"))
 		}
 	}
 }

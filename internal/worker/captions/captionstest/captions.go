@@ -35,10 +35,12 @@ const (
 func Captioned(t *testing.T, encoder string) string {
 	t.Helper()
 	one := map[string][]string{
-		"libx264": {"-x264-params", "slices=1:threads=1"}, "libx265": {"-x265-params", "slices=1:bframes=0:info=0:log-level=error"},
+		"libx264": {"-x264-params", "slices=1:threads=1"},
+		"libx265": {"-x265-params", "slices=1:bframes=0:info=0:log-level=error"},
 	}
 	args := append([]string{
-		"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-t", fmt.Sprint(Length), "-c:v", encoder, "-preset", "ultrafast",
+		"-f", "lavfi", "-i", "testsrc2=size=320x180:rate=30", "-t", fmt.Sprint(Length), "-c:v", encoder, "-preset",
+		"ultrafast",
 		"-bf", "0", "-g", "60", "-pix_fmt", "yuv420p",
 	}, one[encoder]...)
 	format := map[string]string{"libx264": "h264", "libx265": "hevc"}[encoder]

@@ -94,7 +94,13 @@ func NewShop(t *testing.T, pass time.Duration) *Shop {
 	progress := &Progressed{FileMaker: w.Work}
 	for _, h := range []job.Handler{
 		(&static.Worker{
-			Assets: progress, Store: w.Store, Footage: footage, Encoder: engine, Scratch: w.Scratch, Pass: pass, Now: w.Now,
+			Assets:  progress,
+			Store:   w.Store,
+			Footage: footage,
+			Encoder: engine,
+			Scratch: w.Scratch,
+			Pass:    pass,
+			Now:     w.Now,
 		}).Handler(),
 		(&master.Worker{Assets: w.Work, Store: w.Store, Footage: footage, Now: w.Now}).Handler(),
 	} {

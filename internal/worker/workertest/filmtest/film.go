@@ -36,7 +36,8 @@ func Sound(seconds string) []string {
 
 // H264 has a key frame every two seconds.
 var H264 = []string{ //nolint:gochecknoglobals // a constant
-	"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "60", "-bf", "2", "-threads", "1", "-c:a", "aac",
+	"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p", "-g", "60", "-bf", "2", "-threads", "1", "-c:a",
+	"aac",
 }
 
 // Video is what makes a usual one of 13 seconds.
@@ -61,7 +62,8 @@ func Text(t testing.TB, name, content string) string {
 // Packets counts those of a kind of codec in a file.
 func Packets(t testing.TB, path, codec string) int {
 	t.Helper()
-	out := programtest.Run(t, "ffprobe", "-v", "error", "-count_packets", "-show_entries", "stream=codec_name,nb_read_packets", "-of", "csv=p=0", path)
+	out := programtest.Run(t, "ffprobe", "-v", "error", "-count_packets", "-show_entries",
+		"stream=codec_name,nb_read_packets", "-of", "csv=p=0", path)
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Split(strings.TrimSpace(line), ",")
 		if len(fields) < 2 || fields[0] != codec {
