@@ -35,7 +35,7 @@ const repository = "../.."
 
 // sources are what a release is made from.
 func sources() []string {
-	return []string{"go.mod", "go.sum", "LICENSE", "CHANGELOG.md", "cmd", "internal", "deploy"}
+	return []string{"go.mod", "go.sum", "LICENSE", "CHANGELOG.md", "cmd", "docs", "internal", "deploy"}
 }
 
 // made has what several tests need, which is made once.
