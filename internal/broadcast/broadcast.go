@@ -146,7 +146,7 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 	}
 	b.revision.Store(s.Revision)
 	b.recorder.resume(s)
-	own, derived := l.journals.open(a.Media, before.own, b.log)
+	own, derived := l.opt.Journals.open(a.Media, before.own, b.log)
 	b.edge = window.New(window.Options{
 		Media: string(a.Media), Mode: modeOf(b.mode), Store: b.recorder, Recorder: b.recorder,
 		Timeline: before.timeline, Logger: b.log,

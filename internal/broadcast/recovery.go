@@ -2,6 +2,7 @@ package broadcast
 
 import (
 	"context"
+	"slices"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
@@ -16,7 +17,12 @@ import (
 func (svc *Service) recover(ctx context.Context, starting bool) error {
 	orphans, err := svc.opt.Streams.Orphans(ctx, svc.opt.Owner, starting)
 	if err != nil {
+		svc.blind = svc.opt.Now()
 		return err
+	}
+	if svc.opt.Now().Sub(svc.blind) < live.OrphanedAfter {
+		// While the database was away nobody could renew a row: those that live have not all come back to it.
+		orphans = slices.DeleteFunc(orphans, func(s live.Stream) bool { return s.Node != svc.opt.Owner.Node })
 	}
 	for _, h := range svc.observer.missing() {
 		switch s, err := svc.opt.Streams.Find(ctx, h.Stream); {

@@ -388,6 +388,39 @@ func TestLeaseLost(t *testing.T) {
 	})
 }
 
+// TestOutageMakesNoOrphans has the database be away for all nodes so long that every row expires. The first one that
+// reaches it again leaves the broadcasts of others to those, which come a little later; one that stays away is dead.
+func TestOutageMakesNoOrphans(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		a, b, s := w.start("a"), w.start("b"), w.stream()
+		e := a.publish(s.StreamKey)
+		ended1 := e.stream()
+		w.wait(11 * time.Second)
+		asset := w.row(s.ID).ActiveAsset
+		a.power.database.Store(true)
+		b.power.database.Store(true)
+		w.wait(live.OrphanedAfter + 10*time.Second)
+		b.power.database.Store(false)
+		w.wait(live.OrphanedAfter - 2*time.Second)
+		if got := w.row(s.ID); got.Node != "a" {
+			t.Fatalf("b took the broadcast of a, which is there: %s", got.State)
+		}
+		a.power.database.Store(false)
+		w.wait(5 * time.Second)
+		if got := w.row(s.ID); e.dropped() != nil || got.Node != "a" || got.ActiveAsset != asset {
+			t.Errorf("the encoder: %v; the broadcast is at %s", e.dropped(), got.Node)
+		}
+		a.power.database.Store(true)
+		w.wait(live.OrphanedAfter + 10*time.Second)
+		if got := w.row(s.ID); got.Node != "b" {
+			t.Errorf("a is away alone, and b has not taken its broadcast: %s", got.State)
+		}
+		a.power.database.Store(false)
+		<-ended1
+	})
+}
+
 // TestOutage takes database or storage away while an encoder sends: the stream goes on, and everything is there in the
 // end.
 func TestOutage(t *testing.T) {

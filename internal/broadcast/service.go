@@ -71,12 +71,12 @@ type Service struct {
 	broadcasts *registry
 	admission  admission
 	records    records // of the encoders' health
-	journals   Journals
 	pictures   *edgewriter.Pictures
 
 	panics atomic.Int64
 
 	observer *observer
+	blind    time.Time // when Run last failed to look for orphans
 	tenure   *tenure
 	promises *promises
 	held     atomic.Int64 // bytes that wait for what may be listed again
@@ -94,7 +94,7 @@ func New(o Options) *Service {
 	set(&o.Grace, 10*time.Second)
 	l := &Service{
 		opt: o, up: make(chan struct{}), down: make(chan struct{}), broadcasts: newRegistry(),
-		records: records{all: map[id.LiveStream]*record{}}, journals: o.Journals,
+		records:  records{all: map[id.LiveStream]*record{}},
 		pictures: edgewriter.NewPictures(o.Stills),
 	}
 	l.observer = newObserver(&l.opt, l.broadcasts)
@@ -144,12 +144,12 @@ func (svc *Service) Run(ctx context.Context) error {
 // sweepJournals deletes what dead processes left of broadcasts that are over; none when it can not be told which these
 // are.
 func (svc *Service) sweepJournals(ctx context.Context) {
-	if svc.journals.Dir == "" {
+	if svc.opt.Journals.Dir == "" {
 		return
 	}
 	going, err := svc.recordings(ctx)
 	if err == nil {
-		err = svc.journals.sweep(func(name string) bool { return going[id.Media(name)] })
+		err = svc.opt.Journals.sweep(func(name string) bool { return going[id.Media(name)] })
 	}
 	if err != nil {
 		svc.opt.Logger.WarnContext(ctx, "delete old journals", "error", err)
