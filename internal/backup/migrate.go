@@ -182,7 +182,11 @@ func (m *mover) looked(ctx context.Context, db Loader) (note moving, rowsThere b
 	text, err := readSmall(ctx, m.target, movingKey, maxBegunBytes)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		if !empty {
+		switch {
+		case !empty && identity == m.head.Identity: // a run that was killed may not have said so any more
+			return note, false, errors.New("the service has been moved there already: an earlier migration came " +
+				"to its end")
+		case !empty:
 			return note, false, errors.New("the new database is not empty: name one that does not exist yet, " +
 				"or is empty")
 		}

@@ -115,7 +115,7 @@ func TestMigrate(t *testing.T) {
 		t.Fatalf("when it is stopped: %+v, %v", done, err)
 	}
 	sameMedia(t, s.dir, dir)
-	if _, err = s.migrate(t.Context(), target, d); err == nil || !strings.Contains(err.Error(), "not empty") {
+	if _, err = s.migrate(t.Context(), target, d); err == nil || !strings.Contains(err.Error(), "already") {
 		t.Errorf("a second time: %v", err)
 	}
 }

@@ -76,7 +76,7 @@ func TestMigrate(t *testing.T) {
 			}
 		}
 		before := folderSums(t, s.Dir)
-		kills, wait := 0, 100*time.Millisecond
+		kills, wait, said := 0, 100*time.Millisecond, true
 		for {
 			cmd := migrate()
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -89,6 +89,10 @@ func TestMigrate(t *testing.T) {
 			if err == nil {
 				break
 			}
+			if kills > 0 && strings.Contains(string(out), "came to its end") { // it was killed behind its last step
+				said = false
+				break
+			}
 			if cmd.ProcessState == nil || !cmd.ProcessState.Sys().(syscall.WaitStatus).Signaled() {
 				t.Fatalf("after %d kills: %v: %s", kills, err, out)
 			}
@@ -99,13 +103,13 @@ func TestMigrate(t *testing.T) {
 		if p == rig.Embedded && kills == 0 {
 			t.Error("it was not killed")
 		}
-		if !strings.Contains(string(out), " objects of ") {
+		if said && !strings.Contains(string(out), " objects of ") {
 			t.Errorf("it does not say what was compared: %s", out)
 		}
 		if got := folderSums(t, s.Dir); !equalSums(t, got, before) {
 			t.Error("the old data folder is changed")
 		}
-		if again, err := migrate().CombinedOutput(); err == nil || !strings.Contains(string(again), "not empty") {
+		if again, err := migrate().CombinedOutput(); err == nil || !strings.Contains(string(again), "already") {
 			t.Errorf("a second time: %v: %s", err, again)
 		}
 		moved := rig.Start(t, rig.Options{Env: append(env, masterKey(t, s))})
