@@ -56,7 +56,7 @@ func (f *fleet) keep(ctx context.Context, o live.Owner, p *power, renewed func(a
 				continue
 			}
 			asked := time.Now()
-			if p.slow.hold(ctx, all, false) == nil {
+			if p.slow.Load().hold(ctx, all, false) == nil {
 				f.renew(o, false)
 				renewed(asked, rowValid)
 			}

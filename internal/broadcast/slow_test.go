@@ -45,7 +45,7 @@ func TestSlowDatabase(t *testing.T) {
 // slowly plays two broadcasts with an encoder that calls until it is let in, and gives how many calls were made.
 func slowly(w *world, how slowness) (calls int64) {
 	n, s := w.start("a"), w.stream(window(60))
-	n.power.slow = how
+	n.power.slow.Store(&how)
 	n.power.calls.Store(0)
 	persist := func() *encoder {
 		for range 60 {

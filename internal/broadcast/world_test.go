@@ -161,9 +161,9 @@ type power struct {
 	database, storage, dead atomic.Bool  // cut off
 	writes                  atomic.Int64 // the node dies with this one; 0: never
 	committed               atomic.Pointer[func(types []string)]
-	slow                    slowness
-	calls                   atomic.Int64 // of the database, so far, but for what goes by the clock
-	unrenewed               atomic.Bool  // its node's row is not renewed
+	slow                    atomic.Pointer[slowness] // nil: nothing is
+	calls                   atomic.Int64             // of the database, so far, but for what goes by the clock
+	unrenewed               atomic.Bool              // its node's row is not renewed
 	// What goes by the clock, for all broadcasts together; and the rows that were read one by one.
 	looks, reservations, sights, holds atomic.Int64
 }
@@ -178,8 +178,8 @@ type slowness struct {
 const all = -1
 
 // hold keeps a call waiting, for no longer than its caller does.
-func (s slowness) hold(ctx context.Context, call int64, late bool) error {
-	if s.call != all && s.call != call || s.late != late || s.call == 0 {
+func (s *slowness) hold(ctx context.Context, call int64, late bool) error {
+	if s == nil || s.call != all && s.call != call || s.late != late || s.call == 0 {
 		return nil
 	}
 	t := time.NewTimer(s.long)
@@ -201,11 +201,11 @@ func (p *power) call(ctx context.Context, do func() error) error {
 		return err
 	}
 	n := p.calls.Add(1)
-	if err := p.slow.hold(ctx, n, false); err != nil {
+	if err := p.slow.Load().hold(ctx, n, false); err != nil {
 		return err
 	}
 	err := do()
-	if herr := p.slow.hold(ctx, n, true); herr != nil {
+	if herr := p.slow.Load().hold(ctx, n, true); herr != nil {
 		return herr
 	}
 	return err
@@ -219,11 +219,11 @@ func watch[T any](ctx context.Context, p *power, do func() (T, error)) (v T, err
 	if err = p.reach(&p.database); err != nil {
 		return v, err
 	}
-	if err = p.slow.hold(ctx, all, false); err != nil {
+	if err = p.slow.Load().hold(ctx, all, false); err != nil {
 		return v, err
 	}
 	v, err = do()
-	if herr := p.slow.hold(ctx, all, true); herr != nil {
+	if herr := p.slow.Load().hold(ctx, all, true); herr != nil {
 		return v, herr
 	}
 	return v, err
