@@ -104,7 +104,7 @@ func words(pattern *regexp.Regexp, text string) map[string]bool {
 	return out
 }
 
-// wrongNames says what the pages of docs name that there is not.
+// wrongNames lists what pages in docs name and the program does not have.
 func wrongNames(tree fs.FS) (complaints []string, err error) {
 	f, err := known(tree)
 	if err != nil {

@@ -35,7 +35,7 @@ type adrift struct {
 
 	mu      sync.Mutex
 	begun   chan struct{} // closed when it is adrift
-	decided chan struct{} // closed when the next one is known, or that there is none
+	decided chan struct{} // closed when the search for the next one is over
 	next    *broadcast
 	over    bool
 }

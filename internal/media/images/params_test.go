@@ -107,7 +107,7 @@ func TestParameters(t *testing.T) {
 			"storyboard.jpg?program_start_time=1000009&program_end_time=1000002",
 			"program_end_time: must be after program_start_time",
 		},
-		// as the playlist has it: all that there is of that time
+		// a storyboard has what exists of that time, as the playlist has
 		{"storyboard.jpg?program_start_time=1&program_end_time=2000000", ""},
 		{"storyboard.jpg?program_start_time=1000020", "program_start_time: there is nothing of that moment"},
 		{"storyboard.jpg?program_end_time=1000000", "program_end_time: there is nothing of that moment"},
