@@ -694,5 +694,3 @@ func (as assetStore) Delete(ctx context.Context, c asset.Change) error {
 func (as assetStore) Timeline(ctx context.Context, a id.Asset, from int64) ([]asset.TimelineEntry, error) {
 	return query(ctx, as.power, func() ([]asset.TimelineEntry, error) { return as.Store.Timeline(ctx, a, from) })
 }
-
-func kind(err error) fault.Kind { return fault.KindOf(err) }

@@ -1,4 +1,4 @@
-package broadcast_test
+package presentation_test
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package broadcast_test
+package presentation_test
 
 import (
 	"context"
@@ -43,10 +43,9 @@ func (underDRM) Content(_ context.Context, o playbackid.Object, _ time.Time) (pr
 // encrypted is a viewer to whom all that the node has is encrypted.
 func (n *node) encrypted() viewer {
 	u := underDRM{n.w.access}
-	p := presentation.New(presentation.Options{
-		Access: u, Assets: n.assets, Broadcasts: n.Service, Blob: n.w.objects, Guard: u, Keys: u, Now: time.Now,
-		Logger: slog.New(slog.DiscardHandler),
-	})
+	o := n.shows
+	o.Access, o.Guard, o.Keys, o.Meter = u, u, u, nil
+	p := presentation.New(o)
 	return viewer{n.w.t, playback.New(playback.Options{Source: p, Logger: slog.New(slog.DiscardHandler)})}
 }
 

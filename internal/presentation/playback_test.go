@@ -1,4 +1,4 @@
-package broadcast_test
+package presentation_test
 
 import (
 	"context"
@@ -83,8 +83,6 @@ func uris(at, text string) []string {
 	}
 	return out
 }
-
-func (w *world) playbackID(a id.Asset) id.Playback { return w.asset(a).PlaybackIDs[0].ID }
 
 func TestPlaybackStatuses(t *testing.T) {
 	t.Parallel()
@@ -354,7 +352,7 @@ func TestHerd(t *testing.T) {
 				wg.Go(func() {
 					if _, _, err := p.Open(w.ctx, playback.Request{
 						PlaybackID: string(target.id),
-					}); kind(err) != target.want {
+					}); fault.KindOf(err) != target.want {
 						t.Errorf("%s: %v", name, err)
 					}
 				})
