@@ -152,6 +152,7 @@ var layers = map[string][]string{
 		"internal/media/delivered", "internal/media/metering", "internal/media/watching", "internal/media/frame",
 		"internal/media/hls", "internal/media/timeline", "internal/media/captions", "internal/id", "internal/fault",
 	},
+	"internal/media/playback/playbacktest": {"internal/media/playback", "internal/id"},
 	"internal/media/encode": {
 		"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/timeline",
 		"internal/lifecycle", "internal/fault",

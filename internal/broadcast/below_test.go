@@ -62,7 +62,7 @@ func TestPolicyOfRungs(t *testing.T) {
 				w.wait(0)
 				said = broadcast.Off
 				e.send(10 * time.Second)
-				text := n.viewer().expect("live", http.StatusOK, "/"+string(s.PlaybackIDs[0].ID)+".m3u8")
+				text := n.viewer().Expect("live", http.StatusOK, "/"+string(s.PlaybackIDs[0].ID)+".m3u8")
 				if offered := strings.Count(text, "#EXT-X-STREAM-INF") > 1; offered != want.offered {
 					t.Errorf("lower renditions are offered: %t\n%s", offered, text)
 				}

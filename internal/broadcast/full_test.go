@@ -15,6 +15,7 @@ import (
 	"millrace/internal/broadcast"
 	"millrace/internal/control/live"
 	"millrace/internal/id"
+	"millrace/internal/media/playback/playbacktest"
 	"millrace/internal/media/timeline"
 )
 
@@ -89,12 +90,12 @@ func newWitness() *witness {
 // look reads a live stream's or an asset's playlists. again: and all segments, not only those that it has not.
 func (w *witness) look(n *node, when string, again bool, playback id.Playback) {
 	v := n.viewer()
-	for _, at := range v.playlists(playback) {
-		w.read(v, when+" "+at[strings.LastIndexByte(at, '/')+1:], again, at, v.expect(when, http.StatusOK, at))
+	for _, at := range v.Playlists(playback) {
+		w.read(v, when+" "+at[strings.LastIndexByte(at, '/')+1:], again, at, v.Expect(when, http.StatusOK, at))
 	}
 }
 
-func (w *witness) read(v viewer, when string, again bool, at, text string) {
+func (w *witness) read(v playbacktest.Viewer, when string, again bool, at, text string) {
 	number, dsn, is, from := 0, 0, listed{}, 0
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -106,7 +107,7 @@ func (w *witness) read(v viewer, when string, again bool, at, text string) {
 		case tag == "#EXT-X-DISCONTINUITY-SEQUENCE":
 			dsn, _ = strconv.Atoi(value)
 			if dsn < w.discontinuity[at] {
-				v.t.Errorf("%s: the discontinuity sequence goes back from %d to %d", when, w.discontinuity[at], dsn)
+				v.T.Errorf("%s: the discontinuity sequence goes back from %d to %d", when, w.discontinuity[at], dsn)
 			}
 			w.discontinuity[at] = dsn
 		case tag == "#EXT-X-DISCONTINUITY":
@@ -122,24 +123,24 @@ func (w *witness) read(v viewer, when string, again bool, at, text string) {
 		}
 	}
 	if from < w.sequence[at] || number < w.next[at] {
-		v.t.Errorf("%s: lists %d to %d, listed %d to %d before", when, from, number-1, w.sequence[at], w.next[at]-1)
+		v.T.Errorf("%s: lists %d to %d, listed %d to %d before", when, from, number-1, w.sequence[at], w.next[at]-1)
 	}
 	w.sequence[at], w.next[at] = from, number
 }
 
-func (w *witness) segment(v viewer, when string, again bool, uri string, is listed) {
+func (w *witness) segment(v playbacktest.Viewer, when string, again bool, uri string, is listed) {
 	was, known := w.segments[uri]
 	if known && (was.length != is.length || was.discontinuity != is.discontinuity || was.gap && !is.gap) {
-		v.t.Errorf("%s: %s is %+v, was %+v", when, uri, is, was)
+		v.T.Errorf("%s: %s is %+v, was %+v", when, uri, is, was)
 	}
 	w.segments[uri] = is
 	before, given := w.bytes[uri]
 	if is.gap || given && !again {
 		return
 	}
-	now := v.expect(when, http.StatusOK, uri)
+	now := v.Expect(when, http.StatusOK, uri)
 	if given && now != before {
-		v.t.Errorf("%s: %s has other bytes", when, uri)
+		v.T.Errorf("%s: %s has other bytes", when, uri)
 	}
 	w.bytes[uri] = now
 }

@@ -151,15 +151,15 @@ func TestHandOverShowsNoEnd(t *testing.T) {
 		a.publish(s.StreamKey).send(11300 * time.Millisecond).stop()
 		w.wait(0)
 		v := a.viewer()
-		playlist := v.playlists(s.PlaybackIDs[0].ID)[0]
-		before := v.expect("before", http.StatusOK, playlist)
+		playlist := v.Playlists(s.PlaybackIDs[0].ID)[0]
+		before := v.Expect("before", http.StatusOK, playlist)
 		type response struct {
 			code int
 			text string
 		}
 		waiting := make(chan response, 1)
 		go func() {
-			code, text := v.get(playlist + "?_HLS_msn=" + strconv.Itoa(following(before)))
+			code, text := v.Get(playlist + "?_HLS_msn=" + strconv.Itoa(following(before)))
 			waiting <- response{code, text}
 		}()
 		w.wait(100 * time.Millisecond)
@@ -168,7 +168,7 @@ func TestHandOverShowsNoEnd(t *testing.T) {
 			t.Errorf("who waited at the first node gets %d: %s", r.code, r.text)
 		}
 		e.send(5 * time.Second)
-		after := b.viewer().expect("at the second node", http.StatusOK, playlist)
+		after := b.viewer().Expect("at the second node", http.StatusOK, playlist)
 		for line := range strings.Lines(before) {
 			uri := strings.TrimSpace(line)
 			if strings.HasSuffix(uri, ".m4s") && !strings.HasPrefix(uri, "#") && !strings.Contains(after, uri) {

@@ -26,6 +26,7 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/playback/playbacktest"
 	"millrace/internal/media/timeline"
 )
 
@@ -327,13 +328,13 @@ func TestSlatePlaylistsGrow(t *testing.T) {
 		n, s := w.start("a", slated(&stills{}, nil)), w.stream(low(60))
 		v := n.viewer()
 		n.publish(s.StreamKey).send(10 * time.Second).stop()
-		lists := v.playlists(s.PlaybackIDs[0].ID)
+		lists := v.Playlists(s.PlaybackIDs[0].ID)
 		w.wait(time.Second)
 		var last [2]string
 		for range 60 {
 			w.wait(700 * time.Millisecond)
 			for i, l := range lists {
-				text := v.expect("away", http.StatusOK, l)
+				text := v.Expect("away", http.StatusOK, l)
 				if text == last[i] {
 					t.Errorf("%s stands still", l)
 				}
@@ -372,12 +373,12 @@ func TestEndInSlate(t *testing.T) {
 		n.publish(s.StreamKey).send(10 * time.Second).stop()
 		w.wait(15 * time.Second)
 		v, a := n.viewer(), w.row(s.ID).ActiveAsset
-		lists, content := v.playlists(w.playbackID(a)), map[string]string{}
+		lists, content := v.Playlists(w.playbackID(a)), map[string]string{}
 		longest := map[string]int{}
 		look := func(when, typ string, ended bool) {
 			t.Helper()
 			for _, l := range lists {
-				text := v.expect(when, http.StatusOK, l)
+				text := v.Expect(when, http.StatusOK, l)
 				if !strings.Contains(text, "#EXT-X-PLAYLIST-TYPE:"+typ) ||
 					strings.Contains(text, "#EXT-X-ENDLIST") != ended {
 					t.Errorf("%s: not %s, or ended is not %v:\n%s", when, typ, ended, text)
@@ -389,12 +390,12 @@ func TestEndInSlate(t *testing.T) {
 				} else {
 					longest[l] = n
 				}
-				for _, uri := range uris(l, text) {
-					content[uri] = v.expect(when, http.StatusOK, uri)
+				for _, uri := range playbacktest.URIs(l, text) {
+					content[uri] = v.Expect(when, http.StatusOK, uri)
 				}
 			}
 			for uri, was := range content {
-				if v.expect(when, http.StatusOK, uri) != was {
+				if v.Expect(when, http.StatusOK, uri) != was {
 					t.Errorf("%s: %s has changed", when, uri)
 				}
 			}

@@ -26,6 +26,7 @@ import (
 	"millrace/internal/media/captions"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/health"
+	"millrace/internal/media/playback/playbacktest"
 	"millrace/internal/media/speech"
 	edge "millrace/internal/media/window"
 	"millrace/internal/mediastore"
@@ -235,7 +236,7 @@ func TestSpokenCuesInTime(t *testing.T) {
 				segments, seen := map[string]string{}, map[int]bool{}
 				for range 80 {
 					e.send(250 * time.Millisecond)
-					v.unchanged(w, w.playbackID(a), track, segments)
+					w.unchanged(v, w.playbackID(a), track, segments)
 					whole := ""
 					for _, text := range segments {
 						whole += text
@@ -260,16 +261,16 @@ func TestSpokenCuesInTime(t *testing.T) {
 func said(text, word string) bool { return slices.Contains(strings.Fields(text), word) }
 
 // unchanged adds the segments of a track that are listed to those that were, which must be as they were.
-func (v viewer) unchanged(w *world, p id.Playback, t asset.Track, segments map[string]string) {
+func (w *world) unchanged(v playbacktest.Viewer, p id.Playback, t asset.Track, segments map[string]string) {
 	w.t.Helper()
 	at := ""
-	for _, list := range v.playlists(p) {
+	for _, list := range v.Playlists(p) {
 		if strings.HasSuffix(list, "/"+t.Rendition+".m3u8") {
 			at = list
 		}
 	}
-	for _, uri := range uris(at, v.expect("text playlist", http.StatusOK, at)) {
-		text := v.expect("text segment", http.StatusOK, uri)
+	for _, uri := range playbacktest.URIs(at, v.Expect("text playlist", http.StatusOK, at)) {
+		text := v.Expect("text segment", http.StatusOK, uri)
 		if old, ok := segments[uri]; ok && old != text {
 			w.t.Errorf("%s was\n%s\nand is\n%s", uri, old, text)
 		}
@@ -298,7 +299,7 @@ func TestFinalTrackReplacesLive(t *testing.T) {
 		offered := func(want asset.Track) {
 			t.Helper()
 			n.playback.AssetChanged(a)
-			list := v.expect("multivariant", http.StatusOK, address+".m3u8")
+			list := v.Expect("multivariant", http.StatusOK, address+".m3u8")
 			if strings.Count(list, "TYPE=SUBTITLES") != 1 || !strings.Contains(list, want.Rendition+".m3u8") {
 				t.Errorf("not %s alone is in\n%s", want.TextSource, list)
 			}
@@ -326,7 +327,7 @@ func TestFinalTrackReplacesLive(t *testing.T) {
 			offered(final)
 		}
 		for tr, want := range map[id.Track]string{before.ID: "w3", final.ID: "better"} {
-			if text := v.expect("file", http.StatusOK, address+"/text/"+string(tr)+".vtt"); !strings.Contains(text,
+			if text := v.Expect("file", http.StatusOK, address+"/text/"+string(tr)+".vtt"); !strings.Contains(text,
 				want) {
 				t.Errorf("no %s in\n%s", want, text)
 			}
@@ -370,11 +371,11 @@ func TestLastCueStays(t *testing.T) {
 		}
 		e.send(time.Second).stop()
 		w.wait(time.Second)
-		v.unchanged(w, w.playbackID(a), track, segments)
+		w.unchanged(v, w.playbackID(a), track, segments)
 		w.finish(a)
 		n.playback.AssetChanged(a)
-		v.unchanged(w, w.playbackID(a), track, segments)
-		file := v.expect("file", http.StatusOK, "/"+string(w.playbackID(a))+"/text/"+string(track.ID)+".vtt")
+		w.unchanged(v, w.playbackID(a), track, segments)
+		file := v.Expect("file", http.StatusOK, "/"+string(w.playbackID(a))+"/text/"+string(track.ID)+".vtt")
 		const cue = "00:00:09.000 --> 00:00:14.000\nlast\n"
 		if !strings.Contains(file, cue) || strings.Contains(file, "never") {
 			t.Errorf("file:\n%s", file)
@@ -458,8 +459,8 @@ func TestSpeechThatFails(t *testing.T) {
 			n, s := w.start("a", hears(engine)), w.stream(low(0), subtitled("en"))
 			e := n.publish(s.StreamKey).send(20 * time.Second)
 			a, v := w.row(s.ID).ActiveAsset, n.viewer()
-			for _, list := range v.playlists(w.playbackID(a)) {
-				if text := v.expect("playlist", http.StatusOK, list); strings.Contains(text, "EXTINF") &&
+			for _, list := range v.Playlists(w.playbackID(a)) {
+				if text := v.Expect("playlist", http.StatusOK, list); strings.Contains(text, "EXTINF") &&
 					strings.Count(text, "EXTINF") < 6 {
 					t.Errorf("%s is not complete:\n%s", list, text)
 				}
@@ -553,13 +554,13 @@ func TestSpeechWithoutAnEngine(t *testing.T) {
 		n, s := w.start("a", hears(engine)), w.stream(window(0), subtitled("fr"))
 		e := n.publish(s.StreamKey).send(10 * time.Second)
 		a, v := w.row(s.ID).ActiveAsset, n.viewer()
-		live := v.expect("multivariant playlist", http.StatusOK, "/"+string(w.playbackID(a))+".m3u8")
+		live := v.Expect("multivariant playlist", http.StatusOK, "/"+string(w.playbackID(a))+".m3u8")
 		e.stop()
 		w.wait(time.Second)
 		w.finish(a)
 		for when, text := range map[string]string{
 			"live":     live,
-			"finished": v.expect("multivariant playlist", http.StatusOK, "/"+string(w.playbackID(a))+".m3u8"),
+			"finished": v.Expect("multivariant playlist", http.StatusOK, "/"+string(w.playbackID(a))+".m3u8"),
 		} {
 			if strings.Contains(text, "SUBTITLES") {
 				t.Errorf("%s, subtitles are listed:\n%s", when, text)

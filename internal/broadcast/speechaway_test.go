@@ -106,7 +106,7 @@ func TestEngineComesBack(t *testing.T) {
 		attempt.Attempt++
 		w.must(worker.Handler().Work(w.ctx, attempt))
 		address := "/" + string(w.playbackID(a)) + "/text/" + string(final().ID) + ".vtt"
-		if text := n.viewer().expect("file", http.StatusOK, address); !strings.Contains(text, "better") {
+		if text := n.viewer().Expect("file", http.StatusOK, address); !strings.Contains(text, "better") {
 			t.Errorf("recognised:\n%s", text)
 		}
 	})

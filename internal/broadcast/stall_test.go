@@ -155,14 +155,14 @@ func TestPlaylistsGrowInAStall(t *testing.T) {
 					n, s := w.start("a", slated(&stills{}, nil)), w.stream(mode.stream)
 					e, v := n.publish(s.StreamKey), n.viewer()
 					e.send(4*mode.segment + mode.segment*time.Duration(phase)/8 - mode.segment/2)
-					lists := v.playlists(s.PlaybackIDs[0].ID)
+					lists := v.Playlists(s.PlaybackIDs[0].ID)
 					last, since := make([]string, len(lists)), make([]time.Time, len(lists))
 					go e.send(mode.segment / 2) // until it falls silent
 					longest := make([]time.Duration, len(lists))
 					for range (mode.segment/2 + 2*mode.grows) / step {
 						w.wait(step)
 						for i, l := range lists {
-							if text := v.expect("silent", http.StatusOK, l); text != last[i] {
+							if text := v.Expect("silent", http.StatusOK, l); text != last[i] {
 								last[i], since[i] = text, time.Now()
 							}
 							longest[i] = max(longest[i], time.Since(since[i]))

@@ -76,7 +76,7 @@ func (w *world) wired(names ...id.Node) (*wires, []*node) {
 // shown is what a node's viewers are shown of a live stream's first rendition.
 func shown(n *node, s live.Stream) string {
 	v := n.viewer()
-	return v.expect("at "+string(n.name), http.StatusOK, v.playlists(s.PlaybackIDs[0].ID)[0])
+	return v.Expect("at "+string(n.name), http.StatusOK, v.Playlists(s.PlaybackIDs[0].ID)[0])
 }
 
 // segments are the URIs of a playlist's segments by number; "gap" of what is none.

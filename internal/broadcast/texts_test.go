@@ -19,6 +19,7 @@ import (
 	"millrace/internal/media/captions"
 	"millrace/internal/media/captions/cea608/cea608test"
 	"millrace/internal/media/edgeview"
+	"millrace/internal/media/playback/playbacktest"
 	edge "millrace/internal/media/window"
 )
 
@@ -74,7 +75,7 @@ func TestTextTracks(t *testing.T) {
 		e.send(4 * time.Second)
 		v := n.viewer()
 		for _, p := range []string{string(s.PlaybackIDs[0].ID), string(w.playbackID(a))} {
-			list := v.expect("multivariant", http.StatusOK, "/"+p+".m3u8")
+			list := v.Expect("multivariant", http.StatusOK, "/"+p+".m3u8")
 			for _, want := range []string{
 				`TYPE=SUBTITLES,GROUP-ID="subtitles",NAME="English CC",LANGUAGE="en",DEFAULT=NO,AUTOSELECT=YES,FORCED=NO,CHARACTERISTICS="public.accessibility.`,
 				`NAME="French"`, `SUBTITLES="subtitles"`, "CLOSED-CAPTIONS=NONE",
@@ -89,7 +90,7 @@ func TestTextTracks(t *testing.T) {
 			t.Errorf("segments: %q", given)
 		}
 		sidecar := "/" + string(w.playbackID(a)) + "/text/" + string(tracks[0].ID) + ".vtt"
-		if text := v.expect("sidecar", http.StatusOK, sidecar); !strings.Contains(text, "first words") {
+		if text := v.Expect("sidecar", http.StatusOK, sidecar); !strings.Contains(text, "first words") {
 			t.Errorf("sidecar: %s", text)
 		}
 		name := "Renamed"
@@ -97,7 +98,7 @@ func TestTextTracks(t *testing.T) {
 		w.must(err)
 		w.must(w.assets.DeleteTrack(w.ctx, env, a, tracks[1].ID, time.Now()))
 		n.playback.AssetChanged(a)
-		list := v.expect("multivariant", http.StatusOK, "/"+string(s.PlaybackIDs[0].ID)+".m3u8")
+		list := v.Expect("multivariant", http.StatusOK, "/"+string(s.PlaybackIDs[0].ID)+".m3u8")
 		if !strings.Contains(list, `NAME="Renamed"`) || strings.Contains(list, `NAME="French"`) {
 			t.Errorf("after the changes:\n%s", list)
 		}
@@ -124,13 +125,13 @@ func TestTextTracks(t *testing.T) {
 		if len(recorded) < len(given) || !slices.Equal(recorded[:len(given)], given) {
 			t.Errorf("recorded\n%q\nlive\n%q", recorded, given)
 		}
-		text := n.viewer().expect("sidecar", http.StatusOK, sidecar)
+		text := n.viewer().Expect("sidecar", http.StatusOK, sidecar)
 		for _, want := range []string{"first words", "before the crash", "behind it"} {
 			if strings.Count(text, want) != 1 {
 				t.Errorf("%q is not once in\n%s", want, text)
 			}
 		}
-		if list := n.viewer().expect("multivariant", http.StatusOK,
+		if list := n.viewer().Expect("multivariant", http.StatusOK,
 			"/"+string(w.playbackID(a))+".m3u8"); !strings.Contains(list, `NAME="Renamed"`) ||
 			!strings.Contains(list, "CLOSED-CAPTIONS=NONE") {
 			t.Errorf("recorded:\n%s", list)
@@ -180,11 +181,11 @@ func (w *world) addsText(s live.Stream) {
 	a := w.row(s.ID).ActiveAsset
 	v, own, dvr := n.viewer(), s.PlaybackIDs[0].ID, w.playbackID(a)
 	multivariant := func(p id.Playback) string {
-		return v.expect("multivariant", http.StatusOK, "/"+string(p)+".m3u8")
+		return v.Expect("multivariant", http.StatusOK, "/"+string(p)+".m3u8")
 	}
-	media := v.playlists(dvr)[0]
+	media := v.Playlists(dvr)[0]
 	holdBack := func() string {
-		return regexp.MustCompile(`PART-HOLD-BACK=[0-9.]+`).FindString(v.expect("playlist", http.StatusOK, media))
+		return regexp.MustCompile(`PART-HOLD-BACK=[0-9.]+`).FindString(v.Expect("playlist", http.StatusOK, media))
 	}
 	before := holdBack()
 	if (before != "") != (s.Settings.LatencyMode == live.Low) {
@@ -209,14 +210,14 @@ func (w *world) addsText(s live.Stream) {
 	if all := strings.Join(given, ""); !strings.Contains(all, "00:00:03.000 --> 00:00:05.000\ndrei") {
 		t.Errorf("segments: %q", given)
 	}
-	lists := v.playlists(dvr)
+	lists := v.Playlists(dvr)
 	gone := slices.IndexFunc(lists, func(l string) bool { return strings.HasSuffix(l, "/"+dropped.Rendition+".m3u8") })
 	w.must(w.assets.DeleteTrack(w.ctx, env, a, dropped.ID, time.Now()))
 	n.playback.AssetChanged(a)
 	if list = multivariant(dvr); strings.Contains(list, "Falsch") {
 		t.Errorf("after it was deleted:\n%s", list)
 	}
-	v.expect("playlist of a track that was deleted", http.StatusNotFound, lists[gone])
+	v.Expect("playlist of a track that was deleted", http.StatusNotFound, lists[gone])
 	e.send(9 * time.Second)
 	given = w.textSegments(v, dvr, added)
 	if all := strings.Join(given, ""); !strings.Contains(all, "dreizehn") {
@@ -231,16 +232,16 @@ func (w *world) addsText(s live.Stream) {
 	}
 }
 
-func (w *world) textSegments(v viewer, p id.Playback, t asset.Track) (out []string) {
+func (w *world) textSegments(v playbacktest.Viewer, p id.Playback, t asset.Track) (out []string) {
 	w.t.Helper()
 	at := "/" + string(p) + ".m3u8"
-	for _, list := range v.playlists(p) {
+	for _, list := range v.Playlists(p) {
 		if strings.HasSuffix(list, "/"+t.Rendition+".m3u8") {
 			at = list
 		}
 	}
-	for _, uri := range uris(at, v.expect("text playlist", http.StatusOK, at)) {
-		out = append(out, v.expect("text segment", http.StatusOK, uri))
+	for _, uri := range playbacktest.URIs(at, v.Expect("text playlist", http.StatusOK, at)) {
+		out = append(out, v.Expect("text segment", http.StatusOK, uri))
 	}
 	return out
 }
@@ -284,16 +285,16 @@ func TestClosedCaptions(t *testing.T) {
 					t.Errorf("the segments were\n%s\nand are\n%s", first, again)
 				}
 				file := "/" + string(w.playbackID(a)) + "/text/" + string(tracks[0].ID)
-				whole := v.expect("sidecar", http.StatusOK, file+".vtt")
+				whole := v.Expect("sidecar", http.StatusOK, file+".vtt")
 				from, to := strings.Index(whole, "00:00:05."), strings.Index(whole, " --> 00:00:07.")
 				if strings.Count(whole, "from cc1") != 1 || from < 0 || to != from+len("00:00:05.000") {
 					t.Errorf("cc1 as a file:\n%s", whole)
 				}
-				if said := v.expect("transcript", http.StatusOK, file+".txt"); said != "from cc1\n" {
+				if said := v.Expect("transcript", http.StatusOK, file+".txt"); said != "from cc1\n" {
 					t.Errorf("said in cc1: %q", said)
 				}
 				file = "/" + string(w.playbackID(a)) + "/text/" + string(tracks[1].ID)
-				whole = v.expect("sidecar", http.StatusOK, file+".vtt")
+				whole = v.Expect("sidecar", http.StatusOK, file+".vtt")
 				if strings.Contains(whole, "--> 00:00:12") || !strings.Contains(whole, "du cc3") {
 					t.Errorf("a caption goes on over a reconnect:\n%s", whole)
 				}
@@ -353,7 +354,7 @@ func TestClosedCaptionsInTime(t *testing.T) {
 		segments, seen := map[string]string{}, 0
 		for range 20 * time.Second / step {
 			e.send(step)
-			v.unchanged(w, w.playbackID(w.row(s.ID).ActiveAsset), track, segments)
+			w.unchanged(v, w.playbackID(w.row(s.ID).ActiveAsset), track, segments)
 			whole := strings.Join(slices.Collect(maps.Values(segments)), "")
 			newest := time.Since(began)
 			for i := range 12 {

@@ -32,6 +32,7 @@ import (
 	"millrace/internal/media/encode"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest"
+	"millrace/internal/media/playback/playbacktest"
 	"millrace/internal/programtest"
 )
 
@@ -293,17 +294,17 @@ func (tt *torturer) save(n *node, playback id.Playback, dir string) []string {
 		tt.w.must(os.WriteFile(p, []byte(text), 0o600))
 	}
 	synctest.Wait()
-	text := v.expect("multivariant", http.StatusOK, "/"+string(playback)+".m3u8")
+	text := v.Expect("multivariant", http.StatusOK, "/"+string(playback)+".m3u8")
 	if want := `CODECS="avc1.42c00c,avc1.4d401e,hvc1.1.6.L60.90,av01.0.00M.08,mp4a.40.2,opus"`; !strings.Contains(text,
 		want) {
 		tt.w.t.Errorf("not %s:\n%s", want, text)
 	}
-	lists := v.playlists(playback)
+	lists := v.Playlists(playback)
 	for _, at := range lists {
-		text := v.expect("media playlist", http.StatusOK, at)
+		text := v.Expect("media playlist", http.StatusOK, at)
 		keep(at, text)
-		for _, uri := range uris(at, text) {
-			keep(uri, v.expect("segment", http.StatusOK, uri))
+		for _, uri := range playbacktest.URIs(at, text) {
+			keep(uri, v.Expect("segment", http.StatusOK, uri))
 		}
 	}
 	return lists
@@ -342,7 +343,7 @@ func (tt *torturer) check(t *testing.T, dir string, lists []string) {
 		scale, samples := 1.0, 0
 		end := uint64(0)
 		once := map[string]bool{} // a key frame stands for a while where nothing comes after it
-		for _, uri := range uris(at, string(text)) {
+		for _, uri := range playbacktest.URIs(at, string(text)) {
 			data, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(uri)))
 			if err != nil {
 				t.Fatal(err)

@@ -31,6 +31,7 @@ import (
 	"millrace/internal/masterkey"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/metering"
+	"millrace/internal/media/playback/playbacktest"
 	"millrace/internal/media/timeline"
 	"millrace/internal/presentation"
 	"millrace/internal/storage/db"
@@ -381,6 +382,10 @@ func (n *node) publish(key string) *encoder {
 	n.w.must(err)
 	return e
 }
+
+func (n *node) viewer() playbacktest.Viewer { return playbacktest.New(n.w.t, n.playback) }
+
+func (w *world) playbackID(a id.Asset) id.Playback { return w.asset(a).PlaybackIDs[0].ID }
 
 // --- what is expected ---
 

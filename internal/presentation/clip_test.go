@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"millrace/internal/media/playback/playbacktest"
 )
 
 // TestInstantClip lists a stretch of a recording by its seconds and by the time of day: all of it is there, nothing of
@@ -30,10 +32,10 @@ func TestInstantClip(t *testing.T) {
 		if list = instant(t, v, live, until); !strings.HasSuffix(list, "#EXT-X-ENDLIST\n") {
 			t.Errorf("up to a time, live:\n%s", list)
 		}
-		v.expect("a time to come", http.StatusPreconditionFailed,
+		v.Expect("a time to come", http.StatusPreconditionFailed,
 			"/"+live+fmt.Sprintf(".m3u8?program_start_time=%d", began.Add(time.Hour).Unix()))
-		v.expect("a time of the list to come", http.StatusPreconditionFailed,
-			strings.Split(v.playlists(s.PlaybackIDs[0].ID)[0], "?")[0]+
+		v.Expect("a time of the list to come", http.StatusPreconditionFailed,
+			strings.Split(v.Playlists(s.PlaybackIDs[0].ID)[0], "?")[0]+
 				fmt.Sprintf("?program_start_time=%d", began.Add(time.Hour).Unix()))
 		e.stop()
 		w.wait(10 * time.Second)
@@ -43,16 +45,16 @@ func TestInstantClip(t *testing.T) {
 		w.finish(a)
 		w.wait(time.Second)
 		id := string(w.playbackID(a))
-		whole := uris("", v.expect("whole", http.StatusOK, v.playlists(w.playbackID(a))[0]))
+		whole := playbacktest.URIs("", v.Expect("whole", http.StatusOK, v.Playlists(w.playbackID(a))[0]))
 		clip := func(query string) []string {
 			t.Helper()
 			var texts []string
-			for line := range strings.Lines(v.expect(query, http.StatusOK, "/"+id+".m3u8?"+query)) {
+			for line := range strings.Lines(v.Expect(query, http.StatusOK, "/"+id+".m3u8?"+query)) {
 				if at, ok := strings.CutSuffix(strings.TrimSpace(line), "?"+query); ok {
-					texts = append(texts, v.expect(query, http.StatusOK, "/"+at+"?"+query))
+					texts = append(texts, v.Expect(query, http.StatusOK, "/"+at+"?"+query))
 				} else if _, uri, ok := strings.Cut(line, `URI="`); ok {
 					texts = append(texts,
-						v.expect(query, http.StatusOK, "/"+strings.TrimSuffix(strings.TrimSpace(uri), `"`)))
+						v.Expect(query, http.StatusOK, "/"+strings.TrimSuffix(strings.TrimSpace(uri), `"`)))
 				}
 			}
 			return texts
@@ -67,7 +69,7 @@ func TestInstantClip(t *testing.T) {
 				t.Fatalf("%s: %d playlists", query, len(texts))
 			}
 			for _, text := range texts {
-				list := uris("", text)
+				list := playbacktest.URIs("", text)
 				if len(list) < 3 || len(list) >= len(whole) || !strings.Contains(list[0], "init-") ||
 					strings.Contains(text, whole[1]+"\n") {
 					t.Errorf("%s:\n%s", query, text)
@@ -85,18 +87,18 @@ func TestInstantClip(t *testing.T) {
 			!strings.HasSuffix(late, "#EXT-X-ENDLIST\n") {
 			t.Errorf("behind the discontinuity:\n%s", late)
 		}
-		media, _, _ := strings.Cut(strings.TrimPrefix(v.playlists(w.playbackID(a))[0], "/"), "?")
-		v.expect("nothing there", http.StatusNotFound, "/"+id+".m3u8?asset_start_time=1000")
-		v.expect("nothing there to list", http.StatusNotFound, "/"+media+"?asset_start_time=1000")
+		media, _, _ := strings.Cut(strings.TrimPrefix(v.Playlists(w.playbackID(a))[0], "/"), "?")
+		v.Expect("nothing there", http.StatusNotFound, "/"+id+".m3u8?asset_start_time=1000")
+		v.Expect("nothing there to list", http.StatusNotFound, "/"+media+"?asset_start_time=1000")
 	})
 }
 
 // instant is the video's playlist of a presentation with a query.
-func instant(t *testing.T, v viewer, id, query string) string {
+func instant(t *testing.T, v playbacktest.Viewer, id, query string) string {
 	t.Helper()
-	for line := range strings.Lines(v.expect(query, http.StatusOK, "/"+id+".m3u8"+query)) {
+	for line := range strings.Lines(v.Expect(query, http.StatusOK, "/"+id+".m3u8"+query)) {
 		if line[0] != '#' {
-			return v.expect(query, http.StatusOK, "/"+strings.TrimSpace(line))
+			return v.Expect(query, http.StatusOK, "/"+strings.TrimSpace(line))
 		}
 	}
 	t.Fatal("there is no variant")

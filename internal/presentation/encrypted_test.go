@@ -2,7 +2,6 @@ package presentation_test
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/media/container/cenc"
 	"millrace/internal/media/playback"
+	"millrace/internal/media/playback/playbacktest"
 	"millrace/internal/media/protection"
 	"millrace/internal/presentation"
 )
@@ -41,12 +41,11 @@ func (underDRM) Content(_ context.Context, o playbackid.Object, _ time.Time) (pr
 }
 
 // encrypted is a viewer to whom all that the node has is encrypted.
-func (n *node) encrypted() viewer {
+func (n *node) encrypted() playbacktest.Viewer {
 	u := underDRM{n.w.access}
 	o := n.shows
 	o.Access, o.Guard, o.Keys, o.Meter = u, u, u, nil
-	p := presentation.New(o)
-	return viewer{n.w.t, playback.New(playback.Options{Source: p, Logger: slog.New(slog.DiscardHandler)})}
+	return playbacktest.New(n.w.t, presentation.New(o))
 }
 
 // TestEncrypted: a live stream with parts and its recording are encrypted for a playback ID with the policy drm, and
@@ -60,21 +59,21 @@ func TestEncrypted(t *testing.T) {
 		v, plain, sent := n.encrypted(), n.viewer(), map[string]string{}
 		look := func(when string, p id.Playback) {
 			t.Helper()
-			if list := v.expect(when, http.StatusOK, "/"+string(p)+".m3u8"); !strings.Contains(list,
+			if list := v.Expect(when, http.StatusOK, "/"+string(p)+".m3u8"); !strings.Contains(list,
 				"#EXT-X-SESSION-KEY:METHOD=SAMPLE-AES-CTR") {
 				t.Errorf("%s: no session key: %s", when, list)
 			}
-			for _, l := range v.playlists(p) {
+			for _, l := range v.Playlists(p) {
 				video := strings.HasSuffix(l, "/v.m3u8")
 				if !video && !strings.HasSuffix(l, "/a.m3u8") { // of a key
 					continue
 				}
-				text := v.expect(when, http.StatusOK, l)
+				text := v.Expect(when, http.StatusOK, l)
 				if strings.Contains(text, "#EXT-X-KEY:METHOD=SAMPLE-AES-CTR") != video {
 					t.Errorf("%s: %s", when, text)
 				}
-				for _, uri := range uris(l, text) {
-					body, was := v.expect(when, http.StatusOK, uri), plain.expect(when, http.StatusOK, uri)
+				for _, uri := range playbacktest.URIs(l, text) {
+					body, was := v.Expect(when, http.StatusOK, uri), plain.Expect(when, http.StatusOK, uri)
 					if (body == was) == video {
 						t.Errorf("%s: %s is clear, or sound is not", when, uri)
 					}
@@ -84,7 +83,7 @@ func TestEncrypted(t *testing.T) {
 					sent[uri] = body
 				}
 			}
-			v.expect(when+": file", http.StatusForbidden, "/"+string(p)+"/highest.mp4")
+			v.Expect(when+": file", http.StatusForbidden, "/"+string(p)+"/highest.mp4")
 		}
 		look("live", s.PlaybackIDs[0].ID)
 		a := w.row(s.ID).ActiveAsset
@@ -94,7 +93,7 @@ func TestEncrypted(t *testing.T) {
 			if strings.HasSuffix(uri, ".m4s") && strings.Contains(uri, "/v/") {
 				parts := ""
 				for k := 0; ; k++ {
-					code, part := v.get(strings.TrimSuffix(uri, ".m4s") + "." + string(rune('0'+k)) + ".m4s")
+					code, part := v.Get(strings.TrimSuffix(uri, ".m4s") + "." + string(rune('0'+k)) + ".m4s")
 					if code != http.StatusOK || len(parts) >= len(segment) {
 						break
 					}

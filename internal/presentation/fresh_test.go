@@ -30,23 +30,23 @@ func TestChangesOnThisNodeAreSeenAtOnce(t *testing.T) {
 		w.must(err)
 		n.playback.AssetChanged(a)
 		sidecar := "/" + string(p) + "/text/" + string(track.ID) + ".vtt"
-		v.expect("preparing", http.StatusNotFound, sidecar)
+		v.Expect("preparing", http.StatusNotFound, sidecar)
 		track.Object = "media/tracks/en.vtt"
 		w.must(w.objects.Put(w.ctx, track.Object, strings.NewReader("WEBVTT\n\n00:01.000 --> 00:02.000\nHello\n")))
 		w.must(w.assets.TrackReady(w.ctx, a, track, time.Now()))
 		n.playback.AssetChanged(a)
-		v.expect("ready", http.StatusOK, sidecar)
-		if lists := v.playlists(p); len(lists) != 3 {
+		v.Expect("ready", http.StatusOK, sidecar)
+		if lists := v.Playlists(p); len(lists) != 3 {
 			t.Errorf("playlists %v", lists)
 		}
 		w.must(w.assets.DeletePlaybackID(w.ctx, env, a, p, time.Now()))
 		n.playback.AssetChanged(a)
-		v.expect("playback ID deleted", http.StatusNotFound, sidecar)
+		v.Expect("playback ID deleted", http.StatusNotFound, sidecar)
 
 		live := s.PlaybackIDs[0].ID
-		v.expect("idle", http.StatusPreconditionFailed, "/"+string(live)+".m3u8")
+		v.Expect("idle", http.StatusPreconditionFailed, "/"+string(live)+".m3u8")
 		w.must(w.streams.Delete(w.ctx, env, s.ID, time.Now()))
 		n.playback.StreamChanged(s.ID)
-		v.expect("stream deleted", http.StatusNotFound, "/"+string(live)+".m3u8")
+		v.Expect("stream deleted", http.StatusNotFound, "/"+string(live)+".m3u8")
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"millrace/internal/control/live"
 	"millrace/internal/media/metering"
+	"millrace/internal/media/playback/playbacktest"
 )
 
 // TestDelivered watches a broadcast and its recording: what was sent is counted once, by the size of the picture, of
@@ -35,7 +36,7 @@ func TestDelivered(t *testing.T) {
 					}
 				}
 				all := func(list string) (long time.Duration, addresses []string) {
-					text := v.expect("playlist", http.StatusOK, list)
+					text := v.Expect("playlist", http.StatusOK, list)
 					var length time.Duration
 					gap := false
 					for line := range strings.Lines(text) {
@@ -54,30 +55,30 @@ func TestDelivered(t *testing.T) {
 							length, gap = 0, false
 						}
 					}
-					return long, uris(list, text)
+					return long, playbacktest.URIs(list, text)
 				}
 				video, audio := "/v.m3u8", "/a.m3u8"
 				prefix := func(list string) string { return list[:strings.LastIndex(list, "/")] }
-				stream, whole := prefix(v.playlists(s.PlaybackIDs[0].ID)[0]), prefix(v.playlists(w.playbackID(a))[0])
+				stream, whole := prefix(v.Playlists(s.PlaybackIDs[0].ID)[0]), prefix(v.Playlists(w.playbackID(a))[0])
 				expect("playlists", 0)
 
 				for _, list := range []string{stream, whole} {
 					long, addresses := all(list + video)
 					for _, u := range addresses {
-						v.expect("segment", http.StatusOK, u)
+						v.Expect("segment", http.StatusOK, u)
 					}
 					expect("segments", long)
 				}
 				_, addresses := all(whole + audio)
 				for _, u := range addresses {
-					v.expect("sound", http.StatusOK, u)
+					v.Expect("sound", http.StatusOK, u)
 				}
 				expect("sound beside the picture", 0)
-				v.expect("unknown segment", http.StatusNotFound, whole+"/v/9999.m4s")
+				v.Expect("unknown segment", http.StatusNotFound, whole+"/v/9999.m4s")
 				expect("what is not there", 0)
 
 				if mode == live.Low {
-					text := v.expect("playlist", http.StatusOK, stream+video)
+					text := v.Expect("playlist", http.StatusOK, stream+video)
 					_, part, ok := strings.Cut(text, "#EXT-X-PART:DURATION=")
 					length, rest, _ := strings.Cut(part, ",")
 					_, uri, _ := strings.Cut(rest, `URI="`)
@@ -87,7 +88,7 @@ func TestDelivered(t *testing.T) {
 					}
 					d, err := time.ParseDuration(length + "s")
 					w.must(err)
-					v.expect("part", http.StatusOK, stream+"/"+uri)
+					v.Expect("part", http.StatusOK, stream+"/"+uri)
 					expect("a part", d)
 				}
 				e.stop()
@@ -96,12 +97,12 @@ func TestDelivered(t *testing.T) {
 				w.wait(2 * time.Minute)
 				long, addresses := all(whole + video)
 				for _, u := range addresses {
-					v.expect("stored segment", http.StatusOK, u)
+					v.Expect("stored segment", http.StatusOK, u)
 				}
 				expect("the recording", long)
 
 				first := addresses[1]
-				size := len(v.expect("the first segment", http.StatusOK, first))
+				size := len(v.Expect("the first segment", http.StatusOK, first))
 				length := n.meter.Take()
 				for method, wanted := range map[string]int{http.MethodHead: 0, http.MethodGet: size / 2} {
 					r := httptest.NewRequestWithContext(t.Context(), method, first, nil)
@@ -109,7 +110,7 @@ func TestDelivered(t *testing.T) {
 						r.Header.Set("Range", "bytes=0-"+strconv.Itoa(wanted-1))
 					}
 					rec := httptest.NewRecorder()
-					v.h.ServeHTTP(rec, r)
+					v.Handler.ServeHTTP(rec, r)
 					if rec.Code/100 != 2 || rec.Body.Len() != wanted {
 						t.Errorf("%s: %d, %d bytes", method, rec.Code, rec.Body.Len())
 					}
@@ -131,9 +132,9 @@ func TestDeliveredSound(t *testing.T) {
 		v, e := n.viewer(), n.publish(s.StreamKey)
 		e.noVideo = true
 		e.send(20 * time.Second)
-		list := v.playlists(s.PlaybackIDs[0].ID)[0]
-		for _, u := range uris(list, v.expect("playlist", http.StatusOK, list)) {
-			v.expect("segment", http.StatusOK, u)
+		list := v.Playlists(s.PlaybackIDs[0].ID)[0]
+		for _, u := range playbacktest.URIs(list, v.Expect("playlist", http.StatusOK, list)) {
+			v.Expect("segment", http.StatusOK, u)
 		}
 		for of, sum := range n.meter.Take() {
 			if only := (metering.Lengths{metering.AudioOnly: sum[metering.AudioOnly]}); sum != only ||
@@ -158,10 +159,10 @@ func TestTitles(t *testing.T) {
 		a := w.row(s.ID).ActiveAsset
 		expect := func(what, id, want string) {
 			t.Helper()
-			if got := v.expect(what, http.StatusOK, "/"+id+"/metadata.json"); got != want {
+			if got := v.Expect(what, http.StatusOK, "/"+id+"/metadata.json"); got != want {
 				t.Errorf("%s: %s, want %s", what, got, want)
 			}
-			if list := v.expect(what, http.StatusOK, "/"+id); !strings.Contains(list, `URI="`+id+`/metadata.json"`) {
+			if list := v.Expect(what, http.StatusOK, "/"+id); !strings.Contains(list, `URI="`+id+`/metadata.json"`) {
 				t.Errorf("%s: not named in\n%s", what, list)
 			}
 		}

@@ -21,6 +21,7 @@ import (
 	"millrace/internal/masterkey"
 	"millrace/internal/media/ingest"
 	"millrace/internal/media/metering"
+	"millrace/internal/media/playback/playbacktest"
 	"millrace/internal/presentation"
 	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
@@ -155,6 +156,8 @@ func (n *node) publish(key string) *encoder {
 	n.w.must(err)
 	return &encoder{t: n.w.t, ctx: ctx, sink: sink}
 }
+
+func (n *node) viewer() playbacktest.Viewer { return playbacktest.New(n.w.t, n.playback) }
 
 // row is a stream as it is stored.
 func (w *world) row(s id.LiveStream) live.Stream {
