@@ -15,6 +15,7 @@ import (
 	"millrace/internal/config"
 	"millrace/internal/control/access"
 	"millrace/internal/control/event"
+	nodes "millrace/internal/control/node"
 	"millrace/internal/storage/blob"
 	"millrace/internal/web/api"
 	"millrace/internal/web/dashboard"
@@ -67,31 +68,31 @@ func (n *node) examine(ctx context.Context, tell func(dashboard.Finding)) error 
 
 // encodersConnect says where encoders reach the service. Behind public-url they do so at its host, on the ports that
 // are listened on.
-func (n *node) encodersConnect(rtmp, srt net.Addr, whip bool) {
-	n.ingest.RTMP = strings.TrimSuffix(n.cfg.RTMPBase(rtmp.String()).String(), "/")
+func (n *node) encodersConnect(rtmp, srt string, whip bool) {
+	n.ingest.RTMP = strings.TrimSuffix(n.cfg.RTMPBase(rtmp).String(), "/")
 	n.ingest.SRT = n.atPublicHost(srt)
 	if whip {
 		n.ingest.WHIP = n.base + "/whip"
 	}
 }
 
-func (n *node) rtmpsBase(addr net.Addr) string {
+func (n *node) rtmpsBase(addr string) string {
 	return (&url.URL{Scheme: "rtmps", Host: n.atPublicHost(addr), Path: "/app"}).String()
 }
 
 // atPublicHost is the public host with the port of an address.
-func (n *node) atPublicHost(addr net.Addr) string {
-	_, port, err := net.SplitHostPort(addr.String())
+func (n *node) atPublicHost(addr string) string {
+	_, port, err := net.SplitHostPort(addr)
 	base, bad := url.Parse(n.base)
 	if err != nil || bad != nil {
-		return addr.String()
+		return addr
 	}
 	return net.JoinHostPort(base.Hostname(), port)
 }
 
 // firstLink shows a link that sets the password of the dashboard, as long as none is set.
 func (n *node) firstLink(ctx context.Context) error {
-	if !n.cfg.Dashboard {
+	if !n.cfg.Dashboard || !n.cfg.Roles.Has(nodes.RoleAPI) {
 		return nil
 	}
 	has, err := n.sessions.HasPassword(ctx)

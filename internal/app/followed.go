@@ -139,7 +139,7 @@ func asks(n *node) broadcast.Fleet {
 		Self: live.Owner{Node: n.id, Run: n.run}, Rows: n.db.Nodes(), Peer: peers{n.peers},
 	}
 	ask := handover.Client{Owners: n.owners, Peer: peers{n.peers}, Others: others}.Ask
-	return broadcast.Fleet{Ask: ask, Others: others}
+	return broadcast.Fleet{Ask: ask, Others: others, Spectator: !n.cfg.Roles.Has(nodes.RoleIngest)}
 }
 
 // health tells how encoders do, those of other nodes too.

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"millrace/internal/app/roles"
 	"millrace/internal/control/job"
 	"millrace/internal/lifecycle"
 	"millrace/internal/storage/queue"
@@ -46,6 +47,7 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	}
 	return queue.New(queue.Options{
 		DB: n.db, Node: n.id, Died: n.died, Logger: n.log, Workers: workers, Handlers: handlers,
+		Works: roles.Works(n.cfg.Roles),
 	})
 }
 

@@ -9,8 +9,6 @@ import (
 	"millrace/internal/app/cli"
 	"millrace/internal/config"
 	nodes "millrace/internal/control/node"
-	"millrace/internal/media/watching"
-	"millrace/internal/sketch"
 )
 
 const (
@@ -26,7 +24,7 @@ const (
 func (n *node) makeRow(schema int64) {
 	o := nodes.Options{
 		Store: n.db.Nodes(), Name: n.id, Run: n.run, Version: cli.Version(), Schema: schema,
-		Roles:        []string{nodes.RoleAll},
+		Roles:        n.cfg.Roles,
 		AdvertiseURL: func() string { return n.reach.URL() }, Load: n.load(),
 		Every: renewAloneEvery, Valid: rowValidAlone, Now: clock, Logger: n.log,
 		Renewed: func(asked time.Time, valid time.Duration) { n.live.Renewed(asked, valid) },
@@ -44,22 +42,12 @@ func (n *node) load() func() nodes.Load {
 	var viewers int
 	return func() nodes.Load {
 		if now := clock(); now.Sub(counted) >= countViewersEvery {
-			viewers, counted = viewersAt(n.watched, now), now
+			viewers, counted = n.watched.Viewers(now), now
 		}
 		return nodes.Load{
 			Streams: n.live.Broadcasts(), Viewers: viewers, CPU: machineLoad() / float64(runtime.NumCPU()),
 		}
 	}
-}
-
-// viewersAt is how many watch at this node; one who watches several things counts once.
-func viewersAt(r *watching.Register, now time.Time) int {
-	all := r.Now(now)
-	each := make([]sketch.Sketch, 0, len(all))
-	for _, s := range all {
-		each = append(each, s)
-	}
-	return sketch.Union(each...).Count()
 }
 
 // openNodes opens the nodes of the configured database, whether the service runs or not.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 
+	nodes "millrace/internal/control/node"
 	"millrace/internal/media/frame"
 	"millrace/internal/media/ingest/whip"
 )
@@ -15,9 +16,9 @@ type publishers struct {
 	server *whip.Server
 }
 
-// publishers opens the sockets of WHIP; nil when it has none.
+// publishers opens the sockets of WHIP; nil when it has none, or is for other nodes.
 func (n *node) publishers(ctx context.Context) (*publishers, error) {
-	if !n.cfg.WebRTC() {
+	if !n.cfg.WebRTC() || !n.cfg.Roles.Has(nodes.RoleIngest) {
 		return nil, nil //nolint:nilnil // nil is "no WHIP"
 	}
 	var p publishers

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"millrace/internal/app/roles"
 	"millrace/internal/fault"
 	"millrace/internal/storage/blob"
 )
@@ -42,7 +43,7 @@ func (n *node) ready() *readiness {
 	storage := func(ctx context.Context) error { return reachable(ctx, n.blob) }
 	return &readiness{
 		needs: []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}},
-		also:  n.reachability, log: n.log,
+		also:  func() string { return n.reachability() + roles.Line(n.cfg.Roles) }, log: n.log,
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"millrace/internal/app/cli"
 	"millrace/internal/app/metrics"
+	"millrace/internal/app/roles"
 	"millrace/internal/broadcast"
 	"millrace/internal/claim"
 	"millrace/internal/config"
@@ -127,7 +128,7 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	} else if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base)
+	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base, "roles", n.cfg.Roles.String())
 	g.Add(&lifecycle.Supervisor{Alive: func() { n.live.Broadcasts() }}) // the lock that every stream needs
 	err = g.Run(ctx)
 	log.InfoContext(ctx, "stopped")
@@ -304,7 +305,9 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	n.sharesDatabase(g)
-	g.Add(n.webhooks())
+	if n.cfg.Roles.Has(nodes.RoleAPI) {
+		g.Add(n.webhooks())
+	}
 	g.Add(tally.New(tally.Options{Meter: &n.meter, Usage: n.usage, Share: n.counts.Share, Now: clock, Logger: n.log}))
 	for _, v := range n.spares {
 		g.Add(v)
@@ -333,6 +336,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if n.metrics != nil {
 		players = n.metrics.Viewers(players)
 	}
+	players = roles.Gate(n.cfg.Roles, players)
 	publishers, err := n.publishers(ctx)
 	if err != nil {
 		return err
@@ -341,7 +345,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
-	mux := n.mux(players, publishers, uploads)
+	mux := roles.Gate(n.cfg.Roles, n.mux(players, publishers, uploads))
 	secure, err := n.identity()
 	if err != nil {
 		return err
@@ -350,12 +354,28 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		name: "http", ln: web, mux: secure.plain(mux), players: players, log: n.log, drain: n.cfg.ShutdownTimeout,
 		unsent: n.budgets.unsent, clients: n.clients(),
 	})
-	encoders := rtmp.New(rtmp.Options{Gate: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress})
+	var encoders *rtmp.Server
+	if n.cfg.Roles.Has(nodes.RoleIngest) {
+		encoders = rtmp.New(rtmp.Options{
+			Gate: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress,
+		})
+	}
 	if secure != nil {
 		if err = n.secure(ctx, g, secure, mux, players, encoders); err != nil {
 			return err
 		}
 	}
+	if encoders == nil {
+		n.encodersConnect(n.cfg.RTMPAddr, n.cfg.SRTAddr, n.cfg.WebRTC()) // at other nodes, whose settings are these
+		return nil
+	}
+	return listenEncoders(ctx, n, g, encoders, publishers)
+}
+
+// listenEncoders adds the listeners for SRT and RTMP, and that of WHIP; publishers may be nil.
+func listenEncoders(
+	ctx context.Context, n *node, g *lifecycle.Group, encoders *rtmp.Server, publishers *publishers,
+) error {
 	callers, err := n.listenSRT(ctx, g)
 	if err != nil {
 		return err
@@ -364,7 +384,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
-	n.encodersConnect(ln.Addr(), callers.Addr(), publishers != nil)
+	n.encodersConnect(ln.Addr().String(), callers.Addr().String(), publishers != nil)
 	g.Add(&encoderServer{name: "rtmp", ln: ln, server: encoders})
 	if publishers != nil {
 		g.Add(publishers)
@@ -396,7 +416,7 @@ func (n *node) sharesDatabase(g *lifecycle.Group) {
 	}
 }
 
-// secure adds the listeners over TLS.
+// secure adds the listeners over TLS; encoders nil: none for them.
 func (n *node) secure(
 	ctx context.Context, g *lifecycle.Group, id *identity, mux, players http.Handler, encoders *rtmp.Server,
 ) error {
@@ -404,17 +424,20 @@ func (n *node) secure(
 	if err != nil {
 		return err
 	}
-	rtmps, err := n.listenBehindProxies(ctx, "rtmps", n.cfg.RTMPSAddr, n.budgets.publishers)
-	if err != nil {
-		return err
-	}
-	n.ingest.RTMPS = n.rtmpsBase(rtmps.Addr())
 	g.Add(&webServer{
 		name: "https", ln: https, cert: id.web(), mux: header.Strict(n.cfg.HSTSMaxAge, mux),
 		players: header.Strict(n.cfg.HSTSMaxAge, players), log: n.log,
 		drain: n.cfg.ShutdownTimeout, unsent: n.budgets.unsent, clients: n.clients(),
 	})
 	g.Add(id.source)
+	if n.ingest.RTMPS = n.rtmpsBase(n.cfg.RTMPSAddr); encoders == nil {
+		return nil
+	}
+	rtmps, err := n.listenBehindProxies(ctx, "rtmps", n.cfg.RTMPSAddr, n.budgets.publishers)
+	if err != nil {
+		return err
+	}
+	n.ingest.RTMPS = n.rtmpsBase(rtmps.Addr().String())
 	g.Add(&encoderServer{name: "rtmps", ln: rtmps, secure: id.encoders(), server: encoders})
 	return nil
 }

@@ -20,7 +20,7 @@ func (svc *Service) recover(ctx context.Context, starting bool) error {
 		svc.blind = svc.opt.Now()
 		return err
 	}
-	if svc.opt.Now().Sub(svc.blind) < live.OrphanedAfter {
+	if svc.opt.Spectator || svc.opt.Now().Sub(svc.blind) < live.OrphanedAfter {
 		// While the database was away nobody could renew a row: those that live have not all come back to it.
 		orphans = slices.DeleteFunc(orphans, func(s live.Stream) bool { return s.Node != svc.opt.Owner.Node })
 	}

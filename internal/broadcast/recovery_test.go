@@ -305,6 +305,37 @@ func TestTakeover(t *testing.T) {
 	}
 }
 
+// TestSpectator leaves what a dead node has left to those that have encoders, and takes up what it has led itself.
+func TestSpectator(t *testing.T) {
+	t.Parallel()
+	spectator := func(o *broadcast.Options) { o.Spectator = true }
+	run(t, func(w *world) {
+		a := w.start("a")
+		w.start("b", spectator)
+		s := w.stream()
+		e := a.publish(s.StreamKey).send(11 * time.Second)
+		a.kill()
+		e.stop()
+		w.wait(10 * time.Minute)
+		if row := w.row(s.ID); row.ActiveAsset == "" || row.Node != "a" {
+			t.Errorf("without a node for encoders the broadcast is %q, of node %s", row.ActiveAsset, row.Node)
+		}
+		w.start("c")
+		w.wait(2 * time.Minute)
+		ended(w, s.ID, 1, []time.Duration{8 * time.Second})
+	})
+	run(t, func(w *world) {
+		a, s := w.start("a"), w.stream()
+		e := a.publish(s.StreamKey).send(11 * time.Second)
+		a.kill()
+		e.stop()
+		w.wait(0)
+		w.start("a", spectator)
+		w.wait(2 * time.Minute)
+		ended(w, s.ID, 1, []time.Duration{8 * time.Second})
+	})
+}
+
 // TestEncoderMovesToAnotherNode has the encoder come back elsewhere while the node that it left is alive and about to
 // wait for it.
 func TestEncoderMovesToAnotherNode(t *testing.T) {

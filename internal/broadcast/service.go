@@ -58,6 +58,8 @@ type Fleet struct {
 	Ask func(ctx context.Context, s id.LiveStream, w live.Writer) (lost time.Duration, err error)
 	// Others are the other nodes, where they can be asked; nil: nobody else may lead what this process leads.
 	Others Others
+	// Spectator says that this node takes up no broadcast but what it has led before: others have encoders.
+	Spectator bool
 }
 
 // Service owns the broadcasts of this node. It implements ingest.Gate and srt.Secrets and is a lifecycle service.

@@ -101,6 +101,12 @@ type ICEServer struct {
 	Credential Secret
 }
 
+// Identity says which node of an installation this is.
+type Identity struct {
+	NodeID string // empty: made at the first start and kept in DataDir
+	Roles  Roles
+}
+
 // Config holds every setting as a typed value. Relative paths are relative to the working directory.
 type Config struct {
 	DataDir     string
@@ -155,7 +161,8 @@ type Config struct {
 	TokenID     string // seeded access token; empty: none
 	TokenSecret Secret
 
-	NodeID                   string        // empty: made at the first start and kept in DataDir
+	Identity
+
 	MaxConnectionsPerAddress int           // concurrent ingest connections of one IP address, at least 1
 	WorkerConcurrency        int           // what the places of jobs follow from (job.Class); 0: one per CPU
 	ShutdownTimeout          time.Duration // longest drain
@@ -300,6 +307,7 @@ func (c *Config) conflicts() (problems []string) {
 				"the environment, or neither to use the role of the machine or pod")
 	}
 	problems = append(problems, c.internalConflicts()...)
+	problems = append(problems, c.roleConflicts()...)
 	return append(problems, c.sharedPorts()...)
 }
 

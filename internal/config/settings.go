@@ -390,6 +390,12 @@ var settings = []Setting{
 		apply: into(parseNodeID, func(c *Config) *string { return &c.NodeID }),
 	},
 	{
+		Name: "roles", Kind: KindNames, Default: RoleAll,
+		Help: "What this node does, of api, ingest, playback and worker, or all (docs/fleet.md). Anything but all " +
+			"needs PostgreSQL and internal-addr.",
+		apply: into(parseRoles, func(c *Config) *Roles { return &c.Roles }),
+	},
+	{
 		Name: "max-connections-per-address", Kind: KindNumber, Default: "16",
 		Help:  "Maximum concurrent encoder connections per IP address.",
 		apply: into(Number(1, 1_000_000), func(c *Config) *int { return &c.MaxConnectionsPerAddress }),

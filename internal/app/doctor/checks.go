@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"millrace/internal/config"
+	"millrace/internal/control/node"
 	"millrace/internal/disk"
 	"millrace/internal/media/encode"
 	"millrace/internal/media/speech"
@@ -34,6 +35,7 @@ func Checks(o Options) []Check {
 	c := o.Config
 	checks := []Check{
 		Settings{Warnings: c.Warnings, File: c.File},
+		Roles{Has: c.Roles},
 		DataFolder{Path: c.DataDir},
 		DiskSpace{Path: c.DataDir, Stat: disk.SpaceOf},
 		OpenFiles{Limit: openFiles},
@@ -45,9 +47,7 @@ func Checks(o Options) []Check {
 		FreePort{Setting: "http-addr", Addr: c.HTTPAddr, Ours: c.HTTPAddr},
 	}
 	if c.TLS() {
-		checks = append(checks,
-			FreePort{Setting: "https-addr", Addr: c.HTTPSAddr, Ours: c.HTTPAddr},
-			FreePort{Setting: "rtmps-addr", Addr: c.RTMPSAddr, Ours: c.HTTPAddr})
+		checks = append(checks, FreePort{Setting: "https-addr", Addr: c.HTTPSAddr, Ours: c.HTTPAddr})
 	}
 	if c.TLSCert != "" {
 		checks = append(checks, Certificate{CertFile: c.TLSCert, KeyFile: c.TLSKey, Now: o.Now})
@@ -57,6 +57,32 @@ func Checks(o Options) []Check {
 			Domain: domain, Folder: filepath.Join(c.DataDir, "acme"), HTTP: c.HTTPAddr, HTTPS: c.HTTPSAddr,
 			Now: o.Now, LookUp: net.DefaultResolver.LookupHost,
 		})
+	}
+	if c.Roles.Has(node.RoleIngest) {
+		checks = append(checks, encoderPorts(c)...)
+	}
+	if c.MetricsAddr != "" {
+		checks = append(checks, FreePort{Setting: "metrics-addr", Addr: c.MetricsAddr, Ours: c.HTTPAddr})
+	}
+	if c.Database.Engine == config.Postgres {
+		checks = append(checks, PostgreSQL{URL: c.Database.URL, Now: o.Now})
+	} else {
+		checks = append(checks, SQLite{Path: c.Database.Path})
+	}
+	for i, e := range o.SpeechEngines {
+		checks = append(checks, SpeechEngine{Engine: e, Configured: i > 0, Load: load})
+	}
+	checks = append(checks, Storage{Where: c.Storage, Open: o.OpenStorage, Now: o.Now})
+	if o.UploadsLeft != nil {
+		checks = append(checks, Uploads{Look: o.UploadsLeft})
+	}
+	return checks
+}
+
+// encoderPorts looks at the ports for encoders.
+func encoderPorts(c config.Config) (checks []Check) {
+	if c.TLS() {
+		checks = append(checks, FreePort{Setting: "rtmps-addr", Addr: c.RTMPSAddr, Ours: c.HTTPAddr})
 	}
 	checks = append(checks, FreePort{Setting: "rtmp-addr", Addr: c.RTMPAddr, Ours: c.HTTPAddr}, FreePort{
 		Setting: "srt-addr",
@@ -75,22 +101,21 @@ func Checks(o Options) []Check {
 	if c.WebRTCTCPAddr != "" {
 		checks = append(checks, FreePort{Setting: "webrtc-tcp-addr", Addr: c.WebRTCTCPAddr, Ours: c.HTTPAddr})
 	}
-	if c.MetricsAddr != "" {
-		checks = append(checks, FreePort{Setting: "metrics-addr", Addr: c.MetricsAddr, Ours: c.HTTPAddr})
-	}
-	if c.Database.Engine == config.Postgres {
-		checks = append(checks, PostgreSQL{URL: c.Database.URL, Now: o.Now})
-	} else {
-		checks = append(checks, SQLite{Path: c.Database.Path})
-	}
-	for i, e := range o.SpeechEngines {
-		checks = append(checks, SpeechEngine{Engine: e, Configured: i > 0, Load: load})
-	}
-	checks = append(checks, Storage{Where: c.Storage, Open: o.OpenStorage, Now: o.Now})
-	if o.UploadsLeft != nil {
-		checks = append(checks, Uploads{Look: o.UploadsLeft})
-	}
 	return checks
+}
+
+// Roles tells what this node does.
+type Roles struct{ Has config.Roles }
+
+// Name implements Check.
+func (Roles) Name() string { return "roles" }
+
+// Run implements Check.
+func (r Roles) Run(context.Context) Finding {
+	if r.Has.All() {
+		return ok("all: this node does everything")
+	}
+	return ok("%s: other nodes have to do the rest, see millrace nodes", r.Has)
 }
 
 // Settings tells of doubtful names in the environment.

@@ -531,7 +531,8 @@ func TestChecksOfAWholeConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{
-		"settings", "data folder", "disk space", "open files", "clock", "ffmpeg", "http-addr", "rtmp-addr", "srt-addr",
+		"settings", "roles", "data folder", "disk space", "open files", "clock", "ffmpeg", "http-addr", "rtmp-addr",
+		"srt-addr",
 		"webrtc-udp-addr", "webrtc-tcp-addr", "database", "storage",
 	} {
 		if !strings.Contains(b.String(), " "+name+" ") {
@@ -542,4 +543,32 @@ func TestChecksOfAWholeConfiguration(t *testing.T) {
 		t.Error("doctor made the data folder")
 	}
 	t.Log("\n" + b.String())
+}
+
+// TestChecksByRole: ports for encoders are those of nodes that take encoders.
+func TestChecksByRole(t *testing.T) {
+	t.Parallel()
+	for roles, ports := range map[string]bool{"all": true, "ingest": true, "api,playback,worker": false} {
+		cfg, err := config.Parse([]string{
+			"--roles", roles, "--database-url=postgres://u:p@h/d", "--internal-addr=10.0.0.5:9465",
+		}, nil, os.ReadFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := map[string]bool{}
+		for _, c := range Checks(Options{Config: cfg, OpenStorage: openBlob}) {
+			found[c.Name()] = true
+			if r, is := c.(Roles); is && !strings.HasPrefix(r.Run(t.Context()).Text, roles) {
+				t.Errorf("%s: %q", roles, r.Run(t.Context()).Text)
+			}
+		}
+		for _, port := range []string{"rtmp-addr", "srt-addr", "webrtc-udp-addr", "webrtc-tcp-addr"} {
+			if found[port] != ports {
+				t.Errorf("with the roles %s %s is looked at: %v", roles, port, found[port])
+			}
+		}
+		if !found["http-addr"] {
+			t.Errorf("with the roles %s http-addr is not looked at", roles)
+		}
+	}
 }

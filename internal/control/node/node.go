@@ -6,6 +6,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"millrace/internal/id"
@@ -20,8 +21,14 @@ const (
 	Gone  State = "gone" // it has ended, or has not renewed its row in time
 )
 
-// RoleAll is the role of a node that does everything.
-const RoleAll = "all"
+// The roles: what a node does. RoleAll is that of one that does everything.
+const (
+	RoleAll      = "all"
+	RoleAPI      = "api"
+	RoleIngest   = "ingest"
+	RolePlayback = "playback"
+	RoleWorker   = "worker"
+)
 
 // Node is one process of the service, as its row says. Every time in it is the database's.
 type Node struct {
@@ -39,6 +46,11 @@ type Node struct {
 	StartedAt    time.Time
 	SeenAt       time.Time // when the row was last renewed
 	ValidUntil   time.Time
+}
+
+// Has reports whether the node has a role.
+func (n *Node) Has(role string) bool {
+	return slices.Contains(n.Roles, RoleAll) || slices.Contains(n.Roles, role)
 }
 
 // Load is how busy a node is.

@@ -130,6 +130,16 @@ func (r *Register) Count(now time.Time) (n int) {
 	return n
 }
 
+// Viewers is how many watch now; one who watches several things counts once.
+func (r *Register) Viewers(now time.Time) int {
+	all := r.Now(now)
+	each := make([]sketch.Sketch, 0, len(all))
+	for _, s := range all {
+		each = append(each, s)
+	}
+	return sketch.Union(each...).Count()
+}
+
 // Now are the viewers of each playback ID that somebody watches, by its Key.
 func (r *Register) Now(now time.Time) map[uint64]sketch.Sketch {
 	all := map[uint64][]uint64{}

@@ -44,7 +44,9 @@ type Options struct {
 	Handlers []job.Handler // one per kind
 	Workers  int           // the queues' places follow from it; 0: 4
 	Classes  job.Classes   // a kind that is in none is refused; nil: all that there are
-	Logger   *slog.Logger
+	// Works reports whether this node works on a queue; nil: on all. Jobs of others wait for other nodes.
+	Works  func(job.Queue) bool
+	Logger *slog.Logger
 	// Died is the job that this node's process died of the last time; 0: of none.
 	Died int64
 }
@@ -55,7 +57,7 @@ type Queue struct {
 	node   id.Node
 	died   int64
 	logger *slog.Logger
-	client db.JobClient // nil without handlers
+	client db.JobClient // nil without handlers, or without queues
 
 	lostAfter time.Duration
 	classes   job.Classes
@@ -87,13 +89,16 @@ func New(o Options) (*Queue, error) {
 	}
 	queues := map[string]river.QueueConfig{}
 	for _, c := range o.Classes {
+		if o.Works != nil && !o.Works(c.Queue) {
+			continue
+		}
 		n := c.Places(o.Workers)
 		queues[string(c.Queue)] = river.QueueConfig{MaxWorkers: n}
 		if c.ByOwner {
 			q.shared[c.Queue] = newPlaces(n)
 		}
 	}
-	if len(o.Handlers) == 0 {
+	if len(o.Handlers) == 0 || len(queues) == 0 {
 		return q, nil
 	}
 	workers := river.NewWorkers()
