@@ -102,6 +102,8 @@ type node struct {
 	spares  []*encode.Reserve
 	budgets budgets
 
+	departure *departure // how it leaves
+
 	died  int64          // the job that the process before this one died of; 0: none
 	base  string         // how the outside reaches the HTTP listener, without a last slash
 	close []func() error // in the order of opening
@@ -119,7 +121,7 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	}
 	defer release()
 	collectLess(cfg, debug.SetGCPercent)
-	n := &node{cfg: cfg, log: log, out: out, run: id.New()}
+	n := &node{cfg: cfg, log: log, out: out, run: id.New(), departure: newDeparture(cfg.ShutdownTimeout)}
 	defer func() { err = errors.Join(err, n.shut()) }()
 	var g lifecycle.Group
 	if err = n.start(ctx, &g); errors.Is(err, errStopped) || ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -129,6 +131,7 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	}
 	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base)
 	g.Add(&lifecycle.Supervisor{Alive: func() { n.live.Broadcasts() }}) // the lock that every stream needs
+	g.Add(n.leave(ctx))
 	err = g.Run(ctx)
 	log.InfoContext(ctx, "stopped")
 	return err
@@ -333,6 +336,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if n.metrics != nil {
 		players = n.metrics.Viewers(players)
 	}
+	players = n.departure.viewers.of(players)
 	publishers, err := n.publishers(ctx)
 	if err != nil {
 		return err
@@ -347,7 +351,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	g.Add(&webServer{
-		name: "http", ln: web, mux: secure.plain(mux), players: players, log: n.log, drain: n.cfg.ShutdownTimeout,
+		name: "http", ln: web, mux: secure.plain(mux), players: players, log: n.log, drain: n.departure.grace,
 		unsent: n.budgets.unsent, clients: n.clients(),
 	})
 	encoders := rtmp.New(rtmp.Options{Gate: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress})
@@ -412,7 +416,7 @@ func (n *node) secure(
 	g.Add(&webServer{
 		name: "https", ln: https, cert: id.web(), mux: header.Strict(n.cfg.HSTSMaxAge, mux),
 		players: header.Strict(n.cfg.HSTSMaxAge, players), log: n.log,
-		drain: n.cfg.ShutdownTimeout, unsent: n.budgets.unsent, clients: n.clients(),
+		drain: n.departure.grace, unsent: n.budgets.unsent, clients: n.clients(),
 	})
 	g.Add(id.source)
 	g.Add(&encoderServer{name: "rtmps", ln: rtmps, secure: id.encoders(), server: encoders})
