@@ -151,3 +151,46 @@ func TestNodeStaysAfterAll(t *testing.T) {
 		w.expect(strings.Fields(begun + " " + closed)...)
 	})
 }
+
+// TestNodeAsksToMove: an encoder that can be asked to connect again comes to another node before it leaves the first
+// one, which gives way though it sends. One that does not come is let go of after all.
+func TestNodeAsksToMove(t *testing.T) {
+	t.Parallel()
+	for name, comes := range map[string]bool{"it comes": true, "it does not": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, func(w *world) {
+				a := w.start("a")
+				b := w.start("b", asking(a))
+				s := w.stream(window(0))
+				asked := 0
+				first, err := a.admitMoving("rtmp", s.StreamKey, func() { asked++ })
+				w.must(err)
+				first.stream()
+				w.wait(8300 * time.Millisecond)
+				if _, err = b.admit(s.StreamKey); !errors.Is(err, ingest.ErrBusy) {
+					t.Errorf("a second encoder before the first one is asked: %v", err)
+				}
+				a.Drain(true)
+				w.wait(3 * time.Second)
+				if first.dropped() != nil || asked != 1 {
+					t.Errorf("asked %d times, and dropped: %v", asked, first.dropped())
+				}
+				if comes {
+					b.publish(s.StreamKey).send(10 * time.Second).stop()
+					if !errors.Is(first.dropped(), ingest.ErrReplaced) {
+						t.Errorf("the first encoder was dropped: %v", first.dropped())
+					}
+				} else {
+					first.leaves()
+					if sent := first.picture; sent != 14*fps {
+						t.Errorf("the encoder has sent %d pictures when it is let go of", sent)
+					}
+					b.publish(s.StreamKey).send(10 * time.Second).stop()
+				}
+				w.wait(5 * time.Second)
+				w.expect(strings.Fields(begun + " disconnected connected recording " + closed)...)
+			})
+		})
+	}
+}

@@ -47,7 +47,8 @@ type sink struct {
 	number    int                     // its own in there
 	forwarded int                     // the publication's number with the simulcast targets
 	unheard   int64                   // the broadcast's, when this publication began
-	asked     bool                    // the encoder was asked to connect to another node; the broadcast's goroutine has it
+	move      func()                  // asks the encoder to connect to another node; nil: it can't be asked
+	asked     bool                    // it was asked; the broadcast's goroutine has it
 
 	mu      sync.Mutex // one writer, no reader while media flows: it is free but for the moment of an end
 	session *session.Session
@@ -65,7 +66,7 @@ type sink struct {
 func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	s := &sink{
 		owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, out: b.writer.Attach(), unheard: b.unheard.Load(),
-		resumed: b.stream.State == live.Active,
+		resumed: b.stream.State == live.Active, move: p.Move,
 	}
 	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
@@ -171,7 +172,13 @@ func (s *sink) cutFrom(at time.Time) {
 }
 
 // askToMove asks the encoder to connect again, to another node, if it can be asked.
-func (s *sink) askToMove() bool { return s.asked }
+func (s *sink) askToMove() bool {
+	if s.move != nil && !s.asked {
+		s.asked = true
+		s.move()
+	}
+	return s.asked
+}
 
 // last is when media came last; zero when none has.
 func (s *sink) last() time.Time {

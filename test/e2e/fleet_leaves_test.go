@@ -116,6 +116,17 @@ func (l *leaving) watch(ctx context.Context, b *balancer) {
 	}
 }
 
+// goOn waits until the viewers of all streams have a new segment.
+func goOn(streams []*leaving, what string) {
+	var next []int
+	for _, l := range streams {
+		next = append(next, l.at(nil)+1)
+	}
+	for i, l := range streams {
+		l.await(nil, what, next[i])
+	}
+}
+
 // TestRollingRestart restarts three nodes one after the other under live streams without a reconnect window, whose
 // encoders and viewers come through a balancer. A node that leaves says so at once; each stream goes on in the same
 // asset at another node, and its viewers have no error. The log has for how long encoders were away.
@@ -150,9 +161,7 @@ func TestRollingRestart(t *testing.T) {
 		viewers.Go(func() { l.watch(ctx, b) })
 	}
 	for i, n := range f.Nodes {
-		for _, l := range streams {
-			l.await(nil, "before a node leaves", l.at(nil)+2)
-		}
+		goOn(streams, "before a node leaves")
 		told := time.Now()
 		n.Signal(t, syscall.SIGTERM)
 		for b.takes(i) {
@@ -166,8 +175,8 @@ func TestRollingRestart(t *testing.T) {
 		n.Run(t)
 		b.add(i, n)
 	}
+	goOn(streams, "at last")
 	for _, l := range streams {
-		l.await(nil, "at last", l.at(nil)+2)
 		now := f.Nodes[0].Live(t, l.Text("id"))
 		if got := now.Text("active_asset_id"); got != l.asset || len(now.Texts("recent_asset_ids")) > 0 {
 			t.Errorf("the asset is %s, and was %s; earlier ones: %v", got, l.asset, now.Texts("recent_asset_ids"))
