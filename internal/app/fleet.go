@@ -82,7 +82,7 @@ func (n *node) joinFleet(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	s := &nodeServer{
-		server: n.internal.HTTP(n.trust.server()), ln: ln, drain: n.cfg.ShutdownTimeout, ended: make(chan error, 1),
+		server: n.internal.HTTP(n.trust.server()), ln: ln, drain: n.departure.grace, ended: make(chan error, 1),
 	}
 	s.server.ConnState = connState
 	n.close = append(n.close, s.server.Close)
@@ -105,7 +105,7 @@ func (n *node) joinFleet(ctx context.Context, g *lifecycle.Group) error {
 type nodeServer struct {
 	server *http.Server
 	ln     net.Listener
-	drain  time.Duration
+	drain  func() time.Duration
 	ended  chan error
 }
 
@@ -126,7 +126,7 @@ func (n *nodeServer) Run(ctx context.Context) error {
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
-	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.drain)
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.drain())
 	defer cancel()
 	err := n.server.Shutdown(grace)
 	if err != nil {

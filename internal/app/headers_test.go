@@ -116,7 +116,7 @@ func TestVersionHeader(t *testing.T) {
 	t.Parallel()
 	empty := http.NotFoundHandler()
 	streams := playback.New(playback.Options{Source: nobody{}})
-	h := router(api.New(api.Options{}), streams, empty, empty, empty, empty, empty, empty, nil)
+	h := router(api.New(api.Options{}), streams, empty, empty, &readiness{}, empty, empty, empty, nil)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://video.example.com/healthz", nil))
 	if got := w.Header().Get("Millrace-Version"); w.Code != http.StatusNoContent || got != cli.Version() {

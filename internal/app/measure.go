@@ -38,6 +38,6 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
-	g.Add(&webServer{name: "metrics", ln: ln, mux: n.metrics.Handler(), log: n.log, drain: n.cfg.ShutdownTimeout})
+	g.Add(&webServer{name: "metrics", ln: ln, mux: n.metrics.Handler(), log: n.log, drain: n.departure.grace})
 	return nil
 }

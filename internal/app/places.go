@@ -92,7 +92,7 @@ func kindOf(path string) socket.Kind {
 
 // probe reports whether a path is one by which a load balancer asks whether the service lives: it does, with places or
 // without.
-func probe(path string) bool { return path == "/healthz" || path == "/readyz" }
+func probe(path string) bool { return path == "/healthz" || path == "/readyz" || path == readyNode }
 
 // noPlace refuses a request for which there is no place. Its connection makes place for one that is.
 func noPlace(w http.ResponseWriter, r *http.Request, kind socket.Kind) {

@@ -9,10 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"millrace/internal/app/cli"
 	"millrace/internal/app/roles"
 	"millrace/internal/fault"
 	"millrace/internal/storage/blob"
 )
+
+// readyNode is where a load balancer asks whether it is to send anybody here. It is a part of /readyz that depends on
+// nothing that other nodes could do without, either.
+const readyNode = "/readyz/node"
 
 const (
 	readyTime = 3 * time.Second // that each of what is asked may take
@@ -22,9 +27,10 @@ const (
 // readiness reports whether what the service stands on responds now: 200 if all of it does, else 503. It is open to
 // everybody, and so says no more than which it is; the log says why, once.
 type readiness struct {
-	needs []need
-	also  func() string // lines on what it can do without
-	log   *slog.Logger
+	needs   []need
+	also    func() string // lines on what it can do without
+	leaving func() bool   // this node takes nobody any more; nil: it never leaves
+	log     *slog.Logger
 
 	mu     sync.Mutex // held while they are asked; a second caller waits for the same result
 	until  time.Time
@@ -42,8 +48,9 @@ type need struct {
 func (n *node) ready() *readiness {
 	storage := func(ctx context.Context) error { return reachable(ctx, n.blob) }
 	return &readiness{
-		needs: []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}},
-		also:  func() string { return n.reachability() + roles.Line(n.cfg.Roles) }, log: n.log,
+		needs:   []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}},
+		also:    func() string { return n.reachability() + roles.Line(n.cfg.Roles) },
+		leaving: n.live.Draining, log: n.log,
 	}
 }
 
@@ -56,9 +63,28 @@ func reachable(ctx context.Context, store blob.Store) error {
 	return err
 }
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler, for /healthz too: that is about the process alone, and 204.
 func (r *readiness) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	status, text := r.look(context.WithoutCancel(req.Context()))
+	leaving := r.leaving != nil && r.leaving()
+	if req.URL.Path == "/healthz" {
+		w.Header().Set("Millrace-Version", cli.Version())
+		if leaving {
+			w.Header().Set(cli.StateHeader, cli.Leaving)
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	status, text := http.StatusOK, ""
+	if req.URL.Path != readyNode {
+		status, text = r.look(context.WithoutCancel(req.Context()))
+	}
+	switch {
+	case leaving: // at once, whatever was found a moment ago
+		status = http.StatusServiceUnavailable
+		text += "this node: leaving\n"
+	case text == "":
+		text = "this node: ok\n"
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")

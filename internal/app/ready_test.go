@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"millrace/internal/app/cli"
 	"millrace/internal/storage/blob"
 )
 
@@ -71,6 +72,34 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("the log has %q", logged.warns)
 		}
 	})
+}
+
+// TestReadinessOfLeaver: a node that leaves is not ready from then on, whatever was found a moment ago, and a load
+// balancer is told so though the database is away.
+func TestReadinessOfLeaver(t *testing.T) {
+	t.Parallel()
+	leaving, away := false, errors.New("connection refused")
+	r := &readiness{
+		log: slog.New(slog.DiscardHandler), leaving: func() bool { return leaving },
+		needs: []need{{name: "database", ask: func(context.Context) error { return away }}},
+	}
+	h := router(http.NotFoundHandler(), http.NotFoundHandler(), nil, nil, r, nil, nil, nil, nil)
+	look := func(path string, status int, text, state string) {
+		t.Helper()
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		if got := w.Header().Get(cli.StateHeader); w.Code != status || w.Body.String() != text || got != state {
+			t.Errorf("GET %s is %d %q, state %q; want %d %q, %q", path, w.Code, w.Body, got, status, text, state)
+		}
+	}
+	look("/readyz/node", http.StatusOK, "this node: ok\n", "")
+	look("/healthz", http.StatusNoContent, "", "")
+	away = nil
+	look("/readyz", http.StatusOK, "database: ok\n", "")
+	leaving = true
+	look("/readyz", http.StatusServiceUnavailable, "database: ok\nthis node: leaving\n", "")
+	look("/readyz/node", http.StatusServiceUnavailable, "this node: leaving\n", "")
+	look("/healthz", http.StatusNoContent, "", "leaving")
 }
 
 // TestReachable is a storage that responds, whether or not it has anything.

@@ -103,6 +103,8 @@ type node struct {
 	spares  []*encode.Reserve
 	budgets budgets
 
+	departure *departure // how it leaves
+
 	died  int64          // the job that the process before this one died of; 0: none
 	base  string         // how the outside reaches the HTTP listener, without a last slash
 	close []func() error // in the order of opening
@@ -120,7 +122,7 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	}
 	defer release()
 	collectLess(cfg, debug.SetGCPercent)
-	n := &node{cfg: cfg, log: log, out: out, run: id.New()}
+	n := &node{cfg: cfg, log: log, out: out, run: id.New(), departure: newDeparture(cfg.ShutdownTimeout)}
 	defer func() { err = errors.Join(err, n.shut()) }()
 	var g lifecycle.Group
 	if err = n.start(ctx, &g); errors.Is(err, errStopped) || ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -130,6 +132,7 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	}
 	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base, "roles", n.cfg.Roles.String())
 	g.Add(&lifecycle.Supervisor{Alive: func() { n.live.Broadcasts() }}) // the lock that every stream needs
+	g.Add(n.leave(ctx))
 	err = g.Run(ctx)
 	log.InfoContext(ctx, "stopped")
 	return err
@@ -336,7 +339,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if n.metrics != nil {
 		players = n.metrics.Viewers(players)
 	}
-	players = roles.Gate(n.cfg.Roles, players)
+	players = n.departure.viewers.of(roles.Gate(n.cfg.Roles, players))
 	publishers, err := n.publishers(ctx)
 	if err != nil {
 		return err
@@ -351,7 +354,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	g.Add(&webServer{
-		name: "http", ln: web, mux: secure.plain(mux), players: players, log: n.log, drain: n.cfg.ShutdownTimeout,
+		name: "http", ln: web, mux: secure.plain(mux), players: players, log: n.log, drain: n.departure.grace,
 		unsent: n.budgets.unsent, clients: n.clients(),
 	})
 	var encoders *rtmp.Server
@@ -427,7 +430,7 @@ func (n *node) secure(
 	g.Add(&webServer{
 		name: "https", ln: https, cert: id.web(), mux: header.Strict(n.cfg.HSTSMaxAge, mux),
 		players: header.Strict(n.cfg.HSTSMaxAge, players), log: n.log,
-		drain: n.cfg.ShutdownTimeout, unsent: n.budgets.unsent, clients: n.clients(),
+		drain: n.departure.grace, unsent: n.budgets.unsent, clients: n.clients(),
 	})
 	g.Add(id.source)
 	if n.ingest.RTMPS = n.rtmpsBase(n.cfg.RTMPSAddr); encoders == nil {

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"millrace/internal/app/cli"
 	"millrace/internal/clientaddr"
 	"millrace/internal/lifecycle"
 	"millrace/internal/media/playback"
@@ -57,11 +56,9 @@ func router(rest, playback, uploads, whip, ready, counts, licences, page, people
 		handle("/publish", publish.Handler())
 		handle("/publish/", publish.Handler())
 	}
-	handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Millrace-Version", cli.Version())
-		w.WriteHeader(http.StatusNoContent)
-	}))
+	handle("GET /healthz", ready)
 	handle("GET /readyz", ready)
+	handle("GET "+readyNode, ready)
 	handle("GET /{$}", front(people != nil))
 	if people != nil {
 		handle(dashboard.Path, people)
@@ -119,8 +116,8 @@ type webServer struct {
 	mux     http.Handler
 	players http.Handler // what of mux is for players
 	log     *slog.Logger
-	drain   time.Duration
-	unsent  *unsent.Budget // nil: responses may keep as much as they like
+	drain   func() time.Duration // how long a stop may take
+	unsent  *unsent.Budget       // nil: responses may keep as much as they like
 	clients clientaddr.Finder
 }
 
@@ -160,7 +157,7 @@ func (w *webServer) Run(ctx context.Context) error {
 	})
 	stopped := make(chan error, 1)
 	unhook := context.AfterFunc(ctx, func() {
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.drain)
+		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.drain())
 		defer cancel()
 		viewers := make(chan error, 1)
 		go func() { viewers <- ln.Shutdown(grace) }()

@@ -67,6 +67,10 @@ func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publicat
 	b.schedule.came(b.opt.Now())
 	b.recorder.resume(s)
 	b.sink, b.sampleAt = b.newSink(ctx, p), b.opt.Now().Add(sampleEvery)
+	b.presence.Store(present)
+	if b.owner.Draining() { // since it was admitted
+		b.drain()
+	}
 	return b.sink, nil
 }
 
@@ -97,7 +101,12 @@ func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
 		return // the broadcast had let go of it before
 	}
 	b.sink = nil
-	b.schedule.left(at)
+	letGo := s.asked || errors.Is(cause, ingest.ErrShutdown)
+	b.schedule.left(at, letGo)
+	b.presence.Store(absent)
+	if letGo {
+		b.presence.Store(awaited)
+	}
 	b.log.Debug("publication closed", "cause", cause)
 	if u, ok := errors.AsType[ingest.Unsupported](cause); ok {
 		b.unfit = string(u)
@@ -106,11 +115,11 @@ func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
 		if b.sink != nil {
 			return nil // an admission has told it
 		}
-		row, err := b.opt.Streams.Disconnected(ctx, b.id, b.by, at)
+		revision, err := b.tellAway(ctx, at, letGo)
 		if err != nil {
 			return err
 		}
-		b.reported = row.Revision
+		b.reported = revision
 		return b.recorder.release(ctx)
 	})
 	if broken != nil {

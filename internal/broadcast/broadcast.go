@@ -44,6 +44,7 @@ type broadcast struct {
 	wake     chan struct{} // one token: look at the stream's row
 	revision atomic.Int64  // of the stream's row, as it was read last
 	unheard  atomic.Int64  // nanoseconds of what was said that have no subtitles, as recognition was behind
+	presence atomic.Int32  // of the encoder
 }
 
 // identity is what never changes of a broadcast, but for its stream's key.
@@ -228,7 +229,11 @@ func (b *broadcast) run(root context.Context) {
 		case <-alarm.C:
 		case <-down:
 			down = nil
-			b.part(b.opt.Now().Add(b.opt.Grace), ingest.ErrShutdown, b.edge.Close) // the next start goes on
+			end := b.edge.Close // the next start goes on
+			if b.opt.Ask != nil {
+				end = b.edge.Yield // or another node
+			}
+			b.part(b.opt.Now().Add(b.opt.Grace), ingest.ErrShutdown, end)
 		}
 	}
 }
@@ -247,6 +252,8 @@ func (b *broadcast) act(ctx context.Context) {
 		switch {
 		case t.hangUp:
 			b.drop(now, ingest.ErrSilent)
+		case t.letGo:
+			b.drop(now, ingest.ErrShutdown)
 		case t.hush:
 			b.hush(true)
 		case !b.recorder.held(): // else another node may have it by now, and goes on

@@ -108,7 +108,12 @@ func (e *encoder) send(long time.Duration) *encoder {
 			return e
 		}
 		f.Received = time.Now()
-		e.must(e.sink.Write(f))
+		err := e.sink.Write(f)
+		if errors.Is(err, ingest.ErrShutdown) { // as a protocol does
+			e.leave(err)
+			return e
+		}
+		e.must(err)
 		*sent++
 	}
 }

@@ -65,7 +65,8 @@ func (b *broadcast) handOver() error {
 	switch {
 	case b.schedule.ending, b.lost, b.over, !b.quitting.IsZero():
 		return errEnding
-	case b.sink == nil && b.schedule.away.IsZero(), b.sink != nil && now.Sub(b.schedule.heard) < stillHere:
+	case b.sink == nil && b.schedule.away.IsZero(),
+		b.sink != nil && !b.sink.asked && now.Sub(b.schedule.heard) < stillHere:
 		return fault.New(fault.Conflict, "another encoder is connected to the live stream")
 	}
 	b.log.Info("broadcast is handed over to another node")

@@ -24,6 +24,9 @@ func (svc *Service) recover(ctx context.Context, starting bool) error {
 		// While the database was away nobody could renew a row: those that live have not all come back to it.
 		orphans = slices.DeleteFunc(orphans, func(s live.Stream) bool { return s.Node != svc.opt.Owner.Node })
 	}
+	if svc.Draining() {
+		orphans = slices.DeleteFunc(orphans, func(s live.Stream) bool { return s.Node != svc.opt.Owner.Node })
+	}
 	for _, h := range svc.observer.missing() {
 		switch s, err := svc.opt.Streams.Find(ctx, h.Stream); {
 		case err == nil && s.Owner == svc.opt.Owner && s.Epoch == h.Epoch && s.Generation == h.Generation:

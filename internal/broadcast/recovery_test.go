@@ -1,6 +1,7 @@
 package broadcast_test
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -133,11 +134,14 @@ func TestCrashAnywhere(t *testing.T) {
 	}
 }
 
+// TestShutdown: where a node is stopped and started again, as for an upgrade, the encoder continues the same asset, also
+// without a reconnect window, whether its connection ended before or with the node.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		linked  bool // the encoder's connection is still there
 		back    bool
+		away    time.Duration // the node; 20 s when 0
 		stream  []func(*live.CreateInput)
 		events  string
 		lengths []time.Duration
@@ -152,6 +156,16 @@ func TestShutdown(t *testing.T) {
 		},
 		"without a window": {
 			stream: []func(*live.CreateInput){window(0)}, back: true,
+			events:  begun + " disconnected connected recording " + closed,
+			lengths: []time.Duration{11 * time.Second, 10 * time.Second},
+		},
+		"without a window, encoders still there": {
+			linked: true, stream: []func(*live.CreateInput){window(0)}, back: true,
+			events:  begun + " disconnected connected recording " + closed,
+			lengths: []time.Duration{11 * time.Second, 10 * time.Second},
+		},
+		"without a window, back too late": {
+			stream: []func(*live.CreateInput){window(0)}, away: 65 * time.Second, back: true,
 			events:  begun + " " + closed + " " + begun + " " + closed,
 			lengths: []time.Duration{11 * time.Second},
 		},
@@ -175,7 +189,7 @@ func TestShutdown(t *testing.T) {
 				if _, err := first.admit(s.StreamKey); err == nil {
 					t.Error("a node that has stopped lets an encoder in")
 				}
-				w.wait(20 * time.Second)
+				w.wait(cmp.Or(tt.away, 20*time.Second))
 				second := w.start("a")
 				if tt.back {
 					second.publish(s.StreamKey).send(10 * time.Second).stop()

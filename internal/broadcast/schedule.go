@@ -17,6 +17,9 @@ type schedule struct {
 	// When the connected encoder last sent something that can be recorded; if it never did, when it was admitted.
 	heard time.Time
 	quiet bool // its silence is told
+	// When it is let go of, as the node leaves; zero: it is not.
+	leave time.Time
+	letGo bool // the encoder that is away was let go of
 
 	active time.Time // since when it can be watched; zero before
 	test   bool      // it is a test, and may not be active for long
@@ -38,11 +41,12 @@ const (
 )
 
 // deadline is the next thing a broadcast does by itself: it ends, or with hangUp it only gives up its encoder, which
-// may be one that never came, or with hush it tells that the connected one is silent. The zero deadline is none.
+// may be one that never came, or with letGo because the node leaves, or with hush it tells that the connected one is
+// silent. The zero deadline is none.
 type deadline struct {
-	at           time.Time
-	end          live.EndReason
-	hangUp, hush bool
+	at                  time.Time
+	end                 live.EndReason
+	hangUp, letGo, hush bool
 }
 
 // next gives the next deadline; one that is due already has a time that is not after now.
@@ -65,6 +69,8 @@ func (sch schedule) next(now time.Time) deadline {
 	switch {
 	case !sch.away.IsZero() && sch.adopted:
 		sooner(deadline{at: sch.away.Add(sch.window), end: live.EndCrash})
+	case !sch.away.IsZero() && sch.letGo: // which the row does not say yet
+		sooner(deadline{at: sch.away.Add(live.OrphanedWindow(sch.window)), end: live.EndWindow})
 	case !sch.away.IsZero():
 		sooner(deadline{at: sch.away.Add(sch.window), end: live.EndWindow})
 	case sch.open && !sch.quiet:
@@ -72,16 +78,20 @@ func (sch schedule) next(now time.Time) deadline {
 	default:
 		sooner(deadline{at: sch.heard.Add(silence), hangUp: true})
 	}
+	if sch.open && !sch.leave.IsZero() {
+		sooner(deadline{at: sch.leave, letGo: true})
+	}
 	return first
 }
 
 // came notes that a publication has been opened.
 func (sch *schedule) came(now time.Time) {
 	sch.away, sch.open, sch.heard, sch.quiet, sch.adopted = time.Time{}, true, now, false, false
+	sch.leave, sch.letGo = time.Time{}, false
 }
 
-// left notes that the encoder is away.
-func (sch *schedule) left(at time.Time) { sch.away, sch.open = at, false }
+// left notes that the encoder is away, perhaps because it was let go of.
+func (sch *schedule) left(at time.Time, letGo bool) { sch.away, sch.open, sch.letGo = at, false, letGo }
 
 // follow takes over what the stream's row says and may have been changed since. now is of the caller's clock, the row's
 // times are not.

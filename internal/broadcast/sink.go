@@ -47,6 +47,8 @@ type sink struct {
 	number    int                     // its own in there
 	forwarded int                     // the publication's number with the simulcast targets
 	unheard   int64                   // the broadcast's, when this publication began
+	move      func()                  // asks the encoder to connect to another node; nil: it can't be asked
+	asked     bool                    // it was asked; the broadcast's goroutine has it
 
 	mu      sync.Mutex // one writer, no reader while media flows: it is free but for the moment of an end
 	session *session.Session
@@ -56,13 +58,15 @@ type sink struct {
 	hushed  bool      // it is told to be silent: the next frame is told as well
 	inside  bool      // the session has a call that did not return: left behind by a panic
 	over    bool      // nothing is taken any more
+	video   bool      // it has pictures
+	cut     time.Time // from then on the next key frame ends it, as the node leaves; zero: none does
 }
 
 // newSink opens a publication that goes on where the edge stands.
 func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	s := &sink{
 		owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, out: b.writer.Attach(), unheard: b.unheard.Load(),
-		resumed: b.stream.State == live.Active,
+		resumed: b.stream.State == live.Active, move: p.Move,
 	}
 	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)
@@ -114,6 +118,7 @@ func (s *sink) Configure(c frame.Config) error {
 		return ingest.Unsupported(fmt.Sprintf("%s codec %s is not supported, send %s", c.Kind,
 			strings.ToUpper(string(c.Codec)), wanted))
 	}
+	s.video = s.video || c.Kind == frame.Video
 	s.meter.Configure(c)
 	s.owner.recorder.sent.configure(c)
 	return s.pass(func() error { return s.session.Configure(c) })
@@ -127,6 +132,9 @@ func (s *sink) Write(f frame.Frame) error {
 		return nil
 	}
 	s.heard = s.owner.opt.Now()
+	if s.cuts(&f) {
+		return ingest.ErrShutdown
+	}
 	received := f.Received
 	if received.IsZero() {
 		received = s.heard
@@ -149,6 +157,27 @@ func (s *sink) Write(f frame.Frame) error {
 		s.out.Back(received)
 	}
 	return s.pass(func() error { return s.session.Write(f) })
+}
+
+// cuts reports whether the publication ends before f, as the node leaves.
+func (s *sink) cuts(f *frame.Frame) bool {
+	return !s.cut.IsZero() && !s.heard.Before(s.cut) && (f.Kind == frame.Video && f.Key || !s.video)
+}
+
+// cutFrom has the next key frame from a time on end the publication; zero: none does.
+func (s *sink) cutFrom(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = at
+}
+
+// askToMove asks the encoder to connect again, to another node, if it can be asked.
+func (s *sink) askToMove() bool {
+	if s.move != nil && !s.asked {
+		s.asked = true
+		s.move()
+	}
+	return s.asked
 }
 
 // last is when media came last; zero when none has.

@@ -365,9 +365,12 @@ func (w *world) journals(t *testing.T) {
 // admit asks for a publication.
 func (n *node) admit(key string) (*encoder, error) { return n.admitOver("rtmp", key) }
 
-func (n *node) admitOver(protocol, key string) (*encoder, error) {
+func (n *node) admitOver(protocol, key string) (*encoder, error) { return n.admitMoving(protocol, key, nil) }
+
+// admitMoving asks for a publication of an encoder that can be asked to connect again by move.
+func (n *node) admitMoving(protocol, key string, move func()) (*encoder, error) {
 	ctx, sink, err := n.Admit(n.w.ctx, ingest.Publication{
-		Protocol: protocol, Key: key, Remote: netip.MustParseAddrPort("192.0.2.1:4711"), Encoder: "test",
+		Protocol: protocol, Key: key, Remote: netip.MustParseAddrPort("192.0.2.1:4711"), Encoder: "test", Move: move,
 	})
 	if err != nil {
 		return nil, err

@@ -217,7 +217,13 @@ func PublishTo(t testing.TB, url string, c Clip) *Encoder {
 // or the test ends. url is asked before each attempt.
 func KeepPublishing(t testing.TB, url func() string, c Clip) (stop func()) {
 	t.Helper()
-	ffmpeg, args := FFmpeg(t), c.publishArgs(t, "")
+	return KeepPublishingOver(t, "rtmp:", url, c)
+}
+
+// KeepPublishingOver is KeepPublishing over the protocol of URLs that begin like that: "rtmp:" or "srt:".
+func KeepPublishingOver(t testing.TB, protocol string, url func() string, c Clip) (stop func()) {
+	t.Helper()
+	ffmpeg, args := FFmpeg(t), c.publishArgs(t, protocol)
 	args = args[:len(args)-1]
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

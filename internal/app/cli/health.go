@@ -9,6 +9,13 @@ import (
 	"time"
 )
 
+const (
+	// StateHeader is a field of the responses of /healthz.
+	StateHeader = "Millrace-State"
+	// Leaving is what it has while the node takes nobody any more.
+	Leaving = "leaving"
+)
+
 // healthPatience is how long the service may take to respond.
 const healthPatience = 5 * time.Second
 
@@ -16,7 +23,8 @@ func healthCommands() []command {
 	return []command{
 		of("health", "ask the service on this machine whether it is up",
 			"Requests /healthz at http-addr, with the settings of serve, and prints the version that runs. Exit code "+
-				"1 if nothing responds, or something else does. For health checks of containers.", simply(health)),
+				"1 if nothing responds, or something else does, or if the node is leaving. For health checks of "+
+				"containers.", simply(health)),
 	}
 }
 
@@ -39,6 +47,9 @@ func health(ctx context.Context, r *request) error {
 	version := resp.Header.Get("Millrace-Version")
 	if resp.StatusCode != http.StatusNoContent || version == "" {
 		return fmt.Errorf("%s responds with %s, which is not Millrace's /healthz", address, resp.Status)
+	}
+	if resp.Header.Get(StateHeader) == Leaving {
+		return fmt.Errorf("millrace %s is leaving: it takes no encoder any more", version)
 	}
 	return r.say("millrace %s", version)
 }

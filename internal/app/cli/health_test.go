@@ -32,6 +32,10 @@ func TestHealth(t *testing.T) {
 		"without a version": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusNoContent)
 		}, "which is not"},
+		"leaving": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set(StateHeader, Leaving)
+			ours(http.StatusNoContent)(w, r)
+		}, "millrace 1.2.3 is leaving"},
 		"nothing": {nil, "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {

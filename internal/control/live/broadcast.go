@@ -171,10 +171,13 @@ func (s Stream) lastSign(seen, now time.Time) time.Time {
 func (s Stream) Window() time.Duration {
 	window := time.Duration(s.Settings.ReconnectWindow * float64(time.Second))
 	if s.Orphaned {
-		return max(window, AfterDeath)
+		return OrphanedWindow(window)
 	}
 	return window
 }
+
+// OrphanedWindow is how long a broadcast with a reconnect window waits for an encoder that its node has lost.
+func OrphanedWindow(window time.Duration) time.Duration { return max(window, AfterDeath) }
 
 // Recording says that first frames were accepted; see Broadcasts.
 func (b *broadcasts) Recording(
@@ -206,8 +209,19 @@ func (b *broadcasts) Active(ctx context.Context, stream id.LiveStream, w Writer,
 
 // Disconnected says that the encoder is away and starts the reconnect window. Event disconnected.
 func (b *broadcasts) Disconnected(ctx context.Context, stream id.LiveStream, w Writer, now time.Time) (Stream, error) {
+	return b.away(ctx, stream, w, false, now)
+}
+
+// Dismissed says that the node has let go of the encoder, as it leaves; see Broadcasts.
+func (b *broadcasts) Dismissed(ctx context.Context, stream id.LiveStream, w Writer, now time.Time) (Stream, error) {
+	return b.away(ctx, stream, w, true, now)
+}
+
+func (b *broadcasts) away(
+	ctx context.Context, stream id.LiveStream, w Writer, orphaned bool, now time.Time,
+) (Stream, error) {
 	return b.fact(ctx, stream, w, now, func(st *Stream) ([]string, error) {
-		st.Protocol, st.DisconnectedAt, st.Silent = "", change.Stamp(now), false
+		st.Protocol, st.DisconnectedAt, st.Silent, st.Orphaned = "", change.Stamp(now), false, orphaned
 		st.targets(SourceLost)
 		return []string{EventDisconnected}, st.step(PublisherLost)
 	})

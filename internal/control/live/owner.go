@@ -50,8 +50,9 @@ type Connection struct {
 	Bound func(Owner) time.Duration
 }
 
-// AfterDeath is how long at least a broadcast waits for an encoder that was lost with its node, whatever the reconnect
-// window: it has not ended anything, and may need several attempts until it reaches another node.
+// AfterDeath is how long at least a broadcast waits for an encoder that was lost with its node, or that its node has let
+// go of to leave, whatever the reconnect window: it has not ended anything, and may need several attempts until it
+// reaches another node.
 const AfterDeath = 60 * time.Second
 
 // ErrRefused says that the machine of a node refuses connections: no process listens there.

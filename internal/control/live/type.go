@@ -83,7 +83,7 @@ type Stream struct {
 	StartedAt      time.Time `json:"-"` // first connect of the broadcast
 	DisconnectedAt time.Time `json:"-"` // since when the encoder is away; zero while connected
 	ActiveAt       time.Time `json:"-"` // since when it can be played
-	Orphaned       bool      `json:"-"` // the encoder that is away was lost with its node
+	Orphaned       bool      `json:"-"` // the encoder that is away was lost with its node, or let go of by it
 	Generation     int64     `json:"-"` // counts who has begun to write the broadcast: the first is 0
 	Reserved       int64     `json:"-"` // media sequence numbers below this one may have been published
 	// the owner has had no media from the connected encoder for a while: another may take its place

@@ -44,6 +44,9 @@ type Publication struct {
 	// Link tells how the connection does; nil where the protocol has nothing to tell. It is called from other
 	// goroutines than the connection's, every few seconds, until the sink is closed and perhaps once after.
 	Link func() LinkStats
+	// Move asks the encoder to connect again, to another node, and to leave when it has; nil: this one can't be asked.
+	// It does not wait. It is called from another goroutine than the connection's, once at most.
+	Move func()
 }
 
 // LinkStats is what a protocol knows of its connection. Counts are since its start; what a protocol does not have is

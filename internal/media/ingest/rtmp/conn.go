@@ -38,6 +38,7 @@ type conn struct {
 	busy      func() // from now on the connection is not closed in favour of another
 	media     media
 	name      atomic.Pointer[string] // that the encoder has given itself in its metadata; for other goroutines
+	move      atomic.Bool            // the encoder is to be asked to reconnect; set by other goroutines
 }
 
 // request is what an encoder asked for before its media.
@@ -45,6 +46,7 @@ type request struct {
 	app, tcURL string
 	key        string // secret
 	encoder    string
+	reconnects bool // it can be asked to reconnect
 }
 
 // refusal is why a publication is not taken, as it was or is to be shown to the encoder.
@@ -162,7 +164,7 @@ func (c *conn) connect(cmd rtmpwire.Command) error {
 	if tcURL == "" {
 		tcURL = o.Text("tcurl")
 	}
-	c.request = request{app: o.Text("app"), tcURL: tcURL, encoder: encoderName(o.Text("flashVer"))}
+	c.request = request{app: o.Text("app"), tcURL: tcURL, encoder: encoderName(o.Text("flashVer")), reconnects: reconnects(o)}
 	if !knownApplication(c.request.app, c.request.tcURL) {
 		const description = "no such application: publish to /app/{stream key}"
 		if err := c.wire.refuseConnect(cmd.Transaction, "NetConnection.Connect.InvalidApp", description); err != nil {
@@ -223,9 +225,13 @@ func (c *conn) publish(ctx context.Context) error {
 	if c.request.key == "" {
 		return c.refuse(ingest.ErrUnknownKey)
 	}
-	pub, sink, err := c.opts.Gate.Admit(ctx, ingest.Publication{
+	p := ingest.Publication{
 		Protocol: c.protocol, Key: c.request.key, Remote: c.remote, Encoder: c.request.encoder, Link: c.link,
-	})
+	}
+	if c.request.reconnects {
+		p.Move = func() { c.move.Store(true) }
+	}
+	pub, sink, err := c.opts.Gate.Admit(ctx, p)
 	if err != nil {
 		return c.refuse(err)
 	}
@@ -264,6 +270,12 @@ func (c *conn) carry(sink ingest.Sink) error {
 		p, err := c.wire.Next()
 		if err != nil {
 			return err
+		}
+		if c.move.CompareAndSwap(true, false) { // with the next message, as everything that is written
+			if err = c.wire.askToReconnect(); err != nil {
+				return err
+			}
+			c.log.Info("encoder is asked to reconnect", "protocol", c.protocol, "remote", c.remote)
 		}
 		if cmd, ok := rtmpwire.ParseCommand(p); ok {
 			switch cmd.Name {

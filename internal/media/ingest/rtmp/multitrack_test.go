@@ -330,7 +330,7 @@ func TestConnectReturnsEnhancements(t *testing.T) {
 			codes, _ := list.(amf0.StrictArray)
 			videos, _ := video.(amf0.Object)
 			if len(codes) != len(flv.VideoFourCCs)+len(flv.AudioFourCCs) || !slices.Contains(codes, any("hvc1")) ||
-				caps != 14.0 || len(videos) != len(flv.VideoFourCCs) || audio == nil {
+				caps != 15.0 || len(videos) != len(flv.VideoFourCCs) || audio == nil {
 				t.Errorf("told %v", properties)
 			}
 		})

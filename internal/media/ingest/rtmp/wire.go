@@ -121,6 +121,17 @@ func (w *wire) onStatus(level, code, description string) error {
 	return nil
 }
 
+// askToReconnect asks the encoder to connect again, to the address that it has: Enhanced RTMP, section "Reconnect
+// Request".
+func (w *wire) askToReconnect() error {
+	c := rtmpwire.Command{Name: "onStatus", Args: []any{nil, rtmpwire.Status(
+		"status", "NetConnection.Connect.ReconnectRequest", "this server is about to be stopped")}}
+	if err := w.Send(c.Message(rtmpwire.ChunkCommand, 0)); err != nil {
+		return fmt.Errorf("ask to reconnect: %w", err)
+	}
+	return nil
+}
+
 func respond(name string, transaction int, args ...any) rtmpwire.Out {
 	return rtmpwire.Command{Name: name, Transaction: transaction, Args: args}.Message(rtmpwire.ChunkCommand, 0)
 }

@@ -1,0 +1,104 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// encoders are those of a node, as they go after it leaves.
+type encoders struct {
+	left            time.Time // since when it leaves
+	letGo, received time.Duration
+}
+
+func (e *encoders) Drain(bool) { e.left = time.Now() }
+
+func (e *encoders) Attended() (connected, gone int) {
+	switch since := time.Since(e.left); {
+	case since < e.letGo:
+		return 1, 0
+	case since < e.received:
+		return 0, 1
+	}
+	return 0, 0
+}
+
+// TestDeparture: a node that is told to stop goes when its encoders are let go of and, where there are other nodes,
+// when those have its broadcasts and its viewers; in any case after two thirds of its time. A node that fails goes at
+// once.
+func TestDeparture(t *testing.T) {
+	t.Parallel()
+	const second = time.Second
+	for name, tt := range map[string]struct {
+		failed, others  bool
+		letGo, received time.Duration
+		watched         time.Duration // so long somebody asks for something each four seconds
+		waits           time.Duration // such a request takes so long
+		want            time.Duration
+	}{
+		"alone, without encoders":             {},
+		"alone, with viewers":                 {watched: time.Hour},
+		"alone, with an encoder":              {letGo: 2 * second, received: time.Hour, want: 2 * second},
+		"alone, with one that does not go":    {letGo: time.Hour, want: 20 * second},
+		"failed":                              {failed: true, letGo: second},
+		"with others, and nobody":             {others: true},
+		"with others, which get its encoders": {others: true, letGo: second, received: 12 * second, want: 12 * second},
+		"with others, which do not":           {others: true, letGo: second, received: time.Hour, want: 20 * second},
+		"with others, and viewers for long":   {others: true, watched: time.Hour, want: 20 * second},
+		"with others, and viewers that go":    {others: true, watched: 7 * second, want: 4*second + goneFor},
+		"with others, and one that waits":     {others: true, watched: second, waits: 9 * second, want: 19 * second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := newDeparture(30 * second)
+				told, tell := context.WithCancel(t.Context())
+				defer tell()
+				ctx, stop := context.WithCancel(t.Context())
+				at := &encoders{letGo: tt.letGo, received: tt.received}
+				d.told, d.live, d.others = told, at, func(context.Context) bool { return tt.others }
+				d.watched = func() bool { return tt.watched > 0 }
+				var over atomic.Bool
+				var viewer sync.WaitGroup
+				defer viewer.Wait()
+				players := d.viewers.of(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+					time.Sleep(tt.waits)
+				}))
+				viewer.Go(func() {
+					time.Sleep(2 * time.Millisecond) // it leaves by then
+					for began := time.Now(); time.Since(began) < tt.watched && !over.Load(); time.Sleep(4 * second) {
+						players.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(),
+							http.MethodGet, "/", nil))
+					}
+				})
+				time.Sleep(time.Millisecond)
+				if got := d.grace(); got != 30*second {
+					t.Errorf("before, a listener has %v", got)
+				}
+				began := time.Now()
+				if !tt.failed {
+					tell()
+				}
+				stop()
+				_ = d.Run(ctx)
+				over.Store(true)
+				took := time.Since(began)
+				if took < tt.want || took > tt.want+2*leaveEvery {
+					t.Errorf("it took %v, want %v", took, tt.want)
+				}
+				if got := d.grace(); got > 30*second-tt.want || got < 10*second-2*leaveEvery {
+					t.Errorf("after %v a listener has %v", took, got)
+				}
+				if at.left.IsZero() != tt.failed {
+					t.Errorf("encoders were let go of at %v", at.left)
+				}
+			})
+		})
+	}
+}
