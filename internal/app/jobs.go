@@ -45,7 +45,8 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 		handlers = n.metrics.Handlers(handlers)
 	}
 	return queue.New(queue.Options{
-		DB: n.db, Node: n.id, Died: n.died, Logger: n.log, Workers: workers, Handlers: handlers,
+		DB: n.db, Node: n.id, Died: n.died, Logger: n.log, Tracer: n.tracing.Tracer(), Workers: workers,
+		Handlers: handlers,
 	})
 }
 

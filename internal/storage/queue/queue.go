@@ -20,6 +20,7 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/id"
 	"millrace/internal/storage/db"
+	"millrace/internal/trace"
 )
 
 const (
@@ -45,6 +46,7 @@ type Options struct {
 	Workers  int           // the queues' places follow from it; 0: 4
 	Classes  job.Classes   // a kind that is in none is refused; nil: all that there are
 	Logger   *slog.Logger
+	Tracer   *trace.Tracer // nil: jobs are in no trace
 	// Died is the job that this node's process died of the last time; 0: of none.
 	Died int64
 }
@@ -55,6 +57,7 @@ type Queue struct {
 	node   id.Node
 	died   int64
 	logger *slog.Logger
+	tracer *trace.Tracer
 	client db.JobClient // nil without handlers
 
 	lostAfter time.Duration
@@ -82,8 +85,9 @@ func New(o Options) (*Queue, error) {
 		o.Classes = job.AllClasses()
 	}
 	q := &Queue{
-		db: o.DB, node: o.Node, died: o.Died, logger: o.Logger, lostAfter: lostAfter, classes: o.Classes,
-		shared: map[job.Queue]*places{}, running: map[int64]context.CancelCauseFunc{},
+		db: o.DB, node: o.Node, died: o.Died, logger: o.Logger, tracer: o.Tracer, lostAfter: lostAfter,
+		classes: o.Classes,
+		shared:  map[job.Queue]*places{}, running: map[int64]context.CancelCauseFunc{},
 	}
 	queues := map[string]river.QueueConfig{}
 	for _, c := range o.Classes {
