@@ -138,7 +138,7 @@ func TestTraces(t *testing.T) {
 		const job = "POST /video/v1/assets > process asset.ingest"
 		for _, want := range []string{
 			"POST /video/v1/assets", job, job + " > GET", job + " > ffprobe probe", job + " > ffmpeg rewrite",
-			job + " > storage adopt",
+			job + " > ffmpeg rewrite > storage put", job + " > storage put",
 		} {
 			if !slices.Contains(paths, want) {
 				t.Errorf("there is no span\n%s in\n%s", want, strings.Join(paths, "\n"))

@@ -43,7 +43,8 @@ func inTheWay(migration string) (statements []string) {
 		fine := s == ""
 		if m := newTable.FindStringSubmatch(s); m != nil {
 			own[m[1]], fine = true, true
-			for _, r := range reference.FindAllStringSubmatch(s, -1) { // whoever deletes what it refers to knows nothing
+			// Whoever deletes what it refers to does not know the table.
+			for _, r := range reference.FindAllStringSubmatch(s, -1) {
 				fine = fine && (own[r[1]] || letsGo.MatchString(r[0]))
 			}
 		} else if m := newColumn.FindStringSubmatch(s); m != nil {
