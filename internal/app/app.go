@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"millrace/internal/app/cli"
+	"millrace/internal/app/metrics"
 	"millrace/internal/config"
 	"millrace/internal/control/access"
 	"millrace/internal/control/audit"
@@ -138,11 +139,12 @@ func formOf(d *db.DB, publicURL string) api.EventForm {
 
 func logger(cfg config.Config, w io.Writer) *slog.Logger {
 	o := &slog.HandlerOptions{Level: cfg.LogLevel}
+	var h slog.Handler = slog.NewTextHandler(w, o)
 	if cfg.LogFormat == "json" {
 		o.ReplaceAttr = withUnit
-		return slog.New(slog.NewJSONHandler(w, o))
+		h = slog.NewJSONHandler(w, o)
 	}
-	return slog.New(slog.NewTextHandler(w, o))
+	return slog.New(metrics.LogsOf(cfg.Traces, h))
 }
 
 // withUnit writes durations as text does, such as 1m30.5s: as JSON they would be bare nanoseconds.

@@ -62,7 +62,9 @@ func (n *node) openFleet() (err error) {
 	}
 	self := internode.Greeting{Node: n.id, Run: n.run, Version: cli.Version(), Schema: schema}
 	key := internode.Key(n.db.Key("internode"))
-	n.internal = internode.NewServer(internode.ServerOptions{Key: key, Self: self, Now: clock, Logger: n.log})
+	n.internal = internode.NewServer(internode.ServerOptions{
+		Key: key, Self: self, Now: clock, Logger: n.log, Tracer: n.tracing.Tracer(),
+	})
 	n.peers = internode.NewClient(internode.ClientOptions{
 		Key: key, Self: self, TLS: n.trust.client(), Now: clock, Logger: n.log,
 	})

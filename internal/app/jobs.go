@@ -46,8 +46,8 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 		handlers = n.metrics.Handlers(handlers)
 	}
 	return queue.New(queue.Options{
-		DB: n.db, Node: n.id, Died: n.died, Logger: n.log, Workers: workers, Handlers: handlers,
-		Works: roles.Works(n.cfg.Roles),
+		DB: n.db, Node: n.id, Died: n.died, Logger: n.log, Tracer: n.tracing.Tracer(), Workers: workers,
+		Handlers: handlers, Works: roles.Works(n.cfg.Roles),
 	})
 }
 

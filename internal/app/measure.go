@@ -8,6 +8,12 @@ import (
 	"millrace/internal/lifecycle"
 )
 
+// observed is what operators see of a node; nil where nobody wants to.
+type observed struct {
+	metrics *metrics.Metrics
+	tracing *metrics.Tracing
+}
+
 // measure begins to count when somebody wants to read it; nothing is wrapped otherwise.
 func (n *node) measure() {
 	if n.cfg.MetricsAddr == "" {

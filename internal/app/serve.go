@@ -66,15 +66,15 @@ func newAssets(o asset.Options) assets { return assets{asset.New(o), asset.NewWo
 
 // node is everything one process holds, built before anything runs.
 type node struct {
-	cfg     config.Config
-	log     *slog.Logger
-	out     io.Writer // what a person reads, once
-	id      id.Node
-	db      *db.DB
-	blob    blob.Store
-	metrics *metrics.Metrics // nil: nobody wants to read them
-	fetch   *fetch.Client
-	ffmpeg  *encode.Engine
+	cfg  config.Config
+	log  *slog.Logger
+	out  io.Writer // what a person reads, once
+	id   id.Node
+	db   *db.DB
+	blob blob.Store
+	observed
+	fetch  *fetch.Client
+	ffmpeg *encode.Engine
 	recognition
 
 	access *access.Service
@@ -176,6 +176,9 @@ func (n *node) open(ctx context.Context) (err error) {
 	if err = n.watchCrashes(ctx); err != nil {
 		return err
 	}
+	if n.tracing, err = metrics.NewTracing(n.cfg.Traces, n.id, cli.Version(), n.log); err != nil {
+		return fmt.Errorf("prepare traces: %w", err)
+	}
 	if err = n.connections(ctx); err != nil {
 		return err
 	}
@@ -187,6 +190,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	}
 	n.close = append(n.close, n.blob.Close)
 	n.measure()
+	n.blob = n.tracing.Store(n.blob)
 	n.fetch = fetch.New(fetch.Options{
 		Allow:     n.cfg.FetchAllow,
 		Public:    n.cfg.WebRTCPublicIPs,
@@ -300,6 +304,7 @@ func (n *node) makeImages(made mediastore.Derived) {
 
 // assemble adds the services; they stop in the reverse order: encoders first, so that their last segments are stored.
 func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
+	n.tracing.Send(g)
 	jobs, err := n.jobs(ctx)
 	if err != nil {
 		return err

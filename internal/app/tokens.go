@@ -102,8 +102,12 @@ func (n *node) clients() clientaddr.Finder { return clientaddr.Finder{Proxies: n
 
 // callers is who may call the API, and how often.
 func (n *node) callers() api.Callers {
-	return api.Callers{
+	c := api.Callers{
 		Access: n.access, Audit: n.db, Clients: n.clients(),
 		Limits: api.Limits{Token: limit.New(n.cfg.APIRateToken), Address: limit.New(n.cfg.APIRateAddress)},
 	}
+	if n.tracing != nil {
+		c.Tracing = n.tracing
+	}
+	return c
 }

@@ -74,6 +74,7 @@ func (n *node) uploadHandler() (http.Handler, error) {
 		PublicURL: n.base,
 		Now:       clock,
 		Logger:    n.log,
+		Tracer:    n.tracing.Tracer(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make handler of uploads: %w", err)

@@ -53,7 +53,7 @@ func (n *node) webhooks() lifecycle.Service {
 			}
 			return text, nil
 		},
-		Post: postBy(client),
+		Post: n.tracing.Post(postBy(client)),
 	})
 }
 

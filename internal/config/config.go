@@ -94,6 +94,12 @@ type AWS struct {
 	EndpointURL     string // empty: Amazon's own
 }
 
+// Runtime are settings of Go's runtime, which reads them too.
+type Runtime struct {
+	GOGC     string
+	GOMemory string // GOMEMLIMIT
+}
+
 // ICEServer is a STUN or TURN server for WHIP encoders.
 type ICEServer struct {
 	URL        string // stun:host:port, turn:host:port?transport=…, turns:…
@@ -140,8 +146,7 @@ type Config struct {
 	Database Database
 	Storage  Storage
 	AWS      AWS
-	GOGC     string // the Go runtime reads it too
-	GOMemory string // GOMEMLIMIT, which the Go runtime reads too
+	Runtime
 
 	MasterKeyFile string // empty: MasterKey, or the file in DataDir
 	MasterKey     Secret
@@ -157,6 +162,7 @@ type Config struct {
 	LogFormat   string // text or json
 	Speech      Speech
 	LogLevel    slog.Level
+	Traces      Traces
 
 	TokenID     string // seeded access token; empty: none
 	TokenSecret Secret

@@ -3,6 +3,7 @@ package config
 import (
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -80,7 +81,10 @@ func into[T any](parse func(string) (T, error), field func(*Config) *T) func(*Co
 func Settings() []Setting { return settings }
 
 //nolint:gochecknoglobals // a table
-var settings = []Setting{
+var settings = append(slices.Clip(serviceSettings), traceSettings...)
+
+//nolint:gochecknoglobals // a table
+var serviceSettings = []Setting{
 	{
 		Name: "data-dir", Kind: KindPath, Default: "millrace-data",
 		Help:  "Folder for all data: database, media and work files.",

@@ -54,7 +54,7 @@ type Info struct {
 // has no room for the file is fault.Unavailable too, and nothing is left then either.
 func (c *Client) Download(
 	ctx context.Context, rawURL, path string, limits Limits, progress func(done, total int64),
-) (Info, error) {
+) (info Info, err error) {
 	u, err := parseURL(rawURL)
 	if err != nil {
 		return Info{}, err
@@ -68,6 +68,8 @@ func (c *Client) Download(
 		ctx, cancel = context.WithTimeoutCause(ctx, limits.Total, errTotal)
 		defer cancel()
 	}
+	ctx, span := begin(ctx, u)
+	defer func() { end(span, info, err) }()
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
@@ -80,7 +82,7 @@ func (c *Client) Download(
 	if err == nil {
 		err = part.finish()
 		progress(part.size, part.size)
-		info := part.note.Info
+		info = part.note.Info
 		info.Size = part.size
 		return info, err
 	}

@@ -10,15 +10,15 @@ import (
 )
 
 // Get reads a small file into memory, of maxBytes at most, with retries. Errors are those of Download.
-func (c *Client) Get(ctx context.Context, rawURL string, maxBytes int64) ([]byte, Info, error) {
+func (c *Client) Get(ctx context.Context, rawURL string, maxBytes int64) (data []byte, info Info, err error) {
 	u, err := parseURL(rawURL)
 	if err != nil {
 		return nil, Info{}, err
 	}
+	ctx, span := begin(ctx, u)
+	defer func() { end(span, info, err) }()
 	ctx, cancel := context.WithTimeoutCause(ctx, c.getTime, errTotal)
 	defer cancel()
-	var data []byte
-	var info Info
 	err = c.again(ctx, u, func() int64 { return 0 }, func() (err error) {
 		data, info, err = c.getOnce(ctx, u, maxBytes)
 		return err

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"millrace/internal/id"
+	"millrace/internal/trace"
 )
 
 // Peer is a node that is called: its row in the database says both.
@@ -88,7 +89,14 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // the caller's, who has to close its body and bound its size and, by ctx, its time. It follows no redirects. Responses
 // are not signed: what can be changed on the way is what TLS does not protect.
 func (c *Client) Do(ctx context.Context, to Peer, r *http.Request) (*http.Response, error) {
+	ctx, span := trace.Begin(ctx, "internode "+trace.Method(r), trace.Client)
+	span.Text(trace.MethodKey, trace.Method(r))
+	span.Text(trace.NodeKey, string(to.Node))
 	res, _, err := c.send(ctx, to, r)
+	if err == nil {
+		span.Number(trace.StatusKey, int64(res.StatusCode))
+	}
+	span.End(err)
 	return res, err
 }
 
@@ -106,6 +114,9 @@ func (c *Client) send(ctx context.Context, to Peer, r *http.Request) (*http.Resp
 	r.URL.Scheme, r.URL.Host, r.Host, r.URL.User, r.URL.Fragment = base.Scheme, base.Host, "", nil, ""
 	sig := signature{at: c.opts.Now(), nonce: newNonce(), from: c.opts.Self.Node, to: to.Node, digest: digest(body)}
 	r.Header.Set("Authorization", c.signer.sign(sig, r.Method, r.URL.RequestURI()))
+	if parent := trace.Parent(ctx); parent != "" {
+		r.Header.Set(trace.Header, parent)
+	}
 	r.Header.Set(schemaHeader, strconv.FormatInt(c.opts.Self.Schema, 10))
 	r.Body, r.GetBody, r.ContentLength = http.NoBody, nil, int64(len(body))
 	if len(body) > 0 {

@@ -70,6 +70,13 @@ func start(t *testing.T, name id.Node, k internode.Key, schema int64) *node {
 	n.Server = internode.NewServer(internode.ServerOptions{Key: k, Self: n.self, Now: n.clock.now, Logger: log})
 	n.client = internode.NewClient(internode.ClientOptions{Key: k, Self: n.self, Now: n.clock.now, Logger: log})
 	t.Cleanup(n.client.Close)
+	n.listen(t)
+	return n
+}
+
+// listen serves the node until the test ends.
+func (n *node) listen(t *testing.T) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +97,6 @@ func start(t *testing.T, name id.Node, k internode.Key, schema int64) *node {
 		_ = server.Close()
 		<-ended
 	})
-	return n
 }
 
 func get(t *testing.T, target string) *http.Request {

@@ -19,6 +19,7 @@ import (
 
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/trace"
 )
 
 const (
@@ -37,12 +38,13 @@ const (
 	writeTimeout = 20 * time.Second
 )
 
-// ServerOptions are what a Server needs; all are required.
+// ServerOptions are what a Server needs; all but Tracer are required.
 type ServerOptions struct {
 	Key    Key
 	Self   Greeting
 	Now    func() time.Time
 	Logger *slog.Logger
+	Tracer *trace.Tracer // nil: requests are in no trace
 }
 
 // Server is the handler of a node's listener for other nodes. Its methods may be called at the same time.
@@ -114,7 +116,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r = r.WithContext(context.WithValue(r.Context(), fromKey{}, asked{sig.from, sig.nonce}))
+	r, span := s.traced(r)
 	err := fault.Guard(func() error { s.mux.ServeHTTP(w, r); return nil })
+	span.End(err)
 	if p, ok := errors.AsType[*fault.PanicError](err); ok {
 		if p.Value != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
 			s.opts.Logger.ErrorContext(r.Context(), "request of another node ended by a panic", "from", sig.from,
@@ -122,6 +126,21 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		panic(http.ErrAbortHandler) // the stream is reset: nobody takes half a response for a whole one
 	}
+}
+
+// traced has a request be part of the trace that it is sent in. What others may have changed on the way is the trace's
+// number alone.
+func (s *Server) traced(r *http.Request) (*http.Request, trace.Span) {
+	parent := r.Header.Get(trace.Header)
+	if s.opts.Tracer == nil || parent == "" {
+		return r, trace.Span{}
+	}
+	_, pattern := s.mux.Handler(r)
+	ctx, span := s.opts.Tracer.Follow(r.Context(), parent, "internode "+pattern, trace.Server)
+	span.Text(trace.MethodKey, trace.Method(r))
+	span.Text(trace.RouteKey, pattern)
+	span.Text(trace.NodeKey, string(FromNode(ctx)))
+	return r.WithContext(ctx), span
 }
 
 // authenticate looks at a request's signature, the cheapest questions first, and reads its body; empty: it is right.

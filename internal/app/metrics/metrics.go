@@ -1,7 +1,7 @@
 // Package metrics exports Prometheus metrics of the service: the health of encoders, viewers' requests, jobs and
 // storage. It wraps what it counts, so that nothing else knows about it, and reads everything else when scraped. It
 // must never expose a stream key, an address or any other text that a peer chose: labels are the IDs of live streams
-// that are connected now, and words of its own. It starts no goroutine.
+// that are connected now, and words of its own. It starts no goroutine. Tracing wraps the same things for traces.
 package metrics
 
 import (

@@ -64,6 +64,9 @@ func (m *Metrics) Store(s blob.Store) blob.Store {
 	if local, ok := s.(blob.Local); ok {
 		return &localStore{t, local}
 	}
+	if limited, ok := s.(blob.Limited); ok {
+		return &limitedStore{t, limited}
+	}
 	return t
 }
 
@@ -77,6 +80,12 @@ type store struct {
 type localStore struct {
 	*store
 	blob.Local
+}
+
+// limitedStore keeps that of a bucket.
+type limitedStore struct {
+	*store
+	blob.Limited
 }
 
 func (s *store) note(operation string, began time.Time, err error) {

@@ -179,6 +179,6 @@ func ask(ctx context.Context, program string, args ...string) (string, error) {
 			_, err := io.Copy(&out, io.LimitReader(r, 1<<20))
 			return err // Run says what was read
 		},
-	}).Run(ctx)
+	}).RunAs(ctx, "list")
 	return out.String(), err
 }

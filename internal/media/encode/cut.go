@@ -162,6 +162,6 @@ func (e *Engine) cut(
 		Input:    func(_ context.Context, w io.Writer) error { return input(w) },
 		Output:   func(_ context.Context, r io.Reader) error { return output(r) },
 		Stall:    e.opts.Stall,
-	}).Run(ctx)
+	}).RunAs(ctx, "cut")
 	return blame(err, blamed)
 }

@@ -60,7 +60,7 @@ func (e *Engine) Image(ctx context.Context, data []byte) (*image.NRGBA, error) {
 			}
 			return nil
 		},
-	}).Run(ctx)
+	}).RunAs(ctx, "decode")
 	if exit, ok := errors.AsType[*ExitError](err); ok && exit.CPU == 0 {
 		return nil, blame(err, "the image is damaged")
 	}

@@ -53,7 +53,7 @@ func (e *Engine) decodes(ctx context.Context, path string, args []string) (bool,
 			_, rerr := io.Copy(&listed, io.LimitReader(r, 1<<16))
 			return rerr // Run says what was read
 		},
-	}).Run(ctx)
+	}).RunAs(ctx, "decodes")
 	for line := range bytes.Lines(listed.Bytes()) {
 		if len(line) > 1 && line[0] != '#' {
 			return true, nil

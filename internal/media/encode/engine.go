@@ -84,7 +84,7 @@ func (e *Engine) Probe(ctx context.Context, path string, format Format) (Info, e
 			}
 			return err // Run says what was read
 		},
-	}).Run(ctx)
+	}).RunAs(ctx, "probe")
 	if err != nil {
 		return Info{}, blameFile(err, path, "the file can't be read as "+format.Name())
 	}
@@ -142,7 +142,7 @@ func (e *Engine) EncodeAudio(ctx context.Context, p Priority, job AudioArgs, pro
 	err = NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: job.Build(), Writes: []string{job.Output},
 		Limits: e.opts.Limits, Priority: p, Progress: progress, Stall: e.opts.Stall,
-	}).Run(ctx)
+	}).RunAs(ctx, "audio")
 	return blame(err, "the file's audio can't be decoded")
 }
 

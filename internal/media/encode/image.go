@@ -129,7 +129,7 @@ func (e *Engine) Animation(ctx context.Context, args AnimationArgs, job ImageJob
 func (e *Engine) image(ctx context.Context, args []string, job ImageJob) error {
 	opts := e.imageChild(args)
 	opts.Input, opts.Output = job.Input, func(_ context.Context, r io.Reader) error { return job.Output(r) }
-	return blame(NewProcess(opts).Run(ctx), "the picture can't be decoded")
+	return blame(NewProcess(opts).RunAs(ctx, "image"), "the picture can't be decoded")
 }
 
 func (e *Engine) imageChild(args []string) ProcessOptions {

@@ -90,6 +90,6 @@ func (e *Engine) Ladder(
 		Program: e.opts.FFmpeg, Args: job.Build(), Priority: FirstPlay,
 		Limits: Limits{AddressSpace: job.Encoder.addresses(e.opts.Limits.AddressSpace), CPU: liveTime},
 		Input:  input, Output: outputs[0], Further: outputs[1:],
-	}).Run(ctx)
+	}).RunAs(ctx, "ladder")
 	return blame(err, "the picture can't be decoded")
 }

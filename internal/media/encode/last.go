@@ -59,6 +59,6 @@ func (e *Engine) Last(
 		Limits: bound.limits(e.opts.Limits.AddressSpace),
 		Input:  input,
 		Output: func(_ context.Context, r io.Reader) error { return output(r) },
-	}).Run(ctx)
+	}).RunAs(ctx, "last")
 	return blame(err, fmt.Sprintf("the last picture can't be encoded as %s", job.Codec))
 }

@@ -82,6 +82,6 @@ func (e *Engine) Live(
 		Program: e.opts.FFmpeg, Args: job.Build(), Priority: Live,
 		Limits: Limits{AddressSpace: job.Encoder.addresses(e.opts.Limits.AddressSpace), CPU: liveTime},
 		Input:  input, Output: output, Files: files,
-	}).Run(ctx)
+	}).RunAs(ctx, "live")
 	return blame(err, "the picture can't be decoded")
 }

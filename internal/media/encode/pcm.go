@@ -34,7 +34,7 @@ func (e *Engine) PCM(
 	err := NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", false, false), Limits: e.opts.Limits, Priority: Background,
 		Input: input, Output: output,
-	}).Run(ctx)
+	}).RunAs(ctx, "sound")
 	return blame(err, "the sound can't be decoded")
 }
 
@@ -45,7 +45,7 @@ func (e *Engine) PCMOfFile(
 	err := NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: PCMArgs("file:"+path, false, fromStart), Limits: e.opts.Limits,
 		Priority: Background, Output: output,
-	}).Run(ctx)
+	}).RunAs(ctx, "sound")
 	return blame(err, "the sound can't be decoded")
 }
 
@@ -57,6 +57,6 @@ func (e *Engine) LivePCM(
 		Program: e.opts.FFmpeg, Args: PCMArgs("pipe:0", true, true),
 		Limits:   Limits{AddressSpace: e.opts.Limits.AddressSpace, CPU: liveTime},
 		Priority: OnDemand, Input: input, Output: output,
-	}).Run(ctx)
+	}).RunAs(ctx, "sound")
 	return blame(err, "the sound can't be decoded")
 }

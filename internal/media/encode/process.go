@@ -25,6 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"millrace/internal/fault"
+	"millrace/internal/trace"
 )
 
 // Why a child was killed. What it worked on is at fault only where it has worked.
@@ -153,7 +154,17 @@ type run struct {
 
 // Run starts the child and returns when it has ended, has been reaped and its pipes are drained. When ctx ends, the
 // child's process group is killed at once and the cause of ctx is the error.
-func (p *Process) Run(ctx context.Context) error {
+func (p *Process) Run(ctx context.Context) error { return p.RunAs(ctx, "") }
+
+// RunAs is Run, and says in traces what the child is for: probe, audio, ….
+func (p *Process) RunAs(ctx context.Context, kind string) error {
+	ctx, span := p.span(ctx, kind)
+	err := p.run(ctx, span)
+	span.End(err)
+	return err
+}
+
+func (p *Process) run(ctx context.Context, span trace.Span) error {
 	if ctx.Err() != nil {
 		p.happened(Cut)
 		return fmt.Errorf("start %s: %w", filepath.Base(p.opts.Program), context.Cause(ctx))
@@ -188,7 +199,9 @@ func (p *Process) Run(ctx context.Context) error {
 	r.followTurns(feedCtx)
 	r.reap()
 	stopFeeding()
-	return r.result(ctx)
+	err := r.result(ctx)
+	r.describe(span)
+	return err
 }
 
 func (r *run) start(ctx context.Context) error {

@@ -52,7 +52,7 @@ func (e *Engine) Refuses(
 			_, rerr := io.Copy(io.Discard, r) // there is none
 			return rerr                       // Run says what was read
 		},
-	}).Run(ctx)
+	}).RunAs(ctx, "check")
 	if err == nil {
 		return false, nil
 	}

@@ -183,6 +183,6 @@ func (e *Engine) Rewrite(
 	err = NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: job.Build(), Limits: limits, Priority: priority,
 		Output: output, Stall: e.opts.Stall, Files: files,
-	}).Run(ctx)
+	}).RunAs(ctx, "rewrite")
 	return blame(err, "the file can't be read as "+job.Format.Name())
 }

@@ -184,5 +184,5 @@ func (e *Engine) part(ctx context.Context, p Priority, parts []RungArgs, i int, 
 	child.Priority, child.Hurry = p, job.Hurry
 	child.Input = func(ctx context.Context, w io.Writer) error { return job.Input(ctx, i, w) }
 	child.Output = func(ctx context.Context, r io.Reader) error { return job.Output(ctx, i, r) }
-	return NewProcess(child).Run(ctx)
+	return NewProcess(child).RunAs(ctx, "rung")
 }

@@ -160,7 +160,7 @@ func (e *Engine) loudness(ctx context.Context, job LoudnessArgs) (loudness, erro
 	err = NewProcess(ProcessOptions{
 		Program: e.opts.FFmpeg, Args: job.Build(), Limits: e.opts.Limits, Priority: Ingest,
 		Progress: func(time.Duration) {}, Stall: e.opts.Stall, Said: func(s string) { said = s },
-	}).Run(ctx)
+	}).RunAs(ctx, "loudness")
 	if err != nil {
 		return loudness{}, blame(err, "the file's audio can't be decoded")
 	}

@@ -81,6 +81,6 @@ func (e *Engine) Still(ctx context.Context, job StillArgs, output func(mp4 io.Re
 			return werr
 		},
 		Output: func(_ context.Context, r io.Reader) error { return output(r) }, Stall: e.opts.Stall,
-	}).Run(ctx)
+	}).RunAs(ctx, "still")
 	return blame(err, fmt.Sprintf("the picture can't be encoded as %s", job.Codec))
 }

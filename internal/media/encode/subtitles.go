@@ -40,7 +40,7 @@ func (e *Engine) Subtitles(ctx context.Context, path string, format Format, n in
 			}
 			return rerr // Run says what was read
 		},
-	}).Run(ctx)
+	}).RunAs(ctx, "subtitles")
 	if err != nil {
 		return nil, blame(err, "the subtitles can't be read")
 	}

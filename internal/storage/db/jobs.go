@@ -13,6 +13,7 @@ import (
 
 	"millrace/internal/control/job"
 	"millrace/internal/id"
+	"millrace/internal/trace"
 )
 
 // JobArgs is a job of ours as River stores it.
@@ -20,6 +21,7 @@ type JobArgs struct {
 	kind  string
 	Key   string          `json:"key,omitempty" river:"unique"`
 	Owner string          `json:"owner,omitempty"`
+	Trace string          `json:"trace,omitempty"` // the span that caused it
 	Body  json.RawMessage `json:"args"`
 }
 
@@ -51,6 +53,7 @@ func (t tx) enqueue(ctx context.Context, jobs []job.Insert) error {
 			kind:  j.Kind,
 			Key:   j.Key,
 			Owner: j.Owner,
+			Trace: trace.Parent(ctx),
 			Body:  j.Args,
 		}, opts); err != nil {
 			return fmt.Errorf("insert job %s: %w", j.Kind, err)

@@ -20,6 +20,7 @@ import (
 	"millrace/internal/control/job"
 	"millrace/internal/id"
 	"millrace/internal/storage/db"
+	"millrace/internal/trace"
 )
 
 const (
@@ -47,6 +48,7 @@ type Options struct {
 	// Works reports whether this node works on a queue; nil: on all. Jobs of others wait for other nodes.
 	Works  func(job.Queue) bool
 	Logger *slog.Logger
+	Tracer *trace.Tracer // nil: jobs are in no trace
 	// Died is the job that this node's process died of the last time; 0: of none.
 	Died int64
 }
@@ -57,6 +59,7 @@ type Queue struct {
 	node   id.Node
 	died   int64
 	logger *slog.Logger
+	tracer *trace.Tracer
 	client db.JobClient // nil without handlers, or without queues
 
 	lostAfter time.Duration
@@ -84,8 +87,9 @@ func New(o Options) (*Queue, error) {
 		o.Classes = job.AllClasses()
 	}
 	q := &Queue{
-		db: o.DB, node: o.Node, died: o.Died, logger: o.Logger, lostAfter: lostAfter, classes: o.Classes,
-		shared: map[job.Queue]*places{}, running: map[int64]context.CancelCauseFunc{},
+		db: o.DB, node: o.Node, died: o.Died, logger: o.Logger, tracer: o.Tracer, lostAfter: lostAfter,
+		classes: o.Classes,
+		shared:  map[job.Queue]*places{}, running: map[int64]context.CancelCauseFunc{},
 	}
 	queues := map[string]river.QueueConfig{}
 	for _, c := range o.Classes {

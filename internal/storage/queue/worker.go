@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -15,6 +16,7 @@ import (
 	"millrace/internal/crash"
 	"millrace/internal/fault"
 	"millrace/internal/storage/db"
+	"millrace/internal/trace"
 )
 
 const (
@@ -97,7 +99,28 @@ func (w *worker) Work(outer context.Context, r *river.Job[db.JobArgs]) error {
 		delete(w.queue.running, j.ID)
 		w.queue.mu.Unlock()
 	}()
-	return w.outcome(ctx, outer, j, w.try(ctx, j))
+	ctx, span := w.queue.tracer.Continue(ctx, r.Args.Trace, "process "+j.Kind, trace.Consumer)
+	describe(span, j, in)
+	err := w.try(ctx, j)
+	if _, snoozed := errors.AsType[*job.SnoozeError](err); snoozed {
+		span.End(nil)
+	} else {
+		span.End(err)
+	}
+	return w.outcome(ctx, outer, j, err)
+}
+
+// describe says of a span which job it is.
+func describe(span trace.Span, j job.Job, in job.Queue) {
+	if !span.Kept() {
+		return
+	}
+	span.Text(trace.SystemKey, "river")
+	span.Text(trace.OperationKey, "process")
+	span.Text(trace.QueueKey, string(in))
+	span.Text(trace.MessageKey, strconv.FormatInt(j.ID, 10))
+	span.Text(trace.JobKey, j.Kind)
+	span.Number(trace.AttemptKey, int64(j.Attempt))
 }
 
 // moveAgain is how long a job waits that could not be put where it belongs.

@@ -11,6 +11,7 @@
 package api
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -72,6 +73,13 @@ type Callers struct {
 	Audit   audit.Log
 	Limits  Limits
 	Clients clientaddr.Finder
+	Tracing Tracing // nil: what they ask is in no trace
+}
+
+// Tracing makes traces of requests that were let in: strangers would fill them. end is told the status of the response.
+type Tracing interface {
+	Request(ctx context.Context, header http.Header, method, route, request string) (_ context.Context,
+		end func(status int))
 }
 
 // Limits are how often somebody may ask; nil: without bounds.
@@ -85,6 +93,7 @@ type server struct {
 	clients   clientaddr.Finder
 	now       func() time.Time
 	log       *slog.Logger
+	tracing   Tracing
 	public    string // how the outside reaches the service, without a slash at the end
 	mux       *http.ServeMux
 	huma      huma.API
@@ -110,7 +119,8 @@ func newServer(o Options) *server {
 	setHumaHooks()
 	s := &server{
 		access: o.Callers.Access, limits: o.Callers.Limits, clients: o.Callers.Clients,
-		now: o.Now, log: o.Logger, public: o.PublicURL, mux: http.NewServeMux(),
+		now: o.Now, log: o.Logger, tracing: o.Callers.Tracing,
+		public: o.PublicURL, mux: http.NewServeMux(),
 	}
 	if s.now == nil {
 		s.now = time.Now

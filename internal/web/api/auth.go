@@ -56,7 +56,13 @@ func (s *server) authenticate(ctx huma.Context, next func(huma.Context)) {
 	if op.Method != http.MethodGet {
 		ctx = huma.WithContext(ctx, audit.With(ctx.Context(), auditEntry(ctx, who, now, from)))
 	}
-	next(ctx)
+	if s.tracing == nil || EndlessPath(r.URL.Path) {
+		next(ctx)
+		return
+	}
+	inner, end := s.tracing.Request(ctx.Context(), r.Header, op.Method, op.Path, requestID(ctx.Context()))
+	defer func() { end(statusOf(w)) }()
+	next(huma.WithContext(ctx, inner))
 }
 
 // identify reads who asks, and the user name that was given.

@@ -106,5 +106,13 @@ func (r *recorder) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// statusOf is the status of a response that has been written; a panic leaves none.
+func statusOf(w http.ResponseWriter) int {
+	if rec, ok := w.(*recorder); ok && rec.status != 0 {
+		return rec.status
+	}
+	return http.StatusInternalServerError
+}
+
 // Unwrap lets http.ResponseController reach the connection.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

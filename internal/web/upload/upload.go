@@ -17,6 +17,7 @@ import (
 	"millrace/internal/disk"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/trace"
 	"millrace/internal/web/pace"
 	"millrace/internal/web/respond"
 )
@@ -71,6 +72,7 @@ type Options struct {
 	PublicURL string // where clients reach the service, without a slash at the end
 	Now       func() time.Time
 	Logger    *slog.Logger
+	Tracer    *trace.Tracer // nil: requests are in no trace
 }
 
 // Handler serves what is below Path.
@@ -103,6 +105,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				"pages of this origin may not upload here: cors_origin of the upload is another one"))
 		return
 	}
+	route := Path + "{secret}"
+	if isTus {
+		route = tusPath + "{secret}"
+	}
+	ctx, span := h.opt.Tracer.Begin(r.Context(), trace.Method(r)+" "+route, trace.Server)
+	span.Text(trace.MethodKey, trace.Method(r))
+	span.Text(trace.RouteKey, route)
+	defer func() { span.End(err) }()
+	r = r.WithContext(ctx)
 	switch {
 	case isTus:
 		h.tus.serve(w, r, u)
@@ -113,7 +124,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, http.StatusMethodNotAllowed, "method_not_allowed",
 			"The method must be PUT: the file, or a chunk of it with Content-Range")
 	default:
-		if err := h.put(w, r, u); err != nil {
+		if err = h.put(w, r, u); err != nil {
 			h.refuse(w, r, err)
 		}
 	}

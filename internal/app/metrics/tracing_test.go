@@ -1,0 +1,48 @@
+package metrics
+
+import (
+	"testing"
+
+	"millrace/internal/config"
+	"millrace/internal/storage/blob"
+)
+
+// bucket is a storage that has a limit, as buckets do.
+type bucket struct{ blob.Store }
+
+func (bucket) MaxGrown() int64 { return 83 }
+
+// folder is one on this machine.
+type folder struct{ blob.Store }
+
+func (folder) Path(key string) (string, bool) { return "/" + key, true }
+
+// TestWrappedStorage: a storage that is counted and traced can do what it could before. Without the limit of a bucket
+// an upload that is too large would be refused at its end only.
+func TestWrappedStorage(t *testing.T) {
+	t.Parallel()
+	tracing, err := NewTracing(config.Traces{Endpoint: "http://collector.test"}, "a", "1.2.3", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nobody *Tracing
+	counted := New("1.2.3")
+	for name, wrap := range map[string]func(blob.Store) blob.Store{
+		"counted": counted.Store,
+		"traced":  tracing.Store,
+		"both":    func(s blob.Store) blob.Store { return tracing.Store(counted.Store(s)) },
+		"neither": nobody.Store,
+	} {
+		if l, ok := wrap(bucket{}).(blob.Limited); !ok || l.MaxGrown() != 83 {
+			t.Errorf("%s, a bucket has lost its limit", name)
+		}
+		if l, ok := wrap(folder{}).(blob.Local); !ok {
+			t.Errorf("%s, a folder has lost its paths", name)
+		} else if path, _ := l.Path("a"); path != "/a" {
+			t.Errorf("%s, a folder has the path %q", name, path)
+		}
+		if _, ok := wrap(folder{}).(blob.Limited); ok {
+			t.Errorf("%s, a folder has a limit", name)
+		}
+	}
+}
