@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"millrace/internal/app/cleanup"
 	"millrace/internal/app/cli"
 	"millrace/internal/app/metrics"
 	"millrace/internal/config"
@@ -41,6 +42,7 @@ func actions(stdout, stderr io.Writer) cli.Actions {
 		Webhooks:    openWebhooks,
 		SigningKeys: openSigningKeys,
 		DRM:         openDRM,
+		Retention:   openRetention,
 		MasterKey:   keys,
 		Audit:       openAudit,
 		Nodes:       openNodes,
@@ -74,6 +76,19 @@ func openAudit(ctx context.Context, cfg config.Config) (audit.Log, func() error,
 		return nil, nil, err
 	}
 	return d, d.Close, nil
+}
+
+// openRetention opens the retention of an environment, whether the service runs or not.
+func openRetention(ctx context.Context, cfg config.Config, e id.Environment) (cli.Retention, func() error, error) {
+	d, err := openDatabase(ctx, cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return nil, nil, err
+	}
+	env, err := access.New(access.Options{Store: d.Access()}).Named(ctx, e, clock())
+	if err != nil {
+		return nil, nil, errors.Join(err, d.Close())
+	}
+	return cleanup.Of{DB: d, Environment: env.ID, Now: clock}, d.Close, nil
 }
 
 // openSigningKeys opens the signing keys of the configured database, whether the service runs or not.

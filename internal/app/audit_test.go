@@ -13,9 +13,12 @@ import (
 
 	"millrace/internal/app/cli"
 	"millrace/internal/config"
+	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
 	"millrace/internal/control/audit"
 	"millrace/internal/control/event"
 	"millrace/internal/control/webhook"
+	"millrace/internal/fault"
 	"millrace/internal/id"
 )
 
@@ -67,6 +70,28 @@ func (c *commandLine) queue(hook id.Webhook, tested string) {
 	if err = errors.Join(err, d.Close()); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// asset makes an asset, once, and returns its ID.
+func (c *commandLine) asset() string {
+	c.t.Helper()
+	const name = "a"
+	d, err := openDatabase(c.t.Context(), c.cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	env, err := access.New(access.Options{Store: d.Access()}).Named(c.t.Context(), "", clock())
+	if err == nil {
+		made := asset.Asset{ID: name, Environment: env.ID, Status: asset.Ready, CreatedAt: clock(), UpdatedAt: clock()}
+		err = d.Assets().Insert(c.t.Context(), asset.Change{Asset: made})
+	}
+	if fault.Is(err, fault.Conflict) {
+		err = nil
+	}
+	if err = errors.Join(err, d.Close()); err != nil {
+		c.t.Fatal(err)
+	}
+	return name
 }
 
 // fresh are the entries that were not there before.
@@ -135,6 +160,12 @@ func TestEveryCommandIsAudited(t *testing.T) {
 	c.changes("environment", "environment live-rungs", "always", "--environment="+env)
 	c.changes("environment", "environment captions", "default", "--environment="+env)
 	c.changes("environment", "environment frame-ancestors", "none", "--environment="+env)
+	c.changes("retention_policy", "retention on", "--max-age=90d", "--yes")
+	c.reads("retention on", "--max-age=30d")
+	c.reads("retention preview")
+	c.changes("retention_policy", "retention off")
+	c.changes("asset", "retention exempt", c.asset())
+	c.changes("asset", "retention include", c.asset())
 	token := c.changes("access_token", "token create", "--name=ci")
 	c.changes("access_token", "token revoke", token)
 	c.reads("token list")

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 
+	"millrace/internal/app/cleanup"
 	"millrace/internal/app/doctor"
 	"millrace/internal/config"
 	"millrace/internal/control/access"
@@ -36,6 +37,7 @@ func (n *node) dashboard() http.Handler {
 		Services: dashboard.Services{
 			Access: n.access, Live: n.streams, Assets: n.assets, Uploads: n.uploads, Webhooks: n.endpoints(),
 			Signing: n.signing, Restrictions: n.restrictions, Nodes: n.row,
+			Retention: cleanup.Retention(n.db),
 		},
 		Sessions: n.sessions, Health: n.health(), Events: n.db, Clients: n.clients(), Ingest: &n.ingest,
 		PublicURL: n.base, Now: clock, Logger: n.log,

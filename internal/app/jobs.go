@@ -7,19 +7,19 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
+	"millrace/internal/app/cleanup"
 	"millrace/internal/app/roles"
 	"millrace/internal/control/job"
 	"millrace/internal/lifecycle"
 	"millrace/internal/storage/queue"
 	"millrace/internal/worker/attempt"
 	workercaptions "millrace/internal/worker/captions"
-	"millrace/internal/worker/expire"
 	"millrace/internal/worker/finish"
 	"millrace/internal/worker/ingest"
 	"millrace/internal/worker/master"
-	"millrace/internal/worker/purge"
 	"millrace/internal/worker/static"
 	"millrace/internal/worker/track"
 	workerupload "millrace/internal/worker/upload"
@@ -79,15 +79,17 @@ func (n *node) handlers(scratch string, workers int) (all []job.Handler, tidy fu
 	}
 	said := n.speechWorker(scratch)
 	ends := &finish.Worker{Assets: n.assets, Store: n.blob, Now: clock}
-	sweeps := &purge.Worker{Assets: n.assets, Store: n.blob}
-	tests := &expire.Worker{Assets: n.assets, Now: clock}
 	closed := &workercaptions.Worker{Assets: n.assets, Store: n.blob, Footage: n.viewers, Now: clock}
 	masters := &master.Worker{Assets: n.assets, Store: n.blob, Footage: n.viewers, Now: clock}
 	received := &workerupload.Worker{Uploads: n.uploads, Assets: n.assets, Files: n.files, Now: clock}
-	all = append(received.Handlers(),
-		files.Handler(), tracks.Handler(), ends.Handler(), sweeps.Handler(), tests.Handler(), downloads.Handler(),
-		masters.Handler(), said.Handler(), closed.Handler(),
-	)
+	cleaning := cleanup.Options{DB: n.db, Assets: n.assets.Work, Objects: n.blob, Now: clock, Logger: n.log}
+	if n.metrics != nil {
+		cleaning.Deleted = n.metrics.Retired
+	}
+	all = slices.Concat(received.Handlers(), cleanup.Handlers(cleaning), []job.Handler{
+		files.Handler(), tracks.Handler(), ends.Handler(), downloads.Handler(), masters.Handler(), said.Handler(),
+		closed.Handler(),
+	})
 	return all, func(ctx context.Context) error {
 		return errors.Join(files.Tidy(ctx), tracks.Tidy(ctx), downloads.Tidy(ctx), said.Tidy(ctx))
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"millrace/internal/config"
-	"millrace/internal/web/limit"
+	"millrace/internal/web/api"
 )
 
 // TestAPILimits: the settings bound requests to the API by token and by address, unless they say otherwise too.
@@ -25,7 +25,7 @@ func TestAPILimits(t *testing.T) {
 		}
 		l := (&node{cfg: cfg}).callers().Limits
 		for what, x := range map[string]struct {
-			of   *limit.Limiter
+			of   api.Limiter
 			want int
 		}{"token": {l.Token, tt.token}, "address": {l.Address, tt.address}} {
 			n, now := 0, clock()

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"millrace/internal/app/cleanup"
 	"millrace/internal/app/cli"
 	"millrace/internal/app/metrics"
 	"millrace/internal/app/roles"
@@ -460,9 +461,10 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(),
 			Health: streamhealth.One{All: n.health()},
 			Usage:  n.usage, Vocabularies: n.vocabularies,
-			Received: n.files.Received,
-			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
-			Webhooks: n.endpoints(), Nodes: n.row, Events: n.db, EventForm: formOf(n.db, n.base),
+			Received:     n.files.Received,
+			Viewers:      api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
+			Installation: api.Installation{Nodes: n.row, Retention: cleanup.Retention(n.db)},
+			Webhooks:     n.endpoints(), Events: n.db, EventForm: formOf(n.db, n.base),
 			Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
 		players,

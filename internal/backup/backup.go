@@ -32,6 +32,8 @@ type Rows struct {
 type Loader interface {
 	// Empty says that nobody has used the database, and identity whose rows it has.
 	Empty(ctx context.Context) (empty bool, identity string, err error)
+	// Fits says why the rows can't be loaded: the schema is a newer one already.
+	Fits() error
 	// Load puts rows into the place of what is there, all of them or none, and brings the schema up to date.
 	Load(ctx context.Context, from *rows.Reader) error
 	// LoadSame is Load, but for the schema, which stays; none are there when they differ from what was expected.

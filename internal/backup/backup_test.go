@@ -170,7 +170,10 @@ type database struct {
 	rows     string // digest
 	fail     error
 	late     error // when the rows are written
+	newer    error // its schema is newer than that of the rows
 }
+
+func (d *database) Fits() error { return d.newer }
 
 func (d *database) Empty(context.Context) (bool, string, error) {
 	return d.identity == "", d.identity, nil
@@ -592,11 +595,21 @@ func TestRestoreGoesOn(t *testing.T) {
 	if done, err := restore(t.Context(), target, late, d, false); err == nil || done.Sent != 0 || d.loaded != 1 {
 		t.Fatalf("sent %d objects, rows %d times, %v", done.Sent, d.loaded, err)
 	}
+	d.newer = errors.New("the schema is newer") // as a load leaves it
 	if done, err := restore(t.Context(), target, store, d, false); err != nil || done.Sent != 0 || d.loaded != 1 {
 		t.Errorf("at last: %+v, rows %d times, %v", done, d.loaded, err)
 	}
 	if got, want := content(t, dir), content(t, s.dir); !maps.Equal(got, want) {
 		t.Errorf("restored %v", slices.Sorted(maps.Keys(got)))
+	}
+	// that the rows are there counts, and not the schema
+	empty := t.TempDir()
+	another := &database{newer: d.newer}
+	if _, err := restore(t.Context(), target, folder(t, empty), another, false); !errors.Is(err, d.newer) {
+		t.Errorf("into an empty database with a newer schema: %v", err)
+	}
+	if got := content(t, empty); len(got) > 0 {
+		t.Errorf("it is refused, and stored are %d objects", len(got))
 	}
 }
 

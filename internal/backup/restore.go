@@ -172,6 +172,12 @@ func (r *restorer) begin(ctx context.Context, db Loader) (rowsThere bool, err er
 	if !empty && !rowsThere && !r.opt.Overwrite {
 		return false, &NotEmptyError{"the database is not empty"}
 	}
+	// A run that was killed when it had brought the schema up to date needs to load nothing.
+	if !rowsThere {
+		if err = db.Fits(); err != nil {
+			return false, err
+		}
+	}
 	if text, err = json.Marshal(note); err != nil {
 		return false, fmt.Errorf("encode note: %w", err)
 	}

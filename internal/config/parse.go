@@ -296,6 +296,9 @@ var units = []struct {
 	{"", 1},
 }
 
+// ParseBytes reads a number of bytes, with a unit or without.
+func ParseBytes(s string) (int64, error) { return parseBytes(s) }
+
 func parseBytes(s string) (int64, error) {
 	low := strings.ToLower(strings.TrimSpace(s))
 	for _, u := range units {

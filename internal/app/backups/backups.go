@@ -323,6 +323,9 @@ func (l loader) Empty(ctx context.Context) (bool, string, error) {
 	return c.Empty, c.Identity, err
 }
 
+// Fits implements backup.Loader.
+func (l loader) Fits() error { return l.to.Fits() }
+
 // Load implements backup.Loader.
 func (l loader) Load(ctx context.Context, from *rows.Reader) error {
 	if err := l.to.Rows(ctx, from, nil); err != nil {

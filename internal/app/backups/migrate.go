@@ -42,6 +42,9 @@ func Migrate(ctx context.Context, o Options) (done backup.Migrated, err error) {
 			if failed != nil {
 				return nil, failed
 			}
+			if failed = l.Fits(); failed != nil {
+				return nil, errors.Join(failed, l.Close())
+			}
 			return loader{l}, nil
 		},
 		Progress: o.Progress, Looked: o.Looked, Now: o.Now,

@@ -57,6 +57,9 @@ type Actions struct {
 	// DRM opens the DRM configurations of an environment likewise.
 	DRM func(ctx context.Context, cfg config.Config, e id.Environment) (
 		configurations DRMConfigurations, closeDB func() error, err error)
+	// Retention opens the retention of an environment likewise.
+	Retention func(ctx context.Context, cfg config.Config, e id.Environment) (
+		keep Retention, closeDB func() error, err error)
 	// MasterKey is what can be done with the master key of the configured database.
 	MasterKey MasterKey
 	// DashboardLink makes a link to the dashboard in the configured database.

@@ -30,6 +30,7 @@ type Metrics struct {
 	storage  *prometheus.HistogramVec
 	links    *prometheus.CounterVec
 	rungs    *prometheus.CounterVec
+	retired  [2]prometheus.Counter // assets, bytes
 }
 
 // New makes them.
@@ -59,6 +60,15 @@ func New(version string) *Metrics {
 				"the same.",
 		}, []string{"outcome"}),
 	}
+	m.retired = [2]prometheus.Counter{
+		prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "millrace_retention_deleted_assets_total", Help: "Assets that retention policies have deleted.",
+		}),
+		prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "millrace_retention_deleted_bytes_total",
+			Help: "Bytes of the media of these assets, as they were last measured.",
+		}),
+	}
 	for _, outcome := range []string{kept, vain} {
 		m.rungs.WithLabelValues(outcome)
 	}
@@ -70,6 +80,7 @@ func New(version string) *Metrics {
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), build,
 		m.delivery.requests, m.delivery.bytes, m.delivery.firstByte, m.jobs, m.working, m.storage, m.links, m.rungs,
+		m.retired[0], m.retired[1],
 	)
 	return m
 }
@@ -84,6 +95,12 @@ func (m *Metrics) Encoded(stays bool) {
 		outcome = kept
 	}
 	m.rungs.WithLabelValues(outcome).Inc()
+}
+
+// Retired counts an asset that a retention policy has deleted.
+func (m *Metrics) Retired(bytes int64) {
+	m.retired[0].Inc()
+	m.retired[1].Add(float64(bytes))
 }
 
 // Watch adds the health of encoders.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"os"
 	"time"
 
@@ -98,6 +99,11 @@ func (s *store) note(operation string, began time.Time, err error) {
 		outcome = "error"
 	}
 	s.m.storage.WithLabelValues(operation, outcome).Observe(time.Since(began).Seconds())
+}
+
+// Objects implements blob.Sized: what s tells, if it does, it tells here, too.
+func (s *store) Objects(ctx context.Context, prefix string) iter.Seq2[blob.Object, error] {
+	return blob.Objects(ctx, s.Store, prefix)
 }
 
 // Put implements blob.Store.

@@ -195,6 +195,8 @@ type API interface {
 	Some(ctx context.Context, env id.Environment, of []id.Asset) ([]Asset, error)
 	Patch(ctx context.Context, env id.Environment, a id.Asset, in PatchInput, now time.Time) (Asset, error)
 	Delete(ctx context.Context, env id.Environment, a id.Asset, now time.Time) error
+	// SetExempt exempts an asset from the retention of its environment, or ends that.
+	SetExempt(ctx context.Context, env id.Environment, a id.Asset, exempt bool, now time.Time) error
 	AddPlaybackID(
 		ctx context.Context, env id.Environment, a id.Asset, r playbackid.Request, now time.Time,
 	) (playbackid.ID, error)

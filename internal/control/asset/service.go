@@ -275,6 +275,30 @@ func (c *Change) expire(now time.Time) {
 	}
 }
 
+// SetExempt exempts an asset from the retention of its environment, or ends that. No event: nobody sees a difference.
+func (s *Service) SetExempt(ctx context.Context, env id.Environment, a id.Asset, exempt bool, now time.Time) error {
+	_, err := s.change(ctx, env, a, now, func(c *Change) error {
+		if c.Asset.Exempt == exempt {
+			return errSame
+		}
+		c.Asset.Exempt = exempt
+		return nil
+	})
+	return err
+}
+
+// Retire deletes an asset of any environment on the condition that gone says of it as it is by then; otherwise it is
+// fault.Conflict. Event deleted; jobs JobPurge.
+func (w *Work) Retire(ctx context.Context, a id.Asset, gone func(*Asset) bool, now time.Time) error {
+	return w.rows.remove(ctx, a, now, func() (Asset, error) {
+		old, err := w.rows.store.Find(ctx, a)
+		if err == nil && !gone(&old) {
+			err = change.Final(fault.New(fault.Conflict, "the asset is to stay"))
+		}
+		return old, err
+	})
+}
+
 func (r rows) remove(ctx context.Context, a id.Asset, now time.Time, read func() (Asset, error)) error {
 	now = change.Stamp(now)
 	err := change.Retry(func() error {

@@ -61,6 +61,7 @@ type Asset struct {
 	NonStandard *NonStandard `json:"non_standard_input_reasons,omitempty"`
 	Static      Static       `json:"static_renditions,omitzero"`
 	Master      *Master      `json:"master,omitempty"` // nil: nobody may have it
+	Exempt      bool         `json:"-"`                // from the retention of its environment
 	// Media is where its own bytes are (prefix media/{Media}/); Uses lists the media of others that its timeline refers
 	// to (clips).
 	Media id.Media   `json:"-"`

@@ -16,6 +16,7 @@ const (
 	AccessToken = "access_token"
 	CommandLine = "command_line"
 	Dashboard   = "dashboard" // its owner; who signed in by an access token is that token
+	Retention   = "retention" // the retention policy of the environment
 )
 
 // Entry is one change.
@@ -32,7 +33,7 @@ type Entry struct {
 
 // Actor is who made the change.
 type Actor struct {
-	Type string // AccessToken, CommandLine, Dashboard
+	Type string // AccessToken, CommandLine, Dashboard, Retention
 	ID   string // of the token; empty for a command
 	Name string // of the token; the system's user for a command
 }

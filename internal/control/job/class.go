@@ -56,7 +56,9 @@ func AllClasses() Classes {
 		// They may come by the thousand, and delete object by object.
 		{
 			Queue: Cleanup, Each: 1, Least: 2,
-			Kinds: []string{"media.purge", "asset.expire", "upload.expire", "upload.clear"},
+			Kinds: []string{
+				"media.purge", "asset.expire", "upload.expire", "upload.clear", "retention.run", "retention.measure",
+			},
 		},
 	}
 }

@@ -44,6 +44,7 @@ func (as assetStore) Save(ctx context.Context, c asset.Change) error {
 	}
 	row.Revision++
 	return as.engine.begin(ctx, func(ctx context.Context, t tx) error {
+		t.about(c.Asset.Environment, assetNoun, row.ID) // not every change has an event
 		if err := led(ctx, t, c.By, row.ID); err != nil {
 			return err
 		}
@@ -163,6 +164,9 @@ func (as assetStore) Delete(ctx context.Context, c asset.Change) error {
 			return err
 		}
 		if err := leaveUpload(ctx, t, c.Asset.Upload, c.Deleted); err != nil {
+			return err
+		}
+		if err := forgetSize(ctx, t, c.Asset.Media); err != nil {
 			return err
 		}
 		return t.tell(ctx, c.Events, c.Jobs)

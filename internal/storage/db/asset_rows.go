@@ -25,6 +25,7 @@ type assetRow struct {
 	Entries       int64  `bun:"entries"`
 	Document      string `bun:"document"` // assetDocument
 	Unfinished    bool   `bun:"unfinished"`
+	Exempt        bool   `bun:"exempt"`
 	CreatedAt     int64  `bun:"created_at"`
 	UpdatedAt     int64  `bun:"updated_at"`
 	Revision      int64  `bun:"revision"`
@@ -106,6 +107,7 @@ func assetRowOf(a asset.Asset) (assetRow, error) {
 		Entries:     a.Entries,
 		Document:    doc,
 		Unfinished:  a.Unfinished(),
+		Exempt:      a.Exempt,
 		CreatedAt:   millis(a.CreatedAt),
 		UpdatedAt:   millis(a.UpdatedAt),
 		Revision:    a.Revision,
@@ -137,6 +139,7 @@ func (a assetRow) value() (asset.Asset, error) {
 		NonStandard:   doc.Unusual,
 		Static:        doc.Static,
 		Master:        doc.Master,
+		Exempt:        a.Exempt,
 		Limit:         doc.Limit,
 		Media:         id.Media(a.Media),
 		Index:         a.Index,

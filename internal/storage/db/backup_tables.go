@@ -17,12 +17,14 @@ func backedUp() []string {
 		"events", "event_numbers", "event_cursor", "webhooks", "webhook_deliveries", "uploads", "delivery_usage",
 		"delivery_usage_days", "deleted_assets", "signing_keys", "playback_restrictions", "path_secrets", "master_key",
 		"drm_configurations", "content_keys", "audit_log", "transcription_vocabularies", "dashboard_password", "owners",
+		"retention_policies",
 	}
 }
 
-// leftOut are the tables that a backup does not have: leases and counts of seconds, and who is signed in.
+// leftOut are the tables that a backup does not have: leases and counts of seconds, who is signed in, and what is
+// measured again.
 func leftOut() []string {
-	return []string{"nodes", "claims", "audiences", "dashboard_links", "dashboard_sessions"}
+	return []string{"nodes", "claims", "audiences", "dashboard_links", "dashboard_sessions", "media_sizes"}
 }
 
 // madeBySchema are the tables that have a row in a database which nobody has used.

@@ -352,10 +352,17 @@ func TestLoadRefuses(t *testing.T) {
 			t.Error("rows of a version before backups are taken")
 		}
 		d := dbtest.Open(t, url)
-		if _, err := db.OpenLoad(t.Context(), url, newest-1, log); err == nil || !strings.Contains(err.Error(),
-			"already") {
-			t.Errorf("of an older version than the tables: %v", err)
+		old, err := db.OpenLoad(t.Context(), url, newest-1, log)
+		must(t, err)
+		for what, err := range map[string]error{"fits": old.Fits(), "rows": old.Rows(t.Context(), nil, nil)} {
+			if err == nil || !strings.Contains(err.Error(), "already") {
+				t.Errorf("%s of an older version than the tables: %v", what, err)
+			}
 		}
+		if c, err := old.Content(t.Context()); err != nil || !c.Empty {
+			t.Errorf("content of tables that are newer: %+v, %v", c, err)
+		}
+		must(t, old.Close())
 		must(t, d.Occupy(t.Context(), "node", 0))
 		if !strings.HasPrefix(url, "postgres") {
 			if _, err := db.OpenLoad(t.Context(), url, newest, log); !errors.Is(err, db.ErrOccupied) {

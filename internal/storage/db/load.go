@@ -30,8 +30,8 @@ type RowReader interface {
 // Load is a database that rows of a backup are put into. No service may run on it. It needs no master key: secrets stay
 // encrypted.
 type Load struct {
-	in     loading
-	schema int64
+	in           loading
+	schema, have int64 // of the rows; of the tables
 }
 
 // loading is what differs between the engines.
@@ -48,7 +48,7 @@ type loading interface {
 }
 
 // OpenLoad opens the database at a URL as Open takes it, and makes the tables of a version of the schema where there
-// are none. A database that a service runs on is ErrOccupied.
+// are none. A database that a service runs on is ErrOccupied. One with a newer schema can be looked at; see Fits.
 func OpenLoad(ctx context.Context, rawURL string, schema int64, logger *slog.Logger) (_ *Load, err error) {
 	if err = Loadable(schema); err != nil {
 		return nil, err
@@ -101,13 +101,15 @@ func (l *Load) makeTables(ctx context.Context) error {
 	if _, err = p.UpTo(ctx, l.schema); err != nil {
 		return fmt.Errorf("make tables: %w", err)
 	}
-	have, err := newestVersion(ctx, l.in.pool())
-	if err != nil {
-		return err
-	}
-	if have > l.schema {
+	l.have, err = newestVersion(ctx, l.in.pool())
+	return err
+}
+
+// Fits says why rows can't be put into the database.
+func (l *Load) Fits() error {
+	if l.have > l.schema {
 		return fault.New(fault.Conflict, "the database has version %d of the schema already, and the rows have "+
-			"%d: name a database that does not exist yet, or is empty", have, l.schema)
+			"%d: name a database that does not exist yet, or is empty", l.have, l.schema)
 	}
 	return nil
 }
@@ -178,6 +180,9 @@ func IdentityOf(dataKey []byte) string {
 // an entry for the audit log, that is added in the same transaction. check may look at the rows as they are in the
 // database then, by what it is given, and refuse them; nil: nobody looks.
 func (l *Load) Rows(ctx context.Context, from RowReader, check func(read func(to RowWriter) error) error) error {
+	if err := l.Fits(); err != nil {
+		return err
+	}
 	return l.in.within(ctx, func(q queries, enqueue func(job.Insert) error) error {
 		all, err := l.existing(ctx, q, append(backedUp(), leftOut()...))
 		if err != nil {

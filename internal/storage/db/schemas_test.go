@@ -166,6 +166,8 @@ func fillEveryKind(t *testing.T, d *db.DB) {
 		"INSERT INTO path_secrets (number, secret) VALUES (1, x'00ff')",
 		"INSERT INTO owners (run, node, seen_at) VALUES ('run', 'node', 1)",
 		"INSERT INTO dashboard_password (one, hash) VALUES (1, 'hash')",
+		"INSERT INTO retention_policies (environment_id, max_age_days, max_bytes, starts_at, updated_at) " +
+			"VALUES ('env', 90, 0, 2, 1)",
 	} {
 		must(t, d.Exec(ctx, statement))
 	}
@@ -210,6 +212,9 @@ func readEveryKind(t *testing.T, d *db.DB) {
 		if n, err := list(); err != nil || n != 1 {
 			t.Errorf("%s: %d, %v", noun, n, err)
 		}
+	}
+	if p, err := db.Retention(d).Policy(ctx, "env"); err != nil || p.On() && p.MaxAgeDays != 90 {
+		t.Errorf("retention %+v, %v", p, err)
 	}
 	if all, err := d.ListEvents(ctx, event.Query{Limit: 9}); err != nil || len(all) != 2 {
 		t.Errorf("events %+v, %v", all, err)

@@ -28,12 +28,12 @@ import (
 	"millrace/internal/control/drm"
 	"millrace/internal/control/live"
 	"millrace/internal/control/restriction"
+	"millrace/internal/control/retention"
 	"millrace/internal/control/signing"
 	"millrace/internal/control/upload"
 	"millrace/internal/control/usage"
 	"millrace/internal/control/vocabulary"
 	"millrace/internal/control/webhook"
-	"millrace/internal/web/limit"
 	"millrace/internal/web/respond"
 )
 
@@ -48,7 +48,7 @@ type Options struct {
 	Usage        usage.API
 	Webhooks     webhook.API
 	Vocabularies vocabulary.API
-	Nodes        Nodes
+	Installation Installation
 	Viewers      Viewers
 	Events       EventLog
 	EventForm    EventForm
@@ -58,6 +58,12 @@ type Options struct {
 	Version      string           // of the service, for the document; default dev
 	// where clients reach it, without a slash at the end; default: relative to the document
 	PublicURL string
+}
+
+// Installation is what keeps the service going.
+type Installation struct {
+	Nodes     Nodes
+	Retention retention.API
 }
 
 // Viewers is who may watch what is not public.
@@ -83,7 +89,17 @@ type Tracing interface {
 }
 
 // Limits are how often somebody may ask; nil: without bounds.
-type Limits struct{ Token, Address *limit.Limiter }
+type Limits struct{ Token, Address Limiter }
+
+// Limiter gives how long somebody has to wait before they may ask again; 0: not at all. web/limit's fits.
+type Limiter interface {
+	Take(key string, now time.Time) time.Duration
+}
+
+// unlimited has nobody wait.
+type unlimited struct{}
+
+func (unlimited) Take(string, time.Time) time.Duration { return 0 }
 
 // server is the shell around the operations: who calls and how often, bodies, errors and the document. The operations
 // are of types of their own, one for each kind of resource.
@@ -128,6 +144,11 @@ func newServer(o Options) *server {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	for _, l := range []*Limiter{&s.limits.Token, &s.limits.Address} {
+		if *l == nil {
+			*l = unlimited{}
+		}
+	}
 	if o.ServiceName == "" {
 		o.ServiceName = "Millrace"
 	}
@@ -167,7 +188,8 @@ func (s *server) resources(o Options) []resource {
 		tokens,
 		environments{access: o.Callers.Access, tokens: tokens, now: s.now},
 		auditLog{audit: o.Callers.Audit},
-		nodeList{nodes: o.Nodes},
+		nodeList{nodes: o.Installation.Nodes},
+		retentions{retention: o.Installation.Retention, assets: o.Assets, now: s.now},
 		signingKeys{signing: o.Viewers.Signing, now: s.now},
 		restrictions{restrictions: o.Viewers.Restrictions, now: s.now},
 		drmConfigurations{drm: o.Viewers.DRM},

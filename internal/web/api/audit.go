@@ -30,7 +30,7 @@ type AuditEntry struct {
 
 // AuditActor is who made a change.
 type AuditActor struct {
-	Type string `json:"type" enum:"access_token,command_line,dashboard"`
+	Type string `json:"type" enum:"access_token,command_line,dashboard,retention"`
 	ID   string `json:"id,omitempty" doc:"ID of the access token."`
 	Name string `json:"name,omitempty" doc:"Name of the access token, or of the system user who ran the command."`
 }

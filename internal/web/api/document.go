@@ -63,6 +63,7 @@ func documentConfig(o Options, name string) huma.Config {
 				{Name: tokenTag, Description: "Credentials of API requests."},
 				{Name: environmentTag, Description: "The tenants of an installation."},
 				{Name: auditTag, Description: "The audit log: who changed which resource."},
+				{Name: retentionTag, Description: "Which assets are deleted by themselves, and when."},
 				{Name: nodeTag, Description: "The processes of the service, and how busy they are."},
 				{Name: "System"},
 				{Name: absentTag, Description: "What client libraries can call and this service does not have. " +

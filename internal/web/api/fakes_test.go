@@ -201,6 +201,7 @@ type fakeAssets struct {
 	list        func(q asset.ListQuery) ([]asset.Asset, string, error)
 	patch       func(a id.Asset, in asset.PatchInput) (asset.Asset, error)
 	remove      func(a id.Asset) error
+	setExempt   func(a id.Asset, exempt bool) error
 	addID       func(a id.Asset, r playbackid.Request) (playbackid.ID, error)
 	getID       func(a id.Asset, p id.Playback) (playbackid.ID, error)
 	deleteID    func(a id.Asset, p id.Playback) error

@@ -67,7 +67,7 @@ func (n *notebook) options() Options {
 		Health: metered{}, Usage: &fakeUsage{n},
 		Viewers:      Viewers{Signing: &fakeSigning{n}, Restrictions: &fakeRestrictions{n}, DRM: fakeDRM{n}},
 		Vocabularies: fakeVocabularies{n},
-		Nodes:        notedNodes{n},
+		Installation: Installation{Nodes: notedNodes{n}, Retention: &fakeRetention{n}},
 		Webhooks:     fakeWebhooks{n}, Events: notedEvents{n}, EventForm: testForm(),
 		Callers: Callers{
 			Audit: notedAudit{n},
@@ -169,6 +169,10 @@ func (n *notebook) live() *fakeLive {
 
 func (n *notebook) assets() *fakeAssets {
 	return &fakeAssets{
+		setExempt: func(a id.Asset, exempt bool) error {
+			n.note("assets.SetExempt", a, exempt)
+			return outcome(string(a))
+		},
 		create: func(in asset.CreateInput) (asset.Asset, error) {
 			n.note("asset.Create", in)
 			return preparingAsset(), outcome(in.Options.Passthrough)

@@ -77,6 +77,9 @@ var permissionOf = map[string]string{
 	"list-access-tokens":    systemRead, "create-access-token": systemWrite, "get-access-token": systemRead,
 	"delete-access-token": systemWrite,
 
+	"get-retention": systemRead, "preview-retention": systemRead, "set-retention": systemWrite,
+	"delete-retention": systemWrite, "exempt-asset": systemWrite, "include-asset": systemWrite,
+
 	"list-environments": access.InstallationRead, "get-environment": access.InstallationRead,
 	"create-environment": access.InstallationWrite,
 	"update-environment": access.InstallationWrite, "create-environment-access-token": access.InstallationWrite,
@@ -263,6 +266,9 @@ func steps() []step {
 		{op: "delete-asset-thumbnail-time"},
 		{op: "update-referrer-domain-restriction", body: `{"allowed_domains":["example.com"]}`},
 		{op: "update-user-agent-restriction", body: `{}`},
+		{op: "set-retention", body: `{"max_age_days":90}`},
+		{op: "exempt-asset"},
+		{op: "include-asset"},
 		{op: "rotate-webhook-secret"},
 		{op: "test-webhook", before: event},
 		{op: "replay-webhook-delivery"},
@@ -280,6 +286,7 @@ func steps() []step {
 		{op: "delete-asset-track"},
 		{op: "delete-asset-playback-id"},
 		{op: "delete-asset"},
+		{op: "delete-retention"},
 		{op: "delete-playback-restriction"},
 		{op: "delete-transcription-vocabulary"},
 		{op: "cancel-direct-upload"},
@@ -459,6 +466,12 @@ func checkEntry(
 	}
 	if named := strings.HasSuffix(of(op, vars), "/"+e.Resource.ID) ||
 		strings.Contains(of(op, vars), "/"+e.Resource.ID+"/"); named {
+		return
+	}
+	if s.op == "set-retention" || s.op == "delete-retention" { // there is one for each environment, with its ID
+		if e.Resource != (audit.Resource{Type: "retention_policy", ID: string(e.Environment)}) || e.Environment == "" {
+			t.Errorf("%s: the entry names %+v of %q", s.op, e.Resource, e.Environment)
+		}
 		return
 	}
 	made := decode(t, w)

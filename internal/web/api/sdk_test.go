@@ -18,6 +18,7 @@ import (
 	"millrace/internal/control/drm"
 	"millrace/internal/control/live"
 	"millrace/internal/control/restriction"
+	"millrace/internal/control/retention"
 	"millrace/internal/control/signing"
 	"millrace/internal/control/upload"
 	"millrace/internal/control/usage"
@@ -26,6 +27,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/programtest"
+	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
 
@@ -120,7 +122,8 @@ func openServices(t *testing.T, url string) deployment {
 	}
 	keys := signing.New(signing.Options{Store: d.Signing()})
 	r.Handle("/", New(Options{
-		Vocabularies: vocabulary.New(d.Vocabularies()), Nodes: d.Nodes(),
+		Vocabularies: vocabulary.New(d.Vocabularies()),
+		Installation: Installation{Nodes: d.Nodes(), Retention: retention.New(db.Retention(d))},
 		Viewers: Viewers{
 			Signing: keys, Restrictions: restriction.New(restriction.Options{Store: d.Restrictions()}), DRM: encrypted,
 		},

@@ -18,6 +18,7 @@ import (
 	"millrace/internal/control/event"
 	"millrace/internal/control/live"
 	"millrace/internal/control/restriction"
+	"millrace/internal/control/retention"
 	"millrace/internal/control/signing"
 	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
@@ -62,6 +63,7 @@ type Services struct {
 	Webhooks     webhook.API
 	Signing      signing.API
 	Restrictions restriction.API
+	Retention    retention.API
 	Nodes        Nodes
 }
 
@@ -80,7 +82,7 @@ func Handler(o Options) http.Handler {
 	webhooks.Add(s, webhooks.Options{Webhooks: o.Webhooks, EventTypes: o.EventTypes, ShowEvent: o.ShowEvent})
 	settings.Add(s, settings.Options{
 		Access: o.Access, Signing: o.Signing, Restrictions: o.Restrictions, Nodes: o.Nodes, Configured: o.Configured,
-		Examine: o.Examine,
+		Examine: o.Examine, Retention: o.Retention, Assets: o.Assets,
 	})
 	return s.Handler()
 }

@@ -24,6 +24,7 @@ import (
 	"millrace/internal/control/node"
 	"millrace/internal/control/playbackid"
 	"millrace/internal/control/restriction"
+	"millrace/internal/control/retention"
 	"millrace/internal/control/signing"
 	"millrace/internal/control/upload"
 	"millrace/internal/control/webhook"
@@ -121,6 +122,7 @@ func newSite(t testing.TB, public string) *site {
 			Webhooks:     s.hooks,
 			Signing:      s.keys,
 			Restrictions: s.rules,
+			Retention:    retention.New(db.Retention(d)),
 			Nodes:        nodesOf(func() ([]node.Node, error) { return s.nodes() }),
 		},
 		Sessions: s.sessions, Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,

@@ -32,6 +32,7 @@ func navigation() []group {
 			{"embed.md", "Embed the player"},
 			{"signed-playback.md", "Sign playback"},
 			{"uploads.md", "Uploads"},
+			{"retention.md", "Retention"},
 			{"webhooks.md", "Webhooks"},
 			{"captions.md", "Captions"},
 			{"simulcast.md", "Simulcast"},

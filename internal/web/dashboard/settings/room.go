@@ -1,11 +1,13 @@
-// Package settings has the dashboard's pages about an environment's access tokens, signing keys, playback restrictions
-// and defaults, and, for the owner, about the nodes and the health of the service. It must never know live streams and
-// assets. It starts no goroutines.
+// Package settings has the dashboard's pages about an environment's access tokens, signing keys, playback restrictions,
+// defaults and retention, and, for the owner, about the nodes and the health of the service. It must never know live
+// streams. It starts no goroutines.
 package settings
 
 import (
 	"millrace/internal/control/access"
+	"millrace/internal/control/asset"
 	"millrace/internal/control/restriction"
+	"millrace/internal/control/retention"
 	"millrace/internal/control/signing"
 	"millrace/internal/web/dashboard/shell"
 )
@@ -15,6 +17,8 @@ type Options struct {
 	Access       access.API
 	Signing      signing.API
 	Restrictions restriction.API
+	Retention    retention.API
+	Assets       asset.API
 	Nodes        Nodes
 	Configured   Configured
 	Examine      Examine

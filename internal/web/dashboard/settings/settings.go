@@ -13,6 +13,7 @@ func (rm *room) route() {
 	(&keys{rm}).routeKeys()
 	(&restrictions{rm}).routeRestrictions()
 	rm.routeDefaults()
+	rm.routeRetention()
 	rm.routeNodes()
 	rm.routeHealth()
 }

@@ -25,7 +25,7 @@ type views map[string]*template.Template
 var pages = []string{ //nolint:gochecknoglobals // constants
 	"door", "refused", "live", "new", "edit", "stream", "target", "ask", "assets", "asset", "addasset", "track",
 	"tokens", "newtoken", "defaults", "nodes", "doctor", "keys", "once",
-	"restrictions", "restriction", "signedlink", "madelink",
+	"restrictions", "restriction", "retention", "signedlink", "madelink",
 	"webhooks", "webhook", "webhookform", "events", "event",
 }
 
