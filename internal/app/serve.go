@@ -220,10 +220,8 @@ func (n *node) open(ctx context.Context) (err error) {
 	})
 	n.streams = live.New(live.Options{
 		Store: n.db.LiveStreams(), DRM: n.drm.Named, Recognition: n.recognisable,
-		Changed: func(s id.LiveStream) {
-			n.live.Changed(s)
-			n.viewers.StreamChanged(s)
-		},
+		Changed:     func(s id.LiveStream) { n.live.Changed(s) },
+		Readdressed: func(s id.LiveStream) { n.viewers.StreamChanged(s) },
 	})
 	if n.mark, err = transform.Mark(); err != nil {
 		return err

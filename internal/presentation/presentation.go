@@ -105,7 +105,8 @@ func (src *Source) Lookups() *metering.Lookups { return &src.encrypted.Lookups }
 // look at once.
 func (src *Source) AssetChanged(a id.Asset) { src.assets.Drop(a) }
 
-// StreamChanged is AssetChanged for a live stream.
+// StreamChanged is AssetChanged for the playback IDs of a live stream. What else changes of it is not told: what is
+// known of its playback IDs is needed while the database is away.
 func (src *Source) StreamChanged(s id.LiveStream) {
 	src.ids.DropIf(func(o playbackid.Object) bool {
 		return o.Kind == playbackid.OfLiveStream && o.ObjectID == string(s)

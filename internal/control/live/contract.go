@@ -156,6 +156,9 @@ type Options struct {
 	Recognition assetopt.Recognition
 	// Changed is told after each committed change that somebody asked for; it must not block. May be nil.
 	Changed func(id.LiveStream)
+	// Readdressed is told, like Changed, after changes of playback IDs: who has resolved them has to ask again, which
+	// takes the database. May be nil.
+	Readdressed func(id.LiveStream)
 }
 
 // API is what the REST side calls. Every method is bound to one environment: others' streams are fault.NotFound.

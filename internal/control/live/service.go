@@ -42,6 +42,7 @@ type Service struct {
 	drm         playbackid.Configurations
 	recognition assetopt.Recognition
 	changed     func(id.LiveStream)
+	readdressed func(id.LiveStream)
 }
 
 var _ API = (*Service)(nil)
@@ -51,7 +52,12 @@ func New(o Options) *Service {
 	if o.Changed == nil {
 		o.Changed = func(id.LiveStream) {}
 	}
-	return &Service{rows: rows{o.Store}, drm: o.DRM, recognition: o.Recognition, changed: o.Changed}
+	if o.Readdressed == nil {
+		o.Readdressed = func(id.LiveStream) {}
+	}
+	return &Service{
+		rows: rows{o.Store}, drm: o.DRM, recognition: o.Recognition, changed: o.Changed, readdressed: o.Readdressed,
+	}
 }
 
 // Create makes an idle stream with a fresh key. Event created, and simulcast_target.created for each target.
@@ -179,6 +185,7 @@ func (s *Service) Delete(ctx context.Context, env id.Environment, stream id.Live
 	})
 	if err == nil {
 		s.changed(stream)
+		s.readdressed(stream)
 	}
 	return err
 }
@@ -300,9 +307,18 @@ func (s *Service) change(
 	ctx context.Context, env id.Environment, stream id.LiveStream, now time.Time,
 	step func(st *Stream) ([]string, error),
 ) (Stream, error) {
-	after, err := s.rows.save(ctx, now, func() (Stream, error) { return s.rows.store.Get(ctx, env, stream) }, step)
+	var before []playbackid.ID
+	read := func() (Stream, error) {
+		st, err := s.rows.store.Get(ctx, env, stream)
+		before = slices.Clone(st.PlaybackIDs)
+		return st, err
+	}
+	after, err := s.rows.save(ctx, now, read, step)
 	if err == nil {
 		s.changed(stream)
+		if !slices.Equal(before, after.PlaybackIDs) {
+			s.readdressed(stream)
+		}
 	}
 	return after, err
 }

@@ -403,3 +403,29 @@ func TestNothingIsLost(t *testing.T) {
 		t.Errorf("after 16 changes %d playback IDs, revision %d", len(got.PlaybackIDs), got.Revision)
 	}
 }
+
+// TestReaddressed: who keeps what playback IDs lead to is told of changes of those alone.
+func TestReaddressed(t *testing.T) {
+	t.Parallel()
+	w, told := newWorld(t), 0
+	s := live.New(live.Options{Store: w.store, Readdressed: func(id.LiveStream) { told++ }})
+	st := w.create(live.CreateInput{})
+	expect := func(what string, want int) {
+		t.Helper()
+		if told != want {
+			t.Errorf("%s: told %d times, want %d", what, told, want)
+		}
+		told = 0
+	}
+	text := "of another"
+	_, err := s.Patch(w.ctx(), env, st.ID, live.PatchInput{Passthrough: &text}, w.now())
+	w.must(err)
+	expect("a change of its passthrough", 0)
+	made, err := s.AddPlaybackID(w.ctx(), env, st.ID, playbackid.Request{Policy: playbackid.Public}, w.now())
+	w.must(err)
+	expect("a new playback ID", 1)
+	w.must(s.DeletePlaybackID(w.ctx(), env, st.ID, made.ID, w.now()))
+	expect("a playback ID taken away", 1)
+	w.must(s.Delete(w.ctx(), env, st.ID, w.now()))
+	expect("its end", 1)
+}
