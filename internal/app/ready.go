@@ -48,7 +48,7 @@ func (n *node) ready() *readiness {
 	storage := func(ctx context.Context) error { return reachable(ctx, n.blob) }
 	return &readiness{
 		needs: []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}},
-		also:  n.reachability, leaving: n.live.Draining, log: n.log,
+		also:  n.reachability, leaving: n.live.Leaving().Draining, log: n.log,
 	}
 }
 
