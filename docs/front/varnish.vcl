@@ -10,8 +10,7 @@ vcl 4.1;
 import directors;
 
 probe alive {
-    .url = "/healthz";
-    .expected_response = 204;
+    .url = "/readyz/node";                     # not 200 either while the node leaves
     .interval = 2s;
     .timeout = 1s;
     .window = 3;

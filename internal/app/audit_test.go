@@ -17,6 +17,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/audit"
 	"millrace/internal/control/event"
+	nodes "millrace/internal/control/node"
 	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
@@ -92,6 +93,19 @@ func (c *commandLine) asset() string {
 		c.t.Fatal(err)
 	}
 	return name
+}
+
+// register has a node be there.
+func (c *commandLine) register(name id.Node) {
+	c.t.Helper()
+	d, err := openDatabase(c.t.Context(), c.cfg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	_, _, err = d.Nodes().Register(c.t.Context(), nodes.Node{Name: name, Run: "run"}, time.Hour)
+	if err = errors.Join(err, d.Close()); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // fresh are the entries that were not there before.
@@ -193,6 +207,9 @@ func TestEveryCommandIsAudited(t *testing.T) {
 	c.reads("master-key fingerprint")
 	c.reads("audit")
 	c.reads("nodes")
+	c.register("here")
+	c.changes("node", "nodes drain", "here")
+	c.changes("node", "nodes resume", "here")
 	if err := os.Mkdir(filepath.Join(dir, "storage"), 0o700); err != nil { // serve makes it
 		t.Fatal(err)
 	}

@@ -22,8 +22,11 @@ import (
 	"millrace/internal/storage/db"
 )
 
-// fleet is how this node and others on the same database speak to each other. All of it is nil where it serves alone.
+// fleet is how this node and others on the same database speak to each other. All of it but the departure is nil where
+// it serves alone.
 type fleet struct {
+	departure *departure // how this node leaves
+
 	internal *internode.Server // what other nodes may ask
 	peers    *internode.Client // how they are asked
 	reach    *reach            // at which URL others reach this one

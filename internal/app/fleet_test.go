@@ -100,7 +100,10 @@ func TestTrust(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &nodeServer{server: server.HTTP(tr.server()), ln: ln, drain: func() time.Duration { return time.Second }, ended: make(chan error, 1)}
+		s := &nodeServer{
+			server: server.HTTP(tr.server()), ln: ln, drain: func() time.Duration { return time.Second },
+			ended: make(chan error, 1),
+		}
 		go func() { s.ended <- s.serve() }()
 		t.Cleanup(func() {
 			_ = s.server.Close()

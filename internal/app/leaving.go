@@ -2,11 +2,14 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	nodes "millrace/internal/control/node"
+	"millrace/internal/storage/db"
 )
 
 const (
@@ -26,24 +29,28 @@ type departure struct {
 	told    context.Context //nolint:containedctx // ends when the process is told to stop
 	limit   time.Duration   // that all of it may take, and what comes then
 	live    attended
-	others  func(ctx context.Context) bool // there are nodes to which encoders and viewers can go
-	watched func() bool                    // somebody was sent media a short while ago
+	tell    func(ctx context.Context) error // that this node leaves
+	others  func(ctx context.Context) bool  // there are nodes to which encoders and viewers can go
+	watched func() bool                     // somebody was sent media a short while ago
 	viewers *attendance
 	now     func() time.Time
+	log     *slog.Logger
 
+	mu    sync.Mutex
 	began atomic.Int64 // Unix nanoseconds; 0: not yet
 }
 
-// attended is what has the encoders; broadcast.Service fits.
+// attended is what has the encoders; broadcast.Leaving fits.
 type attended interface {
 	Drain(on bool)
 	Attended() (connected, gone int)
 }
 
-// leave makes what the node does when it is told to stop.
-func (n *node) leave(told context.Context) *departure {
-	n.departure.told = told
-	n.departure.live, n.departure.others = n.live, n.successors
+// departureOf makes what a node does when it is told to stop.
+func departureOf(n *node, told context.Context) *departure { //nolint:revive // it is no call's context
+	n.departure.told, n.departure.log = told, n.log
+	n.departure.others = func(ctx context.Context) bool { return successors(ctx, n) }
+	n.departure.tell = func(ctx context.Context) error { return db.Drains(n.db).Drain(ctx, n.id, true) }
 	n.departure.watched = func() bool { return n.watched.Count(clock()) > 0 }
 	return n.departure
 }
@@ -54,7 +61,7 @@ func newDeparture(limit time.Duration) *departure {
 }
 
 // successors reports whether there are other nodes that take encoders.
-func (n *node) successors(ctx context.Context) bool {
+func successors(ctx context.Context, n *node) bool {
 	if n.peers == nil {
 		return false
 	}
@@ -63,7 +70,7 @@ func (n *node) successors(ctx context.Context) bool {
 		return false // nobody can be admitted anywhere
 	}
 	for _, other := range all {
-		if other.Name != n.id && other.State == nodes.Alive && other.AdvertiseURL != "" {
+		if other.Name != n.id && other.Shown() == nodes.Alive && other.AdvertiseURL != "" {
 			return true
 		}
 	}
@@ -79,13 +86,17 @@ func (d *departure) Run(ctx context.Context) error {
 	if d.told.Err() == nil { // a service has failed, and nothing is to be waited for
 		return context.Cause(ctx)
 	}
-	d.began.Store(d.now().UnixNano())
-	d.live.Drain(true)
+	d.begin()
 	d.viewers.watch(d.watched())
 	// what is stored and told afterwards has the rest of the time
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.limit*2/3)
 	defer cancel()
 	others := d.others(bounded)
+	if others {
+		if err := d.tell(bounded); err != nil {
+			d.log.WarnContext(bounded, "other nodes can't be told that this one leaves", "error", err)
+		}
+	}
 	tick := time.NewTicker(leaveEvery)
 	defer tick.Stop()
 	for {
@@ -101,6 +112,23 @@ func (d *departure) Run(ctx context.Context) error {
 	}
 }
 
+// begin has the node leave for good.
+func (d *departure) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.began.Store(d.now().UnixNano())
+	d.live.Drain(true)
+}
+
+// drain has the node leave as an operator wants it, or stay, unless it was told to stop.
+func (d *departure) drain(on bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.began.Load() == 0 {
+		d.live.Drain(on)
+	}
+}
+
 // grace is how long a listener has to end what it serves.
 func (d *departure) grace() time.Duration {
 	left := d.limit
@@ -113,7 +141,7 @@ func (d *departure) grace() time.Duration {
 // attendance is whether there are viewers at a node that leaves.
 type attendance struct {
 	now   func() time.Time
-	since atomic.Int64 // of the last request's end, or of the beginning of watching; Unix nanoseconds; 0: nobody watches
+	since atomic.Int64 // of the last request's end, or when watching began; Unix nanoseconds; 0: nobody looks yet
 	under atomic.Int64 // requests under way that began since
 }
 

@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,9 +17,10 @@ import (
 type encoders struct {
 	left            time.Time // since when it leaves
 	letGo, received time.Duration
+	told            []bool
 }
 
-func (e *encoders) Drain(bool) { e.left = time.Now() }
+func (e *encoders) Drain(on bool) { e.left, e.told = time.Now(), append(e.told, on) }
 
 func (e *encoders) Attended() (connected, gone int) {
 	switch since := time.Since(e.left); {
@@ -27,6 +30,20 @@ func (e *encoders) Attended() (connected, gone int) {
 		return 0, 1
 	}
 	return 0, 0
+}
+
+// TestDrainOfLeaver: an operator has a node leave, and stay; when it was told to stop it leaves for good.
+func TestDrainOfLeaver(t *testing.T) {
+	t.Parallel()
+	d, at := newDeparture(time.Second), &encoders{}
+	d.live = at
+	d.drain(true)
+	d.drain(false)
+	d.begin()
+	d.drain(false)
+	if !slices.Equal(at.told, []bool{true, false, true}) {
+		t.Errorf("the encoders are told %v", at.told)
+	}
 }
 
 // TestDeparture: a node that is told to stop goes when its encoders are let go of and, where there are other nodes,
@@ -63,6 +80,7 @@ func TestDeparture(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				at := &encoders{letGo: tt.letGo, received: tt.received}
 				d.told, d.live, d.others = told, at, func(context.Context) bool { return tt.others }
+				d.tell, d.log = func(context.Context) error { return nil }, slog.New(slog.DiscardHandler)
 				d.watched = func() bool { return tt.watched > 0 }
 				var over atomic.Bool
 				var viewer sync.WaitGroup

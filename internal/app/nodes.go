@@ -9,6 +9,7 @@ import (
 	"millrace/internal/app/cli"
 	"millrace/internal/config"
 	nodes "millrace/internal/control/node"
+	"millrace/internal/storage/db"
 )
 
 const (
@@ -56,5 +57,17 @@ func openNodes(ctx context.Context, cfg config.Config) (cli.Nodes, func() error,
 	if err != nil {
 		return nil, nil, err
 	}
-	return d.Nodes(), d.Close, nil
+	return listedNodes{d.Nodes(), db.Drains(d)}, d.Close, nil
+}
+
+// listedNodes are the nodes, and which of them leave.
+type listedNodes struct {
+	nodes.Store
+	nodes.Drains
+}
+
+// servedNodes are those of a service.
+type servedNodes struct {
+	*nodes.Service
+	nodes.Drains
 }

@@ -50,7 +50,7 @@ func (n *node) ready() *readiness {
 	return &readiness{
 		needs:   []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}},
 		also:    func() string { return n.reachability() + roles.Line(n.cfg.Roles) },
-		leaving: n.live.Draining, log: n.log,
+		leaving: n.live.Leaving().Draining, log: n.log,
 	}
 }
 

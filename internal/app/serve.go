@@ -104,8 +104,6 @@ type node struct {
 	spares  []*encode.Reserve
 	budgets budgets
 
-	departure *departure // how it leaves
-
 	died  int64          // the job that the process before this one died of; 0: none
 	base  string         // how the outside reaches the HTTP listener, without a last slash
 	close []func() error // in the order of opening
@@ -123,7 +121,7 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	}
 	defer release()
 	collectLess(cfg, debug.SetGCPercent)
-	n := &node{cfg: cfg, log: log, out: out, run: id.New(), departure: newDeparture(cfg.ShutdownTimeout)}
+	n := &node{cfg: cfg, log: log, out: out, run: id.New(), fleet: fleet{departure: newDeparture(cfg.ShutdownTimeout)}}
 	defer func() { err = errors.Join(err, n.shut()) }()
 	var g lifecycle.Group
 	if err = n.start(ctx, &g); errors.Is(err, errStopped) || ctx.Err() != nil && errors.Is(err, context.Canceled) {
@@ -133,7 +131,7 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	}
 	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base, "roles", n.cfg.Roles.String())
 	g.Add(&lifecycle.Supervisor{Alive: func() { n.live.Broadcasts() }}) // the lock that every stream needs
-	g.Add(n.leave(ctx))
+	g.Add(departureOf(n, ctx))
 	err = g.Run(ctx)
 	log.InfoContext(ctx, "stopped")
 	return err
@@ -236,6 +234,7 @@ func (n *node) open(ctx context.Context) (err error) {
 	if err = openBroadcasts(n, made); err != nil {
 		return err
 	}
+	n.departure.live = n.live.Leaving()
 	n.makeImages(made)
 	n.viewers = presentation.New(presentation.Options{
 		Access: n.access, Assets: n.assets, Broadcasts: n.broadcasts(),
@@ -417,6 +416,7 @@ func (n *node) listenSRT(ctx context.Context, g *lifecycle.Group) (*srt.Server, 
 func (n *node) sharesDatabase(g *lifecycle.Group) {
 	g.Add(n.db)
 	g.Add(n.row)
+	g.Add(nodes.WatchDrain(db.Drains(n.db), n.id, n.run, n.departure.drain, n.log))
 	g.Add(n.schemas)
 	if n.claims != nil {
 		g.Add(n.claims)
@@ -459,10 +459,12 @@ func (n *node) mux(players http.Handler, p *publishers, uploads http.Handler) ht
 			Live: n.streams, Assets: n.assets, Uploads: n.uploads, Callers: n.callers(),
 			Health: streamhealth.One{All: n.health()},
 			Usage:  n.usage, Vocabularies: n.vocabularies,
-			Received:     n.files.Received,
-			Viewers:      api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
-			Installation: api.Installation{Nodes: n.row, Retention: cleanup.Retention(n.db)},
-			Webhooks:     n.endpoints(), Events: n.db, EventForm: formOf(n.db, n.base),
+			Received: n.files.Received,
+			Viewers:  api.Viewers{Signing: n.signing, Restrictions: n.restrictions, DRM: n.drm},
+			Installation: api.Installation{
+				Nodes: servedNodes{n.row, db.Drains(n.db)}, Retention: cleanup.Retention(n.db),
+			},
+			Webhooks: n.endpoints(), Events: n.db, EventForm: formOf(n.db, n.base),
 			Now: clock, Logger: n.log, Version: cli.Version(), PublicURL: n.base,
 		}),
 		players,

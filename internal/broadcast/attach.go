@@ -67,9 +67,9 @@ func (b *broadcast) attach(ctx context.Context, s live.Stream, p ingest.Publicat
 	b.schedule.came(b.opt.Now())
 	b.recorder.resume(s)
 	b.sink, b.sampleAt = b.newSink(ctx, p), b.opt.Now().Add(sampleEvery)
-	b.presence.Store(present)
-	if b.owner.Draining() { // since it was admitted
-		b.drain()
+	b.owner.broadcasts.attend(b, present)
+	if b.owner.broadcasts.draining() { // since it was admitted
+		drain(b)
 	}
 	return b.sink, nil
 }
@@ -103,10 +103,11 @@ func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
 	b.sink = nil
 	letGo := s.asked || errors.Is(cause, ingest.ErrShutdown)
 	b.schedule.left(at, letGo)
-	b.presence.Store(absent)
+	told, is := b.opt.Streams.Disconnected, absent
 	if letGo {
-		b.presence.Store(awaited)
+		told, is = b.opt.Streams.Dismissed, awaited
 	}
+	b.owner.broadcasts.attend(b, is)
 	b.log.Debug("publication closed", "cause", cause)
 	if u, ok := errors.AsType[ingest.Unsupported](cause); ok {
 		b.unfit = string(u)
@@ -115,11 +116,11 @@ func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
 		if b.sink != nil {
 			return nil // an admission has told it
 		}
-		revision, err := b.tellAway(ctx, at, letGo)
+		row, err := told(ctx, b.id, b.by, at)
 		if err != nil {
 			return err
 		}
-		b.reported = revision
+		b.reported = row.Revision
 		return b.recorder.release(ctx)
 	})
 	if broken != nil {

@@ -44,7 +44,6 @@ type broadcast struct {
 	wake     chan struct{} // one token: look at the stream's row
 	revision atomic.Int64  // of the stream's row, as it was read last
 	unheard  atomic.Int64  // nanoseconds of what was said that have no subtitles, as recognition was behind
-	presence atomic.Int32  // of the encoder
 }
 
 // identity is what never changes of a broadcast, but for its stream's key.

@@ -1,9 +1,6 @@
 package broadcast
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // A node that leaves takes no encoder any more, and lets go of those that it has, each at a key frame: there a segment
 // ends. Their broadcasts wait here for as long as after a node's death, until another node asks for them.
@@ -16,7 +13,7 @@ const (
 )
 
 // presence is whether the encoder of a broadcast is there.
-type presence = int32
+type presence int
 
 const (
 	absent  presence = iota
@@ -24,41 +21,35 @@ const (
 	awaited          // it was let go of, and is to come to another node
 )
 
+// Leaving is whether a node leaves, and whom it has still.
+type Leaving struct{ broadcasts *registry }
+
+// Leaving has the node leave.
+func (svc *Service) Leaving() Leaving { return Leaving{svc.broadcasts} }
+
 // Drain has the node take no encoder any more, nor what other nodes have left behind, and lets go of the encoders that
 // it has. Off: it takes them again. It does not wait.
-func (svc *Service) Drain(on bool) {
-	if svc.draining.Swap(on) == on {
-		return
-	}
-	for _, b := range svc.broadcasts.all() {
-		b.mail.post(b.drain)
+func (l Leaving) Drain(on bool) {
+	for _, b := range l.broadcasts.drain(on) {
+		b.mail.post(func() { drain(b) })
 	}
 }
 
 // Draining reports whether the node takes no encoder any more.
-func (svc *Service) Draining() bool { return svc.draining.Load() }
+func (l Leaving) Draining() bool { return l.broadcasts.draining() }
 
 // Attended counts the encoders that are connected here, and those that were let go of and are awaited: no other node
 // has asked for their broadcasts yet.
-func (svc *Service) Attended() (connected, gone int) {
-	for _, b := range svc.broadcasts.all() {
-		switch b.presence.Load() {
-		case present:
-			connected++
-		case awaited:
-			gone++
-		}
-	}
-	return connected, gone
-}
+func (l Leaving) Attended() (connected, gone int) { return l.broadcasts.attended() }
 
-// drain lets go of the encoder when the node leaves, or keeps it when that has changed its mind.
-func (b *broadcast) drain() {
+// drain lets go of a broadcast's encoder when the node leaves, or keeps it when that has changed its mind. It runs on
+// the broadcast's goroutine.
+func drain(b *broadcast) {
 	b.schedule.leave = time.Time{}
 	if b.sink == nil {
 		return
 	}
-	if !b.owner.Draining() {
+	if !b.owner.broadcasts.draining() {
 		b.sink.cutFrom(time.Time{})
 		return
 	}
@@ -70,12 +61,44 @@ func (b *broadcast) drain() {
 	b.schedule.leave = at.Add(cutPatience)
 }
 
-// tellAway tells the stream's row that the encoder is away: it has left, or was let go of.
-func (b *broadcast) tellAway(ctx context.Context, at time.Time, letGo bool) (revision int64, err error) {
-	tell := b.opt.Streams.Disconnected
-	if letGo {
-		tell = b.opt.Streams.Dismissed
+// drain notes whether the node leaves, and gives the broadcasts that have to hear of it.
+func (r *registry) drain(on bool) (all []*broadcast) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.leaving == on {
+		return nil
 	}
-	row, err := tell(ctx, b.id, b.by, at)
-	return row.Revision, err
+	r.leaving = on
+	for _, b := range r.current {
+		all = append(all, b)
+	}
+	return all
+}
+
+func (r *registry) draining() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.leaving
+}
+
+// attend notes whether the encoder of a broadcast is there.
+func (r *registry) attend(b *broadcast, p presence) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.presence[b] = p
+}
+
+func (r *registry) attended() (connected, gone int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.current {
+		switch r.presence[b] {
+		case present:
+			connected++
+		case awaited:
+			gone++
+		case absent:
+		}
+	}
+	return connected, gone
 }

@@ -22,7 +22,7 @@ func (e *encoder) leaves() {
 func (n *node) attended(connected, gone int) {
 	n.w.t.Helper()
 	n.w.wait(0)
-	if c, g := n.Attended(); c != connected || g != gone {
+	if c, g := n.Leaving().Attended(); c != connected || g != gone {
 		n.w.t.Errorf("%d encoders are connected and %d are awaited, want %d and %d", c, g, connected, gone)
 	}
 }
@@ -58,7 +58,7 @@ func TestNodeLeaves(t *testing.T) {
 					first.stream()
 					w.wait(8300 * time.Millisecond)
 					a.attended(1, 0)
-					a.Drain(true)
+					a.Leaving().Drain(true)
 					first.leaves()
 					if whole := first.picture%fps == 0; !tt.noVideo && (!whole || first.picture != 9*fps) {
 						t.Errorf("the encoder has sent %d pictures when it is let go of", first.picture)
@@ -70,7 +70,7 @@ func TestNodeLeaves(t *testing.T) {
 					w.wait(tt.away)
 					next := b
 					if tt.stays {
-						a.Drain(false)
+						a.Leaving().Drain(false)
 						next = a
 					}
 					began := time.Now()
@@ -81,7 +81,8 @@ func TestNodeLeaves(t *testing.T) {
 					second.noVideo = tt.noVideo
 					second.send(10 * time.Second).stop()
 					w.wait(5 * time.Second) // less than a minute: the second one has just left
-					if got := w.row(s.ID); len(got.RecentAssets) != tt.broadcast || got.ActiveAsset != "" || got.Orphaned {
+					if got := w.row(s.ID); len(got.RecentAssets) != tt.broadcast || got.ActiveAsset != "" ||
+						got.Orphaned {
 						t.Errorf("the stream is left as %+v", got)
 					}
 					if tt.noVideo || tt.broadcast > 1 {
@@ -114,7 +115,7 @@ func TestNodeLeavesInTime(t *testing.T) {
 					e.stream()
 					w.wait(8 * time.Second)
 				}
-				a.Drain(true)
+				a.Leaving().Drain(true)
 				w.wait(4900 * time.Millisecond)
 				a.attended(1, 0)
 				w.wait(200 * time.Millisecond)
@@ -139,9 +140,9 @@ func TestNodeStaysAfterAll(t *testing.T) {
 		e := a.publish(s.StreamKey)
 		e.stream()
 		w.wait(8300 * time.Millisecond)
-		a.Drain(true)
+		a.Leaving().Drain(true)
 		w.wait(300 * time.Millisecond)
-		a.Drain(false)
+		a.Leaving().Drain(false)
 		w.wait(10 * time.Second)
 		if e.dropped() != nil {
 			t.Errorf("the encoder was dropped: %v", e.dropped())
@@ -171,7 +172,7 @@ func TestNodeAsksToMove(t *testing.T) {
 				if _, err = b.admit(s.StreamKey); !errors.Is(err, ingest.ErrBusy) {
 					t.Errorf("a second encoder before the first one is asked: %v", err)
 				}
-				a.Drain(true)
+				a.Leaving().Drain(true)
 				w.wait(3 * time.Second)
 				if first.dropped() != nil || asked != 1 {
 					t.Errorf("asked %d times, and dropped: %v", asked, first.dropped())

@@ -24,7 +24,7 @@ func (svc *Service) recover(ctx context.Context, starting bool) error {
 		// While the database was away nobody could renew a row: those that live have not all come back to it.
 		orphans = slices.DeleteFunc(orphans, func(s live.Stream) bool { return s.Node != svc.opt.Owner.Node })
 	}
-	if svc.Draining() {
+	if svc.broadcasts.draining() {
 		orphans = slices.DeleteFunc(orphans, func(s live.Stream) bool { return s.Node != svc.opt.Owner.Node })
 	}
 	for _, h := range svc.observer.missing() {

@@ -134,8 +134,8 @@ func TestCrashAnywhere(t *testing.T) {
 	}
 }
 
-// TestShutdown: where a node is stopped and started again, as for an upgrade, the encoder continues the same asset, also
-// without a reconnect window, whether its connection ended before or with the node.
+// TestShutdown: where a node is stopped and started again, as for an upgrade, the encoder continues the same asset,
+// also without a reconnect window, whether its connection ended before or with the node.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

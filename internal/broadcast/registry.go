@@ -15,6 +15,7 @@ import (
 type registry struct {
 	mu      sync.Mutex
 	closing bool
+	leaving bool // no encoder is taken any more
 	current map[id.LiveStream]*broadcast
 	// The current one; without one, the last one that is still served from memory.
 	newest  map[id.LiveStream]*broadcast
@@ -22,6 +23,8 @@ type registry struct {
 	byMedia map[id.Media]*broadcast
 	lost    map[id.Media]*broadcast // to other nodes, until the last of their goroutines has ended
 	opening map[id.LiveStream]int   // admissions that may begin one
+	// Of the encoders of the current ones.
+	presence map[*broadcast]presence
 }
 
 func newRegistry() *registry {
@@ -29,7 +32,7 @@ func newRegistry() *registry {
 		current: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
 		byAsset: map[id.Asset]*broadcast{},
 		byMedia: map[id.Media]*broadcast{}, lost: map[id.Media]*broadcast{},
-		opening: map[id.LiveStream]int{},
+		opening: map[id.LiveStream]int{}, presence: map[*broadcast]presence{},
 	}
 }
 
@@ -163,6 +166,7 @@ func (r *registry) earlier(s id.LiveStream, m id.Media) *broadcast {
 func (r *registry) ended(b *broadcast) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.presence, b)
 	drop(r.current, b.id, b)
 }
 
@@ -170,6 +174,7 @@ func (r *registry) ended(b *broadcast) {
 func (r *registry) forget(b *broadcast) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	delete(r.presence, b)
 	drop(r.current, b.id, b)
 	drop(r.newest, b.id, b)
 	drop(r.byAsset, b.asset.ID, b)

@@ -82,7 +82,6 @@ type Service struct {
 	tenure   *tenure
 	promises *promises
 	held     atomic.Int64 // bytes that wait for what may be listed again
-	draining atomic.Bool
 }
 
 // New returns a Service.
@@ -213,7 +212,7 @@ func (svc *Service) Admit(ctx context.Context, p ingest.Publication) (context.Co
 	case <-ctx.Done():
 		return nil, nil, context.Cause(ctx)
 	}
-	if svc.stopping() || svc.Draining() { // before a row says that an encoder is connected
+	if svc.stopping() || svc.broadcasts.draining() { // before a row says that an encoder is connected
 		return nil, nil, ingest.ErrShutdown
 	}
 	s, err := svc.admission.admit(ctx, p)

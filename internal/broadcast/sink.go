@@ -47,8 +47,7 @@ type sink struct {
 	number    int                     // its own in there
 	forwarded int                     // the publication's number with the simulcast targets
 	unheard   int64                   // the broadcast's, when this publication began
-	move      func()                  // asks the encoder to connect to another node; nil: it can't be asked
-	asked     bool                    // it was asked; the broadcast's goroutine has it
+	parting
 
 	mu      sync.Mutex // one writer, no reader while media flows: it is free but for the moment of an end
 	session *session.Session
@@ -57,16 +56,22 @@ type sink struct {
 	heard   time.Time // when the last frame came; zero before the first
 	hushed  bool      // it is told to be silent: the next frame is told as well
 	inside  bool      // the session has a call that did not return: left behind by a panic
-	over    bool      // nothing is taken any more
-	video   bool      // it has pictures
-	cut     time.Time // from then on the next key frame ends it, as the node leaves; zero: none does
+}
+
+// parting is how a publication ends, by itself or as the node leaves.
+type parting struct {
+	move  func()    // asks the encoder to connect to another node; nil: it can't be asked
+	asked bool      // it was asked; the broadcast's goroutine has it
+	over  bool      // nothing is taken any more; this and what follows is guarded by the sink's lock
+	video bool      // it has pictures
+	cut   time.Time // from then on the next key frame ends it; zero: none does
 }
 
 // newSink opens a publication that goes on where the edge stands.
 func (b *broadcast) newSink(ctx context.Context, p ingest.Publication) *sink {
 	s := &sink{
 		owner: b, key: p.Key, audioOnly: b.stream.Settings.AudioOnly, out: b.writer.Attach(), unheard: b.unheard.Load(),
-		resumed: b.stream.State == live.Active, move: p.Move,
+		resumed: b.stream.State == live.Active, parting: parting{move: p.Move},
 	}
 	s.pub, s.stop = context.WithCancelCause(ctx)
 	log := b.log.With("protocol", p.Protocol, "remote", p.Remote.String(), "encoder", p.Encoder)

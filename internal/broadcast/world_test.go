@@ -365,7 +365,9 @@ func (w *world) journals(t *testing.T) {
 // admit asks for a publication.
 func (n *node) admit(key string) (*encoder, error) { return n.admitOver("rtmp", key) }
 
-func (n *node) admitOver(protocol, key string) (*encoder, error) { return n.admitMoving(protocol, key, nil) }
+func (n *node) admitOver(protocol, key string) (*encoder, error) {
+	return n.admitMoving(protocol, key, nil)
+}
 
 // admitMoving asks for a publication of an encoder that can be asked to connect again by move.
 func (n *node) admitMoving(protocol, key string, move func()) (*encoder, error) {

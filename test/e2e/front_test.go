@@ -165,7 +165,7 @@ func behindFront(t *testing.T) *behind {
 func (b *behind) pass(node int, to http.Handler, w http.ResponseWriter, r *http.Request) {
 	uri := r.URL.RequestURI()
 	b.mu.Lock()
-	if uri != "/healthz" {
+	if uri != "/readyz/node" {
 		b.asked[uri]++
 		b.byNode[node]++
 		b.from = r.Header.Get("X-Forwarded-For")

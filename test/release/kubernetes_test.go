@@ -201,7 +201,7 @@ func TestKubernetes(t *testing.T) {
 	for name, tt := range map[string]struct{ got, want probe }{
 		"startup":   {c.Startup, probe{struct{ Path, Port string }{"/readyz", "http"}}},
 		"liveness":  {c.Liveness, probe{struct{ Path, Port string }{"/healthz", "http"}}},
-		"readiness": {c.Readiness, probe{struct{ Path, Port string }{"/healthz", "http"}}},
+		"readiness": {c.Readiness, probe{struct{ Path, Port string }{"/readyz/node", "http"}}},
 	} {
 		if tt.got != tt.want {
 			t.Errorf("%s: %+v, want %+v", name, tt.got, tt.want)

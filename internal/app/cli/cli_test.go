@@ -29,6 +29,7 @@ type fakeTokens struct {
 	captions []string
 	calls    []string // the other calls
 	entries  []audit.Entry
+	drained  []bool
 }
 
 func (f *fakeTokens) SetCaptions(_ context.Context, _ id.Environment, rules string, _ time.Time) error {

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"millrace/internal/control/node"
+	"millrace/internal/id"
 )
 
 // Nodes lists the nodes on a database.
 type Nodes interface {
 	Nodes(ctx context.Context) ([]node.Node, error)
+	Drain(ctx context.Context, name id.Node, on bool) error
 }
 
 func nodeCommands() []command {
@@ -23,6 +25,23 @@ func nodeCommands() []command {
 				"reach them, live streams, viewers, load per processor, and when they were last seen. A node that "+
 				"has gone is listed for another day. Reads the database directly; the service need not run.",
 			&nodeList{}),
+		of("nodes drain NAME", "have a node leave",
+			"The node takes no encoders any more and, within seconds, lets go of those that it has: they connect to "+
+				"other nodes, where their broadcasts go on. Its viewers are still served. It stays so until it is "+
+				"resumed or restarted. The command does not wait: millrace nodes shows the live streams that are left.",
+			simply(drain(true, "Node %s takes no encoders any more."))),
+		of("nodes resume NAME", "have a drained node stay",
+			"The node takes encoders again.", simply(drain(false, "Node %s takes encoders again."))),
+	}
+}
+
+// drain has a node leave or stay.
+func drain(on bool, done string) func(ctx context.Context, r *request) error {
+	return func(ctx context.Context, r *request) error {
+		store, closeDB, err := r.Nodes(ctx, r.cfg)
+		return closing(closeDB, err, func() error {
+			return r.done(store.Drain(ctx, id.Node(r.words[0]), on), done, r.words[0])
+		})
 	}
 }
 
@@ -50,7 +69,7 @@ func (nl *nodeList) run(ctx context.Context, r *request) error {
 		tab.row("NAME", "STATE", "VERSION", "SCHEMA", "ROLES", "ADVERTISE URL", "STREAMS", "VIEWERS", "LOAD",
 			"LAST SEEN")
 		for _, n := range all {
-			tab.row(n.Name, n.State, textOrNone(n.Version), schemaOf(n), textOrNone(strings.Join(n.Roles, ",")),
+			tab.row(n.Name, n.Shown(), textOrNone(n.Version), schemaOf(n), textOrNone(strings.Join(n.Roles, ",")),
 				textOrNone(n.AdvertiseURL), n.Load.Streams, n.Load.Viewers, fmt.Sprintf("%.2f", n.Load.CPU),
 				timeOrNone(n.SeenAt))
 		}
@@ -88,7 +107,7 @@ type nodeLine struct {
 
 func nodeJSON(n node.Node) nodeLine {
 	return nodeLine{
-		Name: string(n.Name), Status: string(n.State), Version: n.Version, Schema: n.Schema,
+		Name: string(n.Name), Status: string(n.Shown()), Version: n.Version, Schema: n.Schema,
 		Outdated: n.Outdated && n.State == node.Alive, Roles: append([]string{}, n.Roles...),
 		AdvertiseURL: n.AdvertiseURL, Streams: n.Load.Streams, Viewers: n.Load.Viewers, CPULoad: n.Load.CPU,
 		StartedAt: n.StartedAt.UTC().Truncate(time.Second), SeenAt: n.SeenAt.UTC().Truncate(time.Second),

@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"millrace/internal/control/node"
+	"millrace/internal/fault"
+	"millrace/internal/id"
 )
 
 // Nodes are two: one that is there, and one of an earlier version that has gone.
@@ -16,10 +19,41 @@ func (f *fakeTokens) Nodes(context.Context) ([]node.Node, error) {
 		{
 			Name: "a", Run: "run1", Version: "1.2", Roles: []string{node.RoleAll}, AdvertiseURL: "http://10.0.0.1:8081",
 			Schema: 41, Outdated: true,
-			Load: node.Load{Streams: 2, Viewers: 31, CPU: 0.254}, State: node.Alive, StartedAt: at, SeenAt: at,
+			Load: node.Load{Streams: 2, Viewers: 31, CPU: 0.254}, State: node.Alive, Draining: true,
+			StartedAt: at, SeenAt: at,
 		},
 		{Name: "b", State: node.Gone, Outdated: true},
 	}, nil
+}
+
+// Drain knows the node a.
+func (f *fakeTokens) Drain(_ context.Context, n id.Node, on bool) error {
+	if n != "a" {
+		return fault.New(fault.NotFound, "there is no such node")
+	}
+	f.drained = append(f.drained, on)
+	return nil
+}
+
+// TestDrainCommand: a node that is there is drained, and resumed.
+func TestDrainCommand(t *testing.T) {
+	t.Parallel()
+	f := &fakeTokens{}
+	for _, tt := range []struct {
+		verb, name, said string
+		code             int
+	}{
+		{"drain", "a", "Node a takes no encoders any more.\n", ExitOK},
+		{"resume", "a", "Node a takes encoders again.\n", ExitOK},
+		{"drain", "b", "", ExitFailed},
+	} {
+		if o := try(t, f, "nodes", tt.verb, tt.name); o.code != tt.code || o.out != tt.said {
+			t.Errorf("nodes %s %s: code %d, %q, %q", tt.verb, tt.name, o.code, o.out, o.err)
+		}
+	}
+	if !slices.Equal(f.drained, []bool{true, false}) {
+		t.Errorf("drained: %v", f.drained)
+	}
 }
 
 func TestNodesCommand(t *testing.T) {
@@ -34,14 +68,14 @@ func TestNodesCommand(t *testing.T) {
 	}
 	for i, want := range []string{
 		"NAME STATE VERSION SCHEMA ROLES ADVERTISE URL STREAMS VIEWERS LOAD LAST SEEN",
-		"a alive 1.2 41 (outdated) all http://10.0.0.1:8081 2 31 0.25 2026-05-01", "b gone - - - - 0 0 0.00 -",
+		"a draining 1.2 41 (outdated) all http://10.0.0.1:8081 2 31 0.25 2026-05-01", "b gone - - - - 0 0 0.00 -",
 	} {
 		if got := strings.Join(lines[i], " "); !strings.HasPrefix(got, want) {
 			t.Errorf("line %d: %q, want %q", i+1, got, want)
 		}
 	}
 	o = try(t, &fakeTokens{}, "nodes", "--json")
-	want := `{"name":"a","status":"alive","version":"1.2","schema":41,"outdated":true,` +
+	want := `{"name":"a","status":"draining","version":"1.2","schema":41,"outdated":true,` +
 		`"roles":["all"],"advertise_url":"http://10.0.0.1:8081",` +
 		`"live_streams":2,"viewers":31,"cpu_load":0.254,"started_at":"2026-05-01T12:00:00Z",` +
 		`"last_seen_at":"2026-05-01T12:00:00Z"}` + "\n" +

@@ -223,8 +223,8 @@ type Broadcasts interface {
 	Recording(ctx context.Context, s id.LiveStream, w Writer, resumed bool, now time.Time) error
 	Active(ctx context.Context, s id.LiveStream, w Writer, now time.Time) error                 // playable
 	Disconnected(ctx context.Context, s id.LiveStream, w Writer, now time.Time) (Stream, error) // the window starts
-	// Dismissed is Disconnected of an encoder that its node has let go of, as that leaves: the broadcast waits for it as
-	// for one that was lost with its node.
+	// Dismissed is Disconnected of an encoder that its node has let go of, as that leaves: the broadcast waits for it
+	// as for one that was lost with its node.
 	Dismissed(ctx context.Context, s id.LiveStream, w Writer, now time.Time) (Stream, error)
 	// Target tells what became of the link to a simulcast target: LinkUp, LinkDown or LinkImpossible. What happens to
 	// the stream itself (connect, disconnect, adopt, end) moves its targets in the same change.

@@ -50,8 +50,8 @@ type Connection struct {
 	Bound func(Owner) time.Duration
 }
 
-// AfterDeath is how long at least a broadcast waits for an encoder that was lost with its node, or that its node has let
-// go of to leave, whatever the reconnect window: it has not ended anything, and may need several attempts until it
+// AfterDeath is how long at least a broadcast waits for an encoder that was lost with its node, or that its node has
+// let go of to leave, whatever the reconnect window: it has not ended anything, and may need several attempts until it
 // reaches another node.
 const AfterDeath = 60 * time.Second
 

@@ -19,6 +19,8 @@ type State string
 const (
 	Alive State = "alive"
 	Gone  State = "gone" // it has ended, or has not renewed its row in time
+	// Draining is what is shown of a node that is there and is to leave; its State is Alive.
+	Draining State = "draining"
 )
 
 // The roles: what a node does. RoleAll is that of one that does everything.
@@ -43,6 +45,7 @@ type Node struct {
 	AdvertiseURL string // how other nodes reach it; empty: they can't
 	Load         Load
 	State        State
+	Draining     bool // it takes no encoder any more
 	StartedAt    time.Time
 	SeenAt       time.Time // when the row was last renewed
 	ValidUntil   time.Time
@@ -51,6 +54,14 @@ type Node struct {
 // Has reports whether the node has a role.
 func (n *Node) Has(role string) bool {
 	return slices.Contains(n.Roles, RoleAll) || slices.Contains(n.Roles, role)
+}
+
+// Shown is the state as it is shown.
+func (n *Node) Shown() State {
+	if n.State == Alive && n.Draining {
+		return Draining
+	}
+	return n.State
 }
 
 // Load is how busy a node is.

@@ -40,12 +40,13 @@ type nodeRow struct {
 	RenewedAt    int64   `bun:"renewed_at"`
 	ValidUntil   int64   `bun:"valid_until"`
 	Alive        bool    `bun:"alive"`
+	Draining     bool    `bun:"draining"`
 }
 
 func (nr nodeRow) value() node.Node {
 	n := node.Node{
 		Name: id.Node(nr.Name), Run: nr.Run, Version: nr.Version, Schema: nr.Schema, Outdated: nr.Outdated,
-		AdvertiseURL: nr.AdvertiseURL, State: node.Gone,
+		AdvertiseURL: nr.AdvertiseURL, State: node.Gone, Draining: nr.Draining,
 		Load:      node.Load{Streams: nr.Streams, Viewers: nr.Viewers, CPU: nr.CPU},
 		StartedAt: moment(nr.StartedAt), SeenAt: moment(nr.RenewedAt), ValidUntil: moment(nr.ValidUntil),
 	}
@@ -76,7 +77,7 @@ func (ns nodeStore) Schema(ctx context.Context) (newest int64, err error) {
 func (ns nodeStore) nodeColumns() string {
 	return "id, seen_at, run, version, schema_version, schema_version < (" + newestSchema + ") AS outdated, " +
 		"roles, advertise_url, streams, viewers, cpu_load, " +
-		"started_at, renewed_at, valid_until, " +
+		"started_at, renewed_at, valid_until, draining_run <> '' AND draining_run = run AS draining, " +
 		"CASE WHEN run = '' THEN seen_at >= " + ns.engine.now() + fmt.Sprintf(" - %d", queueSilent.Milliseconds()) +
 		" ELSE valid_until > " + ns.engine.now() + " END AS alive"
 }

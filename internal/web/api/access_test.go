@@ -84,6 +84,11 @@ func (n notedAudit) AuditLog(_ context.Context, q audit.Query) ([]audit.Entry, e
 // notedNodes are two nodes: one that is there, and one of an earlier version that has gone.
 type notedNodes struct{ *notebook }
 
+func (n notedNodes) Drain(_ context.Context, name id.Node, on bool) error {
+	n.note("nodes.Drain", name, on)
+	return nil
+}
+
 func (n notedNodes) Nodes(context.Context) ([]nodes.Node, error) {
 	n.note("nodes.Nodes")
 	return []nodes.Node{
@@ -148,6 +153,12 @@ func TestAccessTokens(t *testing.T) {
 			body: `{"name":"first"}`, auth: boss, status: 201,
 		},
 		{name: "list nodes", method: "GET", path: "/system/v1/nodes", auth: boss, status: 200},
+		{name: "drain a node", method: "PUT", path: "/system/v1/nodes/ingest-1/drain", auth: boss, status: 204},
+		{name: "resume a node", method: "PUT", path: "/system/v1/nodes/ingest-1/resume", auth: boss, status: 204},
+		{
+			name: "drain one with a token of an environment", method: "PUT", path: "/system/v1/nodes/ingest-1/drain",
+			status: 403,
+		},
 		{name: "list them with a token of an environment", method: "GET", path: "/system/v1/nodes", status: 403},
 		{
 			name: "list changes", method: "GET",

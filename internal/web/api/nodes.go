@@ -6,6 +6,7 @@ import (
 
 	"millrace/internal/control/access"
 	nodes "millrace/internal/control/node"
+	"millrace/internal/id"
 )
 
 const nodeTag = "Nodes"
@@ -13,12 +14,13 @@ const nodeTag = "Nodes"
 // Nodes are the processes that share the database; control/node's Service fits.
 type Nodes interface {
 	Nodes(ctx context.Context) ([]nodes.Node, error)
+	Drain(ctx context.Context, name id.Node, on bool) error
 }
 
 // Node is one process of the service.
 type Node struct {
 	Name         string   `json:"name" doc:"The value of --node-id, or a UUID." example:"ingest-1"`
-	Status       string   `json:"status" enum:"alive,gone" doc:"gone: it has shut down or no longer responds."`
+	Status       string   `json:"status" enum:"alive,draining,gone" doc:"draining: takes no encoders; gone: ended."`
 	Version      string   `json:"version,omitempty"`
 	Schema       int64    `json:"schema,omitempty" doc:"Schema of the database that its program knows."`
 	Outdated     bool     `json:"outdated,omitempty" doc:"A newer version has migrated the database."`
@@ -40,6 +42,37 @@ func (n nodeList) register(on *server) {
 		summary:    "List nodes",
 		text:       "Sorted by name. A node that has gone is listed for another day. " + installationText,
 	}, n.list)
+	for _, r := range []struct {
+		verb, summary, text string
+		do                  func(context.Context, *NodeRef) (*none, error)
+	}{
+		{
+			"drain", "Drain a node",
+			"The node takes no encoders any more, and lets go of those that it has, for them to connect to other " +
+				"nodes. Viewers are still served. It lasts until the node is resumed or restarted. ",
+			n.drain,
+		},
+		{"resume", "Resume a drained node", "The node takes encoders again. ", n.resume},
+	} {
+		handle(on, route{
+			method: http.MethodPut, path: "/system/v1/nodes/{node_name}/" + r.verb, id: r.verb + "-node", tag: nodeTag,
+			status: http.StatusNoContent, permission: access.InstallationWrite,
+			summary: r.summary, text: r.text + installationText,
+		}, r.do)
+	}
+}
+
+// NodeRef names a node in a path; exported for huma, which reads embedded fields of exported types only.
+type NodeRef struct {
+	Name string `path:"node_name" maxLength:"255"`
+}
+
+func (n nodeList) drain(ctx context.Context, in *NodeRef) (*none, error) {
+	return &none{}, n.nodes.Drain(ctx, id.Node(in.Name), true)
+}
+
+func (n nodeList) resume(ctx context.Context, in *NodeRef) (*none, error) {
+	return &none{}, n.nodes.Drain(ctx, id.Node(in.Name), false)
 }
 
 func (n nodeList) list(ctx context.Context, _ *struct{}) (*many[Node], error) {
@@ -49,7 +82,7 @@ func (n nodeList) list(ctx context.Context, _ *struct{}) (*many[Node], error) {
 
 func wireNode(n nodes.Node) Node {
 	w := Node{
-		Name: string(n.Name), Status: string(n.State), Version: n.Version, Schema: n.Schema,
+		Name: string(n.Name), Status: string(n.Shown()), Version: n.Version, Schema: n.Schema,
 		Outdated: n.Outdated && n.State == nodes.Alive, Roles: append([]string{}, n.Roles...),
 		AdvertiseURL: n.AdvertiseURL, Streams: n.Load.Streams, Viewers: n.Load.Viewers, CPULoad: n.Load.CPU,
 	}

@@ -21,6 +21,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/audit"
 	"millrace/internal/control/drm"
+	nodes "millrace/internal/control/node"
 	"millrace/internal/id"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
@@ -83,7 +84,8 @@ var permissionOf = map[string]string{
 	"list-environments": access.InstallationRead, "get-environment": access.InstallationRead,
 	"create-environment": access.InstallationWrite,
 	"update-environment": access.InstallationWrite, "create-environment-access-token": access.InstallationWrite,
-	"list-nodes": access.InstallationRead,
+	"list-nodes": access.InstallationRead, "drain-node": access.InstallationWrite,
+	"resume-node": access.InstallationWrite,
 }
 
 // operations are those of the document that are supported, by their IDs, with their methods and paths.
@@ -298,6 +300,8 @@ func steps() []step {
 		{op: "create-environment", body: `{"name":"Shop"}`, save: map[string]string{"environment_id": "id"}},
 		{op: "update-environment", body: `{"name":"Other shop"}`},
 		{op: "create-environment-access-token", body: `{}`},
+		{op: "drain-node"},
+		{op: "resume-node"},
 	}
 }
 
@@ -399,6 +403,10 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	}
 	defer raw.Close()
 	vars := newTokens(t, d, "")
+	vars["node_name"] = "ingest-1"
+	if _, _, err = d.Nodes().Register(t.Context(), nodes.Node{Name: "ingest-1", Run: "run"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
 	ops, called := operations(newServer((&notebook{}).options())), map[string]bool{}
 	for _, s := range steps() {
 		op := ops[s.op]

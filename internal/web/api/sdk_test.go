@@ -17,6 +17,7 @@ import (
 	"millrace/internal/control/asset"
 	"millrace/internal/control/drm"
 	"millrace/internal/control/live"
+	nodes "millrace/internal/control/node"
 	"millrace/internal/control/restriction"
 	"millrace/internal/control/retention"
 	"millrace/internal/control/signing"
@@ -35,6 +36,12 @@ const (
 	sdkFolder   = "../../../test/sdk"
 	goSDKFolder = "../../../tools/sdk"
 )
+
+// storedNodes are the nodes of a database.
+type storedNodes struct {
+	nodes.Store
+	nodes.Drains
+}
 
 // TestOfficialSDK runs test/sdk/run.mjs, which calls the API through the official client library, against the real
 // services. Without node, or without npm's registry at the first run, it is skipped, unless MILLRACE_TEST_REQUIRE is
@@ -123,7 +130,7 @@ func openServices(t *testing.T, url string) deployment {
 	keys := signing.New(signing.Options{Store: d.Signing()})
 	r.Handle("/", New(Options{
 		Vocabularies: vocabulary.New(d.Vocabularies()),
-		Installation: Installation{Nodes: d.Nodes(), Retention: retention.New(db.Retention(d))},
+		Installation: Installation{Nodes: storedNodes{d.Nodes(), db.Drains(d)}, Retention: retention.New(db.Retention(d))},
 		Viewers: Viewers{
 			Signing: keys, Restrictions: restriction.New(restriction.Options{Store: d.Restrictions()}), DRM: encrypted,
 		},

@@ -31,13 +31,15 @@ func TestNodesPage(t *testing.T) {
 				Load: node.Load{Streams: 2, Viewers: 31, CPU: 0.254}, State: node.Alive, StartedAt: at, SeenAt: at,
 			},
 			{Name: "b", State: node.Gone, SeenAt: at},
+			{Name: "c", Run: "run2", State: node.Alive, Draining: true, SeenAt: at},
 		}, nil
 	}
 	w := s.ask(t, s.cookie, nodesPage, nil)
 	closedPage(t, w)
 	body := w.Body.String()
 	for _, want := range []string{
-		"1 of 2 alive", `<span class="state ok">Alive</span>`, `<span class="state off">Gone</span>`,
+		"2 of 3 alive", `<span class="state warn">Draining</span>`,
+		`<span class="state ok">Alive</span>`, `<span class="state off">Gone</span>`,
 		"25%", "</span>31<", "1.2",
 		"of an earlier version", "&lt;script&gt;", `aria-current="page">Nodes</a>`,
 	} {

@@ -164,7 +164,9 @@ func (c *conn) connect(cmd rtmpwire.Command) error {
 	if tcURL == "" {
 		tcURL = o.Text("tcurl")
 	}
-	c.request = request{app: o.Text("app"), tcURL: tcURL, encoder: encoderName(o.Text("flashVer")), reconnects: reconnects(o)}
+	c.request = request{
+		app: o.Text("app"), tcURL: tcURL, encoder: encoderName(o.Text("flashVer")), reconnects: reconnects(o),
+	}
 	if !knownApplication(c.request.app, c.request.tcURL) {
 		const description = "no such application: publish to /app/{stream key}"
 		if err := c.wire.refuseConnect(cmd.Transaction, "NetConnection.Connect.InvalidApp", description); err != nil {

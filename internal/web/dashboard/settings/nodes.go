@@ -41,6 +41,9 @@ type nodeRow struct{ node.Node }
 // Alive reports whether the node is there.
 func (n nodeRow) Alive() bool { return n.State == node.Alive }
 
+// Leaves reports whether it is there and takes no encoder any more.
+func (n nodeRow) Leaves() bool { return n.Shown() == node.Draining }
+
 // Earlier reports whether it is of a version that tells nothing more of itself.
 func (n nodeRow) Earlier() bool { return n.Run == "" }
 
