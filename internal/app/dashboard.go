@@ -91,7 +91,7 @@ func (n *node) atPublicHost(addr net.Addr) string {
 	return net.JoinHostPort(base.Hostname(), port)
 }
 
-// firstLink shows a link that sets the password of the dashboard, as long as none is set.
+// firstLink shows a link that sets the password of the dashboard, as long as none is set and no log would keep it.
 func (n *node) firstLink(ctx context.Context) error {
 	if !n.cfg.Dashboard {
 		return nil
@@ -99,6 +99,10 @@ func (n *node) firstLink(ctx context.Context) error {
 	has, err := n.sessions.HasPassword(ctx)
 	if err != nil || has {
 		return err
+	}
+	if isLog(n.out) {
+		n.log.InfoContext(ctx, "the dashboard has no password yet: make a link that sets it with millrace dashboard link")
+		return nil
 	}
 	secret, err := n.sessions.CreateLink(ctx, clock())
 	if err != nil {
