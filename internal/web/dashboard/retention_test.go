@@ -53,6 +53,7 @@ func TestRetention(t *testing.T) {
 	show(asked, `href="/dashboard/assets/old"`, "<script>alert")
 	show(asked, `<input type="hidden" name="max_age_days" value="90">`, "Turn retention off")
 	show(asked, "1 asset is not measured yet", "")
+	show(asked, "Turn retention on</button>", "Turn retention off")
 	policy(retention.Limits{})
 	for query, want := range map[string]string{
 		"max_age_days=x":               "This must be a number of days.",
