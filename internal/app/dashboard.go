@@ -101,7 +101,7 @@ func (n *node) firstLink(ctx context.Context) error {
 		return err
 	}
 	if isLog(n.out) {
-		n.log.InfoContext(ctx, "the dashboard has no password yet: make a link that sets it with millrace dashboard link")
+		n.log.InfoContext(ctx, "the dashboard has no password yet: set it by a link of millrace dashboard link")
 		return nil
 	}
 	secret, err := n.sessions.CreateLink(ctx, clock())
