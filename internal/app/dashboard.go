@@ -92,7 +92,7 @@ func (n *node) atPublicHost(addr string) string {
 	return net.JoinHostPort(base.Hostname(), port)
 }
 
-// firstLink shows a link that sets the password of the dashboard, as long as none is set.
+// firstLink shows a link that sets the password of the dashboard, as long as none is set and no log would keep it.
 func (n *node) firstLink(ctx context.Context) error {
 	if !n.cfg.Dashboard || !n.cfg.Roles.Has(nodes.RoleAPI) {
 		return nil
@@ -100,6 +100,10 @@ func (n *node) firstLink(ctx context.Context) error {
 	has, err := n.sessions.HasPassword(ctx)
 	if err != nil || has {
 		return err
+	}
+	if isLog(n.out) {
+		n.log.InfoContext(ctx, "the dashboard has no password yet: set it by a link of millrace dashboard link")
+		return nil
 	}
 	secret, err := n.sessions.CreateLink(ctx, clock())
 	if err != nil {

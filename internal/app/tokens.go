@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"time"
 
 	"millrace/internal/app/cleanup"
@@ -19,7 +21,18 @@ import (
 	"millrace/internal/worker/prune"
 )
 
-// firstToken seeds the configured token, or makes the first one and shows it this once.
+// isLog reports whether what is shown goes to the journal of systemd, which is a socket: it keeps everything, and
+// others than the operator may read it. Terminals, pipes and files are the operator's own.
+func isLog(show io.Writer) bool {
+	f, is := show.(*os.File)
+	if !is {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&fs.ModeSocket != 0
+}
+
+// firstToken seeds the configured token, or makes the first one and shows it this once, where no log would keep it.
 func firstToken(ctx context.Context, service access.API, cfg config.Config, log *slog.Logger, show io.Writer) error {
 	if cfg.TokenID != "" {
 		revoked, err := service.SeedToken(ctx, id.Token(cfg.TokenID), cfg.TokenSecret.Reveal(), clock())
@@ -33,6 +46,10 @@ func firstToken(ctx context.Context, service access.API, cfg config.Config, log 
 	all, err := service.Tokens(ctx)
 	if err != nil || len(all) > 0 {
 		return err
+	}
+	if isLog(show) {
+		log.InfoContext(ctx, "there is no access token for the API yet: make one with millrace token create")
+		return nil
 	}
 	t, secret, err := service.CreateToken(ctx, access.TokenInput{Name: "first"}, clock())
 	if err != nil {
