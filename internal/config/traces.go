@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"maps"
+	"math"
 	"net/url"
 	"strconv"
 	"strings"
@@ -88,7 +89,7 @@ func parseRatio(text string) (float64, error) {
 		return 1, nil
 	}
 	ratio, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(ratio >= 0 && ratio <= 1) {
+	if err != nil || math.IsNaN(ratio) || ratio < 0 || ratio > 1 {
 		return 0, errors.New("is not a number from 0 to 1")
 	}
 	return ratio, nil

@@ -19,11 +19,13 @@ func TestTraces(t *testing.T) {
 		{nil, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=https://b/otlp/"}, "https://b/otlp/v1/traces"},
 		{nil, []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=https://c/in"}, "https://c/in"},
 		{
-			nil, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://b", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://c/in"},
+			nil,
+			[]string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://b", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://c/in"},
 			"http://c/in",
 		},
 		{
-			[]string{"--otlp-endpoint=http://a"}, []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://c/in"},
+			[]string{"--otlp-endpoint=http://a"},
+			[]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://c/in"},
 			"http://a/v1/traces",
 		},
 	} {

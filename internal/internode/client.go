@@ -89,7 +89,7 @@ func (c *Client) Close() { c.transport.CloseIdleConnections() }
 // the caller's, who has to close its body and bound its size and, by ctx, its time. It follows no redirects. Responses
 // are not signed: what can be changed on the way is what TLS does not protect.
 func (c *Client) Do(ctx context.Context, to Peer, r *http.Request) (*http.Response, error) {
-	ctx, span := trace.Begin(ctx, "internode "+trace.Method(r), trace.Client)
+	ctx, span := trace.Begin(ctx, "internode request", trace.Client)
 	span.Text(trace.MethodKey, trace.Method(r))
 	span.Text(trace.NodeKey, string(to.Node))
 	res, _, err := c.send(ctx, to, r)

@@ -30,7 +30,6 @@ func appendNumber(b []byte, field protowire.Number, v uint64) []byte {
 }
 
 func appendTime(b []byte, field protowire.Number, at time.Time) []byte {
-	//nolint:gosec // after 1970
 	return protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), uint64(at.UnixNano()))
 }
 
@@ -69,11 +68,11 @@ func span(s sdk.ReadOnlySpan) []byte {
 		b = appendBytes(b, 4, above[:])
 	}
 	b = appendText(b, 5, s.Name())
-	b = appendNumber(b, 6, uint64(s.SpanKind())) //nolint:gosec // 0 to 5, as in the protocol
+	b = appendNumber(b, 6, uint64(s.SpanKind()))
 	b = appendTime(appendTime(b, 7, s.StartTime()), 8, s.EndTime())
 	b = attributes(b, 9, s.Attributes())
 	if n := s.DroppedAttributes(); n > 0 {
-		b = appendNumber(b, 10, uint64(n)) //nolint:gosec // above 0
+		b = appendNumber(b, 10, uint64(n))
 	}
 	if s.Status().Code == codes.Error {
 		b = appendBytes(b, 15, appendNumber(nil, 3, 2)) // STATUS_CODE_ERROR
@@ -96,7 +95,7 @@ func attributes(b []byte, field protowire.Number, all []attribute.KeyValue) []by
 func value(v attribute.Value) []byte {
 	switch v.Type() { //nolint:exhaustive // all others are text
 	case attribute.INT64:
-		return appendNumber(nil, 3, uint64(v.AsInt64())) //nolint:gosec // as the protocol has negative ones
+		return appendNumber(nil, 3, uint64(v.AsInt64()))
 	case attribute.FLOAT64:
 		double := protowire.AppendTag(nil, 4, protowire.Fixed64Type)
 		return protowire.AppendFixed64(double, math.Float64bits(v.AsFloat64()))
@@ -122,7 +121,7 @@ func rejected(response []byte) int64 {
 	if n < 0 {
 		return 0
 	}
-	return max(0, int64(count)) //nolint:gosec // a negative one is none
+	return max(0, int64(count))
 }
 
 // field is where a field's value begins; nil: it is not there, or this is no message.

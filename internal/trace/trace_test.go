@@ -50,7 +50,7 @@ func (c *collector) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if w.Code == http.StatusOK {
 		var data tracepb.TracesData
-		if err := proto.Unmarshal(body, &data); err != nil {
+		if err = proto.Unmarshal(body, &data); err != nil {
 			return nil, err
 		}
 		c.spans = append(c.spans, data.GetResourceSpans()...)
@@ -121,7 +121,7 @@ func TestWire(t *testing.T) {
 		last.End(nil)
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		if err := e.Run(ctx); !errors.Is(err, context.Canceled) {
+		if err = e.Run(ctx); !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
 		if c.header.Get("Api-Key") != "hush" || c.header.Get("Content-Type") != "application/x-protobuf" {
@@ -269,7 +269,7 @@ func ended(e *Exporter, name string, n int) {
 	}
 }
 
-func mustParse() (c spanContext) {
+func mustParse() (c api.SpanContext) {
 	c, _ = parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	return c
 }
@@ -382,10 +382,10 @@ func TestCollectorHangs(t *testing.T) {
 		go func() { done <- e.Run(ctx) }()
 		ended(e, "a", mostAtOnce)
 		synctest.Wait()
-		began := now()
+		began := time.Now()
 		stop()
 		<-done
-		if took := now().Sub(began); took != lastSend {
+		if took := time.Since(began); took != lastSend {
 			t.Errorf("it took %v", took)
 		}
 		if s := log.String(); !strings.Contains(s, "traces can't be sent") || strings.Contains(s, "collector.test") {
@@ -417,10 +417,6 @@ func TestLogs(t *testing.T) {
 }
 
 var _ sdk.SpanProcessor = (*Exporter)(nil)
-
-type spanContext = api.SpanContext
-
-func now() time.Time { return time.Now() }
 
 // wait lets time pass, which it does at once in a bubble of synctest.
 func wait(t *testing.T, d time.Duration) {

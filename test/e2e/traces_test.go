@@ -71,6 +71,28 @@ func (c *collector) below(trace string) (paths []string) {
 	return paths
 }
 
+// ask sends a request that says that it is in a trace, and gives the response's body.
+func ask(t *testing.T, trace, method, url, authorization, body string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", authorization)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Traceparent", "00-"+trace+"-b7ad6b7169203331-01")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // TestTraces: a request to the API, the job that it causes and what that does are one trace, which is the caller's.
 // Strangers and viewers make none, and no secret is in what is sent.
 func TestTraces(t *testing.T) {
@@ -91,42 +113,22 @@ func TestTraces(t *testing.T) {
 
 		const ours, strangers, viewers = "0af7651916cd43dd8448eb211c80319c", "0af7651916cd43dd8448eb211c80319d",
 			"0af7651916cd43dd8448eb211c80319e"
-		ask := func(trace, method, url, authorization, body string) string {
-			t.Helper()
-			r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Authorization", authorization)
-			r.Header.Set("Content-Type", "application/json")
-			r.Header.Set("Traceparent", "00-"+trace+"-b7ad6b7169203331-01")
-			resp, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = resp.Body.Close() }()
-			text, err := io.ReadAll(resp.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return string(text)
-		}
 		const signature = "dontlogthissignature"
 		input := `{"inputs":[{"url":"` + origin + `/a.avi?signature=` + signature +
 			`"}],"playback_policies":["public"]}`
-		made := ask(ours, http.MethodPost, s.HTTP+"/video/v1/assets", s.Authorization(), input)
+		made := ask(t, ours, http.MethodPost, s.HTTP+"/video/v1/assets", s.Authorization(), input)
 		_, id, found := strings.Cut(made, `"id":"`)
 		if !found {
 			t.Fatal(made)
 		}
 		id, _, _ = strings.Cut(id, `"`)
 		asset := s.AwaitAsset(t, id, "ready", patience, rig.Ready)
-		ask(strangers, http.MethodPost, s.HTTP+"/video/v1/assets", "Basic YTpi", input)
+		ask(t, strangers, http.MethodPost, s.HTTP+"/video/v1/assets", "Basic YTpi", input)
 		const token = "dontlogthistoken"
-		ask(viewers, http.MethodGet, s.PlayURL(asset.Text("playback_ids.0.id"))+"?token="+token, "", "")
+		ask(t, viewers, http.MethodGet, s.PlayURL(asset.Text("playback_ids.0.id"))+"?token="+token, "", "")
 		live := s.CreateLive(t, "low", nil)
 		_, upload := s.Do(t, http.MethodPost, "/video/v1/uploads", rig.Object{"cors_origin": "*"})
-		ask(strangers, http.MethodPut, upload.Text("data.url"), "", string(film))
+		ask(t, strangers, http.MethodPut, upload.Text("data.url"), "", string(film))
 		s.Stop(t)
 
 		c.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 
 	"millrace/internal/config"
 	webhooks "millrace/internal/delivery"
@@ -105,9 +106,10 @@ func (t *Tracing) Store(s blob.Store) blob.Store {
 // tracedStore makes a span of each operation. Its key is not said: some are secrets.
 type tracedStore struct{ blob.Store }
 
+// storageSpan begins a span with the name of an operation; a name that were put together would cost viewers memory.
 func storageSpan(ctx context.Context, name string) (context.Context, trace.Span) {
-	ctx, span := trace.Begin(ctx, "storage "+name, trace.Client)
-	span.Text(trace.StorageOpKey, name)
+	ctx, span := trace.Begin(ctx, name, trace.Client)
+	span.Text(trace.StorageOpKey, strings.TrimPrefix(name, "storage "))
 	return ctx, span
 }
 
@@ -121,7 +123,7 @@ func endStorage(span trace.Span, err error) {
 
 // Put implements blob.Store.
 func (t tracedStore) Put(ctx context.Context, key string, r io.Reader) error {
-	ctx, span := storageSpan(ctx, "put")
+	ctx, span := storageSpan(ctx, "storage put")
 	if size, ok := sizeOf(r); ok && span.Kept() {
 		span.Number(trace.BytesKey, size)
 	}
@@ -132,7 +134,7 @@ func (t tracedStore) Put(ctx context.Context, key string, r io.Reader) error {
 
 // PutNew implements blob.Store.
 func (t tracedStore) PutNew(ctx context.Context, key string, data []byte) (bool, error) {
-	ctx, span := storageSpan(ctx, "put")
+	ctx, span := storageSpan(ctx, "storage put")
 	span.Number(trace.BytesKey, int64(len(data)))
 	created, err := t.Store.PutNew(ctx, key, data)
 	endStorage(span, err)
@@ -141,7 +143,7 @@ func (t tracedStore) PutNew(ctx context.Context, key string, data []byte) (bool,
 
 // Get implements blob.Store. The span ends when the object is open: how fast it is read is up to the reader.
 func (t tracedStore) Get(ctx context.Context, key string, off, n int64) (*blob.Reader, error) {
-	_, span := storageSpan(ctx, "get")
+	_, span := storageSpan(ctx, "storage get")
 	r, err := t.Store.Get(ctx, key, off, n)
 	if err == nil {
 		span.Number(trace.BytesKey, r.Size)
@@ -152,7 +154,7 @@ func (t tracedStore) Get(ctx context.Context, key string, off, n int64) (*blob.R
 
 // Stat implements blob.Store.
 func (t tracedStore) Stat(ctx context.Context, key string) (blob.Info, error) {
-	ctx, span := storageSpan(ctx, "stat")
+	ctx, span := storageSpan(ctx, "storage stat")
 	info, err := t.Store.Stat(ctx, key)
 	endStorage(span, err)
 	return info, err
@@ -160,7 +162,7 @@ func (t tracedStore) Stat(ctx context.Context, key string) (blob.Info, error) {
 
 // Delete implements blob.Store.
 func (t tracedStore) Delete(ctx context.Context, keys ...string) error {
-	ctx, span := storageSpan(ctx, "delete")
+	ctx, span := storageSpan(ctx, "storage delete")
 	err := t.Store.Delete(ctx, keys...)
 	endStorage(span, err)
 	return err
@@ -168,7 +170,7 @@ func (t tracedStore) Delete(ctx context.Context, keys ...string) error {
 
 // Link implements blob.Store.
 func (t tracedStore) Link(ctx context.Context, key string, f *os.File) error {
-	ctx, span := storageSpan(ctx, "link")
+	ctx, span := storageSpan(ctx, "storage link")
 	if size, ok := sizeOf(f); ok && span.Kept() {
 		span.Number(trace.BytesKey, size)
 	}
@@ -179,7 +181,7 @@ func (t tracedStore) Link(ctx context.Context, key string, f *os.File) error {
 
 // Adopt implements blob.Store.
 func (t tracedStore) Adopt(ctx context.Context, key, path string) error {
-	ctx, span := storageSpan(ctx, "adopt")
+	ctx, span := storageSpan(ctx, "storage adopt")
 	err := t.Store.Adopt(ctx, key, path)
 	endStorage(span, err)
 	return err

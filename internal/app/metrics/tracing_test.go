@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"testing"
 
 	"millrace/internal/config"
@@ -44,5 +45,24 @@ func TestWrappedStorage(t *testing.T) {
 		if _, ok := wrap(folder{}).(blob.Limited); ok {
 			t.Errorf("%s, a folder has a limit", name)
 		}
+	}
+}
+
+// Stat implements blob.Store.
+func (folder) Stat(context.Context, string) (blob.Info, error) { return blob.Info{}, nil }
+
+// TestViewersCostNothing: what is read for viewers, who are in no trace, allocates nothing where traces are made.
+func TestViewersCostNothing(t *testing.T) { //nolint:paralleltest // counts allocations of the whole process
+	tracing, err := NewTracing(config.Traces{Endpoint: "http://collector.test"}, "a", "1.2.3", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, ctx := tracing.Store(folder{}), t.Context()
+	if n := testing.AllocsPerRun(100, func() {
+		if _, failed := s.Stat(ctx, "a"); failed != nil {
+			t.Error(failed)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

@@ -70,13 +70,15 @@ func TestMigrationsAreAdditive(t *testing.T) {
 	seen := 0
 	for _, file := range files {
 		name := filepath.Base(file)
-		number, err := strconv.Atoi(name[:5])
+		var number int
+		number, err = strconv.Atoi(name[:5])
 		must(t, err)
 		if number < additiveFrom {
 			continue
 		}
 		seen++
-		text, err := os.ReadFile(file)
+		var text []byte
+		text, err = os.ReadFile(file)
 		must(t, err)
 		found := inTheWay(string(text))
 		if notAdditive[name] != "" {
