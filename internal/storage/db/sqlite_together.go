@@ -86,7 +86,7 @@ func (wl *waitingList) take() []*waiting {
 }
 
 // lead writes what waits, in order, until w is written too. The turn is the caller's, and is given back. Goroutines
-// that can run are let run first: after a commit, those whose changes were in it are about to come with their next ones.
+// that can run are let run first: after a commit, those whose changes were in it are about to come with the next ones.
 func (s *sqliteEngine) lead(w *waiting) {
 	defer func() { <-s.turn }()
 	for !w.isDone() {
