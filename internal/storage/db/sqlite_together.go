@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -84,10 +85,12 @@ func (wl *waitingList) take() []*waiting {
 	return some
 }
 
-// lead writes what waits, in order, until w is written too. The turn is the caller's, and is given back.
+// lead writes what waits, in order, until w is written too. The turn is the caller's, and is given back. Goroutines
+// that can run are let run first: after a commit, those whose changes were in it are about to come with the next ones.
 func (s *sqliteEngine) lead(w *waiting) {
 	defer func() { <-s.turn }()
 	for !w.isDone() {
+		runtime.Gosched()
 		s.writeTogether(s.waiting.take())
 	}
 }

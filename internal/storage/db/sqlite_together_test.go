@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"millrace/internal/control/event"
@@ -74,6 +77,38 @@ func TestTogether(t *testing.T) {
 		t.Errorf("%v are there, %v", got, err)
 	}
 	must(t, insertInto(d, 5, nothing)(t.Context()))
+}
+
+// TestTogetherWithWhoCanRun: a change is committed with those of goroutines that can run when its own turn comes. With
+// one processor the second of two that begin at once has not been able to come by then.
+func TestTogetherWithWhoCanRun(t *testing.T) { //nolint:paralleltest // it has the processor for itself
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	must(t, d.Exec(t.Context(), "CREATE TABLE numbers (n INTEGER PRIMARY KEY)"))
+	const rounds = 20
+	together := 0
+	for round := range rounds {
+		var begun, told atomic.Int64
+		var both sync.WaitGroup
+		for i := range 2 {
+			both.Go(func() {
+				err := insertInto(d, 2*round+i, func() error {
+					if begun.Add(1) == 2 && told.Load() == 0 {
+						together++
+					}
+					return nil
+				})(t.Context())
+				told.Add(1)
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+	}
+	if together < rounds/2 { // the scheduler has other goroutines to run too
+		t.Errorf("two changes were committed together in %d of %d rounds", together, rounds)
+	}
 }
 
 // TestTogetherToldAtTheEnd: nobody is told before all of them are written.
