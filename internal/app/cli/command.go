@@ -86,8 +86,8 @@ func (r *request) done(err error, format string, args ...any) error {
 func commands() []command {
 	return slices.Concat(
 		serviceCommands(), healthCommands(), tokenCommands(), signingKeyCommands(), environmentCommands(),
-		auditCommands(), nodeCommands(), dashboardCommands(), backupCommands(), uploadCommands(), eventCommands(),
-		webhookCommands(), drmCommands(), masterKeyCommands(), otherCommands(), completionCommands(),
+		auditCommands(), nodeCommands(), sizeCommands(), dashboardCommands(), backupCommands(), uploadCommands(),
+		eventCommands(), webhookCommands(), drmCommands(), masterKeyCommands(), otherCommands(), completionCommands(),
 	)
 }
 
