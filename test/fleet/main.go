@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -52,7 +51,6 @@ func run() (err error) {
 	flag.DurationVar(&p.window, "window", 20*time.Second, "length of each window")
 	flag.DurationVar(&p.bound, "bound", 250*time.Millisecond, "99 of 100 statements are to take less")
 	flag.BoolVar(&p.idle, "rows", false, "measure the renewals of the nodes' rows alone")
-	results := flag.String("json", "", "file for the results")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -61,18 +59,8 @@ func run() (err error) {
 		return fmt.Errorf("start PostgreSQL: %w", err)
 	}
 	defer server.Stop()
-	steps, err := p.measure(ctx, server.URL, os.Stdout)
-	if err != nil || *results == "" {
-		return err
-	}
-	text, err := json.MarshalIndent(steps, "", "\t")
-	if err != nil {
-		return fmt.Errorf("print results: %w", err)
-	}
-	if err = os.WriteFile(*results, text, 0o600); err != nil {
-		return fmt.Errorf("store results: %w", err)
-	}
-	return nil
+	_, err = p.measure(ctx, server.URL, os.Stdout)
+	return err
 }
 
 // step is what was measured with a number of streams.

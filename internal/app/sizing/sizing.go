@@ -37,7 +37,7 @@ const (
 
 // costs are what a stream, a viewer and a node cost. Streams are 720p30 in H.264 with AAC over RTMP, recorded; viewers
 // watch with low latency over HTTPS, a part of picture and one of sound with their playlists each half second.
-var costs = struct {
+var costs = struct { //nolint:gochecknoglobals // a table that is never changed
 	streamCores, streamMemory, rungCores, rungMemory, rungRate, viewerCores, nodeMemory measured
 
 	// Of PostgreSQL: cores, transactions a second, rows written a second, bytes of WAL a second. Of a stream; besides
@@ -75,7 +75,7 @@ var costs = struct {
 }
 
 // there is as much as this of what can't be had by more nodes.
-var there = struct{ databaseCores, puts measured }{
+var there = struct{ databaseCores, puts measured }{ //nolint:gochecknoglobals // likewise
 	databaseCores: measured{32, "one large server: all writes go to it"},
 	puts:          measured{3500, "Amazon S3 User Guide: PUT requests a second and prefix"},
 }
