@@ -221,8 +221,8 @@ func TestEveryCommandIsAudited(t *testing.T) {
 	// It comes behind the audit log of the backup.
 	c.changes("snapshot", "restore", place, "--overwrite")
 	for _, without := range []string{ // they run the service or ask it, or open no database, or only follow it
-		"serve", "demo", "doctor", "health", "upload", "token sign", "events tail", "config check", "version", "help",
-		"completion",
+		"serve", "demo", "doctor", "health", "size", "upload", "token sign", "events tail", "config check", "version",
+		"help", "completion",
 	} {
 		c.ran[without] = true
 	}

@@ -238,6 +238,13 @@ var layers = map[string][]string{
 		"test", "internal/programtest",
 		"internal/media/encode", "internal/media/rendition/ladder", // whose settings its peer is given
 	},
+	"test/fleet": {
+		"test/services", "test/bench/proc", "internal/broadcast", "internal/control", "internal/id",
+		"internal/masterkey",
+		"internal/media/frame", "internal/media/ingest", "internal/media/metering", "internal/media/playback",
+		"internal/media/watching", "internal/presentation", "internal/stalecache", "internal/storage/blob",
+		"internal/storage/db", "internal/storage/queue", "internal/tally",
+	},
 	"test/bench/populate": {"internal/control", "internal/storage/db", "internal/masterkey", "internal/id"},
 
 	"internal/control/signing": {

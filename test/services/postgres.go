@@ -75,7 +75,7 @@ func postgres(ctx context.Context, bin string) (s *Service, err error) {
 		"-k", "",
 		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c",
 		"full_page_writes=off",
-		"-c", "max_connections=300", "-c", "shared_buffers=64MB", "-c", "timezone=UTC")
+		"-c", "max_connections=400", "-c", "shared_buffers=64MB", "-c", "timezone=UTC")
 	s.cmd.Dir, s.cmd.SysProcAttr = dir, attr
 	return s, s.start(ctx, func(ctx context.Context) error {
 		return exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-q", "-h", "127.0.0.1", "-p", port).Run()

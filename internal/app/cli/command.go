@@ -86,7 +86,8 @@ func (r *request) done(err error, format string, args ...any) error {
 func commands() []command {
 	return slices.Concat(
 		serviceCommands(), healthCommands(), tokenCommands(), signingKeyCommands(), environmentCommands(),
-		retentionCommands(), auditCommands(), nodeCommands(), dashboardCommands(), backupCommands(), uploadCommands(),
+		retentionCommands(), auditCommands(), nodeCommands(), sizeCommands(), dashboardCommands(), backupCommands(),
+		uploadCommands(),
 		eventCommands(), webhookCommands(), drmCommands(), masterKeyCommands(), otherCommands(), completionCommands(),
 	)
 }

@@ -63,7 +63,7 @@ func TestProblems(t *testing.T) {
 		"no value": {args: []string{"serve", "--http-addr"}, want: []string{"--http-addr needs a value after it"}},
 		"wrong command": {
 			args: []string{"serve", "--json"},
-			want: []string{"--json belongs to doctor, audit, nodes, events tail, not to serve"},
+			want: []string{"--json belongs to doctor, audit, nodes, size, events tail, not to serve"},
 		},
 		"quality": {
 			args: []string{"environment", "video-quality", "gold"},

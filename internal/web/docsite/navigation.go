@@ -43,6 +43,7 @@ func navigation() []group {
 			{"proxies.md", "Proxies and CDNs"},
 			{"s3.md", "S3 storage"},
 			{"sizing.md", "Sizing"},
+			{"scaling.md", "Scaling"},
 			{"backup.md", "Back up and restore"},
 			{"fleet.md", "Several nodes"},
 			{"monitoring.md", "Monitoring"},
