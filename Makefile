@@ -80,7 +80,7 @@ s3-server:
 linter:
 	@$(TOOL) golangci-lint >/dev/null
 packages:
-	@scripts/install-packages.sh ffmpeg speech postgresql chromium-headless-shell node gstreamer pebble srt haproxy varnish systemd rpm crun
+	@scripts/install-packages.sh ffmpeg speech postgresql chromium-headless-shell node gstreamer pebble srt haproxy varnish pgbouncer systemd rpm crun
 node-packages:
 	@scripts/install-node-packages.sh
 nginx:

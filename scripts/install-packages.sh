@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what the tests and the demo need from the distribution: install-packages.sh ffmpeg|speech|postgresql|chromium|
-# chromium-headless-shell|node|gstreamer|pebble|srt|haproxy|varnish|systemd|rpm|crun ...
+# chromium-headless-shell|node|gstreamer|pebble|srt|haproxy|varnish|pgbouncer|systemd|rpm|crun ...
 # Does nothing for what is there already. Needs root or sudo only when something is missing.
 set -euo pipefail
 
@@ -16,6 +16,7 @@ have() {
     srt) command -v srt-live-transmit ;;
     haproxy) command -v haproxy ;;
     varnish) command -v varnishd && command -v varnishadm ;;
+    pgbouncer) [ -x /usr/sbin/pgbouncer ] || command -v pgbouncer ;;
     systemd) command -v systemd-analyze && [ -e /lib/systemd/systemd ] ;;
     rpm|crun) command -v "$1" ;;
     *) echo "install-packages: unknown name $1" >&2; exit 2 ;;

@@ -34,7 +34,7 @@ func openDatabaseWith(
 			return nil, err
 		}
 	}
-	o := db.Options{URL: cfg.Database.Address(), Logger: log, MasterKey: key}
+	o := db.Options{URL: cfg.Database.Address(), Direct: cfg.Database.Direct.Reveal(), Logger: log, MasterKey: key}
 	if cfg.Database.UpgradeBackup {
 		o.BeforeMigration = cli.BeforeMigration(cfg, log)
 	}

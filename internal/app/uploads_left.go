@@ -28,7 +28,7 @@ const (
 
 // uploadsLeft looks at what there is of direct uploads, whether the service runs or not. It changes nothing.
 func uploadsLeft(ctx context.Context, cfg config.Config) (left doctor.UploadsLeft, err error) {
-	rows, err := db.OpenGlance(ctx, cfg.Database.Address())
+	rows, err := db.OpenGlance(ctx, cfg.Database.Server())
 	if fault.Is(err, fault.NotFound) {
 		return left, nil
 	}

@@ -38,7 +38,10 @@ var othersFlags = []string{
 }
 
 // othersNames are names with an underscore of other programs, or that are accepted without effect.
-var othersNames = []string{"proxy_cache_lock", "redundant_streams", "server_name"}
+var othersNames = []string{
+	"max_client_conn", "max_prepared_statements", "proxy_cache_lock", "redundant_streams", "server_name",
+	"synchronous_standby_names", "target_session_attrs",
+}
 
 // facts is what there is to be named.
 type facts struct {

@@ -50,6 +50,9 @@ type Database struct {
 	Path   string // SQLite: the file
 	URL    Secret // Postgres: postgres://user:password@host/name?…
 
+	// Direct is the URL of the server itself, where URL leads to a pooler of transactions; empty: URL is.
+	Direct Secret
+
 	// MustExist reports whether a file that is not there is an error: only serve and demo, and --create, make one.
 	MustExist bool
 	// UpgradeBackup backs up the rows before the schema is migrated.
@@ -62,6 +65,14 @@ func (d Database) Address() string {
 		return d.URL.Reveal()
 	}
 	return d.Path
+}
+
+// Server is Address, but of the server itself where that is a pooler's.
+func (d Database) Server() string {
+	if d.Direct != "" {
+		return d.Direct.Reveal()
+	}
+	return d.Address()
 }
 
 // Speech says what recognises speech.
@@ -311,6 +322,10 @@ func (c *Config) conflicts() (problems []string) {
 		problems = append(problems,
 			"of the credentials for S3 one half is missing: set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in "+
 				"the environment, or neither to use the role of the machine or pod")
+	}
+	if c.Database.Direct != "" && c.Database.Engine != Postgres {
+		problems = append(problems, "database-direct-url is the address of the PostgreSQL server behind database-url: "+
+			"set that too")
 	}
 	problems = append(problems, c.internalConflicts()...)
 	problems = append(problems, c.roleConflicts()...)

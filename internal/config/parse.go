@@ -215,6 +215,18 @@ func parseDatabase(s string) (Database, error) {
 	return Database{Engine: Postgres, URL: Secret(s)}, nil
 }
 
+// parseServer reads the URL of a PostgreSQL server.
+func parseServer(s string) (Secret, error) {
+	if s == "" {
+		return "", nil
+	}
+	d, err := parseDatabase(s)
+	if err == nil && d.Engine != Postgres {
+		err = errors.New("is not the URL of a PostgreSQL server: write postgres://user:password@host/name")
+	}
+	return d.URL, err
+}
+
 func parseStorage(s string) (Storage, error) {
 	if s == "" {
 		return Storage{}, nil

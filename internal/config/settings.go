@@ -221,6 +221,13 @@ var serviceSettings = []Setting{
 		apply: into(parseDatabase, func(c *Config) *Database { return &c.Database }),
 	},
 	{
+		// After database-url, which sets all of Database.
+		Name: "database-direct-url", Kind: KindURL, Absent: "database-url",
+		Help: "Where database-url leads to a pooler of transactions, such as pgbouncer: postgres://… of the " +
+			"server itself, for what needs a session.",
+		apply: into(parseServer, func(c *Config) *Secret { return &c.Database.Direct }),
+	},
+	{
 		Name: "storage-url", Kind: KindURL, Absent: "folder storage in data-dir",
 		Help: "Storage for media: file:///path/to/folder or " +
 			"s3://bucket?region=…&endpoint=…&path_style=true&prefix=…. S3 credentials come from AWS_* in the " +

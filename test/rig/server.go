@@ -104,6 +104,8 @@ type Options struct {
 	Env  []string // more environment, NAME=value
 	// Beside is a server whose database, storage and token this one shares: another node of its fleet.
 	Beside *Server
+	// Database is the URL of an empty PostgreSQL database of the test's own, for Scaled; empty: one is made.
+	Database string
 	// OpenFiles is how many descriptors the server may have; 0: as many as the test.
 	OpenFiles int
 	// Closed leaves downloads as they are by default: from public addresses only, not from this machine.
@@ -155,7 +157,11 @@ func Start(t testing.TB, o Options) *Server {
 			"MILLRACE_STORAGE_URL="+o.Beside.Setting("MILLRACE_STORAGE_URL"),
 			"MILLRACE_MASTER_KEY="+o.Beside.Setting("MILLRACE_MASTER_KEY"))
 	case o.Pair == Scaled:
-		s.env = append(s.env, o.Pair.Empty(t)...)
+		empty := o.Pair.Empty(t)
+		if o.Database != "" {
+			empty[0] = "MILLRACE_DATABASE_URL=" + o.Database
+		}
+		s.env = append(s.env, empty...)
 		s.env = append(s.env, "MILLRACE_MASTER_KEY="+hex.EncodeToString([]byte(rand.Text() + rand.Text())[:32]))
 	}
 	s.env = append(s.env, o.Env...)

@@ -25,59 +25,81 @@ func Postgres(ctx context.Context) (*Service, error) {
 }
 
 func postgres(ctx context.Context, bin string) (s *Service, err error) {
-	dir, err := os.MkdirTemp("", "millrace-pg-")
+	addr, err := keptAddress(ctx, "postgres")
 	if err != nil {
-		return nil, fmt.Errorf("make folder for PostgreSQL: %w", err)
+		return nil, err
 	}
-	var addr address
+	return newCluster(ctx, bin, addr, "synchronous_commit=off")
+}
+
+// newCluster starts a server on a new cluster, with more settings than all have. It has the address from here on.
+func newCluster(ctx context.Context, bin string, addr address, settings ...string) (s *Service, err error) {
+	s, attr, err := newFolder(addr)
 	defer func() {
-		if s == nil {
-			addr.release()
-			_ = os.RemoveAll(dir)
+		if err != nil && s != nil && s.cmd == nil {
+			s.forget()
+			s = nil
 		}
 	}()
-	account, err := unprivileged()
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	if addr, err = keptAddress(ctx, "postgres"); err != nil {
-		return nil, err
-	}
-	passFile := filepath.Join(dir, "pass")
+	passFile := filepath.Join(s.dir, "pass")
 	if err = os.WriteFile(passFile, []byte(addr.Password), 0o600); err != nil {
-		return nil, fmt.Errorf("write password file: %w", err)
+		return s, fmt.Errorf("write password file: %w", err)
 	}
-	attr := &syscall.SysProcAttr{}
-	if account != nil {
-		attr.Credential = account
-		for _, p := range []string{dir, passFile} {
-			if err = os.Chown(p, int(account.Uid), int(account.Gid)); err != nil {
-				return nil, fmt.Errorf("hand folder to PostgreSQL: %w", err)
-			}
+	if account := attr.Credential; account != nil {
+		if err = os.Chown(passFile, int(account.Uid), int(account.Gid)); err != nil {
+			return s, fmt.Errorf("hand file to PostgreSQL: %w", err)
 		}
 	}
-	data := filepath.Join(dir, "data")
 	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--no-sync", "--auth=scram-sha-256",
 		"--username=millrace",
-		"--pwfile="+passFile, "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata="+data)
-	initdb.Dir, initdb.SysProcAttr = dir, attr
-	out, err := initdb.CombinedOutput()
-	if err != nil {
-		return nil, fmt.Errorf("create database cluster: %w: %s", err, out)
+		"--pwfile="+passFile, "--encoding=UTF8", "--locale=C.UTF-8", "--pgdata="+s.data())
+	initdb.Dir, initdb.SysProcAttr = s.dir, attr
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return s, fmt.Errorf("create database cluster: %w: %s", err, out)
 	}
-	s = &Service{dir: dir, addr: addr, end: syscall.SIGINT}
+	return s, s.serve(ctx, bin, attr, settings)
+}
+
+// newFolder makes the folder of a PostgreSQL server, and what its processes are started with.
+func newFolder(addr address) (*Service, *syscall.SysProcAttr, error) {
+	s := &Service{addr: addr, end: syscall.SIGINT}
 	s.URL = (&url.URL{
 		Scheme: "postgres", User: url.UserPassword("millrace", addr.Password), Host: addr.host(), Path: "/postgres",
 		RawQuery: "sslmode=disable",
 	}).String()
-	port := strconv.Itoa(addr.Port)
-	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(bin, "postgres"), "-D", data, "-p", port,
-		"-k", "",
-		"-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "synchronous_commit=off", "-c",
-		"full_page_writes=off",
-		"-c", "max_connections=400", "-c", "shared_buffers=64MB", "-c", "timezone=UTC")
-	s.cmd.Dir, s.cmd.SysProcAttr = dir, attr
-	return s, s.start(ctx, func(ctx context.Context) error {
+	account, err := unprivileged()
+	if err != nil {
+		return s, nil, err
+	}
+	if s.dir, err = os.MkdirTemp("", "millrace-pg-"); err != nil {
+		return s, nil, fmt.Errorf("make folder for PostgreSQL: %w", err)
+	}
+	if account != nil {
+		if err = os.Chown(s.dir, int(account.Uid), int(account.Gid)); err != nil {
+			return s, nil, fmt.Errorf("hand folder to PostgreSQL: %w", err)
+		}
+	}
+	return s, &syscall.SysProcAttr{Credential: account}, nil
+}
+
+func (s *Service) data() string { return filepath.Join(s.dir, "data") }
+
+// serve starts the server on the cluster in its folder.
+func (s *Service) serve(ctx context.Context, bin string, attr *syscall.SysProcAttr, settings []string) error {
+	port := strconv.Itoa(s.addr.Port)
+	args := []string{"-D", s.data(), "-p", port, "-k", ""}
+	for _, c := range append([]string{
+		"listen_addresses=127.0.0.1", "fsync=off", "full_page_writes=off", "max_connections=400",
+		"shared_buffers=64MB", "timezone=UTC",
+	}, settings...) {
+		args = append(args, "-c", c)
+	}
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(bin, "postgres"), args...)
+	s.cmd.Dir, s.cmd.SysProcAttr = s.dir, attr
+	return s.start(ctx, func(ctx context.Context) error {
 		return exec.CommandContext(ctx, filepath.Join(bin, "pg_isready"), "-q", "-h", "127.0.0.1", "-p", port).Run()
 	})
 }

@@ -50,8 +50,21 @@ func (s *Service) Stop() {
 		_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 		<-s.ran
 	}
+	s.forget()
+}
+
+// Kill ends the server and all its processes as a power cut would. Its files stay until Stop.
+func (s *Service) Kill() {
+	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
+	<-s.ran
+}
+
+// forget lets another run have the address, and removes the files.
+func (s *Service) forget() {
 	s.addr.release()
-	_ = os.RemoveAll(s.dir)
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir)
+	}
 }
 
 // start runs cmd and waits until ready returns nil.

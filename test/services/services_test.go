@@ -88,3 +88,37 @@ func TestAddressIsKept(t *testing.T) {
 			"and the third again", kept.Port, mended.Port, moved.Port, last.Port)
 	}
 }
+
+// TestPostgresReplicated kills a primary: its standby has what was committed, takes writes once it is promoted, and not
+// before.
+func TestPostgresReplicated(t *testing.T) {
+	t.Parallel()
+	if _, err := postgresBin(); err != nil && os.Getenv("MILLRACE_TEST_REQUIRE") == "" {
+		t.Skip(err)
+	}
+	r, err := PostgresReplicated(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Stop()
+	if err := r.Primary.SQL(t.Context(), "CREATE TABLE x (n int)", "INSERT INTO x VALUES (42)"); err != nil {
+		t.Fatal(err)
+	}
+	r.Primary.Kill()
+	if err := r.Standby.SQL(t.Context(), "INSERT INTO x VALUES (43)"); err == nil {
+		t.Error("the standby takes writes before it is promoted")
+	}
+	if err := r.Promote(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Standby.SQL(t.Context(), "INSERT INTO x SELECT 1 / (n - 41) FROM x WHERE n = 42",
+		"SELECT 1 / (COUNT(*) - 1) FROM x"); err != nil {
+		t.Errorf("the promoted standby lacks what was committed, or takes no writes: %v", err)
+	}
+	r.Stop()
+	for _, s := range []*Service{r.Primary, r.Standby} {
+		if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
+			t.Errorf("folder is left behind: %v", err)
+		}
+	}
+}

@@ -73,7 +73,7 @@ func Make(ctx context.Context, o Options) (made backup.Made, err error) {
 	}
 	defer func() { err = errors.Join(err, target.Close(), storage.Close()) }()
 	opt := backup.Options{
-		Storage: storage, Target: target, Database: rowsOf(cfg.Database.Address()), Version: o.Version, Keep: o.Keep,
+		Storage: storage, Target: target, Database: rowsOf(cfg.Database.Server()), Version: o.Version, Keep: o.Keep,
 		Progress: o.Progress, Looked: o.Looked, Now: o.Now,
 	}
 	if o.IncludeMasterKey {
@@ -246,7 +246,7 @@ func Restore(ctx context.Context, o Options) (done *backup.Restored, key KeyPlac
 	done, err = backup.Restore(ctx, backup.RestoreOptions{
 		Target: target, Storage: storage, Snapshot: o.Snapshot, Overwrite: o.Overwrite, Progress: o.Progress,
 		Open: func(ctx context.Context, schema int64) (backup.Loader, error) {
-			l, failed := db.OpenLoad(ctx, cfg.Database.Address(), schema, slog.New(slog.DiscardHandler))
+			l, failed := db.OpenLoad(ctx, cfg.Database.Server(), schema, slog.New(slog.DiscardHandler))
 			if failed != nil {
 				return nil, failed
 			}

@@ -36,7 +36,7 @@ func Migrate(ctx context.Context, o Options) (done backup.Migrated, err error) {
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 	return backup.Migrate(ctx, backup.MigrateOptions{
-		Storage: storage, Target: target, Database: rowsOf(cfg.Database.Address()),
+		Storage: storage, Target: target, Database: rowsOf(cfg.Database.Server()),
 		Open: func(ctx context.Context, schema int64) (backup.Loader, error) {
 			l, failed := db.OpenLoad(ctx, to.Address(), schema, slog.New(slog.DiscardHandler))
 			if failed != nil {
@@ -63,7 +63,7 @@ func destination(o Options) (to config.Database, at config.Storage, err error) {
 		return to, at, errors.New("the new storage and the old one are one, or one lies in the other: " +
 			"name another place")
 	}
-	same := to.Address() == o.Config.Database.Address()
+	same := to.Address() == o.Config.Database.Address() || to.Address() == o.Config.Database.Server()
 	if to.Engine == config.SQLite && o.Config.Database.Engine == config.SQLite {
 		same = whole(to.Path) == whole(o.Config.Database.Path)
 	}

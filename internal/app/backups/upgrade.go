@@ -27,6 +27,6 @@ func BeforeUpgrade(
 	}
 	defer func() { err = errors.Join(err, target.Close()) }()
 	return backup.Make(ctx, backup.Options{
-		Target: target, Database: rowsOf(cfg.Database.Address()), Version: version, Keep: upgradeKeep, Now: now,
+		Target: target, Database: rowsOf(cfg.Database.Server()), Version: version, Keep: upgradeKeep, Now: now,
 	})
 }

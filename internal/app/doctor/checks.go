@@ -65,7 +65,7 @@ func Checks(o Options) []Check {
 		checks = append(checks, FreePort{Setting: "metrics-addr", Addr: c.MetricsAddr, Ours: c.HTTPAddr})
 	}
 	if c.Database.Engine == config.Postgres {
-		checks = append(checks, PostgreSQL{URL: c.Database.URL, Now: o.Now})
+		checks = append(checks, PostgreSQL{URL: config.Secret(c.Database.Server()), Now: o.Now}, Sessions{c.Database})
 	} else {
 		checks = append(checks, SQLite{Path: c.Database.Path})
 	}

@@ -22,6 +22,7 @@ import (
 	"millrace/internal/fault"
 	"millrace/internal/media/encode"
 	"millrace/internal/storage/blob"
+	"millrace/test/services"
 )
 
 // fake is a check with a set outcome.
@@ -445,6 +446,36 @@ func TestPostgreSQL(t *testing.T) {
 		strings.Contains(f.Text, "password=") {
 		t.Errorf("got %+v", f)
 	}
+}
+
+// TestSessions: a pooler of transactions is told from a server, and the setting that mends it is named.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	at := func(url, direct string) Sessions {
+		return Sessions{config.Database{
+			Engine: config.Postgres, URL: config.Secret(url), Direct: config.Secret(direct),
+		}}
+	}
+	server := server(t, "MILLRACE_TEST_POSTGRES")
+	required := os.Getenv("MILLRACE_TEST_REQUIRE") != ""
+	if _, err := services.PgbouncerPath(); err != nil && !required {
+		t.Skip(err)
+	}
+	s, err := services.Pgbouncer(context.WithoutCancel(t.Context()), server, "transaction")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	expect(t, at(server, ""), OK, "keep their sessions")
+	expect(t, at(s.URL, ""), Problem, "database-url leads to a pooler")
+	expect(t, at(s.URL, s.URL), Problem, "database-direct-url leads to a pooler")
+	expect(t, at(s.URL, server), OK, "through a pooler")
+	if f := at(s.URL, "").Run(t.Context()); !strings.Contains(f.Mend, "database-direct-url") {
+		t.Errorf("behind a pooler: %+v", f)
+	}
+	nowhere := "postgres://u:hunter2@127.0.0.1:1/m?connect_timeout=2"
+	expect(t, at(nowhere, ""), Problem, "127.0.0.1:1 cannot be reached")
+	expect(t, at(nowhere, server), Problem, "127.0.0.1:1 cannot be reached")
 }
 
 func openBlob(ctx context.Context, url config.Secret) (blob.Store, error) {

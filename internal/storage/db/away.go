@@ -63,8 +63,8 @@ func ended(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch e.Code {
 		case "57P01", "57P02", "57P03", // admin_shutdown, crash_shutdown, cannot_connect_now
-			"25P03", // idle_in_transaction_session_timeout
-			"25006": // read_only_sql_transaction: another server has taken its place
+			"25P03",  // idle_in_transaction_session_timeout
+			readOnly: // another server has taken its place
 			return true
 		}
 		return strings.HasPrefix(e.Code, "53") // insufficient resources: its disk is full, it has too many connections

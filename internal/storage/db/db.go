@@ -30,6 +30,9 @@ type Options struct {
 	// URL is a path of an SQLite file, sqlite:///absolute/path, sqlite:relative/path, or postgres://….
 	URL    string
 	Logger *slog.Logger
+	// Direct is the URL of the PostgreSQL server itself, where URL leads to a pooler that gives each transaction
+	// another session; empty: URL leads to the server, or to something that keeps sessions.
+	Direct string
 	// MasterKey gives the key that secrets are encrypted under. It is called once, with the fingerprint of the key that
 	// the database knows; empty: it knows none yet, and the key that is given becomes its key.
 	MasterKey func(known string) (masterkey.Key, error)

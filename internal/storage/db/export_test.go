@@ -185,3 +185,9 @@ func (d *DB) Led(ctx context.Context, by asset.Writer, key, setting string) (val
 
 // LeftOut are the tables that no backup has.
 func LeftOut() []string { return leftOut() }
+
+// Execute runs a statement on a connection of the pool.
+func (d *DB) Execute(ctx context.Context, query string) error {
+	_, err := d.write.ExecContext(ctx, query)
+	return err
+}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/uptrace/bun"
 	"github.com/uptrace/bun/dialect/pgdialect"
@@ -53,10 +52,9 @@ func OpenGlance(ctx context.Context, rawURL string) (*Glance, error) {
 
 func openToRead(rawURL string) (*bun.DB, error) {
 	if isPostgres(rawURL) {
-		cfg, err := pgxpool.ParseConfig(rawURL)
+		cfg, err := parsePostgres(rawURL)
 		if err != nil {
-			// The cause repeats the URL with its password.
-			return nil, errors.New("open database: the PostgreSQL URL is not valid")
+			return nil, err
 		}
 		return bun.NewDB(stdlib.OpenDB(*cfg.ConnConfig), pgdialect.New()), nil
 	}

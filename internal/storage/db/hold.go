@@ -33,6 +33,9 @@ func holdPostgres(ctx context.Context, rawURL string) (release func() error, err
 	if err != nil {
 		return nil, err
 	}
+	if err = keepsSessions(ctx, cfg.ConnConfig); err != nil {
+		return nil, away(ctx, err)
+	}
 	pool := sql.OpenDB(reached{stdlib.GetConnector(*cfg.ConnConfig)})
 	pool.SetMaxOpenConns(1) // it has the lock for as long as it is open
 	defer func() {

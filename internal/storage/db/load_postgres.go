@@ -25,18 +25,6 @@ type loadPostgres struct {
 	logger *slog.Logger
 }
 
-// parsePostgres reads a URL. Its error does not repeat that, with the password.
-func parsePostgres(rawURL string) (*pgxpool.Config, error) {
-	cfg, err := pgxpool.ParseConfig(rawURL)
-	if err != nil {
-		return nil, errors.New("open database: the PostgreSQL URL is not valid")
-	}
-	if cfg.ConnConfig.ConnectTimeout == 0 {
-		cfg.ConnConfig.ConnectTimeout = connectTime
-	}
-	return cfg, nil
-}
-
 func openLoadPostgres(ctx context.Context, rawURL string, logger *slog.Logger) (_ *loadPostgres, err error) {
 	cfg, err := parsePostgres(rawURL)
 	if err != nil {

@@ -128,7 +128,7 @@ func (p *postgresEngine) keepNode(ctx context.Context) error {
 
 // lockNode is called with the lock.
 func (p *postgresEngine) lockNode(ctx context.Context) (err error) {
-	conn, err := pgx.ConnectConfig(ctx, p.pool.Config().ConnConfig)
+	conn, err := pgx.ConnectConfig(ctx, p.server.Config().ConnConfig)
 	if err != nil {
 		return away(ctx, fmt.Errorf("connect to database: %w", err))
 	}

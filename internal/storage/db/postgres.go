@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,16 +24,18 @@ import (
 const (
 	migrationLock = 0x6d696c6c72616365 // "millrace"
 	maxConns      = 16                 // unless the URL says pool_max_conns
-	connectTime   = 10 * time.Second   // unless the URL says connect_timeout
 )
 
 type postgresEngine struct {
 	pool *pgxpool.Pool
 	std  *sql.DB
 	own  *sql.DB // one connection beside the pool, opened when it is needed
-	db   *bun.DB
-	jobs *river.Client[pgx.Tx]
-	node nodeLock
+	// server leads to the server itself, for what a session keeps: locks and listening. The pool may lead to a pooler,
+	// which has a session for each transaction; without one they are the same.
+	server *pgxpool.Pool
+	db     *bun.DB
+	jobs   *river.Client[pgx.Tx]
+	node   nodeLock
 
 	events  *news
 	rights  *rights
@@ -43,38 +44,51 @@ type postgresEngine struct {
 }
 
 func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
-	cfg, err := pgxpool.ParseConfig(o.URL)
+	cfg, err := parsePostgres(o.URL)
 	if err != nil {
-		// the cause repeats the URL with its password
-		return nil, errors.New("open database: the PostgreSQL URL is not valid")
+		return nil, err
 	}
 	if !strings.Contains(o.URL, "pool_max_conns=") {
 		cfg.MaxConns = maxConns
 	}
-	if cfg.ConnConfig.ConnectTimeout == 0 {
-		cfg.ConnConfig.ConnectTimeout = connectTime
+	direct, err := directly(o, cfg)
+	if err != nil {
+		return nil, err
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	e := &postgresEngine{
-		pool: pool, std: sql.OpenDB(reached{stdlib.GetPoolConnector(pool)}), events: &news{}, rights: &rights{},
-		logger: o.Logger,
+		pool: pool, server: pool, std: sql.OpenDB(reached{stdlib.GetPoolConnector(pool)}), events: &news{},
+		rights: &rights{}, logger: o.Logger,
 	}
 	e.std.SetMaxIdleConns(0) // the pool below keeps them
-	e.own = sql.OpenDB(reached{stdlib.GetConnector(*cfg.ConnConfig)})
+	e.own = sql.OpenDB(reached{stdlib.GetConnector(*direct.ConnConfig)})
 	e.own.SetMaxOpenConns(1)
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, e.close())
 		}
 	}()
-	driver := riverpgxv5.New(pool)
-	vault, master, err := e.migrate(ctx, driver, o)
+	if o.Direct != "" {
+		server, failed := pgxpool.NewWithConfig(ctx, direct)
+		if failed != nil {
+			return nil, fmt.Errorf("open database: %w", failed)
+		}
+		e.server = server
+	}
+	if err = keepsSessions(ctx, direct.ConnConfig); err != nil {
+		return nil, away(ctx, err)
+	}
+	vault, master, err := e.migrate(ctx, o)
+	if err == nil {
+		err = e.same(ctx)
+	}
 	if err != nil {
 		return nil, away(ctx, err)
 	}
+	driver := riverpgxv5.New(pool)
 	if e.jobs, err = river.NewClient(silentDriver{driver}, &river.Config{Logger: riverLog(o.Logger)}); err != nil {
 		return nil, fmt.Errorf("make job client: %w", err)
 	}
@@ -87,14 +101,18 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 
 // migrate lets one process at a time migrate: several that boot together on an empty database would trip over each
 // other.
-func (p *postgresEngine) migrate(
-	ctx context.Context, driver *riverpgxv5.Driver, o Options,
-) (*masterkey.Vault, string, error) {
-	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
+func (p *postgresEngine) migrate(ctx context.Context, o Options) (*masterkey.Vault, string, error) {
+	std := p.std
+	if p.server != p.pool {
+		std = sql.OpenDB(reached{stdlib.GetPoolConnector(p.server)})
+		std.SetMaxIdleConns(0)
+		defer func() { _ = std.Close() }() // the pool below has them
+	}
+	m, err := rivermigrate.New(riverpgxv5.New(p.server), &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
 		return nil, "", fmt.Errorf("prepare migration of jobs: %w", err)
 	}
-	conn, err := p.pool.Acquire(ctx)
+	conn, err := p.server.Acquire(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("connect to database: %w", err)
 	}
@@ -108,13 +126,13 @@ func (p *postgresEngine) migrate(
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}
 	}()
-	if err := o.schemaKnown(ctx, p.std, false); err != nil {
+	if err := o.schemaKnown(ctx, std, false); err != nil {
 		return nil, "", err
 	}
 	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, "", fmt.Errorf("migrate jobs: %w", err)
 	}
-	return migrate(ctx, goose.DialectPostgres, p.std, o.MasterKey)
+	return migrate(ctx, goose.DialectPostgres, std, o.MasterKey)
 }
 
 // begin opens a pgx transaction on the connection under a bun connection, so that bun's queries and River's inserts are
@@ -150,7 +168,7 @@ func (p *postgresEngine) begin(ctx context.Context, fn func(context.Context, tx)
 }
 
 func (p *postgresEngine) client(cfg *river.Config) (JobClient, error) {
-	return river.NewClient(riverpgxv5.New(p.pool), cfg)
+	return river.NewClient(listeningDriver{riverpgxv5.New(p.pool), riverpgxv5.New(p.server)}, cfg)
 }
 
 func (p *postgresEngine) now() string {
@@ -180,5 +198,6 @@ func (p *postgresEngine) close() error {
 	p.node.release()
 	err := errors.Join(p.own.Close(), p.std.Close())
 	p.pool.Close()
+	p.server.Close()
 	return err
 }

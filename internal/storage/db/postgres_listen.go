@@ -47,7 +47,7 @@ func (p *postgresEngine) run(ctx context.Context) error {
 
 // listen has a connection of its own until that breaks.
 func (p *postgresEngine) listen(ctx context.Context) error {
-	cfg := p.pool.Config().ConnConfig
+	cfg := p.server.Config().ConnConfig
 	cfg.RuntimeParams["application_name"] = listenerName
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {

@@ -25,6 +25,8 @@ import (
 const (
 	adminURL = "MILLRACE_TEST_POSTGRES"
 	require  = "MILLRACE_TEST_REQUIRE"
+	// poolerAddr is where a pooler in front of that server listens, through which databases are opened.
+	poolerAddr = "MILLRACE_TEST_POOLER"
 
 	scheme = "sqlite://"
 )
@@ -109,7 +111,12 @@ func Open(t testing.TB, url string) *db.DB {
 	if strings.HasPrefix(url, scheme) {
 		Fill(t, url)
 	}
-	d, err := open(t.Context(), url)
+	o := db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})}
+	pooler := os.Getenv(poolerAddr) //nolint:forbidigo // a test's own switch
+	if pooler != "" && strings.HasPrefix(url, "postgres://") {
+		o.URL, o.Direct = At(t, url, pooler), url
+	}
+	d, err := db.Open(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // At gives a PostgreSQL database's URL with another address of its server: that of a Proxy.
-func At(t *testing.T, database, addr string) string {
+func At(t testing.TB, database, addr string) string {
 	t.Helper()
 	u := parsed(t, database)
 	u.Host = addr
@@ -57,7 +57,7 @@ func (e endless) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-func parsed(t *testing.T, database string) *url.URL {
+func parsed(t testing.TB, database string) *url.URL {
 	t.Helper()
 	u, err := url.Parse(database)
 	if err != nil {
