@@ -11,9 +11,10 @@ import (
 // JobsWaiting says of each queue how many jobs could run now, whichever node works on it, and how long the first of
 // them has waited. Queues in which none waits are left out.
 func JobsWaiting(ctx context.Context, d *DB) ([]job.Waiting, error) {
-	age := "EXTRACT(EPOCH FROM clock_timestamp() - MIN(scheduled_at))"
+	age, due := "EXTRACT(EPOCH FROM clock_timestamp() - MIN(scheduled_at))", "scheduled_at <= clock_timestamp()"
 	if d.engine.alone() {
 		age = "(julianday('now') - julianday(MIN(scheduled_at))) * 86400"
+		due = "julianday(scheduled_at) <= julianday('now')"
 	}
 	var rows []struct {
 		Queue string  `bun:"queue"`
@@ -21,7 +22,7 @@ func JobsWaiting(ctx context.Context, d *DB) ([]job.Waiting, error) {
 		Age   float64 `bun:"age"`
 	}
 	err := d.read.NewRaw("SELECT queue, COUNT(*) AS jobs, "+age+" AS age FROM river_job WHERE state = 'available' "+
-		"GROUP BY queue ORDER BY queue").Scan(ctx, &rows)
+		"OR state IN ('scheduled', 'retryable') AND "+due+" GROUP BY queue ORDER BY queue").Scan(ctx, &rows)
 	if err != nil {
 		return nil, fmt.Errorf("count jobs that wait: %w", err)
 	}
