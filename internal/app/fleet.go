@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"millrace/internal/app/cli"
+	"millrace/internal/app/roles"
 	"millrace/internal/certificate"
 	"millrace/internal/internode"
 	"millrace/internal/lifecycle"
@@ -32,6 +33,7 @@ type fleet struct {
 	reach    *reach            // at which URL others reach this one
 	trust    *trust            // nil: in clear text, here as elsewhere
 	owners   *owners           // who has which live stream
+	workers  *roles.Workers    // who makes what this node does not; nil: it makes all
 }
 
 // reachability is what /readyz says of it, in lines; empty: this node serves alone. Viewers are served whatever it is.
@@ -73,6 +75,7 @@ func (n *node) openFleet() (err error) {
 	})
 	n.close = append(n.close, func() error { n.peers.Close(); return nil })
 	n.owners = newOwners(n.db.Directory(), n.id)
+	n.workers = roles.Ask(n.cfg.Roles, n.db.Nodes(), peers{n.peers}, n.metrics.Ordered(), n.log)
 	return nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"millrace/internal/app/roles"
 	"millrace/internal/control/job"
 	"millrace/internal/lifecycle"
+	"millrace/internal/storage/db"
 	"millrace/internal/storage/queue"
 	"millrace/internal/worker/attempt"
 	workercaptions "millrace/internal/worker/captions"
@@ -37,6 +38,10 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	workers := n.cfg.WorkerConcurrency
 	if workers <= 0 {
 		workers = runtime.NumCPU()
+	}
+	if n.metrics != nil {
+		n.metrics.Queues(func(ctx context.Context) ([]job.Waiting, error) { return db.JobsWaiting(ctx, n.db) },
+			roles.Slots(n.cfg.Roles, workers))
 	}
 	handlers, tidy := n.handlers(scratch, workers)
 	if err = tidy(ctx); err != nil {

@@ -2,9 +2,11 @@ package app
 
 import (
 	"context"
+	"runtime"
 
 	"millrace/internal/app/cli"
 	"millrace/internal/app/metrics"
+	"millrace/internal/app/roles"
 	"millrace/internal/lifecycle"
 )
 
@@ -30,6 +32,11 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 	}
 	n.metrics.Watch(n.live)
 	n.metrics.NodeUp(n.row.Renewed)
+	n.metrics.Node(roles.Expanded(n.cfg.Roles), func() float64 { return machineLoad() / float64(runtime.NumCPU()) })
+	n.metrics.Encoding(n.ffmpeg.Budget().Busy)
+	if n.workers != nil {
+		n.metrics.Workers(n.workers.Alive)
+	}
 	n.metrics.Unsent(n.budgets.unsent.Held)
 	n.metrics.Watching(func() int { return n.watched.Count(clock()) })
 	n.metrics.Cache("renditions", &n.rungs.Lookups)

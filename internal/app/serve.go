@@ -239,8 +239,10 @@ func (n *node) open(ctx context.Context) (err error) {
 	n.viewers = presentation.New(presentation.Options{
 		Access: n.access, Assets: n.assets, Broadcasts: n.broadcasts(),
 		Blob: n.blob, Library: n.library, Renditions: n.rungs, Images: n.images,
-		Meter: &n.meter, Guard: n.guard, Keys: permit.Keys{Source: n.drm}, Now: clock, Logger: n.log,
+		Workers: roles.Elsewhere(n.workers),
+		Meter:   &n.meter, Guard: n.guard, Keys: permit.Keys{Source: n.drm}, Now: clock, Logger: n.log,
 	})
+	roles.Serve(n.cfg.Roles, n.internal, presentation.Orders{Source: n.viewers}, n.log)
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
 }
 
@@ -417,6 +419,9 @@ func (n *node) sharesDatabase(g *lifecycle.Group) {
 	g.Add(n.db)
 	g.Add(n.row)
 	g.Add(nodes.WatchDrain(db.Drains(n.db), n.id, n.run, n.departure.drain, n.log))
+	if n.workers != nil {
+		g.Add(n.workers)
+	}
 	g.Add(n.schemas)
 	if n.claims != nil {
 		g.Add(n.claims)

@@ -176,6 +176,10 @@ var layers = map[string][]string{
 	"internal/internode":    {"internal/id", "internal/fault", "internal/trace"},
 	"internal/tally":        {"internal/control/usage", "internal/media/metering", "internal/id"},
 	"internal/streamhealth": {"internal/control/live", "internal/media/follow", "internal/id", "internal/fault"},
+	"internal/workers": {
+		"internal/control/node", "internal/media/follow", "internal/media/turns", "internal/presentation",
+		"internal/id", "internal/fault",
+	},
 	"internal/handover": {
 		"internal/control/live", "internal/control/node", "internal/media/follow", "internal/id", "internal/fault",
 	},

@@ -11,36 +11,18 @@ import (
 	"millrace/internal/media/timeline"
 )
 
+// pictures are images of what a source has.
+type pictures struct{ *Source }
+
 // image serves images of a video: what is kept is read, all else is made.
-func (src *Source) image(ctx context.Context, f *images.Video, name, query, base string) (playback.Image, error) {
-	if src.opt.Images == nil {
-		return playback.Image{}, fault.New(fault.NotFound, "this node makes no images")
-	}
-	r, err := images.Parse(name, query)
-	if err != nil {
-		return playback.Image{}, err
-	}
-	plan, err := f.Plan(r)
+func (pi pictures) image(ctx context.Context, f *images.Video, o Order, base string) (playback.Image, error) {
+	plan, err := pi.plan(f, o)
 	if err != nil {
 		return playback.Image{}, err
 	}
 	out := playback.Image{MaxAge: plan.MaxAge}
-	found := false
-	if f.Prefix != "" {
-		out.Body, err = src.objects.Open(ctx, f.Prefix+"/"+plan.Name, 0, -1)
-		if found = err == nil; err != nil && !fault.Is(err, fault.NotFound) {
-			return playback.Image{}, err
-		}
-	}
-	if plan.From = playback.Viewer(ctx); !found {
-		if out.Data, err = src.opt.Images.Make(ctx, f, plan); err != nil {
-			return playback.Image{}, err
-		}
-		if out.Data == nil {
-			if out.Body, err = src.objects.Open(ctx, f.Prefix+"/"+plan.Name, 0, -1); err != nil {
-				return playback.Image{}, err
-			}
-		}
+	if out.Body, err = pi.picture(ctx, f, plan, o); err != nil {
+		return playback.Image{}, err
 	}
 	if plan.Text() {
 		data, err := delivered.Bytes(out.Body, nil)
@@ -56,29 +38,86 @@ func (src *Source) image(ctx context.Context, f *images.Video, name, query, base
 	return out, nil
 }
 
+// plan is what an order for an image means.
+func (pi pictures) plan(f *images.Video, o Order) (images.Plan, error) {
+	if pi.opt.Images == nil {
+		return images.Plan{}, fault.New(fault.NotFound, "this node makes no images")
+	}
+	r, err := images.Parse(o.Image, o.Query)
+	if err != nil {
+		return images.Plan{}, err
+	}
+	return f.Plan(r)
+}
+
+// picture is an image, or the layout of its text: kept, or made here or by another node.
+func (pi pictures) picture(ctx context.Context, f *images.Video, plan images.Plan, o Order) (playback.Body, error) {
+	if f.Prefix != "" {
+		b, err := pi.objects.Open(ctx, f.Prefix+"/"+plan.Name, 0, -1)
+		if !fault.Is(err, fault.NotFound) {
+			return b, err
+		}
+	}
+	var b playback.Body
+	var err error
+	if plan.From = playback.Viewer(ctx); pi.opt.Workers != nil {
+		b.Data, err = pi.opt.Workers.Make(ctx, o)
+	} else {
+		b.Data, err = pi.opt.Images.Make(ctx, f, plan)
+	}
+	if err != nil || b.Data != nil {
+		return b, err
+	}
+	return pi.objects.Open(ctx, f.Prefix+"/"+plan.Name, 0, -1)
+}
+
+// film is what there are images of.
+func film(ctx context.Context, of playback.Presentation) (*images.Video, error) {
+	switch p := of.(type) {
+	case *recorded:
+		f := &images.Video{Name: string(p.media), Timeline: p.timeline, Chosen: p.thumbnail}
+		if video := p.timeline.Rendition(timeline.MainVideo); video != nil {
+			f.Source = p.source(video)
+		}
+		if p.whole {
+			f.Prefix = objectkey.Images(p.media)
+		}
+		return f, nil
+	case *live:
+		from, err := p.Footage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		f := &images.Video{
+			Name: p.Media() + "/live", Timeline: from.Timeline, Source: from.Source, Newest: from.Newest,
+			Short: !p.event(),
+		}
+		if p.event() {
+			f.Name = p.Media() + "/event"
+		}
+		return f, nil
+	}
+	return nil, fault.New(fault.Internal, "there are no images of %T", of)
+}
+
 // Image implements playback.Presentation.
 func (rec *recorded) Image(ctx context.Context, name, query, base string) (playback.Image, error) {
-	f := &images.Video{Name: string(rec.media), Timeline: rec.timeline, Chosen: rec.thumbnail}
-	if video := rec.timeline.Rendition(timeline.MainVideo); video != nil {
-		f.Source = rec.source(video)
+	f, err := film(ctx, rec)
+	if err != nil {
+		return playback.Image{}, err
 	}
-	if rec.whole {
-		f.Prefix = objectkey.Images(rec.media)
-	}
-	return rec.p.image(ctx, f, name, query, base)
+	return pictures{rec.p}.image(ctx, f, rec.order.picture(name, query), base)
 }
 
 // Image implements playback.Presentation.
 func (l *live) Image(ctx context.Context, name, query, base string) (playback.Image, error) {
-	from, err := l.Footage(ctx)
+	f, err := film(ctx, l)
 	if err != nil {
 		return playback.Image{}, err
 	}
-	f := &images.Video{
-		Name: l.Media() + "/live", Timeline: from.Timeline, Source: from.Source, Newest: from.Newest, Short: !l.event(),
-	}
+	o := Order{Stream: l.stream}
 	if l.event() {
-		f.Name = l.Media() + "/event"
+		o.Asset = l.about.Asset
 	}
-	return l.p.image(ctx, f, name, query, base)
+	return pictures{l.p}.image(ctx, f, o.picture(name, query), base)
 }

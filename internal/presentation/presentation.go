@@ -63,6 +63,7 @@ type Options struct {
 	Renditions *justintime.Maker // nil: what is stored is all there is
 	Images     *images.Maker     // nil: there are none
 	Meter      *metering.Meter   // of what viewers are sent; nil: nothing is counted
+	Workers    Workers           // make what is not stored; nil: this node does
 	Guard      Guard             // nil: only what is public is sent
 	Keys       ContentKeys       // nil: nothing is encrypted, and what has to be is not sent
 	Now        func() time.Time
@@ -251,6 +252,12 @@ func (src *Source) openAsset(
 	if !has(row) { // deleted since it was resolved
 		return nil, playbackid.ErrUnknown()
 	}
+	return src.openRow(ctx, row, now)
+}
+
+// openRow is what there is to watch of an asset.
+func (src *Source) openRow(ctx context.Context, row *asset.Asset, now time.Time) (playback.Presentation, error) {
+	a := row.ID
 	if row.Status == asset.Errored {
 		return nil, fault.New(fault.NotFound,
 			"the asset is errored: there is nothing to play, and there will not be; its errors tell why")
@@ -265,7 +272,7 @@ func (src *Source) openAsset(
 		}
 	}
 	current := func(v *recorded) bool { // a timeline grows without the row
-		return v.revision == row.Revision && (row.Index != "" || now.Sub(v.read) < fresh)
+		return v.order.Revision == row.Revision && (row.Index != "" || now.Sub(v.read) < fresh)
 	}
 	return src.views.GetIf(ctx, a, now, current, func(ctx context.Context) (*recorded,
 		error,

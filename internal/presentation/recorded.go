@@ -25,7 +25,7 @@ import (
 type recorded struct {
 	p          *Source
 	media      id.Media
-	revision   int64 // of the asset's row
+	order      Order // of what workers make of it, with the asset and its row's revision
 	read       time.Time
 	timeline   *timeline.Timeline
 	whole      bool // nothing is added any more
@@ -53,7 +53,8 @@ type recorded struct {
 // present joins a timeline and the asset's ready tracks: alternate audio and text are cut where the video is cut.
 func (src *Source) present(ctx context.Context, row asset.Asset, t *timeline.Timeline) (*recorded, error) {
 	v := &recorded{
-		p: src, media: row.Media, revision: row.Revision, read: src.opt.Now(), timeline: t, whole: row.Index != "" ||
+		p: src, media: row.Media, order: Order{Asset: row.ID, Revision: row.Revision}, read: src.opt.Now(),
+		timeline: t, whole: row.Index != "" ||
 			row.LiveStream != "" && !row.IsLive, renditions: append([]*timeline.Rendition(nil), t.Renditions...),
 		tracks: map[string]asset.Track{}, texts: map[string]asset.Track{}, replaced: replaced(row.Tracks),
 		spans: t.Spans(), lists: map[string]*list{},
@@ -63,7 +64,8 @@ func (src *Source) present(ctx context.Context, row asset.Asset, t *timeline.Tim
 	}
 	v.below = rendition.NewRecorded(src.opt.Renditions, src.objects, rendition.Recording{
 		Media: row.Media, Timeline: t, Open: src.open, Whole: v.whole, Live: row.LiveStream != "",
-		Limits: rendition.Limits{Quality: row.Quality(), MaxResolution: row.Options.MaxResolution},
+		Limits:    rendition.Limits{Quality: row.Quality(), MaxResolution: row.Options.MaxResolution},
+		Elsewhere: byWorkers(src.opt.Workers, v.order),
 	})
 	v.renditions = append(v.renditions, v.below.Renditions()...)
 	for _, tr := range row.Tracks {

@@ -190,6 +190,12 @@ func anyPorts(args []string) (flags []string) {
 	return flags
 }
 
+// takesEncoders reports whether a server that is given args listens for encoders.
+func takesEncoders(args []string) bool {
+	i := slices.Index(args, "--roles")
+	return i < 0 || args[i+1] == "all" || strings.Contains(args[i+1], "ingest")
+}
+
 // Run starts the server's process again after Stop or Kill, on the same data but new ports.
 func (s *Server) Run(t testing.TB) {
 	t.Helper()
@@ -225,7 +231,7 @@ func (s *Server) Run(t testing.TB) {
 	}()
 	s.HTTP, s.RTMP, s.SRT, s.HTTPS, s.RTMPS = "", "", "", "", ""
 	limit := time.After(startWait)
-	for s.HTTP == "" || s.RTMP == "" || s.SRT == "" {
+	for s.HTTP == "" || takesEncoders(s.o.Args) && (s.RTMP == "" || s.SRT == "") {
 		select {
 		case a := <-addresses:
 			switch a[0] {

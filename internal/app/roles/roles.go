@@ -24,6 +24,13 @@ var paths = map[string][]string{ //nolint:gochecknoglobals // a table
 	"":              {"/healthz", "/readyz"},
 }
 
+// codes say which role a node has not.
+var codes = map[string]string{ //nolint:gochecknoglobals // a table
+	node.RoleAPI:      "no_role_api",
+	node.RoleIngest:   "no_role_ingest",
+	node.RolePlayback: "no_role_playback",
+}
+
 // Of is the role of the node that serves a path; empty: each node does.
 func Of(path string) string {
 	if path == "/" {
@@ -56,7 +63,7 @@ func Gate(has config.Roles, next http.Handler) http.Handler {
 		w.Header().Set("Access-Control-Allow-Origin", "*") // players show what is wrong
 		text := fmt.Sprintf("this address is served by nodes with the role %s, and this one has %s", role, has)
 		respond.Refuse(w, http.StatusMisdirectedRequest, respond.Error{
-			Type: "misdirected_request", Code: "no_role_" + role, Message: text, Messages: []string{text},
+			Type: "misdirected_request", Code: codes[role], Message: text, Messages: []string{text},
 		})
 	})
 }
@@ -79,6 +86,23 @@ var queues = map[job.Queue][]string{ //nolint:gochecknoglobals // a table
 	job.Background: {node.RoleWorker},
 	job.Speech:     {node.RoleWorker},
 	job.Cleanup:    {node.RoleAPI, node.RoleWorker},
+}
+
+// Slots is how many jobs of each of its queues a node of so many workers works on at a time; 0: of another node's.
+func Slots(has config.Roles, workers int) map[job.Queue]int {
+	slots := map[job.Queue]int{}
+	for _, c := range job.AllClasses() {
+		if slots[c.Queue] = c.Places(workers); !Works(has)(c.Queue) {
+			slots[c.Queue] = 0
+		}
+	}
+	return slots
+}
+
+// Expanded are the roles of a node by their names.
+func Expanded(has config.Roles) []string {
+	every := []string{node.RoleAPI, node.RoleIngest, node.RolePlayback, node.RoleWorker}
+	return slices.DeleteFunc(every, func(role string) bool { return !has.Has(role) })
 }
 
 // Works reports whether a node works on a queue.

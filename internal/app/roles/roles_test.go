@@ -25,7 +25,8 @@ func TestPaths(t *testing.T) {
 	for path, want := range map[string]string{
 		"/": "api", "/video/v1/assets": "api", "/video": "api", "/system/v1/nodes": "api",
 		"/data/v1/delivery-usage": "api",
-		"/robots/v0/jobs":         "api", "/openapi.json": "api", "/docs": "api", "/docs/fleet": "api", "/dashboard": "api",
+		"/robots/v0/jobs":         "api", "/openapi.json": "api", "/docs": "api", "/docs/fleet": "api",
+		"/dashboard":      "api",
 		"/dashboard/live": "api", "/uploads/a": "api",
 		"/whip": "ingest", "/whip/key": "ingest", "/publish/": "ingest",
 		"/abc.m3u8": "playback", "/abc/media/video.m3u8": "playback", "/counts": "playback",

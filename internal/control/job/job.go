@@ -31,6 +31,13 @@ func New(kind, key string, args any) Insert {
 	return Insert{Kind: kind, Key: key, Args: raw, Queue: queue}
 }
 
+// Waiting is how many jobs of a queue could run now and do not, and for how long the first of them could.
+type Waiting struct {
+	Queue  Queue
+	Jobs   int
+	Oldest time.Duration
+}
+
 // Job is a claimed job.
 type Job struct {
 	ID          int64

@@ -51,6 +51,19 @@ func NewBudget(opts BudgetOptions) *Budget {
 // Cores is how many children may run that somebody waits for.
 func (b *Budget) Cores() int { return b.foreground.size }
 
+// Busy is how much of each share is taken, from 0 to 1.
+func (b *Budget) Busy() map[string]float64 {
+	of := func(s *share) float64 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return float64(s.size-s.free) / float64(s.size)
+	}
+	return map[string]float64{
+		"viewers": of(b.foreground), "ahead": of(b.ahead), "ingest": of(b.ingest), "background": of(b.background),
+		"live": of(b.live),
+	}
+}
+
 // Acquire waits for weight cores of the share that p takes from; more than the whole share counts as the whole. release
 // is called once, when the child has ended. fault.Unavailable says that too many wait already.
 func (b *Budget) Acquire(ctx context.Context, p Priority, weight int) (release func(), err error) {

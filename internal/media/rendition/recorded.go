@@ -3,6 +3,7 @@ package rendition
 import (
 	"context"
 
+	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/frame"
@@ -22,6 +23,16 @@ type Recording struct {
 	Limits Limits
 	Whole  bool // nothing is added any more; else there are no renditions
 	Live   bool // it was live: what was offered then stays
+	// Elsewhere makes what is not stored, where this node does not; nil: it is made here.
+	Elsewhere Elsewhere
+}
+
+// Elsewhere has other nodes make what belongs to the renditions of a recording.
+type Elsewhere interface {
+	// Make gives an init segment or a segment; nil without an error: it is stored.
+	Make(ctx context.Context, rendition string, r hls.Resource) ([]byte, error)
+	// Ahead says that a stored segment is watched now, so that those behind it are made. It does not wait.
+	Ahead(ctx context.Context, rendition string, r hls.Resource)
 }
 
 // Recorded is the renditions of a recording; it implements Set. They have the video's segments and times.
@@ -130,6 +141,8 @@ func (rec *Recorded) Chunk(ctx context.Context, rendition string, r hls.Resource
 	switch {
 	case w == nil || r.Init > 0 || r.Part >= 0 || !r.Fits(false):
 		return delivered.Body{}, missing()
+	case rec.of.Elsewhere != nil:
+		return rec.elsewhere(ctx, w, rendition, r)
 	case r.Init == 0:
 		return rec.store.init(ctx, w)
 	}
@@ -145,6 +158,42 @@ func (rec *Recorded) Chunk(ctx context.Context, rendition string, r hls.Resource
 		rec.store.maker.Ahead(ctx, w, r.MSN)
 	}
 	return b, err
+}
+
+// elsewhere is what is stored, or what another node makes.
+func (rec *Recorded) elsewhere(
+	ctx context.Context, w *justintime.Work, rendition string, r hls.Resource,
+) (delivered.Body, error) {
+	key := w.InitKey()
+	if r.Init < 0 {
+		if rec.of.Timeline.Find(r.MSN) == nil {
+			return delivered.Body{}, missing()
+		}
+		key = w.SegmentKey(r.MSN)
+	}
+	b, err := rec.store.objects.Open(ctx, key, 0, -1)
+	absent := fault.Is(err, fault.NotFound)
+	if r.Init < 0 && (absent || err == nil) {
+		rec.store.maker.Lookups.Count(!absent)
+	}
+	if !absent {
+		if err == nil && r.Init < 0 {
+			rec.of.Elsewhere.Ahead(ctx, rendition, r)
+		}
+		return b, err
+	}
+	data, err := rec.of.Elsewhere.Make(ctx, rendition, r)
+	if err != nil || data != nil {
+		return delivered.Body{Data: data}, err
+	}
+	return rec.store.objects.Open(ctx, key, 0, -1)
+}
+
+// Ahead has what is behind a segment made that is watched at another node.
+func (rec *Recorded) Ahead(ctx context.Context, rendition string, msn int64) {
+	if w := rec.byName[rendition]; w != nil {
+		rec.store.maker.Ahead(ctx, w, msn)
+	}
 }
 
 // Filled is a rendition of a recording for a file: what of it nobody has watched is made while no viewer wants the

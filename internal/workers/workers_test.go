@@ -1,0 +1,256 @@
+package workers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"millrace/internal/control/node"
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/follow"
+	"millrace/internal/media/turns"
+	"millrace/internal/presentation"
+)
+
+// farm is nodes, of which some are workers: it is the database and the network.
+type farm struct {
+	nodes []node.Node
+	dead  map[id.Node]bool
+	err   error // of workers
+	data  []byte
+	asked []id.Node
+	saw   []request
+	away  bool // the database is
+}
+
+func (f *farm) Nodes(context.Context) ([]node.Node, error) {
+	if f.away {
+		return nil, errors.New("the database is away")
+	}
+	return f.nodes, nil
+}
+
+func (f *farm) Do(_ context.Context, to follow.Node, r *http.Request) (*http.Response, error) {
+	f.asked = append(f.asked, to.ID)
+	if f.dead[to.ID] {
+		return nil, errors.New("connection refused")
+	}
+	w := httptest.NewRecorder()
+	Handler{Maker: f, Logger: slog.New(slog.DiscardHandler)}.ServeHTTP(w, r)
+	res := w.Result()
+	if res.StatusCode == http.StatusOK {
+		res.ContentLength = int64(w.Body.Len())
+	}
+	return res, nil
+}
+
+func (f *farm) Make(ctx context.Context, o presentation.Order) ([]byte, error) {
+	f.saw = append(f.saw, request{o, turns.Viewer(ctx)})
+	return f.data, f.err
+}
+
+// newFarm has nodes a to e of all roles but f, which has not that of a worker, and g, which is gone; asker knows them.
+func newFarm(t *testing.T) (f *farm, a *Asker, outcomes *[]string) {
+	t.Helper()
+	f = &farm{dead: map[id.Node]bool{}, data: []byte("made")}
+	for i := range 5 {
+		name := string(rune('a' + i))
+		f.nodes = append(f.nodes, node.Node{
+			Name: id.Node(name), State: node.Alive, Roles: []string{node.RoleWorker}, AdvertiseURL: "http://" + name,
+		})
+	}
+	f.nodes[4].Roles = []string{node.RoleAll}
+	f.nodes = append(f.nodes,
+		node.Node{Name: "f", State: node.Alive, Roles: []string{node.RoleIngest}, AdvertiseURL: "http://f"},
+		node.Node{Name: "g", State: node.Gone, Roles: []string{node.RoleWorker}, AdvertiseURL: "http://g"},
+		node.Node{Name: "h", State: node.Alive, Roles: []string{node.RoleWorker}})
+	outcomes = &[]string{}
+	a = New(Options{
+		Rows: f, Peer: f, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Ended: func(o string) { *outcomes = append(*outcomes, o) },
+	})
+	a.look(t.Context())
+	return f, a, outcomes
+}
+
+func order(n int) presentation.Order {
+	return presentation.Order{Asset: id.Asset(fmt.Sprint("asset", n))}
+}
+
+// TestSameWorker: what is of one rendition is asked of one worker, different ones are spread over all that there are,
+// and what one has that goes is the only thing that moves.
+func TestSameWorker(t *testing.T) {
+	t.Parallel()
+	f, a, _ := newFarm(t)
+	if a.Alive() != 5 {
+		t.Errorf("%d workers, want a to e", a.Alive())
+	}
+	first := map[int]id.Node{}
+	count := map[id.Node]int{}
+	for n := range 1000 {
+		first[n] = a.pick(order(n))[0].ID
+		count[first[n]]++
+		if again := a.pick(order(n))[0].ID; again != first[n] {
+			t.Errorf("the same is asked of %s and %s", first[n], again)
+		}
+	}
+	for _, name := range []id.Node{"a", "b", "c", "d", "e"} {
+		if count[name] < 120 || count[name] > 280 {
+			t.Errorf("of 1000 things %d are asked of %s", count[name], name)
+		}
+	}
+	f.nodes = f.nodes[1:]
+	a.look(t.Context())
+	for n, was := range first {
+		if now := a.pick(order(n))[0].ID; now != was && was != "a" {
+			t.Errorf("what was asked of %s is asked of %s since a is gone", was, now)
+		}
+	}
+}
+
+// TestBusyLast: a worker with more to do than it can is asked after the others.
+func TestBusyLast(t *testing.T) {
+	t.Parallel()
+	f, a, _ := newFarm(t)
+	name := a.pick(order(1))[0].ID
+	at := slices.IndexFunc(f.nodes, func(n node.Node) bool { return n.Name == name })
+	f.nodes[at].Load.CPU = loaded
+	a.look(t.Context())
+	if all := a.pick(order(1)); all[0].ID == name || all[4].ID != name {
+		t.Errorf("%s, which is busy, is asked in the order %v", name, all)
+	}
+}
+
+// TestNextWorker: one that does not respond is followed by the next, and asked last for a while; after three it ends.
+func TestNextWorker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, a, outcomes := newFarm(t)
+		all := a.pick(order(1))
+		f.dead[all[0].ID] = true
+		ctx := turns.For(t.Context(), func() string { return "192.0.2.0" })
+		data, err := a.Make(ctx, order(1))
+		if err != nil || string(data) != "made" || !slices.Equal(f.asked, []id.Node{all[0].ID, all[1].ID}) {
+			t.Errorf("%q %v, asked %v", data, err, f.asked)
+		}
+		if f.saw[0].Viewer != "192.0.2.0" || f.saw[0].Asset != "asset1" {
+			t.Errorf("the worker is asked for %+v", f.saw[0])
+		}
+		if last := a.pick(order(1))[4].ID; last != all[0].ID {
+			t.Errorf("%s does not respond, and %s is asked last", all[0].ID, last)
+		}
+		time.Sleep(silence + time.Second)
+		if again := a.pick(order(1))[0].ID; again != all[0].ID {
+			t.Errorf("later %s is asked first", again)
+		}
+		for _, w := range all {
+			f.dead[w.ID] = true
+		}
+		f.asked = nil
+		_, err = a.Make(t.Context(), order(1))
+		if !fault.Is(err, fault.Unavailable) || fault.CodeOf(err) != NoWorker || len(f.asked) != tries {
+			t.Errorf("all are dead: %v, asked %v", err, f.asked)
+		}
+		if want := []string{Made, NoWorker}; !slices.Equal(*outcomes, want) {
+			t.Errorf("outcomes %v, want %v", *outcomes, want)
+		}
+	})
+}
+
+// TestOutcomes: what passes is tried at the next worker, what does not is told as it is.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err     error
+		kind    fault.Kind
+		asked   int
+		outcome string
+	}{
+		"busy":     {fault.New(fault.Unavailable, "busy"), fault.Unavailable, tries, Busy},
+		"too many": {fault.New(fault.TooMany, "many"), fault.Unavailable, tries, Busy},
+		"no longer a worker": {
+			fault.New(fault.Conflict, "no worker"), fault.Unavailable, tries, Busy,
+		},
+		"broken":  {errors.New("secret"), fault.Internal, 1, Failed},
+		"nothing": {fault.New(fault.NotFound, "no such segment"), fault.NotFound, 1, Made},
+	} {
+		f, a, outcomes := newFarm(t)
+		f.err = tt.err
+		_, err := a.Make(t.Context(), order(1))
+		if !fault.Is(err, tt.kind) || len(f.asked) != tt.asked || !slices.Equal(*outcomes, []string{tt.outcome}) {
+			t.Errorf("%s: %v, %d asked, %v", name, err, len(f.asked), *outcomes)
+		}
+	}
+}
+
+// TestStored: what a worker has stored, and is large, has no bytes; nor is there an error.
+func TestStored(t *testing.T) {
+	t.Parallel()
+	f, a, _ := newFarm(t)
+	f.data = nil
+	if data, err := a.Make(t.Context(), order(1)); data != nil || err != nil {
+		t.Errorf("%q %v", data, err)
+	}
+}
+
+// TestBounds: so many wait at a time, and the rest is told to ask again.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	f, a, _ := newFarm(t)
+	a.waiting = mostWaiting
+	if _, err := a.Make(t.Context(), order(1)); !fault.Is(err, fault.Unavailable) || len(f.asked) > 0 {
+		t.Errorf("%v, asked %v", err, f.asked)
+	}
+	a.waiting, a.reading = 0, mostBytes
+	if _, err := a.Make(t.Context(), order(1)); !fault.Is(err, fault.Unavailable) || a.waiting != 0 {
+		t.Errorf("%v with %d waiting", err, a.waiting)
+	}
+	w := httptest.NewRecorder()
+	Handler{Maker: f}.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+"?order={", nil))
+	if w.Code != http.StatusBadRequest {
+		t.Errorf("an order that can't be read: %d", w.Code)
+	}
+}
+
+// TestHints: what is behind a segment that is watched is asked for once in a while, and nobody waits. While the
+// database is away those workers are asked that there were.
+func TestHints(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, a, _ := newFarm(t)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- a.Run(ctx) }()
+		o := order(1)
+		o.Ahead = true
+		for range 100 {
+			a.Ahead(ctx, o)
+		}
+		synctest.Wait()
+		if len(f.saw) != 1 || !f.saw[0].Ahead {
+			t.Errorf("a hint that came a hundred times is passed on as %+v", f.saw)
+		}
+		f.away = true
+		time.Sleep(hintAgain + time.Second)
+		a.Ahead(ctx, o)
+		synctest.Wait()
+		if len(f.saw) != 2 {
+			t.Errorf("later it is passed on %d times", len(f.saw))
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		for n := range mostHints + 10 { // nobody takes them: it does not wait
+			a.Ahead(t.Context(), order(n))
+		}
+	})
+}
