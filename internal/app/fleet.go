@@ -17,6 +17,7 @@ import (
 
 	"millrace/internal/app/cli"
 	"millrace/internal/certificate"
+	"millrace/internal/copies"
 	"millrace/internal/internode"
 	"millrace/internal/lifecycle"
 	"millrace/internal/storage/db"
@@ -29,6 +30,7 @@ type fleet struct {
 	reach    *reach            // at which URL others reach this one
 	trust    *trust            // nil: in clear text, here as elsewhere
 	owners   *owners           // who has which live stream
+	copies   *copies.Service   // what nodes copy of each other's live streams
 }
 
 // reachability is what /readyz says of it, in lines; empty: this node serves alone. Viewers are served whatever it is.

@@ -31,6 +31,15 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 	if n.others != nil {
 		n.metrics.Cache("followed", n.others.Lookups())
 	}
+	if n.copies != nil {
+		n.metrics.Copies(func() metrics.Copied {
+			s := n.copies.Stats()
+			return metrics.Copied{
+				Feeds: s.Feeds, Current: s.Copied, Kept: s.Kept, Bytes: s.Bytes, Sent: s.Sent, Taken: s.Taken,
+				Dropped: s.Dropped, Late: s.Late, Lags: s.Lags, LagCount: s.LagCount, LagSum: s.LagSum,
+			}
+		})
+	}
 	if log := n.db.LogBytes(); log != nil {
 		n.metrics.DatabaseLog(log)
 	}

@@ -311,6 +311,9 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	}
 	g.Add(n.rungs)
 	g.Add(n.images)
+	if n.copies != nil {
+		g.Add(n.copies)
+	}
 	g.Add(n.live)
 	g.Add(jobs)
 	if err = n.serveMetrics(ctx, g); err != nil {

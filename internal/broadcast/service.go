@@ -58,6 +58,8 @@ type Fleet struct {
 	Ask func(ctx context.Context, s id.LiveStream, w live.Writer) (lost time.Duration, err error)
 	// Others are the other nodes, where they can be asked; nil: nobody else may lead what this process leads.
 	Others Others
+	// Copies are what nodes copy of each other's broadcasts; nil: nothing.
+	Copies Copies
 }
 
 // Service owns the broadcasts of this node. It implements ingest.Gate and srt.Secrets and is a lifecycle service.
@@ -262,6 +264,7 @@ func (svc *Service) start(
 	if err != nil {
 		return nil, err
 	}
+	before.copied = copied(ctx, &svc.opt, s, a.Media, before)
 	return svc.broadcasts.start(s, func() *broadcast {
 		b := newBroadcast(svc, s, a, before, policy)
 		storing, halt := context.WithCancelCause(context.WithoutCancel(svc.root))

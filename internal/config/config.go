@@ -155,7 +155,7 @@ type Config struct {
 	TokenID     string // seeded access token; empty: none
 	TokenSecret Secret
 
-	NodeID                   string        // empty: made at the first start and kept in DataDir
+	Node                     Node          // this one among others
 	MaxConnectionsPerAddress int           // concurrent ingest connections of one IP address, at least 1
 	WorkerConcurrency        int           // what the places of jobs follow from (job.Class); 0: one per CPU
 	ShutdownTimeout          time.Duration // longest drain
@@ -326,4 +326,11 @@ func (c *Config) sharedPorts() (problems []string) {
 		used[l.network+l.addr] = l.name
 	}
 	return problems
+}
+
+// Node is what tells a node from others, and what others do for it.
+type Node struct {
+	ID         string // empty: made at the first start and kept in DataDir
+	Zone       string // where it is; empty: nobody has said
+	LiveCopies int    // 1 or 2: how many nodes have what storage does not have yet of a live stream
 }
