@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -106,7 +107,7 @@ func (f *fleet) add(name id.Node, zone string, load float64) *copies.Service {
 		Load: node.Load{CPU: load},
 	})
 	f.mu.Unlock()
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(f.t.Context()))
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Run(ctx) }()
 	f.t.Cleanup(func() { stop(); <-done })
@@ -141,7 +142,7 @@ func write(t *testing.T, s *copies.Service, m id.Media) *writing {
 	j := journal.New(journal.Options{
 		Dir: filepath.Join(t.TempDir(), string(m)), Tap: own, Logger: slog.New(slog.DiscardHandler),
 	})
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan struct{})
 	go func() { defer close(done); _ = j.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-done })
@@ -350,7 +351,7 @@ func TestHostileSender(t *testing.T) {
 		Logger: slog.New(slog.DiscardHandler), Media: true,
 	})
 	send := func(session string, at int, body string) int {
-		r := httptest.NewRequest(http.MethodPost,
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost,
 			fmt.Sprintf("%s?session=%s&run=r&at=%d", copies.Path, session, at), strings.NewReader(body))
 		w := httptest.NewRecorder()
 		s.Store().ServeHTTP(w, r)
@@ -399,9 +400,7 @@ func TestHostileKeeper(t *testing.T) {
 		f.mu.Lock()
 		f.rows = append(f.rows, node.Node{Name: "b", Run: "r", State: node.Alive, AdvertiseURL: "http://b"})
 		f.nodes["b"] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			for k, v := range headers {
-				w.Header()[k] = v
-			}
+			maps.Copy(w.Header(), headers)
 			_, _ = w.Write([]byte("12345678"))
 		})
 		f.mu.Unlock()

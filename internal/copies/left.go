@@ -146,20 +146,24 @@ func (s *Service) askZone(ctx context.Context, to follow.Node) (zone string, err
 // stats count what is copied.
 type stats struct {
 	sent, taken, dropped, late atomic.Int64
-	lags                       [len(lagBounds) + 1]atomic.Int64
+	lags                       [lagSteps + 1]atomic.Int64
 	lagSum                     atomic.Int64 // nanoseconds
 }
 
+const lagSteps = 11
+
 // lagBounds are the bounds of how long records take until the other node has them.
-var lagBounds = [...]time.Duration{
-	time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
-	50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second,
-	5 * time.Second,
+func lagBounds() [lagSteps]time.Duration {
+	return [lagSteps]time.Duration{
+		time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond,
+		50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second,
+		5 * time.Second,
+	}
 }
 
 func (s *stats) lag(d time.Duration) {
-	i := 0
-	for i < len(lagBounds) && d > lagBounds[i] {
+	i, bounds := 0, lagBounds()
+	for i < lagSteps && d > bounds[i] {
 		i++
 	}
 	s.lags[i].Add(1)
@@ -186,10 +190,11 @@ func (s *Service) Stats() Stats {
 		Late: s.stats.late.Load(), Lags: map[float64]uint64{},
 		LagSum: time.Duration(s.stats.lagSum.Load()).Seconds(),
 	}
+	bounds := lagBounds()
 	for i := range s.stats.lags {
 		out.LagCount += uint64(s.stats.lags[i].Load())
-		if i < len(lagBounds) {
-			out.Lags[lagBounds[i].Seconds()] = out.LagCount
+		if i < lagSteps {
+			out.Lags[bounds[i].Seconds()] = out.LagCount
 		}
 	}
 	out.Kept, out.Bytes = s.store.size()

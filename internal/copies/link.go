@@ -147,7 +147,7 @@ func (l *link) await(ctx context.Context, most time.Duration, wake <-chan struct
 
 // restart begins another stream.
 func (l *link) restart() {
-	l.session, l.at, l.out, l.acks, l.begun = string(id.New()), 0, nil, nil, map[*Feed]bool{}
+	l.session, l.at, l.out, l.acks, l.begun = id.New(), 0, nil, nil, map[*Feed]bool{}
 	for _, f := range l.s.of(l) {
 		f.restart()
 	}

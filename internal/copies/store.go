@@ -179,7 +179,7 @@ func (s *Store) frame(run string, data []byte) (rest []byte, whole bool, err err
 			return data, false, nil
 		}
 		of := int(rest[0])
-		record, rest, err := journal.Frame(rest[1:])
+		record, behind, err := journal.Frame(rest[1:])
 		switch {
 		case err != nil || of >= journals:
 			return nil, false, errFrame()
@@ -187,7 +187,7 @@ func (s *Store) frame(run string, data []byte) (rest []byte, whole bool, err err
 			return data, false, nil
 		}
 		s.add(media, run, of, slices.Clone(record))
-		return rest, true, nil
+		return behind, true, nil
 	}
 	return nil, false, errFrame()
 }
@@ -227,7 +227,6 @@ func (s *Store) add(m id.Media, run string, of int, record []byte) {
 	if mine < 0 {
 		return
 	}
-	number := uint64(0)
 	for i := range mine + 1 {
 		if i < mine && !journal.NeedsNoCopy(record) {
 			continue
@@ -237,8 +236,7 @@ func (s *Store) add(m id.Media, run string, of int, record []byte) {
 			s.stats.dropped.Add(int64(len(record)))
 			return
 		}
-		number = r.Last()
-		r.Fetched(number) // nobody is told to forget it again
+		r.Fetched(r.Last()) // nobody is told to forget it again
 	}
 	s.stats.taken.Add(int64(len(record)))
 	s.bound(k)
