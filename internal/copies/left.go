@@ -190,13 +190,11 @@ func (s *Service) Stats() Stats {
 		Late: s.stats.late.Load(), Lags: map[float64]uint64{},
 		LagSum: time.Duration(s.stats.lagSum.Load()).Seconds(),
 	}
-	bounds := lagBounds()
-	for i := range s.stats.lags {
+	for i, most := range lagBounds() {
 		out.LagCount += uint64(s.stats.lags[i].Load())
-		if i < lagSteps {
-			out.Lags[bounds[i].Seconds()] = out.LagCount
-		}
+		out.Lags[most.Seconds()] = out.LagCount
 	}
+	out.LagCount += uint64(s.stats.lags[lagSteps].Load())
 	out.Kept, out.Bytes = s.store.size()
 	s.mu.Lock()
 	defer s.mu.Unlock()
