@@ -94,7 +94,7 @@ func (n *node) atPublicHost(addr string) string {
 
 // firstLink shows a link that sets the password of the dashboard, as long as none is set and no log would keep it.
 func (n *node) firstLink(ctx context.Context) error {
-	if !n.cfg.Dashboard || !n.cfg.Roles.Has(nodes.RoleAPI) {
+	if !n.cfg.Dashboard || !n.cfg.Node.Roles.Has(nodes.RoleAPI) {
 		return nil
 	}
 	has, err := n.sessions.HasPassword(ctx)

@@ -18,6 +18,7 @@ import (
 	"millrace/internal/app/cli"
 	"millrace/internal/app/roles"
 	"millrace/internal/certificate"
+	"millrace/internal/copies"
 	"millrace/internal/internode"
 	"millrace/internal/lifecycle"
 	"millrace/internal/storage/db"
@@ -34,6 +35,7 @@ type fleet struct {
 	trust    *trust            // nil: in clear text, here as elsewhere
 	owners   *owners           // who has which live stream
 	workers  *roles.Workers    // who makes what this node does not; nil: it makes all
+	copies   *copies.Service   // what nodes copy of each other's live streams
 }
 
 // reachability is what /readyz says of it, in lines; empty: this node serves alone. Viewers are served whatever it is.
@@ -75,7 +77,7 @@ func (n *node) openFleet() (err error) {
 	})
 	n.close = append(n.close, func() error { n.peers.Close(); return nil })
 	n.owners = newOwners(n.db.Directory(), n.id)
-	n.workers = roles.Ask(n.cfg.Roles, n.db.Nodes(), peers{n.peers}, n.metrics.Ordered(), n.log)
+	n.workers = roles.Ask(n.cfg.Node.Roles, n.db.Nodes(), peers{n.peers}, n.metrics.Ordered(), n.log)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"millrace/internal/broadcast"
 	"millrace/internal/control/live"
 	nodes "millrace/internal/control/node"
+	"millrace/internal/copies"
 	"millrace/internal/fault"
 	"millrace/internal/handover"
 	"millrace/internal/id"
@@ -44,6 +45,7 @@ func (n *node) broadcasts() presentation.Broadcasts {
 	n.internal.Handle("GET "+streamhealth.Path, streamhealth.Handler{Own: n.live})
 	n.internal.Handle("POST "+handover.Path, handover.Handler{Own: n.live, Self: live.Owner{Node: n.id, Run: n.run}})
 	n.internal.Handle("POST "+handover.PromisePath, handover.Promises{Own: n.live, From: internode.FromNode})
+	n.internal.Handle(copies.Path, n.copies.Store())
 	n.others = follow.New(follow.Options{
 		Peer: peers{n.peers}, Directory: n.owners, Meter: &n.meter, Bytes: keptOfOthers, Now: clock, Logger: n.log,
 	})
@@ -139,7 +141,25 @@ func asks(n *node) broadcast.Fleet {
 		Self: live.Owner{Node: n.id, Run: n.run}, Rows: n.db.Nodes(), Peer: peers{n.peers},
 	}
 	ask := handover.Client{Owners: n.owners, Peer: peers{n.peers}, Others: others}.Ask
-	return broadcast.Fleet{Ask: ask, Others: others, Spectator: !n.cfg.Roles.Has(nodes.RoleIngest)}
+	n.copies = copies.New(copies.Options{
+		Self: live.Owner{Node: n.id, Run: n.run}, Zone: n.cfg.Node.Zone, Media: n.cfg.Node.LiveCopies > 1,
+		Rows: n.db.Nodes(), Peer: peers{n.peers}, From: internode.FromNode, Now: clock, Logger: n.log,
+	})
+	return broadcast.Fleet{Ask: ask, Others: others, Copies: copied{n.copies}, Spectator: !n.cfg.Node.Roles.Has(nodes.RoleIngest)}
+}
+
+// copied is what nodes copy of each other as broadcasts use it.
+type copied struct{ service *copies.Service }
+
+// Open implements broadcast.Copies.
+func (c copied) Open(m id.Media, generation int64, left broadcast.Copied) broadcast.Copying {
+	return c.service.Open(copies.Of{Media: m, Generation: generation, Own: left.Own, Derived: left.Derived})
+}
+
+// Left implements broadcast.Copies.
+func (c copied) Left(ctx context.Context, m id.Media) broadcast.Copied {
+	found, _ := c.service.Left(ctx, m)
+	return broadcast.Copied{Own: found.Own, Derived: found.Derived}
 }
 
 // health tells how encoders do, those of other nodes too.

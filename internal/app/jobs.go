@@ -41,7 +41,7 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	}
 	if n.metrics != nil {
 		n.metrics.Queues(func(ctx context.Context) ([]job.Waiting, error) { return db.JobsWaiting(ctx, n.db) },
-			roles.Slots(n.cfg.Roles, workers))
+			roles.Slots(n.cfg.Node.Roles, workers))
 	}
 	handlers, tidy := n.handlers(scratch, workers)
 	if err = tidy(ctx); err != nil {
@@ -52,7 +52,7 @@ func (n *node) jobs(ctx context.Context) (lifecycle.Service, error) {
 	}
 	return queue.New(queue.Options{
 		DB: n.db, Node: n.id, Died: n.died, Logger: n.log, Tracer: n.tracing.Tracer(), Workers: workers,
-		Handlers: handlers, Works: roles.Works(n.cfg.Roles),
+		Handlers: handlers, Works: roles.Works(n.cfg.Node.Roles),
 	})
 }
 

@@ -32,7 +32,7 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 	}
 	n.metrics.Watch(n.live)
 	n.metrics.NodeUp(n.row.Renewed)
-	n.metrics.Node(roles.Expanded(n.cfg.Roles), func() float64 { return machineLoad() / float64(runtime.NumCPU()) })
+	n.metrics.Node(roles.Expanded(n.cfg.Node.Roles), func() float64 { return machineLoad() / float64(runtime.NumCPU()) })
 	n.metrics.Encoding(n.ffmpeg.Budget().Busy)
 	if n.workers != nil {
 		n.metrics.Workers(n.workers.Alive)
@@ -43,6 +43,15 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 	n.metrics.Cache("encrypted", n.viewers.Lookups())
 	if n.others != nil {
 		n.metrics.Cache("followed", n.others.Lookups())
+	}
+	if n.copies != nil {
+		n.metrics.Copies(func() metrics.Copied {
+			s := n.copies.Stats()
+			return metrics.Copied{
+				Feeds: s.Feeds, Current: s.Copied, Kept: s.Kept, Bytes: s.Bytes, Sent: s.Sent, Taken: s.Taken,
+				Dropped: s.Dropped, Late: s.Late, Lags: s.Lags, LagCount: s.LagCount, LagSum: s.LagSum,
+			}
+		})
 	}
 	if log := n.db.LogBytes(); log != nil {
 		n.metrics.DatabaseLog(log)

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"math"
-
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
 	"millrace/internal/config"
@@ -27,6 +25,6 @@ func smaller(machine, group func() (uint64, error)) (uint64, error) {
 // have the rest. Where an operator gives GOMEMLIMIT, whatever its value, the runtime has read it already.
 func limitMemory(cfg config.Config, memory uint64, set func(limit int64) int64) {
 	if !cfg.Given("gomemlimit") {
-		set(int64(min(memory/4*3, math.MaxInt64)))
+		set(int64(min(memory/4*3, 1<<63-1)))
 	}
 }

@@ -25,7 +25,7 @@ const (
 func (n *node) makeRow(schema int64) {
 	o := nodes.Options{
 		Store: n.db.Nodes(), Name: n.id, Run: n.run, Version: cli.Version(), Schema: schema,
-		Roles:        n.cfg.Roles,
+		Roles:        n.cfg.Node.Roles,
 		AdvertiseURL: func() string { return n.reach.URL() }, Load: n.load(),
 		Every: renewAloneEvery, Valid: rowValidAlone, Now: clock, Logger: n.log,
 		Renewed: func(asked time.Time, valid time.Duration) { n.live.Renewed(asked, valid) },

@@ -18,7 +18,7 @@ type publishers struct {
 
 // publishers opens the sockets of WHIP; nil when it has none, or is for other nodes.
 func (n *node) publishers(ctx context.Context) (*publishers, error) {
-	if !n.cfg.WebRTC() || !n.cfg.Roles.Has(nodes.RoleIngest) {
+	if !n.cfg.WebRTC() || !n.cfg.Node.Roles.Has(nodes.RoleIngest) {
 		return nil, nil //nolint:nilnil // nil is "no WHIP"
 	}
 	var p publishers

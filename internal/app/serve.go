@@ -129,7 +129,7 @@ func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.W
 	} else if err != nil {
 		return err
 	}
-	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base, "roles", n.cfg.Roles.String())
+	log.InfoContext(ctx, "ready", "node", n.id, "public_url", n.base, "roles", n.cfg.Node.Roles.String())
 	g.Add(&lifecycle.Supervisor{Alive: func() { n.live.Broadcasts() }}) // the lock that every stream needs
 	g.Add(departureOf(n, ctx))
 	err = g.Run(ctx)
@@ -242,7 +242,7 @@ func (n *node) open(ctx context.Context) (err error) {
 		Workers: roles.Elsewhere(n.workers),
 		Meter:   &n.meter, Guard: n.guard, Keys: permit.Keys{Source: n.drm}, Now: clock, Logger: n.log,
 	})
-	roles.Serve(n.cfg.Roles, n.internal, presentation.Orders{Source: n.viewers}, n.log)
+	roles.Serve(n.cfg.Node.Roles, n.internal, presentation.Orders{Source: n.viewers}, n.log)
 	return firstToken(ctx, n.access, n.cfg, n.log, n.out)
 }
 
@@ -313,7 +313,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		return err
 	}
 	n.sharesDatabase(g)
-	if n.cfg.Roles.Has(nodes.RoleAPI) {
+	if n.cfg.Node.Roles.Has(nodes.RoleAPI) {
 		g.Add(n.webhooks())
 	}
 	g.Add(tally.New(tally.Options{Meter: &n.meter, Usage: n.usage, Share: n.counts.Share, Now: clock, Logger: n.log}))
@@ -322,6 +322,9 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	}
 	g.Add(n.rungs)
 	g.Add(n.images)
+	if n.copies != nil {
+		g.Add(n.copies)
+	}
 	g.Add(n.live)
 	g.Add(jobs)
 	if err = n.serveMetrics(ctx, g); err != nil {
@@ -344,7 +347,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if n.metrics != nil {
 		players = n.metrics.Viewers(players)
 	}
-	players = n.departure.viewers.of(roles.Gate(n.cfg.Roles, players))
+	players = n.departure.viewers.of(roles.Gate(n.cfg.Node.Roles, players))
 	publishers, err := n.publishers(ctx)
 	if err != nil {
 		return err
@@ -353,7 +356,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 	if err != nil {
 		return err
 	}
-	mux := roles.Gate(n.cfg.Roles, n.mux(players, publishers, uploads))
+	mux := roles.Gate(n.cfg.Node.Roles, n.mux(players, publishers, uploads))
 	secure, err := n.identity()
 	if err != nil {
 		return err
@@ -363,7 +366,7 @@ func (n *node) assemble(ctx context.Context, g *lifecycle.Group) error {
 		unsent: n.budgets.unsent, clients: n.clients(),
 	})
 	var encoders *rtmp.Server
-	if n.cfg.Roles.Has(nodes.RoleIngest) {
+	if n.cfg.Node.Roles.Has(nodes.RoleIngest) {
 		encoders = rtmp.New(rtmp.Options{
 			Gate: n.live, Logger: n.log, MaxConnsPerIP: n.cfg.MaxConnectionsPerAddress,
 		})

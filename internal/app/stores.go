@@ -124,8 +124,8 @@ func occupy(dir string) (release func(), err error) {
 
 // nodeID is the configured name of this node, or one that is made at the first start and kept.
 func nodeID(cfg config.Config) (id.Node, error) {
-	if cfg.NodeID != "" {
-		return id.Node(cfg.NodeID), nil
+	if cfg.Node.ID != "" {
+		return id.Node(cfg.Node.ID), nil
 	}
 	path := filepath.Join(cfg.DataDir, "node-id")
 	data, err := os.ReadFile(path) //nolint:gosec // the operator names the folder

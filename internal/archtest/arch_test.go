@@ -183,6 +183,10 @@ var layers = map[string][]string{
 	"internal/handover": {
 		"internal/control/live", "internal/control/node", "internal/media/follow", "internal/id", "internal/fault",
 	},
+	"internal/copies": {
+		"internal/control/live", "internal/control/node", "internal/media/follow", "internal/media/journal",
+		"internal/id", "internal/fault",
+	},
 	"internal/measure": {
 		"internal/control/asset", "internal/media/frame", "internal/media/rendition/ladder", "internal/media/timeline",
 	},
@@ -340,6 +344,7 @@ var mayGo = []string{
 	"internal/media/session", "internal/media/window", "internal/media/encode", "internal/media/relay",
 	"internal/media/transform", "internal/media/rendition", "internal/media/edgewriter", "internal/media/images",
 	"internal/media/follow", "internal/streamhealth", "internal/handover",
+	"internal/copies",
 
 	"internal/media/clip", "internal/media/speech", "internal/media/livespeech", "internal/storage/queue",
 	"internal/storage/blob", "internal/backup", "internal/broadcast", "internal/stalecache", "internal/web/express",

@@ -61,10 +61,11 @@ type identity struct {
 
 // lifetime is how a broadcast's goroutines end.
 type lifetime struct {
-	stored chan struct{}           // closed when the edge's goroutine has ended
-	full   context.CancelFunc      // ends the goroutine of the edge's writer
-	halt   context.CancelCauseFunc // ends the edge's goroutine before it has stored everything
-	gone   chan struct{}           // closed when nobody takes from the mailbox any more
+	copying Copying                 // nil: no other node copies what is published; it ends with stored
+	stored  chan struct{}           // closed when the edge's goroutine has ended
+	full    context.CancelFunc      // ends the goroutine of the edge's writer
+	halt    context.CancelCauseFunc // ends the edge's goroutine before it has stored everything
+	gone    chan struct{}           // closed when nobody takes from the mailbox any more
 }
 
 // state is where a broadcast stands.
@@ -146,7 +147,8 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 	}
 	b.revision.Store(s.Revision)
 	b.recorder.resume(s)
-	own, derived := l.opt.Journals.open(a.Media, before.own, b.log)
+	b.copying = copying(&l.opt, s, a.Media, before.copied)
+	own, derived := l.opt.Journals.open(a.Media, before.own, before.copied, s.Reserved+copiedAhead, b.copying, b.log)
 	b.edge = window.New(window.Options{
 		Media: string(a.Media), Mode: modeOf(b.mode), Store: b.recorder, Recorder: b.recorder,
 		Timeline: before.timeline, Logger: b.log,
@@ -197,7 +199,12 @@ func (b *broadcast) store(ctx context.Context) {
 	if b.below != nil {
 		defer b.below.End()
 	}
-	if err := b.edge.Run(ctx); err != nil {
+	all := false
+	if b.copying != nil {
+		defer func() { b.copying.Close(all) }()
+	}
+	err := b.edge.Run(ctx)
+	if all = err == nil; !all {
 		b.log.WarnContext(ctx, "segments were left behind", "error", err)
 	}
 }

@@ -19,8 +19,10 @@ type Journals struct {
 
 // open keeps the parts of one recording's open segments, and in another journal what is published of the renditions
 // made of them; nil when there is no folder for it. What this node left in it is of use only when nobody else has
-// recorded since.
-func (j Journals) open(m id.Media, goOn bool, log *slog.Logger) (own, derived *journal.Journal) {
+// recorded since; then what other machines have copied counts, before a number. c is given all that is written.
+func (j Journals) open(
+	m id.Media, goOn bool, left Copied, before int64, c Copying, log *slog.Logger,
+) (own, derived *journal.Journal) {
 	if j.Dir == "" {
 		return nil, nil
 	}
@@ -29,14 +31,21 @@ func (j Journals) open(m id.Media, goOn bool, log *slog.Logger) (own, derived *j
 			log.Warn("delete old journal", "error", err)
 		}
 	}
-	open := func(name string) *journal.Journal {
-		o := journal.Options{Dir: filepath.Join(j.Dir, name), Logger: log}
+	var taps [2]journal.Tap
+	if c != nil {
+		taps[0], taps[1] = c.Taps()
+	}
+	open := func(name string, tap journal.Tap, copied []byte) *journal.Journal {
+		o := journal.Options{
+			Dir: filepath.Join(j.Dir, name), Tap: tap, Logger: log,
+			Copied: journal.Copied{Records: copied, Before: before},
+		}
 		if j.Marks != "" {
 			o.Mark = filepath.Join(j.Marks, name)
 		}
 		return journal.New(o)
 	}
-	return open(string(m)), open(string(m) + journal.DerivedSuffix)
+	return open(string(m), taps[0], left.Own), open(string(m)+journal.DerivedSuffix, taps[1], left.Derived)
 }
 
 // sweep deletes the journals and marks that keep does not want.

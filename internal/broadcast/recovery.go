@@ -88,7 +88,8 @@ func (svc *Service) adopt(ctx context.Context, s live.Stream) error {
 type stored struct {
 	timeline *timeline.Timeline
 	rows     int64
-	own      bool // nobody but this node has recorded it lately
+	own      bool   // nobody but this node has recorded it lately
+	copied   Copied // what was published elsewhere, and may not be stored
 }
 
 // record makes or finds the asset of a broadcast and what it holds already. When the asset is complete already, only

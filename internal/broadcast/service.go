@@ -60,6 +60,8 @@ type Fleet struct {
 	Others Others
 	// Spectator says that this node takes up no broadcast but what it has led before: others have encoders.
 	Spectator bool
+	// Copies are what nodes copy of each other's broadcasts; nil: nothing.
+	Copies Copies
 }
 
 // Service owns the broadcasts of this node. It implements ingest.Gate and srt.Secrets and is a lifecycle service.
@@ -264,6 +266,7 @@ func (svc *Service) start(
 	if err != nil {
 		return nil, err
 	}
+	before.copied = copied(ctx, &svc.opt, s, a.Media, before)
 	return svc.broadcasts.start(s, func() *broadcast {
 		b := newBroadcast(svc, s, a, before, policy)
 		storing, halt := context.WithCancelCause(context.WithoutCancel(svc.root))

@@ -118,12 +118,6 @@ type ICEServer struct {
 	Credential Secret
 }
 
-// Identity says which node of an installation this is.
-type Identity struct {
-	NodeID string // empty: made at the first start and kept in DataDir
-	Roles  Roles
-}
-
 // Config holds every setting as a typed value. Relative paths are relative to the working directory.
 type Config struct {
 	DataDir     string
@@ -178,8 +172,7 @@ type Config struct {
 	TokenID     string // seeded access token; empty: none
 	TokenSecret Secret
 
-	Identity
-
+	Node                     Node          // this one among others
 	MaxConnectionsPerAddress int           // concurrent ingest connections of one IP address, at least 1
 	WorkerConcurrency        int           // what the places of jobs follow from (job.Class); 0: one per CPU
 	ShutdownTimeout          time.Duration // longest drain
@@ -355,4 +348,12 @@ func (c *Config) sharedPorts() (problems []string) {
 		used[l.network+l.addr] = l.name
 	}
 	return problems
+}
+
+// Node is what tells a node from others, and what others do for it.
+type Node struct {
+	ID         string // empty: made at the first start and kept in DataDir
+	Zone       string // where it is; empty: nobody has said
+	LiveCopies int    // 1 or 2: how many nodes have what storage does not have yet of a live stream
+	Roles      Roles  // what it does
 }

@@ -61,6 +61,9 @@ func (c *Config) internalConflicts() (problems []string) {
 				problems = append(problems, name+" is for nodes that speak to each other: set internal-addr")
 			}
 		}
+		if c.Node.LiveCopies > 1 {
+			problems = append(problems, "live-copies 2 needs another node that keeps the copy: set internal-addr")
+		}
 		return problems
 	}
 	if c.AdvertiseURL == nil && anywhere(c.InternalAddr) {

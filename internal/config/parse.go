@@ -404,6 +404,13 @@ func parseNodeID(s string) (string, error) {
 	return s, nil
 }
 
+func parseZone(s string) (string, error) {
+	if !plain(strings.ReplaceAll(s, ".", "-"), 100) {
+		return "", errors.New("is not a zone: use up to 100 of A-Z, a-z, 0-9, -, _ and the full stop")
+	}
+	return s, nil
+}
+
 // plain reports whether s is empty or has only letters, digits, dash and underscore, at most limit of them.
 func plain(s string, limit int) bool {
 	return len(s) <= limit && !strings.ContainsFunc(s, func(r rune) bool {

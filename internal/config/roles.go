@@ -55,15 +55,15 @@ func parseRoles(s string) (Roles, error) {
 // roleConflicts lists what is wrong between the roles and other settings: who does a part has to reach those that do
 // the rest.
 func (c *Config) roleConflicts() (problems []string) {
-	if c.Roles.All() {
+	if c.Node.Roles.All() {
 		return nil
 	}
 	if c.Database.Engine != Postgres {
-		return []string{"roles " + c.Roles.String() + " are for one of several nodes, which takes PostgreSQL: on " +
+		return []string{"roles " + c.Node.Roles.String() + " are for one of several nodes, which takes PostgreSQL: on " +
 			"SQLite there is one node, and nobody would do the rest; set database-url, or leave out roles"}
 	}
 	if c.InternalAddr == "" {
-		return []string{"roles " + c.Roles.String() + " need internal-addr: a node that does not do everything asks " +
+		return []string{"roles " + c.Node.Roles.String() + " need internal-addr: a node that does not do everything asks " +
 			"others, and they ask it"}
 	}
 	return nil

@@ -30,8 +30,8 @@ func TestRoles(t *testing.T) {
 		switch {
 		case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)):
 			t.Errorf("%s: %v, want %q", name, err, tt.err)
-		case tt.err == "" && (err != nil || cfg.Roles.String() != tt.want):
-			t.Errorf("%s: %q, %v, want %q", name, cfg.Roles, err, tt.want)
+		case tt.err == "" && (err != nil || cfg.Node.Roles.String() != tt.want):
+			t.Errorf("%s: %q, %v, want %q", name, cfg.Node.Roles, err, tt.want)
 		}
 	}
 }

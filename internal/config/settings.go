@@ -398,13 +398,25 @@ var serviceSettings = []Setting{
 	{
 		Name: "node-id", Kind: KindText, Absent: "generated at the first start and kept in data-dir",
 		Help:  "Name of this node; unique among the processes on the same database.",
-		apply: into(parseNodeID, func(c *Config) *string { return &c.NodeID }),
+		apply: into(parseNodeID, func(c *Config) *string { return &c.Node.ID }),
+	},
+	{
+		Name: "zone", Kind: KindText, Absent: "none",
+		Help: "Where this node is, such as a rack or a data centre: copies of its live streams are kept by a node of " +
+			"another zone if there is one.",
+		apply: into(parseZone, func(c *Config) *string { return &c.Node.Zone }),
+	},
+	{
+		Name: "live-copies", Kind: KindNumber, Default: "1",
+		Help: "2: another node keeps a copy of what storage does not have yet of each live stream of this node, and " +
+			"nothing is lost if this one dies. Needs internal-addr.",
+		apply: into(Number(1, 2), func(c *Config) *int { return &c.Node.LiveCopies }),
 	},
 	{
 		Name: "roles", Kind: KindNames, Default: RoleAll,
 		Help: "What this node does, of api, ingest, playback and worker, or all (docs/fleet.md). Anything but all " +
 			"needs PostgreSQL and internal-addr.",
-		apply: into(parseRoles, func(c *Config) *Roles { return &c.Roles }),
+		apply: into(parseRoles, func(c *Config) *Roles { return &c.Node.Roles }),
 	},
 	{
 		Name: "max-connections-per-address", Kind: KindNumber, Default: "16",

@@ -228,8 +228,8 @@ func TestComposeFleet(t *testing.T) {
 		c := of.Services[name]
 		node := checkNode(t, name, c)
 		want := "http://" + name + node.InternalAddr
-		if node.AdvertiseURL == nil || node.AdvertiseURL.String() != want || node.NodeID != name {
-			t.Errorf("%s is called %s, at %s, want %s", name, node.NodeID, node.AdvertiseURL, want)
+		if node.AdvertiseURL == nil || node.AdvertiseURL.String() != want || node.Node.ID != name {
+			t.Errorf("%s is called %s, at %s, want %s", name, node.Node.ID, node.AdvertiseURL, want)
 		}
 		address := c.Networks["default"].Address
 		if !strings.Contains(nginx, "server "+address+node.HTTPAddr+" ") ||

@@ -225,10 +225,10 @@ func TestKubernetes(t *testing.T) {
 	}
 	// A node is called by its pod's name, and calls itself there.
 	own := all["Service "+set.ServiceName].Spec
-	if of.NodeID != "millrace-0" || of.AdvertiseURL == nil ||
+	if of.Node.ID != "millrace-0" || of.AdvertiseURL == nil ||
 		of.AdvertiseURL.String() != "http://millrace-0."+set.ServiceName+of.InternalAddr ||
 		own.ClusterIP != "None" || !own.NotReady || set.Replicas < 2 {
-		t.Errorf("node %s is at %s, by %+v", of.NodeID, of.AdvertiseURL, own)
+		t.Errorf("node %s is at %s, by %+v", of.Node.ID, of.AdvertiseURL, own)
 	}
 }
 

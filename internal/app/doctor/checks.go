@@ -35,7 +35,7 @@ func Checks(o Options) []Check {
 	c := o.Config
 	checks := []Check{
 		Settings{Warnings: c.Warnings, File: c.File},
-		Roles{Has: c.Roles},
+		Roles{Has: c.Node.Roles},
 		DataFolder{Path: c.DataDir},
 		DiskSpace{Path: c.DataDir, Stat: disk.SpaceOf},
 		OpenFiles{Limit: openFiles},
@@ -58,7 +58,7 @@ func Checks(o Options) []Check {
 			Now: o.Now, LookUp: net.DefaultResolver.LookupHost,
 		})
 	}
-	if c.Roles.Has(node.RoleIngest) {
+	if c.Node.Roles.Has(node.RoleIngest) {
 		checks = append(checks, encoderPorts(c)...)
 	}
 	if c.MetricsAddr != "" {

@@ -19,6 +19,7 @@ type files struct {
 	made   bool               // the folder is there
 	clean  bool               // and has nothing that the index does not name
 	record []byte             // of the part that is written
+	copied int64              // as mark.next is, of what another machine has copied; 0: nothing
 }
 
 func newFiles(dir string, log *slog.Logger) files {

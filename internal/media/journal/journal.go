@@ -30,6 +30,8 @@ type Options struct {
 	Patience   time.Duration // how long an append waits for the disk at most; 50 ms when 0
 	MaxBacklog int64         // bytes that may wait for the disk; 16 MiB when 0
 	Mark       string        // file in memory (Memory) of what players were told, see mark and told; empty: none
+	Tap        Tap           // is given all records; nil: nobody is
+	Copied     Copied        // what another machine has copied of the journal, which is not in Dir
 	Logger     *slog.Logger
 }
 
@@ -102,8 +104,13 @@ func (j *Journal) Published(msn int64) {
 }
 
 // Marked is the first media sequence number that no player was told of in an earlier process; false when that is not
-// known.
-func (j *Journal) Marked() (next int64, ok bool) { return j.mark.read() }
+// known. Where it was another machine's process it is as far as that one was copied.
+func (j *Journal) Marked() (next int64, ok bool) {
+	if next, ok = j.mark.read(); !ok && j.files.copied > 0 {
+		return j.files.copied, true
+	}
+	return next, ok
+}
 
 // Left yields what an earlier process left, in order of media sequence numbers, without the bytes (Segment.Load). It is
 // called before anything is appended.
@@ -114,6 +121,7 @@ func (j *Journal) Left(yield func(*Segment) bool) {
 	} else {
 		all = j.catchUp(all)
 	}
+	all = j.files.inherit(all, &j.opt.Copied)
 	all = j.told.read(all)
 	j.files.know(all)
 	for _, s := range all {
@@ -143,6 +151,7 @@ func (j *Journal) noted(msn int64, r *Record, init []byte) []byte {
 
 // End writes that a rendition's segment is whole. It waits as Part does.
 func (j *Journal) End(msn int64, r Record) {
+	defer awaitCopy(j.opt.Tap, j.opt.Patience, time.Now())
 	j.await(op{msn: msn, note: j.noted(msn, &r, nil), done: make(chan struct{})})
 }
 
@@ -150,6 +159,7 @@ func (j *Journal) End(msn int64, r Record) {
 // system, or when patience is at its end. One goroutine at a time may append. kept reports whether the part outlives
 // the process: the file has it, or the machine's memory has until the file does.
 func (j *Journal) Part(m *Media, data []byte, ticks int64, independent bool) (kept bool) {
+	defer awaitCopy(j.opt.Tap, j.opt.Patience, time.Now())
 	return j.await(op{
 		msn: m.msn, part: m, about: Part{Ticks: ticks, Independent: independent}, data: data, done: make(chan struct{}),
 	})
@@ -180,7 +190,15 @@ func (j *Journal) await(o op) (kept bool) {
 func (j *Journal) append(o op) (wait, kept bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.closed || j.broken[o.msn] || j.backlog+o.size() > j.opt.MaxBacklog {
+	if j.closed {
+		return false, false
+	}
+	if m := o.part; m != nil {
+		o.number, o.at = m.parts, m.next
+		m.parts, m.next = m.parts+1, m.next+int64(len(o.data))
+	}
+	tap(j.opt.Tap, &o) // another machine may have what this one's disk does not take
+	if j.broken[o.msn] || j.backlog+o.size() > j.opt.MaxBacklog {
 		j.miss(o.msn)
 		return false, false
 	}
@@ -218,10 +236,6 @@ func (j *Journal) late(msn int64) (kept bool) {
 
 // push queues an operation, and reports whether the machine's memory has it, where the disk is late.
 func (j *Journal) push(o op) (kept bool) {
-	if m := o.part; m != nil && !o.down {
-		o.number, o.at = m.parts, m.next
-		m.parts, m.next = m.parts+1, m.next+int64(len(o.data))
-	}
 	j.queue = append(j.queue, o)
 	j.backlog += o.size()
 	if j.slow {
@@ -273,6 +287,7 @@ func (j *Journal) order(o op) {
 		return
 	}
 	delete(j.broken, o.msn)
+	tap(j.opt.Tap, &o)
 	j.push(o)
 }
 

@@ -99,23 +99,7 @@ func (j *Journal) catchUp(all []*Segment) []*Segment {
 		}
 		record := rest[:len(rest)-len(behind)]
 		rest = behind
-		i, found := find(all, msn)
-		if kind == kindForget {
-			if found {
-				all = slices.Delete(all, i, i+1)
-			}
-			err = j.files.index.forget(msn)
-		} else {
-			s := &Segment{MSN: msn, dir: j.opt.Dir}
-			if found {
-				s = all[i]
-			}
-			var done bool
-			if done, err = j.files.doLate(s, kind, body, record); done && !found {
-				all = slices.Insert(all, i, s)
-			}
-		}
-		if err != nil {
+		if all, err = j.files.late(all, kind, msn, body, record); err != nil {
 			j.opt.Logger.Warn("what the part journal had not written in time is lost", "msn", msn, "error", err)
 			break
 		}
@@ -124,6 +108,26 @@ func (j *Journal) catchUp(all []*Segment) []*Segment {
 		j.inTime()
 	}
 	return all
+}
+
+// late does one operation that the index may not have.
+func (f *files) late(all []*Segment, kind byte, msn int64, body, record []byte) ([]*Segment, error) {
+	i, found := find(all, msn)
+	if kind == kindForget {
+		if found {
+			all = slices.Delete(all, i, i+1)
+		}
+		return all, f.index.forget(msn)
+	}
+	s := &Segment{MSN: msn, dir: f.dir}
+	if found {
+		s = all[i]
+	}
+	done, err := f.doLate(s, kind, body, record)
+	if done && !found {
+		all = slices.Insert(all, i, s)
+	}
+	return all, err
 }
 
 // has reports whether a segment has what a note says.

@@ -251,13 +251,17 @@ func (s *Segment) Load() {
 		if len(l.Parts) == 0 {
 			continue
 		}
+		long := l.Ticks()
 		f, err := os.Open(filepath.Join(s.dir, mediaName(s.MSN, l.ID))) // an ID is no path: isName
 		if err != nil {
 			l.Keep(0)
-			continue
+		} else {
+			l.load(f)
+			_ = f.Close() // it was only read
 		}
-		l.load(f)
-		_ = f.Close() // it was only read
+		if len(l.Parts) == 0 && l.Told == 0 { // the index says how long it was
+			l.Told = long
+		}
 	}
 }
 

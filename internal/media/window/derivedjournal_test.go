@@ -150,9 +150,14 @@ func (m *makers) uploadAll(r *rig) {
 // process is one life of a broadcast on a disk, with a storage.
 func process(t *testing.T, store *storage, dir string, life int) *rig {
 	t.Helper()
+	return processWith(t, store, journalIn(dir), journalIn(dir+".derived"), life)
+}
+
+func processWith(t *testing.T, store *storage, own, derived *journal.Journal, life int) *rig {
+	t.Helper()
 	r := newRig(Options{
-		Mode: low, Timeline: store.timeline(t), Journal: journalIn(dir), DerivedJournal: journalIn(dir + ".derived"),
-		Generation: int64(life), Store: store, Recorder: store,
+		Mode: low, Timeline: store.timeline(t), Journal: own, DerivedJournal: derived, Generation: int64(life),
+		Store: store, Recorder: store,
 	})
 	r.store = store
 	if r.at == 0 {
@@ -268,44 +273,58 @@ func TestDerivedStormOfCrashes(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(seed, 0))
-			dir, store, m, w := filepath.Join(t.TempDir(), "m"), newStorage(), newMakers(), newWitness(t)
-			w.below, w.headsWait = m, true
-			for life := range 12 {
-				store.before = nil
-				if random.IntN(2) == 0 {
-					store.before = func(context.Context, string) error { return errAway }
-				}
-				r := process(t, store, dir, life)
-				m.begin(r)
-				stop := r.run(t)
-				w.watchAgain(r, fmt.Sprintf("life %d begins", life))
-				m.liveOn(w, r, random)
-				stop()
-			}
-			store.before = nil
-			r := process(t, store, dir, 100)
-			m.begin(r)
-			w.watchAgain(r, "the end")
-			stop := r.run(t)
-			r.drain(t)
-			m.upload(r)
-			w.watchAgain(r, "the end, stored")
-			r.Close()
-			r.drain(t)
-			m.upload(r)
-			w.watchAgain(r, "the end, closed")
-			stop()
-			if n := strings.Count(fmt.Sprint(w.given), "<live"); n < 20 && m.made < 5 {
-				t.Errorf("%d parts and segments were live, %d segments were asked for", n, m.made)
-			}
-			if err := r.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			dir := filepath.Join(t.TempDir(), "m")
+			derivedStorm(t, seed, func(store *storage, life int) *rig { return process(t, store, dir, life) })
 			if _, err := os.Stat(dir + ".derived"); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("when all is stored the journal is left: %v", err)
 			}
 		})
+		t.Run(fmt.Sprint("seed ", seed, ", each time on another machine"), func(t *testing.T) {
+			t.Parallel()
+			own, derived := &replica{}, &replica{}
+			derivedStorm(t, seed, func(store *storage, life int) *rig {
+				dir := filepath.Join(t.TempDir(), "m")
+				return processWith(t, store, own.next(dir), derived.next(dir+".derived"), life)
+			})
+		})
+	}
+}
+
+func derivedStorm(t *testing.T, seed uint64, begin func(store *storage, life int) *rig) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 0))
+	store, m, w := newStorage(), newMakers(), newWitness(t)
+	w.below, w.headsWait = m, true
+	for life := range 12 {
+		store.before = nil
+		if random.IntN(2) == 0 {
+			store.before = func(context.Context, string) error { return errAway }
+		}
+		r := begin(store, life)
+		m.begin(r)
+		stop := r.run(t)
+		w.watchAgain(r, fmt.Sprintf("life %d begins", life))
+		m.liveOn(w, r, random)
+		stop()
+	}
+	store.before = nil
+	r := begin(store, 100)
+	m.begin(r)
+	w.watchAgain(r, "the end")
+	stop := r.run(t)
+	r.drain(t)
+	m.upload(r)
+	w.watchAgain(r, "the end, stored")
+	r.Close()
+	r.drain(t)
+	m.upload(r)
+	w.watchAgain(r, "the end, closed")
+	stop()
+	if n := strings.Count(fmt.Sprint(w.given), "<live"); n < 20 && m.made < 5 {
+		t.Errorf("%d parts and segments were live, %d segments were asked for", n, m.made)
+	}
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -18,7 +18,10 @@ func (e *Edge) takeOver() {
 	if j := e.opt.Journal; j != nil {
 		all := slices.Collect(j.Left)
 		marked, known := j.Marked()
-		if known {
+		switch {
+		case known && j.Inherited(): // perhaps a part was on its way
+			next = max(next, marked)
+		case known:
 			next = marked
 		}
 		lost := 0

@@ -155,47 +155,79 @@ func TestStormOfCrashes(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			random := rand.New(rand.NewPCG(seed, 0))
-			w := newWitness(t)
-			store := newStorage()
 			dir := filepath.Join(t.TempDir(), "m")
-			sent := 0.0
-			for life := range 12 {
-				store.before = nil
-				if random.IntN(2) == 0 {
-					store.before = func(context.Context, string) error { return errAway }
-				}
-				r := newRig(Options{
-					Mode: low, Timeline: store.timeline(t), Journal: journalIn(dir), Generation: int64(life),
-					Store: store, Recorder: store,
-				})
-				r.store = store
-				if r.at == 0 {
-					r.at = timeline.Origin
-				}
-				stop := r.run(t)
-				w.watchAgain(r, fmt.Sprintf("life %d begins", life))
-				sent += liveOn(w, r, random, life)
-				stop()
-			}
-			store.before = nil
-			r := newRig(Options{
-				Mode: low, Timeline: store.timeline(t), Journal: journalIn(dir), Generation: 100, Store: store,
-				Recorder: store,
-			})
-			r.store = store
-			w.watchAgain(r, "the end")
-			r.Close()
-			if err := r.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			tl := store.timeline(t)
-			if got := tl.Duration().Seconds(); got < sent-0.001 {
-				t.Errorf("%.1f s of %.1f s are recorded", got, sent)
-			}
-			alike(t, tl)
+			storm(t, seed, func() *journal.Journal { return journalIn(dir) })
+		})
+		t.Run(fmt.Sprint("seed ", seed, ", each time on another machine"), func(t *testing.T) {
+			t.Parallel()
+			copies := &replica{}
+			storm(t, seed, func() *journal.Journal { return copies.next(filepath.Join(t.TempDir(), "m")) })
 		})
 	}
+}
+
+// replica is the copies of a broadcast's journals, one after the other.
+type replica struct{ journal.Replica }
+
+// Add implements journal.Tap.
+func (r *replica) Add(record []byte) {
+	if err := r.Replica.Add(record); err != nil {
+		panic(err)
+	}
+	r.Fetched(r.Last())
+}
+
+// Await implements journal.Tap.
+func (*replica) Await(time.Duration) {}
+
+// next is the journal of a machine that has nothing but the copy.
+func (r *replica) next(dir string) *journal.Journal {
+	return journal.New(journal.Options{
+		Dir: dir, Tap: r, Copied: journal.Copied{Records: r.All(), Before: 1 << 20},
+		Patience: time.Minute, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+func storm(t *testing.T, seed uint64, open func() *journal.Journal) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 0))
+	w := newWitness(t)
+	store := newStorage()
+	sent := 0.0
+	for life := range 12 {
+		store.before = nil
+		if random.IntN(2) == 0 {
+			store.before = func(context.Context, string) error { return errAway }
+		}
+		r := newRig(Options{
+			Mode: low, Timeline: store.timeline(t), Journal: open(), Generation: int64(life),
+			Store: store, Recorder: store,
+		})
+		r.store = store
+		if r.at == 0 {
+			r.at = timeline.Origin
+		}
+		stop := r.run(t)
+		w.watchAgain(r, fmt.Sprintf("life %d begins", life))
+		sent += liveOn(w, r, random, life)
+		stop()
+	}
+	store.before = nil
+	r := newRig(Options{
+		Mode: low, Timeline: store.timeline(t), Journal: open(), Generation: 100, Store: store,
+		Recorder: store,
+	})
+	r.store = store
+	w.watchAgain(r, "the end")
+	r.Close()
+	if err := r.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tl := store.timeline(t)
+	if got := tl.Duration().Seconds(); got < sent-0.001 {
+		t.Errorf("%.1f s of %.1f s are recorded", got, sent)
+	}
+	alike(t, tl)
 }
 
 // watchAgain looks at what the life before has left: the parts that were listed last are there, listed or not.

@@ -1,0 +1,342 @@
+package copies
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"millrace/internal/fault"
+	"millrace/internal/id"
+	"millrace/internal/media/follow/wire"
+	"millrace/internal/media/journal"
+)
+
+const (
+	// keptFor is how long a copy is kept that nothing is heard of: longer than anybody waits for an encoder.
+	keptFor = 35 * time.Minute
+	// mostCopies is how many broadcasts are copied at a time, and mostLayers of how many writers each.
+	mostCopies, mostLayers = 1000, 4
+	// mostSenders is how many nodes send at a time.
+	mostSenders = 1024
+	// maxFrame is what a frame has at most.
+	maxFrame = 17 << 20
+	maxName  = 100
+)
+
+// Store is what this node has copied of others' broadcasts. It implements http.Handler for Path.
+type Store struct {
+	opt   Options
+	stats *stats
+
+	mu      sync.Mutex
+	senders map[id.Node]*sender
+	kept    map[id.Media]*kept
+	bytes   int64
+}
+
+// sender is a node that has something copied here.
+type sender struct {
+	session string
+	at      int64  // where in its stream buf ends
+	buf     []byte // the beginning of a frame
+}
+
+// kept is the copy of one broadcast.
+type kept struct {
+	layers []*layer // one for each process that has written it and had it copied, the latest last
+	heard  time.Time
+	bytes  int64
+}
+
+type layer struct {
+	run        string
+	generation int64
+	both       [journals]journal.Replica
+}
+
+func (k *kept) size() (bytes int64) {
+	for _, l := range k.layers {
+		for i := range l.both {
+			bytes += l.both[i].Size()
+		}
+	}
+	return bytes
+}
+
+func newStore(o Options, s *stats) *Store {
+	return &Store{opt: o, stats: s, senders: map[id.Node]*sender{}, kept: map[id.Media]*kept{}}
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	switch media := id.Media(q.Get("media")); {
+	case r.Method == http.MethodPost:
+		if err := s.take(r); err != nil {
+			wire.Fail(w, err, false)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	case media != "":
+		s.give(w, media)
+	default:
+		w.Header().Set(zoneHeader, s.opt.Zone)
+		w.WriteHeader(http.StatusNoContent)
+	}
+}
+
+// take reads what another node has this one copy.
+func (s *Store) take(r *http.Request) error {
+	q := r.URL.Query()
+	from, session, run := s.opt.From(r.Context()), q.Get("session"), q.Get("run")
+	at, err := strconv.ParseInt(q.Get("at"), 10, 64)
+	if err != nil || at < 0 || from == "" || session == "" || len(session) > maxName ||
+		run == "" || len(run) > maxName {
+		return fault.New(fault.Invalid, "session, run and at must be given")
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxFrame))
+	if err != nil {
+		return fault.Wrap(fault.Invalid, err, "the body can't be read")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	stream := s.senders[from]
+	switch {
+	case at == 0 && (stream == nil || stream.session != session):
+		if stream == nil && len(s.senders) >= mostSenders {
+			return fault.New(fault.TooMany, "too many nodes have broadcasts copied here")
+		}
+		stream = &sender{session: session}
+		s.senders[from] = stream
+	case stream == nil || stream.session != session || stream.at != at:
+		return fault.New(fault.Conflict, "the stream does not go on here")
+	}
+	stream.at += int64(len(body))
+	if err = s.frames(stream, run, body); err != nil {
+		delete(s.senders, from) // it begins again
+		return err
+	}
+	now := s.opt.Now()
+	for _, k := range s.kept {
+		if n := len(k.layers); k.layers[n-1].run == run {
+			k.heard = now
+		}
+	}
+	return nil
+}
+
+// frames does what the frames of a stream say. Called with the lock.
+func (s *Store) frames(from *sender, run string, body []byte) error {
+	data := body
+	if len(from.buf) > 0 {
+		data = append(from.buf, body...)
+	}
+	for len(data) > 0 {
+		rest, whole, err := s.frame(run, data)
+		if err != nil {
+			return err
+		}
+		if !whole {
+			break
+		}
+		data = rest
+	}
+	if len(data) > maxFrame {
+		return errFrame()
+	}
+	from.buf = slices.Clone(data)
+	return nil
+}
+
+func errFrame() error { return fault.New(fault.Invalid, "the stream can't be read") }
+
+// frame does what the first frame of data says, if that is whole. Called with the lock.
+func (s *Store) frame(run string, data []byte) (rest []byte, whole bool, err error) {
+	if len(data) < 2 || len(data) < 2+int(data[1]) {
+		return data, false, nil
+	}
+	kind, media, rest := data[0], id.Media(data[2:2+data[1]]), data[2+data[1]:]
+	if media == "" || len(media) > maxName {
+		return nil, false, errFrame()
+	}
+	switch kind {
+	case frameOver:
+		s.over(media, run)
+		return rest, true, nil
+	case frameBegin:
+		if len(rest) < 8 {
+			return data, false, nil
+		}
+		err = s.begin(media, run, int64(binary.BigEndian.Uint64(rest)))
+		return rest[8:], true, err
+	case frameRecord:
+		if len(rest) == 0 {
+			return data, false, nil
+		}
+		of := int(rest[0])
+		record, behind, err := journal.Frame(rest[1:])
+		switch {
+		case err != nil || of >= journals:
+			return nil, false, errFrame()
+		case record == nil:
+			return data, false, nil
+		}
+		s.add(media, run, of, slices.Clone(record))
+		return behind, true, nil
+	}
+	return nil, false, errFrame()
+}
+
+// begin begins the copy of what a process publishes. Called with the lock.
+func (s *Store) begin(m id.Media, run string, generation int64) error {
+	k := s.kept[m]
+	if k == nil {
+		if len(s.kept) >= mostCopies {
+			return fault.New(fault.TooMany, "this node copies as many broadcasts as it can")
+		}
+		k = &kept{}
+		s.kept[m] = k
+	}
+	k.layers = slices.DeleteFunc(k.layers, func(l *layer) bool { return l.run == run })
+	at := 0
+	for at < len(k.layers) && k.layers[at].generation <= generation {
+		at++
+	}
+	k.layers = slices.Insert(k.layers, at, &layer{run: run, generation: generation})
+	if len(k.layers) > mostLayers {
+		k.layers = slices.Delete(k.layers, 0, len(k.layers)-mostLayers)
+	}
+	k.heard = s.opt.Now()
+	s.bound(k)
+	return nil
+}
+
+// add adds a record to what there is of a process. Earlier ones had the same segments: what is stored of them needs no
+// copy there either. Called with the lock.
+func (s *Store) add(m id.Media, run string, of int, record []byte) {
+	k := s.kept[m]
+	if k == nil {
+		return // it is over, or has not begun
+	}
+	mine := slices.IndexFunc(k.layers, func(l *layer) bool { return l.run == run })
+	if mine < 0 {
+		return
+	}
+	for i := range mine + 1 {
+		if i < mine && !journal.NeedsNoCopy(record) {
+			continue
+		}
+		r := &k.layers[i].both[of]
+		if err := r.Add(record); err != nil {
+			s.stats.dropped.Add(int64(len(record)))
+			return
+		}
+		r.Fetched(r.Last()) // nobody is told to forget it again
+	}
+	s.stats.taken.Add(int64(len(record)))
+	s.bound(k)
+}
+
+// bound counts what a broadcast takes, and leaves out its oldest media where that is too much. Called with the lock.
+func (s *Store) bound(k *kept) {
+	for {
+		size := k.size()
+		s.bytes += size - k.bytes
+		k.bytes = size
+		if size <= mostOfOne && s.bytes <= mostOfAll {
+			return
+		}
+		thinned := int64(0)
+		for _, l := range k.layers {
+			for i := range l.both {
+				if thinned == 0 {
+					thinned = l.both[i].Thin()
+				}
+			}
+		}
+		if thinned == 0 {
+			return
+		}
+		s.stats.dropped.Add(thinned)
+	}
+}
+
+// over forgets a broadcast that has ended, unless a later process has it. Called with the lock.
+func (s *Store) over(m id.Media, run string) {
+	if k := s.kept[m]; k != nil && k.layers[len(k.layers)-1].run == run {
+		s.forget(m, k)
+	}
+}
+
+func (s *Store) forget(m id.Media, k *kept) {
+	s.bytes -= k.bytes
+	delete(s.kept, m)
+}
+
+// expire forgets what nothing is heard of any more.
+func (s *Store) expire() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.opt.Now()
+	for m, k := range s.kept {
+		if now.Sub(k.heard) > keptFor {
+			s.forget(m, k)
+		}
+	}
+}
+
+// size is how many broadcasts are copied here, and how many bytes that takes.
+func (s *Store) size() (broadcasts int, bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.kept), s.bytes
+}
+
+// copy is what this node has of a broadcast; false: nothing. age is how long ago its writer was heard.
+func (s *Store) copy(m id.Media) (c Copy, found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kept[m]
+	if k == nil {
+		return c, false
+	}
+	for _, l := range k.layers {
+		c.Own, c.Derived = append(c.Own, l.both[0].All()...), append(c.Derived, l.both[1].All()...)
+	}
+	c.Generation, c.age = k.layers[len(k.layers)-1].generation, s.opt.Now().Sub(k.heard)
+	return c, true
+}
+
+const (
+	zoneHeader       = "Millrace-Zone"
+	ageHeader        = "Millrace-Age"        // milliseconds
+	generationHeader = "Millrace-Generation" // of the latest writer
+	ownHeader        = "Millrace-Own"        // bytes of the first journal
+)
+
+// give sends what there is of a broadcast: the records of one journal and then those of the other.
+func (s *Store) give(w http.ResponseWriter, m id.Media) {
+	c, found := s.copy(m)
+	if !found {
+		wire.Fail(w, fault.New(fault.NotFound, "nothing of the broadcast was copied here"), false)
+		return
+	}
+	h := w.Header()
+	h.Set(ageHeader, strconv.FormatInt(c.age.Milliseconds(), 10))
+	h.Set(generationHeader, strconv.FormatInt(c.Generation, 10))
+	h.Set(ownHeader, strconv.Itoa(len(c.Own)))
+	h.Set("Content-Length", strconv.Itoa(len(c.Own)+len(c.Derived)))
+	w.WriteHeader(http.StatusOK)
+	_, err := w.Write(c.Own)
+	if err == nil {
+		_, err = w.Write(c.Derived)
+	}
+	if err != nil && !errors.Is(err, http.ErrHandlerTimeout) {
+		panic(http.ErrAbortHandler) // nobody takes what has come for the whole
+	}
+}
