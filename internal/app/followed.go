@@ -145,7 +145,9 @@ func asks(n *node) broadcast.Fleet {
 		Self: live.Owner{Node: n.id, Run: n.run}, Zone: n.cfg.Node.Zone, Media: n.cfg.Node.LiveCopies > 1,
 		Rows: n.db.Nodes(), Peer: peers{n.peers}, From: internode.FromNode, Now: clock, Logger: n.log,
 	})
-	return broadcast.Fleet{Ask: ask, Others: others, Copies: copied{n.copies}, Spectator: !n.cfg.Node.Roles.Has(nodes.RoleIngest)}
+	return broadcast.Fleet{
+		Ask: ask, Others: others, Copies: copied{n.copies}, Spectator: !n.cfg.Node.Roles.Has(nodes.RoleIngest),
+	}
 }
 
 // copied is what nodes copy of each other as broadcasts use it.

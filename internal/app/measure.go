@@ -32,7 +32,9 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 	}
 	n.metrics.Watch(n.live)
 	n.metrics.NodeUp(n.row.Renewed)
-	n.metrics.Node(roles.Expanded(n.cfg.Node.Roles), func() float64 { return machineLoad() / float64(runtime.NumCPU()) })
+	n.metrics.Node(roles.Expanded(n.cfg.Node.Roles), func() float64 {
+		return machineLoad() / float64(runtime.NumCPU())
+	})
 	n.metrics.Encoding(n.ffmpeg.Budget().Busy)
 	if n.workers != nil {
 		n.metrics.Workers(n.workers.Alive)

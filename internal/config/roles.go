@@ -59,11 +59,13 @@ func (c *Config) roleConflicts() (problems []string) {
 		return nil
 	}
 	if c.Database.Engine != Postgres {
-		return []string{"roles " + c.Node.Roles.String() + " are for one of several nodes, which takes PostgreSQL: on " +
+		return []string{"roles " + c.Node.Roles.String() +
+			" are for one of several nodes, which takes PostgreSQL: on " +
 			"SQLite there is one node, and nobody would do the rest; set database-url, or leave out roles"}
 	}
 	if c.InternalAddr == "" {
-		return []string{"roles " + c.Node.Roles.String() + " need internal-addr: a node that does not do everything asks " +
+		return []string{"roles " + c.Node.Roles.String() +
+			" need internal-addr: a node that does not do everything asks " +
 			"others, and they ask it"}
 	}
 	return nil

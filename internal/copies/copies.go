@@ -144,7 +144,7 @@ func (s *Service) candidates(ctx context.Context, all []node.Node) candidates {
 	now := s.opt.Now()
 	for i := range all {
 		n := &all[i]
-		if n.Name == s.opt.Self.Node || n.State != node.Alive || n.AdvertiseURL == "" || n.Outdated ||
+		if n.Name == s.opt.Self.Node || n.Shown() != node.Alive || n.AdvertiseURL == "" || n.Outdated ||
 			s.hasFailed(n.Name, now) {
 			continue
 		}

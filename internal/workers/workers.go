@@ -139,9 +139,14 @@ func (a *Asker) look(ctx context.Context) {
 	var all []worker
 	for i := range rows {
 		r := &rows[i]
-		if r.State == node.Alive && !r.Outdated && r.AdvertiseURL != "" && r.Has(node.RoleWorker) {
-			all = append(all, worker{follow.Node{ID: r.Name, URL: r.AdvertiseURL}, r.Load.CPU})
+		if r.State != node.Alive || r.Outdated || r.AdvertiseURL == "" || !r.Has(node.RoleWorker) {
+			continue
 		}
+		w := worker{follow.Node{ID: r.Name, URL: r.AdvertiseURL}, r.Load.CPU}
+		if r.Shown() == node.Draining {
+			w.load += loaded // it is asked after those that stay
+		}
+		all = append(all, w)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

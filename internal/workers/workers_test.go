@@ -116,16 +116,20 @@ func TestSameWorker(t *testing.T) {
 	}
 }
 
-// TestBusyLast: a worker with more to do than it can is asked after the others.
+// TestBusyLast: a worker with more to do than it can, or one that leaves, is asked after the others.
 func TestBusyLast(t *testing.T) {
 	t.Parallel()
-	f, a, _ := newFarm(t)
-	name := a.pick(order(1))[0].ID
-	at := slices.IndexFunc(f.nodes, func(n node.Node) bool { return n.Name == name })
-	f.nodes[at].Load.CPU = loaded
-	a.look(t.Context())
-	if all := a.pick(order(1)); all[0].ID == name || all[4].ID != name {
-		t.Errorf("%s, which is busy, is asked in the order %v", name, all)
+	for what, become := range map[string]func(*node.Node){
+		"is busy":    func(n *node.Node) { n.Load.CPU = loaded },
+		"is leaving": func(n *node.Node) { n.Draining = true },
+	} {
+		f, a, _ := newFarm(t)
+		name := a.pick(order(1))[0].ID
+		become(&f.nodes[slices.IndexFunc(f.nodes, func(n node.Node) bool { return n.Name == name })])
+		a.look(t.Context())
+		if all := a.pick(order(1)); all[0].ID == name || all[4].ID != name {
+			t.Errorf("%s, which %s, is asked in the order %v", name, what, all)
+		}
 	}
 }
 

@@ -130,7 +130,9 @@ func openServices(t *testing.T, url string) deployment {
 	keys := signing.New(signing.Options{Store: d.Signing()})
 	r.Handle("/", New(Options{
 		Vocabularies: vocabulary.New(d.Vocabularies()),
-		Installation: Installation{Nodes: storedNodes{d.Nodes(), db.Drains(d)}, Retention: retention.New(db.Retention(d))},
+		Installation: Installation{
+			Nodes: storedNodes{d.Nodes(), db.Drains(d)}, Retention: retention.New(db.Retention(d)),
+		},
 		Viewers: Viewers{
 			Signing: keys, Restrictions: restriction.New(restriction.Options{Store: d.Restrictions()}), DRM: encrypted,
 		},
