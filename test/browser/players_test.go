@@ -64,7 +64,12 @@ if (names.includes('hls')) {
   h.attachMedia(el('hls'));
 }
 const s = new shaka.Player();
-s.configure({ manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } } }); // as docs/api.md says
+s.configure({ // as docs/api.md says
+  manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } }, streaming: { segmentPrefetchLimit: 0 },
+});
+const low = s.getConfigurationForLowLatency();
+low.streaming.segmentPrefetchLimit = 0;
+s.configurationForLowLatency(low);
 s.addEventListener('error', (e) => errors.shaka.push('error ' + e.detail.code + ' ' + JSON.stringify(e.detail.data).slice(0, 300)));
 if (names.includes('shaka')) s.attach(el('shaka')).then(() => s.load(source)).catch((e) => errors.shaka.push('load ' + e.code + ' ' + JSON.stringify(e.data || String(e)).slice(0, 300)));
 el('mux').addEventListener('error', (e) => errors.mux.push(String(e.detail && e.detail.message || e.message || e.type)));

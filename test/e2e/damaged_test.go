@@ -44,7 +44,12 @@ for (const [name, url] of Object.entries(%s)) {
   hls.on(Hls.Events.ERROR, (_, d) => { if (d.fatal) window.plays[name + ', hls.js'].errors.push(d.details); });
   hls.loadSource(url); hls.attachMedia(h);
   const s = watch(name + ', Shaka'), player = new shaka.Player();
-  player.configure({ manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } } });
+  player.configure({
+    manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } }, streaming: { segmentPrefetchLimit: 0 },
+  });
+  const low = player.getConfigurationForLowLatency();
+  low.streaming.segmentPrefetchLimit = 0;
+  player.configurationForLowLatency(low);
   const failed = (e) => { // a playlist or segment that Shaka asks for again is none of them, as with hls.js
     const error = e.detail || e;
     const { errors } = window.plays[name + ', Shaka'];

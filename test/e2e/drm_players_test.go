@@ -25,8 +25,11 @@ if (q.get('player') === 'shaka') {
   const player = new shaka.Player();
   player.configure({
     drm: { servers: { 'com.widevine.alpha': licence }, keySystemsMapping: { 'com.widevine.alpha': 'org.w3.clearkey' } },
-    manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } },
+    manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } }, streaming: { segmentPrefetchLimit: 0 },
   });
+  const low = player.getConfigurationForLowLatency();
+  low.streaming.segmentPrefetchLimit = 0;
+  player.configurationForLowLatency(low);
   player.addEventListener('error', failed);
   player.attach(v).then(() => player.load(q.get('source'))).catch(failed);
 } else {

@@ -14,14 +14,16 @@ import (
 )
 
 // fleetPage plays a stream in hls.js and in Shaka, set as docs/api.md and docs/drm.md say, with captions. When a player
-// has shown some seconds, it is told to go on in the other size.
+// has shown some seconds, it is told to go on in the other size. Shaka empties its buffer for that and seeks, and here
+// it does so when it has begun to ask for the other size's init segment, as it does by itself where the page has much
+// to do.
 const fleetPage = `<!doctype html><title>fleet</title>
 <video id="hls" muted autoplay width="320"></video><video id="shaka" muted autoplay width="320"></video>
 <script src="/watch/assets/hls.min.js"></script><script src="/shaka.js"></script>
 <script type="module">
 import { engine } from '/watch/assets/engine.js';
 const query = new URLSearchParams(location.search), source = query.get('source'), licence = query.get('licence');
-const none = () => ({ played: 0, texts: [], sizes: [], errors: [] });
+const none = () => ({ played: 0, texts: [], sizes: [], errors: [], sought: false });
 const seen = window.seen = { hls: none(), shaka: none() };
 const drm = licence ? { emeEnabled: true, drmSystems: { 'org.w3.clearkey': { licenseUrl: licence } } } : {};
 const h = engine(Hls, { capLevelToPlayerSize: false, ...drm });
@@ -29,7 +31,12 @@ h.on(Hls.Events.ERROR, (_, d) => { if (d.fatal) seen.hls.errors.push(d.details);
 h.loadSource(source);
 h.attachMedia(document.getElementById('hls'));
 const s = new shaka.Player();
-s.configure({ manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } } });
+s.configure({
+  manifest: { availabilityWindowOverride: 30, hls: { sequenceMode: true } }, streaming: { segmentPrefetchLimit: 0 },
+});
+const low = s.getConfigurationForLowLatency();
+low.streaming.segmentPrefetchLimit = 0;
+s.configurationForLowLatency(low);
 if (licence) {
   s.configure('drm', {
     servers: { 'com.widevine.alpha': licence }, keySystemsMapping: { 'com.widevine.alpha': 'org.w3.clearkey' },
@@ -45,7 +52,17 @@ const others = {
   hls(shown) { h.currentLevel = h.levels.findIndex((l) => l.height !== shown); },
   shaka(shown) { // the active track may be one that was chosen and is not shown yet
     s.configure('abr.enabled', false);
-    s.selectVariantTrack(s.getVariantTracks().find((t) => t.height !== shown), true);
+    const other = s.getVariantTracks().find((t) => t.height !== shown), v = document.getElementById('shaka');
+    const init = shaka.net.NetworkingEngine.AdvancedRequestType.INIT_SEGMENT;
+    s.getNetworkingEngine().registerRequestFilter((_, request, { type, stream }) => {
+      if (seen.shaka.sought || type !== init || !stream || stream.height !== other.height) return undefined;
+      seen.shaka.sought = true; // once, before it is sent: Shaka breaks it off and has to ask again
+      return new Promise((send) => {
+        v.addEventListener('seeking', send, { once: true });
+        v.currentTime -= 0.1;
+      });
+    });
+    s.selectVariantTrack(other, true);
   },
 };
 for (const name of ['hls', 'shaka']) {
@@ -76,6 +93,7 @@ type fleetSeen struct {
 	Texts  []string `json:"texts"`
 	Sizes  []int    `json:"sizes"`  // heights of pictures
 	Errors []string `json:"errors"` // those that end it
+	Sought bool     `json:"sought"` // while the other size's init segment was asked for
 }
 
 // TestFleetInPlayers: hls.js and Shaka, whose every request comes to another node by way of nginx, play streams of each
@@ -140,6 +158,9 @@ func playsInBoth(t *testing.T, what string, page *browser.Page) {
 	for name, x := range seen {
 		if len(x.Errors) > 0 {
 			t.Errorf("%s in %s: %v", what, name, x.Errors)
+		}
+		if x.Sought != (name == "shaka") {
+			t.Errorf("%s in %s: it sought while an init segment was asked for: %v", what, name, x.Sought)
 		}
 	}
 }

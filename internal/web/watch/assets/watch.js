@@ -72,7 +72,7 @@ let drm = null; // settings of hls.js for what is encrypted
 let media = ''; // what was played to its end: a stream's next broadcast has another name
 let looks = 0; // how many there were since the end
 let asked = false; // the viewer wants this look
-const seen = { stalls: 0, restarts: 0, errors: [] };
+const seen = { stalls: 0, restarts: 0, broughtTo: 0, errors: [] };
 
 // state shows how it stands: by a sentence, a headline above it, the way to a recording, and a button with which to look
 // once more.
@@ -489,7 +489,7 @@ function conclude(d) {
 
 function toLive() {
   chosenBehind = false;
-  if (hls && hls.liveSyncPosition) video.currentTime = hls.liveSyncPosition;
+  if (hls && hls.liveSyncPosition) video.currentTime = seen.broughtTo = hls.liveSyncPosition;
   video.play().catch(() => {});
 }
 
