@@ -4,10 +4,12 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"millrace/internal/config"
 	nodes "millrace/internal/control/node"
 	"millrace/internal/storage/db"
 )
@@ -60,7 +62,7 @@ func newDeparture(limit time.Duration) *departure {
 	return &departure{limit: limit, viewers: &attendance{now: clock}, now: clock}
 }
 
-// successors reports whether there are other nodes that take encoders.
+// successors reports whether there are other nodes to which encoders or viewers of this one can go.
 func successors(ctx context.Context, n *node) bool {
 	if n.peers == nil {
 		return false
@@ -69,12 +71,18 @@ func successors(ctx context.Context, n *node) bool {
 	if err != nil {
 		return false // nobody can be admitted anywhere
 	}
-	for _, other := range all {
-		if other.Name != n.id && other.Shown() == nodes.Alive && other.AdvertiseURL != "" {
-			return true
-		}
+	return slices.ContainsFunc(all, func(other nodes.Node) bool {
+		return other.Name != n.id && succeeds(n.cfg.Node.Roles, &other)
+	})
+}
+
+// succeeds reports whether encoders or viewers of a node with such roles can go to another one.
+func succeeds(left config.Roles, other *nodes.Node) bool {
+	if other.Shown() != nodes.Alive || other.AdvertiseURL == "" {
+		return false
 	}
-	return false
+	return left.Has(nodes.RoleIngest) && other.Has(nodes.RoleIngest) ||
+		left.Has(nodes.RolePlayback) && other.Has(nodes.RolePlayback)
 }
 
 // Name implements lifecycle.Service.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -11,6 +12,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"millrace/internal/config"
+	nodes "millrace/internal/control/node"
 )
 
 // encoders are those of a node, as they go after it leaves.
@@ -118,5 +122,34 @@ func TestDeparture(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestSucceeds: only a node that does what the leaving one did is waited for.
+func TestSucceeds(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		left, other string
+		state       nodes.Node
+		want        bool
+	}{
+		"all, all":              {left: "all", other: "all", want: true},
+		"all, playback":         {left: "all", other: "playback", want: true},
+		"ingest, all":           {left: "ingest", other: "all", want: true},
+		"ingest, playback":      {left: "ingest", other: "playback"},
+		"playback, playback":    {left: "playback", other: "playback", want: true},
+		"worker, all":           {left: "worker", other: "all"},
+		"all, one that leaves":  {left: "all", other: "all", state: nodes.Node{Draining: true}},
+		"all, one that is gone": {left: "all", other: "all", state: nodes.Node{State: nodes.Gone}},
+	} {
+		other := tt.state
+		other.Roles, other.AdvertiseURL = []string{tt.other}, "http://192.0.2.1"
+		other.State = cmp.Or(other.State, nodes.Alive)
+		if got := succeeds(config.Roles{tt.left}, &other); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+	if succeeds(config.Roles{config.RoleAll}, &nodes.Node{State: nodes.Alive, Roles: []string{nodes.RoleAll}}) {
+		t.Error("a node that nobody can reach is waited for")
 	}
 }

@@ -42,7 +42,7 @@ type Handler struct {
 func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q request
 	text := r.URL.Query().Get("order")
-	if len(text) > maxOrder || json.Unmarshal([]byte(text), &q) != nil {
+	if len(text) > maxOrder || json.Unmarshal([]byte(text), &q) != nil { //nolint:musttag // written by this package
 		wire.Fail(w, fault.New(fault.Invalid, "the order can't be read"), false)
 		return
 	}

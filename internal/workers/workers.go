@@ -171,7 +171,7 @@ func (a *Asker) pass(ctx context.Context, h hint) {
 
 // Ahead implements presentation.Workers.
 func (a *Asker) Ahead(ctx context.Context, o presentation.Order) {
-	data, err := json.Marshal(o)
+	data, err := json.Marshal(o) //nolint:musttag // a resource by the names of its fields
 	if err != nil {
 		return
 	}
@@ -374,7 +374,7 @@ func (a *Asker) read(n int64) bool {
 func (a *Asker) ask(ctx context.Context, w worker, o presentation.Order) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	text, err := json.Marshal(request{o, turns.Viewer(ctx)})
+	text, err := json.Marshal(request{o, turns.Viewer(ctx)}) //nolint:musttag // likewise
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "the order can't be written")
 	}
@@ -393,8 +393,8 @@ func (a *Asker) ask(ctx context.Context, w worker, o presentation.Order) ([]byte
 	case res.StatusCode != http.StatusOK && res.Header.Get("Content-Type") != "application/json":
 		return nil, &silentError{fmt.Errorf("status %d: another version has no such path", res.StatusCode)}
 	case res.StatusCode != http.StatusOK:
-		data, err := io.ReadAll(io.LimitReader(res.Body, wire.MaxError))
-		if err != nil {
+		var data []byte
+		if data, err = io.ReadAll(io.LimitReader(res.Body, wire.MaxError)); err != nil {
 			return nil, &silentError{err}
 		}
 		return nil, wire.Failed(res.StatusCode, data)

@@ -125,7 +125,7 @@ func (q *queueCollector) look() ([]job.Waiting, bool) {
 	if time.Since(q.at) < queuesFresh {
 		return q.known, q.known != nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), queuesTime) //nolint:forbidigo // a scrape has no context
+	ctx, cancel := context.WithTimeout(context.Background(), queuesTime) // a scrape has no context
 	defer cancel()
 	all, err := q.ask(ctx)
 	if q.at, q.known = time.Now(), nil; err == nil {

@@ -201,13 +201,13 @@ func sizeOf(r io.Reader) (int64, bool) {
 	return 0, false
 }
 
-// postFunc sends a delivery to an endpoint.
-type postFunc = func(
+// PostFunc sends a delivery to an endpoint.
+type PostFunc = func(
 	ctx context.Context, to string, headers map[string]string, body []byte,
 ) (webhooks.Response, error)
 
 // Post makes a trace of each attempt to deliver an event. Endpoints are not told of it: they are others'.
-func (t *Tracing) Post(post postFunc) postFunc {
+func (t *Tracing) Post(post PostFunc) PostFunc {
 	if t == nil {
 		return post
 	}

@@ -34,8 +34,10 @@ func Measure() job.Insert { return job.New(JobMeasure, "all", struct{}{}) }
 const (
 	// DefaultGrace is how long after a change of the policy nothing is deleted, unless it is said.
 	DefaultGrace = 72 * time.Hour
-	// MinGrace and MaxGrace bound what may be said.
-	MinGrace, MaxGrace = time.Hour, 90 * 24 * time.Hour
+	// MinGrace is the shortest that may be said.
+	MinGrace = time.Hour
+	// MaxGrace is the longest.
+	MaxGrace = 90 * 24 * time.Hour
 	// Horizon is how far behind the first deletion a preview looks.
 	Horizon = 7 * 24 * time.Hour
 

@@ -164,12 +164,12 @@ func TestWhatIsDue(t *testing.T) {
 				t.Errorf("due is %q, want %q", text, tt.want)
 			}
 			p.StartsAt = now.Add(time.Millisecond)
-			for due := range retention.New(f).Due(t.Context(), p, now) {
-				t.Errorf("within the grace period %s is due", due.Asset.ID)
+			for due, err := range retention.New(f).Due(t.Context(), p, now) {
+				t.Errorf("within the grace period %s is due, %v", due.Asset.ID, err)
 			}
 			p.Limits, p.StartsAt = retention.Limits{}, now
-			for due := range retention.New(f).Due(t.Context(), p, now) {
-				t.Errorf("without a policy %s is due", due.Asset.ID)
+			for due, err := range retention.New(f).Due(t.Context(), p, now) {
+				t.Errorf("without a policy %s is due, %v", due.Asset.ID, err)
 			}
 		})
 	}
@@ -265,7 +265,8 @@ func TestSet(t *testing.T) {
 		t.Errorf("%+v, %v", f.policy, err)
 	}
 	later := now.Add(30 * day)
-	if v, err := s.Preview(t.Context(), "env", p.Limits, 0, later); err != nil || v.Policy != p {
+	v, err := s.Preview(t.Context(), "env", p.Limits, 0, later)
+	if err != nil || v.Policy != p {
 		t.Errorf("the preview of what is set: %+v, %v", v.Policy, err)
 	}
 	p, err = s.Set(t.Context(), "env", retention.Limits{MaxAgeDays: 31}, time.Hour, later)

@@ -359,13 +359,14 @@ func TestLoadRefuses(t *testing.T) {
 				t.Errorf("%s of an older version than the tables: %v", what, err)
 			}
 		}
-		if c, err := old.Content(t.Context()); err != nil || !c.Empty {
+		c, err := old.Content(t.Context())
+		if err != nil || !c.Empty {
 			t.Errorf("content of tables that are newer: %+v, %v", c, err)
 		}
 		must(t, old.Close())
 		must(t, d.Occupy(t.Context(), "node", 0))
 		if !strings.HasPrefix(url, "postgres") {
-			if _, err := db.OpenLoad(t.Context(), url, newest, log); !errors.Is(err, db.ErrOccupied) {
+			if _, err = db.OpenLoad(t.Context(), url, newest, log); !errors.Is(err, db.ErrOccupied) {
 				t.Errorf("while a service runs: %v", err)
 			}
 			return

@@ -33,7 +33,8 @@ func TestRetentionPolicies(t *testing.T) {
 			p := retention.Policy{Environment: env.ID, Limits: l, StartsAt: at(100 + i), UpdatedAt: at(i + 1)}
 			told := audit.With(ctx, audit.Entry{At: start, Operation: "set-retention"})
 			must(t, s.Set(told, p))
-			got, err := s.Policy(ctx, env.ID)
+			var got retention.Policy
+			got, err = s.Policy(ctx, env.ID)
 			all, failed := s.Policies(ctx)
 			if err != nil || failed != nil || got != p || !slices.Equal(all, []retention.Policy{p}) {
 				t.Errorf("got %+v, %+v, %v, %v", got, all, err, failed)
@@ -41,7 +42,8 @@ func TestRetentionPolicies(t *testing.T) {
 		}
 		must(t, s.Remove(ctx, env.ID))
 		must(t, s.Remove(ctx, env.ID))
-		if all, err := s.Policies(ctx); err != nil || len(all) != 0 {
+		var all []retention.Policy
+		if all, err = s.Policies(ctx); err != nil || len(all) != 0 {
 			t.Errorf("removed: %+v, %v", all, err)
 		}
 		log, err := d.AuditLog(ctx, audit.Query{Resource: string(env.ID), Limit: 9})

@@ -171,8 +171,8 @@ func (rs retentions) preview(ctx context.Context, in *previewRetentionInput) (*o
 	env := environment(ctx)
 	l, grace := asked.limits()
 	if !l.On() {
-		now, err := rs.retention.Policy(ctx, env)
-		if err != nil {
+		var now retention.Policy
+		if now, err = rs.retention.Policy(ctx, env); err != nil {
 			return nil, err
 		}
 		l = now.Limits

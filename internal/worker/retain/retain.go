@@ -38,10 +38,8 @@ const (
 	// batch is how many assets one run deletes before other jobs of the queue get its place.
 	batch = 100
 	pause = 5 * time.Second
-	// measured at a time
-	together = 50
-	// most that one run measures
-	mostMeasured = 5000
+	// together is how many media are measured at a time, and mostMeasured how many by one run.
+	together, mostMeasured = 50, 5000
 	// fresh is how long the size of media holds that seem not to change: renditions and images that are made at the
 	// first request do not touch the asset.
 	fresh = 30 * 24 * time.Hour
@@ -132,8 +130,8 @@ func (w *Worker) measure(ctx context.Context, _ job.Job) error {
 		sizes := make([]retention.Sized, 0, len(media))
 		for _, m := range media {
 			at := w.Now() // what changes while it is measured is measured again
-			n, err := w.size(ctx, m)
-			if err != nil {
+			var n int64
+			if n, err = w.size(ctx, m); err != nil {
 				return err
 			}
 			sizes = append(sizes, retention.Sized{Media: m, Bytes: n, At: at})

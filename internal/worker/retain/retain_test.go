@@ -251,8 +251,8 @@ func TestMeasure(t *testing.T) {
 	all, err := db.Retention(w.DB).Candidates(w.Ctx(), workertest.Env, retention.Place{}, 9)
 	var sum int64
 	for _, key := range w.Objects() {
-		info, err := w.Store.Stat(w.Ctx(), key)
-		w.Must(err)
+		info, failed := w.Store.Stat(w.Ctx(), key)
+		w.Must(failed)
 		sum += info.Size
 	}
 	if err != nil || len(all) != 1 || sum == 0 || all[0].Media[0].Bytes != sum {
