@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"context"
 	"testing"
 
 	"millrace/test/services"
@@ -22,4 +23,21 @@ func StartReplicated(t testing.TB) (r Replicated, database string) {
 		t.Fatal(err)
 	}
 	return Replicated{started}, started.Database("millrace")
+}
+
+// StartPgbouncer starts a pooler of transactions in front of an empty database, and gives what servers are started
+// with.
+func StartPgbouncer(t testing.TB) Options {
+	t.Helper()
+	Scaled.need(t)
+	if _, err := services.PgbouncerPath(); err != nil {
+		Missing(t, err.Error())
+	}
+	direct := database(t)
+	s, err := services.Pgbouncer(context.WithoutCancel(t.Context()), direct, "transaction")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Stop)
+	return Options{Database: s.URL, Env: []string{"MILLRACE_DATABASE_DIRECT_URL=" + direct}}
 }
