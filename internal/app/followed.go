@@ -47,16 +47,30 @@ func (n *node) broadcasts() presentation.Broadcasts {
 	n.internal.Handle("POST "+handover.PromisePath, handover.Promises{Own: n.live, From: internode.FromNode})
 	n.internal.Handle(copies.Path, n.copies.Store())
 	n.others = follow.New(follow.Options{
-		Peer: peers{n.peers}, Directory: n.owners, Meter: &n.meter, Bytes: keptOfOthers, Now: clock, Logger: n.log,
+		Peer: peers{n.peers}, Directory: n.owners, Moves: n.live.Leaving().Moves, Meter: &n.meter, Bytes: keptOfOthers,
+		Now: clock, Logger: n.log,
 	})
 	n.close = append(n.close, func() error { n.others.Close(); return nil })
-	return followed{n.live, n.others}
+	return followed{ofNode{n.live, n.live.Leaving()}, n.others}
 }
 
-// followed asks this node first, then the others.
+// followed asks this node first, then the others. What it gives lasts while broadcasts change nodes.
 type followed struct {
-	own    *broadcast.Service
+	own    ownBroadcasts
 	others *follow.Follower
+}
+
+// ownBroadcasts are those of this node.
+type ownBroadcasts interface {
+	presentation.Broadcasts
+
+	Begun(ctx context.Context, s id.LiveStream)
+}
+
+// ofNode implements ownBroadcasts.
+type ofNode struct {
+	*broadcast.Service
+	broadcast.Leaving
 }
 
 // Recovered implements presentation.Broadcasts.
@@ -66,30 +80,58 @@ func (f followed) Recovered(ctx context.Context) error { return f.own.Recovered(
 // the next one.
 func (f followed) Watched(ctx context.Context, s id.LiveStream) (playback.Broadcast, error) {
 	own, err := f.own.Watched(ctx, s)
-	if b, ok := own.(edgeview.Broadcast); err == nil && (!ok || !b.Edge.Ended()) {
-		return own, nil
+	if b, ok := own.(edgeview.Broadcast); err == nil && ok && b.Edge.Ended() {
+		other, failed := f.others.Watched(ctx, s)
+		if fault.Is(failed, fault.NotReady) {
+			return own, nil
+		}
+		return f.lasting(s, other, failed)
 	}
-	other, failed := f.others.Watched(ctx, s)
-	if err == nil && fault.Is(failed, fault.NotReady) {
-		return own, nil
-	}
-	return other, failed
+	return f.find(ctx, s, func(all broadcasts) (playback.Broadcast, error) { return all.Watched(ctx, s) })
 }
 
 // OfAsset implements presentation.Broadcasts.
 func (f followed) OfAsset(ctx context.Context, s id.LiveStream, a id.Asset) (playback.Broadcast, error) {
-	if own, err := f.own.OfAsset(ctx, s, a); err == nil {
-		return own, nil
-	}
-	return f.others.OfAsset(ctx, s, a)
+	return f.find(ctx, s, func(all broadcasts) (playback.Broadcast, error) { return all.OfAsset(ctx, s, a) })
 }
 
 // Earlier implements presentation.Broadcasts.
 func (f followed) Earlier(ctx context.Context, s id.LiveStream, m id.Media) (playback.Broadcast, error) {
-	if own, err := f.own.Earlier(ctx, s, m); err == nil {
-		return own, nil
+	return f.find(ctx, s, func(all broadcasts) (playback.Broadcast, error) { return all.Earlier(ctx, s, m) })
+}
+
+// broadcasts are this node's or those of others.
+type broadcasts interface {
+	Watched(ctx context.Context, s id.LiveStream) (playback.Broadcast, error)
+	OfAsset(ctx context.Context, s id.LiveStream, a id.Asset) (playback.Broadcast, error)
+	Earlier(ctx context.Context, s id.LiveStream, m id.Media) (playback.Broadcast, error)
+}
+
+// find looks here, then elsewhere, and here again: rows say that a broadcast is here while it is about to begin.
+func (f followed) find(
+	ctx context.Context, s id.LiveStream, look func(broadcasts) (playback.Broadcast, error),
+) (playback.Broadcast, error) {
+	b, err := look(f.own)
+	if err == nil {
+		return f.lasting(s, b, nil)
 	}
-	return f.others.Earlier(ctx, s, m)
+	b, failed := look(f.others)
+	if failed == nil {
+		return f.lasting(s, b, nil)
+	}
+	f.own.Begun(ctx, s)
+	if b, err = look(f.own); err == nil {
+		return f.lasting(s, b, nil)
+	}
+	return nil, failed
+}
+
+func (f followed) lasting(s id.LiveStream, b playback.Broadcast, err error) (playback.Broadcast, error) {
+	if err != nil {
+		return nil, err
+	}
+	again := func(ctx context.Context) (playback.Broadcast, error) { return f.Earlier(ctx, s, b.About().Media) }
+	return follow.Lasting{Broadcast: b, Moved: edgeview.Moved, Next: again}, nil
 }
 
 // owners knows which other nodes have live streams. The database is asked at most once a second for each.

@@ -9,7 +9,10 @@ import (
 	nodes "millrace/internal/control/node"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/media/edgeview"
 	"millrace/internal/media/follow"
+	"millrace/internal/media/playback"
+	"millrace/internal/presentation"
 	"millrace/internal/stalecache"
 )
 
@@ -66,4 +69,33 @@ func TestOwners(t *testing.T) {
 			t.Errorf("of this node's own: %+v, %v", got, err)
 		}
 	})
+}
+
+// here is this node's broadcasts: none until one has begun.
+type here struct {
+	presentation.Broadcasts
+
+	begun bool
+}
+
+func (h *here) Watched(context.Context, id.LiveStream) (playback.Broadcast, error) {
+	if !h.begun {
+		return nil, playback.Inactive()
+	}
+	return edgeview.Broadcast{ID: "media"}, nil
+}
+
+func (h *here) Begun(context.Context, id.LiveStream) { h.begun = true }
+
+// TestAboutToBegin: a viewer who comes while rows say that this node has the broadcast, and it is about to begin here,
+// waits for that.
+func TestAboutToBegin(t *testing.T) {
+	t.Parallel()
+	r := &rows{owner: nodes.Owner{Name: "here"}}
+	o := &owners{rows: r, self: "here", known: stalecache.New[id.LiveStream, nodes.Owner](8, ownerFresh)}
+	f := followed{&here{}, follow.New(follow.Options{Directory: o, Now: time.Now})}
+	b, err := f.Watched(t.Context(), "owned")
+	if err != nil || b.About().Media != "media" {
+		t.Errorf("%v, %v", b, err)
+	}
 }

@@ -316,7 +316,7 @@ var layers = map[string][]string{
 	},
 	"internal/media/follow/owner": {
 		"internal/media/follow/wire", "internal/media/delivered", "internal/media/playback", "internal/media/timeline",
-		"internal/id", "internal/fault",
+		"internal/media/window", "internal/id", "internal/fault",
 	},
 	"internal/media/protection": {
 		"internal/media/container", "internal/media/delivered", "internal/media/hls", "internal/media/metering",

@@ -23,6 +23,9 @@ const (
 	// handoverPatience bounds how long a broadcast may take to store what it has when it is handed over, and so how
 	// long the encoder waits that has come to another node. What is not stored then is lost.
 	handoverPatience = 5 * time.Second
+	// moving is how long behind a handover it may take until the next node shows the broadcast: what is left is stored,
+	// and that node reads it.
+	moving = 2 * handoverPatience
 )
 
 // HandOver gives a broadcast up that writer leads here, once all that its encoder has sent is stored; lost is what

@@ -16,6 +16,7 @@ import (
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/media/edgeview"
 	"millrace/internal/media/ingest"
 )
 
@@ -217,5 +218,56 @@ func TestHandOverLoses(t *testing.T) {
 		if lost := 20 + 9 - sum; said < 4 || math.Abs(lost-said) > 0.2 {
 			t.Errorf("%.2f s are missing, told of are %.2f; recorded %v", lost, said, times)
 		}
+	})
+}
+
+// TestHandOverMoves: from when a node gives a broadcast up until the next one can show it, it says that the broadcast
+// moves, and not that there is none.
+func TestHandOverMoves(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		a := w.start("a")
+		moves := func(s id.LiveStream, m id.Media, asset id.Asset, want bool) {
+			t.Helper()
+			_, watched := a.Watched(t.Context(), s)
+			_, earlier := a.Earlier(t.Context(), s, m)
+			_, recorded := a.OfAsset(t.Context(), s, asset)
+			for _, err := range []error{watched, earlier, recorded} {
+				if err == nil || edgeview.Moved(err) != want {
+					t.Errorf("who asks is told %v", err)
+				}
+			}
+			if a.Leaving().Moves(s) != want {
+				t.Errorf("the broadcast moves: %v, want %v", !want, want)
+			}
+		}
+		var m id.Media
+		var of id.Asset
+		handedOver := false
+		b := w.start("b", func(o *broadcast.Options) {
+			o.Ask = func(ctx context.Context, s id.LiveStream, by live.Writer) (time.Duration, error) {
+				lost, err := a.HandOver(ctx, s, by)
+				if err == nil {
+					handedOver = true
+					moves(s, m, of, true)
+				}
+				return lost, err
+			}
+		})
+		s := w.stream(window(60))
+		a.publish(s.StreamKey).send(11 * time.Second).stop()
+		w.wait(0)
+		found, err := a.Watched(t.Context(), s.ID)
+		w.must(err)
+		m, of = found.About().Media, found.About().Asset
+		second := b.publish(s.StreamKey).send(9 * time.Second)
+		if !handedOver {
+			t.Error("the broadcast was not handed over")
+		}
+		moves(s.ID, m, of, true)
+		second.send(2 * time.Second)
+		moves(s.ID, m, of, false)
+		second.stop()
+		w.wait(61 * time.Second)
 	})
 }

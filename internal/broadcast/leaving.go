@@ -1,6 +1,11 @@
 package broadcast
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"millrace/internal/id"
+)
 
 // A node that leaves takes no encoder any more, and lets go of those that it has, each at a key frame: there a segment
 // ends. Their broadcasts wait here for as long as after a node's death, until another node asks for them.
@@ -21,11 +26,14 @@ const (
 	awaited          // it was let go of, and is to come to another node
 )
 
-// Leaving is whether a node leaves, and whom it has still.
-type Leaving struct{ broadcasts *registry }
+// Leaving is whether a node leaves, whom it has still, and which broadcasts go, or are about to be here.
+type Leaving struct {
+	broadcasts *registry
+	now        func() time.Time
+}
 
 // Leaving has the node leave.
-func (svc *Service) Leaving() Leaving { return Leaving{svc.broadcasts} }
+func (svc *Service) Leaving() Leaving { return Leaving{svc.broadcasts, svc.opt.Now} }
 
 // Drain has the node take no encoder any more, nor what other nodes have left behind, and lets go of the encoders that
 // it has. Off: it takes them again. It does not wait.
@@ -41,6 +49,13 @@ func (l Leaving) Draining() bool { return l.broadcasts.draining() }
 // Attended counts the encoders that are connected here, and those that were let go of and are awaited: no other node
 // has asked for their broadcasts yet.
 func (l Leaving) Attended() (connected, gone int) { return l.broadcasts.attended() }
+
+// Moves reports whether this node has handed a live stream's broadcast over a moment ago: until the next node shows it,
+// rows may still say that this one has it, or say that the next one does, which is only about to.
+func (l Leaving) Moves(s id.LiveStream) bool { return l.broadcasts.moves(s, l.now()) }
+
+// Begun waits for who is about to begin a live stream's broadcast here.
+func (l Leaving) Begun(ctx context.Context, s id.LiveStream) { l.broadcasts.begun(ctx, s) }
 
 // drain lets go of a broadcast's encoder when the node leaves, or keeps it when that has changed its mind. It runs on
 // the broadcast's goroutine.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"millrace/internal/control/live"
 	"millrace/internal/id"
@@ -23,6 +24,9 @@ type registry struct {
 	byMedia map[id.Media]*broadcast
 	lost    map[id.Media]*broadcast // to other nodes, until the last of their goroutines has ended
 	opening map[id.LiveStream]int   // admissions that may begin one
+	opened  chan struct{}           // closed when an admission has ended; nil: nobody waits for that
+	// When other nodes came to have the broadcasts of streams.
+	moved map[id.LiveStream]time.Time
 	// Of the encoders of the current ones.
 	presence map[*broadcast]presence
 }
@@ -32,7 +36,7 @@ func newRegistry() *registry {
 		current: map[id.LiveStream]*broadcast{}, newest: map[id.LiveStream]*broadcast{},
 		byAsset: map[id.Asset]*broadcast{},
 		byMedia: map[id.Media]*broadcast{}, lost: map[id.Media]*broadcast{},
-		opening: map[id.LiveStream]int{}, presence: map[*broadcast]presence{},
+		opening: map[id.LiveStream]int{}, moved: map[id.LiveStream]time.Time{}, presence: map[*broadcast]presence{},
 	}
 }
 
@@ -92,6 +96,31 @@ func (r *registry) open(s id.LiveStream) (opened func()) {
 		defer r.mu.Unlock()
 		if r.opening[s]--; r.opening[s] == 0 {
 			delete(r.opening, s)
+		}
+		if r.opened != nil {
+			close(r.opened)
+			r.opened = nil
+		}
+	}
+}
+
+// begun waits until no admission is about to begin a stream's broadcast.
+func (r *registry) begun(ctx context.Context, s id.LiveStream) {
+	for {
+		r.mu.Lock()
+		if r.opening[s] == 0 {
+			r.mu.Unlock()
+			return
+		}
+		if r.opened == nil {
+			r.opened = make(chan struct{})
+		}
+		opened := r.opened
+		r.mu.Unlock()
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -188,6 +217,17 @@ func (r *registry) lose(b *broadcast) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lost[b.asset.Media] = b
+	now := b.opt.Now()
+	maps.DeleteFunc(r.moved, func(_ id.LiveStream, at time.Time) bool { return now.Sub(at) >= moving })
+	r.moved[b.id] = now
+}
+
+// moves reports whether another node came to have a stream's broadcast a moment before now, and may not show it yet.
+func (r *registry) moves(s id.LiveStream, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, ok := r.moved[s]
+	return ok && now.Sub(at) < moving && r.current[s] == nil && r.opening[s] == 0
 }
 
 // released waits until this node has let go of a recording that it lost before.

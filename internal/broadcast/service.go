@@ -304,26 +304,32 @@ func (svc *Service) stopping() bool {
 func (svc *Service) Broadcasts() int { return svc.broadcasts.count() }
 
 // Watched is the broadcast that a live stream's viewers see: the current one, or the last one while it is kept.
-// NotReady: there is none in this node's memory.
+// NotReady: there is none in this node's memory; window.ErrMoved: it is being handed over to another node.
 func (svc *Service) Watched(_ context.Context, s id.LiveStream) (playback.Broadcast, error) {
 	if b := svc.broadcasts.watched(s); b != nil {
 		return b.view(), nil
+	}
+	if svc.Leaving().Moves(s) {
+		return nil, window.Fault(window.ErrMoved)
 	}
 	return nil, playback.Inactive()
 }
 
 // OfAsset is the broadcast of an asset, running or ended. NotFound: there is none in this node's memory.
-func (svc *Service) OfAsset(_ context.Context, _ id.LiveStream, a id.Asset) (playback.Broadcast, error) {
-	return found(svc.broadcasts.recordedAs(a))
+func (svc *Service) OfAsset(_ context.Context, s id.LiveStream, a id.Asset) (playback.Broadcast, error) {
+	return found(svc.broadcasts.recordedAs(a), svc.Leaving().Moves(s))
 }
 
 // Earlier is a broadcast of a live stream by its media, current or kept. NotFound: there is none in this node's memory.
 func (svc *Service) Earlier(_ context.Context, s id.LiveStream, m id.Media) (playback.Broadcast, error) {
-	return found(svc.broadcasts.earlier(s, m))
+	return found(svc.broadcasts.earlier(s, m), svc.Leaving().Moves(s))
 }
 
-func found(b *broadcast) (playback.Broadcast, error) {
-	if b == nil {
+func found(b *broadcast, moves bool) (playback.Broadcast, error) {
+	switch {
+	case b == nil && moves:
+		return nil, window.Fault(window.ErrMoved)
+	case b == nil:
 		return nil, fault.New(fault.NotFound, "there is no such broadcast")
 	}
 	return b.view(), nil

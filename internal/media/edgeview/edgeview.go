@@ -35,6 +35,9 @@ type Broadcast struct {
 
 var _ playback.Broadcast = Broadcast{}
 
+// Moved reports whether an error says that the broadcast goes to another node.
+func Moved(err error) bool { return errors.Is(err, window.ErrMoved) }
+
 // About implements playback.Broadcast.
 func (b Broadcast) About() playback.About {
 	return playback.About{Media: b.ID, Asset: b.Asset, Title: b.Title, Began: b.Began}

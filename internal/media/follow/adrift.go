@@ -18,6 +18,8 @@ const (
 	// seekEvery is how often the next owner is looked for, and adriftFor for how long: until then another node has
 	// taken up what no encoder came back to.
 	seekEvery, adriftFor = 300 * time.Millisecond, 40 * time.Second
+	// lookEvery is how often the next owner of what is handed over is looked for.
+	lookEvery = 100 * time.Millisecond
 	// doubt is how long it may take to find out that an owner is gone which did not respond to one request.
 	doubt = 500 * time.Millisecond
 	// catchUp is for how long viewers may be ahead of the next owner, which has less than the one before.
@@ -37,6 +39,7 @@ type adrift struct {
 	begun   chan struct{} // closed when it is adrift
 	decided chan struct{} // closed when the search for the next one is over
 	next    *broadcast
+	why     error // there is no next one
 	over    bool
 }
 
@@ -59,13 +62,13 @@ func (a *adrift) begin() {
 	}
 }
 
-// end says which one follows; nil: none.
-func (a *adrift) end(next *broadcast) {
+// end says which one follows; nil: none, and why.
+func (a *adrift) end(next *broadcast, why error) {
 	a.begin()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.over {
-		a.over, a.next = true, next
+		a.over, a.next, a.why = true, next, why
 		close(a.decided)
 	}
 }
@@ -114,6 +117,9 @@ func onward[T any](ctx context.Context, b *broadcast, do func(*broadcast) (T, er
 		}
 		next := b.successor(ctx)
 		if next == nil {
+			if closed(b.adrift.decided) && errors.Is(b.adrift.why, ErrHere) {
+				err = b.adrift.why
+			}
 			return v, err
 		}
 		b = next
@@ -152,8 +158,8 @@ func (b *broadcast) seek() {
 		case closed(b.adrift.decided):
 			return
 		case errors.Is(err, ErrHere):
-			end = now
-			continue
+			b.end(fault.Wrap(fault.Unavailable, err, "the live stream has come to this node: ask again in a moment"))
+			return
 		case !owner:
 			missed = time.Time{}
 		case missed.IsZero():

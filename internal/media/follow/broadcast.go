@@ -167,7 +167,7 @@ func (b *broadcast) lose(err error) {
 // end ends all that is under way, with an error.
 func (b *broadcast) end(err error) {
 	b.cease(err)
-	b.adrift.end(nil)
+	b.adrift.end(nil, err)
 	b.f.forget(b)
 }
 

@@ -53,7 +53,10 @@ type Directory interface {
 type Options struct {
 	Peer      Peer
 	Directory Directory
-	Meter     *metering.Meter // of what viewers are sent; nil: nothing is counted
+	// Moves reports whether this node handed a live stream's broadcast over a moment ago: the next owner may not be
+	// known yet, or not show it; nil: it hands none over.
+	Moves func(s id.LiveStream) bool
+	Meter *metering.Meter // of what viewers are sent; nil: nothing is counted
 	// Bytes is how much media and how many playlists are kept; they are kept for as long as nothing newer needs room.
 	Bytes  int64
 	Now    func() time.Time
@@ -67,6 +70,8 @@ const (
 	prompt = 4 * time.Second
 	// refrain is how long an owner that did not respond is not asked again for a broadcast.
 	refrain = time.Second
+	// settling is how long the next owner of a broadcast that is handed over may take to show it.
+	settling = 10 * time.Second
 	// mostAsked is how many requests to one owner may be under way at a time, and mostOfOne how many of its broadcasts
 	// are followed, each of which has one request under way beside those. It serves a thousand, on one connection.
 	mostAsked, mostOfOne = 700, 290
@@ -182,13 +187,25 @@ func (f *Follower) known(of wire.Of) (*broadcast, error) {
 	return nil, nil //nolint:nilnil // it has to be asked for
 }
 
-// describe asks the owner of a stream which broadcast it is, and begins to follow it.
+// describe asks the owner of a stream which broadcast it is, and begins to follow it. While the broadcast is handed
+// over it waits for the next owner.
 func (f *Follower) describe(ctx context.Context, of wire.Of) (*broadcast, error) {
-	owner, err := f.opt.Directory.Owner(ctx, of.Stream)
-	if err != nil {
-		return nil, err
+	for end := f.opt.Now().Add(settling); ; {
+		owner, err := f.opt.Directory.Owner(ctx, of.Stream)
+		var b *broadcast
+		if err == nil {
+			b, err = f.describeAt(ctx, owner, of)
+		}
+		if err == nil || !f.moves(of.Stream, err) || !f.opt.Now().Before(end) || wait(ctx, lookEvery) != nil {
+			return b, err
+		}
+		f.opt.Directory.Lost(of.Stream)
 	}
-	return f.describeAt(ctx, owner, of)
+}
+
+// moves reports whether a broadcast that was not found is being handed over, by this node or by the one that was asked.
+func (f *Follower) moves(s id.LiveStream, err error) bool {
+	return moved(err) || f.opt.Moves != nil && f.opt.Moves(s)
 }
 
 func (f *Follower) describeAt(ctx context.Context, owner Owner, of wire.Of) (*broadcast, error) {
@@ -207,13 +224,15 @@ func (f *Follower) describeAt(ctx context.Context, owner Owner, of wire.Of) (*br
 		return nil, err
 	}
 	if err != nil {
-		f.note(of, err)
+		if !f.moves(of.Stream, err) {
+			f.note(of, err)
+		}
 		f.opt.Directory.Lost(of.Stream)
 		return nil, err
 	}
 	b, old, err := f.follow(of.Stream, owner, about)
 	if old != nil {
-		old.adrift.end(b) // before all that is under way ends
+		old.adrift.end(b, nil) // before all that is under way ends
 		old.end(fault.New(fault.Unavailable, "another node has the live stream now: ask again in a moment"))
 	}
 	return b, err

@@ -130,6 +130,7 @@ type node struct {
 	mu      sync.Mutex
 	current *studio
 	earlier []*studio
+	moves   bool // it has handed its studio over
 	asked   map[string]int
 	handler http.Handler
 	broken  func(w http.ResponseWriter, r *http.Request) bool // true: it has responded
@@ -146,6 +147,9 @@ func newNode(run string, s *studio) *node {
 func (n *node) Watched(_ context.Context, s id.LiveStream) (playback.Broadcast, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.moves {
+		return nil, window.Fault(window.ErrMoved)
+	}
 	if n.current == nil || s != stream {
 		return nil, playback.Inactive()
 	}
@@ -163,6 +167,9 @@ func (n *node) Earlier(_ context.Context, _ id.LiveStream, m id.Media) (playback
 func (n *node) one(is func(*studio) bool) (playback.Broadcast, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.moves {
+		return nil, window.Fault(window.ErrMoved)
+	}
 	for _, s := range append(slices.Clip(n.earlier), n.current) {
 		if s != nil && is(s) {
 			return s.Broadcast, nil

@@ -24,7 +24,7 @@ func Fault(err error) error {
 	case errors.Is(err, ErrTimeout):
 		return fault.New(fault.Unavailable, "the live edge stands still")
 	case errors.Is(err, ErrMoved):
-		return fault.New(fault.Unavailable, "the live stream is moving to another node: ask again in a moment")
+		return fault.Wrap(fault.Unavailable, err, "the live stream is moving to another node: ask again in a moment")
 	}
 	return err
 }

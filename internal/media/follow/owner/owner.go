@@ -20,6 +20,7 @@ import (
 	"millrace/internal/media/delivered"
 	"millrace/internal/media/follow/wire"
 	"millrace/internal/media/playback"
+	"millrace/internal/media/window"
 )
 
 // Broadcasts are those whose edges this node has; broadcast.Service fits. It must not be what follows other nodes: two
@@ -121,7 +122,7 @@ func (h *Handler) find(ctx context.Context, of wire.Of) (b Edge, err error) {
 		found, err = h.opt.Broadcasts.Watched(ctx, of.Stream)
 	}
 	if err != nil {
-		if of.Edition != "" {
+		if of.Edition != "" || errors.Is(err, window.ErrMoved) {
 			err = &wire.MovedError{Err: err}
 		}
 		return nil, err
@@ -175,8 +176,12 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request) error {
 
 func (h *Handler) change(ctx context.Context, s id.LiveStream, b Edge, revision uint64, ended bool) wire.Change {
 	c := wire.Change{Revision: revision, Ended: ended, Texts: b.HasTexts()}
-	if watched, err := h.opt.Broadcasts.Watched(ctx, s); err == nil {
+	watched, err := h.opt.Broadcasts.Watched(ctx, s)
+	switch {
+	case err == nil:
 		c.Watched = watched.About().Media
+	case errors.Is(err, window.ErrMoved): // its viewers see it until the next owner is known
+		c.Watched = b.About().Media
 	}
 	return c
 }
