@@ -27,6 +27,7 @@ type bench struct {
 	binary      string // millrace
 	peer        string // MediaMTX
 	nginxBinary string
+	versitygw   string   // S3 server
 	before      string   // an earlier millrace, to compare with
 	postgres    string   // URL of an administration database
 	cert, key   string   // PEM files that servers are started with; empty: without TLS
@@ -75,6 +76,7 @@ func measurements() []measurement {
 		{"uploadslive", (*bench).uploadsLive},
 		{"lists", (*bench).lists},
 		{"creates", (*bench).creates},
+		{"copies", (*bench).copies},
 	}
 }
 
@@ -88,7 +90,8 @@ func main() {
 func run() error {
 	var names []string
 	for _, m := range measurements() {
-		if (m.name != "reading" || os.Getenv(programtest.ReadingsVariable) != "") && m.name != "creates" {
+		if (m.name != "reading" || os.Getenv(programtest.ReadingsVariable) != "") && m.name != "creates" &&
+			m.name != "copies" {
 			names = append(names, m.name)
 		}
 	}
@@ -99,7 +102,8 @@ func run() error {
 	flag.StringVar(&b.peer, "mediamtx", "", "MediaMTX, to compare live streams with")
 	flag.StringVar(&b.before, "before", "", "an earlier millrace, to compare create and creates with")
 	flag.StringVar(&b.postgres, "postgres", "",
-		"URL of a PostgreSQL database in which others may be created, for creates")
+		"URL of a PostgreSQL database in which others may be created, for creates and copies")
+	flag.StringVar(&b.versitygw, "versitygw", "", "S3 server, for copies")
 	flag.StringVar(&b.nginxBinary, "nginx", "", "nginx, to compare serving with")
 	streams := flag.String("streams", "30", "encoders at once; density measures each of several numbers, as 30,120")
 	flag.IntVar(&b.rounds, "rounds", 2, "how often the servers take turns")

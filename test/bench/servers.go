@@ -72,6 +72,7 @@ type millrace struct {
 	p               *proc.Server
 	http, rtmp, srt string
 	https           string // with a certificate only
+	metrics         string // where it is asked for them only
 	auth, data      string
 }
 
@@ -137,6 +138,8 @@ func (b *bench) serve(data, secret string, more ...string) (m *millrace, err err
 				m.http = a[1]
 			case "https":
 				m.https = a[1]
+			case "metrics": // before the others
+				m.metrics = a[1]
 			case "rtmp":
 				m.rtmp = a[1]
 			case "srt":
