@@ -101,7 +101,7 @@ func (n *node) firstLink(ctx context.Context) error {
 	if err != nil || has {
 		return err
 	}
-	if isLog(n.out) {
+	if inJournal(n.out) {
 		n.log.InfoContext(ctx, "the dashboard has no password yet: set it by a link of millrace dashboard link")
 		return nil
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
+	"syscall"
 	"time"
 
 	"millrace/internal/app/cleanup"
@@ -21,15 +21,21 @@ import (
 	"millrace/internal/worker/prune"
 )
 
-// isLog reports whether what is shown goes to the journal of systemd, which is a socket: it keeps everything, and
-// others than the operator may read it. Terminals, pipes and files are the operator's own.
-func isLog(show io.Writer) bool {
+// inJournal reports whether what is shown goes to systemd's journal, which keeps everything and is read by others than
+// the operator: JOURNAL_STREAM names its device and inode (systemd.exec(5)). Whatever else standard output is, such as
+// the socket of a parent process, is the operator's own.
+func inJournal(show io.Writer) bool {
 	f, is := show.(*os.File)
 	if !is {
 		return false
 	}
 	info, err := f.Stat()
-	return err == nil && info.Mode()&fs.ModeSocket != 0
+	if err != nil {
+		return false
+	}
+	stat, is := info.Sys().(*syscall.Stat_t)
+	stream := os.Getenv("JOURNAL_STREAM") //nolint:forbidigo // systemd's own, not this program's
+	return is && stream == fmt.Sprintf("%d:%d", stat.Dev, stat.Ino)
 }
 
 // firstToken seeds the configured token, or makes the first one and shows it this once, where no log would keep it.
@@ -47,7 +53,7 @@ func firstToken(ctx context.Context, service access.API, cfg config.Config, log 
 	if err != nil || len(all) > 0 {
 		return err
 	}
-	if isLog(show) {
+	if inJournal(show) {
 		log.InfoContext(ctx, "there is no access token for the API yet: make one with millrace token create")
 		return nil
 	}

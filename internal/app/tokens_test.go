@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,27 +16,31 @@ import (
 )
 
 // TestNoSecretInTheJournal: where systemd's journal keeps what is shown, no token and no link is made, and the log says
-// how to make them; in a file, which is the operator's own, both are shown.
+// how to make them; in a file, or at a socket of another kind of parent, both are shown.
 func TestNoSecretInTheJournal(t *testing.T) {
-	t.Parallel()
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	journal, socket := socketTo(t), socketTo(t)
+	info, err := journal.Stat()
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket, journal := os.NewFile(uintptr(pair[0]), "socket"), os.NewFile(uintptr(pair[1]), "journal")
+	stat, is := info.Sys().(*syscall.Stat_t)
+	if !is {
+		t.Fatal("a socket has no inode")
+	}
+	t.Setenv("JOURNAL_STREAM", fmt.Sprintf("%d:%d", stat.Dev, stat.Ino))
 	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() {
-		if err = errors.Join(socket.Close(), journal.Close(), file.Close()); err != nil {
+		if err = file.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	for _, tt := range []struct {
 		out   *os.File
 		shown bool
-	}{{socket, false}, {file, true}} {
+	}{{journal, false}, {socket, true}, {file, true}} {
 		d := dbtest.Open(t, dbtest.SQLite(t))
 		var log bytes.Buffer
 		n := &node{out: tt.out, log: slog.New(slog.NewTextHandler(&log, nil)), base: "http://h"}
@@ -63,4 +68,20 @@ func TestNoSecretInTheJournal(t *testing.T) {
 		!strings.Contains(string(text), "http://h/dashboard") {
 		t.Errorf("shown is %q, %v", text, err)
 	}
+}
+
+// socketTo is a socket that somebody listens at.
+func socketTo(t *testing.T) *os.File {
+	t.Helper()
+	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "ours"), os.NewFile(uintptr(pair[1]), "theirs")
+	t.Cleanup(func() {
+		if err := errors.Join(ours.Close(), theirs.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return ours
 }
