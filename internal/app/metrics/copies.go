@@ -33,7 +33,7 @@ func newCopyCollector(read func() Copied) *copyCollector {
 		sent:    desc("sent_bytes_total", "What was sent to nodes that copy."),
 		taken:   desc("received_bytes_total", "What was copied of other nodes."),
 		dropped: desc("dropped_bytes_total", "What was left out of copies, since their memory is bounded."),
-		late:    desc("late_total", "Parts and segments that were published before the other node had them."),
+		late:    desc("late_total", "Parts and segments for which the other node was waited for in vain."),
 		lag:     desc("seconds", "How long the other node took to have what was published."),
 	}
 }

@@ -193,6 +193,15 @@ func TestNodesOverABrokenConnection(t *testing.T) {
 	must(t, store.Renew(t.Context(), n, time.Hour))
 }
 
+// TestLeastConnections opens a database whose URL allows fewer connections than its migration takes.
+func TestLeastConnections(t *testing.T) {
+	t.Parallel()
+	d := dbtest.Open(t, limited(t, dbtest.Postgres(t), "1"))
+	release, err := d.TakeConnections(t.Context(), 2)
+	must(t, err)
+	must(t, release())
+}
+
 // TestNodesWithABusyPool renews while all connections of the pool are taken.
 func TestNodesWithABusyPool(t *testing.T) {
 	t.Parallel()

@@ -24,6 +24,7 @@ import (
 const (
 	migrationLock = 0x6d696c6c72616365 // "millrace"
 	maxConns      = 16                 // unless the URL says pool_max_conns
+	leastConns    = 2                  // whatever it says: a migration has one, and asks for another
 )
 
 type postgresEngine struct {

@@ -31,6 +31,7 @@ func parsePostgres(rawURL string) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, errors.New("open database: the PostgreSQL URL is not valid")
 	}
+	cfg.MaxConns = max(cfg.MaxConns, leastConns)
 	conn := &cfg.ConnConfig.Config
 	if conn.ConnectTimeout == 0 {
 		conn.ConnectTimeout = connectTime
