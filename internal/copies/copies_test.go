@@ -170,7 +170,7 @@ func got(t *testing.T, s *copies.Service, m id.Media) (data []byte, told int64, 
 	for s := range j.Left {
 		s.Load()
 		if v := s.Rendition("v"); v != nil {
-			data, told = v.Data, v.Told
+			data, told = v.Data, v.Lost
 		}
 	}
 	return data, told, found

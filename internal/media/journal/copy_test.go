@@ -114,8 +114,8 @@ func TestCopyOfLengths(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 			for i, want := range []int64{650, 900} {
-				if v := got[i].Rendition("v"); v.Told != want || len(v.Parts) > 0 || len(v.Data) > 0 || !v.Begun {
-					t.Errorf("%d: %+v, told should be %d", i, v, want)
+				if v := got[i].Rendition("v"); v.Lost != want || len(v.Parts) > 0 || len(v.Data) > 0 || !v.Begun {
+					t.Errorf("%d: %+v, lost should be %d", i, v, want)
 				}
 			}
 		})
@@ -137,7 +137,7 @@ func TestCopyIsThinned(t *testing.T) {
 		t.Errorf("%d left out: %d bytes after %d", n, by.Size(), was)
 	}
 	got := left(fromCopy(t, by.All()))
-	if v := got[0].Rendition("v"); len(v.Parts) != 0 || v.Told != 650 {
+	if v := got[0].Rendition("v"); len(v.Parts) != 0 || v.Lost != 650 {
 		t.Errorf("%+v", v)
 	}
 	if v := got[1].Rendition("v"); string(v.Data) != "<v 1 0><v 1 1>" {

@@ -69,6 +69,7 @@ type Rendition struct {
 	Whole         bool
 	Duration      int64 // ticks, of the whole
 	Told          int64 // ticks: players were told that the whole lasts so long; 0: that is not known
+	Lost          int64 // ticks of parts whose bytes are gone, where no part is left
 	count         int   // parts of the whole
 }
 
@@ -259,8 +260,8 @@ func (s *Segment) Load() {
 			l.load(f)
 			_ = f.Close() // it was only read
 		}
-		if len(l.Parts) == 0 && l.Told == 0 { // the index says how long it was
-			l.Told = long
+		if len(l.Parts) == 0 { // the index says how long it was
+			l.Lost = long
 		}
 	}
 }

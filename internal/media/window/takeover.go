@@ -248,10 +248,10 @@ func (e *Edge) endOfAll(s *journal.Segment, rest behind) moment {
 	}
 	for _, from := range s.Renditions {
 		l := e.rendition(from.ID)
-		if len(from.Parts) == 0 && from.Told == 0 {
+		if len(from.Parts) == 0 && from.Told == 0 && from.Lost == 0 {
 			continue
 		}
-		longest = later(longest, from.Time+from.Ticks(), l)
+		longest = later(longest, from.Time+max(from.Ticks(), from.Lost), l)
 		if from.Whole {
 			listed = later(listed, from.Time+from.Ticks(), l)
 		} else if at, ended := rest.ended(s, from.ID); ended {
