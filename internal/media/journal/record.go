@@ -55,6 +55,8 @@ type Segment struct {
 
 // Rendition is a segment's media in one rendition.
 type Rendition struct {
+	Lengths
+
 	ID            string
 	Rendition     *timeline.RenditionInfo // nil: known before
 	Inits         []Init                  // not recorded before
@@ -68,9 +70,13 @@ type Rendition struct {
 	Data          []byte // the parts' bytes, once they are loaded
 	Whole         bool
 	Duration      int64 // ticks, of the whole
-	Told          int64 // ticks: players were told that the whole lasts so long; 0: that is not known
-	Lost          int64 // ticks of parts whose bytes are gone, where no part is left
 	count         int   // parts of the whole
+}
+
+// Lengths say how long media lasts that is not there, in ticks; 0: that is not known.
+type Lengths struct {
+	Told int64 // players were told that the whole lasts so long
+	Lost int64 // parts whose bytes are gone, where no part is left
 }
 
 // Init is an init segment with its bytes.
