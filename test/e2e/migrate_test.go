@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -80,11 +81,17 @@ func TestMigrate(t *testing.T) {
 		for {
 			cmd := migrate()
 			cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+			var text bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &text, &text
+			if err = cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
 			kill := time.AfterFunc(time.Hour, func() { _ = cmd.Process.Kill() })
 			if kills < migrationKills {
 				kill.Reset(time.Duration(random.Int64N(int64(2 * wait))))
 			}
-			out, err = cmd.CombinedOutput()
+			err = cmd.Wait()
+			out = text.Bytes()
 			kill.Stop()
 			if err == nil {
 				break
