@@ -132,10 +132,20 @@ func TestWhatIsDue(t *testing.T) {
 			"b:size c:size",
 		},
 		"nothing while it is under": {limits(0, 9), 9, []retention.Candidate{old("a", 99, 9)}, ""},
-		"what a clip has of another one is freed with the clip": {
+		"what clips have of another one is freed with the last of them": {
+			limits(0, 4), 11, []retention.Candidate{
+				old("one", 9, 1, uses("source", 6, 2)), old("other", 8, 1, uses("source", 6, 2)), old("c", 7, 3),
+			}, "one:size other:size",
+		},
+		"what a clip leaves of another one is measured first": {
 			limits(0, 4), 10, []retention.Candidate{
 				old("source", 9, 6, shared(2)), old("clip", 8, 1, uses("source", 6, 2)), old("c", 7, 3),
-			}, "source:size clip:size",
+			}, "source:size",
+		},
+		"what is left with its owner is freed once": {
+			limits(10, 4), 12, []retention.Candidate{
+				old("clip", 13, 1, uses("source", 6, 2)), old("source", 12, 6, shared(2)), old("c", 9, 2), old("d", 8, 3),
+			}, "clip:age source:age c:size",
 		},
 		"what is not measured is not deleted for its size": {
 			limits(10, 4), 5,

@@ -182,6 +182,10 @@ func (w *walk) step(c *Candidate) (due Due, is, more bool) {
 	}
 	w.freed = w.frees(c)
 	w.excess -= w.freed
+	if len(c.Media) > 0 && w.left[c.Media[0].ID] > 0 {
+		// What its clips do not need is deleted too. How much that is, is measured before more goes for it.
+		w.excess -= c.Media[0].Bytes
+	}
 	return due, true, true
 }
 
@@ -192,11 +196,10 @@ func (w *walk) frees(c *Candidate) (bytes int64) {
 		if !known {
 			n = m.Users
 		}
-		if n--; n > 0 {
-			w.left[m.ID] = n
-			continue
+		n--
+		if w.left[m.ID] = n; n <= 0 {
+			bytes += m.Bytes
 		}
-		bytes += m.Bytes
 	}
 	return bytes
 }
