@@ -82,7 +82,7 @@ func TestMore(t *testing.T) {
 	}
 }
 
-// TestSources: each figure is from a place that there is.
+// TestSources: the section or page that a figure names as its source exists.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	benchmarks, err := os.ReadFile("../../../BENCHMARKS.md")

@@ -14,10 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"millrace/internal/control/access"
 	"millrace/internal/control/asset"
 	"millrace/internal/control/audit"
 	"millrace/internal/control/job"
 	"millrace/internal/control/live"
+	"millrace/internal/control/retention"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/storage/db"
@@ -405,6 +407,34 @@ func TestLoadOfAnOlderSchema(t *testing.T) {
 		if len(got["tokens"]) != 1 || !strings.Contains(got["tokens"][0], "digest=<nil>") ||
 			!strings.Contains(got["tokens"][0], "hash=[0 255]") {
 			t.Errorf("tokens %v", got["tokens"])
+		}
+	})
+}
+
+// TestLoadBeginsGrace: what retention deleted, and a backup brings back, is not deleted again at once.
+func TestLoadBeginsGrace(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, url string) {
+		source := dbtest.SQLite(t)
+		d := dbtest.Open(t, source)
+		far := time.Now().Add(10 * retention.DefaultGrace).Truncate(time.Millisecond).UTC()
+		for name, starts := range map[string]time.Time{"began": start, "waits": far} {
+			env := access.Environment{ID: id.Environment(name), Name: name, Kind: "production", CreatedAt: start}
+			must(t, d.Access().InsertEnvironment(t.Context(), env, 9))
+			must(t, db.Retention(d).Set(t.Context(), retention.Policy{
+				Environment: env.ID, Limits: retention.Limits{MaxAgeDays: 1}, StartsAt: starts, UpdatedAt: start,
+			}))
+		}
+		_, stream := dumped(t, source)
+		before := time.Now().Add(retention.DefaultGrace).Truncate(time.Millisecond)
+		must(t, loadInto(t, url, stream))
+		s := db.Retention(dbtest.Open(t, url))
+		began, err := s.Policy(t.Context(), "began")
+		if err != nil || !began.On() || began.StartsAt.Before(before) || !began.StartsAt.Before(far) {
+			t.Errorf("a policy that deleted: %+v, %v", began, err)
+		}
+		if waits, err := s.Policy(t.Context(), "waits"); err != nil || !waits.StartsAt.Equal(far) {
+			t.Errorf("one that waits for longer: %+v, %v", waits, err)
 		}
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"millrace/internal/control/audit"
 	"millrace/internal/control/job"
+	"millrace/internal/control/retention"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/masterkey"
@@ -203,8 +204,22 @@ func (l *Load) Rows(ctx context.Context, from RowReader, check func(read func(to
 				return err
 			}
 		}
-		return errors.Join(numberAll(ctx, q), l.audit(ctx, q))
+		return errors.Join(numberAll(ctx, q), l.beginGrace(ctx, q), l.audit(ctx, q))
 	})
+}
+
+// beginGrace has retention wait: what was restored because it had been deleted would be deleted again at once.
+func (l *Load) beginGrace(ctx context.Context, q queries) error {
+	t, err := columnsOf(ctx, q, l.postgres(), "retention_policies")
+	if err != nil || len(t.Columns) == 0 { // an older schema has none
+		return err
+	}
+	_, err = q.ExecContext(ctx, "UPDATE retention_policies SET starts_at = $1 WHERE starts_at < $1",
+		millis(time.Now().Add(retention.DefaultGrace)))
+	if err != nil {
+		return fmt.Errorf("begin the grace period of retention: %w", err)
+	}
+	return nil
 }
 
 // audit adds the entry of the context.
