@@ -31,12 +31,13 @@ type Options struct {
 
 // Handlers are those of the jobs.
 func Handlers(o Options) []job.Handler {
+	kept := db.Retention(o.DB)
 	retained := &retain.Worker{
-		Store: db.Retention(o.DB), Assets: o.Assets, Objects: o.Objects, Deleted: o.Deleted, Now: o.Now,
+		Store: kept, Assets: o.Assets, Objects: o.Objects, Deleted: o.Deleted, Now: o.Now,
 		Logger: o.Logger,
 	}
 	return append(retained.Handlers(),
-		(&purge.Worker{Assets: o.Assets, Store: o.Objects}).Handler(),
+		(&purge.Worker{Assets: o.Assets, Store: o.Objects, Purged: kept.ForgetSize}).Handler(),
 		(&expire.Worker{Assets: o.Assets, Now: o.Now}).Handler(),
 	)
 }

@@ -147,6 +147,8 @@ type Store interface {
 	// what is just being made are left out.
 	Unmeasured(ctx context.Context, before time.Time, limit int) ([]id.Media, error)
 	SetSizes(ctx context.Context, all []Sized) error
+	// ForgetSize has media measured again.
+	ForgetSize(ctx context.Context, m id.Media) error
 	// ForgetSizes removes at most limit sizes of media that no asset owns or uses any more.
 	ForgetSizes(ctx context.Context, limit int) error
 }

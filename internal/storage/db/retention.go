@@ -220,6 +220,10 @@ func (rs retentionStore) SetSizes(ctx context.Context, all []retention.Sized) er
 	})
 }
 
+func (rs retentionStore) ForgetSize(ctx context.Context, m id.Media) error {
+	return rs.engine.begin(ctx, func(ctx context.Context, t tx) error { return forgetSize(ctx, t, m) })
+}
+
 func (rs retentionStore) ForgetSizes(ctx context.Context, limit int) error {
 	return rs.engine.begin(ctx, func(ctx context.Context, t tx) error {
 		gone := t.NewSelect().Table("media_sizes").Column("media_id").
@@ -233,7 +237,7 @@ func (rs retentionStore) ForgetSizes(ctx context.Context, limit int) error {
 	})
 }
 
-// forgetSize has media measured again whose asset is gone: what clips do not need of them is deleted.
+// forgetSize has media measured again. Of those whose asset is gone, what clips do not need is deleted.
 func forgetSize(ctx context.Context, t tx, m id.Media) error {
 	if _, err := t.NewDelete().Model((*sizeRow)(nil)).Where("media_id = ?", string(m)).Exec(ctx); err != nil {
 		return fmt.Errorf("remove size of media: %w", err)

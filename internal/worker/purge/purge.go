@@ -23,6 +23,7 @@ import (
 type Worker struct {
 	Assets asset.Reader
 	Store  blob.Store
+	Purged func(ctx context.Context, m id.Media) error // is told of media that may have fewer bytes now
 }
 
 // Handler is its place in the queue.
@@ -68,9 +69,15 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 		}
 	}
 	if owner != nil {
-		return w.delete(ctx, slices.Concat(unusedTracks(*owner, tracks, needed), unusedFiles(*owner, files)))
+		err = w.delete(ctx, slices.Concat(unusedTracks(*owner, tracks, needed), unusedFiles(*owner, files)))
+	} else {
+		keep := func(key string) bool { return needed[key] }
+		err = assetfile.Sweep(ctx, w.Store, objectkey.Media(args.Media), keep)
 	}
-	return assetfile.Sweep(ctx, w.Store, objectkey.Media(args.Media), func(key string) bool { return needed[key] })
+	if err != nil {
+		return err
+	}
+	return w.Purged(ctx, args.Media)
 }
 
 // need adds what an asset plays.

@@ -131,7 +131,8 @@ func TestRetention(t *testing.T) {
 	if w.there(source) || !w.there(clip) || !w.there(exempt) || len(w.deleted) != 1 || w.deleted[0] == 0 {
 		t.Fatalf("source %v, clip %v; counted %v", w.there(source), w.there(clip), w.deleted)
 	}
-	w.Must(w.DoAll()) // media.purge
+	w.Must(w.Do(retention.Measure(), 1)) // before the files are deleted
+	w.Must(w.DoAll())                    // media.purge
 	if frames := w.Samples(w.Asset(clip.ID))["v"]; frames == 0 {
 		t.Error("the clip has no pictures any more")
 	}

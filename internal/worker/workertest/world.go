@@ -230,7 +230,7 @@ func New(t testing.TB, o Options) *World {
 	w.Equip(o.Engine)
 	for _, h := range []job.Handler{
 		(&finish.Worker{Assets: w.Work, Store: w.Store, Now: w.Now}).Handler(),
-		(&purge.Worker{Assets: w.Work, Store: w.Store}).Handler(),
+		(&purge.Worker{Assets: w.Work, Store: w.Store, Purged: db.Retention(w.DB).ForgetSize}).Handler(),
 		(&expire.Worker{Assets: w.Work, Now: w.Now}).Handler(),
 	} {
 		w.Handlers[h.Kind] = h
