@@ -22,6 +22,9 @@ const nodeNoun = "node"
 
 // Drain implements node.Drains.
 func (ds drainStore) Drain(ctx context.Context, n id.Node, on bool) error {
+	if !possible(string(n)) {
+		return noSuch(nodeNoun)
+	}
 	run := bun.Safe("''")
 	if on {
 		run = bun.Safe("run")

@@ -6,6 +6,7 @@ import (
 
 	"millrace/internal/control/node"
 	"millrace/internal/fault"
+	"millrace/internal/id"
 	"millrace/internal/storage/db"
 	"millrace/internal/storage/db/dbtest"
 )
@@ -26,7 +27,9 @@ func TestDraining(t *testing.T) {
 				t.Errorf("draining %t, want %t: %+v", got, want, all)
 			}
 		}
-		wantKind(t, drains.Drain(ctx, "a", true), fault.NotFound)
+		for _, name := range []id.Node{"a", "a\x00", "a\xff"} {
+			wantKind(t, drains.Drain(ctx, name, true), fault.NotFound)
+		}
 		first := aNode("a", "run1")
 		started, _, err := nodes.Register(ctx, first, time.Hour)
 		must(t, err)
