@@ -144,7 +144,8 @@ func TestWhatIsDue(t *testing.T) {
 		},
 		"what is left with its owner is freed once": {
 			limits(10, 4), 12, []retention.Candidate{
-				old("clip", 13, 1, uses("source", 6, 2)), old("source", 12, 6, shared(2)), old("c", 9, 2), old("d", 8, 3),
+				old("clip", 13, 1, uses("source", 6, 2)), old("source", 12, 6, shared(2)),
+				old("c", 9, 2), old("d", 8, 3),
 			}, "clip:age source:age c:size",
 		},
 		"what is not measured is not deleted for its size": {
