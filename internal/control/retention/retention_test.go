@@ -242,6 +242,14 @@ func TestPreview(t *testing.T) {
 	if err != nil || !p.Partly || p.Count != 20_000 || !p.Policy.StartsAt.Equal(now.Add(retention.DefaultGrace)) {
 		t.Errorf("of very many: %d, partly %v; %v", p.Count, p.Partly, err)
 	}
+	for i := range f.all {
+		f.all[i].Asset.Exempt = true
+	}
+	f.pages = 0
+	p, err = s.Preview(t.Context(), "env", retention.Limits{MaxAgeDays: 30}, 0, now)
+	if err != nil || !p.Partly || p.Count != 0 || f.pages != 200 {
+		t.Errorf("of very many that are exempt: %d, partly %v, of %d pages; %v", p.Count, p.Partly, f.pages, err)
+	}
 }
 
 // TestSet refuses what is no policy, and begins a new grace period with each change.

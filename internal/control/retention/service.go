@@ -82,6 +82,7 @@ func (s *Service) Preview(
 		return out, nil
 	}
 	w := newWalk(p, out.Stored, now, out.Until)
+	w.most = mostCounted
 	for due, err := range s.walk(ctx, w) {
 		if err != nil {
 			return Preview{}, err
@@ -91,11 +92,8 @@ func (s *Service) Preview(
 		if len(out.First) < MaxListed {
 			out.First = append(out.First, due)
 		}
-		if w.seen >= mostCounted {
-			out.Partly = true
-			break
-		}
 	}
+	out.Partly = w.seen >= mostCounted
 	return out, nil
 }
 
@@ -118,7 +116,7 @@ func (s *Service) Due(ctx context.Context, p Policy, now time.Time) iter.Seq2[Du
 // walk yields what is due, page by page.
 func (s *Service) walk(ctx context.Context, w *walk) iter.Seq2[Due, error] {
 	return func(yield func(Due, error) bool) {
-		for {
+		for w.most == 0 || w.seen < w.most {
 			some, err := s.store.Candidates(ctx, w.policy.Environment, w.behind, page)
 			if err != nil {
 				yield(Due{}, err)
@@ -145,7 +143,7 @@ type walk struct {
 	left              map[id.Media]int // users of media that several have, without those that are gone
 	freed             int64            // by the last one that was due
 	behind            Place
-	seen              int
+	seen, most        int // most is by pages; 0: all of them
 }
 
 func newWalk(p Policy, stored Stored, now, until time.Time) *walk {

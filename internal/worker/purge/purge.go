@@ -64,7 +64,7 @@ func (w *Worker) work(ctx context.Context, j job.Job) error {
 			owner = &users[i]
 			continue
 		}
-		if err := w.need(ctx, u, needed); err != nil {
+		if err = w.need(ctx, u, needed); err != nil {
 			return err
 		}
 	}
