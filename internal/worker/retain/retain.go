@@ -4,6 +4,7 @@
 package retain
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -117,30 +118,32 @@ func (w *Worker) delete(ctx context.Context, due retention.Due) error {
 	return nil
 }
 
-// measure adds up what is stored of media that have changed. What can't be listed is tried again the next time.
-func (w *Worker) measure(ctx context.Context, _ job.Job) error {
+// measure adds up what is stored of media that have changed. What can't be listed is tried again the next time, and
+// stops nothing that can.
+func (w *Worker) measure(ctx context.Context, _ job.Job) (failed error) {
 	if err := w.Store.ForgetSizes(ctx, mostMeasured); err != nil {
 		return err
 	}
 	for range mostMeasured / together {
 		media, err := w.Store.Unmeasured(ctx, w.Now().Add(-fresh), together)
 		if err != nil || len(media) == 0 {
-			return err
+			return cmp.Or(err, failed)
 		}
 		sizes := make([]retention.Sized, 0, len(media))
 		for _, m := range media {
 			at := w.Now() // what changes while it is measured is measured again
 			var n int64
 			if n, err = w.size(ctx, m); err != nil {
-				return err
+				failed = err
+				continue
 			}
 			sizes = append(sizes, retention.Sized{Media: m, Bytes: n, At: at})
 		}
 		if err = w.Store.SetSizes(ctx, sizes); err != nil {
 			return err
 		}
-		if len(media) < together {
-			return nil
+		if len(media) < together || len(sizes) == 0 {
+			return failed
 		}
 	}
 	return job.Snooze(pause)

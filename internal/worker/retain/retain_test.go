@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"millrace/internal/control/retention"
 	"millrace/internal/fault"
 	"millrace/internal/id"
+	"millrace/internal/storage/blob"
 	"millrace/internal/storage/db"
 	"millrace/internal/worker/retain"
 	"millrace/internal/worker/workertest"
@@ -274,6 +277,44 @@ func TestMeasure(t *testing.T) {
 	w.pass(31 * day)
 	if got := measured(); got != sum+1000 {
 		t.Errorf("after a month it is not measured again: %d, not %d", got, sum+1000)
+	}
+}
+
+// unlisted is a store that does not list what begins with a prefix.
+type unlisted struct {
+	blob.Store
+
+	prefix string
+	err    error
+}
+
+func (u unlisted) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	if strings.HasPrefix(prefix, u.prefix) {
+		return func(yield func(string, error) bool) { yield("", u.err) }
+	}
+	return u.Store.List(ctx, prefix)
+}
+
+// TestMeasureGoesOn: media that can't be listed keep no others from being measured.
+func TestMeasureGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, name := range []string{"a", "b", "c"} {
+		w.plain(name)
+	}
+	refused := errors.New("refused")
+	worker := &retain.Worker{
+		Store: db.Retention(w.DB), Objects: unlisted{w.Store, "media/a/", refused}, Now: w.Now,
+	}
+	for _, h := range worker.Handlers() {
+		w.Handlers[h.Kind] = h
+	}
+	if err := w.Do(retention.Measure(), 1); !errors.Is(err, refused) {
+		t.Errorf("measure: %v", err)
+	}
+	stored, err := db.Retention(w.DB).Stored(w.Ctx(), workertest.Env)
+	if err != nil || stored.Unmeasured != 1 {
+		t.Errorf("stored %+v, %v", stored, err)
 	}
 }
 
