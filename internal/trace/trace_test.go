@@ -188,7 +188,8 @@ func TestStrangeText(t *testing.T) {
 	if err = e.sendAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if all := c.all(); len(all) != 1 || said(all[0].GetAttributes(), ServerKey).GetStringValue() != "\uFFFD.example.com" {
+	all := c.all()
+	if len(all) != 1 || said(all[0].GetAttributes(), ServerKey).GetStringValue() != "\uFFFD.example.com" {
 		t.Errorf("got %v", all)
 	}
 }

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"iter"
 	"testing"
 
 	"millrace/internal/config"
@@ -12,6 +13,11 @@ import (
 type bucket struct{ blob.Store }
 
 func (bucket) MaxGrown() int64 { return 83 }
+
+// Objects implements blob.Sized.
+func (bucket) Objects(context.Context, string) iter.Seq2[blob.Object, error] {
+	return func(yield func(blob.Object, error) bool) { yield(blob.Object{Key: "a"}, nil) }
+}
 
 // folder is one on this machine.
 type folder struct{ blob.Store }
@@ -36,6 +42,11 @@ func TestWrappedStorage(t *testing.T) {
 	} {
 		if l, ok := wrap(bucket{}).(blob.Limited); !ok || l.MaxGrown() != 83 {
 			t.Errorf("%s, a bucket has lost its limit", name)
+		}
+		for o, err := range blob.Objects(t.Context(), wrap(bucket{}), "") { // else it is asked for more than it has
+			if o.Key != "a" || err != nil {
+				t.Errorf("%s, a bucket lists %v, %v", name, o, err)
+			}
 		}
 		if l, ok := wrap(folder{}).(blob.Local); !ok {
 			t.Errorf("%s, a folder has lost its paths", name)
