@@ -164,8 +164,8 @@ func (a *Asker) Alive() int {
 func (a *Asker) pass(ctx context.Context, h hint) {
 	ctx, cancel := context.WithTimeout(turns.For(ctx, func() string { return h.viewer }), hintTime)
 	defer cancel()
-	for _, w := range a.pick(h.order)[:min(1, a.Alive())] {
-		_, _ = a.ask(ctx, w, h.order) // who watches on asks for it
+	if all := a.pick(h.order); len(all) > 0 {
+		_, _ = a.ask(ctx, all[0], h.order) // who watches on asks for it
 	}
 }
 
