@@ -378,9 +378,12 @@ func (a *Asker) ask(ctx context.Context, w worker, o presentation.Order) ([]byte
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "the order can't be written")
 	}
+	query := url.Values{"order": {string(text)}}.Encode()
+	if len(query) > maxOrder { // no worker would take it, and each would seem not to respond
+		return nil, fault.New(fault.Invalid, "the query is too long")
+	}
 	r := &http.Request{
-		Method: http.MethodGet, Header: http.Header{},
-		URL: &url.URL{Path: Path, RawQuery: url.Values{"order": {string(text)}}.Encode()},
+		Method: http.MethodGet, Header: http.Header{}, URL: &url.URL{Path: Path, RawQuery: query},
 	}
 	res, err := a.opt.Peer.Do(ctx, w.Node, r.WithContext(ctx))
 	if err != nil {

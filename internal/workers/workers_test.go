@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -216,6 +217,12 @@ func TestBounds(t *testing.T) {
 	a.waiting, a.reading = 0, mostBytes
 	if _, err := a.Make(t.Context(), order(1)); !fault.Is(err, fault.Unavailable) || a.waiting != 0 {
 		t.Errorf("%v with %d waiting", err, a.waiting)
+	}
+	a.reading = 0
+	long := order(1)
+	long.Query = strings.Repeat("&", maxOrder/4) // each is several bytes when it is sent
+	if _, err := a.Make(t.Context(), long); !fault.Is(err, fault.Invalid) || len(a.silent) > 0 || len(f.asked) != tries {
+		t.Errorf("an order that is too long: %v, %d silent, %d sent", err, len(a.silent), len(f.asked)-tries)
 	}
 	w := httptest.NewRecorder()
 	Handler{Maker: f}.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+"?order={", nil))
