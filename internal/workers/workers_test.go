@@ -221,7 +221,8 @@ func TestBounds(t *testing.T) {
 	a.reading = 0
 	long := order(1)
 	long.Query = strings.Repeat("&", maxOrder/4) // each is several bytes when it is sent
-	if _, err := a.Make(t.Context(), long); !fault.Is(err, fault.Invalid) || len(a.silent) > 0 || len(f.asked) != tries {
+	_, err := a.Make(t.Context(), long)
+	if !fault.Is(err, fault.Invalid) || len(a.silent) > 0 || len(f.asked) != tries {
 		t.Errorf("an order that is too long: %v, %d silent, %d sent", err, len(a.silent), len(f.asked)-tries)
 	}
 	w := httptest.NewRecorder()

@@ -3,6 +3,7 @@ package metrics
 import (
 	"context"
 	"iter"
+	"slices"
 	"testing"
 
 	"millrace/internal/config"
@@ -17,6 +18,19 @@ func (bucket) MaxGrown() int64 { return 83 }
 // Objects implements blob.Sized.
 func (bucket) Objects(context.Context, string) iter.Seq2[blob.Object, error] {
 	return func(yield func(blob.Object, error) bool) { yield(blob.Object{Key: "a"}, nil) }
+}
+
+// TestSamplers: each sampler that the setting may name is one.
+func TestSamplers(t *testing.T) {
+	t.Parallel()
+	all := config.Settings()
+	i := slices.IndexFunc(all, func(s config.Setting) bool { return s.Foreign == "OTEL_TRACES_SAMPLER" })
+	for _, name := range all[i].Words {
+		to := config.Traces{Endpoint: "http://collector.test", Sampler: name}
+		if _, err := NewTracing(to, "a", "1.2.3", nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // folder is one on this machine.
