@@ -57,13 +57,13 @@ const (
 type Asker struct {
 	opt   Options
 	hints chan hint
+	line  *turns.Line // of orders that somebody waits for: one address with many does not keep others out
 
 	mu      sync.Mutex
 	all     []worker // that are alive
 	known   bool     // they were read
 	silent  map[id.Node]time.Time
 	hinted  map[string]time.Time
-	waiting int
 	reading int64
 	told    time.Time // when the log last said that there is no worker
 }
@@ -90,9 +90,10 @@ const (
 	silence = 5 * time.Second
 	// loaded is from which load on, per processor, one is asked after those that have less to do.
 	loaded = 2
-	// mostWaiting is how many orders are under way at a time, mostBytes how many bytes of responses are being read, and
-	// mostBody how many one has.
-	mostWaiting, mostBytes, mostBody = 256, 128 << 20, 64 << 20
+	// mostAsked is how many orders are under way at a time, and mostWaiting how many wait for that.
+	mostAsked, mostWaiting = 256, 256
+	// mostBytes is how many bytes of responses are being read, and mostBody how many one has.
+	mostBytes, mostBody = 128 << 20, 64 << 20
 	// mostHints wait to be passed on, each within hintTime; one is not repeated for hintAgain, of at most mostHinted.
 	mostHints, hintTime, hintAgain, mostHinted = 64, 2 * time.Second, 5 * time.Second, 4096
 	tellEvery                                  = time.Minute
@@ -105,6 +106,9 @@ func New(o Options) *Asker {
 	}
 	return &Asker{
 		opt: o, hints: make(chan hint, mostHints), silent: map[id.Node]time.Time{}, hinted: map[string]time.Time{},
+		line: turns.New(turns.Options{
+			What: "what is not stored", Places: mostAsked, Waiting: mostWaiting,
+		}),
 	}
 }
 
@@ -266,11 +270,11 @@ func (a *Asker) Make(ctx context.Context, o presentation.Order) ([]byte, error) 
 }
 
 func (a *Asker) make(ctx context.Context, o presentation.Order) ([]byte, error) {
-	if !a.enter() {
-		return nil, fault.New(fault.Unavailable,
-			"too much is asked of the nodes with the role worker: ask again in a moment")
+	turn, err := a.line.Enter(ctx, turns.Viewer(ctx), 0, 0)
+	if err != nil {
+		return nil, err
 	}
-	defer a.leave()
+	defer turn.Leave()
 	var last error
 	for i, w := range a.pick(o) {
 		if i == tries {
@@ -341,22 +345,6 @@ func (a *Asker) none(ctx context.Context, err error) error {
 		"it is not stored yet, and no node with the role worker is there to make it: ask again in a moment")
 	f.Err = err
 	return f
-}
-
-func (a *Asker) enter() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.waiting >= mostWaiting {
-		return false
-	}
-	a.waiting++
-	return true
-}
-
-func (a *Asker) leave() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.waiting--
 }
 
 // read takes room for bytes that are being read, or gives it back.
