@@ -39,13 +39,13 @@ type Rows interface {
 type Options struct {
 	Rows Rows
 	Peer follow.Peer
-	// Ended is told of each order that somebody waited for, by what became of it; nil: nobody wants to know.
+	// Ended is called with the outcome of each order that somebody waited for; nil: nobody counts them.
 	Ended  func(outcome string)
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// What becomes of an order: it was made, there was no worker that responds, workers had too much to do, or it failed.
+// Outcomes of an order: it was made, there was no worker that responds, workers had too much to do, or it failed.
 const (
 	Made     = "made"
 	NoWorker = "no_worker"
@@ -198,7 +198,7 @@ func (a *Asker) Ahead(ctx context.Context, o presentation.Order) {
 }
 
 // pick lists workers in the order in which they are asked. The same things are asked of the same worker while it is
-// there (rendezvous hashing), so that it has read what they are made of, and its runs are gone on with. Those that have
+// there (rendezvous hashing), which has then read what they are made of, and continues its own runs. Those that have
 // much to do, or did not respond a moment ago, come last.
 func (a *Asker) pick(o presentation.Order) []worker {
 	a.mu.Lock()
@@ -312,7 +312,7 @@ func (s *silentError) Error() string { return "the worker does not respond: " + 
 // Unwrap gives the cause.
 func (s *silentError) Unwrap() error { return s.err }
 
-// noted has a worker that did not respond be asked last for a while.
+// noted keeps that a worker did not respond: for a while it is asked last.
 func (a *Asker) noted(ctx context.Context, w worker, err error) {
 	a.mu.Lock()
 	now := a.opt.Now()
