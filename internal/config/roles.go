@@ -52,8 +52,8 @@ func parseRoles(s string) (Roles, error) {
 	return roles, nil
 }
 
-// roleConflicts lists what is wrong between the roles and other settings: who does a part has to reach those that do
-// the rest.
+// roleConflicts lists what is wrong between the roles and other settings: a node that does a part has to reach those
+// that do the rest.
 func (c *Config) roleConflicts() (problems []string) {
 	if c.Node.Roles.All() {
 		return nil

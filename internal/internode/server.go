@@ -128,8 +128,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// traced has a request be part of the trace that it is sent in. What others may have changed on the way is the trace's
-// number alone.
+// traced makes a request a part of the trace that its sender names. That header is not signed: whoever changes it on
+// the way changes which trace the request is in, and nothing else.
 func (s *Server) traced(r *http.Request) (*http.Request, trace.Span) {
 	parent := r.Header.Get(trace.Header)
 	if s.opts.Tracer == nil || parent == "" {

@@ -69,7 +69,7 @@ func byWorkers(w Workers, of Order) rendition.Elsewhere {
 	return ordered{w, of}
 }
 
-// mostSent is how many bytes another node is sent of what is stored: what is larger it reads from there.
+// mostSent is how many bytes of a stored object another node is sent: what is larger it reads from the storage itself.
 const mostSent = 4 << 20
 
 // Orders are those of other nodes, which a source makes.

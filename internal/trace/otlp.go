@@ -2,6 +2,7 @@ package trace
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -18,6 +19,13 @@ func appendText(b []byte, field protowire.Number, s string) []byte {
 	if s == "" {
 		return b
 	}
+	return appendString(b, field, s)
+}
+
+// appendString writes what is no UTF-8 as U+FFFD: a collector refuses a whole request for one such byte, and hosts of
+// customers' URLs may hold any.
+func appendString(b []byte, field protowire.Number, s string) []byte {
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), s)
 }
 
@@ -100,9 +108,9 @@ func value(v attribute.Value) []byte {
 		double := protowire.AppendTag(nil, 4, protowire.Fixed64Type)
 		return protowire.AppendFixed64(double, math.Float64bits(v.AsFloat64()))
 	case attribute.STRING:
-		return protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), v.AsString())
+		return appendString(nil, 1, v.AsString())
 	default:
-		return protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), v.String())
+		return appendString(nil, 1, v.String())
 	}
 }
 

@@ -64,14 +64,6 @@ type Sampler struct {
 	Ratio float64 // of traceidratio, 0 to 1
 }
 
-// SamplerNames are those that there are.
-func SamplerNames() []string {
-	return []string{
-		"always_on", "always_off", "traceidratio", "parentbased_always_on", "parentbased_always_off",
-		"parentbased_traceidratio",
-	}
-}
-
 func (s Sampler) sdk() (sdk.Sampler, error) {
 	name, byParent := strings.CutPrefix(s.Name, "parentbased_")
 	var root sdk.Sampler

@@ -173,6 +173,27 @@ func TestWire(t *testing.T) {
 	})
 }
 
+// TestStrangeText: a host that is no text, as a URL may have one, costs no other span.
+func TestStrangeText(t *testing.T) {
+	t.Parallel()
+	var c collector
+	e := exporting(&c, io.Discard)
+	tracer, err := New(Options{}, e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := tracer.Begin(t.Context(), "POST webhook", Client)
+	span.Text(ServerKey, "\xff.example.com")
+	span.End(nil)
+	if err = e.sendAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	all := c.all()
+	if len(all) != 1 || said(all[0].GetAttributes(), ServerKey).GetStringValue() != "\uFFFD.example.com" {
+		t.Errorf("got %v", all)
+	}
+}
+
 // TestParents: what is no traceparent begins a trace of its own.
 func TestParents(t *testing.T) {
 	t.Parallel()

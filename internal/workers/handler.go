@@ -27,7 +27,9 @@ type request struct {
 }
 
 const (
-	maxOrder = 16 << 10 // bytes
+	// maxOrder is how many bytes an order has as it is sent, in the query: with its headers a request between nodes may
+	// have 16 KiB. A viewer's query, which is in orders for images, may be longer.
+	maxOrder = 8 << 10
 	// responding is how long a response may take, with what is waited for, and sending how long its bytes may.
 	responding, sending = 2 * time.Minute, 20 * time.Second
 )

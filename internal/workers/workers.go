@@ -39,13 +39,13 @@ type Rows interface {
 type Options struct {
 	Rows Rows
 	Peer follow.Peer
-	// Ended is told of each order that somebody waited for, by what became of it; nil: nobody wants to know.
+	// Ended is called with the outcome of each order that somebody waited for; nil: nobody counts them.
 	Ended  func(outcome string)
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// What becomes of an order: it was made, there was no worker that responds, workers had too much to do, or it failed.
+// Outcomes of an order: it was made, there was no worker that responds, workers had too much to do, or it failed.
 const (
 	Made     = "made"
 	NoWorker = "no_worker"
@@ -57,13 +57,13 @@ const (
 type Asker struct {
 	opt   Options
 	hints chan hint
+	line  *turns.Line // of orders that somebody waits for: one address with many does not keep others out
 
 	mu      sync.Mutex
 	all     []worker // that are alive
 	known   bool     // they were read
 	silent  map[id.Node]time.Time
 	hinted  map[string]time.Time
-	waiting int
 	reading int64
 	told    time.Time // when the log last said that there is no worker
 }
@@ -90,9 +90,10 @@ const (
 	silence = 5 * time.Second
 	// loaded is from which load on, per processor, one is asked after those that have less to do.
 	loaded = 2
-	// mostWaiting is how many orders are under way at a time, mostBytes how many bytes of responses are being read, and
-	// mostBody how many one has.
-	mostWaiting, mostBytes, mostBody = 256, 128 << 20, 64 << 20
+	// mostAsked is how many orders are under way at a time, and mostWaiting how many wait for that.
+	mostAsked, mostWaiting = 256, 256
+	// mostBytes is how many bytes of responses are being read, and mostBody how many one has.
+	mostBytes, mostBody = 128 << 20, 64 << 20
 	// mostHints wait to be passed on, each within hintTime; one is not repeated for hintAgain, of at most mostHinted.
 	mostHints, hintTime, hintAgain, mostHinted = 64, 2 * time.Second, 5 * time.Second, 4096
 	tellEvery                                  = time.Minute
@@ -105,6 +106,9 @@ func New(o Options) *Asker {
 	}
 	return &Asker{
 		opt: o, hints: make(chan hint, mostHints), silent: map[id.Node]time.Time{}, hinted: map[string]time.Time{},
+		line: turns.New(turns.Options{
+			What: "what is not stored", Places: mostAsked, Waiting: mostWaiting,
+		}),
 	}
 }
 
@@ -164,8 +168,8 @@ func (a *Asker) Alive() int {
 func (a *Asker) pass(ctx context.Context, h hint) {
 	ctx, cancel := context.WithTimeout(turns.For(ctx, func() string { return h.viewer }), hintTime)
 	defer cancel()
-	for _, w := range a.pick(h.order)[:min(1, a.Alive())] {
-		_, _ = a.ask(ctx, w, h.order) // who watches on asks for it
+	if all := a.pick(h.order); len(all) > 0 {
+		_, _ = a.ask(ctx, all[0], h.order) // who watches on asks for it
 	}
 }
 
@@ -194,7 +198,7 @@ func (a *Asker) Ahead(ctx context.Context, o presentation.Order) {
 }
 
 // pick lists workers in the order in which they are asked. The same things are asked of the same worker while it is
-// there (rendezvous hashing), so that it has read what they are made of, and its runs are gone on with. Those that have
+// there (rendezvous hashing), which has then read what they are made of, and continues its own runs. Those that have
 // much to do, or did not respond a moment ago, come last.
 func (a *Asker) pick(o presentation.Order) []worker {
 	a.mu.Lock()
@@ -266,11 +270,11 @@ func (a *Asker) Make(ctx context.Context, o presentation.Order) ([]byte, error) 
 }
 
 func (a *Asker) make(ctx context.Context, o presentation.Order) ([]byte, error) {
-	if !a.enter() {
-		return nil, fault.New(fault.Unavailable,
-			"too much is asked of the nodes with the role worker: ask again in a moment")
+	turn, err := a.line.Enter(ctx, turns.Viewer(ctx), 0, 0)
+	if err != nil {
+		return nil, err
 	}
-	defer a.leave()
+	defer turn.Leave()
 	var last error
 	for i, w := range a.pick(o) {
 		if i == tries {
@@ -308,7 +312,7 @@ func (s *silentError) Error() string { return "the worker does not respond: " + 
 // Unwrap gives the cause.
 func (s *silentError) Unwrap() error { return s.err }
 
-// noted has a worker that did not respond be asked last for a while.
+// noted keeps that a worker did not respond: for a while it is asked last.
 func (a *Asker) noted(ctx context.Context, w worker, err error) {
 	a.mu.Lock()
 	now := a.opt.Now()
@@ -343,22 +347,6 @@ func (a *Asker) none(ctx context.Context, err error) error {
 	return f
 }
 
-func (a *Asker) enter() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.waiting >= mostWaiting {
-		return false
-	}
-	a.waiting++
-	return true
-}
-
-func (a *Asker) leave() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.waiting--
-}
-
 // read takes room for bytes that are being read, or gives it back.
 func (a *Asker) read(n int64) bool {
 	a.mu.Lock()
@@ -378,9 +366,12 @@ func (a *Asker) ask(ctx context.Context, w worker, o presentation.Order) ([]byte
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, err, "the order can't be written")
 	}
+	query := url.Values{"order": {string(text)}}.Encode()
+	if len(query) > maxOrder { // no worker would take it, and each would seem not to respond
+		return nil, fault.New(fault.Invalid, "the query is too long")
+	}
 	r := &http.Request{
-		Method: http.MethodGet, Header: http.Header{},
-		URL: &url.URL{Path: Path, RawQuery: url.Values{"order": {string(text)}}.Encode()},
+		Method: http.MethodGet, Header: http.Header{}, URL: &url.URL{Path: Path, RawQuery: query},
 	}
 	res, err := a.opt.Peer.Do(ctx, w.Node, r.WithContext(ctx))
 	if err != nil {

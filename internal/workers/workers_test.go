@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +24,7 @@ import (
 
 // farm is nodes, of which some are workers: it is the database and the network.
 type farm struct {
+	mu    sync.Mutex // held by what several do at once
 	nodes []node.Node
 	dead  map[id.Node]bool
 	err   error // of workers
@@ -32,6 +35,8 @@ type farm struct {
 }
 
 func (f *farm) Nodes(context.Context) ([]node.Node, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.away {
 		return nil, errors.New("the database is away")
 	}
@@ -39,6 +44,8 @@ func (f *farm) Nodes(context.Context) ([]node.Node, error) {
 }
 
 func (f *farm) Do(_ context.Context, to follow.Node, r *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.asked = append(f.asked, to.ID)
 	if f.dead[to.ID] {
 		return nil, errors.New("connection refused")
@@ -75,7 +82,11 @@ func newFarm(t *testing.T) (f *farm, a *Asker, outcomes *[]string) {
 	outcomes = &[]string{}
 	a = New(Options{
 		Rows: f, Peer: f, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-		Ended: func(o string) { *outcomes = append(*outcomes, o) },
+		Ended: func(o string) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			*outcomes = append(*outcomes, o)
+		},
 	})
 	a.look(t.Context())
 	return f, a, outcomes
@@ -205,17 +216,63 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestBounds: so many wait at a time, and the rest is told to ask again.
+// TestTurns: so many wait at a time, and one address with too many of them does not keep others out.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, a, _ := newFarm(t)
+		inside := make([]*turns.Turn, mostAsked)
+		for i := range inside {
+			var err error
+			if inside[i], err = a.line.Enter(t.Context(), "greedy", 0, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		greedy, other := make(chan error, mostWaiting+1), make(chan error, 1)
+		ask := func(viewer string, ended chan<- error) {
+			_, err := a.Make(turns.For(t.Context(), func() string { return viewer }), order(1))
+			ended <- err
+		}
+		for range mostWaiting + 1 {
+			go ask("greedy", greedy)
+		}
+		synctest.Wait()
+		if len(greedy) != 1 || len(f.asked) > 0 {
+			t.Fatalf("%d of one more than may wait are not let wait, asked %v", len(greedy), f.asked)
+		}
+		if err := <-greedy; !fault.Is(err, fault.Unavailable) {
+			t.Errorf("one too many: %v", err)
+		}
+		go ask("other", other)
+		synctest.Wait()
+		inside[0].Leave()
+		synctest.Wait()
+		if err := <-other; err != nil || f.saw[0].Viewer != "other" {
+			t.Errorf("the other is told %v, and the first order is for %q", err, f.saw[0].Viewer)
+		}
+		if len(greedy) != mostWaiting { // one place serves all, one after the other
+			t.Errorf("%d have ended", len(greedy))
+		}
+		for _, turn := range inside[1:] {
+			turn.Leave()
+		}
+	})
+}
+
+// TestBounds: so much is read at a time, and an order has so many bytes.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	f, a, _ := newFarm(t)
-	a.waiting = mostWaiting
-	if _, err := a.Make(t.Context(), order(1)); !fault.Is(err, fault.Unavailable) || len(f.asked) > 0 {
-		t.Errorf("%v, asked %v", err, f.asked)
+	a.reading = mostBytes
+	if _, err := a.Make(t.Context(), order(1)); !fault.Is(err, fault.Unavailable) {
+		t.Error(err)
 	}
-	a.waiting, a.reading = 0, mostBytes
-	if _, err := a.Make(t.Context(), order(1)); !fault.Is(err, fault.Unavailable) || a.waiting != 0 {
-		t.Errorf("%v with %d waiting", err, a.waiting)
+	a.reading = 0
+	long := order(1)
+	long.Query = strings.Repeat("&", maxOrder/4) // each is several bytes when it is sent
+	_, err := a.Make(t.Context(), long)
+	if !fault.Is(err, fault.Invalid) || len(a.silent) > 0 || len(f.asked) != tries {
+		t.Errorf("an order that is too long: %v, %d silent, %d sent", err, len(a.silent), len(f.asked)-tries)
 	}
 	w := httptest.NewRecorder()
 	Handler{Maker: f}.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+"?order={", nil))
@@ -242,7 +299,9 @@ func TestHints(t *testing.T) {
 		if len(f.saw) != 1 || !f.saw[0].Ahead {
 			t.Errorf("a hint that came a hundred times is passed on as %+v", f.saw)
 		}
+		f.mu.Lock()
 		f.away = true
+		f.mu.Unlock()
 		time.Sleep(hintAgain + time.Second)
 		a.Ahead(ctx, o)
 		synctest.Wait()

@@ -2,6 +2,8 @@ package metrics
 
 import (
 	"context"
+	"iter"
+	"slices"
 	"testing"
 
 	"millrace/internal/config"
@@ -12,6 +14,24 @@ import (
 type bucket struct{ blob.Store }
 
 func (bucket) MaxGrown() int64 { return 83 }
+
+// Objects implements blob.Sized.
+func (bucket) Objects(context.Context, string) iter.Seq2[blob.Object, error] {
+	return func(yield func(blob.Object, error) bool) { yield(blob.Object{Key: "a"}, nil) }
+}
+
+// TestSamplers: each sampler that the setting may name is one.
+func TestSamplers(t *testing.T) {
+	t.Parallel()
+	all := config.Settings()
+	i := slices.IndexFunc(all, func(s config.Setting) bool { return s.Foreign == "OTEL_TRACES_SAMPLER" })
+	for _, name := range all[i].Words {
+		to := config.Traces{Endpoint: "http://collector.test", Sampler: name}
+		if _, err := NewTracing(to, "a", "1.2.3", nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
 
 // folder is one on this machine.
 type folder struct{ blob.Store }
@@ -36,6 +56,11 @@ func TestWrappedStorage(t *testing.T) {
 	} {
 		if l, ok := wrap(bucket{}).(blob.Limited); !ok || l.MaxGrown() != 83 {
 			t.Errorf("%s, a bucket has lost its limit", name)
+		}
+		for o, err := range blob.Objects(t.Context(), wrap(bucket{}), "") { // else it is asked for more than it has
+			if o.Key != "a" || err != nil {
+				t.Errorf("%s, a bucket lists %v, %v", name, o, err)
+			}
 		}
 		if l, ok := wrap(folder{}).(blob.Local); !ok {
 			t.Errorf("%s, a folder has lost its paths", name)

@@ -46,8 +46,8 @@ func Of(path string) string {
 	return node.RolePlayback
 }
 
-// Gate serves what is of the node's roles. All else it refuses with 421 (RFC 9110 section 15.5.20): at another node it
-// may be there, so nobody is to keep that it is not.
+// Gate serves what is of the node's roles. It refuses all else with 421 (RFC 9110 section 15.5.20), which no cache may
+// keep: another node may serve it at the same address.
 func Gate(has config.Roles, next http.Handler) http.Handler {
 	if has.All() {
 		return next
