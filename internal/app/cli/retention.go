@@ -29,9 +29,10 @@ func retentionCommands() []command {
 				"--max-bytes, shows what a policy with these would delete. Changes nothing.", &retentionPolicy{}),
 		of("retention on", "delete old assets automatically",
 			"Sets the environment's retention policy. It deletes assets that are older than --max-age and, as long as "+
-				"all assets together take more than --max-bytes, the oldest ones. Without --yes the command only "+
-				"shows what would be deleted. Each change of the policy starts a new grace period, in which nothing "+
-				"is deleted. Assets that are live or still being made are never deleted.", &retentionPolicy{sets: true}),
+				"all assets together take more than --max-bytes, the oldest ones. Without --yes the command "+
+				"only shows what would be deleted. Each change of the policy starts a new grace period, in "+
+				"which nothing is deleted. Assets that are live or still being made are never deleted.",
+			&retentionPolicy{sets: true}),
 		of("retention off", "stop deleting old assets",
 			"Removes the environment's retention policy: nothing is deleted automatically any more.",
 			&retentionChange{do: func(ctx context.Context, keep Retention, r *request) error {
