@@ -60,8 +60,8 @@ func (c *Config) roleConflicts() (problems []string) {
 	}
 	if c.Database.Engine != Postgres {
 		return []string{"roles " + c.Node.Roles.String() +
-			" are for one of several nodes, which takes PostgreSQL: on " +
-			"SQLite there is one node, and nobody would do the rest; set database-url, or leave out roles"}
+			" need PostgreSQL: on SQLite there is only one node, and no other one would do the rest; set " +
+			"database-url, or leave out roles"}
 	}
 	if c.InternalAddr == "" {
 		return []string{"roles " + c.Node.Roles.String() +

@@ -23,7 +23,7 @@ func TestRoles(t *testing.T) {
 		"an empty part":      {append(postgres, "--roles=api,"), "", `has the part ""`},
 		"unknown":            {append(postgres, "--roles=workers"), "", "did you mean worker?"},
 		"all beside another": {append(postgres, "--roles=all,api"), "", "has all beside other roles"},
-		"on SQLite":          {[]string{"--roles=ingest"}, "", "takes PostgreSQL"},
+		"on SQLite":          {[]string{"--roles=ingest"}, "", "need PostgreSQL"},
 		"alone":              {append(postgres[:1:1], "--roles=ingest"), "", "need internal-addr"},
 	} {
 		cfg, err := Parse(tt.args, nil, files(nil))

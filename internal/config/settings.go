@@ -223,7 +223,7 @@ var serviceSettings = []Setting{
 	{
 		// After database-url, which sets all of Database.
 		Name: "database-direct-url", Kind: KindURL, Absent: "database-url",
-		Help: "Where database-url leads to a pooler of transactions, such as pgbouncer: postgres://… of the " +
+		Help: "If database-url leads to a pooler in transaction mode, such as pgbouncer: postgres://… of the " +
 			"server itself, for what needs a session.",
 		apply: into(parseServer, func(c *Config) *Secret { return &c.Database.Direct }),
 	},
@@ -402,20 +402,20 @@ var serviceSettings = []Setting{
 	},
 	{
 		Name: "zone", Kind: KindText, Absent: "none",
-		Help: "Where this node is, such as a rack or a data centre: copies of its live streams are kept by a node of " +
-			"another zone if there is one.",
+		Help: "Where this node is, such as a rack or data centre: copies of its live streams are kept by a node in " +
+			"another zone, if there is one.",
 		apply: into(parseZone, func(c *Config) *string { return &c.Node.Zone }),
 	},
 	{
 		Name: "live-copies", Kind: KindNumber, Default: "1",
-		Help: "2: another node keeps a copy of what storage does not have yet of each live stream of this node, and " +
-			"nothing is lost if this one dies. Needs internal-addr.",
+		Help: "2: another node keeps a copy of the newest media of each live stream, until storage has it, so that " +
+			"nothing that was listed is lost if this node dies. Needs internal-addr.",
 		apply: into(Number(1, 2), func(c *Config) *int { return &c.Node.LiveCopies }),
 	},
 	{
 		Name: "roles", Kind: KindNames, Default: RoleAll,
-		Help: "What this node does, of api, ingest, playback and worker, or all (docs/fleet.md). Anything but all " +
-			"needs PostgreSQL and internal-addr.",
+		Help: "What this node does: any of api, ingest, playback and worker, separated by commas, or all " +
+			"(docs/fleet.md). Anything but all needs PostgreSQL and internal-addr.",
 		apply: into(parseRoles, func(c *Config) *Roles { return &c.Node.Roles }),
 	},
 	{

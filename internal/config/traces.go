@@ -108,14 +108,14 @@ func samplers() []string {
 var traceSettings = []Setting{
 	{
 		Name: "otlp-endpoint", Kind: KindURL, Absent: "no traces, unless OTEL_EXPORTER_OTLP_ENDPOINT is set",
-		Help: "URL of an OpenTelemetry collector, Jaeger or Tempo to send traces to, by OTLP over HTTP, for example " +
-			"http://localhost:4318.",
+		Help: "URL of an OpenTelemetry collector, Jaeger or Tempo to which traces are sent by OTLP over HTTP, for " +
+			"example http://localhost:4318.",
 		apply: into(parseEndpoint, func(c *Config) *string { return &c.Traces.Endpoint }),
 	},
 	{
 		Name: "otel-exporter-otlp-endpoint", Foreign: "OTEL_EXPORTER_OTLP_ENDPOINT", Kind: KindURL,
 		Absent: "no traces",
-		Help:   "The same under its standard name.",
+		Help:   "The same as otlp-endpoint, under its standard name.",
 		apply:  into(parseEndpoint, func(c *Config) *string { return &c.Traces.OTLP }),
 	},
 	{
@@ -127,13 +127,13 @@ var traceSettings = []Setting{
 	{
 		Name: "otel-exporter-otlp-headers", Foreign: "OTEL_EXPORTER_OTLP_HEADERS", Kind: KindText, Absent: "none",
 		Secret: true,
-		Help:   "Headers to send along, as name=value separated by commas, for example with an API key.",
+		Help:   "Headers to send with traces, as name=value separated by commas, for example with an API key.",
 		apply:  into(parseHeaders, func(c *Config) *Secret { return &c.Traces.Headers }),
 	},
 	{
 		Name: "otel-exporter-otlp-traces-headers", Foreign: "OTEL_EXPORTER_OTLP_TRACES_HEADERS", Kind: KindText,
 		Absent: "the same headers", Secret: true,
-		Help:  "Headers for traces, in place of those.",
+		Help:  "Headers that replace those of OTEL_EXPORTER_OTLP_HEADERS.",
 		apply: into(parseHeaders, func(c *Config) *Secret { return &c.Traces.TracesHeaders }),
 	},
 	{
@@ -143,7 +143,7 @@ var traceSettings = []Setting{
 	},
 	{
 		Name: "otel-resource-attributes", Foreign: "OTEL_RESOURCE_ATTRIBUTES", Kind: KindText, Absent: "none",
-		Help: "What else traces say of this service, as name=value separated by commas.",
+		Help: "Further attributes of this service in traces, as name=value separated by commas.",
 		apply: into(parsePairs, func(c *Config) *map[string]string {
 			return &c.Traces.Resource
 		}),
@@ -151,8 +151,8 @@ var traceSettings = []Setting{
 	{
 		Name: "otel-traces-sampler", Foreign: "OTEL_TRACES_SAMPLER", Kind: KindChoice,
 		Default: "parentbased_always_on", Words: samplers(),
-		Help: "Which traces are made: parentbased_… does as the caller of the API does where that sends a " +
-			"traceparent.",
+		Help: "Which traces are made. With parentbased_…, a caller of the API that sends a traceparent decides for " +
+			"its request.",
 		apply: into(OneOf(samplers()...), func(c *Config) *string { return &c.Traces.Sampler }),
 	},
 	{

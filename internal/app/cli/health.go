@@ -49,7 +49,7 @@ func health(ctx context.Context, r *request) error {
 		return fmt.Errorf("%s responds with %s, which is not Millrace's /healthz", address, resp.Status)
 	}
 	if resp.Header.Get(StateHeader) == Leaving {
-		return fmt.Errorf("millrace %s is leaving: it takes no encoder any more", version)
+		return fmt.Errorf("millrace %s is leaving: it accepts no more encoders", version)
 	}
 	return r.say("millrace %s", version)
 }

@@ -73,7 +73,7 @@ func (c command) explained() string {
 
 func (c command) usage() string {
 	words := append([]string{"millrace", c.name}, c.operands...)
-	if !c.is(alone) {
+	if flags, _ := c.newFlags(); !c.is(alone) || len(flags.own) > 0 {
 		words = append(words, "[flags]")
 	}
 	return strings.Join(words, " ")

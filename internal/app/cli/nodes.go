@@ -25,13 +25,13 @@ func nodeCommands() []command {
 				"reach them, live streams, viewers, load per processor, and when they were last seen. A node that "+
 				"has gone is listed for another day. Reads the database directly; the service need not run.",
 			&nodeList{}),
-		of("nodes drain NAME", "have a node leave",
-			"The node takes no encoders any more and, within seconds, lets go of those that it has: they connect to "+
-				"other nodes, where their broadcasts go on. Its viewers are still served. It stays so until it is "+
-				"resumed or restarted. The command does not wait: millrace nodes shows the live streams that are left.",
-			simply(drain(true, "Node %s takes no encoders any more."))),
-		of("nodes resume NAME", "have a drained node stay",
-			"The node takes encoders again.", simply(drain(false, "Node %s takes encoders again."))),
+		of("nodes drain NAME", "have a node hand over its live streams",
+			"The node accepts no new encoders and disconnects the ones it has within seconds. They reconnect to other "+
+				"nodes, where their broadcasts continue. Viewers are still served. The node stays drained until it is "+
+				"resumed or restarted. The command does not wait: millrace nodes shows how many live streams are left.",
+			simply(drain(true, "Node %s accepts no more encoders."))),
+		of("nodes resume NAME", "have a drained node accept encoders again",
+			"The node accepts encoders again.", simply(drain(false, "Node %s accepts encoders again."))),
 	}
 }
 

@@ -43,8 +43,8 @@ func TestDrainCommand(t *testing.T) {
 		verb, name, said string
 		code             int
 	}{
-		{"drain", "a", "Node a takes no encoders any more.\n", ExitOK},
-		{"resume", "a", "Node a takes encoders again.\n", ExitOK},
+		{"drain", "a", "Node a accepts no more encoders.\n", ExitOK},
+		{"resume", "a", "Node a accepts encoders again.\n", ExitOK},
 		{"drain", "b", "", ExitFailed},
 	} {
 		if o := try(t, f, "nodes", tt.verb, tt.name); o.code != tt.code || o.out != tt.said {

@@ -25,20 +25,21 @@ type Retention interface {
 func retentionCommands() []command {
 	return []command{
 		of("retention preview", "show what the retention policy will delete",
-			"Shows the environment's retention policy, which assets it will delete, and when. With limits, shows "+
-				"what a policy with these would delete. Changes nothing.", &retentionPolicy{}),
-		of("retention on", "delete old assets by themselves",
-			"Sets the environment's retention policy: assets that are older than --max-age are deleted and, while "+
-				"all assets take more than --max-bytes, the oldest. Without --yes it shows what would be deleted and "+
-				"changes nothing. Nothing is deleted within the grace period, which begins anew with each change. "+
-				"Assets that are live or being made are never deleted.", &retentionPolicy{sets: true}),
+			"Shows the environment's retention policy, which assets it will delete, and when. With --max-age or "+
+				"--max-bytes, shows what a policy with these would delete. Changes nothing.", &retentionPolicy{}),
+		of("retention on", "delete old assets automatically",
+			"Sets the environment's retention policy. It deletes assets that are older than --max-age and, as long as "+
+				"all assets together take more than --max-bytes, the oldest ones. Without --yes the command "+
+				"only shows what would be deleted. Each change of the policy starts a new grace period, in "+
+				"which nothing is deleted. Assets that are live or still being made are never deleted.",
+			&retentionPolicy{sets: true}),
 		of("retention off", "stop deleting old assets",
-			"Removes the environment's retention policy: nothing is deleted by itself any more.",
+			"Removes the environment's retention policy: nothing is deleted automatically any more.",
 			&retentionChange{do: func(ctx context.Context, keep Retention, r *request) error {
 				return r.done(keep.TurnOff(ctx), "Retention is off.")
 			}}),
 		of("retention exempt ASSET-ID", "exempt an asset from retention",
-			"Has the retention policy never delete an asset. What it takes still counts toward --max-bytes.",
+			"The retention policy will never delete this asset. Its bytes still count toward --max-bytes.",
 			&retentionChange{do: func(ctx context.Context, keep Retention, r *request) error {
 				return r.done(keep.SetExempt(ctx, id.Asset(r.words[0]), true), "Asset %s is exempt.", r.words[0])
 			}}),
@@ -76,8 +77,8 @@ func (rp *retentionPolicy) flags(f *flags) {
 	add(f, &rp.limits.MaxAgeDays, wholeDays, "max-age", "days", "",
 		"Delete assets this many days after they were created or, for recordings, after the broadcast ended: 90d.")
 	add(f, &rp.limits.MaxBytes, config.ParseBytes, "max-bytes", "size", "",
-		"While all assets take more than this, delete the oldest: 500GiB.")
-	add(f, &rp.grace, days, "grace", "duration", "", "Delete nothing for so long: 1h to 90d. Default: 3d.")
+		"As long as all assets together take more than this, delete the oldest: 500GiB.")
+	add(f, &rp.grace, days, "grace", "duration", "", "Grace period: nothing is deleted in it. 1h to 90d. Default: 3d.")
 	if rp.sets {
 		f.on(&rp.yes, "yes", "Set the policy. Without it, only show what it would delete.")
 	}
@@ -93,6 +94,9 @@ func wholeDays(text string) (int64, error) {
 }
 
 func (rp *retentionPolicy) run(ctx context.Context, r *request) error {
+	if rp.sets && !rp.limits.On() {
+		return errors.New("retention on needs --max-age, --max-bytes or both")
+	}
 	keep, closeDB, err := r.Retention(ctx, r.cfg, rp.environment)
 	return closing(closeDB, err, func() error {
 		limits := rp.limits
@@ -102,7 +106,7 @@ func (rp *retentionPolicy) run(ctx context.Context, r *request) error {
 				return err
 			}
 			if !p.On() {
-				return r.say("Retention is off: nothing is deleted by itself.")
+				return r.say("Retention is off: nothing is deleted automatically.")
 			}
 			limits = p.Limits
 		}

@@ -14,9 +14,10 @@ import (
 func sizeCommands() []command {
 	return []command{
 		of("size", "compute what a number of live streams and viewers needs",
-			"Prints how many nodes a load needs, their network and memory, the work of PostgreSQL and the bucket, and "+
-				"which of these is used up first. Computed from measurements with 720p30 over RTMP, recorded, and "+
-				"viewers with low latency over HTTPS. Your encoders and players may need more. Reads no setting.",
+			"Prints how many nodes a load needs, their network traffic and memory, the load on PostgreSQL and the "+
+				"bucket, and which of these reaches its limit first. The figures are computed from measurements with "+
+				"720p30 over RTMP, recorded, and viewers with low latency over HTTPS. Your encoders and players may "+
+				"need more. Reads no settings.",
 			&size{}, alone),
 	}
 }
@@ -31,13 +32,13 @@ const mostStreams, mostViewers, mostOfNode = 1e6, 1e9, 1e5
 
 func (s *size) flags(f *flags) {
 	add(f, &s.load.Streams, number(0, mostStreams), "streams", "number", "1",
-		"Live streams at the same time.")
+		"Live streams that are on air at the same time.")
 	add(f, &s.load.Viewers, number(0, mostViewers), "viewers", "number", "0",
 		"Viewers of all streams together.")
 	add(f, &s.load.Mbit, amount, "bitrate", "number", "2.5", "Bit rate of a stream, in Mbit/s.")
 	add(f, &s.load.Rungs, number(0, 10), "rungs", "number", "0",
 		"Lower renditions of each stream that are encoded.")
-	add(f, &s.load.Nodes, number(0, mostOfNode), "nodes", "number", "0", "Nodes; 0 for as few as can carry it.")
+	add(f, &s.load.Nodes, number(0, mostOfNode), "nodes", "number", "0", "Number of nodes; 0 means as few as possible.")
 	add(f, &s.load.Cores, number(1, mostOfNode), "cores", "number", "8", "Processor cores of a node.")
 	add(f, &s.load.Link, amount, "link", "number", "10", "Network of a node, in Gbit/s in each direction.")
 	f.asJSON(&s.json)
@@ -74,10 +75,10 @@ func (s *size) run(_ context.Context, r *request) error {
 	const gb, gbit = 1e9, 1e9
 	tab := newTable(r.out)
 	row := func(name, format string, values ...any) { tab.row(name, fmt.Sprintf(format, values...)) }
-	row("nodes", "%d of %d cores and %.1f GB", n.Nodes, s.load.Cores, n.Memory/gb)
-	row("cores in use", "%.2f of all nodes", n.Cores)
-	row("network", "%.2f Gbit/s in, %.2f out, of all nodes", n.In/gbit, n.Out/gbit)
-	row("PostgreSQL", "%.2f cores, %.0f transactions a second, max_connections of %d", n.Database.Cores,
+	row("nodes", "%d, each with %d cores and %.1f GB of memory", n.Nodes, s.load.Cores, n.Memory/gb)
+	row("cores in use", "%.2f in total", n.Cores)
+	row("network", "%.2f Gbit/s in, %.2f out, in total", n.In/gbit, n.Out/gbit)
+	row("PostgreSQL", "%.2f cores, %.0f transactions a second, max_connections at least %d", n.Database.Cores,
 		n.Database.Transactions, n.Database.Connections)
 	row("rows written", "%.1f million a day, %.1f GB of WAL", n.Database.Rows/1e6, n.Database.WAL/gb)
 	row("bucket", "%.1f GB and %.2f million PUT requests a day", n.Storage.Bytes/gb, n.Storage.Puts/1e6)

@@ -156,7 +156,7 @@ func (s *stage) serve(ctx context.Context) error {
 		s.say("              Open it in a browser and set a password; it works once, within an hour.\n")
 		s.say("              Your own camera: New live stream, Create, Publish from this browser, Go live.\n\n")
 	}
-	s.say("  API         %s/video/v1, described at %s/docs\n", s.base, s.base)
+	s.say("  API         %s/video/v1, described at %s/docs/reference\n", s.base, s.base)
 	s.say("  token ID    %s\n  secret      %s\n\n", s.o.tokenID, s.o.tokenSecret.Reveal())
 	return nil
 }

@@ -154,12 +154,12 @@ func Of(l Load) Need {
 	}
 	n.Limits = []Limit{
 		{
-			"processors of PostgreSQL", n.Database.Cores / there.databaseCores.value,
+			"processor cores of PostgreSQL", n.Database.Cores / there.databaseCores.value,
 			"give each group of streams an installation of its own",
 		},
 		{
 			"PUT requests of the bucket", n.Storage.Puts / day / there.puts.value,
-			"ask the provider: keys begin with random IDs, so a bucket can be divided",
+			"ask the provider for more: keys begin with random IDs, so a bucket can be partitioned",
 		},
 		{
 			"streams that a node follows of another", l.pairs(n.Nodes) / costs.followedOfNode.value,
@@ -168,8 +168,8 @@ func Of(l Load) Need {
 	}
 	if l.Nodes > 0 { // else there are as many as it takes
 		n.Limits = append(n.Limits,
-			Limit{"processors of the nodes", n.Cores / nodes / float64(l.Cores), "add nodes"},
-			Limit{"network of the nodes", max(n.In, n.Out) / nodes / link, "add nodes, or put a CDN before them"})
+			Limit{"processor cores of the nodes", n.Cores / nodes / float64(l.Cores), "add nodes"},
+			Limit{"network of the nodes", max(n.In, n.Out) / nodes / link, "add nodes, or put a CDN in front of them"})
 	}
 	slices.SortStableFunc(n.Limits, func(a, b Limit) int { return cmp.Compare(b.Used, a.Used) })
 	return n

@@ -22,7 +22,7 @@ func TestOf(t *testing.T) {
 		stored      float64 // GB a day
 		first       string
 	}{
-		"nothing": {Load{}, 1, 0, 0, 19, 0, 0, "processors of PostgreSQL"},
+		"nothing": {Load{}, 1, 0, 0, 19, 0, 0, "processor cores of PostgreSQL"},
 		"one stream and its recording": {
 			Load{Streams: 1, Mbit: 2.5}, 1, 0.0052, 0.0025, 19, 0.0432, 27, "PUT requests of the bucket",
 		},
@@ -37,7 +37,7 @@ func TestOf(t *testing.T) {
 		"lower renditions": { // 1.8 times the bytes
 			Load{Streams: 10, Viewers: 100, Mbit: 5, Rungs: 2, Nodes: 2},
 			2, 9.884, 0.64, 38, 0.864, 972,
-			"processors of the nodes",
+			"processor cores of the nodes",
 		},
 		"too few nodes": {
 			Load{Streams: 10, Viewers: 8000, Mbit: 5, Nodes: 1},

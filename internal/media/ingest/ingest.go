@@ -17,7 +17,7 @@ var (
 	ErrUnknownKey = errors.New("stream key is unknown")
 	ErrDisabled   = errors.New("live stream is disabled")
 	ErrBusy       = errors.New("another encoder is live on this stream key")
-	ErrShutdown   = errors.New("the service is shutting down")
+	ErrShutdown   = errors.New("the node is shutting down or drained")
 )
 
 // Why a publication ended. Anything else is a lost connection.

@@ -20,7 +20,7 @@ type Nodes interface {
 // Node is one process of the service.
 type Node struct {
 	Name         string   `json:"name" doc:"The value of --node-id, or a UUID." example:"ingest-1"`
-	Status       string   `json:"status" enum:"alive,draining,gone" doc:"draining: takes no encoders; gone: ended."`
+	Status       string   `json:"status" enum:"alive,draining,gone" doc:"draining: accepts no encoders; gone: ended."`
 	Version      string   `json:"version,omitempty"`
 	Schema       int64    `json:"schema,omitempty" doc:"Schema of the database that its program knows."`
 	Outdated     bool     `json:"outdated,omitempty" doc:"A newer version has migrated the database."`
@@ -48,11 +48,11 @@ func (n nodeList) register(on *server) {
 	}{
 		{
 			"drain", "Drain a node",
-			"The node takes no encoders any more, and lets go of those that it has, for them to connect to other " +
-				"nodes. Viewers are still served. It lasts until the node is resumed or restarted. ",
+			"The node accepts no new encoders and disconnects the ones it has, so that they reconnect to other " +
+				"nodes. Viewers are still served. The node stays drained until it is resumed or restarted. ",
 			n.drain,
 		},
-		{"resume", "Resume a drained node", "The node takes encoders again. ", n.resume},
+		{"resume", "Resume a drained node", "The node accepts encoders again. ", n.resume},
 	} {
 		handle(on, route{
 			method: http.MethodPut, path: "/system/v1/nodes/{node_name}/" + r.verb, id: r.verb + "-node", tag: nodeTag,

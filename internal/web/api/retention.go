@@ -49,19 +49,19 @@ type Retention struct {
 	Enabled    bool   `json:"enabled" doc:"Without a policy nothing is deleted."`
 	MaxAgeDays int64  `json:"max_age_days,omitempty"`
 	MaxBytes   int64  `json:"max_bytes,omitempty"`
-	StartsAt   string `json:"starts_at,omitempty" doc:"Unix time, in seconds: nothing is deleted before."`
+	StartsAt   string `json:"starts_at,omitempty" doc:"Unix time, in seconds, before which nothing is deleted."`
 	UpdatedAt  string `json:"updated_at,omitempty" doc:"Unix time, in seconds." example:"1609869152"`
 }
 
 // RetentionPreview is what a retention policy would delete.
 type RetentionPreview struct {
 	Policy           Retention            `json:"policy"`
-	StoredBytes      int64                `json:"stored_bytes" doc:"Of all assets that are measured."`
-	UnmeasuredAssets int                  `json:"unmeasured_assets" doc:"They are not counted."`
-	Until            string               `json:"until" doc:"Unix time, in seconds, of the last deletion shown."`
-	AssetCount       int                  `json:"asset_count" doc:"All assets that would be deleted."`
+	StoredBytes      int64                `json:"stored_bytes" doc:"Size of all assets that have been measured."`
+	UnmeasuredAssets int                  `json:"unmeasured_assets" doc:"Not measured yet, so not in stored_bytes."`
+	Until            string               `json:"until" doc:"Unix time, in seconds. Later deletions are not shown."`
+	AssetCount       int                  `json:"asset_count" doc:"How many assets would be deleted."`
 	FreedBytes       int64                `json:"freed_bytes"`
-	Incomplete       bool                 `json:"incomplete" doc:"There are more than were counted."`
+	Incomplete       bool                 `json:"incomplete" doc:"More would be deleted than were counted."`
 	Assets           []RetentionCandidate `json:"assets" doc:"The first 100, oldest first."`
 }
 
@@ -72,7 +72,7 @@ type RetentionCandidate struct {
 	CreatedAt string `json:"created_at" doc:"Unix time, in seconds." example:"1609869152"`
 	DeletesAt string `json:"deletes_at" doc:"Unix time, in seconds." example:"1609869152"`
 	Reason    string `json:"reason" enum:"max_age_days,max_bytes"`
-	Bytes     *int64 `json:"bytes" nullable:"true" doc:"Of its own media; null: not measured yet."`
+	Bytes     *int64 `json:"bytes" nullable:"true" doc:"Size of its own media; null: not measured yet."`
 }
 
 type retentions struct {
@@ -85,32 +85,32 @@ func (rs retentions) register(on *server) {
 	handle(on, route{
 		method: http.MethodGet, path: retentionPath, id: "get-retention", tag: retentionTag, permission: systemRead,
 		summary: "Retrieve the retention policy",
-		text:    "Which assets of the environment are deleted by themselves. There is none until one is set.",
+		text:    "Says which assets of the environment are deleted automatically. There is no policy until one is set.",
 	}, rs.get)
 	handle(on, route{
 		method: http.MethodPut, path: retentionPath, id: "set-retention", tag: retentionTag, permission: systemWrite,
 		summary: "Set the retention policy",
-		text: "max_age_days deletes assets so many days after they were created or, for recordings, after the " +
-			"broadcast ended. While all assets take more than max_bytes, the oldest are deleted. At least one of the " +
-			"two must be given. Replaces the policy. Nothing is deleted until the grace period is over, which " +
-			"begins anew with each change. Look at the preview first. Assets that are live or being made are never " +
-			"deleted.",
+		text: "With max_age_days, assets are deleted so many days after they were created or, for recordings, after " +
+			"the broadcast ended. With max_bytes, the oldest assets are deleted as long as all assets together take " +
+			"more bytes than that. At least one of the two must be given. The request replaces the whole policy and " +
+			"starts a new grace period, in which nothing is deleted. Look at the preview first. Assets that are " +
+			"live or still being made are never deleted.",
 	}, rs.set)
 	handle(on, route{
 		method: http.MethodDelete, path: retentionPath, id: "delete-retention", tag: retentionTag,
 		permission: systemWrite, status: http.StatusNoContent, summary: "Turn retention off",
-		text: "From then on nothing is deleted by itself.",
+		text: "Nothing is deleted automatically any more.",
 	}, rs.off)
 	handle(on, route{
 		method: http.MethodGet, path: retentionPath + "/preview", id: "preview-retention", tag: retentionTag,
 		permission: systemRead, summary: "Preview a retention policy",
-		text: "What the policy with these limits would delete and when, if it were set now; without limits, what " +
-			"the present one will delete. Changes nothing.",
+		text: "What a policy with these limits would delete, and when, if it were set now. Without limits, what the " +
+			"current policy will delete. Changes nothing.",
 	}, rs.preview)
 	handle(on, route{
 		method: http.MethodPut, path: retentionExempt, id: "exempt-asset", tag: retentionTag,
 		permission: systemWrite, status: http.StatusNoContent, summary: "Exempt an asset from retention",
-		text: "The policy never deletes it. What it takes still counts toward max_bytes.",
+		text: "The policy never deletes the asset. Its bytes still count toward max_bytes.",
 	}, rs.exempt)
 	handle(on, route{
 		method: http.MethodDelete, path: retentionExempt, id: "include-asset", tag: retentionTag,

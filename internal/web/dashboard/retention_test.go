@@ -47,7 +47,7 @@ func TestRetention(t *testing.T) {
 		t.Helper()
 		s.shows(t, s.cookie, path, nil, http.StatusOK, want, not)
 	}
-	show(retentionPage, "off: nothing is deleted by itself", "What will be deleted")
+	show(retentionPage, "off: nothing is deleted automatically", "What will be deleted")
 	const asked = retentionPage + "?max_age_days=90&max_gb=&grace_hours=5"
 	show(asked, "1 asset, 5.0 GB of 5.0 GB stored", `href="/dashboard/assets/young"`)
 	show(asked, `href="/dashboard/assets/old"`, "<script>alert")
@@ -80,7 +80,7 @@ func TestRetention(t *testing.T) {
 	form := url.Values{"max_age_days": {"90"}, "max_gb": {"1,5"}, "grace_hours": {"5"}}
 	send(retentionPage, form, http.StatusSeeOther)
 	policy(retention.Limits{MaxAgeDays: 90, MaxBytes: 15e8})
-	show(retentionPage, "All assets may take 1.5 GB.", "Turn retention on")
+	show(retentionPage, "All assets together may take 1.5 GB.", "Turn retention on")
 	show(retentionPage, `name="max_age_days" class="mono" value="90"`, "")
 
 	s.now = s.now.Add(time.Minute) // the audit log is in the order of its times
