@@ -41,6 +41,7 @@ type fleet struct {
 	posts map[id.Node]int
 	cut   map[id.Node]bool // nobody reaches it
 	slow  time.Duration    // what a request takes
+	late  bool             // and it takes that though nobody waits any more
 }
 
 func newFleet(t *testing.T, media bool) *fleet {
@@ -69,12 +70,14 @@ type callerKey struct{}
 // Do implements follow.Peer.
 func (p peer) Do(ctx context.Context, to follow.Node, r *http.Request) (*http.Response, error) {
 	p.mu.Lock()
-	h, cut, slow := p.nodes[to.ID], p.cut[to.ID] || p.cut[p.self], p.slow
+	h, cut, slow, late := p.nodes[to.ID], p.cut[to.ID] || p.cut[p.self], p.slow, p.late
 	if r.Method == http.MethodPost {
 		p.posts[to.ID]++
 	}
 	p.mu.Unlock()
-	if slow > 0 {
+	if late {
+		time.Sleep(slow)
+	} else if slow > 0 {
 		select {
 		case <-time.After(slow):
 		case <-ctx.Done():
@@ -257,6 +260,87 @@ func TestCopyMovesToAnotherNode(t *testing.T) {
 	})
 }
 
+// A node that does not copy a broadcast any more has less of it than the one that does, though it is heard as often.
+func TestOldCopyIsNotTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, true)
+		a, b, c := f.add("a", "", 0), f.add("b", "", 0), f.add("c", "", 0.9)
+		m := write(t, a, "m")
+		time.Sleep(3 * time.Second)
+		m.part(100)
+		f.mu.Lock()
+		f.cut["b"] = true
+		f.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		f.mu.Lock()
+		f.cut["b"] = false
+		f.mu.Unlock()
+		time.Sleep(40 * time.Second)
+		n := write(t, a, "n")
+		time.Sleep(3 * time.Second)
+		m.part(100)
+		n.part(100)
+		if b.Stats().Kept != 2 || c.Stats().Kept != 1 {
+			t.Fatalf("b has %d, c %d", b.Stats().Kept, c.Stats().Kept)
+		}
+		f.lose("a")
+		for _, s := range []*copies.Service{b, c} {
+			if data, _, _ := got(t, s, "m"); len(data) != 200 {
+				t.Errorf("%d bytes are left", len(data))
+			}
+		}
+	})
+}
+
+// What a node had is not what the next one has, though the first one says so late.
+func TestLateResponse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, true)
+		a := f.add("a", "", 0)
+		f.add("b", "", 0)
+		f.add("c", "", 0.9)
+		w := write(t, a, "m")
+		time.Sleep(3 * time.Second)
+		f.mu.Lock()
+		f.slow, f.late, f.cut["c"], f.rows[1].State = 2500*time.Millisecond, true, true, node.Gone
+		f.mu.Unlock()
+		w.part(100)
+		time.Sleep(2600 * time.Millisecond)
+		if s := a.Stats(); s.Copied != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Nodes that come and go under new names don't keep others out for ever.
+func TestSendersAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, true)
+		f.add("b", "", 0)
+		send := func(from string) int {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, copies.Path+"?session=s&run=r&at=0", nil)
+			res, err := peer{f, id.Node(from)}.Do(t.Context(), follow.Node{ID: "b"}, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res.StatusCode
+		}
+		for i := range 1024 {
+			send(fmt.Sprint("n", i))
+		}
+		if code := send("another"); code != http.StatusTooManyRequests {
+			t.Errorf("one too many: %d", code)
+		}
+		time.Sleep(36 * time.Minute)
+		if code := send("another"); code != http.StatusNoContent {
+			t.Errorf("when the others are gone: %d", code)
+		}
+	})
+}
+
 // A node that does not keep up holds one part up, for no longer than a disk may.
 func TestSlowCopyHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
@@ -300,8 +384,16 @@ func TestOverIsForgotten(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		over.part(100)
 		left.part(100)
+		f.mu.Lock()
+		f.cut["b"] = true // for a moment
+		f.mu.Unlock()
 		over.feed.Close(true)
 		left.feed.Close(false)
+		left.part(100) // which nobody copies
+		time.Sleep(time.Second)
+		f.mu.Lock()
+		f.cut["b"] = false
+		f.mu.Unlock()
 		time.Sleep(5 * time.Second)
 		_, _, first := got(t, b, "over")
 		_, _, second := got(t, b, "left")
