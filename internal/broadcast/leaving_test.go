@@ -153,8 +153,8 @@ func TestNodeStaysAfterAll(t *testing.T) {
 	})
 }
 
-// TestAskedEncoderStays: an encoder that stays though it was asked to move, as its node stays after all, keeps its place
-// and its reconnect window.
+// TestAskedEncoderStays: an encoder that was asked to move, and whose node stays after all, keeps its place and its
+// reconnect window.
 func TestAskedEncoderStays(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

@@ -157,6 +157,16 @@ func write(t *testing.T, s *copies.Service, m id.Media) *writing {
 	return &writing{Journal: j, feed: feed, file: j.Media(0, "v")}
 }
 
+// newPair is two nodes, of which b copies what a writes.
+func newPair(t *testing.T, media bool) (f *fleet, a, b *copies.Service, w *writing) {
+	t.Helper()
+	f = newFleet(t, media)
+	a, b = f.add("a", "", 0), f.add("b", "", 0)
+	w = write(t, a, "m")
+	time.Sleep(3 * time.Second)
+	return f, a, b, w
+}
+
 func (w *writing) part(size int) {
 	w.n++
 	w.Part(w.file, bytes.Repeat([]byte{byte('a' + w.n%26)}, size), 100, true)
@@ -215,10 +225,7 @@ func TestCopyOutlivesItsOwner(t *testing.T) {
 func TestLengthsOutliveTheOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, false)
-		a, b := f.add("a", "", 0), f.add("b", "", 0)
-		w := write(t, a, "m")
-		time.Sleep(3 * time.Second)
+		f, a, b, w := newPair(t, false)
 		w.part(1 << 20)
 		w.part(1 << 20)
 		time.Sleep(time.Second)
@@ -345,11 +352,7 @@ func TestSendersAreForgotten(t *testing.T) {
 func TestSlowCopyHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, true)
-		a := f.add("a", "", 0)
-		f.add("b", "", 0)
-		w := write(t, a, "m")
-		time.Sleep(3 * time.Second)
+		f, a, _, w := newPair(t, true)
 		w.part(100)
 		f.mu.Lock()
 		f.slow = time.Second
@@ -414,10 +417,7 @@ func TestOverIsForgotten(t *testing.T) {
 func TestCopiesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, true)
-		a, b := f.add("a", "", 0), f.add("b", "", 0)
-		w := write(t, a, "m")
-		time.Sleep(3 * time.Second)
+		f, a, b, w := newPair(t, true)
 		const size, most = 1 << 20, 64 << 20
 		for range 100 {
 			w.part(size)
