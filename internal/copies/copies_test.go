@@ -300,6 +300,24 @@ func TestOldCopyIsNotTaken(t *testing.T) {
 	})
 }
 
+// A node that was started again is sent all once, and nothing by the link to the process before.
+func TestCopierIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, a, b, w := newPair(t, true)
+		w.part(100)
+		f.mu.Lock()
+		f.rows[1].Run = "the next one"
+		f.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		sent := a.Stats().Sent
+		time.Sleep(10 * time.Second)
+		if s := a.Stats(); s.Sent != sent || s.Copied != 1 || b.Stats().Kept != 1 {
+			t.Errorf("sent %d bytes, and %d later: %+v", sent, s.Sent, s)
+		}
+	})
+}
+
 // What a node had is not what the next one has, though the first one says so late.
 func TestLateResponse(t *testing.T) {
 	t.Parallel()
