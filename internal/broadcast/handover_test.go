@@ -221,8 +221,8 @@ func TestHandOverLoses(t *testing.T) {
 	})
 }
 
-// TestHandOverMoves: from when a node gives a broadcast up until the next one can show it, it says that the broadcast
-// moves, and not that there is none.
+// TestHandOverMoves: a node that has given a broadcast up says that it moves until the next node can show it. It does
+// not say that there is no such broadcast.
 func TestHandOverMoves(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

@@ -65,6 +65,7 @@ func drain(b *broadcast) {
 		return
 	}
 	if !b.owner.broadcasts.draining() {
+		b.sink.asked = false
 		b.sink.cutFrom(time.Time{})
 		return
 	}

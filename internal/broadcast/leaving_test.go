@@ -153,6 +153,31 @@ func TestNodeStaysAfterAll(t *testing.T) {
 	})
 }
 
+// TestAskedEncoderStays: an encoder that was asked to move, and whose node stays after all, keeps its place and its
+// reconnect window.
+func TestAskedEncoderStays(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		a := w.start("a")
+		b := w.start("b", asking(a))
+		s := w.stream(window(0))
+		e, err := a.admitMoving("rtmp", s.StreamKey, func() {})
+		w.must(err)
+		e.stream()
+		w.wait(8300 * time.Millisecond)
+		a.Leaving().Drain(true)
+		w.wait(300 * time.Millisecond)
+		a.Leaving().Drain(false)
+		w.wait(10 * time.Second)
+		if _, err = b.admit(s.StreamKey); !errors.Is(err, ingest.ErrBusy) || e.dropped() != nil {
+			t.Errorf("another encoder: %v; the first one is dropped: %v", err, e.dropped())
+		}
+		e.hangUp()
+		w.wait(time.Second)
+		w.expect(strings.Fields(begun + " " + closed)...)
+	})
+}
+
 // TestNodeAsksToMove: an encoder that can be asked to connect again comes to another node before it leaves the first
 // one, which gives way though it sends. One that does not come is let go of after all.
 func TestNodeAsksToMove(t *testing.T) {

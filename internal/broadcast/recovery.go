@@ -20,11 +20,9 @@ func (svc *Service) recover(ctx context.Context, starting bool) error {
 		svc.blind = svc.opt.Now()
 		return err
 	}
-	if svc.opt.Spectator || svc.opt.Now().Sub(svc.blind) < live.OrphanedAfter {
-		// While the database was away nobody could renew a row: those that live have not all come back to it.
-		orphans = slices.DeleteFunc(orphans, func(s live.Stream) bool { return s.Node != svc.opt.Owner.Node })
-	}
-	if svc.broadcasts.draining() {
+	// While the database was away nobody could renew a row: those that live have not all come back to it.
+	unsure := svc.opt.Now().Sub(svc.blind) < live.OrphanedAfter
+	if unsure || svc.opt.Spectator || svc.broadcasts.draining() {
 		orphans = slices.DeleteFunc(orphans, func(s live.Stream) bool { return s.Node != svc.opt.Owner.Node })
 	}
 	for _, h := range svc.observer.missing() {

@@ -61,7 +61,7 @@ type sink struct {
 // parting is how a publication ends, by itself or as the node leaves.
 type parting struct {
 	move  func()    // asks the encoder to connect to another node; nil: it can't be asked
-	asked bool      // it was asked; the broadcast's goroutine has it
+	asked bool      // it was asked, and is to go; the broadcast's goroutine has both
 	over  bool      // nothing is taken any more; this and what follows is guarded by the sink's lock
 	video bool      // it has pictures
 	cut   time.Time // from then on the next key frame ends it; zero: none does
@@ -178,9 +178,9 @@ func (s *sink) cutFrom(at time.Time) {
 
 // askToMove asks the encoder to connect again, to another node, if it can be asked.
 func (s *sink) askToMove() bool {
-	if s.move != nil && !s.asked {
-		s.asked = true
+	if s.move != nil {
 		s.move()
+		s.move, s.asked = nil, true
 	}
 	return s.asked
 }

@@ -213,8 +213,11 @@ func (s *Service) zoneOf(ctx context.Context, n *node.Node) (zone string, known 
 // link is the one to a node, which is made if need be. Called with the lock.
 func (s *Service) link(ctx context.Context, n *node.Node) *link {
 	to := follow.Node{ID: n.Name, URL: n.AdvertiseURL}
-	if l := s.links[to.ID]; l != nil && l.to == to && l.run == n.Run {
-		return l
+	if l := s.links[to.ID]; l != nil {
+		if l.to == to && l.run == n.Run {
+			return l
+		}
+		l.stop() // two would break each other's stream
 	}
 	l := newLink(s, to, n.Run)
 	s.links[to.ID] = l

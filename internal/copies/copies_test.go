@@ -41,6 +41,7 @@ type fleet struct {
 	posts map[id.Node]int
 	cut   map[id.Node]bool // nobody reaches it
 	slow  time.Duration    // what a request takes
+	late  bool             // and it takes that though nobody waits any more
 }
 
 func newFleet(t *testing.T, media bool) *fleet {
@@ -69,12 +70,14 @@ type callerKey struct{}
 // Do implements follow.Peer.
 func (p peer) Do(ctx context.Context, to follow.Node, r *http.Request) (*http.Response, error) {
 	p.mu.Lock()
-	h, cut, slow := p.nodes[to.ID], p.cut[to.ID] || p.cut[p.self], p.slow
+	h, cut, slow, late := p.nodes[to.ID], p.cut[to.ID] || p.cut[p.self], p.slow, p.late
 	if r.Method == http.MethodPost {
 		p.posts[to.ID]++
 	}
 	p.mu.Unlock()
-	if slow > 0 {
+	if late {
+		time.Sleep(slow)
+	} else if slow > 0 {
 		select {
 		case <-time.After(slow):
 		case <-ctx.Done():
@@ -154,6 +157,16 @@ func write(t *testing.T, s *copies.Service, m id.Media) *writing {
 	return &writing{Journal: j, feed: feed, file: j.Media(0, "v")}
 }
 
+// newPair is two nodes, of which b copies what a writes.
+func newPair(t *testing.T, media bool) (f *fleet, a, b *copies.Service, w *writing) {
+	t.Helper()
+	f = newFleet(t, media)
+	a, b = f.add("a", "", 0), f.add("b", "", 0)
+	w = write(t, a, "m")
+	time.Sleep(3 * time.Second)
+	return f, a, b, w
+}
+
 func (w *writing) part(size int) {
 	w.n++
 	w.Part(w.file, bytes.Repeat([]byte{byte('a' + w.n%26)}, size), 100, true)
@@ -212,10 +225,7 @@ func TestCopyOutlivesItsOwner(t *testing.T) {
 func TestLengthsOutliveTheOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, false)
-		a, b := f.add("a", "", 0), f.add("b", "", 0)
-		w := write(t, a, "m")
-		time.Sleep(3 * time.Second)
+		f, a, b, w := newPair(t, false)
 		w.part(1 << 20)
 		w.part(1 << 20)
 		time.Sleep(time.Second)
@@ -257,15 +267,110 @@ func TestCopyMovesToAnotherNode(t *testing.T) {
 	})
 }
 
-// A node that does not keep up holds one part up, for no longer than a disk may.
-func TestSlowCopyHoldsNobodyUp(t *testing.T) {
+// A node that does not copy a broadcast any more has less of it than the one that does, though it is heard as often.
+func TestOldCopyIsNotTaken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, true)
+		a, b, c := f.add("a", "", 0), f.add("b", "", 0), f.add("c", "", 0.9)
+		m := write(t, a, "m")
+		time.Sleep(3 * time.Second)
+		m.part(100)
+		f.mu.Lock()
+		f.cut["b"] = true
+		f.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		f.mu.Lock()
+		f.cut["b"] = false
+		f.mu.Unlock()
+		time.Sleep(40 * time.Second)
+		n := write(t, a, "n")
+		time.Sleep(3 * time.Second)
+		m.part(100)
+		n.part(100)
+		if b.Stats().Kept != 2 || c.Stats().Kept != 1 {
+			t.Fatalf("b has %d, c %d", b.Stats().Kept, c.Stats().Kept)
+		}
+		f.lose("a")
+		for _, s := range []*copies.Service{b, c} {
+			if data, _, _ := got(t, s, "m"); len(data) != 200 {
+				t.Errorf("%d bytes are left", len(data))
+			}
+		}
+	})
+}
+
+// A node that was started again is sent all once, and nothing by the link to the process before.
+func TestCopierIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, a, b, w := newPair(t, true)
+		w.part(100)
+		f.mu.Lock()
+		f.rows[1].Run = "the next one"
+		f.mu.Unlock()
+		time.Sleep(5 * time.Second)
+		sent := a.Stats().Sent
+		time.Sleep(10 * time.Second)
+		if s := a.Stats(); s.Sent != sent || s.Copied != 1 || b.Stats().Kept != 1 {
+			t.Errorf("sent %d bytes, and %d later: %+v", sent, s.Sent, s)
+		}
+	})
+}
+
+// What a node had is not what the next one has, though the first one says so late.
+func TestLateResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := newFleet(t, true)
 		a := f.add("a", "", 0)
 		f.add("b", "", 0)
+		f.add("c", "", 0.9)
 		w := write(t, a, "m")
 		time.Sleep(3 * time.Second)
+		f.mu.Lock()
+		f.slow, f.late, f.cut["c"], f.rows[1].State = 2500*time.Millisecond, true, true, node.Gone
+		f.mu.Unlock()
+		w.part(100)
+		time.Sleep(2600 * time.Millisecond)
+		if s := a.Stats(); s.Copied != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Nodes that come and go under new names don't keep others out for ever.
+func TestSendersAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, true)
+		f.add("b", "", 0)
+		send := func(from string) int {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, copies.Path+"?session=s&run=r&at=0", nil)
+			res, err := peer{f, id.Node(from)}.Do(t.Context(), follow.Node{ID: "b"}, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return res.StatusCode
+		}
+		for i := range 1024 {
+			send(fmt.Sprint("n", i))
+		}
+		if code := send("another"); code != http.StatusTooManyRequests {
+			t.Errorf("one too many: %d", code)
+		}
+		time.Sleep(36 * time.Minute)
+		if code := send("another"); code != http.StatusNoContent {
+			t.Errorf("when the others are gone: %d", code)
+		}
+	})
+}
+
+// A node that does not keep up holds one part up, for no longer than a disk may.
+func TestSlowCopyHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, a, _, w := newPair(t, true)
 		w.part(100)
 		f.mu.Lock()
 		f.slow = time.Second
@@ -300,8 +405,16 @@ func TestOverIsForgotten(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		over.part(100)
 		left.part(100)
+		f.mu.Lock()
+		f.cut["b"] = true // for a moment
+		f.mu.Unlock()
 		over.feed.Close(true)
 		left.feed.Close(false)
+		left.part(100) // which nobody copies
+		time.Sleep(time.Second)
+		f.mu.Lock()
+		f.cut["b"] = false
+		f.mu.Unlock()
 		time.Sleep(5 * time.Second)
 		_, _, first := got(t, b, "over")
 		_, _, second := got(t, b, "left")
@@ -322,10 +435,7 @@ func TestOverIsForgotten(t *testing.T) {
 func TestCopiesAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(t, true)
-		a, b := f.add("a", "", 0), f.add("b", "", 0)
-		w := write(t, a, "m")
-		time.Sleep(3 * time.Second)
+		f, a, b, w := newPair(t, true)
 		const size, most = 1 << 20, 64 << 20
 		for range 100 {
 			w.part(size)

@@ -22,7 +22,9 @@ type Feed struct {
 	media id.Media
 	of    Of
 	both  [journals]tapped
-	link  *link // nobody copies while it is nil; the service's lock guards it
+	// Nobody copies while link is nil. The service's lock guards these.
+	link   *link
+	closed bool
 
 	mu     sync.Mutex
 	acked  chan struct{} // closed when the other node has more; nil: nobody waits
@@ -75,9 +77,10 @@ func (f *Feed) Close(over bool) {
 	s := f.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, open := s.feeds[f]; !open {
+	if f.closed {
 		return
 	}
+	f.closed = true
 	if l := f.link; l != nil && over {
 		l.over(f.media)
 	}
@@ -154,6 +157,10 @@ func (t *tapped) bound() {
 	for {
 		size := t.records.Size()
 		s.mu.Lock()
+		if t.f.closed { // it is not counted any more
+			s.mu.Unlock()
+			return
+		}
 		s.bytes += size - t.size
 		t.size = size
 		over := size > mostOfOne || s.bytes > mostOfAll

@@ -58,7 +58,8 @@ type link struct {
 	wake chan struct{} // one token: there is something to send
 
 	mu    sync.Mutex
-	ended []id.Media // broadcasts that are over
+	ended []id.Media // broadcasts that are over, which the node may not know
+	told  int        // of them, which are in out, or were
 
 	// only send uses these
 	session string
@@ -148,6 +149,9 @@ func (l *link) await(ctx context.Context, most time.Duration, wake <-chan struct
 // restart begins another stream.
 func (l *link) restart() {
 	l.session, l.at, l.out, l.acks, l.begun = id.New(), 0, nil, nil, map[*Feed]bool{}
+	l.mu.Lock()
+	l.told = 0
+	l.mu.Unlock()
 	for _, f := range l.s.of(l) {
 		f.restart()
 	}
@@ -156,10 +160,10 @@ func (l *link) restart() {
 // gather adds what there is to send.
 func (l *link) gather() {
 	l.mu.Lock()
-	ended := l.ended
-	l.ended = nil
+	untold := l.ended[l.told:]
+	l.told = len(l.ended)
 	l.mu.Unlock()
-	for _, m := range ended {
+	for _, m := range untold {
 		l.frame(frameOver, m)
 	}
 	current := map[*Feed]bool{}
@@ -188,12 +192,27 @@ func (l *link) records(f *Feed, i int) {
 		l.wakeUp() // the rest comes after this
 		return
 	}
-	records, last := f.both[i].next(most)
+	var records [][]byte
+	var last uint64
+	if !l.whileCopying(f, func() { records, last = f.both[i].next(most) }) {
+		return
+	}
 	for _, r := range records {
 		l.frame(frameRecord, f.media)
 		l.out = append(append(l.out, byte(i)), r...)
 	}
 	l.acks = append(l.acks, ack{l.at + int64(len(l.out)), &f.both[i], last})
+}
+
+// whileCopying runs do unless another node copies the broadcast by now, which has it sent from the beginning.
+func (l *link) whileCopying(f *Feed, do func()) bool {
+	l.s.mu.Lock()
+	defer l.s.mu.Unlock()
+	if f.link != l {
+		return false
+	}
+	do()
+	return true
 }
 
 func (l *link) frame(kind byte, m id.Media) {
@@ -225,10 +244,14 @@ func (l *link) post(ctx context.Context) error {
 	l.out = l.out[len(body):]
 	if len(l.out) == 0 {
 		l.out = nil
+		l.mu.Lock()
+		l.ended, l.told = l.ended[l.told:], 0
+		l.mu.Unlock()
 	}
 	for len(l.acks) > 0 && l.acks[0].end <= l.at {
-		l.acks[0].of.ack(l.acks[0].number)
+		a := l.acks[0]
 		l.acks = l.acks[1:]
+		l.whileCopying(a.of.f, func() { a.of.ack(a.number) })
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -41,9 +42,10 @@ type Store struct {
 
 // sender is a node that has something copied here.
 type sender struct {
-	session string
-	at      int64  // where in its stream buf ends
-	buf     []byte // the beginning of a frame
+	session, run string
+	heard        time.Time
+	at           int64  // where in its stream buf ends
+	buf          []byte // the beginning of a frame
 }
 
 // kept is the copy of one broadcast.
@@ -54,9 +56,9 @@ type kept struct {
 }
 
 type layer struct {
-	run        string
-	generation int64
-	both       [journals]journal.Replica
+	run, session string // of who sends it
+	generation   int64
+	both         [journals]journal.Replica
 }
 
 func (k *kept) size() (bytes int64) {
@@ -111,33 +113,33 @@ func (s *Store) take(r *http.Request) error {
 		if stream == nil && len(s.senders) >= mostSenders {
 			return fault.New(fault.TooMany, "too many nodes have broadcasts copied here")
 		}
-		stream = &sender{session: session}
+		stream = &sender{session: session, run: run}
 		s.senders[from] = stream
 	case stream == nil || stream.session != session || stream.at != at:
 		return fault.New(fault.Conflict, "the stream does not go on here")
 	}
 	stream.at += int64(len(body))
-	if err = s.frames(stream, run, body); err != nil {
+	if err = s.frames(stream, body); err != nil {
 		delete(s.senders, from) // it begins again
 		return err
 	}
-	now := s.opt.Now()
-	for _, k := range s.kept {
-		if n := len(k.layers); k.layers[n-1].run == run {
-			k.heard = now
+	stream.heard = s.opt.Now()
+	for _, k := range s.kept { // what it has another node copy by now was of an earlier stream
+		if n := len(k.layers); k.layers[n-1].session == session {
+			k.heard = stream.heard
 		}
 	}
 	return nil
 }
 
 // frames does what the frames of a stream say. Called with the lock.
-func (s *Store) frames(from *sender, run string, body []byte) error {
+func (s *Store) frames(from *sender, body []byte) error {
 	data := body
 	if len(from.buf) > 0 {
 		data = append(from.buf, body...)
 	}
 	for len(data) > 0 {
-		rest, whole, err := s.frame(run, data)
+		rest, whole, err := s.frame(from, data)
 		if err != nil {
 			return err
 		}
@@ -156,7 +158,7 @@ func (s *Store) frames(from *sender, run string, body []byte) error {
 func errFrame() error { return fault.New(fault.Invalid, "the stream can't be read") }
 
 // frame does what the first frame of data says, if that is whole. Called with the lock.
-func (s *Store) frame(run string, data []byte) (rest []byte, whole bool, err error) {
+func (s *Store) frame(from *sender, data []byte) (rest []byte, whole bool, err error) {
 	if len(data) < 2 || len(data) < 2+int(data[1]) {
 		return data, false, nil
 	}
@@ -166,13 +168,13 @@ func (s *Store) frame(run string, data []byte) (rest []byte, whole bool, err err
 	}
 	switch kind {
 	case frameOver:
-		s.over(media, run)
+		s.over(media, from.run)
 		return rest, true, nil
 	case frameBegin:
 		if len(rest) < 8 {
 			return data, false, nil
 		}
-		err = s.begin(media, run, int64(binary.BigEndian.Uint64(rest)))
+		err = s.begin(media, from, int64(binary.BigEndian.Uint64(rest)))
 		return rest[8:], true, err
 	case frameRecord:
 		if len(rest) == 0 {
@@ -186,14 +188,14 @@ func (s *Store) frame(run string, data []byte) (rest []byte, whole bool, err err
 		case record == nil:
 			return data, false, nil
 		}
-		s.add(media, run, of, slices.Clone(record))
+		s.add(media, from.run, of, slices.Clone(record))
 		return behind, true, nil
 	}
 	return nil, false, errFrame()
 }
 
 // begin begins the copy of what a process publishes. Called with the lock.
-func (s *Store) begin(m id.Media, run string, generation int64) error {
+func (s *Store) begin(m id.Media, from *sender, generation int64) error {
 	k := s.kept[m]
 	if k == nil {
 		if len(s.kept) >= mostCopies {
@@ -202,12 +204,12 @@ func (s *Store) begin(m id.Media, run string, generation int64) error {
 		k = &kept{}
 		s.kept[m] = k
 	}
-	k.layers = slices.DeleteFunc(k.layers, func(l *layer) bool { return l.run == run })
+	k.layers = slices.DeleteFunc(k.layers, func(l *layer) bool { return l.run == from.run })
 	at := 0
 	for at < len(k.layers) && k.layers[at].generation <= generation {
 		at++
 	}
-	k.layers = slices.Insert(k.layers, at, &layer{run: run, generation: generation})
+	k.layers = slices.Insert(k.layers, at, &layer{run: from.run, session: from.session, generation: generation})
 	if len(k.layers) > mostLayers {
 		k.layers = slices.Delete(k.layers, 0, len(k.layers)-mostLayers)
 	}
@@ -288,6 +290,7 @@ func (s *Store) expire() {
 			s.forget(m, k)
 		}
 	}
+	maps.DeleteFunc(s.senders, func(_ id.Node, x *sender) bool { return now.Sub(x.heard) > keptFor })
 }
 
 // size is how many broadcasts are copied here, and how many bytes that takes.
