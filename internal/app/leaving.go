@@ -150,7 +150,7 @@ func (d *departure) grace() time.Duration {
 type attendance struct {
 	now   func() time.Time
 	since atomic.Int64 // of the last request's end, or when watching began; Unix nanoseconds; 0: nobody looks yet
-	under atomic.Int64 // requests under way that began since
+	under atomic.Int64 // requests under way, also those that began before
 }
 
 // watch begins to look for requests. watched: there were some a short while ago.
@@ -173,13 +173,11 @@ func (a *attendance) quiet() time.Duration {
 // of notes the requests to h.
 func (a *attendance) of(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if a.since.Load() == 0 {
-			h.ServeHTTP(w, r)
-			return
-		}
 		a.under.Add(1)
 		defer func() {
-			a.since.Store(a.now().UnixNano())
+			if a.since.Load() != 0 {
+				a.since.Store(a.now().UnixNano())
+			}
 			a.under.Add(-1)
 		}()
 		h.ServeHTTP(w, r)

@@ -61,6 +61,7 @@ func TestDeparture(t *testing.T) {
 		letGo, received time.Duration
 		watched         time.Duration // so long somebody asks for something each four seconds
 		waits           time.Duration // such a request takes so long
+		waited          time.Duration // a request that was under way before goes on for so long
 		want            time.Duration
 	}{
 		"alone, without encoders":             {},
@@ -74,6 +75,7 @@ func TestDeparture(t *testing.T) {
 		"with others, and viewers for long":   {others: true, watched: time.Hour, want: 20 * second},
 		"with others, and viewers that go":    {others: true, watched: 7 * second, want: 4*second + goneFor},
 		"with others, and one that waits":     {others: true, watched: second, waits: 9 * second, want: 19 * second},
+		"with others, and one that waited":    {others: true, waited: 9 * second, want: 9*second + goneFor},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,14 +91,18 @@ func TestDeparture(t *testing.T) {
 				var over atomic.Bool
 				var viewer sync.WaitGroup
 				defer viewer.Wait()
-				players := d.viewers.of(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-					time.Sleep(tt.waits)
-				}))
+				ask := func(takes time.Duration) {
+					h := d.viewers.of(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(takes) }))
+					r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+					h.ServeHTTP(httptest.NewRecorder(), r)
+				}
+				if tt.waited > 0 {
+					viewer.Go(func() { ask(tt.waited) })
+				}
 				viewer.Go(func() {
 					time.Sleep(2 * time.Millisecond) // it leaves by then
 					for began := time.Now(); time.Since(began) < tt.watched && !over.Load(); time.Sleep(4 * second) {
-						players.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(),
-							http.MethodGet, "/", nil))
+						ask(tt.waits)
 					}
 				})
 				time.Sleep(time.Millisecond)

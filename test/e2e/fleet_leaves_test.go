@@ -110,6 +110,8 @@ func (l *leaving) watch(ctx context.Context, b *balancer) {
 		l.mu.Lock()
 		if l.codes[nil][code]++; err == nil && code == http.StatusOK {
 			l.note(nil, text)
+		} else if err == nil {
+			l.t.Logf("%s%s: %d %s", at.http, path, code, text)
 		}
 		l.mu.Unlock()
 		rig.Pause(50 * time.Millisecond)
