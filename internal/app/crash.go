@@ -15,6 +15,6 @@ func (n *node) watchCrashes(ctx context.Context) error {
 	}
 	n.died = before.Job
 	n.log.ErrorContext(ctx, "the process before this one crashed", "reason", before.Reason, "job_id", before.Job,
-		"trace", before.Trace)
+		"stack", before.Trace)
 	return nil
 }

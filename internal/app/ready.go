@@ -107,7 +107,7 @@ func (r *readiness) look(ctx context.Context) (status int, text string) {
 			state, r.status = "does not respond", http.StatusServiceUnavailable
 		}
 		if err != nil && !n.away {
-			r.log.WarnContext(ctx, "not ready", "because_of", n.name, "error", err)
+			r.log.WarnContext(ctx, "not ready", "dependency", n.name, "error", err)
 		}
 		n.away = err != nil
 		_, _ = fmt.Fprintf(&lines, "%s: %s\n", n.name, state)

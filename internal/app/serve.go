@@ -412,7 +412,7 @@ func (n *node) listenSRT(ctx context.Context, g *lifecycle.Group) (*srt.Server, 
 		return nil, fmt.Errorf("%w (millrace doctor says who has the port)", err)
 	}
 	n.close = append(n.close, func() error { callers.Close(); return nil })
-	n.log.InfoContext(ctx, "listening", "what", "srt", "addr", callers.Addr().String())
+	n.log.InfoContext(ctx, "listening", "listener", "srt", "address", callers.Addr().String())
 	g.Add(callerServer{callers})
 	return callers, nil
 }

@@ -86,7 +86,7 @@ func (l *logs) Handle(_ context.Context, r slog.Record) error {
 	}
 	switch r.Message {
 	case "listening":
-		l.addrs[attrs["what"]] = attrs["addr"]
+		l.addrs[attrs["listener"]] = attrs["address"]
 	case "ready":
 		l.addrs["base"] = attrs["public_url"]
 		l.once.Do(func() { close(l.ready) })

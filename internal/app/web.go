@@ -201,7 +201,7 @@ func (n *node) listenUDP(ctx context.Context, what, addr string) (net.PacketConn
 		}
 		return nil
 	})
-	n.log.InfoContext(ctx, "listening", "what", what, "addr", c.LocalAddr().String())
+	n.log.InfoContext(ctx, "listening", "listener", what, "address", c.LocalAddr().String())
 	return c, nil
 }
 
@@ -237,6 +237,6 @@ func (n *node) listen(ctx context.Context, what, addr string, budget *socket.Bud
 	}
 	ln := socket.Listen(inner, socket.ListenOptions{Name: what, Budget: budget, Logger: n.log})
 	n.close = append(n.close, func() error { return closed(what, ln) })
-	n.log.InfoContext(ctx, "listening", "what", what, "addr", ln.Addr().String())
+	n.log.InfoContext(ctx, "listening", "listener", what, "address", ln.Addr().String())
 	return ln, nil
 }

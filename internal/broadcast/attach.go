@@ -108,7 +108,7 @@ func (b *broadcast) closed(s *sink, at time.Time, cause, broken error) {
 		told, is = b.opt.Streams.Dismissed, awaited
 	}
 	b.owner.broadcasts.attend(b, is)
-	b.log.Debug("publication closed", "cause", cause)
+	b.log.Debug("publication closed", "reason", cause)
 	if u, ok := errors.AsType[ingest.Unsupported](cause); ok {
 		b.unfit = string(u)
 	}
@@ -148,7 +148,7 @@ func (b *broadcast) finish(s *sink, cause error) {
 // drop ends the current publication; from now on its encoder is away.
 func (b *broadcast) drop(now time.Time, cause error) {
 	s := b.sink
-	b.log.Info("encoder is dropped", "cause", cause)
+	b.log.Info("encoder is dropped", "reason", cause)
 	b.dismiss(cause)
 	b.sink = s
 	b.closed(s, now, cause, nil)

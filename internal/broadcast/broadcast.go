@@ -271,9 +271,9 @@ func (b *broadcast) act(ctx context.Context) {
 	}
 	b.measure(now)
 	b.outbox.run(ctx, b.opt.Now, func(what string, err error) {
-		b.log.WarnContext(ctx, "control plane not reached, trying again", "what", what, "error", err)
+		b.log.WarnContext(ctx, "control plane not reached, trying again", "doing", what, "error", err)
 	}, func(what string, err error) {
-		b.log.DebugContext(ctx, "control plane has moved on", "what", what, "error", err)
+		b.log.DebugContext(ctx, "control plane has moved on", "doing", what, "error", err)
 	})
 	if _, busy := b.outbox.due(); !busy && !b.schedule.ending && !b.reading.due(now) {
 		b.reply()

@@ -56,7 +56,7 @@ func (svc *Service) HandOver(ctx context.Context, s id.LiveStream, writer live.W
 		return 0, context.Cause(ctx)
 	}
 	if lost = window.Unstored(b.edge); lost > 0 {
-		b.log.WarnContext(ctx, "broadcast is handed over, and not all of it is stored", "lost_seconds", lost.Seconds())
+		b.log.WarnContext(ctx, "broadcast is handed over, and not all of it is stored", "lost_media", lost)
 	}
 	return lost, nil
 }
@@ -84,7 +84,7 @@ const HandoverIncomplete = "handover_incomplete"
 
 // missed warns of what was lost with the handover to this node.
 func missed(b *broadcast, lost time.Duration) {
-	b.log.Warn("broadcast was handed over to this node, and not all of it is stored", "lost_seconds", lost.Seconds())
+	b.log.Warn("broadcast was handed over to this node, and not all of it is stored", "lost_media", lost)
 	b.warn(HandoverIncomplete, fmt.Sprintf("%.1f s of the recording are missing where the encoder changed nodes: "+
 		"storage did not accept them in time", lost.Seconds()))
 }

@@ -144,10 +144,10 @@ func (a *ACME) obtain(ctx context.Context, domain string) bool {
 	a.has[domain] = leaf
 	a.mu.Unlock()
 	if before == nil || !before.Equal(leaf) {
-		a.opts.Logger.InfoContext(ctx, "certificate loaded", "names", names(leaf), "until", leaf.NotAfter)
+		a.opts.Logger.InfoContext(ctx, "certificate loaded", "domains", names(leaf), "expires_at", leaf.NotAfter)
 	}
 	if left := leaf.NotAfter.Sub(a.opts.Now()); left < leaf.NotAfter.Sub(leaf.NotBefore)/4 {
-		a.opts.Logger.WarnContext(ctx, "certificate is due and not renewed yet", "domain", domain, "until",
+		a.opts.Logger.WarnContext(ctx, "certificate is due and not renewed yet", "domain", domain, "expires_at",
 			leaf.NotAfter)
 	}
 	return true

@@ -110,7 +110,7 @@ func (f *Files) load(ctx context.Context) error {
 	}
 	f.pair.Store(&pair)
 	f.warned = time.Time{}
-	f.opts.Logger.InfoContext(ctx, "certificate loaded", "names", names(pair.Leaf), "until", pair.Leaf.NotAfter)
+	f.opts.Logger.InfoContext(ctx, "certificate loaded", "domains", names(pair.Leaf), "expires_at", pair.Leaf.NotAfter)
 	f.warn(ctx)
 	return nil
 }
@@ -122,7 +122,7 @@ func (f *Files) warn(ctx context.Context) {
 		return
 	}
 	f.warned = now
-	f.opts.Logger.WarnContext(ctx, "certificate ends soon or has ended: renew it", "file", f.opts.Cert, "until",
+	f.opts.Logger.WarnContext(ctx, "certificate ends soon or has ended: renew it", "file", f.opts.Cert, "expires_at",
 		leaf.NotAfter)
 }
 

@@ -431,7 +431,7 @@ func TestDisabled(t *testing.T) {
 			time.Sleep(time.Hour)
 		}
 		synctest.Wait()
-		line := fmt.Sprintf("level=WARN msg=\"disabled a webhook that has failed for too long\" webhook=%s "+
+		line := fmt.Sprintf("level=WARN msg=\"disabled a webhook that has failed for too long\" webhook_id=%s "+
 			"after=24h0m0s", dead.ID)
 		if strings.Count(text.String(), "\n") != 1 || !strings.Contains(text.String(), line) ||
 			strings.Contains(text.String(), "secret") {
@@ -522,7 +522,7 @@ func TestGone(t *testing.T) {
 		status.Store(410)
 		w.change(s)
 		synctest.Wait() // no time passes
-		line := "level=WARN msg=\"disabled a webhook whose endpoint responded with 410 Gone\" webhook="
+		line := "level=WARN msg=\"disabled a webhook whose endpoint responded with 410 Gone\" webhook_id="
 		if strings.Count(text.String(), "\n") != 1 || !strings.Contains(text.String(), line+string(gone.ID)+"\n") {
 			w.t.Errorf("the log has %s", &text)
 		}

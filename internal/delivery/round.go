@@ -236,7 +236,7 @@ func (d *Dispatcher) tellUnreadable(ctx context.Context, all []webhook.Held) {
 		}
 		d.unreadable[h.ID] = true
 		if !told[h.ID] {
-			d.o.Logger.ErrorContext(ctx, "nothing can be sent to a webhook", slog.Any("webhook", h.ID),
+			d.o.Logger.ErrorContext(ctx, "nothing can be sent to a webhook", slog.Any("webhook_id", h.ID),
 				slog.Any("error", h.Err))
 		}
 	}

@@ -99,11 +99,11 @@ func TestOneWarning(t *testing.T) {
 		time.Sleep(3*time.Minute - time.Second)
 		stop()
 		for _, h := range []webhook.Webhook{a, b} {
-			if n := strings.Count(text.String(), "webhook="+string(h.ID)); n != 3 {
+			if n := strings.Count(text.String(), "webhook_id="+string(h.ID)); n != 3 {
 				w.t.Errorf("%d lines about one endpoint in three minutes", n)
 			}
 		}
-		if lines := strings.Count(text.String(), "\n"); lines != 6 || strings.Count(text.String(), "omitted=") != 4 {
+		if lines := strings.Count(text.String(), "\n"); lines != 6 || strings.Count(text.String(), "not_logged=") != 4 {
 			w.t.Errorf("the log has %d lines: %s", lines, &text)
 		}
 	})

@@ -35,10 +35,10 @@ func (d *Dispatcher) warn(ctx context.Context, about warning, err error) {
 	}
 	attributes := []slog.Attr{slog.String("doing", about.doing), slog.Any("error", err)}
 	if about.webhook != "" {
-		attributes = append(attributes, slog.Any("webhook", about.webhook))
+		attributes = append(attributes, slog.Any("webhook_id", about.webhook))
 	}
 	if last.omitted > 0 {
-		attributes = append(attributes, slog.Int("omitted", last.omitted))
+		attributes = append(attributes, slog.Int("not_logged", last.omitted))
 	}
 	d.o.Logger.LogAttrs(ctx, slog.LevelWarn, "deliveries to webhooks are held up", attributes...)
 	for other, w := range d.warned {

@@ -72,12 +72,12 @@ func (d *Dispatcher) record(ctx context.Context, w write) error {
 }
 
 func (d *Dispatcher) tellDisabled(ctx context.Context, h hopeless) {
-	which := slog.Any("webhook", h.ID)
 	if h.gone {
-		d.o.Logger.WarnContext(ctx, "disabled a webhook whose endpoint responded with 410 Gone", which)
+		d.o.Logger.WarnContext(ctx, "disabled a webhook whose endpoint responded with 410 Gone",
+			slog.Any("webhook_id", h.ID))
 		return
 	}
-	d.o.Logger.WarnContext(ctx, "disabled a webhook that has failed for too long", which,
+	d.o.Logger.WarnContext(ctx, "disabled a webhook that has failed for too long", slog.Any("webhook_id", h.ID),
 		slog.Duration("after", webhook.Patience))
 }
 

@@ -32,7 +32,7 @@ func (c *Client) again(ctx context.Context, u *url.URL, reached func() int64, tr
 		}
 		wait := c.wait(failures, err)
 		c.logger.LogAttrs(ctx, slog.LevelInfo, "fetch broke off, trying again",
-			slog.String("url", show(u)), slog.Int("failures", failures), slog.Duration("wait", wait),
+			slog.String("url", show(u)), slog.Int("failures", failures), slog.Duration("retry_in", wait),
 			slog.Any("error", err))
 		if err := pause(ctx, wait); err != nil {
 			return explain(ctx, u, err)

@@ -121,7 +121,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	span.End(err)
 	if p, ok := errors.AsType[*fault.PanicError](err); ok {
 		if p.Value != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
-			s.opts.Logger.ErrorContext(r.Context(), "request of another node ended by a panic", "from", sig.from,
+			s.opts.Logger.ErrorContext(r.Context(), "request of another node ended by a panic", "node", sig.from,
 				"path", r.URL.Path, "error", err, "stack", string(p.Stack))
 		}
 		panic(http.ErrAbortHandler) // the stream is reset: nobody takes half a response for a whole one
@@ -211,9 +211,9 @@ func readBody(r *http.Request, signed string) Code {
 // so that the caller can believe what it says of clock and name.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, sig signature, code Code) {
 	now := s.opts.Now()
-	log := []any{"code", code, "from_address", r.RemoteAddr, "from", sig.from}
+	log := []any{"code", code, "remote", r.RemoteAddr, "node", sig.from}
 	if code == Clock {
-		log = append(log, "caller_clock_ahead_by", sig.at.Sub(now).Round(time.Second), "its_time", sig.at, "time", now)
+		log = append(log, "its_clock_ahead_by", sig.at.Sub(now).Round(time.Second), "its_time", sig.at, "own_time", now)
 	}
 	s.quiet.warn(r.Context(), string(code), "request to the listener for nodes refused", log...)
 	w.Header().Set(refusedHeader, string(code))

@@ -27,8 +27,8 @@ func TestClocks(t *testing.T) {
 		ahead        time.Duration
 		said, logged string
 	}{
-		"ahead":  {time.Minute, "its clock is 1m0s behind this machine's", "caller_clock_ahead_by=1m0s"},
-		"behind": {-time.Minute, "its clock is 1m0s ahead of this machine's", "caller_clock_ahead_by=-1m0s"},
+		"ahead":  {time.Minute, "its clock is 1m0s behind this machine's", "its_clock_ahead_by=1m0s"},
+		"behind": {-time.Minute, "its clock is 1m0s ahead of this machine's", "its_clock_ahead_by=-1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +40,7 @@ func TestClocks(t *testing.T) {
 				!strings.Contains(err.Error(), tt.said) {
 				t.Errorf("got %v", err)
 			}
-			if !strings.Contains(b.log.String(), tt.logged) || !strings.Contains(b.log.String(), "from=a") {
+			if !strings.Contains(b.log.String(), tt.logged) || !strings.Contains(b.log.String(), "node=a") {
 				t.Errorf("the node that was called says %s", b.log.String())
 			}
 			if !strings.Contains(a.log.String(), "the clocks of two nodes differ") {

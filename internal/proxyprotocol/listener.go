@@ -148,5 +148,5 @@ func (l *Listener) tell(nc *socket.Counted, bad *headerError) {
 		return
 	}
 	l.o.Logger.WarnContext(l.ctx, "connection closed: it begins like a PROXY header and is none",
-		"proxy", nc.TCPConn.RemoteAddr(), "error", bad)
+		"remote", nc.TCPConn.RemoteAddr(), "error", bad)
 }

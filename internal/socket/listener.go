@@ -60,7 +60,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 				_ = c.Close()
 			}
 		}
-		l.o.Logger.Warn("accept failed", "protocol", l.o.Name, "error", err, "again_in", wait)
+		l.o.Logger.Warn("accept failed", "protocol", l.o.Name, "error", err, "retry_in", wait)
 		again := time.NewTimer(wait)
 		select {
 		case <-again.C:
@@ -107,7 +107,7 @@ func (l *Listener) tell(last net.Conn) {
 	}
 	l.logged = now
 	l.o.Logger.Warn("too many connections: the slowest and the longest idle are closed", "protocol", l.o.Name,
-		"open", l.o.Budget.Open(), "displaced", displaced, "refused", refused, "last_from", last.RemoteAddr())
+		"connections", l.o.Budget.Open(), "displaced", displaced, "refused", refused, "remote", last.RemoteAddr())
 }
 
 // Close implements net.Listener.

@@ -104,8 +104,8 @@ func (b *bench) serve(data, secret string, more ...string) (m *millrace, err err
 	lines := func(line string) {
 		var l struct {
 			Msg  string `json:"msg"`
-			What string `json:"what"`
-			Addr string `json:"addr"`
+			What string `json:"listener"`
+			Addr string `json:"address"`
 		}
 		if json.Unmarshal([]byte(line), &l) == nil && l.Msg == "listening" {
 			select {

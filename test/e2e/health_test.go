@@ -12,7 +12,7 @@ import (
 	"millrace/test/rig"
 )
 
-var metricsAddress = regexp.MustCompile(`"what":"metrics","addr":"([^"]+)"`)
+var metricsAddress = regexp.MustCompile(`"listener":"metrics","address":"([^"]+)"`)
 
 // TestHealth reads what the service measures of real encoders, over the API and as metrics.
 func TestHealth(t *testing.T) {

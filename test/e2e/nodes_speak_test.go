@@ -17,7 +17,7 @@ import (
 // internalAddress is where a server that was started with --internal-addr listens for other nodes.
 func internalAddress(t *testing.T, s *rig.Server) string {
 	t.Helper()
-	m := regexp.MustCompile(`"what":"internal","addr":"([^"]+)"`).FindStringSubmatch(s.Log())
+	m := regexp.MustCompile(`"listener":"internal","address":"([^"]+)"`).FindStringSubmatch(s.Log())
 	if m == nil {
 		t.Fatal("the log names no internal address")
 	}
@@ -99,7 +99,7 @@ func TestNodesSpeak(t *testing.T) {
 			}
 		}
 	}
-	a.AwaitLog(t, patience, "request to the listener for nodes refused", `"code":"other_node"`, `"from":"lost"`)
+	a.AwaitLog(t, patience, "request to the listener for nodes refused", `"code":"other_node"`, `"node":"lost"`)
 
 	o.Beside = a
 	front := free(t)

@@ -93,7 +93,7 @@ func TestSRT(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		for _, line := range s.LogLines("encoder disconnected") {
-			if line.Number("malformed")+line.Number("missing")+line.Number("broken_units")+
+			if line.Number("malformed")+line.Number("packets_dropped")+line.Number("broken_units")+
 				line.Number("undecodable") > 0 {
 				t.Errorf("%v", line)
 			}
@@ -265,18 +265,18 @@ func TestSRTInBadWeather(t *testing.T) {
 	a := srtRecorded(t, s, l)
 	link := s.AwaitLogLine(t, "encoder disconnected", patience)
 	t.Logf("%v", link)
-	if link.Number("lost") < 50 || link.Number("retransmitted") < 50 {
+	if link.Number("packets_lost") < 50 || link.Number("packets_retransmitted") < 50 {
 		t.Errorf("there was no loss to mend: %v", link)
 	}
 	given := int(link.Number("broken_units") + link.Number("undecodable"))
-	if link.Number("missing") == 0 && given > 0 {
+	if link.Number("packets_dropped") == 0 && given > 0 {
 		t.Errorf("%d access units were dropped though every packet came: %v", given, link)
 	}
-	if link.Number("missing") > link.Number("packets")/20 { // a busy machine is late itself
-		t.Errorf("SRT gave up %.0f packets: %v", link.Number("missing"), link)
+	if link.Number("packets_dropped") > link.Number("packets")/20 { // a busy machine is late itself
+		t.Errorf("SRT gave up %.0f packets: %v", link.Number("packets_dropped"), link)
 	}
 	// A hole of one packet may hide a whole small picture, of which nothing came that could be counted.
-	srtWhole(t, s, a, clip, given+int(link.Number("missing")))
+	srtWhole(t, s, a, clip, given+int(link.Number("packets_dropped")))
 	if log := s.Log(); bytes.Contains([]byte(log), []byte("panic")) {
 		t.Error("something panicked")
 	}
@@ -306,10 +306,10 @@ func TestSRTGivesUp(t *testing.T) {
 			gone := int(link.Number("broken_units") + link.Number("undecodable"))
 			// Whether a key frame is among those that lost a packet is chance: mpegts.TestLostKeyFrames loses them.
 			replaced := link.Number("key_frames_replaced") + link.Number("references_replaced")
-			if link.Number("missing") < 10 || replaced < 1 || link.Number("undecodable") > 0 {
+			if link.Number("packets_dropped") < 10 || replaced < 1 || link.Number("undecodable") > 0 {
 				t.Errorf("%v", link)
 			}
-			srtWhole(t, s, a, clip, gone+int(link.Number("missing"))/2)
+			srtWhole(t, s, a, clip, gone+int(link.Number("packets_dropped"))/2)
 			url := s.PlayURL(a.Text("playback_ids.0.id"))
 			for kind, p := range read(t, url, false) {
 				if p.gap > 0.2 { // a packet may hold as much sound

@@ -304,8 +304,8 @@ func TestPublishThroughAnotherNetwork(t *testing.T) {
 	gone, moved := map[string]bool{}, false
 	address := ""
 	for _, l := range s.LogLines("listening") {
-		if l.Text("what") == "webrtc-udp" {
-			address = l.Text("addr")
+		if l.Text("listener") == "webrtc-udp" {
+			address = l.Text("address")
 		}
 	}
 	_, port, err := net.SplitHostPort(rig.Weather{Deaf: func(caller string) bool {

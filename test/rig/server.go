@@ -373,8 +373,8 @@ func (j *journal) read(in io.Reader, addresses chan<- [2]string) {
 			j.mu.Unlock()
 			var l struct {
 				Msg  string `json:"msg"`
-				What string `json:"what"`
-				Addr string `json:"addr"`
+				What string `json:"listener"`
+				Addr string `json:"address"`
 			}
 			if json.Unmarshal([]byte(line), &l) == nil && l.Msg == "listening" {
 				select {

@@ -157,7 +157,7 @@ func (b *broadcast) lose(err error) {
 		return
 	}
 	b.f.opt.Directory.Lost(b.stream)
-	b.f.opt.Logger.Info("a broadcast is not followed any more", "live_stream", b.stream, "node", b.owner.Node.ID,
+	b.f.opt.Logger.Info("a broadcast is not followed any more", "live_stream_id", b.stream, "node", b.owner.Node.ID,
 		"error", err)
 	b.adrift.begin()
 	b.cease(fault.Wrap(fault.Unavailable, err,

@@ -270,7 +270,7 @@ func (f *Follower) follow(s id.LiveStream, owner Owner, about wire.Description) 
 	}
 	f.running.Go(func() {
 		if err := fault.Guard(func() error { b.follow(); return nil }); err != nil {
-			f.opt.Logger.Error("following a broadcast ended by a panic", "live_stream", s, "error", err)
+			f.opt.Logger.Error("following a broadcast ended by a panic", "live_stream_id", s, "error", err)
 			b.end(err)
 		}
 	})

@@ -204,7 +204,7 @@ func (m *Maker) run(id string, x *making, f *Video, p Plan) {
 	case err == nil && len(data) > small:
 		x.data = nil
 	case err != nil && !fault.Is(err, fault.NotFound):
-		m.opt.Logger.Warn("image can not be kept", "name", id, "error", err)
+		m.opt.Logger.Warn("image can not be kept", "image", id, "error", err)
 	}
 }
 

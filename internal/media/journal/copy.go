@@ -56,7 +56,7 @@ func (f *files) inherit(all []*Segment, c *Copied) []*Segment {
 			all, err = f.late(all, kind, msn, body, record)
 		}
 		if err != nil {
-			f.log.Warn("the copy of a part journal is not used to its end", "msn", msn, "error", err)
+			f.log.Warn("the copy of a part journal is not used to its end", "media_sequence", msn, "error", err)
 			break
 		}
 	}

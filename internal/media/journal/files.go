@@ -62,7 +62,7 @@ func (f *files) write(o *op) error {
 	if err != nil {
 		f.failed[o.msn] = true
 		f.made = false // perhaps that is it
-		f.log.Warn("part journal can not be written", "msn", o.msn, "error", err)
+		f.log.Warn("part journal can not be written", "media_sequence", o.msn, "error", err)
 		return err
 	}
 	return nil
@@ -115,7 +115,7 @@ func (f *files) drop(msn int64, all bool) {
 	}
 	for _, name := range f.names[msn] {
 		if err := os.Remove(filepath.Join(f.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			f.log.Warn("part journal can not be deleted", "msn", msn, "error", err)
+			f.log.Warn("part journal can not be deleted", "media_sequence", msn, "error", err)
 		}
 	}
 	delete(f.names, msn)

@@ -144,7 +144,7 @@ func (j *Journal) noted(msn int64, r *Record, init []byte) []byte {
 		return note
 	}
 	if err := j.told.add(msn, note); err != nil {
-		j.opt.Logger.Debug("after a crash a segment may be listed otherwise", "msn", msn, "error", err)
+		j.opt.Logger.Debug("after a crash a segment may be listed otherwise", "media_sequence", msn, "error", err)
 	}
 	return note
 }
@@ -217,7 +217,8 @@ func (j *Journal) miss(msn int64) {
 	j.stats.Missing++
 	if !j.broken[msn] {
 		j.broken[msn] = true
-		j.opt.Logger.Warn("part journal does not keep up: a segment is not journalled to its end", "msn", msn)
+		j.opt.Logger.Warn("part journal does not keep up: a segment is not journalled to its end",
+			"media_sequence", msn)
 	}
 }
 

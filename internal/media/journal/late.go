@@ -100,7 +100,8 @@ func (j *Journal) catchUp(all []*Segment) []*Segment {
 		record := rest[:len(rest)-len(behind)]
 		rest = behind
 		if all, err = j.files.late(all, kind, msn, body, record); err != nil {
-			j.opt.Logger.Warn("what the part journal had not written in time is lost", "msn", msn, "error", err)
+			j.opt.Logger.Warn("what the part journal had not written in time is lost", "media_sequence", msn,
+				"error", err)
 			break
 		}
 	}

@@ -313,7 +313,7 @@ func (r *runner) listen(out io.Reader, base time.Duration) error {
 func (r *runner) check(s speech.Status) {
 	if s.Effort != r.told.Effort {
 		r.Logger.Info("speech is recognised with another effort, as the engine keeps up or does not", "engine",
-			r.engine, "effort", int(s.Effort), "before", int(r.told.Effort))
+			r.engine, "effort", int(s.Effort), "previous_effort", int(r.told.Effort))
 	}
 	if s.Restarts != r.told.Restarts {
 		r.Logger.Warn("speech recognition begins again", "engine", r.engine, "restarts", s.Restarts, "error", s.Problem)

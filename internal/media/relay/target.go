@@ -118,7 +118,7 @@ func (t *target) run(ctx context.Context) {
 		}
 		t.pause = min(max(2*t.pause, firstPause), lastPause)
 		wait := t.pause/2 + rand.N(t.pause/2) //nolint:gosec // jitter is no secret
-		t.log.WarnContext(ctx, "simulcast link is down", "error", err, "again_in", wait, "dropped_frames", dropped)
+		t.log.WarnContext(ctx, "simulcast link is down", "error", err, "retry_in", wait, "dropped_frames", dropped)
 		t.report(publication, Down, err)
 		if !t.sleep(ctx, wait) {
 			return

@@ -150,8 +150,8 @@ func (e *Edge) lose(r *row) {
 	e.wakeStored()
 	r.objects = slices.DeleteFunc(r.objects, func(o object) bool { return o.media })
 	r.size = 0
-	e.opt.Logger.Error("segment lost: storage does not keep up", "media", e.opt.Media, "msn", seg.MSN, "held_bytes",
-		e.held)
+	e.opt.Logger.Error("segment lost: storage does not keep up", "media", e.opt.Media, "media_sequence", seg.MSN,
+		"held_bytes", e.held)
 }
 
 func (b *backlog) signal() {
@@ -250,8 +250,8 @@ func (e *Edge) retry(ctx context.Context, what string, do func() error) error {
 		if err == nil {
 			return nil
 		}
-		e.opt.Logger.WarnContext(ctx, "storage failed, trying again", "media", e.opt.Media, "what", what, "error", err,
-			"pause", pause)
+		e.opt.Logger.WarnContext(ctx, "storage failed, trying again", "media", e.opt.Media, "doing", what, "error", err,
+			"retry_in", pause)
 		t := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():

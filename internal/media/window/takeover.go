@@ -92,14 +92,15 @@ func (e *Edge) take(j *journal.Journal, s *journal.Segment, rest behind) (lost b
 	}
 	if !e.adopt(s, rest) {
 		e.opt.Logger.Warn("segment in the part journal can not be recovered: its init segment is missing", "media",
-			e.opt.Media, "msn", s.MSN)
+			e.opt.Media, "media_sequence", s.MSN)
 		j.Forget(s.MSN)
 		return false
 	}
 	if !s.Any() {
 		return true
 	}
-	e.opt.Logger.Info("segment recovered from the part journal", "media", e.opt.Media, "msn", s.MSN, "whole", s.Whole())
+	e.opt.Logger.Info("segment recovered from the part journal", "media", e.opt.Media,
+		"media_sequence", s.MSN, "whole", s.Whole())
 	return false
 }
 

@@ -69,7 +69,7 @@ func (s *server) recovered(rec *recorder, r *http.Request, p any) {
 		panic(p) // net/http's own way to drop a connection
 	}
 	s.log.ErrorContext(r.Context(), "request panicked", slog.String("request_id", requestID(r.Context())),
-		slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
+		slog.Any("error", p), slog.String("stack", string(debug.Stack())))
 	if rec.status == 0 {
 		writeError(rec, internalError(r.Context()))
 	}

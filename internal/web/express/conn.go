@@ -282,7 +282,7 @@ func (c *conn) serveOne() (ok bool) {
 			ok = false
 			if p != http.ErrAbortHandler { //nolint:errorlint // net/http's sentinel, compared as net/http does
 				// Without the path: a signed one lets in who reads it.
-				c.l.opt.Logger.ErrorContext(c.l.ctx, "handler panicked", "panic", p, "stack", string(debug.Stack()))
+				c.l.opt.Logger.ErrorContext(c.l.ctx, "handler panicked", "error", p, "stack", string(debug.Stack()))
 			}
 		}
 		if !c.ctx.end() {

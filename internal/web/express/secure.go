@@ -29,7 +29,7 @@ func newSecure(nc *socket.Counted, config *tls.Config) *secure {
 func (c *conn) shakeHands() (ok bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.l.opt.Logger.ErrorContext(c.l.ctx, "handshake panicked", "panic", p, "stack", string(debug.Stack()))
+			c.l.opt.Logger.ErrorContext(c.l.ctx, "handshake panicked", "error", p, "stack", string(debug.Stack()))
 			_ = c.nc.Close() // whoever has it now sees so
 			ok = false
 		}

@@ -227,7 +227,7 @@ func absent(s drm.SystemID) error {
 // fail responds with an error; nothing but a fault's own sentences is shown.
 func (s *server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if v, is := errors.AsType[*vendorError](err); is {
-		s.Logger.WarnContext(r.Context(), "a licence server failed", "error", v, "cause", v.cause)
+		s.Logger.WarnContext(r.Context(), "a licence server failed", "error", v, "reason", v.cause)
 		if v.status == http.StatusServiceUnavailable {
 			respond.RetryAfter(w, 0)
 		}

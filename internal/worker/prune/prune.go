@@ -40,7 +40,7 @@ func (p *Pruner) Run(ctx context.Context) error {
 		next := every
 		n, err := p.Prune(ctx, p.Now().Add(-p.Keep), batch)
 		if err != nil && ctx.Err() == nil {
-			p.Logger.WarnContext(ctx, "remove what is old", "of", p.What, "error", err)
+			p.Logger.WarnContext(ctx, "remove what is old", "records", p.What, "error", err)
 		}
 		if err == nil && n == batch {
 			next = pause

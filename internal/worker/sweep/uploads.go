@@ -72,7 +72,7 @@ func (s *Sweeper) abandoned(ctx context.Context) error {
 	}
 	errs = append(errs, remove())
 	if gone > 0 {
-		s.Logger.InfoContext(ctx, "removed what was left of abandoned uploads", "count", gone)
+		s.Logger.InfoContext(ctx, "removed what was left of abandoned uploads", "uploads", gone)
 	}
 	return errors.Join(errs...)
 }

@@ -160,8 +160,8 @@ func remoteAddr(nc net.Conn) netip.AddrPort {
 func (s *Server) refuse(remote netip.AddrPort) {
 	fromThere, total := s.limit.Count(remote)
 	s.refusals.Log("limit", func(log *slog.Logger) {
-		log.Warn("too many connections", "protocol", "rtmp", "from", ingest.Origin(remote), "from_there", fromThere,
-			"total", total)
+		log.Warn("too many connections", "protocol", "rtmp", "remote_network", ingest.Origin(remote),
+			"network_connections", fromThere, "connections", total)
 	})
 }
 
@@ -194,7 +194,7 @@ func (s *Server) report(ctx context.Context, c *conn, err error, lasted time.Dur
 	}
 	if c.published {
 		n := c.media.counts
-		log.InfoContext(ctx, "encoder disconnected", "cause", err, "encoder", encoder, "lasted", lasted, "bytes",
+		log.InfoContext(ctx, "encoder disconnected", "reason", err, "encoder", encoder, "duration", lasted, "bytes",
 			c.wire.src.count,
 			"video_frames", n.video, "audio_frames", n.audio, "malformed", n.malformed)
 		return

@@ -297,8 +297,8 @@ func (c *conn) carry() error {
 func (c *conn) tellIgnored() {
 	names := c.demuxer.Ignored()
 	if len(names) > c.ignored {
-		c.log.Info("encoder sends streams that are not recorded", "protocol", "srt", "remote", c.remote, "streams",
-			strings.Join(names, ", "))
+		c.log.Info("encoder sends streams that are not recorded", "protocol", "srt", "remote", c.remote,
+			"ignored_streams", strings.Join(names, ", "))
 	}
 	c.ignored = max(c.ignored, len(names))
 }

@@ -283,7 +283,7 @@ func addrPort(a net.Addr) netip.AddrPort {
 // drop logs who was turned away without a look.
 func (s *Server) drop(why string, remote netip.AddrPort) {
 	s.refusals.Log(why, func(log *slog.Logger) {
-		log.Warn("SRT callers turned away", "why", why, "from", ingest.Origin(remote))
+		log.Warn("SRT callers turned away", "reason", why, "remote_network", ingest.Origin(remote))
 	})
 }
 
@@ -344,11 +344,11 @@ func (s *Server) report(ctx context.Context, c *conn, err error) {
 		return
 	}
 	ts, link := c.demuxer.Stats(), c.link()
-	log.InfoContext(ctx, "encoder disconnected", "cause", err, "encoder", c.encoder, "lasted", time.Since(c.begun),
+	log.InfoContext(ctx, "encoder disconnected", "reason", err, "encoder", c.encoder, "duration", time.Since(c.begun),
 		"bytes", c.bytes,
 		"video_frames", ts.Video, "audio_frames", ts.Audio, "malformed", ts.Malformed,
-		"packets", link.Packets, "lost", link.Lost, "retransmitted", link.Retransmitted, "missing", link.Dropped,
-		"plain", c.plain,
+		"packets", link.Packets, "packets_lost", link.Lost, "packets_retransmitted", link.Retransmitted,
+		"packets_dropped", link.Dropped, "plain", c.plain,
 		"broken_units", ts.Broken, "undecodable", ts.Waiting, "key_frames_replaced", ts.Replaced, "references_replaced",
-		ts.Repeated, "scrambled", ts.Scrambled, "ignored", strings.Join(c.demuxer.Ignored(), ", "))
+		ts.Repeated, "scrambled", ts.Scrambled, "ignored_streams", strings.Join(c.demuxer.Ignored(), ", "))
 }

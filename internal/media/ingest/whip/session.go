@@ -267,7 +267,7 @@ func (sess *session) run() {
 	c := sess.media.total()
 	lasted := time.Since(began)
 	sess.tell("disconnected", func(log *slog.Logger) {
-		log.Info("encoder disconnected", "cause", err, "encoder", encoder, "lasted", lasted, "video_frames", c.video,
+		log.Info("encoder disconnected", "reason", err, "encoder", encoder, "duration", lasted, "video_frames", c.video,
 			"audio_frames", c.audio, "malformed", c.malformed, "damaged", c.damaged, "packets_lost", c.lost,
 			"packets_late", c.late, "key_frames_asked", c.requests)
 	})

@@ -287,8 +287,8 @@ func (l *Ladder) start(ctx context.Context, j job) *encoderRun {
 		j.videoRange = j.rungs[0].Range
 	}
 	run := newEncoderRun(l, j)
-	l.opt.Logger.DebugContext(ctx, "encoder of rungs begins", "media_sequence", j.from, "before", j.to, "goes_on",
-		len(j.stood) > 0)
+	l.opt.Logger.DebugContext(ctx, "encoder of rungs begins", "media_sequence", j.from,
+		"end_media_sequence", j.to, "goes_on", len(j.stood) > 0)
 	l.runs = append(l.runs, run)
 	ctx, run.cancel = context.WithCancelCause(ctx)
 	l.all.Go(func() {

@@ -220,8 +220,8 @@ func (o *out) skip(msn int64, why string) {
 	if msn <= o.msn {
 		return
 	}
-	o.x.c.opt.Logger.Debug("segment of a rung given up", "rendition", o.rung.ID, "media_sequence", o.msn, "before", msn,
-		"why", why)
+	o.x.c.opt.Logger.Debug("segment of a rung given up", "rendition", o.rung.ID, "media_sequence", o.msn,
+		"end_media_sequence", msn, "reason", why)
 	o.mark, o.pics = mark{msn: msn}, nil
 	o.x.c.opt.Output.Skip(o.rung.ID, msn)
 }

@@ -267,7 +267,7 @@ func (c *conn) handle(w *response, r *http.Request, h http.Handler) {
 		p := recover()
 		if p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http's sentinel, compared as there
 			// Without the path: a signed one lets in who reads it.
-			c.s.opt.Logger.ErrorContext(c.ctx, "handler panicked", "panic", p, "stack", string(debug.Stack()))
+			c.s.opt.Logger.ErrorContext(c.ctx, "handler panicked", "error", p, "stack", string(debug.Stack()))
 		}
 		c.finish(w, whole)
 	}()
