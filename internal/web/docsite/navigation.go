@@ -55,6 +55,7 @@ func navigation() []group {
 			{"encoders.md", "Encoders"},
 			{"settings.md", "Settings"},
 			{"commands.md", "Commands"},
+			{"logs.md", "Log keys"},
 			{"dashboard.md", "Dashboard"},
 			{"access.md", "Access and audit"},
 			{"network.md", "Network"},
