@@ -102,7 +102,8 @@ func (w *Writer) open(still bool, started time.Time) slate.Output {
 		cutter.Captions = w.opt.Captions
 	}
 	w.opt.Began(still, started, stands.At)
-	w.opt.Logger.Debug("stretch begins", "slate", still, "at", stands.At)
+	w.opt.Logger.Debug("stretch begins", "slate", still,
+		"at", time.Duration(stands.At*float64(time.Second)))
 	w.cutter = packager.New(cutter)
 	return w.cutter
 }
