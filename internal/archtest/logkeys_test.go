@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -243,6 +244,47 @@ func loggedKeys(tree fs.FS) (keys logKeys, err error) {
 	return keys, nil
 }
 
+// readKeys are the keys that our own programs and tests look for in the log, with the place of the first of each: the
+// tags of a struct that has msg among them.
+func readKeys(tree fs.FS) (keys map[string]string, err error) {
+	texts, err := read(tree, func(file string) bool { return strings.HasSuffix(file, ".go") })
+	if err != nil {
+		return nil, err
+	}
+	keys = map[string]string{}
+	set := token.NewFileSet()
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if !strings.Contains(texts[name], "`json:\"msg\"`") {
+			continue
+		}
+		f, err := parser.ParseFile(set, name, texts[name], parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			s, ok := n.(*ast.StructType)
+			if !ok {
+				return true
+			}
+			tags := map[string]string{}
+			for _, field := range s.Fields.List {
+				if field.Tag != nil {
+					text, _ := strconv.Unquote(field.Tag.Value)
+					at := fmt.Sprintf("%s:%d", name, set.Position(field.Pos()).Line)
+					tags[reflect.StructTag(text).Get("json")] = at
+				}
+			}
+			if tags["msg"] != "" {
+				for key, at := range tags {
+					keys[key] = cmp.Or(keys[key], at)
+				}
+			}
+			return true
+		})
+	}
+	return keys, nil
+}
+
 // undocumentedKeys compares the keys that the product logs with the page that documents them.
 func undocumentedKeys(tree fs.FS) (complaints []string, err error) {
 	keys, err := loggedKeys(tree)
@@ -264,6 +306,15 @@ func undocumentedKeys(tree fs.FS) (complaints []string, err error) {
 			complaints = append(complaints, logPage+" has the key "+m[1]+", which nothing logs")
 		}
 	}
+	readers, err := readKeys(tree)
+	if err != nil {
+		return nil, err
+	}
+	for key, at := range readers {
+		if !documented[key] && !slices.Contains([]string{"time", "level", "msg"}, key) {
+			complaints = append(complaints, at+" looks for the key "+key+", which "+logPage+" does not have")
+		}
+	}
 	for key, at := range keys.used {
 		if !documented[key] {
 			complaints = append(complaints, at+" logs the key "+key+", which "+logPage+" does not have")
@@ -273,7 +324,7 @@ func undocumentedKeys(tree fs.FS) (complaints []string, err error) {
 	return complaints, nil
 }
 
-// TestLogKeys: the page of log keys has those that are used, and no others.
+// TestLogKeys: the page of log keys has those that are used, and no others; what reads the log looks for these.
 func TestLogKeys(t *testing.T) {
 	t.Parallel()
 	complaints, err := undocumentedKeys(os.DirFS("../.."))
@@ -295,6 +346,9 @@ func TestLogKeysComplains(t *testing.T) {
 		"internal/a/a_test.go": file("package a\nfunc g() { log.Info(\"\", \"tested\", 1) }\n"),
 		"internal/internode/quiet.go": file("package b\nfunc f() {" +
 			" log.Info(\"\", append([]any{\"listed\", 1}, \"more\", 2)...) }\n"),
+		"test/a/a.go": file("package a\nvar line struct {\nMsg, Level string\nText string `json:\"msg\"`\n" +
+			"At string `json:\"time\"`\nA string `json:\"old\"`\nB string `json:\"known\"`\n}\n" +
+			"var other struct {\nC string `json:\"other\"`\n}\n"),
 	})
 	want := []string{
 		"docs/logs.md has the key gone, which nothing logs",
@@ -309,6 +363,7 @@ func TestLogKeysComplains(t *testing.T) {
 		"internal/a/a.go:8 logs the key inner, which docs/logs.md does not have",
 		"internal/internode/quiet.go:2 logs the key listed, which docs/logs.md does not have",
 		"internal/internode/quiet.go:2 logs the key more, which docs/logs.md does not have",
+		"test/a/a.go:6 looks for the key old, which docs/logs.md does not have",
 	}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("complaints %v\n%s", err, strings.Join(got, "\n"))

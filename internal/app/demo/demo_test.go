@@ -74,7 +74,7 @@ func TestDemo(t *testing.T) {
 		"✓ the encoder has ended",
 		"✓ the recording is ready: 9.5 s, asset asset", "✓ subtitles “English” and audio track “Commentary”",
 		"watch the recording  http://127.0.0.1:",
-		"! serve: something odd: at night\n", "removed at the end", "Stopping.",
+		"! serve: something odd: at night: it rains\n", "removed at the end", "Stopping.",
 		"  dashboard   http://fake/dashboard/link/secret",
 	} {
 		if !strings.Contains(said, want) {

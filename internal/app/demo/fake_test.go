@@ -114,9 +114,10 @@ func fakeServe(args []string) int {
 	f := &fakeService{errs: strings.HasSuffix(dir, "errored"), played: make(chan struct{})}
 	go func() { _ = http.Serve(l, f.handler()) }()
 	go f.takeStreams(rtmp, strings.HasSuffix(dir, "kept"))
-	fmt.Fprintln(os.Stdout, `{"level":"WARN","msg":"something odd","error":"at night","n":1}`)
-	fmt.Fprintf(os.Stdout, "{\"level\":\"INFO\",\"msg\":\"listening\",\"what\":\"rtmp\",\"addr\":%q}\n", rtmp.Addr())
-	fmt.Fprintf(os.Stdout, "{\"level\":\"INFO\",\"msg\":\"listening\",\"what\":\"http\",\"addr\":%q}\n", l.Addr())
+	fmt.Fprintln(os.Stdout, `{"level":"WARN","msg":"something odd","error":"at night","message":"it rains"}`)
+	const listening = `{"level":"INFO","msg":"listening","listener":%q,"address":%q}` + "\n"
+	fmt.Fprintf(os.Stdout, listening, "rtmp", rtmp.Addr())
+	fmt.Fprintf(os.Stdout, listening, "http", l.Addr())
 	fmt.Fprint(os.Stdout, "\nDashboard: http://fake/dashboard/link/other\n\n")
 	if strings.HasSuffix(dir, "dying") {
 		fmt.Fprintln(os.Stderr, "panic: dying")

@@ -96,10 +96,10 @@ func (w *watcher) line(text string) {
 	var entry struct {
 		Level   string `json:"level"`
 		Msg     string `json:"msg"`
-		What    string `json:"what"`
-		Addr    string `json:"addr"`
+		What    string `json:"listener"`
+		Addr    string `json:"address"`
 		Error   string `json:"error"`
-		Warning string `json:"warning"`
+		Message string `json:"message"`
 	}
 	if text == "" || strings.Contains(text, "/dashboard/link/") { // the demo shows a link of its own
 		return
@@ -108,7 +108,7 @@ func (w *watcher) line(text string) {
 		entry.Level, entry.Msg = "ERROR", text // a panic, or what was said before the log was there
 	}
 	if entry.Level == "WARN" || entry.Level == "ERROR" {
-		for _, more := range []string{entry.Error, entry.Warning} {
+		for _, more := range []string{entry.Error, entry.Message} {
 			if more != "" {
 				entry.Msg += ": " + more
 			}
