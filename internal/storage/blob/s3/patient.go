@@ -14,6 +14,10 @@ import (
 // whose other end has vanished says nothing of it, and a caller that waits for it would for ever.
 const stallTime = 30 * time.Second
 
+// headTime is how long the head of an object may take that somebody reads or asks about: a viewer waits for it. What
+// the storage has to work for, such as lists and the ends of uploads, has responseTimeout.
+const headTime = 10 * time.Second
+
 // patient ends responses that have stalled. Reading slowly is allowed, and so is a response of any length.
 type patient struct {
 	base  http.RoundTripper
@@ -23,7 +27,19 @@ type patient struct {
 // RoundTrip implements http.RoundTripper.
 func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, end := context.WithCancelCause(r.Context())
+	silent := fmt.Errorf("no response has come for %s: %w", headTime, os.ErrDeadlineExceeded)
+	late := time.AfterFunc(headTime, func() { end(silent) })
+	if !reads(r) {
+		late.Stop()
+	}
 	resp, err := p.base.RoundTrip(r.WithContext(ctx))
+	late.Stop()
+	if context.Cause(ctx) == silent { //nolint:errorlint // it is never wrapped here
+		if err == nil {
+			_ = resp.Body.Close() // it came as its time ended
+		}
+		return nil, silent
+	}
 	if err != nil {
 		end(nil)
 		return nil, err //nolint:wrapcheck // a transport's errors are its own
@@ -34,6 +50,11 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	a.timer.Stop()
 	resp.Body = a
 	return resp, nil
+}
+
+// reads reports whether a request is for one object, or about it.
+func reads(r *http.Request) bool {
+	return r.Method == http.MethodHead || r.Method == http.MethodGet && r.URL.Query().Get("x-id") == "GetObject"
 }
 
 // responseBody is the body of one.

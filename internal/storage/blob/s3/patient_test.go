@@ -116,3 +116,46 @@ func TestBucketThatStalls(t *testing.T) {
 		t.Errorf("%d bytes, then %v of kind %d", len(data), err, fault.KindOf(err))
 	}
 }
+
+// mute takes requests and never responds.
+type mute struct{}
+
+func (mute) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestSilentStorage keeps nobody who reads an object waiting, and is Unavailable to them, as one that can't be reached.
+// What it may have to work for has time.
+func TestSilentStorage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		method, query string
+		want          time.Duration
+	}{
+		{http.MethodGet, "x-id=GetObject", headTime},
+		{http.MethodHead, "", headTime},
+		{http.MethodGet, "list-type=2", responseTimeout},
+		{http.MethodPost, "uploadId=1", responseTimeout},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), responseTimeout)
+			defer cancel()
+			req, err := http.NewRequestWithContext(ctx, c.method, "http://s3/a?"+c.query, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			resp, err := patient{mute{}, time.Minute}.RoundTrip(req)
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+			if took := time.Since(began); err == nil || took != c.want {
+				t.Errorf("%s ?%s: after %s: %v", c.method, c.query, took, err)
+			}
+			if err = explain(t.Context(), err, "read a"); c.want == headTime && !fault.Is(err, fault.Unavailable) {
+				t.Errorf("%s ?%s: %v", c.method, c.query, err)
+			}
+		})
+	}
+}
