@@ -186,6 +186,25 @@ func Outside(err error) bool {
 	return false
 }
 
+// Away reports whether something of the service itself that err came of is away: its storage. Nobody is at fault who
+// asked for anything, and it passes.
+func Away(err error) bool {
+	if Permanent(err) {
+		return false
+	}
+	for err != nil {
+		e, ok := errors.AsType[*Error](err)
+		if !ok {
+			return false
+		}
+		if e.Ours && e.Kind == Unavailable {
+			return true
+		}
+		err = e.Err
+	}
+	return false
+}
+
 // IsAbsent reports whether err refuses, among others, what is not part of this service.
 func IsAbsent(err error) bool {
 	e, ok := errors.AsType[*Error](err)

@@ -97,6 +97,28 @@ func TestOutside(t *testing.T) {
 	}
 }
 
+func TestAway(t *testing.T) {
+	t.Parallel()
+	ours := fault.Ours(fault.New(fault.Unavailable, "the storage is away"))
+	for name, tt := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"none":               {nil, false},
+		"unmarked":           {errors.New("x"), false},
+		"another's":          {fault.New(fault.Unavailable, "x"), false},
+		"of our storage":     {fmt.Errorf("do: %w", ours), true},
+		"absent there":       {fault.Ours(fault.New(fault.NotFound, "object x does not exist")), false},
+		"said in other ways": {fault.Wrap(fault.Unavailable, fmt.Errorf("get: %w", ours), "ask again"), true},
+		"and what followed":  {errors.Join(ours, errors.New("close")), true},
+		"a file at fault":    {fault.Wrap(fault.Invalid, ours, "the file is damaged"), false},
+	} {
+		if got := fault.Away(tt.err); got != tt.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
 // TestListTakes: what is wrong with the input is told together; anything else is the caller's.
 func TestListTakes(t *testing.T) {
 	t.Parallel()

@@ -106,6 +106,8 @@ type Options struct {
 	Beside *Server
 	// Database is the URL of an empty PostgreSQL database of the test's own, for Scaled; empty: one is made.
 	Database string
+	// Storage is the URL of an empty storage of the test's own, for Scaled; empty: one is made.
+	Storage string
 	// OpenFiles is how many descriptors the server may have; 0: as many as the test.
 	OpenFiles int
 	// Closed leaves downloads as they are by default: from public addresses only, not from this machine.
@@ -160,6 +162,9 @@ func Start(t testing.TB, o Options) *Server {
 		empty := o.Pair.Empty(t)
 		if o.Database != "" {
 			empty[0] = "MILLRACE_DATABASE_URL=" + o.Database
+		}
+		if o.Storage != "" {
+			empty[1] = "MILLRACE_STORAGE_URL=" + o.Storage
 		}
 		s.env = append(s.env, empty...)
 		s.env = append(s.env, "MILLRACE_MASTER_KEY="+hex.EncodeToString([]byte(rand.Text() + rand.Text())[:32]))

@@ -18,22 +18,32 @@ import (
 // as parts of it.
 func (s *Server) Stored(t testing.TB, name string) []byte {
 	t.Helper()
-	found, _ := s.Kept(t, name)
-	if len(found) != 1 {
-		t.Fatalf("stored as %s: %v", name, found)
+	all := s.AllStored(t, name)
+	if len(all) != 1 {
+		t.Fatalf("%d objects are stored as %s", len(all), name)
 	}
+	return all[0]
+}
+
+// AllStored reads all objects in the server's storage that have this file name.
+func (s *Server) AllStored(t testing.TB, name string) (all [][]byte) {
+	t.Helper()
+	found, _ := s.Kept(t, name)
 	store := s.storage(t)
 	defer func() { _ = store.Close() }()
-	r, err := store.Get(t.Context(), found[0], 0, -1)
-	if err != nil {
-		t.Fatal(err)
+	for _, key := range found {
+		r, err := store.Get(t.Context(), key, 0, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		_ = r.Close() // it was only read
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, data)
 	}
-	defer func() { _ = r.Close() }()
-	data, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return all
 }
 
 // Kept lists what the server's storage has of files of this name: whole ones, and what has come of others.

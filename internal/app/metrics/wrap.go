@@ -49,7 +49,7 @@ func outcomeOf(j job.Job, err error) string {
 	switch {
 	case err == nil:
 		return done
-	case snoozed:
+	case snoozed, j.Waits(err):
 		return putOff
 	case !fault.Permanent(err) && !j.Last():
 		return triedAgain

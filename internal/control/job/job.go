@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"millrace/internal/fault"
 )
 
 // Insert asks for a job; it travels inside a noun's change and is stored in the same transaction.
@@ -45,7 +47,8 @@ type Job struct {
 	Args        json.RawMessage
 	Attempt     int // from 1
 	MaxAttempts int
-	Crashes     int // how often its process has died of it
+	Crashes     int           // how often its process has died of it
+	Age         time.Duration // since it was inserted
 }
 
 // MaxCrashes is how often a process may die of a job; each time everything else that it does ends too.
@@ -58,10 +61,17 @@ func (j Job) Deadly() bool { return j.Crashes >= MaxCrashes }
 // Last reports whether a failure of this attempt is final.
 func (j Job) Last() bool { return j.Attempt >= j.MaxAttempts }
 
+// patience is for how long a job waits for a storage that is away.
+const patience = 7 * 24 * time.Hour
+
+// Waits reports whether an attempt that ended with err is put off without counting, as the service's storage is away.
+// Not for ever: it may be that only what this job asks for is refused.
+func (j Job) Waits(err error) bool { return fault.Away(err) && j.Age < patience }
+
 // Handler does one kind. Work may run twice (a dead node's job is taken up again, which is no attempt), so outputs have
-// names that follow from the resource. nil ends the job; Snooze puts it off without using an attempt; any other error
-// is retried with growing delays until MaxAttempts, or at once final when fault.Permanent says so. ctx ends at
-// shutdown, cancel, or Timeout.
+// names that follow from the resource. nil ends the job; Snooze puts it off without using an attempt, and so does an
+// error of a storage that is away (Waits); any other error is retried with growing delays until MaxAttempts, or at once
+// final when fault.Permanent says so. ctx ends at shutdown, cancel, or Timeout.
 type Handler struct {
 	Kind        string
 	MaxAttempts int           // 0: 5

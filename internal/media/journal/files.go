@@ -113,6 +113,11 @@ func (f *files) drop(msn int64, all bool) {
 	if err := say(msn); err != nil {
 		f.log.Warn("part journal can not be cleared", "error", err)
 	}
+	f.delete(msn)
+}
+
+// delete deletes the media of a segment.
+func (f *files) delete(msn int64) {
 	for _, name := range f.names[msn] {
 		if err := os.Remove(filepath.Join(f.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			f.log.Warn("part journal can not be deleted", "media_sequence", msn, "error", err)

@@ -75,6 +75,7 @@ type op struct {
 	number  int   // of the part in the segment
 	at      int64 // where in the file it begins
 	down    bool  // to be closed
+	lost    bool  // its media is
 	data    []byte
 	done    chan struct{} // nil: no writer waits
 }
@@ -258,6 +259,16 @@ func (j *Journal) Stored(msn int64) {
 	j.told.forget(msn)
 }
 
+// Lose deletes a segment's media, which nobody will store: the disk is not to fill while storage is away. How long it
+// was is known until Forget, also to a process that goes on.
+func Lose(j *Journal, msn int64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.closed {
+		j.push(op{msn: msn, lost: true, late: true})
+	}
+}
+
 // Forget deletes all that there is of a segment.
 func (j *Journal) Forget(msn int64) {
 	j.order(op{msn: msn, forget: true})
@@ -353,6 +364,8 @@ func (j *Journal) do(o *op) {
 		j.files.drop(o.msn, o.forget)
 	case o.down:
 		o.part.PutDown()
+	case o.lost:
+		j.files.delete(o.msn)
 	default:
 		err = j.files.write(o)
 	}

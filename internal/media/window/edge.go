@@ -89,6 +89,7 @@ type backlog struct {
 	queue        []row
 	held         int64         // bytes in the queue
 	wake         chan struct{} // one token: the queue has grown or the edge has ended
+	losing       []int         // segments that are lost and whose media may still be read, from Edge.first on
 	storedChange chan struct{} // closed with the next segment that is stored or lost; nil: nobody waits
 }
 

@@ -344,3 +344,45 @@ func TestStorageAway(t *testing.T) {
 		t.Errorf("%d files are open still", n)
 	}
 }
+
+// TestLostSegmentsLeaveTheDisk: while storage is away the files of what is kept for it are there, and those of what is
+// lost are not. Who goes on after a crash has stored what was kept, and lists a gap as long as what was lost.
+func TestLostSegmentsLeaveTheDisk(t *testing.T) {
+	t.Parallel()
+	at := newPlaces(t)
+	const kept, all = 5, 20
+	r := newRig(Options{Mode: low, Journal: at.open(), MaxHeld: kept * 600})
+	r.store.before = func(context.Context, string) error { return errAway }
+	stop := r.run(t)
+	r.start()
+	for range all {
+		r.segment(3, false)
+	}
+	stop() // it was killed, and had written its journal
+	files := 0
+	entries, err := os.ReadDir(filepath.Join(at.disk, "m"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".m4s" {
+			files++
+		}
+	}
+	if most := 2 * (kept + low.InMemory); files != most {
+		t.Errorf("%d files on the disk, want %d", files, most)
+	}
+	two := newRig(Options{Mode: low, Journal: at.open()})
+	defer two.run(t)()
+	two.drain(t)
+	tl := two.store.timeline(t)
+	if len(tl.Marks) != all {
+		t.Fatalf("%d rows", len(tl.Marks))
+	}
+	for i, c := range tl.Rendition("v").Chunks {
+		gap := i >= kept && i < all-low.InMemory
+		if c.Gap != gap || c.Duration != 3*partTicks {
+			t.Errorf("segment %d: gap %t, %d ticks", i, c.Gap, c.Duration)
+		}
+	}
+}

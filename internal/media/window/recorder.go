@@ -59,9 +59,7 @@ func (e *Edge) seal() {
 		e.held += r.size
 		e.sealed++
 	}
-	for _, l := range e.renditions {
-		e.trim(l)
-	}
+	trimAll(e)
 	e.signal()
 }
 
@@ -147,6 +145,7 @@ func (e *Edge) lose(r *row) {
 		l.segs[r.index].lost = !l.segs[r.index].gap
 		e.derived.lose(l, r.index)
 	}
+	e.losing = append(e.losing, r.index)
 	e.wakeStored()
 	r.objects = slices.DeleteFunc(r.objects, func(o object) bool { return o.media })
 	r.size = 0
@@ -278,9 +277,7 @@ func (e *Edge) stored(r *row) {
 	}
 	e.queue[0] = row{} // r is in there
 	e.queue = e.queue[1:]
-	for _, l := range e.renditions {
-		e.trim(l)
-	}
+	trimAll(e)
 	e.forgetParts()
 }
 
@@ -349,6 +346,25 @@ func (b *backlog) wakeStored() {
 		close(b.storedChange)
 		b.storedChange = nil
 	}
+}
+
+// trimAll lets go of what is behind the edge, and has the journal delete the media of segments that are lost once
+// nobody reads it. Called with the lock.
+func trimAll(e *Edge) {
+	for _, l := range e.renditions {
+		e.trim(l)
+	}
+	e.losing = slices.DeleteFunc(e.losing, func(i int) bool {
+		for _, l := range e.renditions {
+			if i < len(l.segs) && l.segs[i].hot != nil {
+				return false
+			}
+		}
+		if e.opt.Journal != nil {
+			journal.Lose(e.opt.Journal, e.first+int64(i))
+		}
+		return true
+	})
 }
 
 // trim lets go of the bytes of stored segments behind the newest whole ones, and of what is known of their parts once

@@ -287,6 +287,48 @@ func TestSnooze(t *testing.T) {
 	})
 }
 
+// TestStorageAway: what the service's storage is to blame for is put off and is no attempt.
+func TestStorageAway(t *testing.T) {
+	t.Parallel()
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		attempts := make(chan job.Job, 10)
+		n := 0
+		run(t, d, "n", nil, job.Handler{
+			Kind: "test.kind", MaxAttempts: 1, Work: func(_ context.Context, j job.Job) error {
+				attempts <- j
+				if n++; n < 3 {
+					return fmt.Errorf("store: %w", fault.Ours(fault.New(fault.Unavailable, "the storage is away")))
+				}
+				return nil
+			},
+		})
+		must(t, d.Enqueue(t.Context(), job.New("test.kind", "a", nil)))
+		var age time.Duration
+		for range 3 {
+			j := got(t, attempts, "a run")
+			if j.Attempt != 1 || j.Age < age {
+				t.Errorf("attempt %d at the age of %s, want 1 at %s or more", j.Attempt, j.Age, age)
+			}
+			age = j.Age
+		}
+		if age < 2*time.Second {
+			t.Errorf("the third run was at the age of %s", age)
+		}
+		ended(t, d, "test.kind", "a")
+	})
+}
+
+func TestAwhile(t *testing.T) {
+	t.Parallel()
+	for age, want := range map[time.Duration]time.Duration{
+		0: 2 * time.Second, 8 * time.Second: 2 * time.Second, time.Minute: 15 * time.Second, time.Hour: 5 * time.Minute,
+	} {
+		if got, most := awhile(age, 0), awhile(age, 1); got != want || most != want+want/5 {
+			t.Errorf("at the age of %s: %s to %s, want %s", age, got, most, want)
+		}
+	}
+}
+
 func TestCancel(t *testing.T) {
 	t.Parallel()
 	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {

@@ -56,6 +56,13 @@ func delay(attempt int, spread float64) time.Duration {
 	return step + time.Duration(spread*float64(step)/5)
 }
 
+// awhile is how long a job of this age waits for a storage that is away: a quarter of that, between 2 s and 5 min, and
+// up to a fifth more, as delay.
+func awhile(age time.Duration, spread float64) time.Duration {
+	step := min(max(age/4, 2*time.Second), 5*time.Minute)
+	return step + time.Duration(spread*float64(step)/5)
+}
+
 // Work is for River.
 func (w *worker) Work(outer context.Context, r *river.Job[db.JobArgs]) error {
 	in := job.Queue(r.Queue)
@@ -75,6 +82,7 @@ func (w *worker) Work(outer context.Context, r *river.Job[db.JobArgs]) error {
 		Args:        r.Args.Body,
 		Attempt:     r.Attempt,
 		MaxAttempts: w.handler.MaxAttempts,
+		Age:         max(0, time.Since(r.CreatedAt)),
 	}
 	j.Crashes = db.CrashesOf(r.Metadata)
 	if j.Crashes > job.MaxCrashes { // its process has died even while it was to be ended
@@ -159,6 +167,9 @@ func (w *worker) outcome(ctx, outer context.Context, j job.Job, err error) error
 		return fmt.Errorf("%w: %w", context.Canceled, err)
 	case snoozed:
 		return river.JobSnooze(max(snooze.For, 0))
+	case ctx.Err() == nil && j.Waits(err):
+		w.log(ctx, j, err, false)
+		return river.JobSnooze(awhile(j.Age, rand.Float64())) //nolint:gosec // spreads load, guards nothing
 	case fault.Permanent(err), j.Last():
 		w.log(ctx, j, err, true)
 		return river.JobCancel(err)

@@ -46,6 +46,9 @@ func (e Ending) Of(ctx context.Context, j job.Job, err error) error {
 	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		return err // stopped: the job is taken up again
 	}
+	if ctx.Err() == nil && j.Waits(err) {
+		return err
+	}
 	enough := e.Outside > 0 && j.Attempt >= e.Outside && fault.Outside(err)
 	if !fault.Permanent(err) && !enough && !j.Last() {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"millrace/internal/control/job"
 	"millrace/internal/fault"
@@ -53,5 +54,26 @@ func TestEnding(t *testing.T) {
 				t.Errorf("it comes again after %v", err)
 			}
 		})
+	}
+}
+
+// TestStorageAway: nothing has failed for good because the service's storage was away, however often that was. After a
+// week it is only another failure.
+func TestStorageAway(t *testing.T) {
+	t.Parallel()
+	away := fault.Ours(fault.New(fault.Unavailable, "the storage is away"))
+	for age, fails := range map[time.Duration]bool{0: false, 6 * 24 * time.Hour: false, 8 * 24 * time.Hour: true} {
+		failed := false
+		end := attempt.Ending{
+			Gone: func(context.Context) (bool, error) { return false, nil },
+			Fail: func(context.Context, error) error {
+				failed = true
+				return nil
+			},
+		}
+		err := end.Of(t.Context(), job.Job{Attempt: 8, MaxAttempts: 8, Age: age}, away)
+		if !errors.Is(err, away) || failed != fails {
+			t.Errorf("at the age of %s: failed %t, %v", age, failed, err)
+		}
 	}
 }

@@ -47,7 +47,7 @@ func (b *Bucket) Create(ctx context.Context, key string, data []byte) (created b
 		}
 	}
 	if err != nil {
-		return false, explain(ctx, err, "store object "+key)
+		return false, b.unstored(ctx, err, "store object "+key)
 	}
 	if created && known == unknown {
 		if again, err := b.put(ctx, key, data, true); err == nil { // else it will be found out with the next one

@@ -21,6 +21,8 @@ var (
 	ErrNoBucket = errors.New("the bucket does not exist")
 )
 
+const noSuchBucket = "NoSuchBucket"
+
 // because is a cause that is also known by a name.
 type because struct {
 	error
@@ -30,18 +32,32 @@ type because struct {
 func (b because) Unwrap() error        { return b.error }
 func (b because) Is(target error) bool { return target == b.name }
 
-// explain says in plain words what the storage responded, and marks what a caller may act on.
+// Code is that of errors about a storage that is away, for programs.
+const Code = "storage_unavailable"
+
+// away is an error of a storage that does not do what it should: whatever it was, that may pass.
+func away(err error, format string, args ...any) error {
+	e := fault.Ours(fault.Wrap(fault.Unavailable, err, format, args...))
+	e.Code = Code
+	return e
+}
+
+// explain says in plain words what the storage responded, and marks what a caller may act on. A storage that has not
+// responded by a deadline of the caller's is away.
 func explain(ctx context.Context, err error, doing string) error {
-	if cause := ctx.Err(); cause != nil {
+	switch cause := ctx.Err(); {
+	case errors.Is(cause, context.DeadlineExceeded):
+		return away(cause, "%s: the storage did not respond in time", doing)
+	case cause != nil:
 		return fmt.Errorf("%s: %w", doing, cause)
 	}
 	if errors.Is(err, ErrNoCredentials) {
-		return fault.Ours(fault.Wrap(fault.Unavailable, err, "%s: %v", doing, ErrNoCredentials))
+		return away(err, "%s: %v", doing, ErrNoCredentials)
 	}
 	status := statusOf(err)
 	switch code := codeOf(err); {
-	case code == "NoSuchBucket":
-		return fault.Ours(fault.Wrap(fault.Unavailable, because{err, ErrNoBucket}, "%s: %v", doing, ErrNoBucket))
+	case code == noSuchBucket:
+		return away(because{err, ErrNoBucket}, "%s: %v", doing, ErrNoBucket)
 	case code == "InvalidRange", status == http.StatusRequestedRangeNotSatisfiable:
 		return fault.Ours(fault.Wrap(fault.Invalid, err, "%s: offset is not inside the object", doing))
 	case code == "ExistingObjectIsDirectory", code == "ObjectParentIsFile": // versitygw on a folder
@@ -49,10 +65,9 @@ func explain(ctx context.Context, err error, doing string) error {
 	case code == "NoSuchKey", code == "NotFound", status == http.StatusNotFound:
 		return fault.Ours(fault.Wrap(fault.NotFound, err, "%s: it does not exist", doing))
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
-		return fault.Ours(fault.Wrap(fault.Unavailable, because{err, ErrRefused}, "%s: %v", doing, ErrRefused))
+		return away(because{err, ErrRefused}, "%s: %v", doing, ErrRefused)
 	case status >= http.StatusInternalServerError, status == http.StatusTooManyRequests, isNetwork(err):
-		return fault.Ours(fault.Wrap(fault.Unavailable, err, "%s: the storage can't be reached or is overloaded",
-			doing))
+		return away(err, "%s: the storage can't be reached or is overloaded", doing)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

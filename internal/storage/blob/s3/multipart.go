@@ -41,7 +41,7 @@ func (b *Bucket) Begin(ctx context.Context, key string) (*Multipart, error) {
 		Bucket: &b.name, Key: aws.String(b.prefix + key), ContentType: aws.String(contentType),
 	})
 	if err != nil {
-		return nil, explain(ctx, err, "begin object "+key)
+		return nil, b.unstored(ctx, err, "begin object "+key)
 	}
 	return &Multipart{bucket: b, key: key, id: out.UploadId}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"time"
 )
 
@@ -14,7 +15,16 @@ import (
 // whose other end has vanished says nothing of it, and a caller that waits for it would for ever.
 const stallTime = 30 * time.Second
 
-// patient ends responses that have stalled. Reading slowly is allowed, and so is a response of any length.
+// The head of a response has to come within headTime where somebody reads an object or asks about it, as a viewer waits
+// for it. Where an object or a piece of one is stored it has takenTime, which begins again with each piece of the body
+// that goes. What the storage has to work for, such as lists and the ends of uploads, has responseTimeout.
+const (
+	headTime  = 10 * time.Second
+	takenTime = 30 * time.Second
+)
+
+// patient ends requests to which no response comes, and responses that have stalled. Sending and reading slowly is
+// allowed, and so is a body of any length.
 type patient struct {
 	base  http.RoundTripper
 	limit time.Duration
@@ -23,7 +33,21 @@ type patient struct {
 // RoundTrip implements http.RoundTripper.
 func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, end := context.WithCancelCause(r.Context())
-	resp, err := p.base.RoundTrip(r.WithContext(ctx))
+	w := wait{limit: patience(r)}
+	silent := fmt.Errorf("no response has come for %s: %w", w.limit, os.ErrDeadlineExceeded)
+	w.timer = time.AfterFunc(w.limit, func() { end(silent) })
+	r = r.WithContext(ctx)
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = requestBody{r.Body, &w}
+	}
+	resp, err := p.base.RoundTrip(r)
+	w.end()
+	if context.Cause(ctx) == silent { //nolint:errorlint // it is never wrapped here
+		if err == nil {
+			_ = resp.Body.Close() // it came as its time ended
+		}
+		return nil, silent
+	}
 	if err != nil {
 		end(nil)
 		return nil, err //nolint:wrapcheck // a transport's errors are its own
@@ -36,7 +60,55 @@ func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// responseBody is the body of one.
+// patience is how long a request waits for the head of its response.
+func patience(r *http.Request) time.Duration {
+	switch {
+	case r.Method == http.MethodHead, r.Method == http.MethodGet && r.URL.Query().Get("x-id") == "GetObject":
+		return headTime
+	case r.Method == http.MethodPut:
+		return takenTime
+	}
+	return responseTimeout
+}
+
+// wait is for the head of a response.
+type wait struct {
+	limit time.Duration
+
+	mu    sync.Mutex
+	timer *time.Timer
+	over  bool
+}
+
+// goesOn begins it again.
+func (w *wait) goesOn() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over { // a body may be sent for longer than its response takes
+		w.timer.Reset(w.limit)
+	}
+}
+
+func (w *wait) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	w.timer.Stop()
+}
+
+// requestBody is the body of a request. The transport asks for more of it when the connection has taken what there was.
+type requestBody struct {
+	io.ReadCloser
+	wait *wait
+}
+
+// Read implements io.Reader.
+func (r requestBody) Read(p []byte) (int, error) {
+	r.wait.goesOn()
+	return r.ReadCloser.Read(p) //nolint:wrapcheck // a body's errors are its own
+}
+
+// responseBody is the body of a response.
 type responseBody struct {
 	io.ReadCloser
 	ctx      context.Context //nolint:containedctx // of the one request

@@ -13,10 +13,12 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
@@ -31,8 +33,9 @@ const (
 	maxConnections  = 64
 	dialTime        = 5 * time.Second
 	handshakeTime   = 10 * time.Second
-	responseTimeout = 60 * time.Second // from the end of a request to the head of its response
+	responseTimeout = 60 * time.Second // until the head of a response comes, see patient
 	idleTime        = 90 * time.Second
+	createTime      = time.Second // that a start waits for its bucket
 	// for taking back the parts of an upload that was given up: the storage bills them for ever.
 	graceTime   = 10 * time.Second
 	contentType = "application/octet-stream" // what a thing is follows from its key, at serving
@@ -48,9 +51,12 @@ type Options struct {
 	SessionToken    string // of temporary credentials
 	Prefix          string // before every key; a slash is added when it doesn't end in one
 	PathStyle       bool   // http://host/bucket/key, as most compatible servers need, instead of http://bucket.host/key
-	Create          bool   // make the bucket when it isn't there
+	// Create makes the bucket when it isn't there: when it is opened or, where the storage is away then, with the first
+	// object that is stored.
+	Create bool
 
-	stall time.Duration // 0: stallTime
+	stall time.Duration     // 0: stallTime
+	base  http.RoundTripper // nil: the network
 }
 
 // Bucket is an open bucket.
@@ -60,9 +66,12 @@ type Bucket struct {
 	uploads      *transfermanager.Client
 	transport    *http.Transport
 	conditions   conditions
+	makes        bool // makes itself where it is missing
+	where        *types.CreateBucketConfiguration
 }
 
-// Open checks the options and connects to nothing, except to make the bucket when o.Create is set.
+// Open checks the options and connects to nothing, except to make the bucket when o.Create is set. It succeeds while
+// the storage is away.
 func Open(ctx context.Context, o Options) (*Bucket, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -74,8 +83,11 @@ func Open(ctx context.Context, o Options) (*Bucket, error) {
 	if b.prefix != "" {
 		b.prefix += "/"
 	}
+	if o.base == nil {
+		o.base = b.transport
+	}
 	client := &http.Client{
-		Transport:     patient{b.transport, o.stall},
+		Transport:     patient{o.base, o.stall},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	keys, region, err := credentialsOf(ctx, o)
@@ -86,6 +98,7 @@ func Open(ctx context.Context, o Options) (*Bucket, error) {
 		Region:       cmp.Or(o.Region, region, defaultRegion),
 		Credentials:  keys,
 		HTTPClient:   client,
+		Retryer:      newRetryer(),
 		UsePathStyle: o.PathStyle,
 		// Compatible servers refuse the checksums that newer SDKs add of their own accord.
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
@@ -100,13 +113,20 @@ func Open(ctx context.Context, o Options) (*Bucket, error) {
 		t.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		t.FailTimeout = graceTime
 	})
-	if o.Create {
-		if err := b.create(ctx, location(settings.Region)); err != nil {
+	if b.makes, b.where = o.Create, location(settings.Region); b.makes {
+		soon, cancel := context.WithTimeout(ctx, createTime)
+		defer cancel()
+		if err := b.create(soon); err != nil && (ctx.Err() != nil || !passes(err)) {
 			b.transport.CloseIdleConnections()
 			return nil, err
 		}
 	}
 	return b, nil
+}
+
+// passes reports whether an error of the storage may pass without anybody mending something.
+func passes(err error) bool {
+	return fault.Is(err, fault.Unavailable) && !errors.Is(err, ErrRefused) && !errors.Is(err, ErrNoCredentials)
 }
 
 // location is the place a bucket is made at: AWS wants none for its oldest region.
@@ -135,26 +155,51 @@ func (o Options) check() error {
 }
 
 func newTransport(stall time.Duration) *http.Transport {
-	d := &dialer{net.Dialer{Timeout: dialTime}, stall}
+	d := &dialer{net.Dialer{Timeout: dialTime, Control: keepFewUnsent}, stall}
 	return &http.Transport{
-		DialContext:           d.dial,
-		TLSHandshakeTimeout:   handshakeTime,
-		ResponseHeaderTimeout: responseTimeout,
-		MaxIdleConns:          maxConnections,
-		MaxIdleConnsPerHost:   maxConnections,
-		IdleConnTimeout:       idleTime,
-		DisableCompression:    true,
+		DialContext:         d.dial,
+		TLSHandshakeTimeout: handshakeTime,
+		MaxIdleConns:        maxConnections,
+		MaxIdleConnsPerHost: maxConnections,
+		IdleConnTimeout:     idleTime,
+		DisableCompression:  true,
 	}
 }
 
-func (b *Bucket) create(ctx context.Context, where *types.CreateBucketConfiguration) error {
-	_, err := b.client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &b.name, CreateBucketConfiguration: where})
+// newRetryer has the SDK send a request three times, with pauses of at most six seconds together, when the response is
+// an error or the connection is refused or lost. What was waited for in vain is not waited for again: whoever asked is
+// to know, and asks again in its own time.
+func newRetryer() aws.Retryer {
+	waited := retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
+		late, is := errors.AsType[net.Error](err)
+		if is && late.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) { // what url.Error wraps it does not ask
+			return aws.FalseTernary
+		}
+		return aws.UnknownTernary
+	})
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.Retryables = append([]retry.IsErrorRetryable{waited}, o.Retryables...)
+	})
+}
+
+func (b *Bucket) create(ctx context.Context) error {
+	_, err := b.client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &b.name, CreateBucketConfiguration: b.where})
 	var owned *types.BucketAlreadyOwnedByYou
 	var exists *types.BucketAlreadyExists
 	if err == nil || errors.As(err, &owned) || errors.As(err, &exists) {
 		return nil
 	}
 	return explain(ctx, err, "create bucket "+b.name)
+}
+
+// unstored is the error of an object that was not stored. A missing bucket is made for the next attempt, if it may be.
+func (b *Bucket) unstored(ctx context.Context, err error, doing string) error {
+	if b.makes && codeOf(err) == noSuchBucket {
+		if failed := b.create(ctx); failed != nil {
+			return failed
+		}
+	}
+	return explain(ctx, err, doing)
 }
 
 // Close ends idle connections.

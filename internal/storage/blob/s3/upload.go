@@ -26,7 +26,7 @@ func (b *Bucket) Upload(ctx context.Context, key string, r io.Reader) error {
 		})
 	}
 	if err != nil {
-		return explain(ctx, err, "store object "+key)
+		return b.unstored(ctx, err, "store object "+key)
 	}
 	return nil
 }
