@@ -200,6 +200,9 @@ func (c copied) Open(m id.Media, generation int64, left broadcast.Copied) broadc
 	return c.service.Open(copies.Of{Media: m, Generation: generation, Own: left.Own, Derived: left.Derived})
 }
 
+// Has implements broadcast.Copies.
+func (c copied) Has(m id.Media) bool { return c.service.Store().Has(m) }
+
 // Left implements broadcast.Copies.
 func (c copied) Left(ctx context.Context, m id.Media) broadcast.Copied {
 	found, _ := c.service.Left(ctx, m)

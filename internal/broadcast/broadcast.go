@@ -15,7 +15,6 @@ import (
 	"millrace/internal/media/metering"
 	"millrace/internal/media/rendition"
 	"millrace/internal/media/session"
-	"millrace/internal/media/timeline"
 	"millrace/internal/media/window"
 )
 
@@ -141,7 +140,7 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 		refused:   b.refused,
 		rows:      before.rows,
 		ready:     a.Status == asset.Ready,
-		ownership: ownership{tenure: l.tenure, named: l.opt.Now()},
+		ownership: ownership{tenure: l.tenure, named: before.named(l.opt.Now())},
 		reserved:  s.Reserved,
 		times:     resumeRecordingTimes(a.Recordings, before.timeline, a.Limit),
 	}
@@ -158,7 +157,9 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 	b.recorder.edge = b.edge
 	b.addTexts()
 	now := l.opt.Now()
-	b.writer = b.newWriter(before.timeline)
+	b.writer = b.newWriter(edgewriter.Earlier{
+		Before: before.timeline, Since: before.since(b.edge.Standing().Ends, now),
+	})
 	b.forward = b.newForwarder(s)
 	b.below = b.newBelow(policy)
 	b.schedule = schedule{began: now.Add(s.StartedAt.Sub(now)), heard: now}
@@ -170,11 +171,11 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 	return b
 }
 
-// newWriter makes the edge's writer; before is what was recorded by an earlier process.
-func (b *broadcast) newWriter(before *timeline.Timeline) *edgewriter.Writer {
+// newWriter makes the edge's writer.
+func (b *broadcast) newWriter(earlier edgewriter.Earlier) *edgewriter.Writer {
 	segment, part := cutOf(b.mode)
 	return edgewriter.New(edgewriter.Options{
-		Edge: b.edge, Segment: segment, Part: part, Before: before, URL: b.stream.Settings.ReconnectSlateURL,
+		Edge: b.edge, Segment: segment, Part: part, Earlier: earlier, URL: b.stream.Settings.ReconnectSlateURL,
 		Pictures: b.owner.pictures, Held: b.recorder.held, Room: b.owner.room,
 		Images: b.opt.Images, Began: b.recorder.begin, Captions: b.captions(), Now: b.opt.Now, Logger: b.log,
 		Unusable: func(ctx context.Context, why error) {

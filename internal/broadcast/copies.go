@@ -16,6 +16,8 @@ type Copies interface {
 	// Open has another node copy what is published of a broadcast, by the writer of a generation; left is what an
 	// earlier one has published.
 	Open(m id.Media, generation int64, left Copied) Copying
+	// Has reports whether this node has copied a broadcast.
+	Has(m id.Media) bool
 	// Left is what nodes have copied of a broadcast; nothing where nobody has.
 	Left(ctx context.Context, m id.Media) Copied
 }

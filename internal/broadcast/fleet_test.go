@@ -89,9 +89,9 @@ func (f *fleet) unlocked(n id.Node) bool {
 	return f.ended[n]
 }
 
-// there reports whether a node has a valid row, of whatever run, or had one lately.
-func (f *fleet) there(n id.Node) bool {
+// there reports whether a node has a valid row, of whatever run, or had one no longer ago than that.
+func (f *fleet) there(n id.Node, long time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return time.Since(f.valid[n].until) < live.OrphanedAfter
+	return time.Since(f.valid[n].until) < long
 }

@@ -33,9 +33,13 @@ const (
 // ending. Nothing is done, and there is no error, if this process has no such broadcast.
 func (svc *Service) HandOver(ctx context.Context, s id.LiveStream, writer live.Writer) (lost time.Duration, err error) {
 	b := svc.broadcasts.of(s)
+	if b == nil { // perhaps it is just being taken up, and goes to whoever has its encoder
+		svc.broadcasts.begun(ctx, s)
+		b = svc.broadcasts.of(s)
+	}
 	switch {
 	case b == nil && svc.broadcasts.leads(s):
-		return 0, fault.New(fault.Conflict, "an encoder is just being admitted")
+		return 0, fault.New(fault.Conflict, "the broadcast is just beginning")
 	case b == nil || b.by != writer:
 		return 0, nil
 	}

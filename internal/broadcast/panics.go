@@ -67,13 +67,3 @@ func (b *broadcast) lead(root context.Context) {
 	}
 	b.leave(root)
 }
-
-// tryAdopt is adopt; a panic is an error of this broadcast's alone.
-func (svc *Service) tryAdopt(ctx context.Context, s live.Stream) error {
-	err := fault.Guard(func() error { return svc.adopt(ctx, s) })
-	if trace := fault.Trace(err); trace != "" {
-		svc.panics.Add(1)
-		return fmt.Errorf("adopt: %w%s", err, trace)
-	}
-	return err
-}

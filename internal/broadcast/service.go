@@ -80,7 +80,7 @@ type Service struct {
 	panics atomic.Int64
 
 	observer *observer
-	blind    time.Time // when Run last failed to look for orphans
+	search   search
 	tenure   *tenure
 	promises *promises
 	held     atomic.Int64 // bytes that wait for what may be listed again
@@ -102,6 +102,7 @@ func New(o Options) *Service {
 		pictures: edgewriter.NewPictures(o.Stills),
 	}
 	l.observer = newObserver(&l.opt, l.broadcasts)
+	l.search.svc = l
 	l.tenure, l.promises = &tenure{opt: &l.opt}, newPromises(o.Now)
 	l.admission = admission{opt: &l.opt, broadcasts: l.broadcasts, promises: l.promises, begin: l.begin}
 	return l
@@ -123,18 +124,22 @@ func (svc *Service) Run(ctx context.Context) error {
 	defer blind()
 	observer.Go(func() { svc.observer.run(observing) })
 	observer.Go(func() { svc.tenure.run(observing) })
-	if err := svc.recover(ctx, true); err != nil {
+	if err := svc.search.look(ctx, true); err != nil {
 		return fmt.Errorf("recover broadcasts: %w", err)
 	}
 	svc.sweepJournals(ctx)
 	close(svc.up)
-	t := time.NewTicker(searchEvery)
+	every := searchEvery
+	if svc.opt.Others != nil {
+		every = searchOthersEvery
+	}
+	t := time.NewTicker(every)
 	defer t.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 		case <-t.C:
-			if err := svc.recover(ctx, false); err != nil && ctx.Err() == nil {
+			if err := svc.search.look(ctx, false); err != nil && ctx.Err() == nil {
 				svc.opt.Logger.WarnContext(ctx, "look for orphaned broadcasts", "error", err)
 			}
 		}

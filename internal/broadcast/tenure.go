@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"millrace/internal/control/live"
 	"millrace/internal/fault"
 )
 
@@ -21,6 +22,8 @@ type Others interface {
 	// Promise has each of them promise to take no broadcast of this process without asking for it, for PromisedFor
 	// from now on. An error: one of them has not.
 	Promise(ctx context.Context) error
+	// Refuses reports whether the machine of a process refuses connections: it does not listen there any more.
+	Refuses(ctx context.Context, o live.Owner) bool
 }
 
 const (

@@ -49,6 +49,11 @@ func (o others) Promise(context.Context) error {
 	return errors.Join(all...)
 }
 
+func (o others) Refuses(_ context.Context, who live.Owner) bool {
+	i := slices.IndexFunc(o.wires.nodes, func(n *node) bool { return n.name == who.Node })
+	return !o.wires.cut.Load() && i >= 0 && o.wires.nodes[i].power.dead.Load()
+}
+
 // wired starts nodes that can be asked for what they lead, and for promises.
 func (w *world) wired(names ...id.Node) (*wires, []*node) {
 	w.t.Helper()

@@ -634,14 +634,16 @@ func (s streamStore) Hold(
 	return got, sure, err
 }
 
-func (s streamStore) Orphans(ctx context.Context, by live.Owner, starting bool) ([]live.Stream, error) {
+func (s streamStore) Orphans(
+	ctx context.Context, by live.Owner, starting bool, long time.Duration,
+) ([]live.Stream, error) {
 	return watch(ctx, s.power, func() ([]live.Stream, error) {
-		all, err := s.Store.Orphans(ctx, by, starting)
+		all, err := s.Store.Orphans(ctx, by, starting, long)
 		return slices.DeleteFunc(all, func(st live.Stream) bool {
 			if st.Node == by.Node {
 				return !starting && s.fleet.sure(st.Owner) > 0
 			}
-			return s.fleet.there(st.Node)
+			return s.fleet.there(st.Node, long)
 		}), err
 	})
 }

@@ -300,6 +300,13 @@ func (s *Store) size() (broadcasts int, bytes int64) {
 	return len(s.kept), s.bytes
 }
 
+// Has reports whether this node has a copy of a broadcast.
+func (s *Store) Has(m id.Media) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept[m] != nil
+}
+
 // copy is what this node has of a broadcast; false: nothing. age is how long ago its writer was heard.
 func (s *Store) copy(m id.Media) (c Copy, found bool) {
 	s.mu.Lock()

@@ -156,3 +156,21 @@ func (o *Others) ask(ctx context.Context, n node.Node) error {
 	}
 	return wire.Failed(res.StatusCode, data)
 }
+
+// Refuses reports whether the machine of a process refuses connections: it does not listen there any more. False where
+// nobody knows the process. What it responds to the question, which is of no use, does not matter.
+func (o *Others) Refuses(ctx context.Context, who live.Owner) bool {
+	at, known := o.At(who)
+	for try := 0; known && try < 2 && ctx.Err() == nil; try++ {
+		r := &http.Request{Method: http.MethodGet, Header: http.Header{}, URL: &url.URL{Path: PromisePath}}
+		res, err := o.Peer.Do(ctx, at, r.WithContext(ctx))
+		switch {
+		case err == nil:
+			_ = res.Body.Close() // nothing of it was read
+			return false
+		case errors.Is(err, syscall.ECONNREFUSED):
+			return true
+		} // the connection that there was may have ended with its process
+	}
+	return false
+}

@@ -111,6 +111,42 @@ func TestPromises(t *testing.T) {
 	}
 }
 
+// TestRefuses: only a machine that refuses connections says that no process listens there, also where the first
+// question went over a connection that had ended.
+func TestRefuses(t *testing.T) {
+	t.Parallel()
+	there := live.Owner{Node: "there", Run: "run"}
+	row := node.Node{
+		Name: "there", Run: "run", AdvertiseURL: "http://there", SeenAt: time.Unix(1, 0), ValidUntil: time.Unix(4, 0),
+	}
+	for name, tt := range map[string]struct {
+		away error
+		who  live.Owner
+		want bool
+	}{
+		"it is there":          {who: there},
+		"it has ended":         {away: fmt.Errorf("dial: %w", syscall.ECONNREFUSED), who: there, want: true},
+		"it has just ended":    {away: errBroken, who: there, want: true},
+		"it can't be reached":  {away: fault.New(fault.Unavailable, "no route"), who: there},
+		"it was started again": {away: syscall.ECONNREFUSED, who: live.Owner{Node: "there", Run: "before"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &peer{handler: http.NotFoundHandler(), away: tt.away}
+			o := &handover.Others{Self: live.Owner{Node: "self", Run: "x"}, Rows: rows{row}, Peer: p}
+			if o.Refuses(t.Context(), tt.who) {
+				t.Error("nothing is known of it, and it refuses")
+			}
+			if err := o.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := o.Refuses(t.Context(), tt.who); got != tt.want {
+				t.Errorf("it refuses: %v", got)
+			}
+		})
+	}
+}
+
 // TestPromiseIsOfWhoAsks: a node promises what it is asked for by the node that signed the request, and by nobody
 // else.
 func TestPromiseIsOfWhoAsks(t *testing.T) {

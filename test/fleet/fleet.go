@@ -193,6 +193,9 @@ func (n *node) Look(ctx context.Context) error {
 // Promise implements broadcast.Others; a node whose row is late would ask the others, over HTTP.
 func (*node) Promise(context.Context) error { return nil }
 
+// Refuses implements broadcast.Others; no node of a simulation ends.
+func (*node) Refuses(context.Context, live.Owner) bool { return false }
+
 // renewals are timed.
 type renewals struct {
 	nodes.Store

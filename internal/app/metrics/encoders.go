@@ -12,8 +12,8 @@ import (
 type encoderCollector struct {
 	from Encoders
 
-	broadcasts, panics, connected, silent, warning *prometheus.Desc
-	rows                                           []row
+	broadcasts, panics, recovered, connected, silent, warning *prometheus.Desc
+	rows                                                      []row
 }
 
 // row is one figure of an encoder.
@@ -34,7 +34,10 @@ func newEncoderCollector(from Encoders) *encoderCollector {
 		from:       from,
 		broadcasts: desc("broadcasts", "Broadcasts that this node leads, those that wait for their encoder included."),
 		panics:     desc("broadcast_panics_total", "Panics that have ended a broadcast, or something beside one."),
-		connected:  desc("encoders", "Connected encoders, by protocol.", "protocol"),
+		recovered: desc("broadcasts_recovered_total", "Broadcasts that this node took up without their encoders: its own "+
+			"after a restart, those of a node that had just ended, and those of one that was not heard of for long.",
+			"from"),
+		connected: desc("encoders", "Connected encoders, by protocol.", "protocol"),
 		warning: desc("ingest_warning", "1 while something is wrong with what an encoder sends.", streamLabel,
 			"type"),
 		silent: desc("ingest_silent", "1 while a connected encoder sends nothing.", streamLabel),
@@ -105,6 +108,7 @@ func newEncoderCollector(from Encoders) *encoderCollector {
 func (e *encoderCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- e.broadcasts
 	out <- e.panics
+	out <- e.recovered
 	out <- e.connected
 	out <- e.warning
 	out <- e.silent
@@ -122,6 +126,10 @@ func (e *encoderCollector) Collect(out chan<- prometheus.Metric) {
 	}
 	send(e.broadcasts, prometheus.GaugeValue, float64(e.from.Broadcasts()))
 	send(e.panics, prometheus.CounterValue, float64(e.from.Panics()))
+	adopted := e.from.Adoptions()
+	for from, n := range map[string]int64{"own": adopted.Own, "ended": adopted.Ended, "lost": adopted.Expired} {
+		send(e.recovered, prometheus.CounterValue, float64(n), from)
+	}
 	protocols := map[string]int{}
 	for _, h := range e.from.Encoders() {
 		stream := string(h.Stream)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"millrace/internal/broadcast"
 	"millrace/internal/control/live"
 )
 
@@ -19,6 +20,7 @@ type Encoders interface {
 	Encoders() []live.Health
 	Broadcasts() int
 	Panics() int64
+	Adoptions() broadcast.Adoptions
 }
 
 // Metrics are all of one node.

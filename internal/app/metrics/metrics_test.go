@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"millrace/internal/broadcast"
 	"millrace/internal/control/job"
 	"millrace/internal/control/live"
 	"millrace/internal/fault"
@@ -22,6 +23,9 @@ type encoders []live.Health
 func (e encoders) Encoders() []live.Health { return e }
 func (e encoders) Broadcasts() int         { return 3 }
 func (e encoders) Panics() int64           { return 2 }
+func (e encoders) Adoptions() broadcast.Adoptions {
+	return broadcast.Adoptions{Own: 4, Ended: 5, Expired: 6}
+}
 
 func scrape(t *testing.T, m *Metrics) string {
 	t.Helper()
@@ -80,6 +84,8 @@ func TestEncoders(t *testing.T) {
 	text := scrape(t, m)
 	expect(t, text,
 		`millrace_build_info{version="1.2.3"} 1`, `millrace_broadcasts 3`, `millrace_broadcast_panics_total 2`,
+		`millrace_broadcasts_recovered_total{from="own"} 4`, `millrace_broadcasts_recovered_total{from="ended"} 5`,
+		`millrace_broadcasts_recovered_total{from="lost"} 6`,
 		`millrace_encoders{protocol="srt"} 2`,
 		`millrace_ingest_bitrate{live_stream_id="s1",track="video"} 3e+06`,
 		`millrace_ingest_frame_rate{live_stream_id="s1",track="video"} 30`,

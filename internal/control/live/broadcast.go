@@ -374,8 +374,36 @@ func (b *broadcasts) ForgetOwners(ctx context.Context, now time.Time) error {
 }
 
 // Orphans lists the broadcasts that nobody leads; see Broadcasts.
-func (b *broadcasts) Orphans(ctx context.Context, by Owner, starting bool) ([]Stream, error) {
-	return b.rows.store.Orphans(ctx, by, starting)
+func (b *broadcasts) Orphans(ctx context.Context, by Owner, starting bool) (out []Orphan, err error) {
+	store := b.rows.store
+	var late []Stream
+	if !starting { // nearly always there are none, and nothing else is asked
+		if late, err = store.Orphans(ctx, by, false, 0); err != nil || len(late) == 0 {
+			return nil, err
+		}
+	}
+	long, err := store.Orphans(ctx, by, starting, OrphanedAfter)
+	if err != nil {
+		return nil, err
+	}
+	listed, free := map[id.LiveStream]bool{}, map[id.Node]bool{}
+	for _, s := range long {
+		out, listed[s.ID] = append(out, Orphan{Stream: s}), true
+	}
+	for _, s := range late {
+		if listed[s.ID] || s.Node == by.Node {
+			continue
+		}
+		if _, known := free[s.Node]; !known {
+			if free[s.Node], err = store.Unlocked(ctx, s.Node); err != nil {
+				return nil, err
+			}
+		}
+		if free[s.Node] {
+			out = append(out, Orphan{s, true})
+		}
+	}
+	return out, nil
 }
 
 // Find reads a stream of any environment.

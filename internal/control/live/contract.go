@@ -130,9 +130,9 @@ type Store interface {
 	// keeps on a connection of its own: that of n has ended, or it has lost the connection. Where a database has one
 	// node only nobody is asked, and it is false.
 	Unlocked(ctx context.Context, n id.Node) (bool, error)
-	// Orphans lists the streams whose broadcast nobody leads: the owner has by's name and is dead, or its name has no
-	// valid row since OrphanedAfter. When by is starting every other run of its name is dead.
-	Orphans(ctx context.Context, by Owner, starting bool) ([]Stream, error)
+	// Orphans lists the streams whose broadcast nobody leads: the owner has by's name and is dead, or its name has had
+	// no valid row for so long. When by is starting every other run of its name is dead.
+	Orphans(ctx context.Context, by Owner, starting bool, long time.Duration) ([]Stream, error)
 	// Reserve writes, in one statement, those reservations that are of broadcasts which o leads, and says which these
 	// are. It changes no revision.
 	Reserve(ctx context.Context, o Owner, all []Reservation) ([]id.LiveStream, error)
@@ -140,6 +140,15 @@ type Store interface {
 	See(ctx context.Context, o Owner, at time.Time) error
 	// ForgetOwners removes what is noted of processes that have not been there for a day and that no broadcast names.
 	ForgetOwners(ctx context.Context, now time.Time) error
+}
+
+// Orphan is a broadcast that nobody leads.
+type Orphan struct {
+	Stream
+
+	// Unlocked: the owner's row has been out of date for less than OrphanedAfter, and nobody has the lock on its node's
+	// name. Its process has ended if its machine refuses connections too; otherwise the broadcast is to be left alone.
+	Unlocked bool
 }
 
 // OrphanedAfter is for how long the row of an owner's node has to be out of date until its broadcasts are orphans. An
@@ -255,8 +264,8 @@ type Broadcasts interface {
 	// ForgetOwners removes what was said of processes that are gone for long.
 	ForgetOwners(ctx context.Context, now time.Time) error
 	// Orphans lists the broadcasts that by may adopt: nobody leads them. When by is starting, these are all of earlier
-	// runs of its node, which it has seen to be gone.
-	Orphans(ctx context.Context, by Owner, starting bool) ([]Stream, error)
+	// runs of its node, which it has seen to be gone, and no Unlocked ones.
+	Orphans(ctx context.Context, by Owner, starting bool) ([]Orphan, error)
 	// Warn tells the owner of the stream that something of the broadcast is not as wanted. Event warning.
 	Warn(ctx context.Context, s id.LiveStream, by Writer, w Warning, now time.Time) error
 	Find(ctx context.Context, s id.LiveStream) (Stream, error)

@@ -28,12 +28,12 @@ type Images interface {
 // Options are what a Writer needs. Callbacks may come from any goroutine.
 type Options struct {
 	Edge          *window.Edge
-	Segment, Part time.Duration      // how the broadcast is cut
-	Before        *timeline.Timeline // what an earlier process has recorded; nil: nothing
-	URL           string             // of the owner's slate image; empty: the default one is shown
-	Pictures      *Pictures
-	Images        Images
-	Began         func(slate bool, started time.Time, from float64) // a stretch begins at second `from` of media time
+	Segment, Part time.Duration // how the broadcast is cut
+	Earlier
+	URL      string // of the owner's slate image; empty: the default one is shown
+	Pictures *Pictures
+	Images   Images
+	Began    func(slate bool, started time.Time, from float64) // a stretch begins at second `from` of media time
 	// Unusable is told that the owner's image can't be used: the default one is shown.
 	Unusable func(ctx context.Context, why error)
 	// Broken is told that what is written to has panicked: nothing can be written any more.
@@ -45,6 +45,12 @@ type Options struct {
 	Captions packager.Captions
 	Now      func() time.Time
 	Logger   *slog.Logger
+}
+
+// Earlier is what an earlier process has recorded.
+type Earlier struct {
+	Before *timeline.Timeline // nil: nothing
+	Since  time.Time          // nothing has come from then on; zero: from now on
 }
 
 // Writer writes the edge of one broadcast.
@@ -80,7 +86,10 @@ func New(o Options) *Writer {
 		Lasts: w.lasts, Sooner: w.poke, Held: o.Held, Room: o.Room,
 	})
 	if o.Edge.Standing().Began {
-		w.Resume(o.Now(), recordedConfigs(o.Before)...)
+		if o.Since.IsZero() {
+			o.Since = o.Now()
+		}
+		w.Resume(o.Since, recordedConfigs(o.Before)...)
 	}
 	return w
 }

@@ -333,7 +333,8 @@ type Standing struct {
 	Zero       float64 // seconds of media time where it begins
 	Began      bool    // something was recorded
 	Renditions []timeline.RenditionInfo
-	Next       []int64 // by rendition: ticks where its media ends
+	Next       []int64   // by rendition: ticks where its media ends
+	Ends       time.Time // the wall clock where what was recorded ends; zero: unknown
 }
 
 // Standing tells a publication where to go on.
@@ -351,6 +352,9 @@ func (e *Edge) Standing() Standing {
 			}
 			out.At = max(out.At, float64(s.time+s.dur)/float64(l.Timescale))
 			out.Began = true
+			if ends := l.ends(); ends.After(out.Ends) {
+				out.Ends = ends
+			}
 		}
 	}
 	return out

@@ -245,6 +245,18 @@ func (s *segment) starts() time.Time {
 	return time.UnixMilli(s.start)
 }
 
+// ends is the wall clock where the newest segment ends; zero: unknown. Those that were left out have none.
+func (l *liveRendition) ends() time.Time {
+	for i := len(l.segs) - 1; i >= 0; i-- {
+		if starts := l.segs[i].starts(); !starts.IsZero() {
+			newest := &l.segs[len(l.segs)-1]
+			after := float64(newest.time+newest.dur-l.segs[i].time) / float64(l.Timescale)
+			return starts.Add(time.Duration(after * float64(time.Second)))
+		}
+	}
+	return time.Time{}
+}
+
 // hintPatience is how long a part that is not there yet is waited for. Players at three parts' distance from live have
 // nothing left to show after that long, and Shaka asks for nothing else while a hint has no response. A derived
 // rendition's parts take as long as their encoder does. Called with the lock.

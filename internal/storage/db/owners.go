@@ -123,7 +123,9 @@ func (l liveStore) Held(ctx context.Context, o live.Owner) ([]live.Held, time.Du
 }
 
 // Orphans leaves the broadcasts of a node that has been started again to that: it may have what was not stored yet.
-func (l liveStore) Orphans(ctx context.Context, by live.Owner, starting bool) ([]live.Stream, error) {
+func (l liveStore) Orphans(
+	ctx context.Context, by live.Owner, starting bool, long time.Duration,
+) ([]live.Stream, error) {
 	return l.many(ctx, func(q *bun.SelectQuery) *bun.SelectQuery {
 		q = q.Where("active_asset <> ''").Where("run <> ?", by.Run).Order("id")
 		if l.engine.alone() {
@@ -139,7 +141,7 @@ func (l liveStore) Orphans(ctx context.Context, by live.Owner, starting bool) ([
 			}
 			return q.WhereOr("s.node <> ? AND NOT EXISTS (SELECT 1 FROM nodes AS n WHERE n.id = s.node "+
 				"AND n.valid_until > ? - ?)",
-				string(by.Node), now, live.OrphanedAfter.Milliseconds())
+				string(by.Node), now, long.Milliseconds())
 		})
 	}, refuse)
 }

@@ -2,6 +2,7 @@ package db_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -237,9 +238,9 @@ func TestOrphans(t *testing.T) {
 		register(t, d, live.Owner{Node: "late", Run: "x"}, -time.Second)
 		register(t, d, live.Owner{Node: "gone", Run: "x"}, -live.OrphanedAfter-time.Second)
 		register(t, d, live.Owner{Node: "again", Run: "now"}, time.Hour) // it takes up what it had itself
-		orphans := func(starting bool) []string {
+		orphans := func(starting bool, long time.Duration) []string {
 			t.Helper()
-			all, err := store.Orphans(t.Context(), here(), starting)
+			all, err := store.Orphans(t.Context(), here(), starting, long)
 			must(t, err)
 			return names(all)
 		}
@@ -249,15 +250,67 @@ func TestOrphans(t *testing.T) {
 			starting = []string{"s-1own", "s-3lives", "s-4late", "s-5gone", "s-6again", "s-7never", "s-8lease"}
 			later, registered = starting, starting
 		}
-		if got := orphans(true); !slices.Equal(got, starting) {
+		if got := orphans(true, live.OrphanedAfter); !slices.Equal(got, starting) {
 			t.Errorf("at the start: %v, want %v", got, starting)
 		}
-		if got := orphans(false); !slices.Equal(got, later) {
+		if got := orphans(false, live.OrphanedAfter); !slices.Equal(got, later) {
 			t.Errorf("while the earlier run may live: %v, want %v", got, later)
 		}
 		register(t, d, here(), time.Hour)
-		if got := orphans(false); !slices.Equal(got, registered) {
+		if got := orphans(false, live.OrphanedAfter); !slices.Equal(got, registered) {
 			t.Errorf("registered: %v, want %v", got, registered)
+		}
+		late := []string{"s-1own", "s-4late", "s-5gone", "s-7never", "s-8lease"}
+		if url[:8] != "postgres" {
+			late = registered
+		}
+		if got := orphans(false, 0); !slices.Equal(got, late) {
+			t.Errorf("of nodes whose rows are out of date: %v, want %v", got, late)
+		}
+	})
+}
+
+// TestUnlockedOrphans tells apart the broadcasts of nodes whose rows are out of date for a moment: those on whose names
+// nobody has the lock may have ended, and the others are left out.
+func TestUnlockedOrphans(t *testing.T) {
+	t.Parallel()
+	dbtest.Each(t, func(t *testing.T, url string) {
+		d, fleet := dbtest.Open(t, url), url[:8] == "postgres"
+		for name, valid := range map[string]time.Duration{
+			"1ended": -time.Second, "2hangs": -time.Second, "3lives": time.Hour,
+			"4gone": -live.OrphanedAfter - time.Second, "5hangs long": -live.OrphanedAfter - time.Second,
+		} {
+			o := live.Owner{Node: id.Node(name), Run: "its"}
+			led(t, d, name, o)
+			register(t, d, o, valid)
+			if fleet && strings.Contains(name, "hangs") {
+				its, err := db.Open(t.Context(), db.Options{URL: url, MasterKey: masterkey.Of(masterkey.Key{})})
+				must(t, err)
+				t.Cleanup(func() { must(t, its.Close()) })
+				must(t, its.Occupy(t.Context(), o.Node, 0))
+			}
+		}
+		want := map[bool][]string{
+			true: {"s-4gone", "s-5hangs long"}, false: {"s-4gone", "s-5hangs long", "s-1ended unlocked"},
+		}
+		if !fleet { // there nobody else is
+			all := []string{"s-1ended", "s-2hangs", "s-3lives", "s-4gone", "s-5hangs long"}
+			want = map[bool][]string{true: all, false: all}
+		}
+		for starting, want := range want {
+			all, err := live.NewBroadcasts(d.LiveStreams()).Orphans(t.Context(), here(), starting)
+			must(t, err)
+			var got []string
+			for _, o := range all {
+				name := string(o.ID)
+				if o.Unlocked {
+					name += " unlocked"
+				}
+				got = append(got, name)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("starting %v: %q, want %q", starting, got, want)
+			}
 		}
 	})
 }
@@ -343,7 +396,7 @@ func TestMigrateOwners(t *testing.T) {
 		}
 		must(t, d.Close())
 		d = dbtest.Open(t, url)
-		all, err := d.LiveStreams().Orphans(t.Context(), here(), true)
+		all, err := d.LiveStreams().Orphans(t.Context(), here(), true, live.OrphanedAfter)
 		must(t, err)
 		if got := names(all); !slices.Equal(got, []string{"s-away", "s-going"}) {
 			t.Fatalf("orphans are %v", got)
