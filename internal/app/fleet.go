@@ -27,7 +27,8 @@ import (
 // fleet is how this node and others on the same database speak to each other. All of it but the departure is nil where
 // it serves alone.
 type fleet struct {
-	departure *departure // how this node leaves
+	departure *departure              // how this node leaves
+	leave     context.CancelCauseFunc // has it leave, and says why
 
 	internal *internode.Server // what other nodes may ask
 	peers    *internode.Client // how they are asked
@@ -67,7 +68,7 @@ func (n *node) openFleet() (err error) {
 	if n.trust, err = n.trustOf(); err != nil {
 		return fmt.Errorf("prepare TLS between nodes: %w", err)
 	}
-	self := internode.Greeting{Node: n.id, Run: n.run, Version: cli.Version(), Schema: schema}
+	self := internode.Greeting{Node: n.id, Run: n.run, Version: cli.Version(), Speaks: internode.Spoken()}
 	key := internode.Key(n.db.Key("internode"))
 	n.internal = internode.NewServer(internode.ServerOptions{
 		Key: key, Self: self, Now: clock, Logger: n.log, Tracer: n.tracing.Tracer(),
@@ -231,7 +232,7 @@ func (r *reach) URL() string {
 func (r *reach) first(ctx context.Context) error {
 	err := r.call(ctx)
 	switch internode.CodeOf(err) { //nolint:exhaustive // all others may pass
-	case internode.OtherNode, internode.ForeignKey, internode.OtherSchema, internode.Protocol, internode.Unproven:
+	case internode.OtherNode, internode.ForeignKey, internode.Protocol, internode.Unproven:
 		return fmt.Errorf("check advertise-url %s: %w", r.url, err)
 	default:
 		r.tell(ctx, err)

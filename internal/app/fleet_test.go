@@ -59,7 +59,7 @@ func TestReach(t *testing.T) {
 func TestWrongReach(t *testing.T) {
 	t.Parallel()
 	for code, ends := range map[internode.Code]bool{
-		internode.OtherNode: true, internode.ForeignKey: true, internode.OtherSchema: true, internode.Protocol: true,
+		internode.OtherNode: true, internode.ForeignKey: true, internode.Protocol: true,
 		internode.Unproven: true, internode.NotMillrace: false, internode.Unreachable: false,
 		internode.Certificate: false,
 		internode.Clock:       false, internode.Altered: false, internode.TooMany: false,
@@ -91,7 +91,7 @@ func TestTrust(t *testing.T) {
 	}
 	ours, others := trusted(true), trusted(true)
 	without := &trust{files: ours.files}
-	self := internode.Greeting{Node: "a", Run: "1", Schema: 1}
+	self := internode.Greeting{Node: "a", Run: "1", Speaks: internode.Spoken()}
 	server := internode.NewServer(internode.ServerOptions{
 		Self: self, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -34,7 +34,7 @@ func (n *node) makeRow(schema int64) {
 		o.Every, o.Valid = renewEvery, rowValid
 	}
 	n.row = nodes.New(o)
-	n.schemas = nodes.NewSchemas(o.Store, schema, n.log)
+	n.schemas = nodes.NewSchemas(o.Store, schema, n.leave, n.log)
 }
 
 // load gives what tells how busy this node is; one goroutine may call it.

@@ -49,7 +49,7 @@ func (n *node) ready() *readiness {
 	storage := func(ctx context.Context) error { return reachable(ctx, n.blob) }
 	return &readiness{
 		needs:   []need{{name: "database", ask: n.db.Ping}, {name: "storage", ask: storage}},
-		also:    func() string { return n.reachability() + roles.Line(n.cfg.Node.Roles) },
+		also:    func() string { return n.schemas.Line() + n.reachability() + roles.Line(n.cfg.Node.Roles) },
 		leaving: n.live.Leaving().Draining, log: n.log,
 	}
 }

@@ -109,19 +109,19 @@ type node struct {
 	close []func() error // in the order of opening
 }
 
-// serve runs the service until ctx ends, and then for as long as it takes to stop, within bounds.
-func serve(ctx context.Context, cfg config.Config, log *slog.Logger, out io.Writer) error {
-	return within(ctx, cfg.ShutdownTimeout+lastGrace, func() error { return serveAll(ctx, cfg, log, out) })
-}
-
-func serveAll(ctx context.Context, cfg config.Config, log *slog.Logger, out io.Writer) (err error) {
+// serveAll runs the service. leave has it end as if it were told to stop.
+func serveAll(
+	ctx context.Context, leave context.CancelCauseFunc, cfg config.Config, log *slog.Logger, out io.Writer,
+) (err error) {
 	release, err := occupy(cfg.DataDir)
 	if err != nil {
 		return err
 	}
 	defer release()
 	collectLess(cfg, debug.SetGCPercent)
-	n := &node{cfg: cfg, log: log, out: out, run: id.New(), fleet: fleet{departure: newDeparture(cfg.ShutdownTimeout)}}
+	n := &node{cfg: cfg, log: log, out: out, run: id.New(), fleet: fleet{
+		departure: newDeparture(cfg.ShutdownTimeout), leave: leave,
+	}}
 	defer func() { err = errors.Join(err, n.shut()) }()
 	var g lifecycle.Group
 	if err = n.start(ctx, &g); errors.Is(err, errStopped) || ctx.Err() != nil && errors.Is(err, context.Canceled) {

@@ -144,8 +144,7 @@ func (s *Service) candidates(ctx context.Context, all []node.Node) candidates {
 	now := s.opt.Now()
 	for i := range all {
 		n := &all[i]
-		if n.Name == s.opt.Self.Node || n.Shown() != node.Alive || n.AdvertiseURL == "" || n.Outdated ||
-			s.hasFailed(n.Name, now) {
+		if n.Name == s.opt.Self.Node || n.Shown() != node.Alive || n.AdvertiseURL == "" || s.hasFailed(n.Name, now) {
 			continue
 		}
 		zone, known := s.zoneOf(ctx, n)

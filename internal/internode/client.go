@@ -13,7 +13,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -117,7 +116,7 @@ func (c *Client) send(ctx context.Context, to Peer, r *http.Request) (*http.Resp
 	if parent := trace.Parent(ctx); parent != "" {
 		r.Header.Set(trace.Header, parent)
 	}
-	r.Header.Set(schemaHeader, strconv.FormatInt(c.opts.Self.Schema, 10))
+	r.Header.Set(speaksHeader, c.opts.Self.Speaks.String())
 	r.Body, r.GetBody, r.ContentLength = http.NoBody, nil, int64(len(body))
 	if len(body) > 0 {
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -167,10 +166,11 @@ func (c *Client) refused(ctx context.Context, to Peer, sig signature, res *http.
 		return e
 	}
 	e.Code, e.Node = r.Code, r.Node
-	if r.Code == OtherSchema {
-		c.quiet.warn(ctx, "schema "+string(to.Node),
-			"a node runs a version with another schema of the database: run the same version on all nodes",
-			"node", r.Node, "schema", c.opts.Self.Schema, "proven", proven)
+	if r.Code == Protocol {
+		c.quiet.warn(ctx, "protocol "+string(to.Node), "a node speaks other versions of the protocol of nodes: run "+
+			"the same version of Millrace on both, or two that follow one another", "node", r.Node,
+			"it_speaks", parseRange(res.Header.Get(speaksHeader)).String(), "speaks", c.opts.Self.Speaks.String(),
+			"proven", proven)
 	}
 	if r.Code == Clock {
 		e.Off = time.UnixMilli(r.Time).Sub(c.opts.Now())
@@ -222,8 +222,8 @@ func (c *Client) Hello(ctx context.Context, to Peer) (Greeting, error) {
 		e.Code, e.Err = Protocol, err
 		return Greeting{}, e
 	}
-	if g.Schema != c.opts.Self.Schema {
-		e.Code, e.Node = OtherSchema, g.Node
+	if c.opts.Self.Speaks.With(g.Speaks) == 0 {
+		e.Code, e.Node = Protocol, g.Node
 		return g, e
 	}
 	return g, nil

@@ -63,9 +63,9 @@ type node struct {
 
 func (n *node) peer() internode.Peer { return internode.Peer{Node: n.self.Node, URL: n.url} }
 
-func start(t *testing.T, name id.Node, k internode.Key, schema int64) *node {
+func start(t *testing.T, name id.Node, k internode.Key, speaks internode.Range) *node {
 	t.Helper()
-	n := &node{self: internode.Greeting{Node: name, Run: "run of " + string(name), Version: "1.2.3", Schema: schema}}
+	n := &node{self: internode.Greeting{Node: name, Run: "run of " + string(name), Version: "1.2.3", Speaks: speaks}}
 	log := slog.New(slog.NewTextHandler(&n.log, nil))
 	n.Server = internode.NewServer(internode.ServerOptions{Key: k, Self: n.self, Now: n.clock.now, Logger: log})
 	n.client = internode.NewClient(internode.ClientOptions{Key: k, Self: n.self, Now: n.clock.now, Logger: log})
@@ -120,7 +120,7 @@ func text(t *testing.T, res *http.Response) string {
 
 func TestNodesSpeak(t *testing.T) {
 	t.Parallel()
-	a, b := start(t, "a", key(1), 7), start(t, "b", key(1), 7)
+	a, b := start(t, "a", key(1), internode.Spoken()), start(t, "b", key(1), internode.Spoken())
 	b.Handle("GET /part/{n}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from := string(internode.FromNode(r.Context()))
 		_, _ = io.WriteString(w, r.Proto+" "+r.PathValue("n")+" "+r.URL.RawQuery+" of "+from)
@@ -166,17 +166,18 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	a, b, foreign := start(t, "a", key(1), 7), start(t, "b", key(1), 7), start(t, "c", key(2), 7)
-	again := start(t, "a", key(1), 8) // another program with the same name
+	a, b := start(t, "a", key(1), internode.Spoken()), start(t, "b", key(1), internode.Spoken())
+	foreign := start(t, "c", key(2), internode.Spoken())
+	again := start(t, "a", key(1), internode.Range{Oldest: 2, Newest: 3}) // another program with the same name
 	for name, tt := range map[string]struct {
 		url  string
 		want internode.Code
 	}{
-		"itself":       {a.url, ""},
-		"another node": {b.url, internode.OtherNode},
-		"another key":  {foreign.url, internode.ForeignKey},
-		"other schema": {again.url, internode.OtherSchema},
-		"nothing":      {"http://" + nobody(t), internode.Unreachable},
+		"itself":         {a.url, ""},
+		"another node":   {b.url, internode.OtherNode},
+		"another key":    {foreign.url, internode.ForeignKey},
+		"other versions": {again.url, internode.Protocol},
+		"nothing":        {"http://" + nobody(t), internode.Unreachable},
 	} {
 		if err := a.client.Check(ctx, tt.url); internode.CodeOf(err) != tt.want || (err == nil) != (tt.want == "") {
 			t.Errorf("%s: %v", name, err)
@@ -184,30 +185,57 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestOtherSchema: nodes with different schemas refuse each other's requests, and each of them says so.
-func TestOtherSchema(t *testing.T) {
+// TestOtherVersions: nodes whose versions of the protocol have one in common answer each other; others refuse each
+// other's requests, and each of them says so.
+func TestOtherVersions(t *testing.T) {
 	t.Parallel()
-	older, newer := start(t, "a", key(1), 7), start(t, "b", key(1), 8)
-	for _, n := range []*node{older, newer} {
-		n.Handle("/edge", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it is served") }))
-	}
-	for from, to := range map[*node]*node{older: newer, newer: older} {
-		res, err := from.client.Do(t.Context(), to.peer(), get(t, "/edge"))
-		if err == nil {
-			_ = res.Body.Close()
-		}
-		if internode.CodeOf(err) != internode.OtherSchema || !strings.Contains(err.Error(), "run the same version") {
-			t.Errorf("asked by %s: %v", from.self.Node, err)
-		}
-	}
-	for _, n := range []*node{older, newer} {
-		for _, line := range []string{
-			"request to the listener for nodes refused", "a node runs a version with another schema",
-		} {
-			if !strings.Contains(n.log.String(), line) {
-				t.Errorf("%s does not say %q:\n%s", n.self.Node, line, n.log.String())
+	for name, tt := range map[string]struct {
+		older, newer internode.Range
+		served       bool
+	}{
+		"one in common":  {internode.Range{Oldest: 1, Newest: 1}, internode.Range{Oldest: 1, Newest: 2}, true},
+		"several":        {internode.Range{Oldest: 1, Newest: 3}, internode.Range{Oldest: 2, Newest: 4}, true},
+		"none in common": {internode.Range{Oldest: 1, Newest: 2}, internode.Range{Oldest: 3, Newest: 4}, false},
+		"none is said":   {internode.Range{}, internode.Range{Oldest: 1, Newest: 1}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			older, newer := start(t, "a", key(1), tt.older), start(t, "b", key(1), tt.newer)
+			for _, n := range []*node{older, newer} {
+				n.Handle("/edge", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.WriteHeader(http.StatusAccepted)
+				}))
 			}
-		}
+			for from, to := range map[*node]*node{older: newer, newer: older} {
+				res, err := from.client.Do(t.Context(), to.peer(), get(t, "/edge"))
+				if err == nil {
+					_ = text(t, res)
+					if got := res.Header.Get("Millrace-Speaks"); got != to.self.Speaks.String() {
+						t.Errorf("%s says that it speaks %q", to.self.Node, got)
+					}
+				}
+				if (err == nil) != tt.served {
+					t.Errorf("asked by %s: %v", from.self.Node, err)
+				}
+				if !tt.served && (internode.CodeOf(err) != internode.Protocol ||
+					!strings.Contains(err.Error(), "two that follow one another")) {
+					t.Errorf("asked by %s: %v", from.self.Node, err)
+				}
+				if _, err = from.client.Hello(t.Context(), to.peer()); (err == nil) != tt.served ||
+					!tt.served && internode.CodeOf(err) != internode.Protocol {
+					t.Errorf("%s says hello: %v", from.self.Node, err)
+				}
+			}
+			for _, n := range []*node{older, newer} {
+				for _, line := range []string{
+					"request to the listener for nodes refused", "a node speaks other versions",
+				} {
+					if strings.Contains(n.log.String(), line) == tt.served {
+						t.Errorf("%s says %q: %t\n%s", n.self.Node, line, tt.served, n.log.String())
+					}
+				}
+			}
+		})
 	}
 }
 

@@ -16,7 +16,7 @@ type Code string
 // The codes.
 const (
 	Unsigned   Code = "unsigned"    // there is no signature, or none that can be read
-	Protocol   Code = "protocol"    // it is that of another version of Millrace
+	Protocol   Code = "protocol"    // the two nodes have no version of the protocol in common
 	ForeignKey Code = "foreign_key" // it is made with another key: another database, or a stranger
 	Altered    Code = "altered"     // the request is not the one that was signed
 	Clock      Code = "clock"       // it was signed too long ago, or the clocks of the two machines differ
@@ -24,8 +24,6 @@ const (
 	Replayed   Code = "replayed"    // it has come before
 	TooMany    Code = "too_many"    // more come than can be remembered: ask again
 	TooLarge   Code = "too_large"   // the body is larger than MaxBody
-
-	OtherSchema Code = "other_schema" // the node's program expects another schema of the database
 
 	// The following are said by the caller.
 
@@ -40,7 +38,6 @@ var statuses = map[Code]int{ //nolint:gochecknoglobals // a table
 	Unsigned: http.StatusUnauthorized, Protocol: http.StatusUnauthorized, ForeignKey: http.StatusUnauthorized,
 	Altered: http.StatusUnauthorized, Clock: http.StatusUnauthorized, OtherNode: http.StatusMisdirectedRequest,
 	Replayed: http.StatusConflict, TooMany: http.StatusServiceUnavailable, TooLarge: http.StatusRequestEntityTooLarge,
-	OtherSchema: http.StatusPreconditionFailed,
 }
 
 // Error is why a request to another node has failed. What a program decides on is its Code.
@@ -73,7 +70,8 @@ func (e *Error) Error() string {
 		return who + " refuses the signature: something on the way changes requests; connect the nodes directly, or " +
 			"by a proxy that leaves path, query and Authorization as they are"
 	case Protocol:
-		return who + " speaks another version of the protocol of nodes: run the same version of Millrace on both"
+		return who + " speaks other versions of the protocol of nodes than this one: run the same version of " +
+			"Millrace on both, or two that follow one another"
 	case ForeignKey:
 		return who + " does not know the key of this database's nodes: it belongs to another database, or has " +
 			"another master key; correct the URL"
@@ -90,8 +88,6 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("%s refuses the request: its body is larger than %d bytes", who, MaxBody)
 	case NotMillrace:
 		return e.stranger(who)
-	case OtherSchema:
-		return who + " runs a program for another schema of the database: run the same version of Millrace on both"
 	case Unproven:
 		return who + " gives a response without the signature of this database's nodes: correct the URL, or look who " +
 			"is between the nodes"
@@ -143,9 +139,9 @@ type refusal struct {
 	Time int64   `json:"time"` // its clock, in Unix milliseconds
 }
 
-// Headers of responses.
+// Headers of requests and responses.
 const (
-	schemaHeader  = "Millrace-Schema"    // of a request: Greeting.Schema; not signed, as nothing is gained by another
+	speaksHeader  = "Millrace-Speaks"    // the sender's Range; not signed, as nothing is gained by another
 	refusedHeader = "Millrace-Refused"   // the code
 	answerHeader  = "Millrace-Signature" // of what this package itself responds
 )

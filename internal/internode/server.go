@@ -14,7 +14,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"time"
 
 	"millrace/internal/fault"
@@ -107,9 +106,9 @@ func FromNode(ctx context.Context) id.Node {
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sig, code := s.authenticate(r)
-	schema := strconv.FormatInt(s.opts.Self.Schema, 10)
-	if code == "" && r.URL.Path != helloPath && r.Header.Get(schemaHeader) != schema {
-		code = OtherSchema // what is said may mean something else, and what is asked for be elsewhere
+	w.Header().Set(speaksHeader, s.opts.Self.Speaks.String())
+	if code == "" && r.URL.Path != helloPath && s.opts.Self.Speaks.With(parseRange(r.Header.Get(speaksHeader))) == 0 {
+		code = Protocol // what is said may mean something else, and what is asked for be elsewhere
 	}
 	if code != "" {
 		s.refuse(w, r, sig, code)
@@ -222,8 +221,8 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, sig signature, c
 	}
 	body := refusal{Code: code, Node: s.opts.Self.Node, Time: now.UnixMilli()}.body()
 	nonce := ""
-	if code != Unsigned && code != Protocol && code != ForeignKey && code != Altered {
-		nonce = sig.nonce
+	if code != Unsigned && code != ForeignKey && code != Altered {
+		nonce = sig.nonce // none where the signature is that of another version
 	}
 	s.answer(w, nonce, statuses[code], body)
 }
@@ -247,7 +246,7 @@ type Greeting struct {
 	Node    id.Node `json:"node"`
 	Run     string  `json:"run"`     // one process of the node: another one after each start
 	Version string  `json:"version"` // of the program
-	Schema  int64   `json:"schema"`  // number of the newest migration of the database that the program has
+	Speaks  Range   `json:"speaks"`
 }
 
 func (s *Server) hello(w http.ResponseWriter, r *http.Request) {

@@ -22,13 +22,13 @@ type rig struct {
 	key    *signer
 	calls  int
 	gotten string // body of the last request that was served
-	schema string // that requests are of; empty: they don't say
+	speaks string // who sends requests; empty: they don't say
 }
 
 func newRig(log io.Writer) *rig {
-	r := &rig{key: newSigner(Key{1}), schema: "3"}
+	r := &rig{key: newSigner(Key{1}), speaks: "1-3"}
 	r.Server = NewServer(ServerOptions{
-		Key: Key{1}, Self: Greeting{Node: "b", Run: "run", Schema: 3}, Now: time.Now,
+		Key: Key{1}, Self: Greeting{Node: "b", Run: "run", Speaks: Range{2, 3}}, Now: time.Now,
 		Logger: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	r.Handle("/edge/", http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
@@ -48,8 +48,8 @@ func (r *rig) ask(ctx context.Context, method, target, body, authorization strin
 	if authorization != "" {
 		q.Header.Set("Authorization", authorization)
 	}
-	if r.schema != "" {
-		q.Header.Set(schemaHeader, r.schema)
+	if r.speaks != "" {
+		q.Header.Set(speaksHeader, r.speaks)
 	}
 	w := httptest.NewRecorder()
 	r.ServeHTTP(w, q)
@@ -150,25 +150,63 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestOfOtherSchema: a program that knows another schema of the database, or does not say which, is told hello and
-// nothing else.
-func TestOfOtherSchema(t *testing.T) {
+// TestOfOtherVersions: a program that speaks no version of the protocol that the server does, or does not say which, is
+// told hello and nothing else.
+func TestOfOtherVersions(t *testing.T) {
 	t.Parallel()
-	for schema, want := range map[string]Code{"2": OtherSchema, "4": OtherSchema, "": OtherSchema, "3": ""} {
+	for speaks, want := range map[string]Code{
+		"1-1": Protocol, "4-9": Protocol, "": Protocol, "2": Protocol, "2-": Protocol, "2-2-2": Protocol,
+		"02-3": Protocol, "+2-3": Protocol, "3-2": Protocol, "-1-3": Protocol, "0-3": Protocol,
+		"2-99999999999999999999": Protocol,
+		"1-2":                    "", "2-3": "", "3-3": "", "1-99": "",
+	} {
 		r := newRig(io.Discard)
-		r.schema = schema
+		r.speaks = speaks
 		for _, target := range []string{"/edge/4", helloPath} {
-			res := r.ask(t.Context(), http.MethodGet, target, "", r.key.sign(fresh(), http.MethodGet, target))
+			want := want
 			if target == helloPath {
 				want = ""
 			}
+			sig := fresh()
+			res := r.ask(t.Context(), http.MethodGet, target, "", r.key.sign(sig, http.MethodGet, target))
 			if got := refusedAs(t, res); got != want {
-				t.Errorf("%q, %s: %q, want %q", schema, target, got, want)
+				t.Errorf("%q, %s: %q, want %q", speaks, target, got, want)
+			}
+			if got := res.Header.Get(speaksHeader); got != "2-3" {
+				t.Errorf("%q: it says that it speaks %q", speaks, got)
+			}
+			if want != "" && res.Header.Get(answerHeader) == "" {
+				t.Errorf("%q: the refusal is not signed", speaks)
 			}
 		}
-		if served := r.calls == 1; served != (schema == "3") {
-			t.Errorf("%q: served %d times", schema, r.calls)
+		if served := r.calls == 1; served != (want == "") {
+			t.Errorf("%q: served %d times", speaks, r.calls)
 		}
+	}
+}
+
+// TestRange: nodes speak the newest version that both know.
+func TestRange(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a, b Range
+		want int
+	}{
+		{Range{1, 1}, Range{1, 1}, 1},
+		{Range{1, 2}, Range{1, 1}, 1},
+		{Range{1, 3}, Range{2, 4}, 3},
+		{Range{1, 2}, Range{3, 4}, 0},
+		{Range{}, Range{1, 1}, 0},
+		{Range{}, Range{}, 0},
+		{Range{-3, 5}, Range{-2, -1}, 0},
+		{Range{2, 1}, Range{1, 3}, 0},
+	} {
+		if got, back := tt.a.With(tt.b), tt.b.With(tt.a); got != tt.want || back != tt.want {
+			t.Errorf("%v with %v: %d and %d, want %d", tt.a, tt.b, got, back, tt.want)
+		}
+	}
+	if s := Spoken(); s.Oldest < 1 || s.With(s) != s.Newest || parseRange(s.String()) != s {
+		t.Errorf("it speaks %v", s)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 const scheme = "Millrace-Node"
 
 const (
-	// protocol is the version of how nodes speak to each other.
+	// protocol is the version of signatures. What is signed is in one of the versions that are Spoken.
 	protocol = "1"
 
 	keyIDDigits, nonceDigits = 16, 32

@@ -18,12 +18,12 @@ func TestTraceGoesAlong(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := &node{self: internode.Greeting{Node: "b"}}
+	to := &node{self: internode.Greeting{Node: "b", Speaks: internode.Spoken()}}
 	to.Server = internode.NewServer(internode.ServerOptions{
 		Key: key(1), Self: to.self, Now: to.clock.now, Logger: slog.New(slog.DiscardHandler), Tracer: tracer,
 	})
 	to.listen(t)
-	from := start(t, "a", key(1), 0)
+	from := start(t, "a", key(1), internode.Spoken())
 	to.Handle("GET /trace", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, trace.Parent(r.Context()))
 	}))

@@ -32,7 +32,7 @@ func TestClocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, b := start(t, "a", key(1), 7), start(t, "b", key(1), 7)
+			a, b := start(t, "a", key(1), internode.Spoken()), start(t, "b", key(1), internode.Spoken())
 			a.clock.ahead.Store(int64(tt.ahead + 200*time.Millisecond)) // on its way it may take a while
 			_, err := a.client.Hello(t.Context(), b.peer())
 			e, ok := errors.AsType[*internode.Error](err)
@@ -86,14 +86,14 @@ func TestStrangers(t *testing.T) {
 	}()
 	unproven := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Millrace-Signature", strings.Repeat("0", 64))
-		_, _ = io.WriteString(w, `{"node":"a","run":"run of a","version":"1.2.3","schema":7}`)
+		_, _ = io.WriteString(w, `{"node":"a","run":"run of a","version":"1.2.3","speaks":{"oldest":1,"newest":1}}`)
 	})
 	invented := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Millrace-Refused", "invented")
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = io.WriteString(w, `{"code":"invented","node":"b"}`)
 	})
-	a := start(t, "a", key(1), 7)
+	a := start(t, "a", key(1), internode.Spoken())
 	secure := strings.Replace(serve(page, true, true), "https", "http", 1)
 	for name, tt := range map[string]struct {
 		url  string
@@ -119,7 +119,7 @@ func TestStrangers(t *testing.T) {
 // TestLargeHeaders sends more than a head may have.
 func TestLargeHeaders(t *testing.T) {
 	t.Parallel()
-	b := start(t, "b", key(1), 7)
+	b := start(t, "b", key(1), internode.Spoken())
 	c, err := net.Dial("tcp", strings.TrimPrefix(b.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestLargeHeaders(t *testing.T) {
 // TestVanishedPeer has a peer's machine lose its power while a request waits: the connection says nothing more.
 func TestVanishedPeer(t *testing.T) {
 	t.Parallel()
-	a, b := start(t, "a", key(1), 7), start(t, "b", key(1), 7)
+	a, b := start(t, "a", key(1), internode.Spoken()), start(t, "b", key(1), internode.Spoken())
 	asked := make(chan struct{})
 	b.Handle("GET /wait", http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(asked)
@@ -238,7 +238,7 @@ func TestVanishedPeer(t *testing.T) {
 func TestNoProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://"+nobody(t))
 	t.Setenv("NO_PROXY", "")
-	a, b := start(t, "a", key(1), 7), start(t, "b", key(1), 7)
+	a, b := start(t, "a", key(1), internode.Spoken()), start(t, "b", key(1), internode.Spoken())
 	if _, err := a.client.Hello(t.Context(), b.peer()); err != nil {
 		t.Error(err)
 	}
@@ -247,7 +247,7 @@ func TestNoProxy(t *testing.T) {
 // TestBounds looks at requests that are not sent.
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	a := start(t, "a", key(1), 7)
+	a := start(t, "a", key(1), internode.Spoken())
 	for name, to := range map[string]internode.Peer{
 		"no URL": {Node: "b"}, "no name": {URL: a.url}, "no host": {Node: "b", URL: "http:///x"},
 		"no scheme": {Node: "b", URL: "ftp://x"},

@@ -143,7 +143,7 @@ func (a *Asker) look(ctx context.Context) {
 	var all []worker
 	for i := range rows {
 		r := &rows[i]
-		if r.State != node.Alive || r.Outdated || r.AdvertiseURL == "" || !r.Has(node.RoleWorker) {
+		if r.State != node.Alive || r.AdvertiseURL == "" || !r.Has(node.RoleWorker) {
 			continue
 		}
 		w := worker{follow.Node{ID: r.Name, URL: r.AdvertiseURL}, r.Load.CPU}

@@ -22,6 +22,7 @@ type balancer struct {
 type balanced struct {
 	http, rtmp, srt string
 	ready           bool
+	held            bool // nobody is sent there, however ready it is
 }
 
 func balance(t *testing.T, nodes []*rig.Server) *balancer {
@@ -54,6 +55,13 @@ func (b *balancer) add(i int, s *rig.Server) {
 	*b.nodes[i] = balanced{http: s.HTTP, rtmp: s.RTMP, srt: s.SRT, ready: true}
 }
 
+// hold has nobody be sent to a node, or whoever comes again.
+func (b *balancer) hold(i int, on bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.nodes[i].held = on
+}
+
 func (b *balancer) probe(ctx context.Context, i int) {
 	b.mu.Lock()
 	at := b.nodes[i].http
@@ -81,7 +89,7 @@ func (b *balancer) next() balanced {
 	defer b.mu.Unlock()
 	for range b.nodes {
 		b.turn++
-		if n := b.nodes[b.turn%len(b.nodes)]; n.ready {
+		if n := b.nodes[b.turn%len(b.nodes)]; n.ready && !n.held {
 			return *n
 		}
 	}
@@ -129,32 +137,38 @@ func goOn(streams []*leaving, what string) {
 	}
 }
 
-// TestRollingRestart restarts three nodes one after the other under live streams without a reconnect window, whose
-// encoders and viewers come through a balancer. A node that leaves says so at once; each stream goes on in the same
-// asset at another node, and its viewers have no error. The log has for how long encoders were away.
-func TestRollingRestart(t *testing.T) {
-	rig.Parallel(t, rig.Long)
-	scaled(t)
-	f := rig.StartFleet(t, 3, rig.Options{Args: []string{"--shutdown-timeout", "9s"}})
-	b := balance(t, f.Nodes)
+// watchedNodes is a fleet with live streams whose encoders and viewers come through a balancer.
+type watchedNodes struct {
+	*testing.T
+	*rig.Fleet
+
+	balancer *balancer
+	streams  []*leaving
+	stop     func() // watching
+}
+
+// watchedFleet starts nodes and as many live streams without a reconnect window, of which the last third come over SRT.
+func watchedFleet(t *testing.T, nodes, streams int, timeout string) *watchedNodes {
+	t.Helper()
+	f := rig.StartFleet(t, nodes, rig.Options{Args: []string{"--shutdown-timeout", timeout}})
 	ctx, stop := context.WithCancel(t.Context())
 	var viewers sync.WaitGroup
-	t.Cleanup(func() { stop(); viewers.Wait() })
-	var streams []*leaving
-	const count = 6
-	for i := range count {
+	w := &watchedNodes{T: t, Fleet: f, balancer: balance(t, f.Nodes), stop: func() { stop(); viewers.Wait() }}
+	t.Cleanup(w.stop)
+	b := w.balancer
+	for i := range streams {
 		mode := []string{"low", "standard"}[i%2]
 		l := &leaving{Object: f.Nodes[0].CreateLive(t, mode, rig.Object{"reconnect_window": 0}), low: mode == "low"}
 		kind, where := "rtmp:", func() string { return b.next().rtmp + "/app/" + l.Text("stream_key") }
-		if i >= count*2/3 {
+		if i >= streams*2/3 {
 			kind, where = "srt:", func() string {
 				return rig.SRTURL(b.next().srt, l.Text("stream_key"), l.Text("srt_passphrase"), "")
 			}
 		}
 		l.stop = rig.KeepPublishingOver(t, kind, where, small())
-		streams = append(streams, l)
+		w.streams = append(w.streams, l)
 	}
-	for _, l := range streams {
+	for _, l := range w.streams {
 		l.onlookers = onlookers{
 			t: t, path: firstList(t, f.Nodes[0], l.Object), all: map[int]shownSegment{},
 			newest: map[*rig.Server]int{}, codes: map[*rig.Server]map[int]int{nil: {}},
@@ -162,34 +176,56 @@ func TestRollingRestart(t *testing.T) {
 		l.asset = f.Nodes[0].Live(t, l.Text("id")).Text("active_asset_id")
 		viewers.Go(func() { l.watch(ctx, b) })
 	}
-	for i, n := range f.Nodes {
-		goOn(streams, "before a node leaves")
-		told := time.Now()
-		n.Signal(t, syscall.SIGTERM)
-		for b.takes(i) {
-			rig.Pause(10 * time.Millisecond)
-		}
-		t.Logf("node %d is not ready %v after it was told to stop", i, time.Since(told).Round(10*time.Millisecond))
-		if how := n.Ended(patience); how == nil || how.ExitCode() != 0 {
-			t.Fatalf("node %d ended as %v", i, how)
-		}
-		t.Logf("it has ended after %v", time.Since(told).Round(10*time.Millisecond))
-		n.Run(t)
-		b.add(i, n)
+	return w
+}
+
+// restart has a node leave, and start again.
+func (w *watchedNodes) restart(i int) {
+	w.Helper()
+	n := w.Nodes[i]
+	goOn(w.streams, "before a node leaves")
+	told := time.Now()
+	n.Signal(w, syscall.SIGTERM)
+	for w.balancer.takes(i) {
+		rig.Pause(10 * time.Millisecond)
 	}
-	goOn(streams, "at last")
-	for _, l := range streams {
-		now := f.Nodes[0].Live(t, l.Text("id"))
+	w.Logf("node %d is not ready %v after it was told to stop", i, time.Since(told).Round(10*time.Millisecond))
+	if how := n.Ended(patience); how == nil || how.ExitCode() != 0 {
+		w.Fatalf("node %d ended as %v", i, how)
+	}
+	w.Logf("it has ended after %v", time.Since(told).Round(10*time.Millisecond))
+	n.Run(w)
+	w.balancer.add(i, n)
+}
+
+// end checks that each stream has gone on in one asset, and that its viewers had no error.
+func (w *watchedNodes) end() {
+	w.Helper()
+	goOn(w.streams, "at last")
+	for _, l := range w.streams {
+		now := w.Nodes[0].Live(w, l.Text("id"))
 		if got := now.Text("active_asset_id"); got != l.asset || len(now.Texts("recent_asset_ids")) > 0 {
-			t.Errorf("the asset is %s, and was %s; earlier ones: %v", got, l.asset, now.Texts("recent_asset_ids"))
+			w.Errorf("the asset is %s, and was %s; earlier ones: %v", got, l.asset, now.Texts("recent_asset_ids"))
 		}
 		if codes := l.statuses(nil); len(codes) != 1 || codes[http.StatusOK] == 0 {
-			t.Errorf("viewers had the statuses %v", codes)
+			w.Errorf("viewers had the statuses %v", codes)
 		}
 	}
-	stop() // before their ends are shown
-	viewers.Wait()
-	for _, l := range streams {
+	w.stop() // before their ends are shown
+	for _, l := range w.streams {
 		l.stop()
 	}
+}
+
+// TestRollingRestart restarts three nodes one after the other under live streams without a reconnect window, whose
+// encoders and viewers come through a balancer. A node that leaves says so at once; each stream goes on in the same
+// asset at another node, and its viewers have no error. The log has for how long encoders were away.
+func TestRollingRestart(t *testing.T) {
+	rig.Parallel(t, rig.Long)
+	scaled(t)
+	w := watchedFleet(t, 3, 6, "9s")
+	for i := range w.Nodes {
+		w.restart(i)
+	}
+	w.end()
 }

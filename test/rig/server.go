@@ -9,14 +9,11 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,6 +121,7 @@ type Server struct {
 	HTTPS, RTMPS string // the same over TLS; empty without a certificate
 
 	o           Options
+	program     string // of the next Run; empty: Binary
 	env         []string
 	tokenID     string
 	tokenSecret string
@@ -201,6 +199,9 @@ func takesEncoders(args []string) bool {
 	return i < 0 || args[i+1] == "all" || strings.Contains(args[i+1], "ingest")
 }
 
+// Upgrade has the next Run start another program, as BinaryWith makes it; empty: Binary.
+func (s *Server) Upgrade(program string) { s.program = program }
+
 // Run starts the server's process again after Stop or Kill, on the same data but new ports.
 func (s *Server) Run(t testing.TB) {
 	t.Helper()
@@ -209,7 +210,10 @@ func (s *Server) Run(t testing.TB) {
 		args = append(args, "--fetch-allow", "127.0.0.0/8,::1/128")
 	}
 	args = append(args, s.o.Args...)
-	program := Binary(t)
+	program := s.program
+	if program == "" {
+		program = Binary(t)
+	}
 	if s.o.OpenFiles > 0 {
 		args = append([]string{"-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(s.o.OpenFiles), program}, args...)
 		program = "/bin/sh"
@@ -431,37 +435,6 @@ func (s *Server) Command(t testing.TB, args ...string) string {
 	}
 	return strings.TrimSpace(string(out))
 }
-
-// Binary gives the path of the millrace binary, beside which millrace-speech lies: MILLRACE_TEST_BINARY, or one built
-// now, once for the test process.
-func Binary(t testing.TB) string {
-	t.Helper()
-	if p := os.Getenv("MILLRACE_TEST_BINARY"); p != "" {
-		return p
-	}
-	p, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-//nolint:gochecknoglobals // one build for the test process
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "millrace-bin-")
-	if err != nil {
-		return "", fmt.Errorf("make folder for binary: %w", err)
-	}
-	for _, name := range []string{"millrace", "millrace-speech"} { // as the Makefile does
-		build := exec.CommandContext(context.Background(), "go", "build", "-o", filepath.Join(dir, name),
-			"millrace/cmd/"+name)
-		build.Env = append(build.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			return "", errors.Join(fmt.Errorf("build %s: %w: %s", name, err, out), os.RemoveAll(dir))
-		}
-	}
-	return filepath.Join(dir, "millrace"), nil
-})
 
 // database makes an empty database that is dropped with the test, and gives its URL.
 func database(t testing.TB) string {

@@ -17,7 +17,7 @@ func TestBuiltFrom(t *testing.T) {
 		"no information": {nil, "dev", by},
 		"nothing known":  {&debug.BuildInfo{}, "dev", by},
 		"no version":     {&debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "dev", by},
-		"a version":      {&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}}, "v1.2.3", by},
+		"a version":      {&debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}}, "1.2.3", by},
 		"a commit": {&debug.BuildInfo{Settings: []debug.BuildSetting{
 			{Key: "-trimpath", Value: "true"},
 			{Key: "vcs.revision", Value: "766a4b77766a4b77"},

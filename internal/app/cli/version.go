@@ -48,7 +48,7 @@ func noted(info *debug.BuildInfo) built {
 	}
 	switch v := info.Main.Version; {
 	case v != "" && v != "(devel)":
-		b.version = v
+		b.version = strings.TrimPrefix(v, "v") // as a release has it
 	case len(b.commit) >= 12:
 		b.version = b.commit[:12]
 	}

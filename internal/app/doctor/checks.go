@@ -69,6 +69,7 @@ func Checks(o Options) []Check {
 	} else {
 		checks = append(checks, SQLite{Path: c.Database.Path})
 	}
+	checks = append(checks, Schema{c.Database})
 	for i, e := range o.SpeechEngines {
 		checks = append(checks, SpeechEngine{Engine: e, Configured: i > 0, Load: load})
 	}

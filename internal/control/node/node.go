@@ -99,6 +99,6 @@ type Store interface {
 	Leave(ctx context.Context, name id.Node, run string, kept time.Duration) error
 	// Nodes lists all rows by name.
 	Nodes(ctx context.Context) ([]Node, error)
-	// Schema is the number of the newest migration that the database has, whoever has made it.
-	Schema(ctx context.Context) (int64, error)
+	// Schema is that of the database, whoever has migrated it.
+	Schema(ctx context.Context) (Schema, error)
 }

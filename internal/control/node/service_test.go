@@ -104,7 +104,7 @@ func (r *row) Leave(ctx context.Context, _ id.Node, run string, _ time.Duration)
 
 func (r *row) Nodes(context.Context) ([]node.Node, error) { return []node.Node{r.listed()}, nil }
 
-func (r *row) Schema(context.Context) (int64, error) { return 0, nil }
+func (r *row) Schema(context.Context) (node.Schema, error) { return node.Schema{}, nil }
 
 // process starts one on the row; the function that is returned ends it in order.
 func process(t *testing.T, r *row, run string) (s *node.Service, log *bytes.Buffer, ended chan error, stop func()) {

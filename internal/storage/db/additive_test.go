@@ -1,6 +1,7 @@
 package db_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -8,14 +9,20 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"millrace/internal/storage/db"
 )
 
-// additiveFrom is the first migration that nodes of the version before have to be able to live with: while a fleet is
-// upgraded they go on, on the schema of the newer ones.
-const additiveFrom = 42
-
-// notAdditive are migrations that take something away, each with the reason why no version that may still run needs it.
-var notAdditive = map[string]string{}
+// additiveFrom is the first migration that programs which know less have to be able to live with, unless it says that
+// they can't. From compatibilityFrom on it says so itself, in a line of its own:
+//
+//	-- +since same                 it is additive
+//	-- +since same, as REASON      it isn't quite, and it does no harm to programs that know less
+//	-- +since 47                   programs that know less than schema 47 can't run on its result
+const (
+	additiveFrom      = 42
+	compatibilityFrom = 45
+)
 
 var (
 	comment     = regexp.MustCompile(`--[^\n]*`)
@@ -62,17 +69,56 @@ func inTheWay(migration string) (statements []string) {
 	return statements
 }
 
-// TestMigrationsAreAdditive: a program of the version before can go on with the schema of this one.
-func TestMigrationsAreAdditive(t *testing.T) {
+var (
+	sinceSame   = regexp.MustCompile(`(?m)^-- \+since same(?:, as (\S.*))?$`)
+	sinceRaised = regexp.MustCompile(`(?m)^-- \+since (\d+)$`)
+	sinceMarks  = regexp.MustCompile(`(?m)^-- \+since\b.*$`)
+)
+
+// undeclared says what is wrong with what a migration says about programs that know less; empty: nothing is.
+func undeclared(number int, migration string) string {
+	found, reason := inTheWay(migration), sinceSame.FindStringSubmatch(migration)
+	switch all := sinceMarks.FindAllString(migration, -1); {
+	case number > compatibilityFrom && len(all) != 1:
+		return "it has to say in one line whether programs that know less can run on its result: -- +since same, or " +
+			"-- +since and the oldest schema whose programs can"
+	case strings.Contains(migration, "schema_compatibility") && sinceRaised.FindString(migration) == "" &&
+		number != compatibilityFrom:
+		return "only one that says -- +since and a number changes schema_compatibility"
+	case reason != nil && reason[1] != "" && len(found) == 0:
+		return "it is additive, and needs no reason"
+	}
+	if m := sinceRaised.FindStringSubmatch(migration); m != nil {
+		since, err := strconv.Atoi(m[1])
+		set := fmt.Sprintf("\nUPDATE schema_compatibility SET since = %d WHERE since < %d;\n", since, since)
+		if err != nil || since > number || since <= compatibilityFrom ||
+			!strings.Contains(migrationUp.FindString(migration), set) {
+			return fmt.Sprintf("it has to have the statement %q, with a number from %d to its own", set,
+				compatibilityFrom+1)
+		}
+		return ""
+	}
+	if reason == nil || reason[1] == "" {
+		for _, s := range found {
+			return "programs that know less may need what this takes, or write what it refuses: " + s
+		}
+	}
+	return ""
+}
+
+// TestMigrationsSaySince: each migration says whether programs that know less can run on its result, and those that say
+// so take nothing from them.
+func TestMigrationsSaySince(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("migrations/*.sql")
 	must(t, err)
-	seen := 0
+	seen, newest := 0, 0
 	for _, file := range files {
 		name := filepath.Base(file)
 		var number int
 		number, err = strconv.Atoi(name[:5])
 		must(t, err)
+		newest = max(newest, number)
 		if number < additiveFrom {
 			continue
 		}
@@ -80,19 +126,50 @@ func TestMigrationsAreAdditive(t *testing.T) {
 		var text []byte
 		text, err = os.ReadFile(file)
 		must(t, err)
-		found := inTheWay(string(text))
-		if notAdditive[name] != "" {
-			if len(found) == 0 {
-				t.Errorf("%s is additive: take it out of notAdditive", name)
-			}
-			continue
-		}
-		for _, s := range found {
-			t.Errorf("%s: nodes of the version before may need what this takes, or write what it refuses:\n%s", name, s)
+		if problem := undeclared(number, string(text)); problem != "" {
+			t.Errorf("%s: %s", name, problem)
 		}
 	}
 	if seen == 0 {
 		t.Error("no migration was looked at")
+	}
+	if all, err := db.SchemaVersion(); err != nil || all != int64(newest) {
+		t.Errorf("the newest migration is %d, %v, and that of the files %d: one in Go says nothing", all, err, newest)
+	}
+}
+
+// TestUndeclared has what migrations may say.
+func TestUndeclared(t *testing.T) {
+	t.Parallel()
+	const (
+		add  = "ALTER TABLE assets ADD COLUMN a text;"
+		drop = "ALTER TABLE assets DROP COLUMN a;"
+		set  = "\nUPDATE schema_compatibility SET since = 50 WHERE since < 50;\n"
+	)
+	for name, tt := range map[string]struct {
+		mark, up string
+		fine     bool
+	}{
+		"additive":               {"-- +since same", add, true},
+		"says nothing":           {"-- since same", add, false},
+		"says two things":        {"-- +since same\n-- +since 50", add + set, false},
+		"drops":                  {"-- +since same", drop, false},
+		"drops with a reason":    {"-- +since same, as nobody reads it", drop, true},
+		"a reason for nothing":   {"-- +since same, as nobody reads it", add, false},
+		"raises":                 {"-- +since 50", drop + set, true},
+		"does not raise":         {"-- +since 50", drop, false},
+		"raises to another":      {"-- +since 49", drop + set, false},
+		"raises when it is back": {"-- +since 50", drop + "\n-- +goose Down" + set, false},
+		"raises secretly":        {"-- +since same, as it is odd", drop + set, false},
+		"not a number":           {"-- +since now", drop + set, false},
+	} {
+		text := "-- x\n" + tt.mark + "\n\n-- +goose Up\n" + tt.up + "\n-- +goose Down\n"
+		if got := undeclared(51, text); (got == "") != tt.fine {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if undeclared(49, "-- +since 50\n-- +goose Up\n"+drop+set) == "" {
+		t.Error("it admits none but later programs")
 	}
 }
 

@@ -27,6 +27,10 @@ func leftOut() []string {
 	return []string{"nodes", "claims", "audiences", "dashboard_links", "dashboard_sessions", "media_sizes"}
 }
 
+// compatibilityTable says which programs may run on the schema. Migrations alone write it: a backup has none of it, and
+// rows that are loaded leave it as it is.
+const compatibilityTable = "schema_compatibility"
+
 // madeBySchema are the tables that have a row in a database which nobody has used.
 func madeBySchema() []string { return []string{"event_cursor", "master_key"} }
 

@@ -9,6 +9,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"strings"
 
@@ -39,9 +40,11 @@ type Options struct {
 	// BeforeMigration is called before the schema of a database that has been used is migrated, while no other process
 	// can do so; after an error it is not. nil: nobody is.
 	BeforeMigration func(ctx context.Context, from, to int64) error
+
+	migrations fs.FS // in the folder migrations; nil: those of this program
 }
 
-// DB is an open database with its schema up to date. Close it last.
+// DB is an open database, whose schema is this program's or a later one that admits it. Close it last.
 type DB struct {
 	write  *bun.DB // SQLite: one connection, since it has one writer
 	read   *bun.DB // SQLite: a pool that can't write; PostgreSQL: the same as write

@@ -3,14 +3,18 @@ package db
 import (
 	"context"
 	"errors"
+	"io"
+	"io/fs"
 	"runtime"
 	"slices"
+	"testing/fstest"
 
 	"github.com/pressly/goose/v3"
 	"github.com/uptrace/bun"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/event"
+	"millrace/internal/control/job"
 )
 
 // Tell stores events in a transaction of its own, which is committed when hold returns.
@@ -47,13 +51,19 @@ func (d *DB) FillEvents(ctx context.Context, n int) error {
 	return err
 }
 
+// OnPostgres reports on which engine it is.
+func (d *DB) OnPostgres() bool {
+	_, is := d.engine.(audited).engine.(*postgresEngine)
+	return is
+}
+
 // MigrateTo brings the schema to a version, down or up.
 func (d *DB) MigrateTo(ctx context.Context, version int64) error {
 	dialect := goose.DialectSQLite3
-	if _, is := d.engine.(audited).engine.(*postgresEngine); is {
+	if d.OnPostgres() {
 		dialect = goose.DialectPostgres
 	}
-	p, err := provider(dialect, d.write.DB, &d.vault)
+	p, err := provider(dialect, d.write.DB, &d.vault, migrations)
 	if err == nil {
 		_, err = p.DownTo(ctx, version)
 	}
@@ -62,6 +72,64 @@ func (d *DB) MigrateTo(ctx context.Context, version int64) error {
 	}
 	return err
 }
+
+// OpenLater opens a database as a later program does, which has more migrations, by the names of their files.
+func OpenLater(ctx context.Context, o Options, more map[string]string) (*DB, error) {
+	files := fstest.MapFS{}
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(migrations, name)
+		if err != nil {
+			return nil, err
+		}
+		files[name] = &fstest.MapFile{Data: text}
+	}
+	for name, text := range more {
+		files["migrations/"+name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	o.migrations = files
+	return Open(ctx, o)
+}
+
+// DumpLeftOut gives the rows of the tables that no backup has.
+func DumpLeftOut(ctx context.Context, rawURL string, to RowWriter) error {
+	pool, err := openToDump(rawURL)
+	if err != nil {
+		return err
+	}
+	for _, name := range leftOut() {
+		t, failed := columnsOf(ctx, pool, isPostgres(rawURL), name)
+		if failed == nil && len(t.Columns) > 0 {
+			failed = dumpTable(ctx, pool, t, "SELECT "+names(t)+" FROM "+name, to)
+		}
+		err = errors.Join(err, failed)
+	}
+	return errors.Join(err, pool.Close())
+}
+
+// LeftOut puts rows of the tables that no backup has into the database.
+func (l *Load) LeftOut(ctx context.Context, from RowReader) error {
+	return l.in.within(ctx, func(q queries, _ func(job.Insert) error) error {
+		for {
+			t, err := from.Next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err == nil {
+				err = l.table(ctx, q, t, from)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	})
+}
+
+// Tables are all of ours.
+func Tables() []string { return append(backedUp(), LeftOut()...) }
 
 // Exec runs a statement.
 func (d *DB) Exec(ctx context.Context, statement string) error {
@@ -184,7 +252,7 @@ func (d *DB) Led(ctx context.Context, by asset.Writer, key, setting string) (val
 }
 
 // LeftOut are the tables that no backup has.
-func LeftOut() []string { return leftOut() }
+func LeftOut() []string { return append(leftOut(), compatibilityTable) }
 
 // Execute runs a statement on a connection of the pool.
 func (d *DB) Execute(ctx context.Context, query string) error {

@@ -88,7 +88,7 @@ func Loadable(schema int64) error {
 // migrations of an empty database, or of one whose secrets are encrypted already, need no key.
 func (l *Load) migrations() (*goose.Provider, error) {
 	vault := masterkey.NewVault()
-	return provider(l.in.dialect(), l.in.pool(), &vault)
+	return provider(l.in.dialect(), l.in.pool(), &vault, migrations)
 }
 
 func (l *Load) makeTables(ctx context.Context) error {

@@ -7,66 +7,111 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
+	"time"
 
 	"github.com/pressly/goose/v3"
 
-	"millrace/internal/fault"
+	"millrace/internal/control/node"
 	"millrace/internal/masterkey"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// masterKeyFrom is the migration that has the table of the master key.
-const masterKeyFrom = 18
+const (
+	// masterKeyFrom is the migration that has the table of the master key.
+	masterKeyFrom = 18
+	// heldPause is how long a migration waits before it asks again for a table that is held, and heldTell how often
+	// that is told.
+	heldPause, heldTell = time.Second, 10 * time.Second
+)
 
 // migrate brings our own tables up to date and opens the vault of their secrets; River's are River's own business. No
 // other process does so at the same time.
-func migrate(
-	ctx context.Context, d goose.Dialect, db *sql.DB, key func(known string) (masterkey.Key, error),
-) (*masterkey.Vault, string, error) {
+func (o Options) migrate(ctx context.Context, d goose.Dialect, db *sql.DB) (*masterkey.Vault, string, error) {
 	var vault *masterkey.Vault
-	p, err := provider(d, db, &vault)
+	p, err := provider(d, db, &vault, o.files())
 	if err != nil {
 		return nil, "", err
 	}
-	if _, err = p.UpTo(ctx, masterKeyFrom); err != nil {
-		return nil, "", fmt.Errorf("migrate: %w", err)
-	}
-	var fingerprint string
-	if vault, fingerprint, err = unlock(ctx, db, key); err != nil {
+	if err = o.upTo(ctx, p, masterKeyFrom); err != nil {
 		return nil, "", err
 	}
-	if _, err = p.Up(ctx); err != nil {
-		return nil, "", fmt.Errorf("migrate: %w", err)
+	var fingerprint string
+	if vault, fingerprint, err = unlock(ctx, db, o.MasterKey); err != nil {
+		return nil, "", err
+	}
+	if err = o.upTo(ctx, p, math.MaxInt64); err != nil {
+		return nil, "", err
 	}
 	return vault, fingerprint, nil
 }
 
-// schemaKnown compares the schema of the database with that of this program. alone says that no other process can run
-// on the database: then a newer one is refused; otherwise nodes of two versions run while a fleet is upgraded.
-func (o Options) schemaKnown(ctx context.Context, db *sql.DB, alone bool) error {
+// upTo migrates to a version. A table that a transaction of another process holds is asked for again: while it is
+// waited for, whoever comes later waits too.
+func (o Options) upTo(ctx context.Context, p *goose.Provider, version int64) error {
+	var told time.Time
+	for {
+		_, err := p.UpTo(ctx, version)
+		if !held(err) {
+			if err != nil {
+				return fmt.Errorf("migrate: %w", err)
+			}
+			return nil
+		}
+		if now := time.Now(); now.Sub(told) >= heldTell {
+			told = now
+			o.Logger.WarnContext(ctx, "the schema is not migrated yet: a transaction holds a table, such as that of a "+
+				"backup", "error", err)
+		}
+		t := time.NewTimer(heldPause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return fmt.Errorf("migrate: %w", errors.Join(context.Cause(ctx), err))
+		}
+	}
+}
+
+// files are the migrations of this program.
+func (o Options) files() fs.FS {
+	if o.migrations != nil {
+		return o.migrations
+	}
+	return migrations
+}
+
+// prepare looks at the schema of the database before it is migrated. newer says that a later program has migrated it,
+// and that this one runs on it as it is; one that can't is refused.
+func (o Options) prepare(ctx context.Context, db *sql.DB) (newer bool, err error) {
 	have, err := newestVersion(ctx, db)
 	if err != nil || have < masterKeyFrom { // there is none yet, or the migration says what is wrong
-		return nil //nolint:nilerr // as above
+		return false, nil //nolint:nilerr // as above
 	}
-	newest, err := SchemaVersion()
+	own, err := schemaVersion(o.files())
 	switch {
 	case err != nil:
-		return err
-	case have > newest && alone:
-		return fault.New(fault.Conflict, "the database has version %d of the schema, and this program knows %d: run "+
-			"the version of Millrace that migrated it, or a later one, or restore the backup that was made "+
-			"before", have, newest)
-	case have < newest && o.BeforeMigration != nil:
-		return o.BeforeMigration(ctx, have, newest)
+		return false, err
+	case have > own:
+		var s node.Schema
+		if s, err = schemaOf(ctx, db); err != nil {
+			return false, err
+		}
+		return true, s.Admits(own)
+	case have == own:
+		return false, nil
 	}
-	return nil
+	if err = o.spares(ctx, db, have); err == nil && o.BeforeMigration != nil {
+		err = o.BeforeMigration(ctx, have, own)
+	}
+	return false, err
 }
 
 // provider has the migrations; those that encrypt look at the vault when they run.
-func provider(d goose.Dialect, db *sql.DB, vault **masterkey.Vault) (*goose.Provider, error) {
-	folder, err := fs.Sub(migrations, "migrations")
+func provider(d goose.Dialect, db *sql.DB, vault **masterkey.Vault, files fs.FS) (*goose.Provider, error) {
+	folder, err := fs.Sub(files, "migrations")
 	if err != nil {
 		return nil, fmt.Errorf("read migrations: %w", err)
 	}
@@ -80,9 +125,11 @@ func provider(d goose.Dialect, db *sql.DB, vault **masterkey.Vault) (*goose.Prov
 
 // SchemaVersion is the number of this program's newest migration, which a database has as soon as it is open. A newer
 // program may have added others since.
-func SchemaVersion() (newest int64, err error) {
+func SchemaVersion() (newest int64, err error) { return schemaVersion(migrations) }
+
+func schemaVersion(files fs.FS) (newest int64, err error) {
 	newest = max(encryptFrom, encryptUploadsFrom)
-	names, err := fs.Glob(migrations, "migrations/*.sql")
+	names, err := fs.Glob(files, "migrations/*.sql")
 	if err != nil {
 		return 0, fmt.Errorf("list migrations: %w", err)
 	}

@@ -41,7 +41,7 @@ func TestMigrateUnfinished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p, err := provider(goose.DialectSQLite3, d.write.DB, &d.vault)
+	p, err := provider(goose.DialectSQLite3, d.write.DB, &d.vault, migrations)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestMigrateEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	p, err := provider(goose.DialectSQLite3, d.write.DB, &d.vault)
+	p, err := provider(goose.DialectSQLite3, d.write.DB, &d.vault, migrations)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestMigrateEndOfMaster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = d.Close() })
-	p, err := provider(goose.DialectSQLite3, d.write.DB, &d.vault)
+	p, err := provider(goose.DialectSQLite3, d.write.DB, &d.vault, migrations)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,17 +62,6 @@ func (nr nodeRow) value() node.Node {
 	return n
 }
 
-// newestSchema is the number of the newest migration that the database has, whoever has made it.
-const newestSchema = "SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version WHERE is_applied"
-
-// Schema implements node.Store.
-func (ns nodeStore) Schema(ctx context.Context) (newest int64, err error) {
-	if err = ns.read.NewRaw(newestSchema).Scan(ctx, &newest); err != nil {
-		return 0, fmt.Errorf("read version of schema: %w", err)
-	}
-	return newest, nil
-}
-
 // nodeColumns are nodeRow's, by the database's clock.
 func (ns nodeStore) nodeColumns() string {
 	return "id, seen_at, run, version, schema_version, schema_version < (" + newestSchema + ") AS outdated, " +

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -25,6 +26,11 @@ const (
 	migrationLock = 0x6d696c6c72616365 // "millrace"
 	maxConns      = 16                 // unless the URL says pool_max_conns
 	leastConns    = 2                  // whatever it says: a migration has one, and asks for another
+
+	// lockTime is how long a migration waits for a table that others use: everybody who wants it afterwards waits
+	// behind it. It is less than deadlock_timeout, so that the migration gives way and not the other.
+	lockTime  = "500ms"
+	heldTable = "55P03" // lock_not_available
 )
 
 type postgresEngine struct {
@@ -103,12 +109,12 @@ func openPostgres(ctx context.Context, o Options) (_ *DB, err error) {
 // migrate lets one process at a time migrate: several that boot together on an empty database would trip over each
 // other.
 func (p *postgresEngine) migrate(ctx context.Context, o Options) (*masterkey.Vault, string, error) {
-	std := p.std
-	if p.server != p.pool {
-		std = sql.OpenDB(reached{stdlib.GetPoolConnector(p.server)})
-		std.SetMaxIdleConns(0)
-		defer func() { _ = std.Close() }() // the pool below has them
-	}
+	std := sql.OpenDB(reached{stdlib.GetConnector(*p.server.Config().ConnConfig, stdlib.OptionAfterConnect(
+		func(ctx context.Context, c *pgx.Conn) error {
+			_, err := c.Exec(ctx, "SET lock_timeout = '"+lockTime+"'")
+			return err
+		}))})
+	defer func() { _ = std.Close() }() // nothing is under way
 	m, err := rivermigrate.New(riverpgxv5.New(p.server), &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
 		return nil, "", fmt.Errorf("prepare migration of jobs: %w", err)
@@ -118,22 +124,32 @@ func (p *postgresEngine) migrate(ctx context.Context, o Options) (*masterkey.Vau
 		return nil, "", fmt.Errorf("connect to database: %w", err)
 	}
 	defer conn.Release()
-	if _, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(migrationLock)); err != nil {
+	if _, err = conn.Exec(ctx, "SELECT pg_advisory_lock($1)", int64(migrationLock)); err != nil {
 		return nil, "", fmt.Errorf("lock migration: %w", err)
 	}
 	defer func() { // a connection that can't unlock must not go back into the pool
-		if _, err := conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)",
-			int64(migrationLock)); err != nil {
+		if _, failed := conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)",
+			int64(migrationLock)); failed != nil {
 			_ = conn.Conn().Close(context.WithoutCancel(ctx))
 		}
 	}()
-	if err := o.schemaKnown(ctx, std, false); err != nil {
+	newer, err := o.prepare(ctx, std)
+	if err != nil {
 		return nil, "", err
+	}
+	if newer {
+		return unlock(ctx, std, o.MasterKey)
 	}
 	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return nil, "", fmt.Errorf("migrate jobs: %w", err)
 	}
-	return migrate(ctx, goose.DialectPostgres, std, o.MasterKey)
+	return o.migrate(ctx, goose.DialectPostgres, std)
+}
+
+// held reports whether a migration has waited too long for a table.
+func held(err error) bool {
+	pg, is := errors.AsType[*pgconn.PgError](err)
+	return is && pg.Code == heldTable
 }
 
 // begin opens a pgx transaction on the connection under a bun connection, so that bun's queries and River's inserts are
@@ -172,9 +188,9 @@ func (p *postgresEngine) client(cfg *river.Config) (JobClient, error) {
 	return river.NewClient(listeningDriver{riverpgxv5.New(p.pool), riverpgxv5.New(p.server)}, cfg)
 }
 
-func (p *postgresEngine) now() string {
-	return "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint)"
-}
+const postgresNow = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS bigint)"
+
+func (p *postgresEngine) now() string { return postgresNow }
 
 func (p *postgresEngine) lastAttempt() string {
 	return "attempted_by[array_length(attempted_by, 1)]"

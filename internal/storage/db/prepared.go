@@ -27,7 +27,9 @@ const (
 	// Around each of several changes in one transaction.
 	beginOne, undoOne, endOne = "SAVEPOINT one", "ROLLBACK TO one", "RELEASE one"
 
-	playbackIDsOf = "SELECT * FROM playback_ids WHERE object_id = ? AND object_kind = ? ORDER BY position, id"
+	// It lists its columns: a later version may have added some.
+	playbackIDsOf = "SELECT id, environment_id, object_kind, object_id, policy, drm_configuration_id, position " +
+		"FROM playback_ids WHERE object_id = ? AND object_kind = ? ORDER BY position, id"
 )
 
 // ledBy is the condition that a live stream's row names a writer and an asset, in the order of leading.

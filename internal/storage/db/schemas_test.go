@@ -3,11 +3,13 @@ package db_test
 import (
 	"bytes"
 	"crypto/rsa"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"math/big"
 	"os"
 	"path/filepath"
@@ -34,14 +36,30 @@ import (
 )
 
 // updateSchemas writes the rows of the newest schema into testdata/schemas, where none of that schema are; those of
-// earlier ones stay as they were written.
+// earlier ones stay as they were written. It notes the migrations there too.
 var updateSchemas = flag.Bool("update", false, "write rows of the newest schema, for TestUpgrade")
 
 const (
 	schemasDir = "testdata/schemas"
-	// firstKept is the schema of the oldest rows that are kept.
-	firstKept = 37
+	// keptMigrations has a line for each migration of a schema that is kept: the digest of its statements and its
+	// name.
+	keptMigrations = schemasDir + "/migrations.txt"
+	// everyTableFrom is the first schema with rows in the tables that a backup leaves out, too: they have a file of
+	// their own beside it.
+	everyTableFrom = 45
+	leftOutFile    = ".left-out"
 )
+
+// keptSchemas are the files with rows of a schema.
+func keptSchemas(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(schemasDir + "/[0-9][0-9][0-9].jsonl")
+	must(t, err)
+	if len(files) < 3 {
+		t.Fatalf("there are %q", files)
+	}
+	return files
+}
 
 // TestUpgrade brings the rows of each schema that is kept, with some of every kind, to the newest one, on each engine,
 // and reads them through the stores.
@@ -50,24 +68,25 @@ func TestUpgrade(t *testing.T) {
 	newest, err := db.SchemaVersion()
 	must(t, err)
 	if *updateSchemas {
-		writeSchema(t, firstKept)
 		writeSchema(t, newest)
+		noteMigrations(t)
 	}
-	files, err := filepath.Glob(schemasDir + "/*.jsonl")
-	must(t, err)
-	if len(files) < 2 {
-		t.Fatalf("there are %q", files)
-	}
-	for _, file := range files {
+	for _, file := range keptSchemas(t) {
 		text, err := os.ReadFile(file)
 		must(t, err)
+		more, err := os.ReadFile(leftOutOf(file))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
+			hasEveryTable(t, text, more)
 			dbtest.Each(t, func(t *testing.T, url string) {
-				before := loadSchema(t, url, text)
+				before := loadSchema(t, url, text, more)
 				d := dbtest.Open(t, url)
 				readEveryKind(t, d)
 				after, _ := dumped(t, url)
+				maps.Copy(after, tablesOf(t, leftOutRows(t, url, newest)))
 				for table, all := range before {
 					if len(after[table]) != len(all) || len(all) == 0 {
 						t.Errorf("%s had %d rows, and has %d", table, len(all), len(after[table]))
@@ -78,18 +97,68 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
+// hasEveryTable checks that rows of a schema are in each of its tables.
+func hasEveryTable(t *testing.T, text, more []byte) {
+	t.Helper()
+	r, err := rows.NewReader(bytes.NewReader(text))
+	must(t, err)
+	if r.Schema() < everyTableFrom {
+		return
+	}
+	d := dbtest.Open(t, dbtest.SQLite(t))
+	must(t, d.MigrateTo(t.Context(), r.Schema()))
+	names, err := d.Texts(t.Context(), "name", "sqlite_master WHERE type = 'table'")
+	must(t, err)
+	have := tablesOf(t, text)
+	maps.Copy(have, tablesOf(t, more))
+	if len(have["jobs"]) == 0 {
+		t.Error("there is no job")
+	}
+	for _, name := range names {
+		other := strings.HasPrefix(name, "river_") || strings.HasPrefix(name, "sqlite_") ||
+			name == "goose_db_version" || name == "schema_compatibility"
+		if !other && len(have[name]) == 0 {
+			t.Errorf("table %s has no row: give it one in fillEveryKind, and write the rows again with -update", name)
+		}
+	}
+}
+
 // loadSchema puts rows into a database of their schema, and gives them.
-func loadSchema(t *testing.T, url string, text []byte) map[string][]string {
+func loadSchema(t *testing.T, url string, text, more []byte) map[string][]string {
 	t.Helper()
 	r, err := rows.NewReader(bytes.NewReader(text))
 	must(t, err)
 	l, err := db.OpenLoad(t.Context(), url, r.Schema(), slog.New(slog.DiscardHandler))
 	must(t, err)
-	must(t, errors.Join(l.Rows(t.Context(), r, nil), l.Close()))
-	return tablesOf(t, text)
+	must(t, l.Rows(t.Context(), r, nil))
+	tables := tablesOf(t, text)
+	if len(more) > 0 {
+		r, err = rows.NewReader(bytes.NewReader(more))
+		must(t, err)
+		must(t, l.LeftOut(t.Context(), r))
+		maps.Copy(tables, tablesOf(t, more))
+	}
+	must(t, l.Close())
+	return tables
 }
 
-// writeSchema writes the rows of a schema, unless they are kept.
+// leftOutOf is the file with the rows of the other tables.
+func leftOutOf(file string) string {
+	return strings.TrimSuffix(file, ".jsonl") + leftOutFile + ".jsonl"
+}
+
+func leftOutRows(t *testing.T, url string, schema int64) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w, err := rows.NewWriter(&out, schema)
+	must(t, err)
+	must(t, db.DumpLeftOut(t.Context(), url, w))
+	_, err = w.Close()
+	must(t, err)
+	return out.Bytes()
+}
+
+// writeSchema writes the rows of the newest schema, unless they are kept.
 func writeSchema(t *testing.T, schema int64) {
 	t.Helper()
 	file := fmt.Sprintf("%s/%03d.jsonl", schemasDir, schema)
@@ -100,10 +169,63 @@ func writeSchema(t *testing.T, schema int64) {
 	url := dbtest.SQLite(t)
 	d := dbtest.Open(t, url)
 	fillEveryKind(t, d)
-	must(t, d.MigrateTo(t.Context(), schema))
 	_, stream := dumped(t, url)
 	must(t, os.MkdirAll(schemasDir, 0o750))
+	must(t, os.WriteFile(leftOutOf(file), leftOutRows(t, url, schema), 0o600))
 	must(t, os.WriteFile(file, stream, 0o600))
+}
+
+// statements is the digest of a migration without its comments.
+func statements(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("migrations/" + name)
+	must(t, err)
+	plain := strings.Join(strings.Fields(comment.ReplaceAllString(string(text), "")), " ")
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(plain)))
+}
+
+// noteMigrations adds those that are not noted yet.
+func noteMigrations(t *testing.T) {
+	t.Helper()
+	noted, err := os.ReadFile(keptMigrations)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("migrations/*.sql")
+	must(t, err)
+	for _, file := range files {
+		if name := filepath.Base(file); !bytes.Contains(noted, []byte(" "+name+"\n")) {
+			noted = fmt.Appendf(noted, "%s %s\n", statements(t, name), name)
+		}
+	}
+	must(t, os.WriteFile(keptMigrations, noted, 0o600))
+}
+
+// TestMigrationsStay: databases have been through the migrations of the schemas that are kept, and nothing goes through
+// them again.
+func TestMigrationsStay(t *testing.T) {
+	t.Parallel()
+	if *updateSchemas {
+		t.Skip("they are noted now")
+	}
+	noted, err := os.ReadFile(keptMigrations)
+	must(t, err)
+	kept := keptSchemas(t)
+	newest := strings.TrimSuffix(filepath.Base(kept[len(kept)-1]), ".jsonl")
+	for line := range strings.Lines(string(noted)) {
+		digest, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if statements(t, name) != digest {
+			t.Errorf("%s has changed, and databases have been through it: add another migration", name)
+		}
+	}
+	files, err := filepath.Glob("migrations/*.sql")
+	must(t, err)
+	for _, file := range files {
+		name := filepath.Base(file)
+		if name[2:5] <= newest && !bytes.Contains(noted, []byte(" "+name+"\n")) {
+			t.Errorf("%s is not noted: a schema that is kept is newer", name)
+		}
+	}
 }
 
 // fillEveryKind has something be in every table.
@@ -158,14 +280,26 @@ func fillEveryKind(t *testing.T, d *db.DB) {
 	_, err = s.Content(ctx, env.ID, drm.Resource{Kind: playbackid.OfAsset, ID: string(a.ID)}, c.ID, at(1))
 	must(t, err)
 	must(t, d.Usage().Add(ctx, hour, []usage.Delivered{delivered(a.ID, "", usage.Seconds{Tier720: 1.5})}))
+	blob := "x'00ff'"
+	if d.OnPostgres() {
+		blob = `'\x00ff'`
+	}
 	for _, statement := range []string{
 		"INSERT INTO webhook_deliveries (webhook_id, sequence, resource_id, state, attempts, first_at, next_at, log) " +
 			"VALUES ('hook', 1, 'r', 'waiting', 1, 1, 2, '[]')",
 		"INSERT INTO deleted_assets (id, environment_id, live_stream_id, document, created_at, deleted_at) " +
 			"VALUES ('gone', 'env', '', '{}', 1, 2)",
-		"INSERT INTO path_secrets (number, secret) VALUES (1, x'00ff')",
+		"INSERT INTO path_secrets (number, secret) VALUES (1, " + blob + ")",
 		"INSERT INTO owners (run, node, seen_at) VALUES ('run', 'node', 1)",
 		"INSERT INTO dashboard_password (one, hash) VALUES (1, 'hash')",
+		"INSERT INTO nodes (id, seen_at, run, version, schema_version, roles, started_at, renewed_at, valid_until) " +
+			"VALUES ('node', 0, 'run', '1.2', 44, 'all', 1, 2, 3)",
+		"INSERT INTO claims (object_key, holder, lease_until, wanted) VALUES ('media/x', 'node', 1, TRUE)",
+		"INSERT INTO audiences (node, playback_key, viewers, told_at) VALUES ('node', 1, " + blob + ", 2)",
+		"INSERT INTO dashboard_links (hash, expires_at) VALUES ('hash', 1)",
+		"INSERT INTO dashboard_sessions (hash, environment_id, token_id, address, created_at, expires_at) " +
+			"VALUES ('hash', 'env', '', '192.0.2.1', 1, 2)",
+		"INSERT INTO media_sizes (media_id, bytes, measured_at) VALUES ('m-kept', 5, 1)",
 		"INSERT INTO retention_policies (environment_id, max_age_days, max_bytes, starts_at, updated_at) " +
 			"VALUES ('env', 90, 0, 2, 1)",
 	} {

@@ -172,8 +172,12 @@ func openAlone(ctx context.Context, path string) (release func(), err error) {
 func migrateSQLite(
 	ctx context.Context, driver *riversqlite.Driver, write *sql.DB, o Options,
 ) (*masterkey.Vault, string, error) {
-	if err := o.schemaKnown(ctx, write, true); err != nil {
+	newer, err := o.prepare(ctx, write)
+	if err != nil {
 		return nil, "", err
+	}
+	if newer {
+		return unlock(ctx, write, o.MasterKey)
 	}
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: riverLog(o.Logger)})
 	if err != nil {
@@ -186,7 +190,7 @@ func migrateSQLite(
 	if _, err = write.ExecContext(ctx, "PRAGMA secure_delete = ON"); err != nil {
 		return nil, "", fmt.Errorf("prepare migration: %w", err)
 	}
-	vault, master, err := migrate(ctx, goose.DialectSQLite3, write, o.MasterKey)
+	vault, master, err := o.migrate(ctx, goose.DialectSQLite3, write)
 	if err != nil {
 		return nil, "", err
 	}
