@@ -133,6 +133,8 @@ type Sized struct {
 
 // Store is implemented by storage/db; one call is one transaction.
 type Store interface {
+	// Now is the time of the database, which is the same for all nodes.
+	Now(ctx context.Context) (time.Time, error)
 	// Policy is the zero value, but for its environment, when there is none.
 	Policy(ctx context.Context, env id.Environment) (Policy, error)
 	Policies(ctx context.Context) ([]Policy, error)

@@ -46,6 +46,14 @@ type retentionStore struct{ *DB }
 // Retention is the store of retention policies and of what media take.
 func Retention(d *DB) retention.Store { return retentionStore{d} }
 
+func (rs retentionStore) Now(ctx context.Context) (time.Time, error) {
+	var now int64
+	if err := rs.read.NewRaw("SELECT "+rs.engine.now()).Scan(ctx, &now); err != nil {
+		return time.Time{}, fmt.Errorf("read the time of the database: %w", err)
+	}
+	return moment(now), nil
+}
+
 func (rs retentionStore) Policy(ctx context.Context, env id.Environment) (retention.Policy, error) {
 	row := policyRow{Environment: string(env)}
 	if !possible(row.Environment) {

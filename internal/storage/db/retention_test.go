@@ -53,6 +53,18 @@ func TestRetentionPolicies(t *testing.T) {
 	})
 }
 
+// TestRetentionNow: the time of the database, which runs on this machine.
+func TestRetentionNow(t *testing.T) {
+	t.Parallel()
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		before := time.Now()
+		now, err := db.Retention(d).Now(t.Context())
+		if err != nil || now.Before(before.Add(-time.Minute)) || now.After(time.Now().Add(time.Minute)) {
+			t.Errorf("%v, %v, asked at %v", now, err, before)
+		}
+	})
+}
+
 // TestRetentionCandidates: assets oldest first with the sizes and users of their media, and what an environment stores.
 func TestRetentionCandidates(t *testing.T) {
 	t.Parallel()

@@ -67,8 +67,12 @@ func (w *Worker) run(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
+	now, err := w.Store.Now(ctx) // a node whose clock is ahead must not delete early
+	if err != nil {
+		return err
+	}
 	count := 0
-	for due, err := range w.policies.Due(ctx, p, w.Now()) {
+	for due, err := range w.policies.Due(ctx, p, now) {
 		if err != nil {
 			return err
 		}
@@ -82,7 +86,7 @@ func (w *Worker) run(ctx context.Context, j job.Job) error {
 		case !same:
 			return nil
 		}
-		if err := w.delete(ctx, due); err != nil {
+		if err := w.delete(ctx, due, now); err != nil {
 			return err
 		}
 		count++
@@ -95,14 +99,15 @@ func (w *Worker) unchanged(ctx context.Context, p retention.Policy) (bool, error
 	return now.Limits == p.Limits && now.UpdatedAt.Equal(p.UpdatedAt), err
 }
 
-// delete deletes an asset as anybody does, with its events, and an entry in the audit log.
-func (w *Worker) delete(ctx context.Context, due retention.Due) error {
+// delete deletes an asset that is not spared at a time of the database, as anybody does, with its events, and an entry in
+// the audit log.
+func (w *Worker) delete(ctx context.Context, due retention.Due, at time.Time) error {
 	a, now := due.Asset, w.Now()
 	ctx = audit.With(ctx, audit.Entry{
 		At: now, Environment: a.Environment, Actor: retention.Actor(), Operation: operation,
 		Resource: audit.Resource{Type: asset.EventObject, ID: string(a.ID)},
 	})
-	err := w.Assets.Retire(ctx, a.ID, func(a *asset.Asset) bool { return !retention.Spared(a, now) }, now)
+	err := w.Assets.Retire(ctx, a.ID, func(a *asset.Asset) bool { return !retention.Spared(a, at) }, now)
 	switch {
 	case err == nil:
 	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Conflict):

@@ -35,8 +35,18 @@ type world struct {
 
 	policies *retention.Service
 	deleted  []int64
+	ahead    time.Duration // of the worker's clock to the database's
 	retired  retired
 }
+
+// timed has a database whose clock is that of the test.
+type timed struct {
+	retention.Store
+
+	now func() time.Time
+}
+
+func (s timed) Now(context.Context) (time.Time, error) { return s.now(), nil }
 
 // retired deletes assets, and may be kept from it.
 type retired struct {
@@ -57,14 +67,15 @@ func (r *retired) Retire(ctx context.Context, a id.Asset, gone func(*asset.Asset
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{World: workertest.New(t, workertest.Options{})}
-	store := db.Retention(w.DB)
+	store := timed{db.Retention(w.DB), w.Now}
 	w.policies, w.retired.Work = retention.New(store), w.Work
 	_, err := w.DB.Access().EnsureDefault(w.Ctx(), access.Environment{
 		ID: workertest.Env, Name: "Default", Kind: "production", CreatedAt: w.Now(),
 	})
 	w.Must(err)
 	worker := &retain.Worker{
-		Store: store, Assets: &w.retired, Objects: w.Store, Now: w.Now, Logger: slog.New(slog.DiscardHandler),
+		Store: store, Assets: &w.retired, Objects: w.Store, Logger: slog.New(slog.DiscardHandler),
+		Now:     func() time.Time { return w.Now().Add(w.ahead) },
 		Deleted: func(bytes int64) { w.deleted = append(w.deleted, bytes) },
 	}
 	for _, h := range worker.Handlers() {
@@ -162,6 +173,28 @@ func TestRetention(t *testing.T) {
 		t.Errorf("clip %v, exempt %v", w.there(clip), w.there(exempt))
 	}
 	w.NothingLeft()
+}
+
+// TestRetentionOfWrongClock: a node whose clock is ahead deletes nothing before the database's time, neither within the
+// grace period nor by age.
+func TestRetentionOfWrongClock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ahead = 30 * day
+	old := w.plain("old")
+	w.pass(20 * day)
+	young := w.plain("young")
+	_, err := w.policies.Set(w.Ctx(), workertest.Env, retention.Limits{MaxAgeDays: 10}, time.Hour, w.Now())
+	w.Must(err)
+	w.Must(w.Do(retention.Run(workertest.Env), 1))
+	if !w.there(old) {
+		t.Error("deleted within the grace period")
+	}
+	w.pass(2 * time.Hour)
+	w.Must(w.Do(retention.Run(workertest.Env), 1))
+	if w.there(old) || !w.there(young) {
+		t.Errorf("after the grace period: old %v, young %v", w.there(old), w.there(young))
+	}
 }
 
 // TestRetentionChangesMeanwhile: what happens to the policy or to an asset while a run deletes counts at once, and a
