@@ -146,8 +146,8 @@ type Store interface {
 	Candidates(ctx context.Context, env id.Environment, behind Place, limit int) ([]Candidate, error)
 	Stored(ctx context.Context, env id.Environment) (Stored, error)
 	// Unmeasured lists media that were never measured, have changed since, or were measured before a time; media of
-	// what is just being made are left out.
-	Unmeasured(ctx context.Context, before time.Time, limit int) ([]id.Media, error)
+	// what is just being made are left out. They are in the order of their ids, and come behind one.
+	Unmeasured(ctx context.Context, before time.Time, behind id.Media, limit int) ([]id.Media, error)
 	SetSizes(ctx context.Context, all []Sized) error
 	// ForgetSize has media measured again.
 	ForgetSize(ctx context.Context, m id.Media) error

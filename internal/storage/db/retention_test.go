@@ -93,12 +93,15 @@ func TestRetentionCandidates(t *testing.T) {
 
 		unmeasured := func(before time.Time) string {
 			t.Helper()
-			media, err := s.Unmeasured(ctx, before, 9)
+			media, err := s.Unmeasured(ctx, before, "", 9)
 			must(t, err)
 			return fmt.Sprint(media)
 		}
 		if got := unmeasured(at(0)); got != "[m-a m-b m-clip m-other m-source]" {
 			t.Errorf("not measured are %s", got)
+		}
+		if got, err := s.Unmeasured(ctx, at(0), "m-a", 2); err != nil || fmt.Sprint(got) != "[m-b m-clip]" {
+			t.Errorf("behind the first are %s, %v", got, err)
 		}
 		stored := func() string {
 			t.Helper()

@@ -123,14 +123,15 @@ func (w *Worker) delete(ctx context.Context, due retention.Due, at time.Time) er
 	return nil
 }
 
-// measure adds up what is stored of media that have changed. What can't be listed is tried again the next time, and
-// stops nothing that can.
+// measure adds up what is stored of media that have changed. What can't be listed is passed over, and tried again
+// the next time.
 func (w *Worker) measure(ctx context.Context, _ job.Job) (failed error) {
 	if err := w.Store.ForgetSizes(ctx, mostMeasured); err != nil {
 		return err
 	}
-	for range mostMeasured / together {
-		media, err := w.Store.Unmeasured(ctx, w.Now().Add(-fresh), together)
+	var behind id.Media
+	for measured := 0; measured < mostMeasured; {
+		media, err := w.Store.Unmeasured(ctx, w.Now().Add(-fresh), behind, together)
 		if err != nil || len(media) == 0 {
 			return cmp.Or(err, failed)
 		}
@@ -147,9 +148,11 @@ func (w *Worker) measure(ctx context.Context, _ job.Job) (failed error) {
 		if err = w.Store.SetSizes(ctx, sizes); err != nil {
 			return err
 		}
-		if len(media) < together || len(sizes) == 0 {
+		if len(media) < together {
 			return failed
 		}
+		measured += len(sizes)
+		behind = media[len(media)-1]
 	}
 	return job.Snooze(pause)
 }

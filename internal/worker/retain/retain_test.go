@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
@@ -332,12 +333,14 @@ func (u unlisted) List(ctx context.Context, prefix string) iter.Seq2[string, err
 func TestMeasureGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for _, name := range []string{"a", "b", "c"} {
-		w.plain(name)
+	for i := range 60 { // more than are measured at a time
+		w.plain(fmt.Sprintf("a%02d", i))
 	}
+	w.plain("b")
+	w.plain("c")
 	refused := errors.New("refused")
 	worker := &retain.Worker{
-		Store: db.Retention(w.DB), Objects: unlisted{w.Store, "media/a/", refused}, Now: w.Now,
+		Store: db.Retention(w.DB), Objects: unlisted{w.Store, "media/a", refused}, Now: w.Now,
 	}
 	for _, h := range worker.Handlers() {
 		w.Handlers[h.Kind] = h
@@ -346,7 +349,7 @@ func TestMeasureGoesOn(t *testing.T) {
 		t.Errorf("measure: %v", err)
 	}
 	stored, err := db.Retention(w.DB).Stored(w.Ctx(), workertest.Env)
-	if err != nil || stored.Unmeasured != 1 {
+	if err != nil || stored.Unmeasured != 60 {
 		t.Errorf("stored %+v, %v", stored, err)
 	}
 }
