@@ -221,8 +221,8 @@ func TestHandOverLoses(t *testing.T) {
 	})
 }
 
-// TestHandOverMoves: a node that has given a broadcast up says that it moves until the next node can show it. It does
-// not say that there is no such broadcast.
+// TestHandOverMoves: from the moment a node gives up a broadcast until the next node can show it, the answer is that
+// the broadcast moves, not that it does not exist.
 func TestHandOverMoves(t *testing.T) {
 	t.Parallel()
 	run(t, func(w *world) {

@@ -7,8 +7,8 @@ import (
 	"millrace/internal/id"
 )
 
-// A node that leaves takes no encoder any more, and lets go of those that it has, each at a key frame: there a segment
-// ends. Their broadcasts wait here for as long as after a node's death, until another node asks for them.
+// A node that leaves accepts no new encoders and disconnects the ones it has. It does so at a key frame, where a
+// segment ends. Their broadcasts wait here for as long as after a node's death, until another node asks for them.
 
 const (
 	// cutPatience is for how long a key frame is waited for at which an encoder can be let go.
@@ -35,8 +35,8 @@ type Leaving struct {
 // Leaving has the node leave.
 func (svc *Service) Leaving() Leaving { return Leaving{svc.broadcasts, svc.opt.Now} }
 
-// Drain has the node take no encoder any more, nor what other nodes have left behind, and lets go of the encoders that
-// it has. Off: it takes them again. It does not wait.
+// Drain begins or ends leaving, and does not wait. On: the node accepts no new encoders, takes over no broadcasts of
+// nodes that are gone, and disconnects its own encoders. Off: it accepts them, and takes over, again.
 func (l Leaving) Drain(on bool) {
 	for _, b := range l.broadcasts.drain(on) {
 		b.mail.post(func() { drain(b) })
@@ -57,8 +57,8 @@ func (l Leaving) Moves(s id.LiveStream) bool { return l.broadcasts.moves(s, l.no
 // Begun waits for who is about to begin a live stream's broadcast here.
 func (l Leaving) Begun(ctx context.Context, s id.LiveStream) { l.broadcasts.begun(ctx, s) }
 
-// drain lets go of a broadcast's encoder when the node leaves, or keeps it when that has changed its mind. It runs on
-// the broadcast's goroutine.
+// drain disconnects a broadcast's encoder if the node leaves, and keeps it if the node stays after all. It runs on the
+// broadcast's goroutine.
 func drain(b *broadcast) {
 	b.schedule.leave = time.Time{}
 	if b.sink == nil {

@@ -404,7 +404,8 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// TestReaddressed: who keeps what playback IDs lead to is told of changes of those alone.
+// TestReaddressed: Readdressed is called when playback IDs of a live stream change or it is deleted, and for no other
+// change.
 func TestReaddressed(t *testing.T) {
 	t.Parallel()
 	w, told := newWorld(t), 0

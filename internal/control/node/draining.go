@@ -8,10 +8,10 @@ import (
 	"millrace/internal/id"
 )
 
-// Drains are the nodes that are to leave: they take no encoder any more. It is implemented by storage/db.
+// Drains are the nodes that are to leave: they accept no new encoders. It is implemented by storage/db.
 type Drains interface {
-	// Drain has a node that is there leave, or stay after all. It holds for the process that there is, not for the next
-	// one. fault.NotFound: no such node is there.
+	// Drain asks a running node to leave, or to stay after all. It applies to the process that runs now, and not to the
+	// one after a restart. fault.NotFound: no node of that name runs.
 	Drain(ctx context.Context, name id.Node, on bool) error
 	// Draining reports whether a run is to leave. fault.NotFound: the node has no row, or another run's.
 	Draining(ctx context.Context, name id.Node, run string) (bool, error)

@@ -123,17 +123,21 @@ func TestLasting(t *testing.T) {
 		s.publish(20)
 		return s.Broadcast, nil
 	}
+	leave := func(t *testing.T, next func() (playback.Broadcast, error)) error {
+		t.Helper()
+		s := newStudio(true, 0)
+		s.publish(16)
+		done := wait(t.Context(), follow.Lasting{
+			Broadcast: s.Broadcast, Moved: edgeview.Moved,
+			Next: func(context.Context) (playback.Broadcast, error) { return next() },
+		})
+		s.Edge.Yield()
+		return <-done
+	}
 	t.Run("it leaves", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			s := newStudio(true, 0)
-			s.publish(16)
-			done := wait(t.Context(), follow.Lasting{
-				Broadcast: s.Broadcast, Moved: edgeview.Moved,
-				Next: func(context.Context) (playback.Broadcast, error) { return next() },
-			})
-			s.Edge.Yield()
-			if err := <-done; err != nil {
+			if err := leave(t, next); err != nil {
 				t.Error(err)
 			}
 		})
@@ -141,14 +145,8 @@ func TestLasting(t *testing.T) {
 	t.Run("it leaves, and is not found again", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			s := newStudio(true, 0)
-			s.publish(16)
-			done := wait(t.Context(), follow.Lasting{
-				Broadcast: s.Broadcast, Moved: edgeview.Moved,
-				Next: func(context.Context) (playback.Broadcast, error) { return nil, playback.Inactive() },
-			})
-			s.Edge.Yield()
-			if err := <-done; !fault.Is(err, fault.Unavailable) {
+			nowhere := func() (playback.Broadcast, error) { return nil, playback.Inactive() }
+			if err := leave(t, nowhere); !fault.Is(err, fault.Unavailable) {
 				t.Error(err)
 			}
 		})
