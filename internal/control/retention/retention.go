@@ -170,14 +170,12 @@ type Preview struct {
 type API interface {
 	Policy(ctx context.Context, env id.Environment) (Policy, error)
 	// Set has assets of the environment deleted that are beyond limits, from grace after now on; 0: DefaultGrace. Each
-	// change begins a new grace period.
-	Set(ctx context.Context, env id.Environment, l Limits, grace time.Duration, now time.Time) (Policy, error)
+	// change begins a new grace period. Now is the time of the database, here and below.
+	Set(ctx context.Context, env id.Environment, l Limits, grace time.Duration) (Policy, error)
 	TurnOff(ctx context.Context, env id.Environment) error
 	// Preview says what Set would lead to, and changes nothing; its list has at most MaxListed. For the limits of the
 	// policy that there is, it says what that will delete; when there is none, that is nothing.
-	Preview(
-		ctx context.Context, env id.Environment, l Limits, grace time.Duration, now time.Time,
-	) (Preview, error)
+	Preview(ctx context.Context, env id.Environment, l Limits, grace time.Duration) (Preview, error)
 }
 
 // Actor is who deletes, for the audit log.

@@ -99,8 +99,8 @@ func (w *Worker) unchanged(ctx context.Context, p retention.Policy) (bool, error
 	return now.Limits == p.Limits && now.UpdatedAt.Equal(p.UpdatedAt), err
 }
 
-// delete deletes an asset that is not spared at a time of the database, as anybody does, with its events, and an entry in
-// the audit log.
+// delete deletes an asset that is not spared at a time of the database, as anybody does, with its events, and an entry
+// in the audit log.
 func (w *Worker) delete(ctx context.Context, due retention.Due, at time.Time) error {
 	a, now := due.Asset, w.Now()
 	ctx = audit.With(ctx, audit.Entry{
@@ -131,13 +131,16 @@ func (w *Worker) measure(ctx context.Context, _ job.Job) (failed error) {
 	}
 	var behind id.Media
 	for measured := 0; measured < mostMeasured; {
-		media, err := w.Store.Unmeasured(ctx, w.Now().Add(-fresh), behind, together)
+		at, err := w.Store.Now(ctx) // what changes while it is measured is measured again
+		if err != nil {
+			return err
+		}
+		media, err := w.Store.Unmeasured(ctx, at.Add(-fresh), behind, together)
 		if err != nil || len(media) == 0 {
 			return cmp.Or(err, failed)
 		}
 		sizes := make([]retention.Sized, 0, len(media))
 		for _, m := range media {
-			at := w.Now() // what changes while it is measured is measured again
 			var n int64
 			if n, err = w.size(ctx, m); err != nil {
 				failed = err
@@ -176,7 +179,6 @@ type Queue interface {
 type Clock struct {
 	Store  retention.Store
 	Queue  Queue
-	Now    func() time.Time
 	Logger *slog.Logger
 }
 
@@ -208,7 +210,10 @@ func (c *Clock) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := c.Now()
+	now, err := c.Store.Now(ctx)
+	if err != nil {
+		return err
+	}
 	for _, p := range policies {
 		if !now.Before(p.StartsAt) {
 			jobs = append(jobs, retention.Run(p.Environment))

@@ -47,7 +47,7 @@ type timed struct {
 	now func() time.Time
 }
 
-func (s timed) Now(context.Context) (time.Time, error) { return s.now(), nil }
+func (t timed) Now(context.Context) (time.Time, error) { return t.now(), nil }
 
 // retired deletes assets, and may be kept from it.
 type retired struct {
@@ -88,7 +88,7 @@ func newWorld(t *testing.T) *world {
 // set turns retention on and lets the grace period pass.
 func (w *world) set(l retention.Limits) {
 	w.T.Helper()
-	_, err := w.policies.Set(w.Ctx(), workertest.Env, l, time.Hour, w.Now())
+	_, err := w.policies.Set(w.Ctx(), workertest.Env, l, time.Hour)
 	w.Must(err)
 	w.pass(2 * time.Hour)
 }
@@ -185,7 +185,7 @@ func TestRetentionOfWrongClock(t *testing.T) {
 	old := w.plain("old")
 	w.pass(20 * day)
 	young := w.plain("young")
-	_, err := w.policies.Set(w.Ctx(), workertest.Env, retention.Limits{MaxAgeDays: 10}, time.Hour, w.Now())
+	_, err := w.policies.Set(w.Ctx(), workertest.Env, retention.Limits{MaxAgeDays: 10}, time.Hour)
 	w.Must(err)
 	w.Must(w.Do(retention.Run(workertest.Env), 1))
 	if !w.there(old) {
@@ -213,7 +213,7 @@ func TestRetentionChangesMeanwhile(t *testing.T) {
 			return w.policies.TurnOff(w.Ctx(), workertest.Env)
 		}, nil, []string{"c"}, []string{"c"}},
 		"changed": {func(w *world) error {
-			_, err := w.policies.Set(w.Ctx(), workertest.Env, retention.Limits{MaxAgeDays: 10}, time.Hour, w.Now())
+			_, err := w.policies.Set(w.Ctx(), workertest.Env, retention.Limits{MaxAgeDays: 10}, time.Hour)
 			return err
 		}, nil, []string{"c"}, []string{"c"}},
 		"exempted": {func(w *world) error {
@@ -340,7 +340,7 @@ func TestMeasureGoesOn(t *testing.T) {
 	w.plain("c")
 	refused := errors.New("refused")
 	worker := &retain.Worker{
-		Store: db.Retention(w.DB), Objects: unlisted{w.Store, "media/a", refused}, Now: w.Now,
+		Store: timed{db.Retention(w.DB), w.Now}, Objects: unlisted{w.Store, "media/a", refused}, Now: w.Now,
 	}
 	for _, h := range worker.Handlers() {
 		w.Handlers[h.Kind] = h
@@ -358,6 +358,8 @@ type policies struct {
 	retention.Store
 	all []retention.Policy
 }
+
+func (policies) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 
 func (p policies) Policies(context.Context) ([]retention.Policy, error) { return p.all, nil }
 
@@ -379,7 +381,7 @@ func TestClock(t *testing.T) {
 			Store: policies{all: []retention.Policy{
 				{Environment: "a", StartsAt: time.Now()}, {Environment: "b", StartsAt: time.Now().Add(time.Minute)},
 			}},
-			Queue: q, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+			Queue: q, Logger: slog.New(slog.DiscardHandler),
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 		defer cancel()
