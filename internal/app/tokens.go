@@ -79,7 +79,7 @@ func (n *node) tidy(g *lifecycle.Group) {
 		Logger: n.log,
 	})
 	g.Add(&prune.Pruner{What: "uploads", Prune: n.db.PruneUploads, Keep: upload.Keep, Now: clock, Logger: n.log})
-	g.Add(cleanup.Clock(n.db, clock, n.log))
+	g.Add(cleanup.Clock(n.db, n.log))
 	g.Add(&tokenUse{access: n.access, log: n.log})
 	g.Add(n.storageUsers())
 }

@@ -29,12 +29,18 @@ func (c *candidates) has(n id.Node, run string) bool {
 
 // best is the node that copies a broadcast: one in another zone if there is any, the one with the least load of those.
 // The load of a minute does not know what was chosen a moment ago, so what a node copies already counts beside it; of
-// nodes that are alike each broadcast has its own. nil: there is none.
-func (c *candidates) best(media string) *node.Node {
-	if len(c.all) == 0 {
+// nodes that are alike each broadcast has its own. Those that have no place for it are left out. nil: there is none.
+func (c *candidates) best(media string, full func(id.Node) bool) *node.Node {
+	all := make([]candidate, 0, len(c.all))
+	for _, x := range c.all {
+		if !full(x.node.Name) {
+			all = append(all, x)
+		}
+	}
+	if len(all) == 0 {
 		return nil
 	}
-	best := slices.MinFunc(c.all, func(a, b candidate) int {
+	best := slices.MinFunc(all, func(a, b candidate) int {
 		return cmp.Or(
 			cmp.Compare(c.near(a), c.near(b)),
 			cmp.Compare(a.load(), b.load()),

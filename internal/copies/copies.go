@@ -3,13 +3,14 @@
 // copied are the records of a broadcast's journals, which it can't read: of parts their bytes too, or how long they are
 // alone. It must never know what a broadcast is, playlists, or how nodes trust each other.
 //
-// Goroutines: one for each node that copies for this one, below Run, and one for each node that is asked for a copy,
-// bounded in time.
+// Goroutines: one for each node that copies for this one, and one for each of at most mostAsked nodes that are asked for
+// their zone, both below Run; and one for each node that is asked for a copy, bounded in time.
 package copies
 
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -40,6 +41,8 @@ const (
 	chooseEvery = 2 * time.Second
 	// refrain is how long a node that failed is not chosen again.
 	refrain = 30 * time.Second
+	// mostAsked is how many nodes are asked for their zone at a time, and mostWait how long a choice waits for them.
+	mostAsked, mostWait = 64, 200 * time.Millisecond
 	// mostOfOne and mostOfAll bound the bytes of one broadcast and of all, here and where they are copied.
 	mostOfOne, mostOfAll = 64 << 20, 512 << 20
 )
@@ -55,9 +58,10 @@ type Service struct {
 	mu     sync.Mutex
 	feeds  map[*Feed]struct{}
 	links  map[id.Node]*link
-	failed map[id.Node]time.Time // until when it is not chosen
-	zones  map[live.Owner]string // what nodes have said
-	bytes  int64                 // of all feeds
+	failed map[id.Node]time.Time        // until when it is not chosen
+	zones  map[live.Owner]string        // what nodes have said
+	asked  map[live.Owner]chan struct{} // closed when they have, or do not
+	bytes  int64                        // of all feeds
 	run    sync.WaitGroup
 }
 
@@ -65,7 +69,7 @@ type Service struct {
 func New(o Options) *Service {
 	s := &Service{
 		opt: o, again: make(chan struct{}, 1), feeds: map[*Feed]struct{}{}, links: map[id.Node]*link{},
-		failed: map[id.Node]time.Time{}, zones: map[live.Owner]string{},
+		failed: map[id.Node]time.Time{}, zones: map[live.Owner]string{}, asked: map[live.Owner]chan struct{}{},
 	}
 	s.store = newStore(o, &s.stats)
 	return s
@@ -116,6 +120,7 @@ func (s *Service) choose(ctx context.Context) error {
 		return err //nolint:wrapcheck // Run says what it was about
 	}
 	c := s.candidates(ctx, all)
+	now := s.opt.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for f := range s.feeds {
@@ -123,7 +128,7 @@ func (s *Service) choose(ctx context.Context) error {
 			f.assign(nil)
 		}
 		if f.link == nil {
-			if n := c.best(string(f.media)); n != nil {
+			if n := c.best(string(f.media), func(n id.Node) bool { return now.Before(f.full[n]) }); n != nil {
 				f.assign(s.link(ctx, n))
 			}
 		}
@@ -142,19 +147,80 @@ func (s *Service) any() bool {
 func (s *Service) candidates(ctx context.Context, all []node.Node) candidates {
 	c := candidates{zone: s.opt.Zone}
 	now := s.opt.Now()
+	var able []*node.Node
 	for i := range all {
 		n := &all[i]
-		if n.Name == s.opt.Self.Node || n.Shown() != node.Alive || n.AdvertiseURL == "" || s.hasFailed(n.Name, now) {
-			continue
+		if n.Name != s.opt.Self.Node && n.Shown() == node.Alive && n.AdvertiseURL != "" &&
+			!s.hasFailed(n.Name, now) {
+			able = append(able, n)
 		}
-		zone, known := s.zoneOf(ctx, n)
-		if !known {
-			s.fail(n.Name)
-			continue
+	}
+	s.learnZones(ctx, able)
+	for _, n := range able {
+		if zone, known := s.zoneOf(n); known {
+			c.all = append(c.all, candidate{node: n, zone: zone, copies: s.feedsOf(n.Name)})
 		}
-		c.all = append(c.all, candidate{node: n, zone: zone, copies: s.feedsOf(n.Name)})
 	}
 	return c
+}
+
+// learnZones asks nodes for their zones, each process once, and waits a moment for those that are being asked. What comes
+// later counts for the next choice.
+func (s *Service) learnZones(ctx context.Context, able []*node.Node) {
+	var awaited []chan struct{}
+	for _, n := range able {
+		if done := s.askedZone(ctx, n); done != nil {
+			awaited = append(awaited, done)
+		}
+	}
+	rest := time.NewTimer(mostWait)
+	defer rest.Stop()
+	for _, done := range awaited {
+		select {
+		case <-done:
+		case <-rest.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// askedZone is closed when a process has said its zone or does not respond; nil: it is known, or is asked later.
+func (s *Service) askedZone(ctx context.Context, n *node.Node) chan struct{} {
+	who := ownerOf(n)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.zones[who]; known {
+		return nil
+	}
+	if done := s.asked[who]; done != nil || len(s.asked) >= mostAsked {
+		return done
+	}
+	done := make(chan struct{})
+	s.asked[who] = done
+	to := follow.Node{ID: n.Name, URL: n.AdvertiseURL}
+	s.run.Go(func() {
+		var zone string
+		err := fault.Guard(func() (err error) { zone, err = s.askZone(ctx, to); return err })
+		if err != nil {
+			s.opt.Logger.DebugContext(ctx, "a node does not say that it may copy", "node", to.ID, "error", err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.asked, who)
+		close(done)
+		if err != nil {
+			s.failed[to.ID] = s.opt.Now().Add(refrain)
+			return
+		}
+		if len(s.zones) > 4096 {
+			clear(s.zones)
+		}
+		s.zones[who] = zone
+		s.lookAgain()
+	})
+	return done
 }
 
 func (s *Service) hasFailed(n id.Node, now time.Time) bool {
@@ -175,6 +241,25 @@ func (s *Service) fail(n id.Node) {
 	s.failed[n] = s.opt.Now().Add(refrain)
 }
 
+// refused takes a broadcast from a link whose node has no place for it, and has another node chosen. Until then its parts
+// are listed without waiting.
+func (s *Service) refused(f *Feed, l *link) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.link != l {
+		return
+	}
+	now := s.opt.Now()
+	maps.DeleteFunc(f.full, func(_ id.Node, until time.Time) bool { return !now.Before(until) })
+	if f.full == nil {
+		f.full = map[id.Node]time.Time{}
+	}
+	f.full[l.to.ID] = now.Add(refrain)
+	f.assign(nil)
+	s.stats.refused.Add(1)
+	s.lookAgain()
+}
+
 func (s *Service) feedsOf(n id.Node) (count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -186,27 +271,14 @@ func (s *Service) feedsOf(n id.Node) (count int) {
 	return count
 }
 
-// zoneOf is the zone of a process, which it is asked once.
-func (s *Service) zoneOf(ctx context.Context, n *node.Node) (zone string, known bool) {
-	who := live.Owner{Node: n.Name, Run: n.Run}
-	s.mu.Lock()
-	zone, known = s.zones[who]
-	s.mu.Unlock()
-	if known {
-		return zone, true
-	}
-	zone, err := s.askZone(ctx, follow.Node{ID: n.Name, URL: n.AdvertiseURL})
-	if err != nil {
-		s.opt.Logger.DebugContext(ctx, "a node does not say that it may copy", "node", n.Name, "error", err)
-		return "", false
-	}
+func ownerOf(n *node.Node) live.Owner { return live.Owner{Node: n.Name, Run: n.Run} }
+
+// zoneOf is the zone of a process, if it has said it.
+func (s *Service) zoneOf(n *node.Node) (zone string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.zones) > 4096 {
-		clear(s.zones)
-	}
-	s.zones[who] = zone
-	return zone, true
+	zone, known = s.zones[ownerOf(n)]
+	return zone, known
 }
 
 // link is the one to a node, which is made if need be. Called with the lock.

@@ -39,15 +39,17 @@ type fleet struct {
 	rows  []node.Node
 	nodes map[id.Node]http.Handler
 	posts map[id.Node]int
-	cut   map[id.Node]bool // nobody reaches it
-	slow  time.Duration    // what a request takes
-	late  bool             // and it takes that though nobody waits any more
+	cut   map[id.Node]bool          // nobody reaches it
+	slow  time.Duration             // what a request takes
+	late  bool                      // and it takes that though nobody waits any more
+	lag   map[id.Node]time.Duration // what a request to one takes
 }
 
 func newFleet(t *testing.T, media bool) *fleet {
 	t.Helper()
 	return &fleet{
 		t: t, media: media, nodes: map[id.Node]http.Handler{}, posts: map[id.Node]int{}, cut: map[id.Node]bool{},
+		lag: map[id.Node]time.Duration{},
 	}
 }
 
@@ -70,7 +72,7 @@ type callerKey struct{}
 // Do implements follow.Peer.
 func (p peer) Do(ctx context.Context, to follow.Node, r *http.Request) (*http.Response, error) {
 	p.mu.Lock()
-	h, cut, slow, late := p.nodes[to.ID], p.cut[to.ID] || p.cut[p.self], p.slow, p.late
+	h, cut, slow, late := p.nodes[to.ID], p.cut[to.ID] || p.cut[p.self], max(p.slow, p.lag[to.ID]), p.late
 	if r.Method == http.MethodPost {
 		p.posts[to.ID]++
 	}
@@ -491,13 +493,84 @@ func TestHostileSender(t *testing.T) {
 	if st := s.Stats(); st.Kept != 1 || st.Dropped != 10 || st.Bytes != 0 {
 		t.Errorf("%+v", st)
 	}
-	body := ""
-	for i := range 1000 {
-		body += begin(fmt.Sprint("m", i))
-	}
-	if code := send("t", 0, body); code != http.StatusTooManyRequests {
-		t.Errorf("too many broadcasts: %d", code)
-	}
+}
+
+// A node that copies as many broadcasts as it can refuses the next ones, and keeps on copying the others. Another node
+// copies those, or this one when there is a place again.
+func TestFullNodeRefusesOneBroadcast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, a, b, w := newPair(t, true)
+		var body strings.Builder
+		for i := range 999 {
+			name := fmt.Sprint("other", i)
+			body.WriteString("b" + string(rune(len(name))) + name + "\x00\x00\x00\x00\x00\x00\x00\x00")
+		}
+		r := httptest.NewRequestWithContext(context.WithValue(t.Context(), callerKey{}, id.Node("z")), http.MethodPost,
+			copies.Path+"?session=s&run=z&at=0", strings.NewReader(body.String()))
+		res := httptest.NewRecorder()
+		b.Store().ServeHTTP(res, r)
+		if s := b.Stats(); res.Code != http.StatusNoContent || s.Kept != 1000 {
+			t.Fatalf("%d, %+v", res.Code, s)
+		}
+		next := write(t, a, "next")
+		time.Sleep(5 * time.Second)
+		began := time.Now()
+		for range 5 {
+			w.part(100)
+			next.part(100)
+		}
+		if took := time.Since(began); took > 50*time.Millisecond {
+			t.Errorf("ten parts took %v", took)
+		}
+		time.Sleep(time.Second)
+		if s := a.Stats(); s.Feeds != 2 || s.Copied != 1 || s.Refused != 1 || s.Late != 0 {
+			t.Errorf("with one place less than broadcasts: %+v", s)
+		}
+		c := f.add("c", "", 0)
+		time.Sleep(3 * time.Second)
+		if s := a.Stats(); s.Copied != 2 || c.Stats().Kept != 1 {
+			t.Errorf("with another node: %+v, there %+v", s, c.Stats())
+		}
+		f.lose("c")
+		w.feed.Close(true) // so there is a place
+		time.Sleep(40 * time.Second)
+		if s := a.Stats(); s.Copied != 1 || s.Refused > 2 {
+			t.Errorf("when there is a place again: %+v", s)
+		}
+		f.lose("a")
+		if data, _, found := got(t, b, "next"); !found || len(data) != 5*100 {
+			t.Errorf("found %v, %d bytes", found, len(data))
+		}
+	})
+}
+
+// Nodes that do not say where they are keep nobody from being chosen.
+func TestSlowNodesDoNotHoldUpTheChoice(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, true)
+		for i := range 20 {
+			name := id.Node(fmt.Sprint("slow", i))
+			f.lag[name] = 900 * time.Millisecond
+			f.add(name, "far", 0)
+		}
+		a := f.add("a", "near", 0)
+		b := f.add("b", "near", 0)
+		w := write(t, a, "m")
+		time.Sleep(700 * time.Millisecond)
+		w.part(100)
+		if s := a.Stats(); s.Copied != 1 || b.Stats().Kept != 1 {
+			t.Errorf("%+v, at the one that responds %+v", s, b.Stats())
+		}
+		time.Sleep(2 * time.Second)
+		other := write(t, a, "other")
+		time.Sleep(3 * time.Second)
+		other.part(100)
+		if n := b.Stats().Kept; n != 1 {
+			t.Errorf("what has come later did not count: %d are copied in the same zone", n)
+		}
+	})
 }
 
 // What a node that is asked for a copy responds may be anything.

@@ -25,6 +25,7 @@ type Feed struct {
 	// Nobody copies while link is nil. The service's lock guards these.
 	link   *link
 	closed bool
+	full   map[id.Node]time.Time // nodes that have no place for it, and until when they are not asked again
 
 	mu     sync.Mutex
 	acked  chan struct{} // closed when the other node has more; nil: nobody waits

@@ -145,9 +145,9 @@ func (s *Service) askZone(ctx context.Context, to follow.Node) (zone string, err
 
 // stats count what is copied.
 type stats struct {
-	sent, taken, dropped, late atomic.Int64
-	lags                       [lagSteps + 1]atomic.Int64
-	lagSum                     atomic.Int64 // nanoseconds
+	sent, taken, dropped, late, refused atomic.Int64
+	lags                                [lagSteps + 1]atomic.Int64
+	lagSum                              atomic.Int64 // nanoseconds
 }
 
 const lagSteps = 11
@@ -178,6 +178,7 @@ type Stats struct {
 	Sent, Taken   int64 // bytes to and from other nodes
 	Dropped       int64 // bytes that were left out, since copies are bounded
 	Late          int64 // publications that did not wait any longer for the other node
+	Refused       int64 // broadcasts for which another node had no place
 	Lags          map[float64]uint64
 	LagCount      uint64
 	LagSum        float64 // seconds
@@ -187,7 +188,7 @@ type Stats struct {
 func (s *Service) Stats() Stats {
 	out := Stats{
 		Sent: s.stats.sent.Load(), Taken: s.stats.taken.Load(), Dropped: s.stats.dropped.Load(),
-		Late: s.stats.late.Load(), Lags: map[float64]uint64{},
+		Late: s.stats.late.Load(), Refused: s.stats.refused.Load(), Lags: map[float64]uint64{},
 		LagSum: time.Duration(s.stats.lagSum.Load()).Seconds(),
 	}
 	for i, most := range lagBounds() {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,8 +19,9 @@ import (
 )
 
 // A node sends what is to be copied as one stream of frames for all its broadcasts, in requests of at most mostSent
-// bytes, each of which says at which byte of the stream it begins. The response to one says that all of it is kept.
-// After an error another stream begins, with all that there is.
+// bytes, each of which says at which byte of the stream it begins. The response to one says that all of it is kept: all
+// but the broadcasts that its lines name, for which there is no place. After an error another stream begins, with all
+// that there is.
 //
 // A frame is its kind, one byte; the length of the broadcast's media ID, one byte, and that. Then, where something
 // begins: its generation, 8 bytes, big-endian; what there was of this process is void. Of a record: its journal, one
@@ -236,7 +238,13 @@ func (l *link) post(ctx context.Context) error {
 		return err //nolint:wrapcheck // send says what it was about
 	}
 	defer func() { _ = res.Body.Close() }() // it was only read
-	if res.StatusCode != http.StatusNoContent {
+	switch res.StatusCode {
+	case http.StatusNoContent:
+	case http.StatusOK:
+		if err = l.full(ctx, res.Body); err != nil {
+			return err
+		}
+	default:
 		return failure(res)
 	}
 	l.s.stats.sent.Add(int64(len(body)))
@@ -252,6 +260,31 @@ func (l *link) post(ctx context.Context) error {
 		a := l.acks[0]
 		l.acks = l.acks[1:]
 		l.whileCopying(a.of.f, func() { a.of.ack(a.number) })
+	}
+	return nil
+}
+
+// full takes the broadcasts from the link that the node has no place for.
+func (l *link) full(ctx context.Context, body io.Reader) error {
+	data, err := io.ReadAll(io.LimitReader(body, mostSent)) // what was sent named them
+	if err != nil {
+		return err //nolint:wrapcheck // send says what it was about
+	}
+	names := map[string]bool{}
+	for name := range strings.SplitSeq(string(data), "\n") {
+		names[name] = true
+	}
+	count := 0
+	for _, f := range l.s.of(l) {
+		if names[string(f.media)] {
+			delete(l.begun, f)
+			l.s.refused(f, l)
+			count++
+		}
+	}
+	if count > 0 {
+		l.s.opt.Logger.WarnContext(ctx, "a node copies as many broadcasts as it can, and not these: others are asked",
+			"node", l.to.ID, "code", "too_many_copies", "broadcasts", count)
 	}
 	return nil
 }

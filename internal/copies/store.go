@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -79,11 +80,15 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	switch media := id.Media(q.Get("media")); {
 	case r.Method == http.MethodPost:
-		if err := s.take(r); err != nil {
+		full, err := s.take(r)
+		switch {
+		case err != nil:
 			wire.Fail(w, err, false)
-			return
+		case len(full) > 0: // what a name has is never a line break: the owner's lines are its own media
+			_, _ = io.WriteString(w, strings.Join(full, "\n")) // else it begins again
+		default:
+			w.WriteHeader(http.StatusNoContent)
 		}
-		w.WriteHeader(http.StatusNoContent)
 	case media != "":
 		s.give(w, media)
 	default:
@@ -92,18 +97,18 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take reads what another node has this one copy.
-func (s *Store) take(r *http.Request) error {
+// take reads what another node has this one copy. full are broadcasts that it has no place for.
+func (s *Store) take(r *http.Request) (full []string, err error) {
 	q := r.URL.Query()
 	from, session, run := s.opt.From(r.Context()), q.Get("session"), q.Get("run")
 	at, err := strconv.ParseInt(q.Get("at"), 10, 64)
 	if err != nil || at < 0 || from == "" || session == "" || len(session) > maxName ||
 		run == "" || len(run) > maxName {
-		return fault.New(fault.Invalid, "session, run and at must be given")
+		return nil, fault.New(fault.Invalid, "session, run and at must be given")
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxFrame))
 	if err != nil {
-		return fault.Wrap(fault.Invalid, err, "the body can't be read")
+		return nil, fault.Wrap(fault.Invalid, err, "the body can't be read")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,17 +116,17 @@ func (s *Store) take(r *http.Request) error {
 	switch {
 	case at == 0 && (stream == nil || stream.session != session):
 		if stream == nil && len(s.senders) >= mostSenders {
-			return fault.New(fault.TooMany, "too many nodes have broadcasts copied here")
+			return nil, fault.New(fault.TooMany, "too many nodes have broadcasts copied here")
 		}
 		stream = &sender{session: session, run: run}
 		s.senders[from] = stream
 	case stream == nil || stream.session != session || stream.at != at:
-		return fault.New(fault.Conflict, "the stream does not go on here")
+		return nil, fault.New(fault.Conflict, "the stream does not go on here")
 	}
 	stream.at += int64(len(body))
-	if err = s.frames(stream, body); err != nil {
+	if full, err = s.frames(stream, body); err != nil {
 		delete(s.senders, from) // it begins again
-		return err
+		return nil, err
 	}
 	stream.heard = s.opt.Now()
 	for _, k := range s.kept { // what it has another node copy by now was of an earlier stream
@@ -129,19 +134,21 @@ func (s *Store) take(r *http.Request) error {
 			k.heard = stream.heard
 		}
 	}
-	return nil
+	return full, nil
 }
 
 // frames does what the frames of a stream say. Called with the lock.
-func (s *Store) frames(from *sender, body []byte) error {
+func (s *Store) frames(from *sender, body []byte) (full []string, err error) {
 	data := body
 	if len(from.buf) > 0 {
 		data = append(from.buf, body...)
 	}
 	for len(data) > 0 {
 		rest, whole, err := s.frame(from, data)
-		if err != nil {
-			return err
+		if no := (*fullError)(nil); errors.As(err, &no) {
+			full = append(full, string(no.media))
+		} else if err != nil {
+			return nil, err
 		}
 		if !whole {
 			break
@@ -149,11 +156,16 @@ func (s *Store) frames(from *sender, body []byte) error {
 		data = rest
 	}
 	if len(data) > maxFrame {
-		return errFrame()
+		return nil, errFrame()
 	}
 	from.buf = slices.Clone(data)
-	return nil
+	return full, nil
 }
+
+// fullError is that of a broadcast that is not copied here, since others are.
+type fullError struct{ media id.Media }
+
+func (*fullError) Error() string { return "this node copies as many broadcasts as it can" }
 
 func errFrame() error { return fault.New(fault.Invalid, "the stream can't be read") }
 
@@ -199,7 +211,7 @@ func (s *Store) begin(m id.Media, from *sender, generation int64) error {
 	k := s.kept[m]
 	if k == nil {
 		if len(s.kept) >= mostCopies {
-			return fault.New(fault.TooMany, "this node copies as many broadcasts as it can")
+			return &fullError{m}
 		}
 		k = &kept{}
 		s.kept[m] = k

@@ -43,8 +43,8 @@ func Handlers(o Options) []job.Handler {
 }
 
 // Clock asks for the jobs of retention.
-func Clock(d *db.DB, now func() time.Time, log *slog.Logger) lifecycle.Service {
-	return &retain.Clock{Store: db.Retention(d), Queue: d, Now: now, Logger: log}
+func Clock(d *db.DB, log *slog.Logger) lifecycle.Service {
+	return &retain.Clock{Store: db.Retention(d), Queue: d, Logger: log}
 }
 
 // Retention is the service of retention policies.
@@ -64,7 +64,7 @@ func (o Of) Policy(ctx context.Context) (retention.Policy, error) {
 
 // Set changes the policy.
 func (o Of) Set(ctx context.Context, l retention.Limits, grace time.Duration) (retention.Policy, error) {
-	return Retention(o.DB).Set(ctx, o.Environment, l, grace, o.Now())
+	return Retention(o.DB).Set(ctx, o.Environment, l, grace)
 }
 
 // TurnOff removes the policy.
@@ -72,7 +72,7 @@ func (o Of) TurnOff(ctx context.Context) error { return Retention(o.DB).TurnOff(
 
 // Preview says what a policy would delete.
 func (o Of) Preview(ctx context.Context, l retention.Limits, grace time.Duration) (retention.Preview, error) {
-	return Retention(o.DB).Preview(ctx, o.Environment, l, grace, o.Now())
+	return Retention(o.DB).Preview(ctx, o.Environment, l, grace)
 }
 
 // SetExempt exempts an asset, or ends that.

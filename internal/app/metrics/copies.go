@@ -7,6 +7,7 @@ type Copied struct {
 	Feeds, Current, Kept       int
 	Bytes                      int64
 	Sent, Taken, Dropped, Late int64
+	Refused                    int64
 	Lags                       map[float64]uint64 // how many took at most so many seconds
 	LagCount                   uint64
 	LagSum                     float64 // seconds
@@ -16,8 +17,9 @@ type Copied struct {
 func (m *Metrics) Copies(read func() Copied) { m.registry.MustRegister(newCopyCollector(read)) }
 
 type copyCollector struct {
-	read                                                         func() Copied
-	feeds, current, kept, bytes, sent, taken, dropped, late, lag *prometheus.Desc
+	read                                     func() Copied
+	feeds, current, kept, bytes              *prometheus.Desc
+	sent, taken, dropped, late, refused, lag *prometheus.Desc
 }
 
 func newCopyCollector(read func() Copied) *copyCollector {
@@ -34,6 +36,7 @@ func newCopyCollector(read func() Copied) *copyCollector {
 		taken:   desc("received_bytes_total", "What was copied of other nodes."),
 		dropped: desc("dropped_bytes_total", "What was left out of copies, since their memory is bounded."),
 		late:    desc("late_total", "Parts and segments for which the other node was waited for in vain."),
+		refused: desc("refused_total", "Times that a node had no place for a broadcast of this node."),
 		lag:     desc("seconds", "How long the other node took to have what was published."),
 	}
 }
@@ -57,6 +60,7 @@ func (c *copyCollector) Collect(to chan<- prometheus.Metric) {
 		{c.taken, prometheus.CounterValue, float64(s.Taken)},
 		{c.dropped, prometheus.CounterValue, float64(s.Dropped)},
 		{c.late, prometheus.CounterValue, float64(s.Late)},
+		{c.refused, prometheus.CounterValue, float64(s.Refused)},
 	} {
 		to <- prometheus.MustNewConstMetric(v.of, v.kind, v.value)
 	}

@@ -133,6 +133,8 @@ type Sized struct {
 
 // Store is implemented by storage/db; one call is one transaction.
 type Store interface {
+	// Now is the time of the database, which is the same for all nodes.
+	Now(ctx context.Context) (time.Time, error)
 	// Policy is the zero value, but for its environment, when there is none.
 	Policy(ctx context.Context, env id.Environment) (Policy, error)
 	Policies(ctx context.Context) ([]Policy, error)
@@ -144,8 +146,8 @@ type Store interface {
 	Candidates(ctx context.Context, env id.Environment, behind Place, limit int) ([]Candidate, error)
 	Stored(ctx context.Context, env id.Environment) (Stored, error)
 	// Unmeasured lists media that were never measured, have changed since, or were measured before a time; media of
-	// what is just being made are left out.
-	Unmeasured(ctx context.Context, before time.Time, limit int) ([]id.Media, error)
+	// what is just being made are left out. They are in the order of their ids, and come behind one.
+	Unmeasured(ctx context.Context, before time.Time, behind id.Media, limit int) ([]id.Media, error)
 	SetSizes(ctx context.Context, all []Sized) error
 	// ForgetSize has media measured again.
 	ForgetSize(ctx context.Context, m id.Media) error
@@ -168,14 +170,12 @@ type Preview struct {
 type API interface {
 	Policy(ctx context.Context, env id.Environment) (Policy, error)
 	// Set has assets of the environment deleted that are beyond limits, from grace after now on; 0: DefaultGrace. Each
-	// change begins a new grace period.
-	Set(ctx context.Context, env id.Environment, l Limits, grace time.Duration, now time.Time) (Policy, error)
+	// change begins a new grace period. Now is the time of the database, here and below.
+	Set(ctx context.Context, env id.Environment, l Limits, grace time.Duration) (Policy, error)
 	TurnOff(ctx context.Context, env id.Environment) error
 	// Preview says what Set would lead to, and changes nothing; its list has at most MaxListed. For the limits of the
 	// policy that there is, it says what that will delete; when there is none, that is nothing.
-	Preview(
-		ctx context.Context, env id.Environment, l Limits, grace time.Duration, now time.Time,
-	) (Preview, error)
+	Preview(ctx context.Context, env id.Environment, l Limits, grace time.Duration) (Preview, error)
 }
 
 // Actor is who deletes, for the audit log.

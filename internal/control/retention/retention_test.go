@@ -30,7 +30,10 @@ type fakeStore struct {
 	stored retention.Stored
 	pages  int
 	err    error
+	at     time.Time // of the database
 }
+
+func (f *fakeStore) Now(context.Context) (time.Time, error) { return f.at, nil }
 
 func (f *fakeStore) Policy(context.Context, id.Environment) (retention.Policy, error) {
 	return f.policy, nil
@@ -189,7 +192,7 @@ func TestWhatIsDue(t *testing.T) {
 // TestManyAreDue goes over pages, and no further than it has to.
 func TestManyAreDue(t *testing.T) {
 	t.Parallel()
-	f := &fakeStore{}
+	f := &fakeStore{at: now}
 	for i := range int64(1000) {
 		f.all = append(f.all, old(fmt.Sprintf("%04d", i), 1000-i, 1))
 	}
@@ -215,13 +218,13 @@ func TestManyAreDue(t *testing.T) {
 // TestPreview: what would be deleted from the end of the grace period on, when, and what that frees; nothing changes.
 func TestPreview(t *testing.T) {
 	t.Parallel()
-	f := &fakeStore{stored: retention.Stored{Bytes: 300 * mib, Unmeasured: 2}}
+	f := &fakeStore{at: now, stored: retention.Stored{Bytes: 300 * mib, Unmeasured: 2}}
 	for i := range int64(120) {
 		f.all = append(f.all, old(fmt.Sprintf("%03d", i), 200-i, 1))
 	}
 	f.all = append(f.all, old("soon", 22, 3), old("late", 19, 3))
 	s := retention.New(f)
-	p, err := s.Preview(t.Context(), "env", retention.Limits{MaxAgeDays: 30}, 48*time.Hour, now)
+	p, err := s.Preview(t.Context(), "env", retention.Limits{MaxAgeDays: 30}, 48*time.Hour)
 	start := now.Add(48 * time.Hour)
 	if err != nil || p.Count != 121 || p.Bytes != 123*mib || len(p.First) != retention.MaxListed || p.Partly ||
 		!p.Policy.StartsAt.Equal(start) || !p.Until.Equal(start.Add(7*day)) || p.Stored != f.stored ||
@@ -230,7 +233,7 @@ func TestPreview(t *testing.T) {
 			err)
 	}
 	f.all = f.all[119:]
-	p, err = s.Preview(t.Context(), "env", retention.Limits{MaxAgeDays: 30}, time.Hour, now)
+	p, err = s.Preview(t.Context(), "env", retention.Limits{MaxAgeDays: 30}, time.Hour)
 	if err != nil || len(p.First) != 1 || p.First[0].Asset.ID != "119" {
 		t.Errorf("%+v, %v", p.First, err)
 	}
@@ -238,7 +241,7 @@ func TestPreview(t *testing.T) {
 	for i := range int64(20_500) {
 		f.all = append(f.all, old(fmt.Sprintf("%05d", i), 30_000-i, 1))
 	}
-	p, err = s.Preview(t.Context(), "env", retention.Limits{MaxAgeDays: 30}, 0, now)
+	p, err = s.Preview(t.Context(), "env", retention.Limits{MaxAgeDays: 30}, 0)
 	if err != nil || !p.Partly || p.Count != 20_000 || !p.Policy.StartsAt.Equal(now.Add(retention.DefaultGrace)) {
 		t.Errorf("of very many: %d, partly %v; %v", p.Count, p.Partly, err)
 	}
@@ -246,7 +249,7 @@ func TestPreview(t *testing.T) {
 		f.all[i].Asset.Exempt = true
 	}
 	f.pages = 0
-	p, err = s.Preview(t.Context(), "env", retention.Limits{MaxAgeDays: 30}, 0, now)
+	p, err = s.Preview(t.Context(), "env", retention.Limits{MaxAgeDays: 30}, 0)
 	if err != nil || !p.Partly || p.Count != 0 || f.pages != 200 {
 		t.Errorf("of very many that are exempt: %d, partly %v, of %d pages; %v", p.Count, p.Partly, f.pages, err)
 	}
@@ -255,7 +258,7 @@ func TestPreview(t *testing.T) {
 // TestSet refuses what is no policy, and begins a new grace period with each change.
 func TestSet(t *testing.T) {
 	t.Parallel()
-	f := &fakeStore{}
+	f := &fakeStore{at: now}
 	s := retention.New(f)
 	for name, tt := range map[string]struct {
 		limits retention.Limits
@@ -270,25 +273,26 @@ func TestSet(t *testing.T) {
 		"no grace":      {retention.Limits{MaxAgeDays: 1}, time.Second, "grace_hours must be from 1 to 2160"},
 		"much grace":    {retention.Limits{MaxAgeDays: 1}, 91 * day, "grace_hours must be from 1 to 2160"},
 	} {
-		_, err := s.Set(t.Context(), "env", tt.limits, tt.grace, now)
+		_, err := s.Set(t.Context(), "env", tt.limits, tt.grace)
 		if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), tt.want) || f.policy.On() {
 			t.Errorf("%s: %v; %+v", name, err, f.policy)
 		}
-		if _, err = s.Preview(t.Context(), "env", tt.limits, tt.grace, now); tt.limits.On() &&
+		if _, err = s.Preview(t.Context(), "env", tt.limits, tt.grace); tt.limits.On() &&
 			!fault.Is(err, fault.Invalid) {
 			t.Errorf("preview, %s: %v", name, err)
 		}
 	}
-	p, err := s.Set(t.Context(), "env", retention.Limits{MaxAgeDays: 30}, 0, now)
+	p, err := s.Set(t.Context(), "env", retention.Limits{MaxAgeDays: 30}, 0)
 	if err != nil || f.policy != p || !p.StartsAt.Equal(now.Add(72*time.Hour)) {
 		t.Errorf("%+v, %v", f.policy, err)
 	}
 	later := now.Add(30 * day)
-	v, err := s.Preview(t.Context(), "env", p.Limits, 0, later)
+	f.at = later
+	v, err := s.Preview(t.Context(), "env", p.Limits, 0)
 	if err != nil || v.Policy != p {
 		t.Errorf("the preview of what is set: %+v, %v", v.Policy, err)
 	}
-	p, err = s.Set(t.Context(), "env", retention.Limits{MaxAgeDays: 31}, time.Hour, later)
+	p, err = s.Set(t.Context(), "env", retention.Limits{MaxAgeDays: 31}, time.Hour)
 	if err != nil || !p.StartsAt.Equal(later.Add(time.Hour)) {
 		t.Errorf("when it is changed: %+v, %v", p, err)
 	}

@@ -33,9 +33,11 @@ func (s *Service) Policy(ctx context.Context, env id.Environment) (Policy, error
 }
 
 // Set changes the policy; see API.
-func (s *Service) Set(
-	ctx context.Context, env id.Environment, l Limits, grace time.Duration, now time.Time,
-) (Policy, error) {
+func (s *Service) Set(ctx context.Context, env id.Environment, l Limits, grace time.Duration) (Policy, error) {
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return Policy{}, err
+	}
 	p, err := wanted(env, l, grace, now)
 	if err != nil {
 		return Policy{}, err
@@ -62,9 +64,11 @@ func (s *Service) TurnOff(ctx context.Context, env id.Environment) error {
 }
 
 // Preview says what would be deleted; see API.
-func (s *Service) Preview(
-	ctx context.Context, env id.Environment, l Limits, grace time.Duration, now time.Time,
-) (Preview, error) {
+func (s *Service) Preview(ctx context.Context, env id.Environment, l Limits, grace time.Duration) (Preview, error) {
+	now, err := s.store.Now(ctx)
+	if err != nil {
+		return Preview{}, err
+	}
 	p, err := s.store.Policy(ctx, env)
 	if err != nil {
 		return Preview{}, err

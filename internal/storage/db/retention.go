@@ -46,6 +46,14 @@ type retentionStore struct{ *DB }
 // Retention is the store of retention policies and of what media take.
 func Retention(d *DB) retention.Store { return retentionStore{d} }
 
+func (rs retentionStore) Now(ctx context.Context) (time.Time, error) {
+	var now int64
+	if err := rs.read.NewRaw("SELECT "+rs.engine.now()).Scan(ctx, &now); err != nil {
+		return time.Time{}, fmt.Errorf("read the time of the database: %w", err)
+	}
+	return moment(now), nil
+}
+
 func (rs retentionStore) Policy(ctx context.Context, env id.Environment) (retention.Policy, error) {
 	row := policyRow{Environment: string(env)}
 	if !possible(row.Environment) {
@@ -185,15 +193,22 @@ func (rs retentionStore) Stored(ctx context.Context, env id.Environment) (s rete
 }
 
 // Unmeasured implements retention.Store. Media whose asset is gone are a clip's.
-func (rs retentionStore) Unmeasured(ctx context.Context, before time.Time, limit int) (out []id.Media, err error) {
+func (rs retentionStore) Unmeasured(
+	ctx context.Context, before time.Time, behind id.Media, limit int,
+) (out []id.Media, err error) {
 	const old = "(ms.media_id IS NULL OR ms.measured_at < ?)"
-	owned := rs.read.NewSelect().TableExpr("assets AS a").ColumnExpr("a.media_id").
+	owned := rs.read.NewSelect().TableExpr("assets AS a").Distinct().ColumnExpr("a.media_id").
 		Join("LEFT JOIN media_sizes AS ms ON ms.media_id = a.media_id").
-		Where("a.media_id <> ''").Where("NOT a.is_live").Where("a.status <> 'preparing'").
-		Where("("+old+" OR ms.measured_at <= a.updated_at)", millis(before))
-	left := rs.read.NewSelect().TableExpr("asset_uses AS u").ColumnExpr("u.media_id").
+		Where("a.media_id > ?", string(behind)).Where("NOT a.is_live").Where("a.status <> 'preparing'").
+		Where("("+old+" OR ms.measured_at <= a.updated_at)", millis(before)).
+		Order("a.media_id").Limit(int64(limit))
+	left := rs.read.NewSelect().TableExpr("asset_uses AS u").Distinct().ColumnExpr("u.media_id").
 		Join("LEFT JOIN media_sizes AS ms ON ms.media_id = u.media_id").
-		Where("NOT EXISTS (SELECT 1 FROM assets AS o WHERE o.media_id = u.media_id)").Where(old, millis(before))
+		Where("NOT EXISTS (SELECT 1 FROM assets AS o WHERE o.media_id = u.media_id)").Where(old, millis(before)).
+		Where("u.media_id > ?", string(behind)).Order("u.media_id").Limit(int64(limit))
+	// Each half goes along its index from behind on; SQLite takes an order and a limit only in a subquery.
+	owned, left = rs.read.NewSelect().TableExpr("(?) AS o", owned).Column("media_id"),
+		rs.read.NewSelect().TableExpr("(?) AS l", left).Column("media_id")
 	err = rs.read.NewSelect().TableExpr("(?) AS m", owned.Union(left)).Column("media_id").Order("media_id").
 		Limit(int64(limit)).Scan(ctx, &out)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -53,6 +53,50 @@ func TestRetentionPolicies(t *testing.T) {
 	})
 }
 
+// TestRetentionNow: the time of the database, which runs on this machine.
+func TestRetentionNow(t *testing.T) {
+	t.Parallel()
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		before := time.Now()
+		now, err := db.Retention(d).Now(t.Context())
+		if err != nil || now.Before(before.Add(-time.Minute)) || now.After(time.Now().Add(time.Minute)) {
+			t.Errorf("%v, %v, asked at %v", now, err, before)
+		}
+	})
+}
+
+// TestUnmeasuredOfClips: media whose asset is gone come once each, however many clips use them, so that a page is as
+// long as it can be, and behind a place.
+func TestUnmeasuredOfClips(t *testing.T) {
+	t.Parallel()
+	dbtest.EachOpen(t, func(t *testing.T, d *db.DB) {
+		s := db.Retention(d)
+		for i, uses := range [][]id.Media{{"gone-a", "gone-b"}, {"gone-a"}, {"gone-a", "gone-c"}, {"gone-b"}} {
+			must(t, d.Assets().Insert(t.Context(), asset.Change{Asset: asset.Asset{
+				ID: id.Asset(fmt.Sprint("clip-", i)), Environment: "env", Status: asset.Ready, Index: "i",
+				Media: id.Media(fmt.Sprint("own-", i)), Uses: uses, CreatedAt: at(1), UpdatedAt: at(1),
+			}}))
+		}
+		var got []string
+		var behind id.Media
+		for len(got) < 9 {
+			page, err := s.Unmeasured(t.Context(), at(0), behind, 2)
+			must(t, err)
+			if len(page) > 0 {
+				got = append(got, fmt.Sprint(page))
+				behind = page[len(page)-1]
+			}
+			if len(page) < 2 {
+				break
+			}
+		}
+		want := []string{"[gone-a gone-b]", "[gone-c own-0]", "[own-1 own-2]", "[own-3]"}
+		if !slices.Equal(got, want) {
+			t.Errorf("pages are %q, not %q", got, want)
+		}
+	})
+}
+
 // TestRetentionCandidates: assets oldest first with the sizes and users of their media, and what an environment stores.
 func TestRetentionCandidates(t *testing.T) {
 	t.Parallel()
@@ -81,12 +125,15 @@ func TestRetentionCandidates(t *testing.T) {
 
 		unmeasured := func(before time.Time) string {
 			t.Helper()
-			media, err := s.Unmeasured(ctx, before, 9)
+			media, err := s.Unmeasured(ctx, before, "", 9)
 			must(t, err)
 			return fmt.Sprint(media)
 		}
 		if got := unmeasured(at(0)); got != "[m-a m-b m-clip m-other m-source]" {
 			t.Errorf("not measured are %s", got)
+		}
+		if got, err := s.Unmeasured(ctx, at(0), "m-a", 2); err != nil || fmt.Sprint(got) != "[m-b m-clip]" {
+			t.Errorf("behind the first are %s, %v", got, err)
 		}
 		stored := func() string {
 			t.Helper()

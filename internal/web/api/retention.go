@@ -127,7 +127,7 @@ type setRetentionInput struct{ Body RetentionInput }
 
 func (rs retentions) set(ctx context.Context, in *setRetentionInput) (*one[Retention], error) {
 	l, grace := in.Body.limits()
-	p, err := rs.retention.Set(ctx, environment(ctx), l, grace, rs.now())
+	p, err := rs.retention.Set(ctx, environment(ctx), l, grace)
 	return just(wireRetention(p)), err
 }
 
@@ -177,7 +177,7 @@ func (rs retentions) preview(ctx context.Context, in *previewRetentionInput) (*o
 		}
 		l = now.Limits
 	}
-	found, err := rs.retention.Preview(ctx, env, l, grace, rs.now())
+	found, err := rs.retention.Preview(ctx, env, l, grace)
 	return just(wireRetentionPreview(found)), err
 }
 

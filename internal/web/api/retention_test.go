@@ -24,7 +24,7 @@ func (f fakeRetention) Policy(_ context.Context, env id.Environment) (retention.
 }
 
 func (f fakeRetention) Set(
-	_ context.Context, env id.Environment, l retention.Limits, grace time.Duration, _ time.Time,
+	_ context.Context, env id.Environment, l retention.Limits, grace time.Duration,
 ) (retention.Policy, error) {
 	f.note("retention.Set", l, grace.String())
 	return f.of(env, l), nil
@@ -36,7 +36,7 @@ func (f fakeRetention) TurnOff(_ context.Context, env id.Environment) error {
 }
 
 func (f fakeRetention) Preview(
-	_ context.Context, env id.Environment, l retention.Limits, grace time.Duration, _ time.Time,
+	_ context.Context, env id.Environment, l retention.Limits, grace time.Duration,
 ) (retention.Preview, error) {
 	f.note("retention.Preview", l, grace.String())
 	film := asset.Asset{ID: "a", CreatedAt: noon, Options: assetopt.Options{Meta: assetopt.Meta{Title: "Film"}}}

@@ -122,7 +122,7 @@ func newSite(t testing.TB, public string) *site {
 			Webhooks:     s.hooks,
 			Signing:      s.keys,
 			Restrictions: s.rules,
-			Retention:    retention.New(db.Retention(d)),
+			Retention:    retention.New(clocked{db.Retention(d), func() time.Time { return s.now }}),
 			Nodes:        nodesOf(func() ([]node.Node, error) { return s.nodes() }),
 		},
 		Sessions: s.sessions, Health: measured(func(v live.Stream) live.Health { return s.health(v) }), Beat: beat,

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"testing"
@@ -14,6 +15,15 @@ import (
 	"millrace/internal/id"
 	"millrace/internal/storage/db"
 )
+
+// clocked has a database whose clock is that of the site.
+type clocked struct {
+	retention.Store
+
+	now func() time.Time
+}
+
+func (c clocked) Now(context.Context) (time.Time, error) { return c.now(), nil }
 
 const retentionPage = "/dashboard/settings/retention"
 

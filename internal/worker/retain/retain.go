@@ -67,8 +67,12 @@ func (w *Worker) run(ctx context.Context, j job.Job) error {
 	if err != nil {
 		return err
 	}
+	now, err := w.Store.Now(ctx) // a node whose clock is ahead must not delete early
+	if err != nil {
+		return err
+	}
 	count := 0
-	for due, err := range w.policies.Due(ctx, p, w.Now()) {
+	for due, err := range w.policies.Due(ctx, p, now) {
 		if err != nil {
 			return err
 		}
@@ -82,7 +86,7 @@ func (w *Worker) run(ctx context.Context, j job.Job) error {
 		case !same:
 			return nil
 		}
-		if err := w.delete(ctx, due); err != nil {
+		if err := w.delete(ctx, due, now); err != nil {
 			return err
 		}
 		count++
@@ -95,14 +99,15 @@ func (w *Worker) unchanged(ctx context.Context, p retention.Policy) (bool, error
 	return now.Limits == p.Limits && now.UpdatedAt.Equal(p.UpdatedAt), err
 }
 
-// delete deletes an asset as anybody does, with its events, and an entry in the audit log.
-func (w *Worker) delete(ctx context.Context, due retention.Due) error {
+// delete deletes an asset that is not spared at a time of the database, as anybody does, with its events, and an entry
+// in the audit log.
+func (w *Worker) delete(ctx context.Context, due retention.Due, at time.Time) error {
 	a, now := due.Asset, w.Now()
 	ctx = audit.With(ctx, audit.Entry{
 		At: now, Environment: a.Environment, Actor: retention.Actor(), Operation: operation,
 		Resource: audit.Resource{Type: asset.EventObject, ID: string(a.ID)},
 	})
-	err := w.Assets.Retire(ctx, a.ID, func(a *asset.Asset) bool { return !retention.Spared(a, now) }, now)
+	err := w.Assets.Retire(ctx, a.ID, func(a *asset.Asset) bool { return !retention.Spared(a, at) }, now)
 	switch {
 	case err == nil:
 	case fault.Is(err, fault.NotFound), fault.Is(err, fault.Conflict):
@@ -118,20 +123,24 @@ func (w *Worker) delete(ctx context.Context, due retention.Due) error {
 	return nil
 }
 
-// measure adds up what is stored of media that have changed. What can't be listed is tried again the next time, and
-// stops nothing that can.
+// measure adds up what is stored of media that have changed. What can't be listed is passed over, and tried again
+// the next time.
 func (w *Worker) measure(ctx context.Context, _ job.Job) (failed error) {
 	if err := w.Store.ForgetSizes(ctx, mostMeasured); err != nil {
 		return err
 	}
-	for range mostMeasured / together {
-		media, err := w.Store.Unmeasured(ctx, w.Now().Add(-fresh), together)
+	var behind id.Media
+	for measured := 0; measured < mostMeasured; {
+		at, err := w.Store.Now(ctx) // what changes while it is measured is measured again
+		if err != nil {
+			return err
+		}
+		media, err := w.Store.Unmeasured(ctx, at.Add(-fresh), behind, together)
 		if err != nil || len(media) == 0 {
 			return cmp.Or(err, failed)
 		}
 		sizes := make([]retention.Sized, 0, len(media))
 		for _, m := range media {
-			at := w.Now() // what changes while it is measured is measured again
 			var n int64
 			if n, err = w.size(ctx, m); err != nil {
 				failed = err
@@ -142,9 +151,11 @@ func (w *Worker) measure(ctx context.Context, _ job.Job) (failed error) {
 		if err = w.Store.SetSizes(ctx, sizes); err != nil {
 			return err
 		}
-		if len(media) < together || len(sizes) == 0 {
+		if len(media) < together {
 			return failed
 		}
+		measured += len(sizes)
+		behind = media[len(media)-1]
 	}
 	return job.Snooze(pause)
 }
@@ -168,7 +179,6 @@ type Queue interface {
 type Clock struct {
 	Store  retention.Store
 	Queue  Queue
-	Now    func() time.Time
 	Logger *slog.Logger
 }
 
@@ -200,7 +210,10 @@ func (c *Clock) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := c.Now()
+	now, err := c.Store.Now(ctx)
+	if err != nil {
+		return err
+	}
 	for _, p := range policies {
 		if !now.Before(p.StartsAt) {
 			jobs = append(jobs, retention.Run(p.Environment))

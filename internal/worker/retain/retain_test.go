@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
@@ -35,8 +36,18 @@ type world struct {
 
 	policies *retention.Service
 	deleted  []int64
+	ahead    time.Duration // of the worker's clock to the database's
 	retired  retired
 }
+
+// timed has a database whose clock is that of the test.
+type timed struct {
+	retention.Store
+
+	now func() time.Time
+}
+
+func (t timed) Now(context.Context) (time.Time, error) { return t.now(), nil }
 
 // retired deletes assets, and may be kept from it.
 type retired struct {
@@ -57,14 +68,15 @@ func (r *retired) Retire(ctx context.Context, a id.Asset, gone func(*asset.Asset
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{World: workertest.New(t, workertest.Options{})}
-	store := db.Retention(w.DB)
+	store := timed{db.Retention(w.DB), w.Now}
 	w.policies, w.retired.Work = retention.New(store), w.Work
 	_, err := w.DB.Access().EnsureDefault(w.Ctx(), access.Environment{
 		ID: workertest.Env, Name: "Default", Kind: "production", CreatedAt: w.Now(),
 	})
 	w.Must(err)
 	worker := &retain.Worker{
-		Store: store, Assets: &w.retired, Objects: w.Store, Now: w.Now, Logger: slog.New(slog.DiscardHandler),
+		Store: store, Assets: &w.retired, Objects: w.Store, Logger: slog.New(slog.DiscardHandler),
+		Now:     func() time.Time { return w.Now().Add(w.ahead) },
 		Deleted: func(bytes int64) { w.deleted = append(w.deleted, bytes) },
 	}
 	for _, h := range worker.Handlers() {
@@ -76,7 +88,7 @@ func newWorld(t *testing.T) *world {
 // set turns retention on and lets the grace period pass.
 func (w *world) set(l retention.Limits) {
 	w.T.Helper()
-	_, err := w.policies.Set(w.Ctx(), workertest.Env, l, time.Hour, w.Now())
+	_, err := w.policies.Set(w.Ctx(), workertest.Env, l, time.Hour)
 	w.Must(err)
 	w.pass(2 * time.Hour)
 }
@@ -164,6 +176,28 @@ func TestRetention(t *testing.T) {
 	w.NothingLeft()
 }
 
+// TestRetentionOfWrongClock: a node whose clock is ahead deletes nothing before the database's time, neither within the
+// grace period nor by age.
+func TestRetentionOfWrongClock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.ahead = 30 * day
+	old := w.plain("old")
+	w.pass(20 * day)
+	young := w.plain("young")
+	_, err := w.policies.Set(w.Ctx(), workertest.Env, retention.Limits{MaxAgeDays: 10}, time.Hour)
+	w.Must(err)
+	w.Must(w.Do(retention.Run(workertest.Env), 1))
+	if !w.there(old) {
+		t.Error("deleted within the grace period")
+	}
+	w.pass(2 * time.Hour)
+	w.Must(w.Do(retention.Run(workertest.Env), 1))
+	if w.there(old) || !w.there(young) {
+		t.Errorf("after the grace period: old %v, young %v", w.there(old), w.there(young))
+	}
+}
+
 // TestRetentionChangesMeanwhile: what happens to the policy or to an asset while a run deletes counts at once, and a
 // run that ends in the middle is gone on with.
 func TestRetentionChangesMeanwhile(t *testing.T) {
@@ -179,7 +213,7 @@ func TestRetentionChangesMeanwhile(t *testing.T) {
 			return w.policies.TurnOff(w.Ctx(), workertest.Env)
 		}, nil, []string{"c"}, []string{"c"}},
 		"changed": {func(w *world) error {
-			_, err := w.policies.Set(w.Ctx(), workertest.Env, retention.Limits{MaxAgeDays: 10}, time.Hour, w.Now())
+			_, err := w.policies.Set(w.Ctx(), workertest.Env, retention.Limits{MaxAgeDays: 10}, time.Hour)
 			return err
 		}, nil, []string{"c"}, []string{"c"}},
 		"exempted": {func(w *world) error {
@@ -299,12 +333,14 @@ func (u unlisted) List(ctx context.Context, prefix string) iter.Seq2[string, err
 func TestMeasureGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for _, name := range []string{"a", "b", "c"} {
-		w.plain(name)
+	for i := range 60 { // more than are measured at a time
+		w.plain(fmt.Sprintf("a%02d", i))
 	}
+	w.plain("b")
+	w.plain("c")
 	refused := errors.New("refused")
 	worker := &retain.Worker{
-		Store: db.Retention(w.DB), Objects: unlisted{w.Store, "media/a/", refused}, Now: w.Now,
+		Store: timed{db.Retention(w.DB), w.Now}, Objects: unlisted{w.Store, "media/a", refused}, Now: w.Now,
 	}
 	for _, h := range worker.Handlers() {
 		w.Handlers[h.Kind] = h
@@ -313,7 +349,7 @@ func TestMeasureGoesOn(t *testing.T) {
 		t.Errorf("measure: %v", err)
 	}
 	stored, err := db.Retention(w.DB).Stored(w.Ctx(), workertest.Env)
-	if err != nil || stored.Unmeasured != 1 {
+	if err != nil || stored.Unmeasured != 60 {
 		t.Errorf("stored %+v, %v", stored, err)
 	}
 }
@@ -322,6 +358,8 @@ type policies struct {
 	retention.Store
 	all []retention.Policy
 }
+
+func (policies) Now(context.Context) (time.Time, error) { return time.Now(), nil }
 
 func (p policies) Policies(context.Context) ([]retention.Policy, error) { return p.all, nil }
 
@@ -343,7 +381,7 @@ func TestClock(t *testing.T) {
 			Store: policies{all: []retention.Policy{
 				{Environment: "a", StartsAt: time.Now()}, {Environment: "b", StartsAt: time.Now().Add(time.Minute)},
 			}},
-			Queue: q, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+			Queue: q, Logger: slog.New(slog.DiscardHandler),
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 		defer cancel()

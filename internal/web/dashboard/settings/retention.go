@@ -120,7 +120,7 @@ func (rm *room) showRetention(r *shell.Request) (shell.View, error) {
 		status, other := p.TakeErr(err)
 		return shell.ShowAs(status, "retention", p), other
 	}
-	found, err := rm.Retention.Preview(r.Context(), r.Person.Environment.ID, l, grace, rm.Now())
+	found, err := rm.Retention.Preview(r.Context(), r.Person.Environment.ID, l, grace)
 	if err != nil {
 		status, other := p.TakeErr(err)
 		return shell.ShowAs(status, "retention", p), other
@@ -143,7 +143,7 @@ func (rm *room) setRetention(r *shell.Request) (shell.View, error) {
 	if len(p.Bad) > 0 {
 		return shell.ShowAs(http.StatusBadRequest, "retention", p), nil
 	}
-	if _, err := rm.Retention.Set(r.Context(), r.Person.Environment.ID, l, grace, rm.Now()); err != nil {
+	if _, err := rm.Retention.Set(r.Context(), r.Person.Environment.ID, l, grace); err != nil {
 		status, other := p.TakeErr(err)
 		return shell.ShowAs(status, "retention", p), other
 	}
