@@ -312,7 +312,7 @@ var layers = map[string][]string{
 	},
 	"internal/media/follow/wire": {
 		"internal/media/captions", "internal/media/delivered", "internal/media/hls", "internal/media/playback",
-		"internal/id", "internal/fault",
+		"internal/web/respond", "internal/id", "internal/fault",
 	},
 	"internal/media/follow/owner": {
 		"internal/media/follow/wire", "internal/media/delivered", "internal/media/playback", "internal/media/timeline",
