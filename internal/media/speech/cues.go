@@ -5,6 +5,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"millrace/internal/media/captions"
 )
 
 // The form of cues.
@@ -23,6 +25,11 @@ const (
 type Cue struct {
 	Start, End time.Duration
 	Text       string
+}
+
+// Caption is the cue as files and text renditions have it.
+func (c Cue) Caption() captions.Cue {
+	return captions.Cue{Start: c.Start, End: c.End, Text: captions.Escape(c.Text)}
 }
 
 // Cues makes cues of words. Words come by Add, in order; a cue comes out once no later word can change it. The zero
