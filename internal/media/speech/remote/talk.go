@@ -83,7 +83,7 @@ func (s *Socket) talk(ctx context.Context, backlog *speech.Backlog, most int64, 
 		}
 		return err
 	}
-	return t.tell(nil, end, 1)
+	return t.emitWords(nil, end, 1)
 }
 
 // send sends sound until there is none, or until it does not follow, and says where it ends.
@@ -211,12 +211,12 @@ func (t *talk) take(r reply) error {
 	default:
 	}
 	const step = speech.SampleRate / 2 // of silence that is worth a result
-	return t.tell(r.words, until, step)
+	return t.emitWords(r.words, until, step)
 }
 
-// tell passes on words and the sample up to which all are known; without words, only if that is so much later than
+// emitWords passes on words and the sample up to which all are known; without words, only if that is so much later than
 // before.
-func (t *talk) tell(words []speech.Word, until, step int64) error {
+func (t *talk) emitWords(words []speech.Word, until, step int64) error {
 	if len(words) == 0 && until < t.until+step {
 		return nil
 	}
