@@ -65,7 +65,7 @@ func Stream(r *cmaf.Reader, o StreamOptions, emit func(Sealed) error) (*timeline
 		return nil, err
 	}
 	for _, t := range tracks {
-		if err := s.take(t); err != nil {
+		if err := s.addTrack(t); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +83,7 @@ func Stream(r *cmaf.Reader, o StreamOptions, emit func(Sealed) error) (*timeline
 		if err != nil {
 			return nil, err
 		}
-		s.takeIn(fragments)
+		s.addFragments(fragments)
 		if err := s.advance(false); err != nil {
 			return nil, err
 		}
@@ -119,7 +119,7 @@ func (s *streamer) buffers() []*trackBuffer {
 	return out
 }
 
-func (s *streamer) take(t cmaf.Track) error {
+func (s *streamer) addTrack(t cmaf.Track) error {
 	var err error
 	switch {
 	case t.Config.Codec == frame.H264 && s.video == nil:

@@ -169,7 +169,7 @@ func (t *talk) listen(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err = t.take(r); err != nil || r.last {
+		if err = t.handle(r); err != nil || r.last {
 			return err
 		}
 	}
@@ -188,8 +188,8 @@ func (t *talk) receive(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-// take passes on what is final.
-func (t *talk) take(r reply) error {
+// handle passes on what is final.
+func (t *talk) handle(r reply) error {
 	base := speech.Duration(t.base)
 	until := t.base + speech.Samples(r.since)
 	for i := range r.words {
