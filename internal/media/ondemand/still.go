@@ -15,7 +15,7 @@ import (
 )
 
 // Where the sound goes on behind the picture, or there is none for longer than a segment, the last picture is held:
-// encoded again as a key frame, which every segment of the freeze consists of. It is stored once. It has an init segment
+// encoded again as a key frame, of which every segment of the freeze is made. It is stored once. It has an init segment
 // of its own, and no discontinuity: times go on, and hls.js would place what is behind one by decoding times, which
 // leaves a hole as long as reordering takes.
 
