@@ -33,7 +33,7 @@ func TestWebhookFormAsCode(t *testing.T) {
 			return form
 		}
 		made := u.send(path, with("form"))
-		leads := regexp.MustCompile(`href="` + path + `/([\w-]+)">I have kept it<`).FindStringSubmatch(made.body)
+		leads := regexp.MustCompile(`href="` + path + `/([\w-]+)">I have saved it<`).FindStringSubmatch(made.body)
 		if made.status != http.StatusCreated || leads == nil {
 			t.Fatalf("%s responds with %d: %s", path, made.status, made.body)
 		}
@@ -89,7 +89,7 @@ func TestWebhookEditAsCode(t *testing.T) {
 				return form
 			}
 			v := edited{from: with(tt.from, false), to: with(tt.to, tt.moves)}
-			page := regexp.MustCompile(`href="(/dashboard/webhooks/[\w-]+)">I have kept it<`).
+			page := regexp.MustCompile(`href="(/dashboard/webhooks/[\w-]+)">I have saved it<`).
 				FindStringSubmatch(u.send("/dashboard/webhooks", v.from).body)
 			if page == nil {
 				t.Fatal("no webhook is made")

@@ -63,7 +63,7 @@ func firstToken(ctx context.Context, service access.API, cfg config.Config, log 
 	}
 	log.InfoContext(ctx, "made the first access token", "token_id", t.ID)
 	fmt.Fprintf(show,
-		"\nAccess token for the API (the secret is shown this once):\n  MILLRACE_TOKEN_ID=%s\n  "+
+		"\nAccess token for the API (the secret is shown only once):\n  MILLRACE_TOKEN_ID=%s\n  "+
 			"MILLRACE_TOKEN_SECRET=%s\n\n", t.ID, secret)
 	return nil
 }

@@ -295,11 +295,13 @@ var layers = map[string][]string{
 		"internal/media/metering", "internal/media/hls", "internal/media/playback", "internal/media/rendition",
 		"internal/media/window", "internal/id", "internal/fault",
 	},
-	"internal/media/speech":        {"internal/media/speech/wire", "internal/media/encode", "internal/fault"},
+	"internal/media/speech": {
+		"internal/media/speech/wire", "internal/media/captions", "internal/media/encode", "internal/fault",
+	},
 	"internal/media/speech/worker": {"internal/media/speech/wire"},
 	"internal/media/speech/wire":   {},
 	"internal/media/livespeech": {
-		"internal/fault", "internal/media/captions", "internal/media/container", "internal/media/speech",
+		"internal/fault", "internal/media/container", "internal/media/speech",
 		"internal/media/timeline", "internal/media/window",
 	},
 	"internal/media/speech/remote": {"internal/media/speech"},
@@ -312,7 +314,7 @@ var layers = map[string][]string{
 	},
 	"internal/media/follow/wire": {
 		"internal/media/captions", "internal/media/delivered", "internal/media/hls", "internal/media/playback",
-		"internal/id", "internal/fault",
+		"internal/web/respond", "internal/id", "internal/fault",
 	},
 	"internal/media/follow/owner": {
 		"internal/media/follow/wire", "internal/media/delivered", "internal/media/playback", "internal/media/timeline",

@@ -89,7 +89,7 @@ func Restore(ctx context.Context, o RestoreOptions) (*Restored, error) {
 	}
 	done := &Restored{Manifest: *m}
 	var f Findings
-	if err = r.whole(ctx, m, &f); err != nil {
+	if err = r.checkFiles(ctx, m, &f); err != nil {
 		return nil, err
 	}
 	if f.Count > 0 {

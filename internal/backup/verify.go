@@ -32,7 +32,7 @@ func Verify(ctx context.Context, o VerifyOptions) (*Manifest, Findings, error) {
 	if err != nil {
 		return nil, f, err
 	}
-	if err = c.whole(ctx, m, &f); err != nil || f.Count > 0 {
+	if err = c.checkFiles(ctx, m, &f); err != nil || f.Count > 0 {
 		return m, f, err
 	}
 	o.Progress.Begin(StepCheck, m.Objects, m.Bytes)
@@ -60,8 +60,8 @@ func Verify(ctx context.Context, o VerifyOptions) (*Manifest, Findings, error) {
 	return m, f, err
 }
 
-// whole looks whether the files of a snapshot are as the manifest says, and can be read to their end.
-func (c *common) whole(ctx context.Context, m *Manifest, f *Findings) error {
+// checkFiles looks whether the files of a snapshot are as the manifest says, and can be read to their end.
+func (c *common) checkFiles(ctx context.Context, m *Manifest, f *Findings) error {
 	for _, want := range []struct {
 		name string
 		File

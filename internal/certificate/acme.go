@@ -60,7 +60,7 @@ const Protocol = acme.ALPNProto
 // NewACME makes the source and asks nobody yet.
 func NewACME(o ACMEOptions) *ACME {
 	client := *o.Client
-	client.Transport = &teller{next: o.Client.Transport, log: o.Logger}
+	client.Transport = &complaintLogger{next: o.Client.Transport, log: o.Logger}
 	return &ACME{opts: o, has: map[string]*x509.Certificate{}, manager: &autocert.Manager{
 		Prompt: autocert.AcceptTOS, Email: o.Email, Cache: autocert.DirCache(o.Folder),
 		HostPolicy: autocert.HostWhitelist(o.Domains...),
@@ -184,17 +184,17 @@ func (a *ACME) GetCertificate(hello *tls.ClientHelloInfo) (*tls.Certificate, err
 	return pair, nil
 }
 
-// teller logs what an authority complains about: autocert renews in silence.
-type teller struct {
+// complaintLogger logs what an authority complains about: autocert renews in silence.
+type complaintLogger struct {
 	next http.RoundTripper
 	log  *slog.Logger
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *teller) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := t.next.RoundTrip(r)
+func (c *complaintLogger) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := c.next.RoundTrip(r)
 	if err != nil {
-		t.log.WarnContext(r.Context(), "certificate authority is not reached", "host", r.URL.Host, "error", err)
+		c.log.WarnContext(r.Context(), "certificate authority is not reached", "host", r.URL.Host, "error", err)
 		return nil, err
 	}
 	if resp.StatusCode < http.StatusBadRequest {
@@ -213,7 +213,7 @@ func (t *teller) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	// that one is part of the protocol
 	if json.Unmarshal(body, &problem) == nil && !strings.HasSuffix(problem.Type, ":badNonce") {
-		t.log.WarnContext(r.Context(), "certificate authority refuses", "host", r.URL.Host, "status", resp.StatusCode,
+		c.log.WarnContext(r.Context(), "certificate authority refuses", "host", r.URL.Host, "status", resp.StatusCode,
 			"type", problem.Type, "detail", problem.Detail)
 	}
 	return resp, nil

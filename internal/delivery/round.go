@@ -191,7 +191,7 @@ func (d *Dispatcher) took(ctx context.Context, r round) {
 		d.lookAt = d.o.Now().Add(idleAgain)
 	}
 	held := make(map[id.Webhook]bool, len(r.held))
-	d.tellUnreadable(ctx, r.held)
+	d.logUnreadable(ctx, r.held)
 	for _, h := range r.held {
 		if !h.Enabled || h.Err != nil {
 			continue
@@ -226,8 +226,8 @@ func (d *Dispatcher) took(ctx context.Context, r round) {
 	}
 }
 
-// tellUnreadable logs which endpoints can't be sent to, each once.
-func (d *Dispatcher) tellUnreadable(ctx context.Context, all []webhook.Held) {
+// logUnreadable logs which endpoints can't be sent to, each once.
+func (d *Dispatcher) logUnreadable(ctx context.Context, all []webhook.Held) {
 	told := d.unreadable
 	d.unreadable = map[id.Webhook]bool{}
 	for _, h := range all {

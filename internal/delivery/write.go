@@ -65,13 +65,13 @@ func (d *Dispatcher) record(ctx context.Context, w write) error {
 			return err
 		}
 		if err == nil {
-			d.tellDisabled(ctx, h)
+			d.logDisabled(ctx, h)
 		}
 	}
 	return nil
 }
 
-func (d *Dispatcher) tellDisabled(ctx context.Context, h hopeless) {
+func (d *Dispatcher) logDisabled(ctx context.Context, h hopeless) {
 	if h.gone {
 		d.o.Logger.WarnContext(ctx, "disabled a webhook whose endpoint responded with 410 Gone",
 			slog.Any("webhook_id", h.ID))

@@ -134,7 +134,7 @@ func (l *Listener) introduce(nc *socket.Counted) bool {
 	}
 	_ = nc.Close()
 	if bad, is := errors.AsType[*headerError](err); is {
-		l.tell(nc, bad)
+		l.logBad(nc, bad)
 	}
 	return false
 }
@@ -142,7 +142,7 @@ func (l *Listener) introduce(nc *socket.Counted) bool {
 // tellEvery is how often the log may be told of headers that are none.
 const tellEvery = time.Second
 
-func (l *Listener) tell(nc *socket.Counted, bad *headerError) {
+func (l *Listener) logBad(nc *socket.Counted, bad *headerError) {
 	now := time.Now().UnixNano()
 	if last := l.told.Load(); now-last < int64(tellEvery) || !l.told.CompareAndSwap(last, now) {
 		return

@@ -40,7 +40,7 @@ func (f *Files) enter(ctx context.Context, u id.Upload, interrupt func(), within
 	mine := &place{files: f, upload: u, interrupt: interrupt, left: make(chan struct{})}
 	mine.came(f.opt.Now())
 	for {
-		other := f.take(mine)
+		other := f.claim(mine)
 		if other == nil {
 			break
 		}
@@ -65,8 +65,8 @@ func (f *Files) enter(ctx context.Context, u id.Upload, interrupt func(), within
 	}
 }
 
-// take makes p the one writer, or says who is.
-func (f *Files) take(p *place) (other *place) {
+// claim makes p the one writer, or says who is.
+func (f *Files) claim(p *place) (other *place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if other = f.held[p.upload]; other == nil {

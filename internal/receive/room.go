@@ -46,7 +46,7 @@ func (f *Files) reserve(ctx context.Context, u upload.Upload, more int64) error 
 	if err != nil {
 		return nil //nolint:nilerr // nobody knows: writing will show it
 	}
-	held, err := f.holds(ctx, u, s.Room())
+	held, err := f.reserved(ctx, u, s.Room())
 	if err != nil {
 		return err
 	}
@@ -56,9 +56,9 @@ func (f *Files) reserve(ctx context.Context, u upload.Upload, more int64) error 
 	return nil
 }
 
-// holds is how many bytes of some room are held against an upload for those that are under way. Those of its own
+// reserved is how many bytes of some room are kept from an upload for those that are under way. Those of its own
 // environment count whole.
-func (f *Files) holds(ctx context.Context, u upload.Upload, room int64) (int64, error) {
+func (f *Files) reserved(ctx context.Context, u upload.Upload, room int64) (int64, error) {
 	if f.local == nil {
 		return 0, nil
 	}
@@ -72,7 +72,7 @@ func (f *Files) holds(ctx context.Context, u upload.Upload, room int64) (int64, 
 		if other.ID == u.ID || err != nil {
 			continue
 		}
-		of[other.Environment] += hold(other.Size-kept.Size, now.Sub(kept.ModTime))
+		of[other.Environment] += reserve(other.Size-kept.Size, now.Sub(kept.ModTime))
 	}
 	own, others := of[u.Environment], int64(0)
 	delete(of, u.Environment)
@@ -82,8 +82,9 @@ func (f *Files) holds(ctx context.Context, u upload.Upload, room int64) (int64, 
 	return own + min(others, room/allShare), nil
 }
 
-// hold is how many of the bytes that are missing of an upload are held free for it when nothing has come for a while.
-func hold(missing int64, quiet time.Duration) int64 {
+// reserve is how many of the bytes that are missing of an upload are kept free for it when nothing has come for a
+// while.
+func reserve(missing int64, quiet time.Duration) int64 {
 	rest := float64(away-max(quiet, steady)) / float64(away-steady)
 	return int64(float64(max(missing, 0)) * max(rest, 0))
 }

@@ -88,15 +88,15 @@ func (l *Listener) admit(nc net.Conn) net.Conn {
 	if c == nil {
 		_ = tcp.Close()
 	}
-	l.tell(nc)
+	l.logFull(nc)
 	if c == nil {
 		return nil
 	}
 	return c
 }
 
-// tell logs at most once a second that the budget, or a kind's share of it, was used up.
-func (l *Listener) tell(last net.Conn) {
+// logFull logs at most once a second that the budget, or a kind's share of it, was used up.
+func (l *Listener) logFull(last net.Conn) {
 	now := time.Now()
 	if now.Sub(l.logged) < tellEvery {
 		return

@@ -124,7 +124,7 @@ func (e *Exporter) Run(ctx context.Context) error {
 			defer cancel()
 			if err := e.sendAll(last); err != nil {
 				e.told = time.Time{}
-				e.tell(last, err)
+				e.logLoss(last, err)
 			}
 			return context.Cause(ctx)
 		case <-timer.C:
@@ -133,7 +133,7 @@ func (e *Exporter) Run(ctx context.Context) error {
 		}
 		err := e.sendAll(ctx)
 		if ctx.Err() == nil {
-			e.tell(ctx, err)
+			e.logLoss(ctx, err)
 		}
 		wait = next(wait, err)
 	}
@@ -227,8 +227,8 @@ func (e *Exporter) send(ctx context.Context, body []byte) (refused int64, err er
 	return rejected(said), nil
 }
 
-// tell logs that spans are lost or late, once a minute at most.
-func (e *Exporter) tell(ctx context.Context, err error) {
+// logLoss logs that spans are lost or late, once a minute at most.
+func (e *Exporter) logLoss(ctx context.Context, err error) {
 	e.mu.Lock()
 	lost := e.lost
 	e.mu.Unlock()

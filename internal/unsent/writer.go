@@ -43,7 +43,7 @@ func (w *writer) Write(p []byte) (n int, err error) {
 		some := p[n:min(len(p), n+Piece)]
 		w.wait()
 		k, err := w.ResponseWriter.Write(some)
-		w.taken()
+		w.accepted()
 		n += k
 		w.wrote = true
 		if err != nil || n == len(p) {
@@ -71,7 +71,7 @@ func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
 		want := min(left.N, chunk)
 		w.wait()
 		k, err := from.ReadFrom(&io.LimitedReader{R: left.R, N: want})
-		w.taken()
+		w.accepted()
 		n += k
 		left.N -= k
 		w.wrote = true
@@ -85,7 +85,7 @@ func (w *writer) ReadFrom(src io.Reader) (n int64, err error) {
 // FlushError is for http.ResponseController.
 func (w *writer) FlushError() error {
 	w.wait()
-	defer w.taken()
+	defer w.accepted()
 	w.wrote = false
 	return w.control.Flush()
 }
@@ -100,7 +100,7 @@ type ender interface{ End() }
 func (w *writer) finish() {
 	if e, ok := w.ResponseWriter.(ender); ok {
 		w.wait()
-		defer w.taken()
+		defer w.accepted()
 		e.End()
 		return
 	}
@@ -121,7 +121,7 @@ func (w *writer) wait() {
 	}
 }
 
-func (w *writer) taken() {
+func (w *writer) accepted() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.since = time.Time{}

@@ -101,7 +101,7 @@ func anotherSecret(t *testing.T, b *browser.Browser, page string) {
 	looksRight(t, b, p, "webhook-secret-phone")
 	p.Click(t, "main .once a.btn")
 	p.Await(t, "tells of the old secret, and has none",
-		"document.querySelector('main .pairs')?.textContent.includes('The one before it signs too until') && "+
+		"document.querySelector('main .pairs')?.textContent.includes('The previous one also signs until') && "+
 			"!document.documentElement.outerHTML.includes('whsec_')", patience)
 	looksRight(t, b, p, "webhook-secret-old-phone")
 }

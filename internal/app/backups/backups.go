@@ -150,7 +150,7 @@ func overlap(a, b config.Storage) bool {
 		return false
 	}
 	if a.Kind == config.Folder {
-		one, other := whole(a.Path), whole(b.Path)
+		one, other := canonical(a.Path), canonical(b.Path)
 		return strings.HasPrefix(one, other) || strings.HasPrefix(other, one)
 	}
 	one, err := blob.ParseURL(a.URL.Reveal())
@@ -165,8 +165,8 @@ func nested(one, other string) bool {
 	return one == "/" || other == "/" || strings.HasPrefix(one, other) || strings.HasPrefix(other, one)
 }
 
-// whole is a path from the root, without links as far as it is there, with a slash at its end.
-func whole(path string) string {
+// canonical is a path from the root, without links as far as it is there, with a slash at its end.
+func canonical(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}

@@ -65,7 +65,7 @@ func destination(o Options) (to config.Database, at config.Storage, err error) {
 	}
 	same := to.Address() == o.Config.Database.Address() || to.Address() == o.Config.Database.Server()
 	if to.Engine == config.SQLite && o.Config.Database.Engine == config.SQLite {
-		same = whole(to.Path) == whole(o.Config.Database.Path)
+		same = canonical(to.Path) == canonical(o.Config.Database.Path)
 	}
 	if same {
 		return to, at, errors.New("the new database is the old one: name another one")

@@ -47,7 +47,7 @@ func (s *shared) check(ctx context.Context, g guess, hash func(context.Context) 
 			return false, err
 		}
 		if first {
-			defer s.tell(g, v) // also where it panics
+			defer s.release(g, v) // also where it panics
 			v.right, v.err = hash(ctx)
 			return v.right, v.err
 		}
@@ -67,8 +67,8 @@ func (s *shared) check(ctx context.Context, g guess, hash func(context.Context) 
 	}
 }
 
-// tell lets those go on who wait for a verdict.
-func (s *shared) tell(g guess, v *verdict) {
+// release lets those go on who wait for a verdict.
+func (s *shared) release(g guess, v *verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.hashing, g)

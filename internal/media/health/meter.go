@@ -134,7 +134,7 @@ func (m *Meter) Write(f *frame.Frame, received time.Time) {
 		return
 	}
 	w := &m.flows[f.Kind]
-	w.take(f.DTS, received)
+	w.add(f.DTS, received)
 	w.frames++
 	w.bytes += int64(len(f.Data))
 	if f.Kind != frame.Video {
@@ -151,7 +151,7 @@ func (m *Meter) Write(f *frame.Frame, received time.Time) {
 // smooth is the gain of RFC 3550's estimator; slow that of the drift, which is to follow no jitter.
 const smooth, slow = 1.0 / 16, 1.0 / 128
 
-func (fl *flow) take(dts time.Duration, received time.Time) {
+func (fl *flow) add(dts time.Duration, received time.Time) {
 	if !fl.seen {
 		fl.seen, fl.dts, fl.received, fl.first = true, dts, received, received
 		return

@@ -69,7 +69,7 @@ func (w *Watch) Look(s Sample, video, audio bool) []Change {
 		message := r.bad(v)
 		troubled = troubled || message != ""
 		if c, ok := w.of(r.kind).judge(r, message, s.At); ok {
-			c.Tell = !c.Over && w.tell(r.kind, s.At)
+			c.Tell = !c.Over && w.due(r.kind, s.At)
 			changes = append(changes, c)
 		}
 	}
@@ -135,8 +135,8 @@ func (s *standing) judge(r rule, message string, now time.Time) (Change, bool) {
 	return Change{Warning: s.warning}, true
 }
 
-// tell reports whether a warning is to be told, and counts it.
-func (w *Watch) tell(kind string, now time.Time) bool {
+// due reports whether a warning is to be told, and counts it.
+func (w *Watch) due(kind string, now time.Time) bool {
 	recent := w.warned[:0]
 	for _, at := range w.warned {
 		if now.Sub(at) < tellTime {

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"millrace/internal/fault"
-	"millrace/internal/media/captions"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/speech"
 	"millrace/internal/media/timeline"
@@ -351,7 +350,7 @@ func (r *runner) publish() {
 	texts := r.Edge.Texts()
 	put := func(all []speech.Cue) {
 		for _, c := range all {
-			texts.Publish(r.Rendition, textCue(c))
+			texts.Publish(r.Rendition, c.Caption())
 		}
 		late := texts.Late(r.Rendition)
 		r.miss(late - r.late)
@@ -370,7 +369,7 @@ func (r *runner) publish() {
 		}
 		put(cues.Add(words, got.Until))
 		if c, ok := cues.Draft(); ok {
-			texts.Draft(r.Rendition, textCue(c))
+			texts.Draft(r.Rendition, c.Caption())
 		}
 		r.mu.Lock()
 		if !r.idle {
@@ -380,9 +379,4 @@ func (r *runner) publish() {
 	}
 	drafted()
 	put(cues.Flush())
-}
-
-// textCue is a cue as a text rendition has it.
-func textCue(c speech.Cue) captions.Cue {
-	return captions.Cue{Start: c.Start, End: c.End, Text: captions.Escape(c.Text)}
 }

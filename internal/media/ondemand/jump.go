@@ -63,8 +63,8 @@ type arrival struct {
 	at  float64 // seconds
 }
 
-// takeIn puts fragments onto their buffers, in the order of their samples' times.
-func (s *streamer) takeIn(fragments []cmaf.Fragment) {
+// addFragments puts fragments onto their buffers, in the order of their samples' times.
+func (s *streamer) addFragments(fragments []cmaf.Fragment) {
 	var all []arrival
 	for _, f := range fragments {
 		for _, t := range s.buffers() {

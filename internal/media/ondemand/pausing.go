@@ -36,7 +36,7 @@ func (s *streamer) remember(samples []cmaf.Sample) {
 func (s *streamer) pausesAt(n int, until int64) int64 {
 	v := s.video
 	first, last := v.samples[0], v.samples[n-1]
-	if s.hold == nil || !first.idr || float64(until-first.dts) <= s.longest*v.scale() {
+	if s.freeze == nil || !first.idr || float64(until-first.dts) <= s.longest*v.scale() {
 		return until
 	}
 	long, shown := v.at(1.0/25), last.pts
@@ -53,11 +53,11 @@ func (s *streamer) pausesAt(n int, until int64) int64 {
 	return stop
 }
 
-// holdUpTo has the last picture stand from one decoding time to another, in segments of equal length. The last of them
-// ends at border, in seconds.
-func (s *streamer) holdUpTo(from, until int64, border float64) error {
+// freezeUntil has the last picture stand from one decoding time to another, in segments of equal length. The last of
+// them ends at border, in seconds.
+func (s *streamer) freezeUntil(from, until int64, border float64) error {
 	v := s.video
-	held, err := s.hold.last(v.entry, v.init, s.group, s.delay)
+	held, err := s.freeze.last(v.entry, v.init, s.group, s.delay)
 	if err != nil {
 		return err
 	}

@@ -15,13 +15,13 @@ import (
 )
 
 // Where the sound goes on behind the picture, or there is none for longer than a segment, the last picture is held:
-// encoded again as a key frame, which every segment of the hold consists of. It is stored once. It has an init segment
+// encoded again as a key frame, of which every segment of the freeze is made. It is stored once. It has an init segment
 // of its own, and no discontinuity: times go on, and hls.js would place what is behind one by decoding times, which
 // leaves a hole as long as reordering takes.
 
-// Hold decodes pictures, which are a fragmented MP4 that begins with a key frame, and gives the one that is presented
+// Freeze decodes pictures, which are a fragmented MP4 that begins with a key frame, and gives the one that is presented
 // at a time, or the next one, encoded again as a key frame, as fragmented MP4.
-type Hold func(pictures []byte, at time.Duration) ([]byte, error)
+type Freeze func(pictures []byte, at time.Duration) ([]byte, error)
 
 // maxStill bounds a held picture, in bytes.
 const maxStill = 16 << 20
@@ -35,7 +35,7 @@ type still struct {
 
 // last encodes the last of some pictures, of a track that is described by o and in. delay is what lies between decoding
 // and showing it, in ticks.
-func (h Hold) last(o cmaf.InitOptions, in timeline.Init, pictures []cmaf.Sample, delay int64) (*still, error) {
+func (f Freeze) last(o cmaf.InitOptions, in timeline.Init, pictures []cmaf.Sample, delay int64) (*still, error) {
 	upright := o
 	upright.Matrix = [9]uint32{} // or ffmpeg would turn it
 	at, shown := int64(0), int64(0)
@@ -44,13 +44,13 @@ func (h Hold) last(o cmaf.InitOptions, in timeline.Init, pictures []cmaf.Sample,
 		at += int64(p.Duration)
 	}
 	group := cmaf.AppendFragment(cmaf.InitFromEntry(upright), 1, cmaf.TrackID, 0, pictures)
-	made, err := h(group, time.Duration(float64(shown)/float64(o.Timescale)*float64(time.Second))-time.Millisecond)
+	made, err := f(group, time.Duration(float64(shown)/float64(o.Timescale)*float64(time.Second))-time.Millisecond)
 	if err != nil {
-		return nil, fmt.Errorf("hold last picture: %w", err)
+		return nil, fmt.Errorf("freeze last picture: %w", err)
 	}
 	t, data, err := onePicture(made)
 	if err != nil {
-		return nil, fmt.Errorf("hold last picture: %w", err)
+		return nil, fmt.Errorf("freeze last picture: %w", err)
 	}
 	o.SampleEntry = t.SampleEntry
 	in.Codec, in.Still = codecOf(t.FourCC, t.Config.SPS), true
@@ -106,9 +106,9 @@ func (s *still) chunk(id string, n int, object string, from, until int64) timeli
 	}
 }
 
-// HoldLast has the last picture of a planned file stand where the plan has no picture at its end; r is the file. It
+// FreezeLast has the last picture of a planned file stand where the plan has no picture at its end; r is the file. It
 // gives what is to be stored, with keys that begin with prefix: nothing where there is a picture everywhere.
-func HoldLast(t *timeline.Timeline, r io.ReaderAt, video *mp4.Track, prefix string, hold Hold) ([]Object, error) {
+func FreezeLast(t *timeline.Timeline, r io.ReaderAt, video *mp4.Track, prefix string, freeze Freeze) ([]Object, error) {
 	l := t.Rendition(timeline.MainVideo)
 	if l == nil || !l.Chunks[len(l.Chunks)-1].Gap {
 		return nil, nil
@@ -129,7 +129,7 @@ func HoldLast(t *timeline.Timeline, r io.ReaderAt, video *mp4.Track, prefix stri
 	if err != nil {
 		return nil, fmt.Errorf("read last pictures: %w", err)
 	}
-	held, err := hold.last(mp4.InitOptions(video), l.Inits[0], samples, x.delay)
+	held, err := freeze.last(mp4.InitOptions(video), l.Inits[0], samples, x.delay)
 	if err != nil {
 		return nil, err
 	}

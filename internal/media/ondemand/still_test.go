@@ -18,8 +18,8 @@ import (
 	"millrace/internal/programtest"
 )
 
-// hold has ffmpeg make held pictures as the service does.
-func hold(t *testing.T) ondemand.Hold {
+// freeze has ffmpeg make frozen pictures as the service does.
+func freeze(t *testing.T) ondemand.Freeze {
 	t.Helper()
 	ffmpeg := programtest.Path(t, "ffmpeg")
 	return func(pictures []byte, at time.Duration) ([]byte, error) {
@@ -99,7 +99,7 @@ func held(t *testing.T, path string, keys int) (*timeline.Timeline, func(string)
 	if filepath.Ext(path) != ".mp4" {
 		in := encode.RewriteArgs{Input: path, Format: encode.Matroska}
 		s := streamWith(t, programtest.Run(t, "ffmpeg", in.Build()...), ondemand.StreamOptions{
-			Prefix: "x/", KeyInterval: keys, Hold: hold(t),
+			Prefix: "x/", KeyInterval: keys, Freeze: freeze(t),
 		})
 		return s.timeline, func(key string) []byte { return s.objects[key] }
 	}
@@ -109,7 +109,7 @@ func held(t *testing.T, path string, keys int) (*timeline.Timeline, func(string)
 		t.Fatal(err)
 	}
 	defer func() { _ = f.Close() }()
-	made, err := ondemand.HoldLast(m.timeline, f, m.video, "x/", hold(t))
+	made, err := ondemand.FreezeLast(m.timeline, f, m.video, "x/", freeze(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ type StreamOptions struct {
 	Prefix string // of storage keys
 	// KeyInterval is how far apart key frames are at most, in seconds, as the stream's encoder was told; 0: unknown.
 	KeyInterval int
-	Hold        Hold
+	Freeze      Freeze
 	// LeftOut is told at the end how many pictures were left out, as no decoder takes them or one before them up to the
 	// next key frame. nil: nobody wants to know.
 	LeftOut func(pictures int)
@@ -56,7 +56,7 @@ type StreamOptions struct {
 //
 // Errors are of the reader, of emit, ErrNothing, ErrTooLong or ErrApart.
 func Stream(r *cmaf.Reader, o StreamOptions, emit func(Sealed) error) (*timeline.Timeline, error) {
-	s := &streamer{prefix: o.Prefix, keys: o.KeyInterval, hold: o.Hold, emit: emit, timeline: &timeline.Timeline{}}
+	s := &streamer{prefix: o.Prefix, keys: o.KeyInterval, freeze: o.Freeze, emit: emit, timeline: &timeline.Timeline{}}
 	tracks, err := r.Tracks()
 	if errors.Is(err, io.EOF) {
 		return nil, ErrNothing
@@ -65,7 +65,7 @@ func Stream(r *cmaf.Reader, o StreamOptions, emit func(Sealed) error) (*timeline
 		return nil, err
 	}
 	for _, t := range tracks {
-		if err := s.take(t); err != nil {
+		if err := s.addTrack(t); err != nil {
 			return nil, err
 		}
 	}
@@ -83,7 +83,7 @@ func Stream(r *cmaf.Reader, o StreamOptions, emit func(Sealed) error) (*timeline
 		if err != nil {
 			return nil, err
 		}
-		s.takeIn(fragments)
+		s.addFragments(fragments)
 		if err := s.advance(false); err != nil {
 			return nil, err
 		}
@@ -93,7 +93,7 @@ func Stream(r *cmaf.Reader, o StreamOptions, emit func(Sealed) error) (*timeline
 type streamer struct {
 	prefix       string
 	keys         int
-	hold         Hold
+	freeze       Freeze
 	clock        clock
 	emit         func(Sealed) error
 	video, audio *trackBuffer // nil without
@@ -119,7 +119,7 @@ func (s *streamer) buffers() []*trackBuffer {
 	return out
 }
 
-func (s *streamer) take(t cmaf.Track) error {
+func (s *streamer) addTrack(t cmaf.Track) error {
 	var err error
 	switch {
 	case t.Config.Codec == frame.H264 && s.video == nil:
@@ -247,7 +247,7 @@ func (s *streamer) seal(ended bool) (bool, error) {
 	}
 	err := s.out(border, chunks)
 	if err == nil && end < next.dts {
-		err = s.holdUpTo(end, next.dts, whole)
+		err = s.freezeUntil(end, next.dts, whole)
 	}
 	return true, err
 }
@@ -294,8 +294,8 @@ func (s *streamer) finish() error {
 		if err := s.out(border, chunks); err != nil {
 			return err
 		}
-		if soundEnds > border && s.hold != nil && len(s.group) > 0 {
-			return s.holdUpTo(end, v.at(soundEnds)-s.delay, soundEnds)
+		if soundEnds > border && s.freeze != nil && len(s.group) > 0 {
+			return s.freezeUntil(end, v.at(soundEnds)-s.delay, soundEnds)
 		}
 	}
 	for a != nil && len(a.samples) > 0 {
@@ -358,7 +358,7 @@ func (s *streamer) store(t *trackBuffer, n int, end int64) timeline.Chunk {
 	}
 	key := s.prefix + t.rendition.ID + "/" + strconv.FormatInt(s.msn, 10) + ".m4s"
 	first := t.samples[0]
-	if t == s.video && s.hold != nil {
+	if t == s.video && s.freeze != nil {
 		s.remember(t.fragment(n, end))
 	}
 	data := cmaf.AppendFragment(nil, uint32(s.msn+1), cmaf.TrackID, uint64(max(first.dts, 0)), t.cut(n, end))

@@ -142,7 +142,7 @@ func Accepts(c frame.Config) error {
 func (p *Packager) Configure(c frame.Config) error {
 	t := p.track(c.Kind)
 	if c.Kind == frame.Audio { // what waits belongs to the old parameters
-		p.hold(nil)
+		p.keepBack(nil)
 	}
 	t.config, t.stale = c, true
 	return nil
@@ -207,7 +207,7 @@ func (p *Packager) Close(error) error {
 	p.opt.Edge.Live(false)
 	p.standToEnd()
 	err := p.finish()
-	p.hold(nil)
+	p.keepBack(nil)
 	return err
 }
 
@@ -323,12 +323,12 @@ func (p *Packager) release(until time.Duration) error {
 	n := 0
 	for ; n < len(p.held) && p.held[n].PTS < until; n++ {
 		if len(p.cuts) == 0 && p.audioIsFull(&p.held[n]) {
-			p.hold(p.held[n:])
+			p.keepBack(p.held[n:])
 			return p.parkVideo()
 		}
 		p.followAudio(p.held[n])
 	}
-	p.hold(p.held[n:])
+	p.keepBack(p.held[n:])
 	return nil
 }
 
@@ -340,12 +340,12 @@ func (p *Packager) leadHeld(until time.Duration) error {
 			return err
 		}
 	}
-	p.hold(p.held[n:])
+	p.keepBack(p.held[n:])
 	return nil
 }
 
-// hold keeps a tail of the held audio.
-func (p *Packager) hold(tail []frame.Frame) {
+// keepBack keeps a tail of the held audio.
+func (p *Packager) keepBack(tail []frame.Frame) {
 	n := copy(p.held, tail)
 	clear(p.held[n:])
 	p.held = p.held[:n]
@@ -395,7 +395,7 @@ func (p *Packager) finishAudio(end time.Duration) {
 	for ; n < len(p.held) && p.held[n].PTS+p.held[n].Duration/2 <= end; n++ {
 		p.followAudio(p.held[n])
 	}
-	p.hold(p.held[n:])
+	p.keepBack(p.held[n:])
 	for range p.cuts {
 		p.nextAudio()
 	}
@@ -474,7 +474,7 @@ func (p *Packager) parkVideo() error {
 	for ; n < len(p.held) && a.elapsed()+p.held[n].Duration <= p.limit(); n++ {
 		p.followAudio(p.held[n])
 	}
-	p.hold(p.held[n:])
+	p.keepBack(p.held[n:])
 	v.flush()
 	v.standBeside(a.end-p.lag, p.limit())
 	a.finish()

@@ -33,7 +33,7 @@ type Track struct {
 
 // Picture adds the video; as says how large it is, how many pictures it has a second, and of their captions.
 func (l *Listing) Picture(t Track, as hls.Variant) {
-	as.URI, as.Bandwidth, as.AverageBandwidth = hls.PlaylistURI(t.ID), whole(t.Peak), whole(t.Average)
+	as.URI, as.Bandwidth, as.AverageBandwidth = hls.PlaylistURI(t.ID), roundUp(t.Peak), roundUp(t.Average)
 	addCodecs(&as, t.Inits)
 	for _, in := range t.Inits {
 		if in.Range != frame.SDR { // high where a player may meet it
@@ -47,8 +47,8 @@ func (l *Listing) Picture(t Track, as hls.Variant) {
 func (l *Listing) Sound(t Track, as hls.Rendition) {
 	as.Type, as.GroupID, as.Autoselect, as.URI = sound, soundGroup, true, hls.PlaylistURI(t.ID)
 	addCodecs(&l.shared, t.Inits)
-	l.shared.Bandwidth = max(l.shared.Bandwidth, whole(t.Peak))
-	l.shared.AverageBandwidth = max(l.shared.AverageBandwidth, whole(t.Average))
+	l.shared.Bandwidth = max(l.shared.Bandwidth, roundUp(t.Peak))
+	l.shared.AverageBandwidth = max(l.shared.AverageBandwidth, roundUp(t.Average))
 	l.beside, l.sounds = append(l.beside, as), l.sounds+1
 }
 
@@ -91,4 +91,4 @@ func addCodecs(v *hls.Variant, inits []timeline.Init) {
 	}
 }
 
-func whole(bits float64) int64 { return int64(math.Ceil(bits)) }
+func roundUp(bits float64) int64 { return int64(math.Ceil(bits)) }

@@ -85,7 +85,7 @@ func DecodeAMF0(b []byte) []any {
 	return out
 }
 
-func (ar *amfReader) take(n int) ([]byte, error) {
+func (ar *amfReader) next(n int) ([]byte, error) {
 	if n < 0 || n > len(ar.b) {
 		return nil, errAMF
 	}
@@ -95,7 +95,7 @@ func (ar *amfReader) take(n int) ([]byte, error) {
 }
 
 func (ar *amfReader) length(size int) (int, error) {
-	b, err := ar.take(size)
+	b, err := ar.next(size)
 	if err != nil {
 		return 0, err
 	}
@@ -110,7 +110,7 @@ func (ar *amfReader) text(size int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b, err := ar.take(n)
+	b, err := ar.next(n)
 	return string(b), err
 }
 
@@ -118,19 +118,19 @@ func (ar *amfReader) value(depth int) (any, error) {
 	if ar.values++; ar.values > maxAMFValues || depth > maxAMFDepth {
 		return nil, errAMF
 	}
-	marker, err := ar.take(1)
+	marker, err := ar.next(1)
 	if err != nil {
 		return nil, err
 	}
 	switch marker[0] {
 	case amfNumber:
-		b, err := ar.take(8)
+		b, err := ar.next(8)
 		if err != nil {
 			return nil, err
 		}
 		return math.Float64frombits(binary.BigEndian.Uint64(b)), nil
 	case amfBoolean:
-		b, err := ar.take(1)
+		b, err := ar.next(1)
 		return err == nil && b[0] != 0, err
 	case amfString:
 		return ar.text(2)
@@ -147,7 +147,7 @@ func (ar *amfReader) value(depth int) (any, error) {
 		}
 		return ar.object(depth)
 	case amfECMAArray:
-		if _, err := ar.take(4); err != nil { // its count is not to be relied on
+		if _, err := ar.next(4); err != nil { // its count is not to be relied on
 			return nil, err
 		}
 		return ar.object(depth)
@@ -156,10 +156,10 @@ func (ar *amfReader) value(depth int) (any, error) {
 	case amfNull, amfUndefined, amfUnsupported:
 		return nil, nil
 	case amfReference:
-		_, err := ar.take(2)
+		_, err := ar.next(2)
 		return nil, err
 	case amfDate:
-		_, err := ar.take(10)
+		_, err := ar.next(10)
 		return nil, err
 	}
 	return nil, errAMF

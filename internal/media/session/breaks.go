@@ -24,8 +24,8 @@ func NewBreaks() *Breaks {
 	return &Breaks{limits.NewLimiter(limits.Every(breakEvery), breaksAtOnce)}
 }
 
-// take counts a discontinuity; UnsteadyError: it is one too many.
-func (b *Breaks) take(now time.Time, reason string) error {
+// add counts a discontinuity; UnsteadyError: it is one too many.
+func (b *Breaks) add(now time.Time, reason string) error {
 	if b.limiter.AllowN(now, 1) {
 		return nil
 	}

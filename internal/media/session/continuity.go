@@ -151,7 +151,7 @@ func (c *continuity) write(f frame.Frame) error {
 			return c.consider(1 - f.Kind)
 		}
 		t.why, t.other = verdict, c.other(f.Kind).last
-		return c.hold(f)
+		return c.delay(f)
 	}
 	if verdict == fits && (t.why != smallStep || len(t.pending) < 2) {
 		// the old clock goes on: what waits was a glitch
@@ -163,7 +163,7 @@ func (c *continuity) write(f frame.Frame) error {
 	last := t.pending[len(t.pending)-1]
 	d := f.DTS - last.DTS
 	if d >= -jumpBackward && (d <= t.step+jumpForward || t.slow(d, f.Received.Sub(last.Received))) {
-		return c.hold(f)
+		return c.delay(f)
 	}
 	// yet another jump: close the one before, unless it was of one frame only, which never sets the clock
 	move := func() error { return c.shift(f.Kind, !c.other(f.Kind).seen) }
@@ -244,7 +244,7 @@ func (c *continuity) accept(f frame.Frame) error {
 	return c.pass(i)
 }
 
-func (c *continuity) hold(f frame.Frame) error {
+func (c *continuity) delay(f frame.Frame) error {
 	t := &c.tracks[f.Kind]
 	t.pending = append(t.pending, f)
 	t.bytes += len(f.Data)

@@ -411,7 +411,7 @@ func (s *Session) change(key bool) error {
 		}
 	}
 	if reason != "" && s.stats.VideoFrames+s.stats.AudioFrames > 0 {
-		if err := s.breaks.take(s.received, reason); err != nil {
+		if err := s.breaks.add(s.received, reason); err != nil {
 			return err
 		}
 		s.stats.Discontinuities++

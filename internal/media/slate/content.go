@@ -184,14 +184,14 @@ func (c *content) fill(k frame.Kind, until time.Duration) error {
 		c.missing[k] = true
 		return c.hush(until, false)
 	}
-	if err := c.holdLast(); err != nil {
+	if err := c.freezeLast(); err != nil {
 		return err
 	}
 	if !c.missing[k] {
 		c.missing[k] = true
 		c.out.Cut(false)
 	}
-	return c.hold(until)
+	return c.freeze(until)
 }
 
 // hush writes whole frames of silence up to a time; last: and what fills the rest best.
@@ -224,8 +224,8 @@ func (c *content) silent(packet []byte, at, long time.Duration) error {
 	return nil
 }
 
-// hold writes the last picture, each time for as long as a part may last, up to a time.
-func (c *content) hold(until time.Duration) error {
+// freeze writes the last picture, each time for as long as a part may last, up to a time.
+func (c *content) freeze(until time.Duration) error {
 	v := &c.f.known[frame.Video]
 	long := at(int64(frames(v.rate(), c.f.opt.Limit())), v.rate())
 	for c.end[frame.Video]+long <= until {
@@ -260,7 +260,7 @@ func (c *content) stand(long time.Duration, started time.Time) (time.Duration, e
 	if c.end[frame.Video] == 0 || len(v.key) == 0 {
 		return 0, nil
 	}
-	if err := c.holdLast(); err != nil {
+	if err := c.freezeLast(); err != nil {
 		return 0, err
 	}
 	slate := c.end[frame.Audio] <= c.end[frame.Video]+c.lag+trailing

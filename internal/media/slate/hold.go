@@ -200,9 +200,9 @@ func (w *Writer) lastPicture() (*frame.Config, []byte) {
 	return &v.config, v.key
 }
 
-// holdLast has what is repeated be the last picture, which has parameters of its own. What is filled in already stays
+// freezeLast has what is repeated be the last picture, which has parameters of its own. What is filled in already stays
 // as it began.
-func (c *content) holdLast() error {
+func (c *content) freezeLast() error {
 	s := c.f.group.held
 	if s == nil || c.held != nil || c.missing[frame.Video] {
 		return nil

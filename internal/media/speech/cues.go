@@ -5,6 +5,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"millrace/internal/media/captions"
 )
 
 // The form of cues.
@@ -16,13 +18,18 @@ const (
 	readingRate = 20                     // characters a second
 	pauseLength = 600 * time.Millisecond // at which a cue ends
 	cueGap      = 80 * time.Millisecond  // between two cues
-	hold        = time.Second            // a cue stays longer than it is spoken, where it has the time
+	linger      = time.Second            // a cue stays longer than it is spoken, where it has the time
 )
 
 // Cue is a stretch of words as it is shown: plain text of one or two lines.
 type Cue struct {
 	Start, End time.Duration
 	Text       string
+}
+
+// Caption is the cue as files and text renditions have it.
+func (c Cue) Caption() captions.Cue {
+	return captions.Cue{Start: c.Start, End: c.End, Text: captions.Escape(c.Text)}
 }
 
 // Cues makes cues of words. Words come by Add, in order; a cue comes out once no later word can change it. The zero
@@ -251,8 +258,8 @@ func (c *Cues) cue(words []Word) Cue {
 	}
 	read := time.Duration(utf8.RuneCountInString(cue.Text)) * time.Second / readingRate
 	if c.Live { // longer, and the cues of who speaks fast would be later and later
-		read = min(read, cue.End-cue.Start+hold)
+		read = min(read, cue.End-cue.Start+linger)
 	}
-	cue.End = min(max(cue.End+hold/2, cue.Start+shortestCue, cue.Start+read), max(cue.Start+longestCue, cue.End))
+	cue.End = min(max(cue.End+linger/2, cue.Start+shortestCue, cue.Start+read), max(cue.Start+longestCue, cue.End))
 	return cue
 }

@@ -94,7 +94,7 @@ func TestCueForm(t *testing.T) {
 		},
 		"longer than it is said": {
 			[]Word{word("some time", 0, 2*time.Second), word("later", 9*time.Second, 10*time.Second)},
-			2*time.Second + hold/2,
+			2*time.Second + linger/2,
 		},
 		"as long as it takes": {
 			[]Word{word(strings.Repeat("x", 40), 0, time.Second), word("later", 9*time.Second, 10*time.Second)},
@@ -134,7 +134,7 @@ func TestLiveCues(t *testing.T) {
 			if got, want := joined(all), text(words[:i+1]); got != want {
 				t.Fatalf("there is %q, not %q", got, want)
 			}
-			if last := all[len(all)-1]; last.End < w.End || last.End > w.End+hold {
+			if last := all[len(all)-1]; last.End < w.End || last.End > w.End+linger {
 				t.Errorf("%q ends at %s, its last word at %s", last.Text, last.End, w.End)
 			}
 			if known := c.Known(w.End); known != w.End {

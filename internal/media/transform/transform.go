@@ -203,7 +203,7 @@ func (t *Transform) Run(ctx context.Context) error {
 		c, ok, closed := t.take()
 		switch {
 		case ok:
-			if err := t.out.take(ctx, c); err != nil {
+			if err := t.out.handle(ctx, c); err != nil {
 				t.fail(err)
 			}
 			continue

@@ -40,7 +40,7 @@ type worker struct {
 	trouble error         // of the output, met by the encoder's goroutine
 }
 
-func (w *worker) take(ctx context.Context, c call) error {
+func (w *worker) handle(ctx context.Context, c call) error {
 	w.mu.Lock()
 	err := w.trouble
 	w.mu.Unlock()

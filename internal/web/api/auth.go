@@ -139,7 +139,7 @@ func checkParams(s *server) func(huma.Context, func(huma.Context)) {
 			}
 		}
 		if unknown := unknownParameters(query, ctx.Operation()); len(unknown) > 0 {
-			ctx = telling{ctx, unknown}
+			ctx = ignoredReporter{ctx, unknown}
 		}
 		next(ctx)
 	}

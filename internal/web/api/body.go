@@ -47,7 +47,7 @@ func (s *server) readBody(ctx huma.Context, next func(huma.Context)) {
 		s.refuse(ctx, s.fail(ctx.Context(), err))
 		return
 	}
-	checked := bodyContext{telling{ctx, body.ignored}, bytes.NewReader(clean)}
+	checked := bodyContext{ignoredReporter{ctx, body.ignored}, bytes.NewReader(clean)}
 	next(huma.WithValue(checked, namesKey, body.names))
 }
 

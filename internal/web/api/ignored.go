@@ -71,22 +71,23 @@ var effectless = map[string]map[string]string{ //nolint:gochecknoglobals // a ta
 	},
 }
 
-// telling is a request whose response names what had no effect. One that is refused had none at all, and names nothing.
-type telling struct {
+// ignoredReporter is a request whose response names what had no effect. One that is refused had none at all, and names
+// nothing.
+type ignoredReporter struct {
 	wrapped
 	fields []ignored
 }
 
-func (t telling) Unwrap() huma.Context { return t.wrapped }
-func (t telling) SetStatus(code int) {
+func (i ignoredReporter) Unwrap() huma.Context { return i.wrapped }
+func (i ignoredReporter) SetStatus(code int) {
 	if code < http.StatusBadRequest {
-		tellIgnored(t.wrapped, t.fields)
+		reportIgnored(i.wrapped, i.fields)
 	}
-	t.wrapped.SetStatus(code)
+	i.wrapped.SetStatus(code)
 }
 
-// tellIgnored names fields without effect in the headers of the response.
-func tellIgnored(ctx huma.Context, fields []ignored) {
+// reportIgnored names fields without effect in the headers of the response.
+func reportIgnored(ctx huma.Context, fields []ignored) {
 	var names []string
 	for _, f := range fields {
 		if f.path != "" {

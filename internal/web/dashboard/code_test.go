@@ -115,7 +115,7 @@ func TestCode(t *testing.T) {
 		"target":       {target + "/new", nil, 200, `createSimulcastTarget(&#34;` + string(v.ID), ""},
 		"clip":         {filmed, nil, 200, "mux://assets/" + string(film.ID), ""},
 		"refused":      {"/dashboard/assets", url.Values{"url": {"x"}}, 400, `[{&#34;url&#34;: &#34;x&#34;}]`, ""},
-		"open":         {newCode, url.Values{"title": {"A"}}, 200, `data-code="make" open`, "It was not made"},
+		"open":         {newCode, url.Values{"title": {"A"}}, 200, `data-code="make" open`, "Not created"},
 		"no number":    {newCode, url.Values{"hours": {"x"}}, 200, unreadable, "liveStreams.create"},
 		"no time":      {clips + "/code", url.Values{"end_time": {"x"}}, 200, unreadable, "assets.create("},
 		"number again": {newCode, url.Values{"hours": {"2"}}, 200, "7200", unreadable},

@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 		},
 		{"video-quality", "", 303, `value="" selected>Basic for files`, access.Environment{}},
 		{"live-rungs", "off", 303, `value="off" selected`, access.Environment{LiveRungs: "off"}},
-		{"live-rungs", "", 303, `value="" selected>As the service has it: always`, access.Environment{}},
+		{"live-rungs", "", 303, `value="" selected>The service's setting: always`, access.Environment{}},
 		{
 			"captions", "en=pocketsphinx, *=none", 303, `value="en=pocketsphinx, *=none"`,
 			access.Environment{Captions: "en=pocketsphinx, *=none"},

@@ -38,7 +38,7 @@ func TestHealthPage(t *testing.T) {
 		"all well": {
 			[]dashboard.Finding{fine},
 			nil, 200,
-			[]string{"All is well.", "<b>data folder</b>: /data can be written.", "Look again"},
+			[]string{"All is well.", "<b>data folder</b>: /data can be written.", "Run again"},
 			"needs a look",
 		},
 		"one to look at": {
@@ -62,7 +62,7 @@ func TestHealthPage(t *testing.T) {
 			"All is well",
 		},
 		"no turn": {
-			nil, context.DeadlineExceeded, 200, []string{"Somebody else may be looking"}, "All is well",
+			nil, context.DeadlineExceeded, 200, []string{"Somebody else may be running the checks"}, "All is well",
 		},
 		"ours": {
 			[]dashboard.Finding{fine}, errors.New("a secret"), 500, []string{"Something went wrong here"}, "a secret",
@@ -91,7 +91,7 @@ func TestHealthPage(t *testing.T) {
 		}
 	}
 	first := s.ask(t, s.cookie, healthPage, nil)
-	if !strings.Contains(first.Body.String(), "Look now") || strings.Contains(first.Body.String(), "Looked at") {
+	if !strings.Contains(first.Body.String(), "Run checks") || strings.Contains(first.Body.String(), "Checked ") {
 		t.Errorf("before: %s", first.Body)
 	}
 	all := s.signIn(t, access.Permissions()...)

@@ -69,7 +69,7 @@ func TestEventPages(t *testing.T) {
 		"its tries":   {s, s.cookie, one, 200, "503 Service Unavailable", "of 2 attempts"},
 		"its next":    {s, s.cookie, one, 200, "1 May 2026, 13:00 UTC", other},
 		"again":       {s, s.cookie, one, 200, hookPage + "/deliveries/" + e.ID + "/replay", ""},
-		"not sent":    {s, s.cookie, first, 200, `state off">Not sent`, "Send it again"},
+		"not sent":    {s, s.cookie, first, 200, `state off">Not sent`, "Resend"},
 		"to others":   {s, s.cookie, first, 200, other + "/deliveries/", ""},
 		"looks":       {s, looker, one, 200, "Payload", "/replay"},
 		"not one":     {s, reader, one, 403, "", "Payload"},

@@ -88,10 +88,10 @@ func TestKeyIsMade(t *testing.T) {
 	w := s.ask(t, s.cookie, signingKeys, url.Values{})
 	page := w.Body.String()
 	closedPage(t, w)
-	if w.Code != http.StatusCreated || !strings.Contains(page, "The private half is shown this once.") {
+	if w.Code != http.StatusCreated || !strings.Contains(page, "The private key is shown only once.") {
 		t.Fatalf("%d:\n%s", w.Code, page)
 	}
-	private, k := linesOf(page)["Private half"], id.SigningKey(linesOf(page)["Key ID"])
+	private, k := linesOf(page)["Private key"], id.SigningKey(linesOf(page)["Key ID"])
 	half, err := signing.ReadPrivate(private)
 	if err != nil {
 		t.Fatal(err)

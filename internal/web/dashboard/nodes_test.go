@@ -41,7 +41,7 @@ func TestNodesPage(t *testing.T) {
 		"2 of 3 alive", `<span class="state warn">Draining</span>`,
 		`<span class="state ok">Alive</span>`, `<span class="state off">Gone</span>`,
 		"25%", "</span>31<", "1.2",
-		"of an earlier version", "&lt;script&gt;", `aria-current="page">Nodes</a>`,
+		"runs an earlier version", "&lt;script&gt;", `aria-current="page">Nodes</a>`,
 	} {
 		if w.Code != http.StatusOK || !strings.Contains(body, strings.ReplaceAll(want, "</span>31<", "</span>31<")) {
 			t.Errorf("%d, without %q:\n%s", w.Code, want, body)

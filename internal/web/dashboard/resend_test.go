@@ -47,7 +47,7 @@ func TestDeliveriesAreResent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const now, failed = ">Send what waits now<", ">Send again what failed<"
+	const now, failed = ">Retry what is waiting<", ">Resend what failed<"
 	shows(s.cookie, page, nil, []string{`id="retry"`, `id="replay-failed"`})
 
 	test()
@@ -60,7 +60,7 @@ func TestDeliveriesAreResent(t *testing.T) {
 		`It waits for <a href="` + badAt + `">an earlier event</a>`, "next attempt",
 		`href="` + page + skip + `" data-ask`,
 		`id="retry"`, "Send it now",
-	}, []string{`id="replay-failed"`, `aria-label="Send it again`})
+	}, []string{`id="replay-failed"`, `aria-label="Resend`})
 	shows(looker, page, []string{`It waits for <a href="` + badAt + `">an earlier event</a>`}, []string{
 		"/skip", `id="retry"`,
 	})
@@ -71,7 +71,7 @@ func TestDeliveriesAreResent(t *testing.T) {
 	shows(s.cookie, page, []string{"Waiting for its turn."}, []string{"next attempt", "Send it now"})
 	shows(s.cookie, page+skip, []string{"Skip this event?", "<b>" + bad.Type + "</b>", "https://example.com/a"}, nil)
 	do(skip)
-	shows(s.cookie, page, []string{`state off">Skipped`, `aria-label="Send it again`}, []string{
+	shows(s.cookie, page, []string{`state off">Skipped`, `aria-label="Resend`}, []string{
 		"an earlier event", skip, `id="retry"`,
 	})
 	shows(s.cookie, badAt, []string{`state off">Skipped`}, nil)

@@ -48,7 +48,7 @@ func TestRestrictionPages(t *testing.T) {
 		"players":  {s, s.cookie, restrictions, nil, 200, "no programs that download", "every one"},
 		"empty":    {empty, empty.cookie, restrictions, nil, 200, "No restriction yet", "<table"},
 		"page":     {s, s.cookie, restrictions + "?page=9", nil, 200, "There are no more", ""},
-		"form":     {s, s.cookie, restrictions + "/new", nil, 200, "Make the restriction", ""},
+		"form":     {s, s.cookie, restrictions + "/new", nil, 200, "Create the restriction", ""},
 		"one":      {s, s.cookie, page, nil, 200, "a.example\n*.b.example", ""},
 		"question": {s, s.cookie, page + "/delete", nil, 200, "Tokens that name it are refused at once", ""},
 		"reads":    {s, reader, restrictions, nil, 200, "a.example", page},

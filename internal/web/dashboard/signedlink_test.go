@@ -122,7 +122,7 @@ func TestSignedLink(t *testing.T) { //nolint:tparallel // see below
 			}
 			until := s.now.Add(tt.holds)
 			if !strings.Contains(body, until.Format(time.RFC3339)) {
-				t.Errorf("it does not say that it holds until %s", until)
+				t.Errorf("it does not say that it is valid until %s", until)
 			}
 			playback := string(tt.ids[len(tt.ids)-1].ID)
 			want := "https://video.example" + fmt.Sprintf(tt.want, playback)
@@ -228,7 +228,7 @@ func TestSignedLinkIsRefused(t *testing.T) {
 	}{
 		"form":             {s, s.cookie, at, nil, 200, short(string(k.ID)), "<script>alert"},
 		"form of a stream": {s, s.cookie, live, nil, 200, "On the air", ""},
-		"reads keys":       {s, looker, live, with(), 200, "The signed link is made", ""},
+		"reads keys":       {s, looker, live, with(), 200, "The signed link is ready", ""},
 		"no key yet": {
 			empty, empty.cookie,
 			"/dashboard/live/" + string(none.ID) + "/playback-ids/" + string(none.PlaybackIDs[0].ID) +
@@ -261,7 +261,8 @@ func TestSignedLinkIsRefused(t *testing.T) {
 		},
 		"half of it": {s, s.cookie, at, with("private_key", private[:800]), 400, "not a whole PEM", ""},
 		"of another key": {
-			s, s.cookie, at, with("private_key", other), 400, "of the key " + short(string(second.ID)), "",
+			s, s.cookie, at, with("private_key", other), 400,
+			"This is the private key of " + short(string(second.ID)), "",
 		},
 		"of no key": {
 			s, s.cookie, at, with("private_key", stranger), 400, "belongs to none of the signing keys", "",

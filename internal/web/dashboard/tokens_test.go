@@ -94,7 +94,7 @@ func TestTokenIsMade(t *testing.T) {
 	})
 	page := w.Body.String()
 	closedPage(t, w)
-	if w.Code != http.StatusCreated || !strings.Contains(page, "The secret is shown this once.") {
+	if w.Code != http.StatusCreated || !strings.Contains(page, "The secret is shown only once.") {
 		t.Fatalf("%d:\n%s", w.Code, page)
 	}
 	secret, key := linesOf(page)["Secret"], linesOf(page)["Token ID"]

@@ -99,7 +99,7 @@ func TestWebhookPages(t *testing.T) {
 		"form":          {s, s.cookie, webhooks + "/new", 200, `name="group" value="Live streams"`, "", ""},
 		"no form":       {s, looker, webhooks + "/new", 403, "lacks the permission system:write", "", ""},
 		"one":           {s, s.cookie, all, 200, "Nothing has been sent yet", "whsec_", ""},
-		"secret":        {s, s.cookie, all, 200, "Was shown when it was made. When it is lost", "data-show", ""},
+		"secret":        {s, s.cookie, all, 200, "when it was created. If you have lost it", "data-show", ""},
 		"one of some":   {s, s.cookie, someAt, 200, "<code>video.asset.created</code>", "<script>alert", ""},
 		"is disabled":   {s, s.cookie, offAt, 200, "Enable the webhook first.", "Send a test event", ""},
 		"is enabled":    {s, s.cookie, all, 200, "Send a test event", "Enable the webhook first.", ""},
@@ -183,10 +183,10 @@ func (s *site) secretOf(t *testing.T, w *httptest.ResponseRecorder) (to, secret 
 	t.Helper()
 	body := w.Body.String()
 	secret = linesOf(body)["Signing secret"]
-	before, _, _ := strings.Cut(body, `">I have kept it<`)
+	before, _, _ := strings.Cut(body, `">I have saved it<`)
 	to = before[strings.LastIndex(before, `"`)+1:]
 	if w.Code != http.StatusCreated || !strings.HasPrefix(secret, "whsec_") || !strings.HasPrefix(to, webhooks+"/") ||
-		!strings.Contains(body, "The signing secret is shown this once.") {
+		!strings.Contains(body, "The signing secret is shown only once.") {
 		t.Fatalf("%d, secret %q, leads to %q:\n%s", w.Code, secret, to, body)
 	}
 	closedPage(t, w)
@@ -281,11 +281,11 @@ func TestWebhookActs(t *testing.T) {
 	}
 	s.nowhere(t, w, made.Secret, page)
 	if body := w.Body.String(); strings.Contains(html.UnescapeString(body), made.Secret) ||
-		!strings.Contains(body, "by 2 May 2026, 12:01 UTC: until then the one before signs too") {
+		!strings.Contains(body, "by 2 May 2026, 12:01 UTC: until then requests are signed with the previous one too") {
 		t.Errorf("the page does not say when the old secret ends, or has it:\n%s", body)
 	}
 	if body := s.ask(t, s.cookie, page, nil).Body.String(); !strings.Contains(body,
-		"The one before it signs too until") {
+		"The previous one also signs until") {
 		t.Errorf("the page does not tell of the old secret:\n%s", body)
 	}
 	if body := s.ask(t, s.cookie, page+"/new-secret", nil).Body.String(); !strings.Contains(body,

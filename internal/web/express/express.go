@@ -154,12 +154,12 @@ func (l *Listener) accept() {
 			l.err = err
 			return
 		}
-		l.take(nc)
+		l.dispatch(nc)
 	}
 }
 
-// take serves a connection on a goroutine of its own, or hands it over at once when it is not TCP.
-func (l *Listener) take(nc net.Conn) {
+// dispatch serves a connection on a goroutine of its own, or hands it over at once when it is not TCP.
+func (l *Listener) dispatch(nc net.Conn) {
 	counted, ok := socket.Count(nc)
 	if !ok {
 		if l.opt.TLS != nil {

@@ -170,22 +170,22 @@ func sectionOf(src io.Reader, room int64) (section, int64) {
 		src, room = some.R, min(room, max(some.N, 0))
 	}
 	if f, ok := src.(*os.File); ok {
-		return whole{f}, room
+		return restOfFile{f}, room
 	}
 	part, _ := src.(section)
 	return part, room
 }
 
-// whole is a file of which everything from its position on may be sent.
-type whole struct{ *os.File }
+// restOfFile is a file of which everything from its position on may be sent.
+type restOfFile struct{ *os.File }
 
 // Rest implements section.
-func (w whole) Rest() (file *os.File, off, n int64) {
-	off, err := w.Seek(0, io.SeekCurrent)
+func (r restOfFile) Rest() (file *os.File, off, n int64) {
+	off, err := r.Seek(0, io.SeekCurrent)
 	if err != nil { // a pipe: sendfile says what is wrong
 		off = 0
 	}
-	return w.File, off, math.MaxInt64
+	return r.File, off, math.MaxInt64
 }
 
 // sendFile sends what is pending and at most n bytes of a file.

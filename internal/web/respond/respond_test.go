@@ -29,6 +29,7 @@ func TestStatus(t *testing.T) {
 		respond.Upload:   {500, 400, 404, 410, 403, 403, 413, 410, 503, 503},
 		respond.Page:     {500, 409, 404, 409, 409, 409, 409, 409, 503, 409},
 		respond.Form:     {500, 400, 404, 409, 401, 403, 413, 400, 503, 429},
+		respond.Node:     {500, 400, 404, 409, 401, 403, 413, 412, 503, 429},
 	} {
 		for i, kind := range kinds {
 			if got := surface.Of(fault.New(kind, "x")); got.Code != want[i] {
@@ -38,6 +39,27 @@ func TestStatus(t *testing.T) {
 	}
 	if got := respond.API.Of(errors.New("x")); got != (respond.Status{Code: 500, Type: "internal_error"}) {
 		t.Errorf("an unmarked error is told as %v", got)
+	}
+}
+
+// TestKind: a node reads back the kind that another one told; of what a surface tells for several there is none.
+func TestKind(t *testing.T) {
+	t.Parallel()
+	for kind := fault.Internal; kind <= fault.TooMany; kind++ {
+		got, ok := respond.Node.Kind(respond.Node.Of(fault.New(kind, "x")))
+		if got != kind || !ok {
+			t.Errorf("kind %d is read as %d, %t", kind, got, ok)
+		}
+	}
+	for name, status := range map[string]respond.Status{
+		"another status": {Code: 409, Type: "denied"}, "another type": {Code: 403, Type: "forbidden"}, "none": {},
+	} {
+		if got, ok := respond.Node.Kind(status); ok {
+			t.Errorf("%s is read as kind %d", name, got)
+		}
+	}
+	if got, ok := respond.API.Kind(respond.API.Of(fault.New(fault.Conflict, "x"))); ok {
+		t.Errorf("what several kinds are told as is read as kind %d", got)
 	}
 }
 

@@ -40,6 +40,7 @@ const (
 	Upload // 503 is tried again by clients, and what will not pass is not
 	Page   // of the dashboard, in place of the one that was asked for
 	Form   // of the dashboard, shown again with what is wrong
+	Node   // another node that asks about a live edge; it reads the kind back
 )
 
 // usual is the table of kinds and statuses; others has where a surface differs.
@@ -76,12 +77,37 @@ var (
 			fault.TooLarge: refused, fault.NotReady: refused, fault.TooMany: refused,
 		},
 		Form: {fault.Conflict: refused},
+		Node: {
+			fault.Internal:    {http.StatusInternalServerError, "internal"},
+			fault.Invalid:     {http.StatusBadRequest, "invalid"},
+			fault.Conflict:    {http.StatusConflict, "conflict"},
+			fault.Denied:      {http.StatusForbidden, "denied"},
+			fault.TooLarge:    {http.StatusRequestEntityTooLarge, "too_large"},
+			fault.NotReady:    {http.StatusPreconditionFailed, "not_ready"},
+			fault.Unavailable: {http.StatusServiceUnavailable, "unavailable"},
+			fault.TooMany:     {http.StatusTooManyRequests, "too_many"},
+		},
 	}
 )
 
 // Of is how a surface tells an error.
-func (s Surface) Of(err error) Status {
-	kind := fault.KindOf(err)
+func (s Surface) Of(err error) Status { return s.of(fault.KindOf(err)) }
+
+// Kind is the kind of errors that a surface tells as st; false: there is none, or several are told so.
+func (s Surface) Kind(st Status) (found fault.Kind, ok bool) {
+	for kind := range usual {
+		if s.of(kind) != st {
+			continue
+		}
+		if ok {
+			return 0, false
+		}
+		found, ok = kind, true
+	}
+	return found, ok
+}
+
+func (s Surface) of(kind fault.Kind) Status {
 	if own, is := others[s][kind]; is {
 		return own
 	}

@@ -51,5 +51,5 @@ func (r Request) nodePrints() string {
 	if r.Once == "" {
 		return id + ");"
 	}
-	return id + ", " + r.outcome() + "." + r.Once + "); // the secret is shown this once"
+	return id + ", " + r.outcome() + "." + r.Once + "); // the secret is shown only once"
 }

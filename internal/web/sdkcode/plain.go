@@ -69,5 +69,5 @@ func (r Request) goPrints() string {
 	if r.Once == "" {
 		return data + "ID)"
 	}
-	return data + "ID, " + data + "Secret) // the secret is shown this once"
+	return data + "ID, " + data + "Secret) // the secret is shown only once"
 }

@@ -22,7 +22,7 @@ type Request struct {
 	Body       Object
 	Node       string // the method of @mux/mux-node; empty: it has none
 	Go, GoType string // the method and the request of mux-go; empty: it has none
-	Once       string // the member of the response that is a secret, shown this once; empty: none
+	Once       string // the member of the response that is a secret, shown only once; empty: none
 }
 
 // verb is the method of HTTP.

@@ -99,7 +99,7 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, u upload.Upload) e
 	if chunked {
 		err = chunk(r.Context(), wr, of, b)
 	} else {
-		err = whole(r.Context(), wr, r.ContentLength, b)
+		err = receiveFile(r.Context(), wr, r.ContentLength, b)
 	}
 	switch gap := (*errGap)(nil); {
 	case errors.As(err, &gap):
@@ -116,8 +116,8 @@ func (h *Handler) put(w http.ResponseWriter, r *http.Request, u upload.Upload) e
 	return nil
 }
 
-// whole takes a file in one request; what came of an earlier one is forgotten.
-func whole(ctx context.Context, w Writer, length int64, b *body) error {
+// receiveFile takes a file in one request; what came of an earlier one is forgotten.
+func receiveFile(ctx context.Context, w Writer, length int64, b *body) error {
 	if err := w.Restart(ctx); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ type layout struct {
 //
 //nolint:gochecknoglobals // constants
 var (
-	whole    = layout{template: "watch.html"}
+	fullPage = layout{template: "watch.html"}
 	embedded = layout{template: "embed.html", embedded: true}
 )
 

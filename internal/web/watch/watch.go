@@ -94,7 +94,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveAbout(w, r, playbackID)
 		return
 	}
-	h.servePage(w, r, rest, whole)
+	h.servePage(w, r, rest, fullPage)
 }
 
 func validID(id string) bool {

@@ -72,7 +72,7 @@ func (w *Worker) segments(
 	}
 	err = w.opt.Engine.Rewrite(ctx, p.args, func(ctx context.Context, mp4 io.Reader) error {
 		as := ondemand.StreamOptions{
-			Prefix: objectkey.Media(a.Media), Hold: hold(ctx, w.opt.Engine), LeftOut: func(n int) { leftOut = n },
+			Prefix: objectkey.Media(a.Media), Freeze: freeze(ctx, w.opt.Engine), LeftOut: func(n int) { leftOut = n },
 		}
 		if p.args.Picture != nil {
 			as.KeyInterval = encode.KeyInterval

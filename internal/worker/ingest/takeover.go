@@ -99,7 +99,7 @@ func (i *inspector) judged(
 		u.hidden(video)
 		return nil, u, nil
 	}
-	if err = i.holdLast(ctx, a, t, r, video); err != nil {
+	if err = i.freezeLast(ctx, a, t, r, video); err != nil {
 		return nil, u, err
 	}
 	u.video, u.audio = video, audio

@@ -123,7 +123,7 @@ func document(said speech.Transcript) captions.Document {
 	all := append(c.Add(said.Words, 0), c.Flush()...)
 	out := make([]captions.Cue, 0, len(all))
 	for _, cue := range all {
-		out = append(out, captions.Cue{Start: cue.Start, End: cue.End, Text: captions.Escape(cue.Text)})
+		out = append(out, cue.Caption())
 	}
 	return captions.New(out)
 }

@@ -71,11 +71,11 @@ func (i *Inspector) Intact(block []byte) bool {
 	i.at, i.end = 0, 8*len(block)
 	next := 0
 	for {
-		id := i.take(3)
+		id := i.readBits(3)
 		if id == endOfBlock {
 			return next == len(i.elements) && i.at <= i.end && i.empty(block)
 		}
-		tag := i.take(4)
+		tag := i.readBits(4)
 		ok := false
 		switch {
 		case id == fill:
@@ -112,8 +112,8 @@ func (i *Inspector) ahead(n int) int {
 	return int(v >> (64 - n))
 }
 
-// take reads n bits, at most 32; behind the end it stays there, so that nothing is read beyond the padding.
-func (i *Inspector) take(n int) int {
+// readBits reads n bits, at most 32; behind the end it stays there, so that nothing is read beyond the padding.
+func (i *Inspector) readBits(n int) int {
 	v := i.ahead(n)
 	i.skip(n)
 	return v
@@ -124,7 +124,7 @@ func (i *Inspector) skip(n int) { i.at = min(i.at+n, i.end+8*(padding-8)) }
 // fill passes over a fill_element. Of what is in it only a decoder knows how long the dynamic range control is.
 func (i *Inspector) fill(n int) bool {
 	if n == 15 {
-		n += i.take(8) - 1
+		n += i.readBits(8) - 1
 	}
 	const dynamicRange = 11
 	if i.at+8*n > i.end || n > 0 && i.ahead(4) == dynamicRange {
@@ -136,10 +136,10 @@ func (i *Inspector) fill(n int) bool {
 
 // data passes over a data_stream_element.
 func (i *Inspector) data() bool {
-	align := i.take(1) == 1
-	n := i.take(8)
+	align := i.readBits(1) == 1
+	n := i.readBits(8)
 	if n == 255 {
-		n += i.take(8)
+		n += i.readBits(8)
 	}
 	if align {
 		i.at += (8 - i.at%8) % 8
@@ -161,18 +161,18 @@ type windows struct {
 
 func (i *Inspector) windows() (w windows, ok bool) {
 	const eightShort = 2
-	reserved := i.take(1)
-	w.eight = i.take(2) == eightShort
+	reserved := i.readBits(1)
+	w.eight = i.readBits(2) == eightShort
 	i.skip(1) // shape
 	w.groups, w.begins = []int{1}, i.long
 	if !w.eight {
-		w.bands = i.take(6)
-		predicted := i.take(1) // which AAC-LC has not
+		w.bands = i.readBits(6)
+		predicted := i.readBits(1) // which AAC-LC has not
 		return w, reserved+predicted == 0 && w.bands < len(w.begins)
 	}
-	w.begins, w.bands = i.short, i.take(4)
+	w.begins, w.bands = i.short, i.readBits(4)
 	for range 7 {
-		if i.take(1) == 1 {
+		if i.readBits(1) == 1 {
 			w.groups[len(w.groups)-1]++
 		} else {
 			w.groups = append(w.groups, 1)
@@ -183,14 +183,14 @@ func (i *Inspector) windows() (w windows, ok bool) {
 
 // pair reads a channel_pair_element.
 func (i *Inspector) pair() bool {
-	if i.take(1) == 0 { // each channel has windows of its own
+	if i.readBits(1) == 0 { // each channel has windows of its own
 		return i.both(nil)
 	}
 	w, ok := i.windows()
 	if !ok {
 		return false
 	}
-	switch i.take(2) { // middle and side
+	switch i.readBits(2) { // middle and side
 	case 1:
 		i.skip(len(w.groups) * w.bands)
 	case 3:
@@ -210,7 +210,7 @@ func (i *Inspector) both(shared *windows) bool {
 
 // channel reads an individual_channel_stream; shared: the windows of its pair; nil: it has its own.
 func (i *Inspector) channel(shared *windows) bool {
-	gain := i.take(8)
+	gain := i.readBits(8)
 	if shared == nil {
 		w, ok := i.windows()
 		if !ok {
@@ -222,13 +222,13 @@ func (i *Inspector) channel(shared *windows) bool {
 	if !i.sections(w) || !i.factors(w, gain) {
 		return false
 	}
-	if i.take(1) == 1 && !i.pulses(w) {
+	if i.readBits(1) == 1 && !i.pulses(w) {
 		return false
 	}
-	if i.take(1) == 1 && !i.shaping(w) {
+	if i.readBits(1) == 1 && !i.shaping(w) {
 		return false
 	}
-	if i.take(1) == 1 { // gain control, which AAC-LC has not
+	if i.readBits(1) == 1 { // gain control, which AAC-LC has not
 		return false
 	}
 	return i.spectrum(w)
@@ -249,12 +249,12 @@ func (i *Inspector) sections(w windows) bool {
 	}
 	for g := range w.groups {
 		for k := 0; k < w.bands; {
-			kind, end := i.take(4), k
+			kind, end := i.readBits(4), k
 			if kind == reserved {
 				return false
 			}
 			for more := true; more; {
-				n := i.take(width)
+				n := i.readBits(width)
 				end += n
 				if more = n == 1<<width-1; i.at > i.end || end > w.bands {
 					return false
@@ -299,13 +299,13 @@ func (i *Inspector) step() int {
 
 // pulses reads pulse_data.
 func (i *Inspector) pulses(w windows) bool {
-	more, band := i.take(2), i.take(6)
+	more, band := i.readBits(2), i.readBits(6)
 	if w.eight || band >= len(w.begins)-1 {
 		return false
 	}
 	at := w.begins[band]
 	for range more + 1 {
-		at += i.take(5)
+		at += i.readBits(5)
 		i.skip(4) // amplitude
 		if at >= w.begins[len(w.begins)-1] {
 			return false
@@ -321,20 +321,20 @@ func (i *Inspector) shaping(w windows) bool {
 		count, filters, length, order, most = 8, 1, 4, 3, 7
 	}
 	for range count {
-		n := i.take(filters)
+		n := i.readBits(filters)
 		if n == 0 {
 			continue
 		}
-		fine := i.take(1)
+		fine := i.readBits(1)
 		for range n {
 			i.skip(length)
-			o := i.take(order)
+			o := i.readBits(order)
 			if o > most {
 				return false
 			}
 			if o > 0 {
 				i.skip(1) // direction
-				compressed := i.take(1)
+				compressed := i.readBits(1)
 				i.skip(o * (fine + 3 - compressed))
 			}
 		}

@@ -41,7 +41,7 @@ func (ix *indexer) fragment(h bmff.Header, at, body int64, cut bool) error {
 		ix.file.Truncated = true
 		return nil
 	}
-	if err := ix.takeMoof(at, false); err != nil {
+	if err := ix.addMoof(at, false); err != nil {
 		return err
 	}
 	if ix.moofTotal += body; body > maxMoof || ix.moofTotal > maxMoofTotal {
@@ -52,9 +52,9 @@ func (ix *indexer) fragment(h bmff.Header, at, body int64, cut bool) error {
 	return err
 }
 
-// takeMoof adds the samples of the moof that was read last; the next one begins at end. A last fragment that the file
+// addMoof adds the samples of the moof that was read last; the next one begins at end. A last fragment that the file
 // does not hold whole is left out.
-func (ix *indexer) takeMoof(end int64, last bool) error {
+func (ix *indexer) addMoof(end int64, last bool) error {
 	if ix.moof == nil {
 		return nil
 	}

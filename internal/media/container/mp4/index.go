@@ -84,7 +84,7 @@ func (ix *indexer) scan() error {
 		}
 		at = end
 	}
-	return ix.takeMoof(ix.size, true)
+	return ix.addMoof(ix.size, true)
 }
 
 // broken is a box header that makes no sense. Behind a whole index of fragments it is the tail of a recording that was
@@ -95,7 +95,7 @@ func (ix *indexer) broken(at int64, err error) error {
 	}
 	if ix.file.Fragmented {
 		ix.file.Truncated = true
-		return ix.takeMoof(at, true)
+		return ix.addMoof(at, true)
 	}
 	return fmt.Errorf("at byte %d: %w", at, err)
 }

@@ -80,8 +80,8 @@ type sound struct {
 // lost tells that something is missing: what has begun has no end.
 func (a *audio) lost() { a.carry, a.timed, a.waiting = nil, false, nil }
 
-// take takes the payload of a PES packet. Its time is that of the first frame that begins in it, section 2.4.3.7.
-func (a *audio) take(d *Demuxer, b []byte, t stamps) error {
+// addPacket takes the payload of a PES packet. Its time is that of the first frame that begins in it, section 2.4.3.7.
+func (a *audio) addPacket(d *Demuxer, b []byte, t stamps) error {
 	if err := a.place(d, t); err != nil {
 		return err
 	}

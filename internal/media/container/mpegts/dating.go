@@ -87,8 +87,8 @@ func (v *video) give(d *Demuxer, f frame.Frame) error {
 func (v *video) keep(d *Demuxer, f frame.Frame) error {
 	x := &v.dating
 	x.held, x.bytes = append(x.held, f), x.bytes+len(f.Data)
-	if x.pictures < maxUndated && len(x.held) < maxHeld && x.bytes < maxHoldBytes &&
-		(f.PTS-x.held[0].PTS).Abs() < maxHold {
+	if x.pictures < maxUndated && len(x.held) < maxHeld && x.bytes < maxStartBytes &&
+		(f.PTS-x.held[0].PTS).Abs() < maxStart {
 		return nil
 	}
 	return v.resolveDates(d)

@@ -76,7 +76,7 @@ type Demuxer struct {
 	audio    *stream
 	ignored  []string
 	presumes bool
-	hold     hold
+	start    startBuffer
 	when     time.Time // when the bytes at hand came
 	last     int64     // the newest timestamp of any track, unwrapped, in 90 kHz
 	timed    bool      // last is known
@@ -146,9 +146,9 @@ func (d *Demuxer) Flush() error {
 	return d.err
 }
 
-// hold keeps the first pictures until the sound that the program has is there too: encoders gather it for up to 0.7 s
-// before they send any, and who takes the frames should know of both tracks when the first one comes.
-type hold struct {
+// startBuffer keeps the first pictures until the sound that the program has is there too: encoders gather it for up to
+// 0.7 s before they send any, and who takes the frames should know of both tracks when the first one comes.
+type startBuffer struct {
 	over   bool
 	config *frame.Config
 	frames []frame.Frame
@@ -156,26 +156,26 @@ type hold struct {
 }
 
 const (
-	maxHold      = time.Second // of pictures, by their clock
-	maxHoldBytes = maxVideoPES
+	maxStart      = time.Second // of pictures, by their clock
+	maxStartBytes = maxVideoPES
 )
 
 func (d *Demuxer) configure(c frame.Config) error {
-	if d.hold.over || c.Kind == frame.Audio {
+	if d.start.over || c.Kind == frame.Audio {
 		return d.out.Configure(c)
 	}
-	if d.hold.config != nil { // the parameters change already
+	if d.start.config != nil { // the parameters change already
 		if err := d.release(); err != nil {
 			return err
 		}
 		return d.out.Configure(c)
 	}
-	d.hold.config = &c
+	d.start.config = &c
 	return nil
 }
 
 func (d *Demuxer) write(f frame.Frame) error {
-	h := &d.hold
+	h := &d.start
 	if f.Kind == frame.Audio && d.video != nil && d.video.video.dating.pictures > 0 {
 		return d.video.video.keep(d, f)
 	}
@@ -184,7 +184,7 @@ func (d *Demuxer) write(f frame.Frame) error {
 	}
 	if f.Kind == frame.Video && d.audio != nil {
 		h.frames, h.bytes = append(h.frames, f), h.bytes+len(f.Data)
-		if first := h.frames[0].DTS; h.bytes <= maxHoldBytes && f.DTS >= first && f.DTS-first < maxHold {
+		if first := h.frames[0].DTS; h.bytes <= maxStartBytes && f.DTS >= first && f.DTS-first < maxStart {
 			return nil
 		}
 		if d.presumes && !d.audio.audio.given {
@@ -202,8 +202,8 @@ func (d *Demuxer) write(f frame.Frame) error {
 
 // release gives out what is held, and holds nothing any more.
 func (d *Demuxer) release() error {
-	h := d.hold
-	d.hold = hold{over: true}
+	h := d.start
+	d.start = startBuffer{over: true}
 	if h.config != nil {
 		if err := d.out.Configure(*h.config); err != nil {
 			return err

@@ -158,20 +158,20 @@ func (s *stream) finish(d *Demuxer, known bool) error {
 	t := s.times(d, b)
 	switch {
 	case s.codec.kind() == frame.Video:
-		return s.video.take(d, b[at:], t)
+		return s.video.addPacket(d, b[at:], t)
 	case s.holeAt == 0:
-		return s.takeAudio(d, b[at:], t)
+		return s.addAudio(d, b[at:], t)
 	}
 	d.stats.Broken++
-	if err := s.takeAudio(d, b[at:s.holeAt], t); err != nil {
+	if err := s.addAudio(d, b[at:s.holeAt], t); err != nil {
 		return err
 	}
 	return s.audio.resume(d, b[s.tailAt:])
 }
 
-// takeAudio takes sound, and tells when the stream has none that can be read.
-func (s *stream) takeAudio(d *Demuxer, b []byte, t stamps) error {
-	if err := s.audio.take(d, b, t); err != nil || !s.audio.unreadable() {
+// addAudio takes sound, and tells when the stream has none that can be read.
+func (s *stream) addAudio(d *Demuxer, b []byte, t stamps) error {
+	if err := s.audio.addPacket(d, b, t); err != nil || !s.audio.unreadable() {
 		return err
 	}
 	return d.disown(s)

@@ -158,7 +158,7 @@ func (t *tables) assemble(pid uint16, h header, payload []byte) []byte {
 		return nil
 	}
 	s.buf = append(s.buf, payload...)
-	return t.take(s)
+	return t.cutSection(s)
 }
 
 // more returns the next section of the same packet.
@@ -168,10 +168,10 @@ func (t *tables) more(pid uint16) []byte {
 		return nil
 	}
 	s.buf, s.rest = append(s.buf[:0], s.rest...), nil
-	return t.take(s)
+	return t.cutSection(s)
 }
 
-func (t *tables) take(s *section) []byte {
+func (t *tables) cutSection(s *section) []byte {
 	whole := s.cut()
 	if whole == nil {
 		return nil

@@ -30,8 +30,8 @@ type video struct {
 	units [][]byte // of the access unit at hand
 }
 
-// take takes the payload of a PES packet: one access unit or, where delimiters say so, several.
-func (v *video) take(d *Demuxer, b []byte, t stamps) error {
+// addPacket takes the payload of a PES packet: one access unit or, where delimiters say so, several.
+func (v *video) addPacket(d *Demuxer, b []byte, t stamps) error {
 	v.units = v.units[:0]
 	for unit := range nal.AnnexB(b) {
 		switch v.codec.unitKind(unit) {

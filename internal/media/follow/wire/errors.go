@@ -6,21 +6,8 @@ import (
 	"time"
 
 	"millrace/internal/fault"
+	"millrace/internal/web/respond"
 )
-
-// kinds are those of faults as they are written, with the HTTP status that goes with them.
-var kinds = map[fault.Kind]struct { //nolint:gochecknoglobals // a table
-	name   string
-	status int
-}{
-	fault.Internal: {"internal", http.StatusInternalServerError}, fault.Invalid: {"invalid", http.StatusBadRequest},
-	fault.NotFound: {"not_found", http.StatusNotFound}, fault.Conflict: {"conflict", http.StatusConflict},
-	fault.Unauthorized: {"unauthorized", http.StatusUnauthorized}, fault.Denied: {"denied", http.StatusForbidden},
-	fault.TooLarge:    {"too_large", http.StatusRequestEntityTooLarge},
-	fault.NotReady:    {"not_ready", http.StatusPreconditionFailed},
-	fault.Unavailable: {"unavailable", http.StatusServiceUnavailable},
-	fault.TooMany:     {"too_many", http.StatusTooManyRequests},
-}
 
 // failure is an error as it is sent.
 type failure struct {
@@ -43,15 +30,16 @@ func (m *MovedError) Unwrap() error { return m.Err }
 // Fail writes an error, with the kind and the sentences of a fault and nothing else of it; moved: the edge that was
 // asked about is not here any more.
 func Fail(w http.ResponseWriter, err error, moved bool) {
-	k := kinds[fault.KindOf(err)]
+	status := respond.Node.Of(err)
 	data, err := json.Marshal(failure{
-		Kind: k.name, Messages: fault.Messages(err), RetryAfter: fault.RetryAfter(err).Milliseconds(), Moved: moved,
+		Kind: status.Type, Messages: fault.Messages(err),
+		RetryAfter: fault.RetryAfter(err).Milliseconds(), Moved: moved,
 	})
 	if err != nil || len(data) > MaxError {
 		data = []byte(`{"kind":"internal"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(k.status)
+	w.WriteHeader(status.Code)
 	_, _ = w.Write(data) // who asked may be gone; there is nothing left to tell
 }
 
@@ -61,17 +49,16 @@ func Failed(status int, data []byte) error {
 	if err != nil {
 		return err
 	}
-	for kind, k := range kinds {
-		if k.name == f.Kind && k.status == status {
-			out := &fault.Error{Kind: kind, RetryAfter: time.Duration(f.RetryAfter) * time.Millisecond}
-			for _, m := range f.Messages {
-				out.Messages = append(out.Messages, fault.Message{Text: m})
-			}
-			if f.Moved {
-				return &MovedError{out}
-			}
-			return out
-		}
+	kind, ok := respond.Node.Kind(respond.Status{Code: status, Type: f.Kind})
+	if !ok {
+		return garbled(nil)
 	}
-	return garbled(nil)
+	out := &fault.Error{Kind: kind, RetryAfter: time.Duration(f.RetryAfter) * time.Millisecond}
+	for _, m := range f.Messages {
+		out.Messages = append(out.Messages, fault.Message{Text: m})
+	}
+	if f.Moved {
+		return &MovedError{out}
+	}
+	return out
 }

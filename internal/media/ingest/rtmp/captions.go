@@ -31,8 +31,8 @@ type captions struct {
 	some    bool
 }
 
-// take reports whether a data message has captions.
-func (c *captions) take(p rtmpwire.Packet) bool {
+// handle reports whether a data message has captions.
+func (c *captions) handle(p rtmpwire.Packet) bool {
 	if !bytes.Contains(p.Body[:min(len(p.Body), 64)], []byte(captionInfo)) {
 		return false
 	}

@@ -40,7 +40,7 @@ func TestCaptionInfo(t *testing.T) {
 			{Name: "type", Value: "708"}, {Name: "data", Value: base64.StdEncoding.EncodeToString(tt.data)},
 		})
 		var c captions
-		if !c.take(rtmpwire.Packet{Kind: rtmpwire.TypeDataAMF0, Body: body}) {
+		if !c.handle(rtmpwire.Packet{Kind: rtmpwire.TypeDataAMF0, Body: body}) {
 			t.Errorf("%s: no captions", name)
 		}
 		slice := []byte{0x65, 2}
@@ -65,7 +65,7 @@ func TestCaptionInfo(t *testing.T) {
 		}
 	}
 	var c captions
-	if c.take(rtmpwire.Packet{Kind: rtmpwire.TypeDataAMF0, Body: rtmpwire.AppendAMF0(nil, "onMetaData")}) {
+	if c.handle(rtmpwire.Packet{Kind: rtmpwire.TypeDataAMF0, Body: rtmpwire.AppendAMF0(nil, "onMetaData")}) {
 		t.Error("metadata were taken for captions")
 	}
 }
@@ -94,7 +94,7 @@ func TestCaptionInfoIsReordered(t *testing.T) {
 			body := rtmpwire.AppendAMF0(nil, captionInfo, rtmpwire.Object{
 				{Name: "type", Value: "708"}, {Name: "data", Value: base64.StdEncoding.EncodeToString(data)},
 			})
-			c.take(rtmpwire.Packet{Kind: rtmpwire.TypeDataAMF0, Body: body})
+			c.handle(rtmpwire.Packet{Kind: rtmpwire.TypeDataAMF0, Body: body})
 			key := n == 0 || at == 5 && name == "open groups" || at < before-800
 			p := picture{at: at}
 			if at < before-800 { // as a player sees it, behind a discontinuity

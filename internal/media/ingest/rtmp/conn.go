@@ -286,7 +286,7 @@ func (c *conn) carry(sink ingest.Sink) error {
 			}
 			continue
 		}
-		err = c.media.take(p, c.wire.src.received)
+		err = c.media.handle(p, c.wire.src.received)
 		if u, ok := errors.AsType[ingest.Unsupported](err); ok {
 			return c.say("NetStream.Publish.Rejected", u.Error(), err)
 		}

@@ -48,7 +48,7 @@ func (r *repeat) Read(p []byte) (int, error) {
 func ready(t testing.TB) media {
 	t.Helper()
 	m := newMedia(&discard{t: t})
-	if err := m.take(rtmpwire.Packet{
+	if err := m.handle(rtmpwire.Packet{
 		Kind: rtmpwire.TypeVideo, Body: cat([]byte{0x17, 0, 0, 0, 0}, testAvcC),
 	}, time.Time{}); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestAllocationsPerFrame(t *testing.T) { //nolint:paralleltest // AllocsPerR
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := m.take(p, now); err != nil {
+		if err := m.handle(p, now); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -100,7 +100,7 @@ func BenchmarkFrame(b *testing.B) {
 			r.ChunkSize = binary.BigEndian.Uint32(p.Body)
 			continue
 		}
-		if err := m.take(p, now); err != nil {
+		if err := m.handle(p, now); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -157,7 +157,7 @@ func FuzzTags(f *testing.F) {
 		total := len(b)
 		for len(b) >= 7 {
 			n := min(int(binary.BigEndian.Uint16(b[5:])), len(b)-7)
-			err := m.take(rtmpwire.Packet{
+			err := m.handle(rtmpwire.Packet{
 				Kind: b[0], Timestamp: binary.BigEndian.Uint32(b[1:]), Body: b[7 : 7+n : 7+n],
 			}, time.Time{})
 			if err != nil {

@@ -46,8 +46,8 @@ type counts struct{ video, audio, malformed int }
 // useless counts frames of a kind that no decoder could use.
 type useless struct{ malformed, headerless int }
 
-// take serves one media or data message that was complete at received.
-func (m *media) take(p rtmpwire.Packet, received time.Time) error {
+// handle serves one media or data message that was complete at received.
+func (m *media) handle(p rtmpwire.Packet, received time.Time) error {
 	var err error
 	switch p.Kind {
 	case rtmpwire.TypeVideo:
@@ -59,7 +59,7 @@ func (m *media) take(p rtmpwire.Packet, received time.Time) error {
 			if kind == rtmpwire.TypeAggregate {
 				return nil
 			}
-			return m.take(rtmpwire.Packet{Kind: kind, Timestamp: p.Timestamp + after, Body: body}, received)
+			return m.handle(rtmpwire.Packet{Kind: kind, Timestamp: p.Timestamp + after, Body: body}, received)
 		})
 	case rtmpwire.TypeDataAMF0, rtmpwire.TypeDataAMF3:
 		m.data(p)
@@ -201,7 +201,7 @@ func (m *media) audio(p rtmpwire.Packet, received time.Time) error {
 
 // data reads the encoder's name and the frame rate out of onMetaData, and captions.
 func (m *media) data(p rtmpwire.Packet) {
-	if m.captions.take(p) {
+	if m.captions.handle(p) {
 		return
 	}
 	if m.metadata++; m.metadata > maxMetadata {

@@ -61,10 +61,10 @@ func (v *videoState) configure(codec frame.Codec, record []byte) (*frame.Config,
 	if codec == frame.AV1 || codec == frame.VP9 {
 		return nil, nil //nolint:nilnil // with the key frame
 	}
-	return v.tell(c), nil
+	return v.announce(c), nil
 }
 
-func (v *videoState) tell(c frame.Config) *frame.Config {
+func (v *videoState) announce(c frame.Config) *frame.Config {
 	v.config, v.announced = c, true
 	return &c
 }
@@ -169,7 +169,7 @@ func (v *videoState) learnSets(au []byte) (*frame.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: parameter sets: %w", flv.ErrMalformed, err)
 	}
-	return v.tell(c), nil
+	return v.announce(c), nil
 }
 
 func (v *videoState) learnAV1(sample []byte) (*frame.Config, error) {
@@ -182,7 +182,7 @@ func (v *videoState) learnAV1(sample []byte) (*frame.Config, error) {
 		return nil, fmt.Errorf("%w: %w", flv.ErrMalformed, err)
 	}
 	v.header = header
-	return v.tell(c), nil
+	return v.announce(c), nil
 }
 
 func (v *videoState) learnVP9(key []byte) (*frame.Config, error) {
@@ -194,7 +194,7 @@ func (v *videoState) learnVP9(key []byte) (*frame.Config, error) {
 		bytes.Equal(c.Header, v.config.Header) {
 		return nil, nil //nolint:nilnil // nothing new
 	}
-	return v.tell(c), nil
+	return v.announce(c), nil
 }
 
 // widen rewrites an access unit with 1 or 2 byte lengths to one with 4.

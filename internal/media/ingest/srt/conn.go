@@ -276,7 +276,7 @@ func (c *conn) carry() error {
 		} else {
 			c.bytes += int64(len(data))
 			err = c.demuxer.Write(data, time.Now())
-			c.tellIgnored()
+			c.logIgnored()
 		}
 		p.Decommission()
 		switch {
@@ -293,8 +293,8 @@ func (c *conn) carry() error {
 	}
 }
 
-// tellIgnored says once which streams are not recorded: an encoder can't be told while its others are.
-func (c *conn) tellIgnored() {
+// logIgnored says once which streams are not recorded: an encoder can't be told while its others are.
+func (c *conn) logIgnored() {
 	names := c.demuxer.Ignored()
 	if len(names) > c.ignored {
 		c.log.Info("encoder sends streams that are not recorded", "protocol", "srt", "remote", c.remote,

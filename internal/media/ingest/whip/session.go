@@ -248,7 +248,7 @@ func (sess *session) readReports(kind frame.Kind, ssrc uint32, r *webrtc.RTPRece
 func (sess *session) run() {
 	began := time.Now()
 	encoder, video, audio := sess.encoder, sess.offer.video.codec, sess.offer.audio.codec
-	sess.tell("connected", func(log *slog.Logger) {
+	sess.logLimited("connected", func(log *slog.Logger) {
 		log.Info("encoder connected", "encoder", encoder, "video", video, "audio", audio)
 	})
 	err := fault.Guard(sess.carry)
@@ -266,16 +266,16 @@ func (sess *session) run() {
 	}
 	c := sess.media.total()
 	lasted := time.Since(began)
-	sess.tell("disconnected", func(log *slog.Logger) {
+	sess.logLimited("disconnected", func(log *slog.Logger) {
 		log.Info("encoder disconnected", "reason", err, "encoder", encoder, "duration", lasted, "video_frames", c.video,
 			"audio_frames", c.audio, "malformed", c.malformed, "damaged", c.damaged, "packets_lost", c.lost,
 			"packets_late", c.late, "key_frames_asked", c.requests)
 	})
 }
 
-// tell logs that the encoder has come or gone, unless that of one stream key does so all the time. The line may be
-// written when the session is long over, and has nothing of it.
-func (sess *session) tell(what string, line func(*slog.Logger)) {
+// logLimited logs that the encoder has come or gone, unless that of one stream key does so all the time. The line may
+// be written when the session is long over, and has nothing of it.
+func (sess *session) logLimited(what string, line func(*slog.Logger)) {
 	labels := sess.labels
 	sess.server.comings.Log(what+" "+sess.key, func(log *slog.Logger) { line(log.With(labels...)) })
 }

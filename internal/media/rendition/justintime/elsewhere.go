@@ -95,7 +95,7 @@ func (m *Maker) patience(r *run) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r.waiting == 0 {
-		m.take(r)
+		m.remove(r)
 		return false
 	}
 	r.started = false

@@ -245,7 +245,7 @@ func (m *Maker) segment(ctx context.Context, w *Work, msn int64) error {
 	}
 	r := m.covering(w.Prefix, msn)
 	if r != nil && r.patient() && !r.started { // it may wait for long
-		m.take(r)
+		m.remove(r)
 		r.cancel(errNobodyWaits)
 		r = nil
 	}
@@ -433,8 +433,8 @@ func (m *Maker) made(r *run, msn int64) {
 	r.next = msn + 1
 }
 
-// take takes a run away. The caller holds the lock.
-func (m *Maker) take(r *run) {
+// remove takes a run away. The caller holds the lock.
+func (m *Maker) remove(r *run) {
 	rest := slices.DeleteFunc(slices.Clone(m.runs[r.w.Prefix]), func(x *run) bool { return x == r })
 	if m.runs[r.w.Prefix] = rest; len(rest) == 0 {
 		delete(m.runs, r.w.Prefix)
@@ -445,7 +445,7 @@ func (m *Maker) take(r *run) {
 func (m *Maker) finished(r *run, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.take(r)
+	m.remove(r)
 	first := max(r.next, r.from)
 	if first == r.from+int64(len(r.tickets)) {
 		return

@@ -66,7 +66,7 @@ func (e *encoderRun) write(ctx context.Context, in io.Writer) (err error) {
 			return nil
 		}
 		for _, part := range e.turns(step) {
-			buf, n = e.take(buf, n, &part), n+uint32(len(part.Samples))
+			buf, n = e.appendStep(buf, n, &part), n+uint32(len(part.Samples))
 			if _, err := in.Write(buf); err != nil {
 				return err // the engine says what was written
 			}
@@ -215,8 +215,8 @@ func (e *encoderRun) misjudged(init []byte) bool {
 	return true
 }
 
-// take notes what goes in, and appends it to buf: a movie fragment for each picture, n the first one's number.
-func (e *encoderRun) take(buf []byte, n uint32, step *window.Step) []byte {
+// appendStep notes what goes in, and appends it to buf: a movie fragment for each picture, n the first one's number.
+func (e *encoderRun) appendStep(buf []byte, n uint32, step *window.Step) []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.c.opt.Now()

@@ -36,7 +36,7 @@ func (e *encoderRun) runUp(ctx context.Context, first *window.Step, init []byte)
 	}
 	var before []window.Sample
 	for msn := first.MSN - 1; msn >= max(first.MSN-furthestBack, 0); msn-- {
-		step, err := e.whole(ctx, msn)
+		step, err := e.readSegment(ctx, msn)
 		if errors.Is(err, window.ErrBehind) || err == nil && (step.MSN != msn || step.Init != first.Init) {
 			break
 		}
@@ -60,8 +60,8 @@ func (e *encoderRun) runUp(ctx context.Context, first *window.Step, init []byte)
 	return nil, nil
 }
 
-// whole reads a segment that has ended.
-func (e *encoderRun) whole(ctx context.Context, msn int64) (window.Step, error) {
+// readSegment reads a segment that has ended.
+func (e *encoderRun) readSegment(ctx context.Context, msn int64) (window.Step, error) {
 	f, err := e.c.opt.Edge.Follow(e.c.opt.Source, msn)
 	if err != nil {
 		return window.Step{}, fmt.Errorf("follow the live edge: %w", err)

@@ -191,16 +191,16 @@ func (s *session) read(ctx context.Context, r io.Reader) error {
 		if got.Error != "" {
 			return errors.New(got.Error)
 		}
-		if err := s.tell(ctx, got); err != nil {
+		if err := s.emit(ctx, got); err != nil {
 			return err
 		}
 	}
 	return lines.Err() //nolint:wrapcheck // the process says what was read
 }
 
-// tell passes on what was not told before: a process that was started again begins with sound of which some words were
+// emit passes on what was not told before: a process that was started again begins with sound of which some words were
 // told.
-func (s *session) tell(ctx context.Context, got wire.Result) error {
+func (s *session) emit(ctx context.Context, got wire.Result) error {
 	passed := s.until.Load()
 	out := speech.Result{Until: speech.Duration(max(got.Until, passed))}
 	for _, w := range got.Words {

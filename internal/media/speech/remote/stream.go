@@ -75,7 +75,7 @@ func (s *socketStream) run(ctx context.Context) {
 		}
 		s.backlog.Untake()
 		before := s.known()
-		err := s.engine.talk(ctx, s.backlog, maxUnanswered, func(r speech.Result) error { return s.tell(ctx, r) })
+		err := s.engine.talk(ctx, s.backlog, maxUnanswered, func(r speech.Result) error { return s.emit(ctx, r) })
 		if err == nil || s.known() > before {
 			broken, pause = 0, pauseFirst
 		}
@@ -110,9 +110,9 @@ func (s *socketStream) known() time.Duration {
 	return s.until
 }
 
-// tell passes on what was not told before: a connection that takes over begins with sound of which some words were
+// emit passes on what was not told before: a connection that takes over begins with sound of which some words were
 // told.
-func (s *socketStream) tell(ctx context.Context, r speech.Result) error {
+func (s *socketStream) emit(ctx context.Context, r speech.Result) error {
 	passed := s.known()
 	out := speech.Result{Until: max(r.Until, passed)}
 	for _, w := range r.Words {

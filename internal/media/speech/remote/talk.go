@@ -83,7 +83,7 @@ func (s *Socket) talk(ctx context.Context, backlog *speech.Backlog, most int64, 
 		}
 		return err
 	}
-	return t.tell(nil, end, 1)
+	return t.emitWords(nil, end, 1)
 }
 
 // send sends sound until there is none, or until it does not follow, and says where it ends.
@@ -169,7 +169,7 @@ func (t *talk) listen(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err = t.take(r); err != nil || r.last {
+		if err = t.handle(r); err != nil || r.last {
 			return err
 		}
 	}
@@ -188,8 +188,8 @@ func (t *talk) receive(ctx context.Context) ([]byte, error) {
 	return data, nil
 }
 
-// take passes on what is final.
-func (t *talk) take(r reply) error {
+// handle passes on what is final.
+func (t *talk) handle(r reply) error {
 	base := speech.Duration(t.base)
 	until := t.base + speech.Samples(r.since)
 	for i := range r.words {
@@ -211,12 +211,12 @@ func (t *talk) take(r reply) error {
 	default:
 	}
 	const step = speech.SampleRate / 2 // of silence that is worth a result
-	return t.tell(r.words, until, step)
+	return t.emitWords(r.words, until, step)
 }
 
-// tell passes on words and the sample up to which all are known; without words, only if that is so much later than
+// emitWords passes on words and the sample up to which all are known; without words, only if that is so much later than
 // before.
-func (t *talk) tell(words []speech.Word, until, step int64) error {
+func (t *talk) emitWords(words []speech.Word, until, step int64) error {
 	if len(words) == 0 && until < t.until+step {
 		return nil
 	}

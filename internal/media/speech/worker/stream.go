@@ -83,13 +83,13 @@ func (s *streamDecoder) step(samples []int16) error {
 	case now && s.longest > 0 && s.at-s.since >= s.longest:
 		return s.cut()
 	case now && s.at%look < step:
-		return s.tellStable()
+		return s.emitStable()
 	}
 	return nil
 }
 
-// tellStable tells the words of speech that goes on which will hardly change any more.
-func (s *streamDecoder) tellStable() error {
+// emitStable passes on the words of speech that goes on which will hardly change any more.
+func (s *streamDecoder) emitStable() error {
 	all := s.engine.soFar()
 	n, end := 0, int32((s.at-s.base)/frameSamples)
 	for n < min(len(all), len(s.before)) && all[n].last < end-stable && all[n].same(s.before[n]) {
@@ -175,7 +175,7 @@ func (s *streamDecoder) end() error {
 		return err
 	}
 	s.speaking = false
-	return s.tellUntil(s.at, nil)
+	return s.emitUntil(s.at, nil)
 }
 
 // advance tells how far all is known.
@@ -187,5 +187,5 @@ func (s *streamDecoder) advance() error {
 	if until < s.until+step {
 		return nil
 	}
-	return s.tellUntil(until, nil)
+	return s.emitUntil(until, nil)
 }

@@ -63,7 +63,7 @@ func (w *wholeDecoder) recognise(n int) error {
 	}
 	w.first += int64(n)
 	w.held = append(w.held[:0], w.held[n:]...)
-	return w.tellUntil(w.first, nil)
+	return w.emitUntil(w.first, nil)
 }
 
 // quietest is the middle of the quietest moment behind so many samples.

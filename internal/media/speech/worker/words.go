@@ -36,7 +36,7 @@ func (r *report) say(all []segment) error {
 	if len(words) == 0 {
 		return nil
 	}
-	return r.tellUntil(max(r.until, words[len(words)-1].End), words)
+	return r.emitUntil(max(r.until, words[len(words)-1].End), words)
 }
 
 // spread gives the words of a phrase, with its time by their lengths.
@@ -61,7 +61,7 @@ func spread(text string, start, end int64, confidence float32) []wire.Word {
 	return words
 }
 
-func (r *report) tellUntil(until int64, words []wire.Word) error {
+func (r *report) emitUntil(until int64, words []wire.Word) error {
 	r.until = max(r.until, until)
 	return r.tell(wire.Result{Words: words, Until: r.until})
 }

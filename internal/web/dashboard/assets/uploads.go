@@ -53,22 +53,22 @@ func (ups *uploads) createUpload(r *shell.Request) (shell.View, error) {
 			PlaybackPolicies: []playbackid.Policy{playbackid.Public},
 		},
 	}, ups.Now())
-	return ups.tellFile(r, u, err)
+	return ups.fileView(r, u, err)
 }
 
 // showUpload says what became of an upload.
 func (ups *uploads) showUpload(r *shell.Request) (shell.View, error) {
 	u, err := ups.Uploads.Get(r.Context(), r.Person.Environment.ID, uploadOf(r), ups.Now())
-	return ups.tellFile(r, u, err)
+	return ups.fileView(r, u, err)
 }
 
 func (ups *uploads) cancelUpload(r *shell.Request) (shell.View, error) {
 	u, err := ups.Uploads.Cancel(r.Context(), r.Person.Environment.ID, uploadOf(r), ups.Now())
-	return ups.tellFile(r, u, err)
+	return ups.fileView(r, u, err)
 }
 
-// tellFile responds with an upload, or with what is wrong as a sentence.
-func (ups *uploads) tellFile(r *shell.Request, u upload.Upload, err error) (shell.View, error) {
+// fileView responds with an upload, or with what is wrong as a sentence.
+func (ups *uploads) fileView(r *shell.Request, u upload.Upload, err error) (shell.View, error) {
 	f := uploadState{ID: u.ID, Status: u.Status}
 	status := http.StatusOK
 	if err != nil {

@@ -84,13 +84,13 @@ func (l *linkForm) readKey(o *linkRequest, private string) {
 	for _, k := range l.keys {
 		if o.private.PublicKey.Equal(k.Public) {
 			l.Add("private_key",
-				"This is the private half of the key "+shell.Short(k.ID)+". Choose that key, or paste the half of "+
+				"This is the private key of "+shell.Short(k.ID)+". Choose that key, or paste the private key of "+
 					shell.Short(o.key.ID)+".")
 			return
 		}
 	}
 	l.Add("private_key",
-		"This private half belongs to none of the signing keys here, so links signed with it would be "+
+		"This private key belongs to none of the signing keys here, so links signed with it would be "+
 			"refused. Its key may be deleted, or another environment's.")
 }
 

@@ -127,9 +127,9 @@ type linkForm struct {
 // linkFields are what may be wrong in that form, which the form itself says.
 var linkFields = []shell.Field{ //nolint:gochecknoglobals // a table
 	shell.At("", "use", "For"),
-	shell.At("", "amount", "Holds for"),
+	shell.At("", "amount", "Valid for"),
 	shell.At("", "key", "Signing key"),
-	shell.At("", "private_key", "Its private half"),
+	shell.At("", "private_key", "Private key"),
 	shell.At("", "restriction", "Playback restriction"),
 }
 

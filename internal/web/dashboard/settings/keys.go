@@ -54,15 +54,15 @@ func (ks *keys) createKey(r *shell.Request) (shell.View, error) {
 	if err != nil {
 		return shell.View{}, err
 	}
-	const half = "Private half"
+	const label = "Private key"
 	return shell.ShowAs(http.StatusCreated, "once", shell.SecretPage{
-		Heading: "The signing key is made", Secret: "The private half",
-		Keep: "The service does not keep it. Keep it in the place where your server keeps its secrets: who has it " +
-			"can let anybody watch. When it is lost, make another key and delete this one.",
-		Use:  "The private half is the base64 of a PEM, as the API gives it and as @mux/mux-node takes it.",
+		Heading: "Signing key created", Secret: "The private key",
+		Keep: "The service does not store it. Keep it with your server's other secrets: anyone who has it can " +
+			"let anyone watch. If you lose it, create another key and delete this one.",
+		Use:  "The private key is the base64 of a PEM, as the API gives it and as @mux/mux-node takes it.",
 		Name: shell.Short(k.ID), ListAddress: keysPath, ListName: "Signing keys", To: keysPath,
-		Lines: []shell.CopyLine{{What: "Key ID", Text: string(k.ID)}, {What: half, Text: private}},
-		PEM:   half, File: "signing-key-" + string(k.ID) + ".pem",
+		Lines: []shell.CopyLine{{What: "Key ID", Text: string(k.ID)}, {What: label, Text: private}},
+		PEM:   label, File: "signing-key-" + string(k.ID) + ".pem",
 	}), nil
 }
 

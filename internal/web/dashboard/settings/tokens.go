@@ -78,7 +78,7 @@ func readToken(r *shell.Request) tokenForm {
 	return tokenForm{
 		Name: r.Text("name"), Days: r.Text("days"), May: permissionsOf(r.Person, r.PostForm["permission"]...),
 		FormErrors: shell.FormErrors{Fields: []shell.Field{
-			shell.At("name", "name", "Name"), shell.At("permissions", "permission", "May"),
+			shell.At("name", "name", "Name"), shell.At("permissions", "permission", "Permissions"),
 			shell.At("expires_at", "days", "Expires"),
 		}},
 	}
@@ -147,9 +147,9 @@ func (ts *tokens) createToken(r *shell.Request) (shell.View, error) {
 // tokenOnce is the page of a token that was made.
 func tokenOnce(t access.Token, secret string) shell.SecretPage {
 	return shell.SecretPage{
-		Heading: "The access token is made", Secret: "The secret",
-		Keep: "Keep both in the place where your program keeps its secrets. When it is lost, revoke the token and " +
-			"make another one.",
+		Heading: "Access token created", Secret: "The secret",
+		Keep: "Store both with your program's other secrets. If you lose the secret, revoke the token and " +
+			"create another one.",
 		Use:  "Programs send them with HTTP Basic authentication: the ID as user name, the secret as password.",
 		Name: t.Name, ListAddress: shell.TokensPath, ListName: "Access tokens", To: shell.TokensPath,
 		Lines: []shell.CopyLine{{What: "Token ID", Text: string(t.ID)}, {What: "Secret", Text: secret}},

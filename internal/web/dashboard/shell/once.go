@@ -3,7 +3,7 @@ package shell
 // SecretPage is the page that shows a secret, this once: it is the response to the form that made it, so the secret is
 // in no address, and no other page has it.
 type SecretPage struct {
-	Heading, Secret       string // Secret is what is shown this once, as a sentence begins with it
+	Heading, Secret       string // Secret is what is shown only once, as a sentence begins with it
 	Keep, Use             string // what to do with it, and how it is used
 	Name                  string // of what it belongs to
 	ListAddress, ListName string // the list that this belongs to

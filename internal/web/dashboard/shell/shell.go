@@ -102,7 +102,7 @@ func (s *Shell) Handler() http.Handler {
 		}
 	}
 	foreign.SetDenyHandler(http.HandlerFunc(s.foreign))
-	return s.headers(foreign.Handler(s.whole(s.mux)))
+	return s.headers(foreign.Handler(s.refuseTruncated(s.mux)))
 }
 
 // maxForm bounds the body of a form, in bytes.
@@ -124,8 +124,8 @@ func (s *Shell) headers(next http.Handler) http.Handler {
 	})
 }
 
-// whole refuses a form that can't be read as a whole: what is missing of it would count as left empty.
-func (s *Shell) whole(next http.Handler) http.Handler {
+// refuseTruncated refuses a form that can't be read as a whole: what is missing of it would count as left empty.
+func (s *Shell) refuseTruncated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
 			status, why := http.StatusBadRequest, "The form is invalid; nothing was changed."

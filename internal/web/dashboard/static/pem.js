@@ -1,4 +1,4 @@
-// Saves the private half of a signing key as a file. It is made here, so that the private half is in no address.
+// Saves the private key of a signing key as a file. It is made here, so that the private key is in no address.
 for (const button of document.querySelectorAll('[data-pem]')) {
   button.addEventListener('click', () => {
     const pem = atob(document.querySelector(`[data-line="${button.dataset.pem}"]`).textContent);

@@ -40,7 +40,7 @@ func draw(name string, points []point, text func(float64) string) chart {
 	low, high := span(points)
 	top := scale(high)
 	c := chart{
-		Name: name, Now: text(last.v), Label: tell(name, points, low, high, text),
+		Name: name, Now: text(last.v), Label: describe(name, points, low, high, text),
 		Top: text(top), Middle: text(top / 2),
 	}
 	var line, area strings.Builder
@@ -106,8 +106,8 @@ func scale(high float64) float64 {
 
 func coordinate(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
-// tell says what a chart shows.
-func tell(name string, points []point, low, high float64, text func(float64) string) string {
+// describe says what a chart shows.
+func describe(name string, points []point, low, high float64, text func(float64) string) string {
 	last := points[len(points)-1]
 	sentence := name + ": " + text(last.v) + " now"
 	long := last.at.Sub(points[0].at)

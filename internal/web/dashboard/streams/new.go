@@ -27,10 +27,10 @@ type form struct {
 // streamFields are where messages about a live stream stand.
 var streamFields = []shell.Field{ //nolint:gochecknoglobals // a table
 	shell.At("meta.title", "title", "Name"),
-	shell.At("latency_mode", "latency_mode", "Delay"),
+	shell.At("latency_mode", "latency_mode", "Latency"),
 	shell.At("playback_policies", "policy", "Who may watch"),
 	shell.At("new_asset_settings.playback_policies", "recordings", "Who may watch its recordings"),
-	shell.At("reconnect_window", "reconnect_window", "Wait for an encoder that has gone"),
+	shell.At("reconnect_window", "reconnect_window", "Wait for a disconnected encoder"),
 	shell.At("reconnect_slate_url", "reconnect_slate_url", "Slate image"),
 	shell.At("max_continuous_duration", "hours", "Longest broadcast"),
 	shell.At("new_asset_settings.video_quality", "video_quality", "Video quality"),

@@ -47,7 +47,7 @@ func (d delivery) Skippable() bool { return d.State == webhook.Waiting }
 func (d delivery) Verb() string {
 	switch {
 	case d.State != webhook.Waiting:
-		return "Send it again"
+		return "Resend"
 	case d.Reason == webhook.BeforeRetry:
 		return "Send it now"
 	}

@@ -145,10 +145,10 @@ func (rm *room) rotateSecret(r *shell.Request) (shell.View, error) {
 		return shell.View{}, err
 	}
 	return rm.renderSecret(made, shell.SecretPage{
-		Heading: "The new secret is made",
-		Keep: "Put it into your receiver by " + shell.UTC(made.OldUntil) +
-			": until then the one before signs too. When it " +
-			"is lost, make another one.",
+		Heading: "New signing secret created",
+		Keep: "Set it in your receiver by " + shell.UTC(made.OldUntil) +
+			": until then requests are signed with the previous one too. If you lose it, " +
+			"create another one.",
 	}), nil
 }
 

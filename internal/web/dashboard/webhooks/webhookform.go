@@ -63,8 +63,8 @@ func (rm *room) createWebhook(r *shell.Request) (shell.View, error) {
 		made, err := rm.Webhooks.Create(r.Context(), r.Person.Environment.ID, in, rm.Now())
 		if err == nil {
 			return rm.renderSecret(made, shell.SecretPage{
-				Heading: "The webhook is made",
-				Keep:    "Configure it in your receiver. If it is lost, rotate it on the webhook's page.",
+				Heading: "Webhook created",
+				Keep:    "Configure it in your receiver. If you lose it, create another one on the webhook's page.",
 			}), nil
 		}
 		if status, err = f.TakeErr(err); err != nil {

@@ -38,7 +38,7 @@ func newBody(st *stream, declared int64, expects bool) *body {
 	}
 }
 
-func (b *body) tell() {
+func (b *body) wake() {
 	select {
 	case b.news <- struct{}{}:
 	default:
@@ -58,7 +58,7 @@ func (b *body) add(p []byte, last bool) (kept int, err error) {
 	if last && b.err == nil {
 		b.err = io.EOF
 	}
-	b.tell()
+	b.wake()
 	return kept, nil
 }
 
@@ -69,7 +69,7 @@ func (b *body) end() (dropped int) {
 		b.err = errGone
 	}
 	b.data = bytes.Buffer{}
-	b.tell()
+	b.wake()
 	return dropped
 }
 
@@ -137,7 +137,7 @@ func (b *body) drop() {
 	t := &b.st.c.streams
 	t.giveBack(0, &t.inflow, b.data.Len())
 	b.data = bytes.Buffer{}
-	b.tell()
+	b.wake()
 }
 
 // setDeadline is for http.ResponseController.
@@ -146,7 +146,7 @@ func (b *body) setDeadline(at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b.deadline = at
-	b.tell()
+	b.wake()
 }
 
 // await waits for a token, at most until a time; zero: for ever.

@@ -103,7 +103,7 @@ func (c *conn) greet() error {
 	var preface [len(http2.ClientPreface)]byte
 	c.in.partial = true
 	_, err := io.ReadFull(c.in.buf, preface[:])
-	c.wholeFrame()
+	c.frameDone()
 	if err == nil && string(preface[:]) != http2.ClientPreface {
 		err = http2.ConnectionError(http2.ErrCodeProtocol)
 	}
@@ -229,12 +229,12 @@ func (c *conn) next() error {
 	} else if errors.Is(err, http2.ErrFrameTooLarge) { // RFC 9113 section 4.2
 		err = http2.ConnectionError(http2.ErrCodeFrameSize)
 	}
-	c.wholeFrame()
+	c.frameDone()
 	return err
 }
 
-// wholeFrame says that no frame has begun.
-func (c *conn) wholeFrame() {
+// frameDone says that no frame has begun.
+func (c *conn) frameDone() {
 	c.in.partial = false
 	if c.in.clock == clockFrame {
 		c.in.clock = clockNone

@@ -20,7 +20,7 @@ func (st *stream) lead(handle func()) (still bool) {
 func (st *stream) pass() {
 	if st.leads.Load() && st.leads.CompareAndSwap(true, false) {
 		c := st.c
-		c.wholeFrame()
+		c.frameDone()
 		c.work.Go(c.readOn)
 	}
 }

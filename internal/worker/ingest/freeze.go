@@ -21,13 +21,13 @@ const (
 	// maxHeld bounds a picture that is held, in bytes.
 	maxHeld = 16 << 20
 	// holdTime bounds the work on it.
-	holdTime = time.Minute
+	freezeTime = time.Minute
 )
 
-// hold has ffmpeg make the picture that stands where a file has none.
-func hold(ctx context.Context, engine *encode.Engine) ondemand.Hold {
+// freeze has ffmpeg make the picture that stands where a file has none.
+func freeze(ctx context.Context, engine *encode.Engine) ondemand.Freeze {
 	return func(pictures []byte, at time.Duration) (held []byte, err error) {
-		job := encode.LastArgs{Codec: frame.H264, At: at, Within: holdTime}
+		job := encode.LastArgs{Codec: frame.H264, At: at, Within: freezeTime}
 		err = engine.Last(ctx, job, func(_ context.Context, in io.Writer) error {
 			_, werr := in.Write(pictures)
 			return werr
@@ -41,14 +41,14 @@ func hold(ctx context.Context, engine *encode.Engine) ondemand.Hold {
 	}
 }
 
-// holdLast has the last picture of an MP4 stand where its sound goes on, and stores it.
-func (i *inspector) holdLast(
+// freezeLast has the last picture of an MP4 stand where its sound goes on, and stores it.
+func (i *inspector) freezeLast(
 	ctx context.Context, a asset.Asset, t *timeline.Timeline, r io.ReaderAt, video *mp4.Track,
 ) error {
 	if video == nil {
 		return nil
 	}
-	objects, err := ondemand.HoldLast(t, r, video, objectkey.Media(a.Media), hold(ctx, i.engine))
+	objects, err := ondemand.FreezeLast(t, r, video, objectkey.Media(a.Media), freeze(ctx, i.engine))
 	if err != nil {
 		return refused(err)
 	}
