@@ -180,7 +180,7 @@ func (sr *search) adopt(ctx context.Context, o live.Orphan) error {
 	}
 	count.Add(1)
 	svc.opt.Logger.InfoContext(ctx, "broadcast recovered", "live_stream_id", s.ID, "asset_id", a.ID, "epoch",
-		int64(s.Epoch), "from_node", o.Node)
+		int64(s.Epoch), "node", o.Node)
 	return nil
 }
 

@@ -169,7 +169,8 @@ func (c *Client) refused(ctx context.Context, to Peer, sig signature, res *http.
 	if r.Code == Protocol {
 		c.quiet.warn(ctx, "protocol "+string(to.Node), "a node speaks other versions of the protocol of nodes: run "+
 			"the same version of Millrace on both, or two that follow one another", "node", r.Node,
-			"it_speaks", parseRange(res.Header.Get(speaksHeader)).String(), "speaks", c.opts.Self.Speaks.String(),
+			"its_protocols", parseRange(res.Header.Get(speaksHeader)).String(),
+			"own_protocols", c.opts.Self.Speaks.String(),
 			"proven", proven)
 	}
 	if r.Code == Clock {

@@ -123,7 +123,7 @@ func (r *responseBody) Read(p []byte) (int, error) {
 	r.timer.Reset(r.patience)
 	n, err := r.ReadCloser.Read(p)
 	r.timer.Stop()
-	if err != nil && err != io.EOF && context.Cause(r.ctx) == r.stalled { //nolint:errorlint // neither is ever wrapped here
+	if err != nil && err != io.EOF && context.Cause(r.ctx) == r.stalled { //nolint:errorlint // neither is wrapped
 		err = r.stalled
 	}
 	return n, err //nolint:wrapcheck // a body's errors are its own
