@@ -162,7 +162,7 @@ var layers = map[string][]string{
 		"internal/media/frame", "internal/media/codec", "internal/media/container", "internal/media/timeline",
 		"internal/lifecycle", "internal/fault", "internal/trace",
 	},
-	"internal/storage/blob": {"internal/storage/blob", "internal/openfile", "internal/fault"},
+	"internal/storage/blob": {"internal/storage/blob", "internal/openfile", "internal/disk", "internal/fault"},
 	"internal/storage/queue": {
 		"internal/control/job", "internal/storage/db", "internal/crash", "internal/lifecycle", "internal/id",
 		"internal/fault", "internal/trace",

@@ -1,4 +1,5 @@
-// Package disk reports how much space is free, and how much of it may be used. It writes nothing.
+// Package disk reports how much space is free, and how much of it may be used, and has files that grow written to the
+// disk in time. It makes no file.
 package disk
 
 import (

@@ -11,6 +11,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"millrace/internal/disk"
 )
 
 // partial is a download that is under way: the bytes so far beside the file that they will become, and a note that
@@ -20,6 +22,8 @@ type partial struct {
 	file *os.File
 	size int64 // bytes in file
 	note note
+	// What has come is written to the disk while the rest comes: finish has to wait for the last of it only.
+	begun disk.Writeback
 }
 
 // note is written before the first byte that it describes.
@@ -60,6 +64,7 @@ func openPartial(path, rawURL string) (*partial, error) {
 		return nil, fmt.Errorf("open download: %w", err)
 	}
 	p.size, p.note = info.Size(), readNote(path)
+	p.begun.From = p.size
 	fits := p.note.Total < 0 || p.size <= p.note.Total
 	if p.note.URL != hex.EncodeToString(sum[:]) || p.note.Validator == "" || !fits {
 		p.note = note{URL: hex.EncodeToString(sum[:]), Total: -1}
@@ -91,7 +96,7 @@ func (p *partial) restart(n note) error {
 	if err := p.file.Truncate(0); err != nil {
 		return fmt.Errorf("restart download: %w", err)
 	}
-	p.size, p.note = 0, n
+	p.size, p.note, p.begun = 0, n, disk.Writeback{}
 	if n.Validator == "" {
 		return nil
 	}
@@ -112,6 +117,7 @@ func (p *partial) restart(n note) error {
 func (p *partial) Write(b []byte) (int, error) {
 	n, err := p.file.WriteAt(b, p.size)
 	p.size += int64(n)
+	p.begun.UpTo(p.file, p.size)
 	return n, err
 }
 

@@ -21,10 +21,11 @@ const MaxSide = 3840
 // those before it are only there to be decoded from.
 const ShownFrom = 1000
 
-// imageInput are the arguments that read fragmented MP4 from standard input; decoding stand in front of it.
+// imageInput are the arguments that read fragmented MP4 from standard input; decoding stand in front of it. What is
+// said of the stream is enough: to look for more, ffmpeg would decode the first picture, and then once again.
 func imageInput(decoding ...string) []string {
 	return append(append(common(), decoding...),
-		"-probesize", "32", "-analyzeduration", "0", "-threads", "2", "-max_pixels", strconv.Itoa(maxPixels), "-copyts",
+		"-probesize", "32", "-nofind_stream_info", "-threads", "2", "-max_pixels", strconv.Itoa(maxPixels), "-copyts",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
 		"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1")
 }

@@ -52,8 +52,9 @@ func (r RungArgs) Build() []string {
 		preset, scaler = "ultrafast", "bilinear"
 	}
 	args := append(append(common(), r.Encoder.device()...),
-		// Pictures in front of what a decoder has recovered by are of the segments before, or all that there is.
-		"-probesize", "32", "-analyzeduration", "0", "-threads", threads, "-flags", "+output_corrupt", "-copyts",
+		// Pictures in front of what a decoder has recovered by are of the segments before, or all that there is. To
+		// look for what the init segment does not say, ffmpeg would decode the first picture, and then once again.
+		"-probesize", "32", "-nofind_stream_info", "-threads", threads, "-flags", "+output_corrupt", "-copyts",
 		"-protocol_whitelist", "pipe", "-format_whitelist", string(MOV), "-f", string(MOV), "-i", "pipe:0",
 		"-map", "0:v:0", "-an", "-sn", "-dn", "-map_metadata", "-1",
 		"-vf", scaled(r.Range, r.Width, r.Height, scaler)+r.Encoder.upload())

@@ -36,6 +36,11 @@ func shape(src *image.RGBA, r *Request) *image.RGBA {
 	return out
 }
 
+// onlyScales reports whether all of a picture is shown as it stands.
+func (r *Request) onlyScales() bool {
+	return r.Rotate == 0 && !r.FlipH && !r.FlipV && (r.Fit == Preserve || r.Fit == Stretch)
+}
+
 // scale draws a stretch of a picture. A kernel that looks far is worth it only where pixels have to be made up: one, by
 // rounding.
 func scale(dst *image.RGBA, to image.Rectangle, src *image.RGBA, from image.Rectangle) {
@@ -43,7 +48,12 @@ func scale(dst *image.RGBA, to image.Rectangle, src *image.RGBA, from image.Rect
 		draw.ApproxBiLinear.Scale(dst, to, src, from, draw.Src, nil)
 		return
 	}
-	shrink(dst, to, src, from)
+	y := from.Min.Y - 1
+	_ = shrink(dst, to, from.Size(), func() ([]byte, error) { // every row is there
+		y++
+		at := src.PixOffset(from.Min.X, y)
+		return src.Pix[at : at+4*from.Dx()], nil
+	})
 }
 
 // cover says which entries of a longer row one of a shorter row covers, and by how much of one; shares add up to 1<<16.
@@ -68,18 +78,23 @@ func covers(from, to int) []cover {
 	return out
 }
 
-// shrink gives each pixel the mean of the opaque ones that it covers. (Kernels of x/image take several times as long as
-// decoding the picture.)
-func shrink(dst *image.RGBA, to image.Rectangle, src *image.RGBA, from image.Rectangle) {
-	columns, rows := covers(from.Dx(), to.Dx()), covers(from.Dy(), to.Dy())
-	sums := make([]uint32, 4*from.Dx())
+// shrink gives each pixel the mean of the opaque ones that it covers, of a picture of a size whose rows next gives from
+// the top. (Kernels of x/image take several times as long as decoding the picture.)
+func shrink(dst *image.RGBA, to image.Rectangle, size image.Point, next func() ([]byte, error)) error {
+	columns, rows := covers(size.X, to.Dx()), covers(size.Y, to.Dy())
+	sums := make([]uint32, 4*size.X)
+	var pix []byte
+	var err error
+	at := -1 // which row pix is
 	for y, row := range rows {
 		clear(sums)
 		for i, share := range row.shares {
-			at := src.PixOffset(from.Min.X, from.Min.Y+row.first+i)
-			for k, v := range src.Pix[at : at+len(sums)] {
-				sums[k] += uint32(v) * share
+			for ; at < row.first+i; at++ {
+				if pix, err = next(); err != nil {
+					return err
+				}
 			}
+			add(sums, pix, share)
 		}
 		out := dst.Pix[dst.PixOffset(to.Min.X, to.Min.Y+y):]
 		for x, column := range columns {
@@ -92,6 +107,17 @@ func shrink(dst *image.RGBA, to image.Rectangle, src *image.RGBA, from image.Rec
 			}
 			out[4*x], out[4*x+1], out[4*x+2], out[4*x+3] = uint8(r>>24), uint8(g>>24), uint8(b>>24), 255
 		}
+	}
+	return nil
+}
+
+// add adds a share of a row's colours to their sums.
+func add(sums []uint32, pix []byte, share uint32) {
+	for k := 0; k+4 <= len(sums) && k+4 <= len(pix); k += 4 {
+		s, p := sums[k:k+4:k+4], pix[k:k+4:k+4]
+		s[0] += uint32(p[0]) * share
+		s[1] += uint32(p[1]) * share
+		s[2] += uint32(p[2]) * share
 	}
 }
 

@@ -160,13 +160,56 @@ func TestPAM(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := b.Bytes()
-	got, err := readPAM(bytes.NewReader(whole))
+	asIs := Request{Fit: Preserve}
+	got, err := readShaped(bytes.NewReader(whole), &asIs)
 	if err != nil || got.Rect != want.Rect || !bytes.Equal(got.Pix, want.Pix) {
 		t.Errorf("%v, %v", got, err)
 	}
 	for n := range whole {
-		if _, err := readPAM(bytes.NewReader(whole[:n])); err == nil {
-			t.Errorf("%d bytes of %d are a picture", n, len(whole))
+		for _, q := range []Request{asIs, {Fit: Preserve, Width: 3}} {
+			if _, err := readShaped(bytes.NewReader(whole[:n]), &q); err == nil {
+				t.Errorf("%d bytes of %d are a picture", n, len(whole))
+			}
+		}
+	}
+}
+
+// TestReadShaped: a picture that is scaled while it is read is, to the last bit, as one that was read before.
+func TestReadShaped(t *testing.T) {
+	t.Parallel()
+	src := image.NewRGBA(image.Rect(0, 0, 191, 107))
+	for i := range src.Pix {
+		src.Pix[i] = uint8(i*i>>3 + i/7)
+		if i%4 == 3 {
+			src.Pix[i] = 255
+		}
+	}
+	var b bytes.Buffer
+	if err := writePAM(&b, src); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []Request{
+		{Fit: Preserve},
+		{Fit: Preserve, Width: 64},
+		{Fit: Preserve, Height: 106},
+		{Fit: Preserve, Width: 190},
+		{Fit: Preserve, Width: 1},
+		{Fit: Preserve, Width: 400},
+		{Fit: Stretch, Width: 50, Height: 100},
+		{Fit: Stretch, Width: 191, Height: 3},
+		{Fit: Stretch, Width: 3, Height: 500},
+		{Fit: Crop, Width: 40, Height: 40},
+		{Fit: Smartcrop, Width: 40, Height: 90},
+		{Fit: Pad, Width: 40, Height: 40},
+		{Fit: Preserve, Width: 64, Rotate: 90},
+		{Fit: Preserve, Width: 64, Rotate: 180},
+		{Fit: Preserve, Width: 64, FlipH: true},
+		{Fit: Stretch, Width: 64, Height: 9, FlipV: true},
+	} {
+		want := shape(src, &q)
+		got, err := readShaped(bytes.NewReader(b.Bytes()), &q)
+		if err != nil || got.Rect != want.Rect || !bytes.Equal(got.Pix, want.Pix) {
+			t.Errorf("%+v: %v (%v), not the same as %v", q, got.Rect, err, want.Rect)
 		}
 	}
 }
@@ -183,7 +226,7 @@ func TestShrink(t *testing.T) {
 			src.Pix[i] = []byte{255, 1, 77, 255}[i%4]
 		}
 		dst := image.NewRGBA(image.Rect(0, 0, size[2]+1, size[3]+1))
-		shrink(dst, image.Rect(1, 1, size[2]+1, size[3]+1), src, image.Rect(2, 2, size[0]+2, size[1]+2))
+		scale(dst, image.Rect(1, 1, size[2]+1, size[3]+1), src, image.Rect(2, 2, size[0]+2, size[1]+2))
 		for y := range size[3] + 1 {
 			for x := range size[2] + 1 {
 				want := color.RGBA{255, 1, 77, 255}
@@ -200,7 +243,7 @@ func TestShrink(t *testing.T) {
 	for x, v := range []uint8{0, 90, 240} {
 		src.SetRGBA(x, 0, color.RGBA{v, v, v, 255})
 	}
-	shrink(dst, dst.Rect, src, src.Rect)
+	scale(dst, dst.Rect, src, src.Rect)
 	if a, b := dst.RGBAAt(0, 0).R, dst.RGBAAt(1, 0).R; a != 30 || b != 190 {
 		t.Errorf("%d and %d, want 30 and 190", a, b)
 	}
@@ -210,8 +253,10 @@ func FuzzPAM(f *testing.F) {
 	f.Add([]byte("P7\nWIDTH 1\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n1234"))
 	f.Add([]byte("P7\nWIDTH 99999999\nHEIGHT 99999999\nDEPTH 4\nMAXVAL 255\nENDHDR\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if p, err := readPAM(bytes.NewReader(data)); err == nil && len(p.Pix) > len(data) {
-			t.Errorf("%v from %d bytes", p.Rect, len(data))
+		for _, q := range []Request{{Fit: Preserve}, {Fit: Preserve, Width: 2}} {
+			if p, err := readShaped(bytes.NewReader(data), &q); err == nil && len(p.Pix) > len(data) {
+				t.Errorf("%v from %d bytes", p.Rect, len(data))
+			}
 		}
 	})
 }

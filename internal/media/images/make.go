@@ -1,6 +1,7 @@
 package images
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -22,64 +23,54 @@ import (
 
 // thumbnail is one picture.
 func (m *Maker) thumbnail(ctx context.Context, f *Video, p *Plan) ([]byte, error) {
-	src, err := m.still(ctx, f, p)
-	if err != nil {
+	var out *image.RGBA
+	if err := m.still(ctx, f, p, func(r io.Reader) (err error) {
+		out, err = readShaped(r, &p.Request)
+		return err
+	}); err != nil {
 		return nil, err
 	}
-	return m.write(ctx, shape(src, &p.Request), p.Ext)
+	return m.write(ctx, out, p.Ext)
 }
 
-// still finds the picture that a thumbnail shows.
-func (m *Maker) still(ctx context.Context, f *Video, p *Plan) (*image.RGBA, error) {
-	if math.IsNaN(p.at) {
-		return m.newest(ctx, f)
-	}
+// still decodes the picture that a thumbnail shows.
+func (m *Maker) still(ctx context.Context, f *Video, p *Plan, output func(io.Reader) error) error {
 	find := f.exact
-	if p.key {
+	switch {
+	case math.IsNaN(p.at):
+		find = f.newest
+	case p.key:
 		find = f.near
 	}
 	c, err := find(ctx, p.at)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return m.decode(ctx, c)
+	job := encode.ImageJob{Input: c.write, Output: output}
+	if of := videoRange(c.init); of != frame.SDR {
+		return m.opt.Encoder.Picture(ctx, of, job)
+	}
+	return m.opt.Pictures.Do(ctx, job)
 }
 
-// newest is the newest key frame of what is live.
-func (m *Maker) newest(ctx context.Context, f *Video) (*image.RGBA, error) {
-	if f.Newest == nil {
-		return nil, notLive()
+// newest is the newest key frame of what is live, whatever the time.
+func (v *Video) newest(ctx context.Context, _ float64) (clip, error) {
+	if v.Newest == nil {
+		return clip{}, notLive()
 	}
-	n, segment, err := f.Newest(ctx)
+	n, segment, err := v.Newest(ctx)
 	if err != nil {
-		return nil, err
+		return clip{}, err
 	}
-	head, err := f.Source.Init(ctx, n)
+	head, err := v.Source.Init(ctx, n)
 	if err != nil {
-		return nil, fmt.Errorf("read init segment: %w", err)
+		return clip{}, fmt.Errorf("read init segment: %w", err)
 	}
 	s, err := firstSample(bytes.NewReader(segment))
 	if err != nil {
-		return nil, err
+		return clip{}, err
 	}
-	return m.decode(ctx, single(head, s, f.video().Timescale))
-}
-
-// decode gives the picture of a clip.
-func (m *Maker) decode(ctx context.Context, c clip) (p *image.RGBA, err error) {
-	job := encode.ImageJob{
-		Input: c.write,
-		Output: func(r io.Reader) (err error) {
-			p, err = readPAM(r)
-			return err
-		},
-	}
-	if of := videoRange(c.init); of != frame.SDR {
-		err = m.opt.Encoder.Picture(ctx, of, job)
-	} else {
-		err = m.opt.Pictures.Do(ctx, job)
-	}
-	return p, err
+	return single(head, s, v.video().Timescale), nil
 }
 
 // quality of JPEG, from 1 to 100.
@@ -124,11 +115,11 @@ func collect(b *bytes.Buffer, r io.Reader) error {
 // proportions decodes one picture for its size: what the parameters of a stream say is not yet turned, and pixels may
 // not be square.
 func (m *Maker) proportions(ctx context.Context, f *Video, t float64) (w, h int, err error) {
-	p, err := m.still(ctx, f, &Plan{at: t, key: true})
-	if err != nil {
-		return 0, 0, err
-	}
-	return p.Rect.Dx(), p.Rect.Dy(), nil
+	err = m.still(ctx, f, &Plan{at: t, key: true}, func(r io.Reader) (err error) {
+		w, h, err = readHead(bufio.NewReader(r))
+		return err
+	})
+	return w, h, err
 }
 
 func (m *Maker) animation(ctx context.Context, f *Video, p *Plan) ([]byte, error) {

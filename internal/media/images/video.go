@@ -11,7 +11,6 @@ import (
 	"sort"
 
 	"millrace/internal/fault"
-	"millrace/internal/media/codec/h264"
 	"millrace/internal/media/container/bmff"
 	"millrace/internal/media/container/cmaf"
 	"millrace/internal/media/delivered"
@@ -348,7 +347,7 @@ func (v *Video) exact(ctx context.Context, t float64) (clip, error) {
 	if target < 0 {
 		return clip{}, errNoPicture
 	}
-	needed := needs(head, all[max(k, 0):target+1])
+	needed := unitsOf(head).needs(all[max(k, 0) : target+1])
 	in := l.Inits[l.Chunks[i].Init]
 	if most := max(reach/max(in.Width*in.Height, 1), 1); k < 0 || len(needed) > most {
 		needed = needed[max(len(needed)-most, 0):]
@@ -403,22 +402,6 @@ func nearestKey(all []sample, at int64) int {
 }
 
 func abs(v int64) int64 { return max(v, -v) }
-
-// needs leaves out the pictures that the last one is not decoded from, as far as they say so themselves: H.264's
-// nal_ref_idc 0.
-func needs(head []byte, pictures []sample) []sample {
-	size := lengthSize(head)
-	if size == 0 {
-		return pictures
-	}
-	out := make([]sample, 0, len(pictures))
-	for i, s := range pictures {
-		if i == len(pictures)-1 || !h264.Disposable(s.Data, size) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
 
 // fragment writes pictures with such times that those from shown on are shown from encode.ShownFrom on.
 func fragment(pictures []sample, shown int64, timescale uint32) []byte {

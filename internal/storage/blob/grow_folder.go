@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"millrace/internal/disk"
 	"millrace/internal/fault"
 )
 
@@ -42,7 +43,7 @@ type grown struct {
 	key    string
 	file   *os.File
 	size   int64
-	begun  writeback
+	begun  disk.Writeback
 }
 
 func (f *folder) Grow(ctx context.Context, key string) (Growing, error) {
@@ -64,7 +65,7 @@ func (f *folder) Grow(ctx context.Context, key string) (Growing, error) {
 		_ = file.Close()
 		return nil, fmt.Errorf("grow object %s: %w", key, err)
 	}
-	return &grown{folder: f, key: key, file: file, size: size, begun: writeback{from: size}}, nil
+	return &grown{folder: f, key: key, file: file, size: size, begun: disk.Writeback{From: size}}, nil
 }
 
 // openGrowing opens and locks a file, which may be removed or renamed by who has it at the moment.
@@ -108,7 +109,7 @@ func (g *grown) Append(ctx context.Context, p []byte) error {
 		return fmt.Errorf("append to object %s: %w", g.key, err)
 	}
 	if !g.folder.noSync {
-		g.begun.upTo(g.file, g.size)
+		g.begun.UpTo(g.file, g.size)
 	}
 	return nil
 }

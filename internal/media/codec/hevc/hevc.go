@@ -118,6 +118,32 @@ func slice(au []byte) int {
 	}
 }
 
+// Sublayer returns the temporal sub-layer of an access unit's picture, whose lengths have lengthSize bytes, and whether
+// no other picture of that sub-layer or a lower one refers to it: a sub-layer non-reference picture, ITU-T H.265
+// section 7.4.2.2. -1: it is not known, or there are layers of another kind, which refer to it in a way of their own.
+func Sublayer(au []byte, lengthSize int) (layer int, unreferred bool) {
+	layer, unreferred = -1, true
+	whole := nal.Every(au, lengthSize, func(unit []byte) bool {
+		t := Type(unit)
+		if t < 0 || t > lastSlice {
+			return t > lastSlice
+		}
+		of := int(unit[1]&7) - 1 // nuh_temporal_id_plus1
+		if unit[0]&1 != 0 || unit[1]>>3 != 0 || of < 0 || layer >= 0 && layer != of {
+			return false
+		}
+		layer, unreferred = of, unreferred && t <= lastUnreferred && t%2 == 0
+		return true
+	})
+	if !whole || layer < 0 {
+		return -1, false
+	}
+	return layer, unreferred
+}
+
+// lastUnreferred is the last type of sub-layer non-reference pictures, all of which are even, table 7-1.
+const lastUnreferred = 14
+
 // IsSet reports whether a NAL unit is a parameter set.
 func IsSet(unit []byte) bool { t := Type(unit); return t >= TypeVPS && t <= TypePPS }
 

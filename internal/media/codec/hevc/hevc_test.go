@@ -156,3 +156,38 @@ func FuzzParseHVCC(f *testing.F) {
 		hevc.IsKey(b)
 	})
 }
+
+func TestSublayer(t *testing.T) {
+	t.Parallel()
+	unit := func(kind, layer byte) []byte { return []byte{kind << 1, layer + 1, 0x80} }
+	sei := unit(hevc.TypeSEI, 0)
+	for name, tt := range map[string]struct {
+		units      [][]byte
+		layer      int
+		unreferred bool
+	}{
+		"TRAIL_R":                {[][]byte{sei, unit(1, 0)}, 0, false},
+		"TRAIL_N":                {[][]byte{unit(0, 0)}, 0, true},
+		"TSA_N in two slices":    {[][]byte{unit(2, 2), unit(2, 2), sei}, 2, true},
+		"RASL_N":                 {[][]byte{unit(8, 0)}, 0, true},
+		"IDR":                    {[][]byte{unit(hevc.TypeIDRWRADL, 0)}, 0, false},
+		"IDR, even":              {[][]byte{unit(hevc.TypeIDRNLP, 0)}, 0, false},
+		"slices that differ":     {[][]byte{unit(0, 0), unit(1, 0)}, 0, false},
+		"layers that differ":     {[][]byte{unit(0, 0), unit(0, 1)}, -1, false},
+		"a layer of another eye": {[][]byte{unit(0, 0), {0, 1<<3 | 1, 0x80}}, -1, false},
+		"no slice":               {[][]byte{sei}, -1, false},
+		"temporal ID 0":          {[][]byte{{0, 0, 0x80}}, -1, false},
+		"too short":              {[][]byte{{0}}, -1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			layer, unreferred := hevc.Sublayer(nal.Append(nil, tt.units...), 4)
+			if layer != tt.layer || unreferred != tt.unreferred {
+				t.Errorf("%d, %t, want %d, %t", layer, unreferred, tt.layer, tt.unreferred)
+			}
+		})
+	}
+	if layer, _ := hevc.Sublayer([]byte{0, 0, 0, 9, 0, 1}, 4); layer != -1 {
+		t.Errorf("of what is cut off: %d", layer)
+	}
+}

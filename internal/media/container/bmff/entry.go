@@ -37,13 +37,14 @@ func ParseEntry(e SampleEntry) (Codec, error) {
 	return Codec{}, fmt.Errorf("%w: %s", ErrUnknownCodec, e.Type)
 }
 
-const visualHeader = 8 + 78
+// VisualHeader is how long a visual sample entry is before its boxes, ISO 14496-12 section 12.1.3.
+const VisualHeader = 8 + 78
 
 func visual(e SampleEntry) (Codec, error) {
-	if len(e.Raw) < visualHeader {
+	if len(e.Raw) < VisualHeader {
 		return Codec{}, Malformed("%s sample entry of %d bytes", e.Type, len(e.Raw))
 	}
-	children := e.Raw[visualHeader:]
+	children := e.Raw[VisualHeader:]
 	avcC := Find(children, "avcC")
 	if avcC == nil {
 		return Codec{}, Malformed("%s sample entry has no avcC", e.Type)
