@@ -51,7 +51,8 @@ func (n *node) serveMetrics(ctx context.Context, g *lifecycle.Group) error {
 			s := n.copies.Stats()
 			return metrics.Copied{
 				Feeds: s.Feeds, Current: s.Copied, Kept: s.Kept, Bytes: s.Bytes, Sent: s.Sent, Taken: s.Taken,
-				Dropped: s.Dropped, Late: s.Late, Refused: s.Refused, Lags: s.Lags, LagCount: s.LagCount, LagSum: s.LagSum,
+				Dropped: s.Dropped, Late: s.Late, Refused: s.Refused,
+				Lags: s.Lags, LagCount: s.LagCount, LagSum: s.LagSum,
 			}
 		})
 	}

@@ -3,8 +3,8 @@
 // copied are the records of a broadcast's journals, which it can't read: of parts their bytes too, or how long they are
 // alone. It must never know what a broadcast is, playlists, or how nodes trust each other.
 //
-// Goroutines: one for each node that copies for this one, and one for each of at most mostAsked nodes that are asked for
-// their zone, both below Run; and one for each node that is asked for a copy, bounded in time.
+// Goroutines: one for each node that copies for this one, and one for each of at most mostAsked nodes that are asked
+// for their zone, both below Run; and one for each node that is asked for a copy, bounded in time.
 package copies
 
 import (
@@ -164,8 +164,8 @@ func (s *Service) candidates(ctx context.Context, all []node.Node) candidates {
 	return c
 }
 
-// learnZones asks nodes for their zones, each process once, and waits a moment for those that are being asked. What comes
-// later counts for the next choice.
+// learnZones asks nodes for their zones, each process once, and waits a moment for those that are being asked. What
+// comes later counts for the next choice.
 func (s *Service) learnZones(ctx context.Context, able []*node.Node) {
 	var awaited []chan struct{}
 	for _, n := range able {
@@ -241,8 +241,8 @@ func (s *Service) fail(n id.Node) {
 	s.failed[n] = s.opt.Now().Add(refrain)
 }
 
-// refused takes a broadcast from a link whose node has no place for it, and has another node chosen. Until then its parts
-// are listed without waiting.
+// refused takes a broadcast from a link whose node has no place for it, and has another node chosen. Until then its
+// parts are listed without waiting.
 func (s *Service) refused(f *Feed, l *link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
