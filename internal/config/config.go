@@ -321,7 +321,6 @@ func (c *Config) conflicts() (problems []string) {
 			"set that too")
 	}
 	problems = append(problems, c.internalConflicts()...)
-	problems = append(problems, c.roleConflicts()...)
 	return append(problems, c.sharedPorts()...)
 }
 

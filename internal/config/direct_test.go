@@ -13,6 +13,7 @@ func TestDatabaseServers(t *testing.T) {
 	for _, url := range []string{
 		"postgres://u:hunter2@one,two/m", "postgres://u:hunter2@one:5432,two:5433/m?target_session_attrs=read-write",
 		"postgresql://u:hunter2@10.0.0.1:5432,10.0.0.2:5432/m", "postgres:///m?host=one,two&user=u&password=hunter2",
+		"postgres://u:hunter2@[::1]:5432,[::2]:5432/one", "postgres://u:hunter2@one,[fe80::1]/m?password=hunter2",
 	} {
 		cfg := mustLoad(t, nil, []string{
 			"MILLRACE_DATABASE_URL=postgres://u:hunter2@pooler:6432/m", "MILLRACE_DATABASE_DIRECT_URL=" + url,
@@ -34,9 +35,13 @@ func TestDatabaseServers(t *testing.T) {
 		}
 	}
 	for url, want := range map[string]string{
-		"sqlite:x.db":            "not the URL of a PostgreSQL server",
-		"postgres://u:hunter2@h": "names no database",
-		"postgres://u@h/m":       "database-url", // which is SQLite
+		"sqlite:x.db":                                "not the URL of a PostgreSQL server",
+		"postgres://u:hunter2@h":                     "names no database",
+		"postgres://u:hunter2@[::1]:5432,[::2]":      "names no database",
+		"postgres://u:hunter2@[::1]:hunter2,[::2]/m": "not a database URL",
+		"postgres://u:hunter2@[::1,hunter2]/m":       "not a database URL",
+		"postgres://u:p,hunter2/[@[::1],[hunter2]/m": "not a database URL",
+		"postgres://u@h/m":                           "database-url", // which is SQLite
 	} {
 		_, err := Parse(nil, []string{"MILLRACE_DATABASE_DIRECT_URL=" + url}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"io"
-	"net/url"
 	"regexp"
 	"strings"
 	"text/tabwriter"
@@ -84,7 +83,7 @@ func redact(text string) string {
 		return text
 	}
 	text = passwordParameter.ReplaceAllString(text, "${1}"+mask)
-	u, err := url.Parse(text)
+	u, err := databaseURL(text)
 	switch {
 	case (err != nil || u.User == nil) && strings.Contains(text, "@"):
 		return mask

@@ -48,9 +48,13 @@ func (e *Error) Error() string { return strings.Join(e.Problems, "\n") }
 
 // Flags are the settings that a command line gives.
 type Flags struct {
-	given []given
-	file  string // --config
+	given    []given
+	file     string // --config
+	examined bool
 }
+
+// Examined leaves it to the caller to look at Config.RoleConflicts: they are no error of Load.
+func (f *Flags) Examined() { f.examined = true }
 
 // given is a setting as it stands on the command line.
 type given struct{ name, text string }
@@ -166,7 +170,11 @@ func (f *Flags) resolve(environ []string, readFile func(string) ([]byte, error))
 		return cfg, problems
 	}
 	cfg.derive()
-	return cfg, cfg.conflicts()
+	problems = cfg.conflicts()
+	if !f.examined {
+		problems = append(problems, cfg.RoleConflicts()...)
+	}
+	return cfg, problems
 }
 
 // subject names the value as the person who set it knows it.

@@ -204,7 +204,7 @@ func parseDatabase(s string) (Database, error) {
 		}
 		return Database{Engine: SQLite, Path: path}, nil
 	}
-	u, err := url.Parse(s)
+	u, err := databaseURL(s)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return Database{},
 			errors.New("is not a database URL: write sqlite:/path/to/file.db or postgres://user:password@host/name")
@@ -213,6 +213,37 @@ func parseDatabase(s string) (Database, error) {
 		return Database{}, errors.New("names no database: write postgres://user:password@host/name")
 	}
 	return Database{Engine: Postgres, URL: Secret(s)}, nil
+}
+
+// databaseURL is url.Parse for a URL that may name several hosts, of which some are IPv6 addresses. Host has them all.
+func databaseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	head, rest, _ := strings.Cut(text, "://")
+	end := authorityEnd(rest)
+	at := strings.LastIndex(rest[:end], "@") + 1
+	hosts := rest[at:end]
+	if err == nil || !strings.Contains(hosts, ",") || !strings.Contains(hosts, "[") {
+		return u, err //nolint:wrapcheck // callers have a text of their own
+	}
+	for host := range strings.SplitSeq(hosts, ",") {
+		if v, bad := url.Parse("any://" + host); bad != nil || v.Host != host {
+			return nil, err //nolint:wrapcheck // likewise
+		}
+	}
+	one, _, _ := strings.Cut(hosts, ",")
+	if u, err = url.Parse(head + "://" + rest[:at] + one + rest[end:]); err == nil {
+		u.Host = hosts
+	}
+	return u, err //nolint:wrapcheck // likewise
+}
+
+// HostsOf are the hosts that a PostgreSQL URL names, as they stand there; empty: none, or they are in its query.
+func HostsOf(s Secret) string {
+	u, err := databaseURL(s.Reveal())
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
 
 // parseServer reads the URL of a PostgreSQL server.

@@ -52,9 +52,9 @@ func parseRoles(s string) (Roles, error) {
 	return roles, nil
 }
 
-// roleConflicts lists what is wrong between the roles and other settings: a node that does a part has to reach those
+// RoleConflicts lists what is wrong between the roles and other settings: a node that does a part has to reach those
 // that do the rest.
-func (c *Config) roleConflicts() (problems []string) {
+func (c *Config) RoleConflicts() (problems []string) {
 	if c.Node.Roles.All() {
 		return nil
 	}

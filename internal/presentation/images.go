@@ -68,6 +68,9 @@ func (pi pictures) picture(ctx context.Context, f *images.Video, plan images.Pla
 	if err != nil || b.Data != nil {
 		return b, err
 	}
+	if f.Prefix == "" { // the worker knows already that it has ended, and has stored it
+		return b, fault.New(fault.Unavailable, "what was live has just ended: ask again in a moment")
+	}
 	return pi.objects.Open(ctx, f.Prefix+"/"+plan.Name, 0, -1)
 }
 

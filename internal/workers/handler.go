@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"millrace/internal/fault"
@@ -32,16 +33,20 @@ const (
 	maxOrder = 8 << 10
 	// responding is how long a response may take, with what is waited for, and sending how long its bytes may.
 	responding, sending = 2 * time.Minute, 20 * time.Second
+	// mostUnsent is how many bytes of responses wait to be sent. Beyond that the node that asks tries another worker.
+	mostUnsent = 256 << 20
 )
 
 // Handler serves the orders of other nodes.
 type Handler struct {
 	Maker  Maker
 	Logger *slog.Logger
+
+	unsent atomic.Int64
 }
 
 // ServeHTTP implements http.Handler.
-func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q request
 	text := r.URL.Query().Get("order")
 	if len(text) > maxOrder || json.Unmarshal([]byte(text), &q) != nil { //nolint:musttag // written by this package
@@ -62,6 +67,12 @@ func (h Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case data == nil:
 		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	n := int64(len(data))
+	defer h.unsent.Add(-n)
+	if all := h.unsent.Add(n); all > mostUnsent && all > n { // one alone is always sent
+		wire.Fail(w, fault.New(fault.TooMany, "too much waits to be sent to other nodes: ask again in a moment"), false)
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")

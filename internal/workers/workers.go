@@ -168,8 +168,13 @@ func (a *Asker) Alive() int {
 func (a *Asker) pass(ctx context.Context, h hint) {
 	ctx, cancel := context.WithTimeout(turns.For(ctx, func() string { return h.viewer }), hintTime)
 	defer cancel()
-	if all := a.pick(h.order); len(all) > 0 {
-		_, _ = a.ask(ctx, all[0], h.order) // who watches on asks for it
+	all := a.pick(h.order)
+	if len(all) == 0 {
+		return
+	}
+	_, err := a.ask(ctx, all[0], h.order) // who watches on asks for it
+	if unreached := (*silentError)(nil); errors.As(err, &unreached) && ctx.Err() == nil {
+		a.noted(ctx, all[0], err)
 	}
 }
 
@@ -375,7 +380,7 @@ func (a *Asker) ask(ctx context.Context, w worker, o presentation.Order) ([]byte
 	}
 	res, err := a.opt.Peer.Do(ctx, w.Node, r.WithContext(ctx))
 	if err != nil {
-		return nil, &silentError{err}
+		return nil, unheard(ctx, err)
 	}
 	defer func() { _ = res.Body.Close() }() // it was only read
 	switch {
@@ -386,7 +391,7 @@ func (a *Asker) ask(ctx context.Context, w worker, o presentation.Order) ([]byte
 	case res.StatusCode != http.StatusOK:
 		var data []byte
 		if data, err = io.ReadAll(io.LimitReader(res.Body, wire.MaxError)); err != nil {
-			return nil, &silentError{err}
+			return nil, unheard(ctx, err)
 		}
 		return nil, wire.Failed(res.StatusCode, data)
 	case res.ContentLength < 0 || res.ContentLength > mostBody:
@@ -397,7 +402,16 @@ func (a *Asker) ask(ctx context.Context, w worker, o presentation.Order) ([]byte
 	defer a.read(-res.ContentLength)
 	data := make([]byte, res.ContentLength)
 	if _, err = io.ReadFull(res.Body, data); err != nil {
-		return nil, &silentError{err}
+		return nil, unheard(ctx, err)
 	}
 	return data, nil
+}
+
+// unheard is the error of an order that got no whole response. A worker that has not made it in time may be making it:
+// whether the other end of a connection is there at all, its pings tell much sooner.
+func unheard(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fault.Wrap(fault.Unavailable, err, "the worker takes too long: ask again in a moment")
+	}
+	return &silentError{err}
 }

@@ -31,7 +31,8 @@ type farm struct {
 	data  []byte
 	asked []id.Node
 	saw   []request
-	away  bool // the database is
+	away  bool             // the database is
+	stuck map[id.Node]bool // it takes for ever
 }
 
 func (f *farm) Nodes(context.Context) ([]node.Node, error) {
@@ -43,15 +44,20 @@ func (f *farm) Nodes(context.Context) ([]node.Node, error) {
 	return f.nodes, nil
 }
 
-func (f *farm) Do(_ context.Context, to follow.Node, r *http.Request) (*http.Response, error) {
+func (f *farm) Do(ctx context.Context, to follow.Node, r *http.Request) (*http.Response, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.asked = append(f.asked, to.ID)
+	if f.stuck[to.ID] {
+		f.mu.Unlock()
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	defer f.mu.Unlock()
 	if f.dead[to.ID] {
 		return nil, errors.New("connection refused")
 	}
 	w := httptest.NewRecorder()
-	Handler{Maker: f, Logger: slog.New(slog.DiscardHandler)}.ServeHTTP(w, r)
+	(&Handler{Maker: f, Logger: slog.New(slog.DiscardHandler)}).ServeHTTP(w, r)
 	res := w.Result()
 	if res.StatusCode == http.StatusOK {
 		res.ContentLength = int64(w.Body.Len())
@@ -180,6 +186,36 @@ func TestNextWorker(t *testing.T) {
 	})
 }
 
+// TestLateIsNotSilent: a worker that has not made a thing in time may be at it, and is asked first again.
+func TestLateIsNotSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, a, _ := newFarm(t)
+		first := a.pick(order(1))[0].ID
+		f.stuck = map[id.Node]bool{first: true}
+		data, err := a.Make(t.Context(), order(1))
+		if err != nil || string(data) != "made" || len(f.asked) != 2 {
+			t.Errorf("%q %v, asked %v", data, err, f.asked)
+		}
+		a.pass(t.Context(), hint{order: order(1)})
+		if now := a.pick(order(1))[0].ID; now != first {
+			t.Errorf("%s is late, and %s is asked first", first, now)
+		}
+	})
+}
+
+// TestHintFindsSilentWorkers: who watches does not find out again that a worker is not there.
+func TestHintFindsSilentWorkers(t *testing.T) {
+	t.Parallel()
+	f, a, _ := newFarm(t)
+	first := a.pick(order(1))[0].ID
+	f.dead[first] = true
+	a.pass(t.Context(), hint{order: order(1)})
+	if last := a.pick(order(1))[4].ID; last != first {
+		t.Errorf("%s does not respond, and %s is asked last", first, last)
+	}
+}
+
 // TestOutcomes: what passes is tried at the next worker, what does not is told as it is.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
@@ -275,10 +311,50 @@ func TestBounds(t *testing.T) {
 		t.Errorf("an order that is too long: %v, %d silent, %d sent", err, len(a.silent), len(f.asked)-tries)
 	}
 	w := httptest.NewRecorder()
-	Handler{Maker: f}.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+"?order={", nil))
+	(&Handler{Maker: f}).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+"?order={", nil))
 	if w.Code != http.StatusBadRequest {
 		t.Errorf("an order that can't be read: %d", w.Code)
 	}
+}
+
+// stuckWriter is a connection whose other end reads when the test says so.
+type stuckWriter struct {
+	*httptest.ResponseRecorder
+
+	reads chan struct{}
+}
+
+func (s stuckWriter) Write(data []byte) (int, error) {
+	<-s.reads
+	return len(data), nil
+}
+
+// TestUnsentIsBounded: nodes that ask and do not read can't fill a worker's memory, and what they leave is free again.
+func TestUnsentIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f, _, _ := newFarm(t)
+		f.data = make([]byte, mostUnsent/4)
+		h := &Handler{Maker: f, Logger: slog.New(slog.DiscardHandler)}
+		serve := func(w http.ResponseWriter) {
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+"?order={}", nil))
+		}
+		reads := make(chan struct{})
+		for range 4 {
+			go serve(stuckWriter{httptest.NewRecorder(), reads})
+			synctest.Wait()
+		}
+		w := httptest.NewRecorder()
+		if serve(w); w.Code != http.StatusTooManyRequests {
+			t.Errorf("one too many: %d", w.Code)
+		}
+		close(reads)
+		synctest.Wait()
+		w = httptest.NewRecorder()
+		if serve(w); w.Code != http.StatusOK || h.unsent.Load() != 0 {
+			t.Errorf("when they have read: %d, %d bytes wait", w.Code, h.unsent.Load())
+		}
+	})
 }
 
 // TestHints: what is behind a segment that is watched is asked for once in a while, and nobody waits. While the

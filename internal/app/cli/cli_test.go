@@ -168,6 +168,14 @@ func TestExitCodes(t *testing.T) {
 			1,
 			"✗ rtmp-addr", "",
 		},
+		"doctor, roles": {
+			[]string{
+				"doctor", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=127.0.0.1:0", "--srt-addr=127.0.0.1:0",
+				"--roles=ingest",
+			},
+			1, "need PostgreSQL", "",
+		},
+		"serve, roles": {[]string{"serve", "--roles=ingest"}, 2, "", "need PostgreSQL"},
 		"doc json": {
 			[]string{
 				"doctor", "--json", data, "--http-addr=127.0.0.1:0", "--rtmp-addr=192.0.2.1:1",

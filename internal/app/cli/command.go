@@ -28,6 +28,7 @@ const (
 	alone   trait = iota // reads no setting
 	serving              // runs the service, which makes its database and says itself what it changes
 	warning              // shows the warnings of the settings in its own way
+	finding              // shows likewise what the roles lack
 )
 
 // of is the command with a usage: its name, in small letters and without a |, and its operands.

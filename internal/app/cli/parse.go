@@ -37,6 +37,9 @@ func load(args, environ []string, readFile func(string) ([]byte, error)) (line, 
 	if l.help != "" || l.is(alone) {
 		return l, config.Config{}, nil
 	}
+	if l.is(finding) {
+		l.settings.Examined()
+	}
 	cfg, err := l.settings.Load(environ, readFile)
 	cfg.Database.MustExist = !l.is(serving) && !l.settings.creates
 	return l, cfg, err

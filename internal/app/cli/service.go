@@ -26,7 +26,7 @@ func serviceCommands() []command {
 				"ones.", &demoRun{}, serving),
 		of("doctor", "check ffmpeg, ports, database, storage, clock and disk",
 			"Checks everything the service needs, with the settings it would run with, and says how to fix what is "+
-				"wrong. Exit code 1 if anything is.", &doctorRun{}, warning),
+				"wrong. Exit code 1 if anything is.", &doctorRun{}, warning, finding),
 	}
 }
 

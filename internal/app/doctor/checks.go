@@ -35,7 +35,7 @@ func Checks(o Options) []Check {
 	c := o.Config
 	checks := []Check{
 		Settings{Warnings: c.Warnings, File: c.File},
-		Roles{Has: c.Node.Roles},
+		Roles{Has: c.Node.Roles, Lack: c.RoleConflicts()},
 		DataFolder{Path: c.DataDir},
 		DiskSpace{Path: c.DataDir, Stat: disk.SpaceOf},
 		OpenFiles{Limit: openFiles},
@@ -106,13 +106,19 @@ func encoderPorts(c config.Config) (checks []Check) {
 }
 
 // Roles tells what this node does.
-type Roles struct{ Has config.Roles }
+type Roles struct {
+	Has  config.Roles
+	Lack []string // what keeps a node with them from being started
+}
 
 // Name implements Check.
 func (Roles) Name() string { return "roles" }
 
 // Run implements Check.
 func (r Roles) Run(context.Context) Finding {
+	if len(r.Lack) > 0 {
+		return problem("Change the settings: with these the service does not start.", "%s", strings.Join(r.Lack, "; "))
+	}
 	if r.Has.All() {
 		return ok("all: this node does everything")
 	}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -167,10 +168,7 @@ func (p PostgreSQL) skew(ctx context.Context, db *sql.DB) (time.Duration, error)
 
 // explain says what to do about an error of the server or on the way to it.
 func (p PostgreSQL) explain(err error) Finding {
-	where := "the server"
-	if u, uerr := url.Parse(p.URL.Reveal()); uerr == nil && u.Host != "" {
-		where = u.Host
-	}
+	where := cmp.Or(config.HostsOf(p.URL), "the server")
 	if pg, is := errors.AsType[*pgconn.PgError](err); is {
 		switch pg.Code {
 		case "28P01", "28000":

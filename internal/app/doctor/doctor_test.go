@@ -437,6 +437,9 @@ func TestPostgreSQL(t *testing.T) {
 	expect(t, PostgreSQL{
 		"postgres://u:hunter2@127.0.0.1:1/m?connect_timeout=2", time.Now,
 	}, Problem, "127.0.0.1:1 cannot be reached")
+	expect(t, PostgreSQL{
+		"postgres://u:hunter2@[::1]:1,[::1]:2/m?connect_timeout=2", time.Now,
+	}, Problem, "[::1]:1,[::1]:2 cannot be reached")
 	expect(t, PostgreSQL{"postgres://u:hunter2@no.such.host.invalid/m", time.Now}, Problem, "no.such.host.invalid")
 	url := server(t, "MILLRACE_TEST_POSTGRES")
 	expect(t, PostgreSQL{config.Secret(url), timeless()}, OK, "tables can be made and rows written")

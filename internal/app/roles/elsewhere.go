@@ -26,7 +26,7 @@ func Ask(has config.Roles, rows workers.Rows, p follow.Peer, ended func(outcome 
 // Serve has a worker make what other nodes order.
 func Serve(has config.Roles, s *internode.Server, m workers.Maker, log *slog.Logger) {
 	if s != nil && has.Has(node.RoleWorker) {
-		s.Handle("GET "+workers.Path, workers.Handler{Maker: m, Logger: log})
+		s.Handle("GET "+workers.Path, &workers.Handler{Maker: m, Logger: log})
 	}
 }
 

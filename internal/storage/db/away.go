@@ -29,6 +29,9 @@ func away(ctx context.Context, err error) error {
 	return gone(err)
 }
 
+// Away reports whether err says that the database can't be reached for now.
+func Away(err error) bool { return fault.Is(err, fault.Unavailable) || ended(err) }
+
 // full marks err as fault.Unavailable when SQLite could not write for want of room, which passes once there is some
 // again, or because another process writes.
 func full(err error) error {

@@ -69,6 +69,7 @@ type Queue struct {
 	mu      sync.Mutex
 	running map[int64]context.CancelCauseFunc
 
+	outage outage
 	others map[id.Node]bool // that were seen on this database; only keep uses it
 }
 
@@ -122,7 +123,7 @@ func New(o Options) (*Queue, error) {
 	}
 	client, err := o.DB.JobClient(&river.Config{
 		ID:                string(o.Node),
-		Logger:            slog.New(libraryLog{o.Logger.Handler()}),
+		Logger:            slog.New(libraryLog{o.Logger.Handler(), &q.outage}),
 		Queues:            queues,
 		Workers:           workers,
 		FetchCooldown:     fetchCooldown,
@@ -233,14 +234,34 @@ func (q *Queue) keep(ctx context.Context) error {
 		case <-cancels.C:
 			err = q.passCancels(ctx)
 		case <-nodes.C:
-			err = q.watchNodes(ctx)
+			if err = q.watchNodes(ctx); err == nil {
+				q.reached(ctx)
+			}
 		}
 		if errors.Is(err, db.ErrOccupied) {
 			return err
 		}
 		if err != nil && ctx.Err() == nil {
-			q.logger.WarnContext(ctx, "queue could not keep house", slog.Any("error", err))
+			q.couldNot(ctx, err)
 		}
+	}
+}
+
+// couldNot logs an error of keep: that the database is away, once.
+func (q *Queue) couldNot(ctx context.Context, err error) {
+	if !db.Away(err) {
+		q.logger.WarnContext(ctx, "queue could not keep house", slog.Any("error", err))
+		return
+	}
+	if q.outage.begin(time.Now()) {
+		q.logger.WarnContext(ctx, awayText, slog.Any("error", err))
+	}
+}
+
+// reached logs that the database is there again, if it was not.
+func (q *Queue) reached(ctx context.Context) {
+	if took, was := q.outage.end(time.Now()); was {
+		q.logger.WarnContext(ctx, backText, slog.Duration("after", took))
 	}
 }
 
