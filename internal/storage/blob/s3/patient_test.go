@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -296,6 +297,58 @@ func TestAttempts(t *testing.T) {
 		})
 	}
 }
+
+// TestPiecesAreRepeated: for one piece that was waited for in vain nothing else of a large object is sent again.
+func TestPiecesAreRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sent := map[string]int{}
+		var mu sync.Mutex
+		fine := answer(http.StatusOK, "")
+		b, err := opened(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			query := r.URL.Query()
+			mu.Lock()
+			part := query.Get("partNumber")
+			sent[r.Method+part]++
+			silent := part == "2" && sent["PUT2"] == 1
+			mu.Unlock()
+			if silent {
+				return mute{}.RoundTrip(r)
+			}
+			if r.Body != nil {
+				_, _ = io.Copy(io.Discard, r.Body)
+			}
+			resp, _ := fine(r)
+			switch {
+			case part != "":
+				resp.Header.Set("ETag", part)
+			case query.Has("uploads"):
+				resp.Body = io.NopCloser(strings.NewReader("<R><UploadId>u</UploadId></R>"))
+			default:
+				resp.Body = io.NopCloser(strings.NewReader("<R><ETag>e</ETag></R>"))
+			}
+			return resp, nil
+		}), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		large := io.LimitReader(endless{}, smallBytes+1)
+		if err = b.Upload(t.Context(), "k", large); err != nil {
+			t.Error(err)
+		}
+		if want := map[string]int{"POST": 2, "PUT1": 1, "PUT2": 2}; !maps.Equal(sent, want) {
+			t.Errorf("sent %v, want %v", sent, want)
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (rt roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return rt(r) }
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 // TestDeadline: a storage that has not responded by a deadline of the caller's is away, and who gives up is not told
 // so.

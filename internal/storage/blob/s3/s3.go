@@ -108,7 +108,8 @@ func Open(ctx context.Context, o Options) (*Bucket, error) {
 		settings.BaseEndpoint = aws.String(o.Endpoint)
 	}
 	b.client = s3.New(settings)
-	b.uploads = transfermanager.New(b.client, func(t *transfermanager.Options) {
+	settings.Retryer = retry.NewStandard() // else all of a large object would be sent again for one piece
+	b.uploads = transfermanager.New(s3.New(settings), func(t *transfermanager.Options) {
 		t.PartSizeBytes, t.MultipartUploadThreshold = smallBytes, smallBytes
 		t.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		t.FailTimeout = graceTime
@@ -168,7 +169,7 @@ func newTransport(stall time.Duration) *http.Transport {
 
 // newRetryer has the SDK send a request three times, with pauses of at most six seconds together, when the response is
 // an error or the connection is refused or lost. What was waited for in vain is not waited for again: whoever asked is
-// to know, and asks again in its own time.
+// to know, and asks again in its own time. Pieces of large objects, for which nobody waits, are.
 func newRetryer() aws.Retryer {
 	waited := retry.IsErrorRetryableFunc(func(err error) aws.Ternary {
 		late, is := errors.AsType[net.Error](err)
