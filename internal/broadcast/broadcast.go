@@ -140,7 +140,7 @@ func newBroadcast(l *Service, s live.Stream, a asset.Asset, before stored, polic
 		refused:   b.refused,
 		rows:      before.rows,
 		ready:     a.Status == asset.Ready,
-		ownership: ownership{tenure: l.tenure, named: before.named(l.opt.Now())},
+		ownership: ownership{tenure: l.tenure, named: l.opt.Now()},
 		reserved:  s.Reserved,
 		times:     resumeRecordingTimes(a.Recordings, before.timeline, a.Limit),
 	}

@@ -168,12 +168,11 @@ func (sr *search) adopt(ctx context.Context, o live.Orphan) error {
 		return err
 	}
 	count := &sr.own
-	if before.own = own; !own {
-		before.taken = taken{asked, o.Unlocked}
-		count = &sr.expired
-	}
-	if o.Unlocked {
+	switch before.own, before.ended = own, o.Unlocked; {
+	case o.Unlocked:
 		count = &sr.ended
+	case !own:
+		count = &sr.expired
 	}
 	if _, err = svc.start(ctx, s, a, before); err != nil {
 		return err
@@ -184,18 +183,10 @@ func (sr *search) adopt(ctx context.Context, o live.Orphan) error {
 	return nil
 }
 
-// named is when the row last said that the broadcast is this node's.
-func (t taken) named(now time.Time) time.Time {
-	if t.asked.IsZero() {
-		return now
-	}
-	return t.asked
-}
-
 // since is from when on the encoder is missing: slate stands in for it from where what was recorded ends, if that was a
 // moment ago. now is of the caller's clock, ends is not.
-func (t taken) since(ends, now time.Time) time.Time {
-	if behind := now.Sub(ends); t.ended && behind > 0 && behind <= mostBehind {
+func (s stored) since(ends, now time.Time) time.Time {
+	if behind := now.Sub(ends); s.ended && behind > 0 && behind <= mostBehind {
 		return now.Add(-behind)
 	}
 	return now

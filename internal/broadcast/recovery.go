@@ -2,7 +2,6 @@ package broadcast
 
 import (
 	"context"
-	"time"
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
@@ -18,14 +17,7 @@ type stored struct {
 	rows     int64
 	own      bool   // nobody but this node has recorded it lately
 	copied   Copied // what was published elsewhere, and may not be stored
-
-	taken // from another node
-}
-
-// taken is how a broadcast was taken from another node without its encoder; zero: it was not.
-type taken struct {
-	asked time.Time // when the row was asked for, which may have become a third node's since
-	ended bool      // the other node's process had ended a moment ago
+	ended    bool   // it was another node's, whose process had ended a moment ago
 }
 
 // record makes or finds the asset of a broadcast and what it holds already. When the asset is complete already, only

@@ -25,7 +25,14 @@ type onlookers struct {
 	newest map[*rig.Server]int // number of the newest segment that a node has shown
 	codes  map[*rig.Server]map[int]int
 	loses  bool // what was listed last may have been lost with its owner, at every node
+	cancel context.CancelFunc
 	wg     sync.WaitGroup
+}
+
+// stop has nobody look any more, as before the end is shown.
+func (o *onlookers) stop() {
+	o.cancel()
+	o.wg.Wait()
 }
 
 type shownSegment struct {
@@ -40,7 +47,8 @@ func watchAt(t *testing.T, path string, nodes ...*rig.Server) *onlookers {
 		t: t, path: path, all: map[int]shownSegment{}, newest: map[*rig.Server]int{},
 		codes: map[*rig.Server]map[int]int{},
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
+	s.cancel = cancel
 	for _, n := range nodes {
 		s.codes[n] = map[int]int{}
 		s.wg.Go(func() {
@@ -50,7 +58,7 @@ func watchAt(t *testing.T, path string, nodes ...*rig.Server) *onlookers {
 			}
 		})
 	}
-	t.Cleanup(func() { stop(); s.wg.Wait() })
+	t.Cleanup(s.stop)
 	return s
 }
 

@@ -34,8 +34,8 @@ func newEncoderCollector(from Encoders) *encoderCollector {
 		from:       from,
 		broadcasts: desc("broadcasts", "Broadcasts that this node leads, those that wait for their encoder included."),
 		panics:     desc("broadcast_panics_total", "Panics that have ended a broadcast, or something beside one."),
-		recovered: desc("broadcasts_recovered_total", "Broadcasts that this node took up without their encoders: its own "+
-			"after a restart, those of a node that had just ended, and those of one that was not heard of for long.",
+		recovered: desc("broadcasts_recovered_total", "Broadcasts that this node took up without their encoders: "+
+			"its own after a restart, those of a node that had just ended, and those of one that was lost for longer.",
 			"from"),
 		connected: desc("encoders", "Connected encoders, by protocol.", "protocol"),
 		warning: desc("ingest_warning", "1 while something is wrong with what an encoder sends.", streamLabel,
