@@ -34,7 +34,8 @@ func deliveriesOf(
 ) ([]webhook.Delivery, error) {
 	var rows []listedDelivery
 	sel := from.NewSelect().TableExpr("webhook_deliveries AS d").
-		ColumnExpr("d.*, e.id AS event_id, e.type AS event_type, "+firstWaiting).
+		ColumnExpr("d.webhook_id, d.sequence, d.resource_id, d.state, d.attempts, d.first_at, d.next_at, d.log, "+
+			"e.id AS event_id, e.type AS event_type, "+firstWaiting).
 		Join("JOIN events AS e ON e.sequence = d.sequence AND e.sequence > 0").Where("d.webhook_id = ?", string(w))
 	if q.State != "" {
 		sel = sel.Where("d.state = ?", string(q.State))

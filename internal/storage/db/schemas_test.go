@@ -286,7 +286,7 @@ func fillEveryKind(t *testing.T, d *db.DB) {
 	}
 	for _, statement := range []string{
 		"INSERT INTO webhook_deliveries (webhook_id, sequence, resource_id, state, attempts, first_at, next_at, log) " +
-			"VALUES ('hook', 1, 'r', 'waiting', 1, 1, 2, '[]')",
+			"VALUES ('hook', 1, 'r', 'waiting', 1, 1, 2, '{}')",
 		"INSERT INTO deleted_assets (id, environment_id, live_stream_id, document, created_at, deleted_at) " +
 			"VALUES ('gone', 'env', '', '{}', 1, 2)",
 		"INSERT INTO path_secrets (number, secret) VALUES (1, " + blob + ")",

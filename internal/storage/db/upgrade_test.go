@@ -7,6 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +18,7 @@ import (
 
 	"millrace/internal/control/asset"
 	"millrace/internal/control/live"
+	"millrace/internal/control/webhook"
 	"millrace/internal/fault"
 	"millrace/internal/id"
 	"millrace/internal/masterkey"
@@ -121,6 +125,14 @@ func TestRunsOnALaterSchema(t *testing.T) {
 		t.Cleanup(func() { must(t, newer.Close()) })
 		fillEveryKind(t, older)
 		readEveryKind(t, older)
+		_, err = older.Deliveries(t.Context(), "hook", webhook.DeliveryQuery{Limit: 9})
+		must(t, err)
+		a, err := older.Assets().Find(t.Context(), "a-kept")
+		must(t, err)
+		must(t, older.Assets().Save(t.Context(), asset.Change{From: a.Status, Asset: a, Tracks: a.Tracks}))
+		l, err := older.LiveStreams().Find(t.Context(), "s-before")
+		must(t, err)
+		must(t, older.LiveStreams().Save(t.Context(), live.Change{From: l.State, Stream: l}))
 		readEveryKind(t, newer)
 		for _, d := range []*db.DB{older, newer} {
 			if s, failed := d.Nodes().Schema(t.Context()); failed != nil || s.Newest != number || s.Since > own ||
@@ -156,6 +168,32 @@ func TestRunsOnALaterSchema(t *testing.T) {
 			t.Error("a program that knows less than the migration is not refused")
 		}
 	})
+}
+
+// TestStatementsListColumns: a later version may have added columns, which no row of this one has a place for.
+func TestStatementsListColumns(t *testing.T) {
+	t.Parallel()
+	everything := regexp.MustCompile(`(?i)"[^"]*(?:\b(?:SELECT|RETURNING) \*|\b[a-z]+\.\*)|` +
+		`(?:Returning|ColumnExpr)\("\*`)
+	files, err := filepath.Glob("*.go")
+	must(t, err)
+	seen := 0
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		text, err := os.ReadFile(file)
+		must(t, err)
+		seen++
+		for line := range strings.Lines(string(text)) {
+			if everything.MatchString(line) {
+				t.Errorf("%s reads columns that it does not know: %s", file, line)
+			}
+		}
+	}
+	if seen == 0 {
+		t.Error("there are no files")
+	}
 }
 
 func mergedMaps(all ...map[string]string) map[string]string {
