@@ -230,14 +230,20 @@ func (m *machine) work(t *testing.T) {
 	const api = `. /token; curl -sS --fail-with-body -u "$MILLRACE_TOKEN_ID:$MILLRACE_TOKEN_SECRET" ` +
 		`-H 'Content-Type: application/json' "$@"`
 	const assets = "http://localhost:8080/video/v1/assets"
+	type state struct {
+		ID     string `json:"id"`
+		Type   string `json:"type"`
+		Status string `json:"status"`
+	}
 	type asset struct {
 		Data struct {
-			ID        string
-			Status    string
-			Playbacks []struct{ ID string } `json:"playback_ids"`
-			Tracks    []struct{ ID, Type, Status string }
-			Files     struct{ Files []struct{ Status string } } `json:"static_renditions"`
-		}
+			state
+			Playbacks []state `json:"playback_ids"`
+			Tracks    []state `json:"tracks"`
+			Files     struct {
+				Files []state `json:"files"`
+			} `json:"static_renditions"`
+		} `json:"data"`
 	}
 	var a asset
 	said := m.run(t, "bash", "-euc", api, "bash", assets, "-d", `{"inputs": [{"url": "`+files.URL+`/welcome.mkv",
