@@ -153,27 +153,26 @@ func (m *machine) get(t *testing.T, path string) (head http.Header, status int, 
 	return resp.Header, resp.StatusCode, b.String()
 }
 
-// dial connects in the machine's network: a socket belongs to the network of the thread that makes it.
+// dial connects in the machine's network.
 func (m *machine) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return inside(m, func() (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, network, address) })
+}
+
+// inside opens a socket in the machine's network: it belongs to the network of the thread that opens it.
+func inside[T any](m *machine, open func() (T, error)) (socket T, err error) {
 	theirs, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", m.pid))
 	if err != nil {
-		return nil, err
+		return socket, err
 	}
 	defer theirs.Close()
-	type outcome struct {
-		conn net.Conn
-		err  error
-	}
-	done := make(chan outcome)
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		runtime.LockOSThread() // for good: the thread ends with the goroutine
-		if err := unix.Setns(int(theirs.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- outcome{nil, err}
-			return
+		if err = unix.Setns(int(theirs.Fd()), unix.CLONE_NEWNET); err == nil {
+			socket, err = open()
 		}
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
-		done <- outcome{conn, err}
 	}()
-	o := <-done
-	return o.conn, o.err
+	<-done
+	return socket, err
 }
