@@ -85,7 +85,8 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case err != nil:
 			wire.Fail(w, err, false)
 		case len(full) > 0: // what a name has is never a line break: the owner's lines are its own media
-			_, _ = io.WriteString(w, strings.Join(full, "\n")) // else it begins again
+			w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+			_, _ = io.WriteString(w, strings.Join(full, "\n")) //nolint:gosec // read by a node, which begins again else
 		default:
 			w.WriteHeader(http.StatusNoContent)
 		}
