@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// maxHeld bounds a picture that is held, in bytes.
+	// maxHeld bounds the picture of a freeze, in bytes.
 	maxHeld = 16 << 20
-	// holdTime bounds the work on it.
+	// freezeTime bounds the work on it.
 	freezeTime = time.Minute
 )
 
