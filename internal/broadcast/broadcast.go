@@ -202,7 +202,8 @@ func (b *broadcast) store(ctx context.Context) {
 	}
 	all := false
 	if b.copying != nil {
-		defer func() { b.copying.Close(all) }()
+		// storage has no parts, and the next writer may be asked for those that were listed
+		defer func() { b.copying.Close(all && !window.Yielded(b.edge)) }()
 	}
 	err := b.edge.Run(ctx)
 	if all = err == nil; !all {

@@ -11,6 +11,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,8 @@ const (
 	refrain = 30 * time.Second
 	// mostAsked is how many nodes are asked for their zone at a time, and mostWait how long a choice waits for them.
 	mostAsked, mostWait = 64, 200 * time.Millisecond
+	// leftFor is for how long a copy is kept of what this process has left to another writer: that one asks for it.
+	leftFor = 2 * time.Minute
 	// mostOfOne and mostOfAll bound the bytes of one broadcast and of all, here and where they are copied.
 	mostOfOne, mostOfAll = 64 << 20, 512 << 20
 )
@@ -62,7 +65,15 @@ type Service struct {
 	zones  map[live.Owner]string        // what nodes have said
 	asked  map[live.Owner]chan struct{} // closed when they have, or do not
 	bytes  int64                        // of all feeds
+	left   []left
 	run    sync.WaitGroup
+}
+
+// left is what this process does not write any more, and another one may go on with.
+type left struct {
+	media id.Media
+	link  *link // that has the copy
+	since time.Time
 }
 
 // New returns a Service.
@@ -123,6 +134,7 @@ func (s *Service) choose(ctx context.Context) error {
 	now := s.opt.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forgetLeft()
 	for f := range s.feeds {
 		if f.link != nil && !c.has(f.link.to.ID, f.link.run) {
 			f.assign(nil)
@@ -324,12 +336,26 @@ func (s *Service) dropIdle() {
 	for f := range s.feeds {
 		used[f.link] = true
 	}
+	for _, x := range s.left {
+		used[x.link] = true
+	}
 	for n, l := range s.links {
 		if !used[l] && l.idle() {
 			delete(s.links, n)
 			l.stop()
 		}
 	}
+}
+
+// forgetLeft has copies forgotten of what was left a while ago. Called with the lock.
+func (s *Service) forgetLeft() {
+	s.left = slices.DeleteFunc(s.left, func(x left) bool {
+		over := s.opt.Now().Sub(x.since) >= leftFor
+		if over {
+			x.link.over(x.media)
+		}
+		return over || s.links[x.link.to.ID] != x.link
+	})
 }
 
 // of are the broadcasts that are copied over a link.

@@ -433,6 +433,60 @@ func TestOverIsForgotten(t *testing.T) {
 	})
 }
 
+// What is left to another writer is kept for as long as that one may ask for it, also while the node that had it copied
+// sends other things. If it writes that again, the copy goes on.
+func TestLeftIsForgottenLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(t, true)
+		a, b := f.add("a", "", 0), f.add("b", "", 0)
+		left, again, other := write(t, a, "left"), write(t, a, "again"), write(t, a, "other")
+		time.Sleep(3 * time.Second)
+		for _, w := range []*writing{left, again, other} {
+			w.part(100)
+		}
+		time.Sleep(time.Second)
+		left.feed.Close(false)
+		again.feed.Close(false)
+		time.Sleep(time.Minute)
+		other.part(100)
+		for _, m := range []id.Media{"left", "again"} {
+			if _, _, found := got(t, b, m); !found {
+				t.Errorf("%s is not kept for a minute", m)
+			}
+		}
+		write(t, a, "again").part(100)
+		time.Sleep(2 * time.Minute)
+		_, _, first := got(t, b, "left")
+		_, _, second := got(t, b, "again")
+		if first || !second {
+			t.Errorf("what was left is kept: %v; what is written again: %v", first, second)
+		}
+	})
+}
+
+// The next writer finds all that was published up to the end, whether media are copied or how long they are alone.
+func TestLeftIsWhole(t *testing.T) {
+	t.Parallel()
+	for name, media := range map[string]bool{"media": true, "lengths": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				_, _, b, w := newPair(t, media)
+				for range 3 {
+					w.part(100)
+				}
+				synctest.Wait() // the journal has them
+				w.feed.Close(false)
+				data, told, found := got(t, b, "m")
+				if media && len(data) != 300 || !media && told != 300 || !found {
+					t.Errorf("%d bytes and %d ms are there: %v", len(data), told, found)
+				}
+			})
+		})
+	}
+}
+
 // Memory is bounded: the oldest media goes, and is counted; how long it was is known.
 func TestCopiesAreBounded(t *testing.T) {
 	t.Parallel()

@@ -1,6 +1,7 @@
 package copies
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -50,8 +51,12 @@ type tapped struct {
 
 type moment struct{ at time.Time }
 
-// mostTold bounds how many records are timed at once.
-const mostTold = 256
+const (
+	// mostTold bounds how many records are timed at once.
+	mostTold = 256
+	// lastTime is how long the end of a broadcast waits for the node that copies it.
+	lastTime = pacedOutline + 250*time.Millisecond
+)
 
 // Open begins to have a broadcast copied.
 func (s *Service) Open(of Of) *Feed {
@@ -66,6 +71,7 @@ func (s *Service) Open(of Of) *Feed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.feeds[f] = struct{}{}
+	s.left = slices.DeleteFunc(s.left, func(x left) bool { return x.media == f.media }) // it is written here again
 	s.lookAgain()
 	return f
 }
@@ -73,17 +79,26 @@ func (s *Service) Open(of Of) *Feed {
 // Taps are given the records of the broadcast's journals.
 func (f *Feed) Taps() (own, derived journal.Tap) { return &f.both[0], &f.both[1] }
 
-// Close ends the copying. over: all is stored, and the copy is of no use any more; else somebody may go on with it.
+// Close ends the copying. over: all is stored, and the copy is of no use any more; else somebody may go on with it, and
+// the other node has lastTime to take the rest.
 func (f *Feed) Close(over bool) {
 	s := f.s
+	for i := range f.both {
+		if !over {
+			f.both[i].await(lastTime)
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.closed {
 		return
 	}
 	f.closed = true
-	if l := f.link; l != nil && over {
+	switch l := f.link; {
+	case l != nil && over:
 		l.over(f.media)
+	case l != nil:
+		s.left = append(s.left, left{f.media, l, s.opt.Now()})
 	}
 	f.assign(nil)
 	delete(s.feeds, f)
@@ -180,16 +195,27 @@ func (t *tapped) bound() {
 // Await implements journal.Tap.
 func (t *tapped) Await(most time.Duration) {
 	f := t.f
-	if !f.s.opt.Media || most <= 0 {
+	if !f.s.opt.Media || t.await(most) {
 		return
 	}
-	want := t.records.Last()
+	f.mu.Lock()
+	f.behind = true // until it has caught up none waits
+	f.mu.Unlock()
+	f.s.stats.late.Add(1)
+}
+
+// await waits until another node has all that was added, if one keeps up; false: it does not have it in time.
+func (t *tapped) await(most time.Duration) bool {
+	if most <= 0 {
+		return true
+	}
+	f, want := t.f, t.records.Last()
 	var timer *time.Timer
 	for {
 		f.mu.Lock()
 		if !f.linked || f.behind || t.has(want) {
 			f.mu.Unlock()
-			return
+			return true
 		}
 		if f.acked == nil {
 			f.acked = make(chan struct{})
@@ -203,11 +229,7 @@ func (t *tapped) Await(most time.Duration) {
 		select {
 		case <-acked:
 		case <-timer.C:
-			f.mu.Lock()
-			f.behind = true // until it has caught up none waits
-			f.mu.Unlock()
-			f.s.stats.late.Add(1)
-			return
+			return false
 		}
 	}
 }

@@ -281,6 +281,13 @@ func (e *Edge) stored(r *row) {
 	e.forgetParts()
 }
 
+// Yielded reports whether the record has ended for another writer to go on with it (Yield).
+func Yielded(e *Edge) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.yielded
+}
+
 // Unstored is how much media is sealed and not stored: what is lost should nobody store it any more.
 func Unstored(e *Edge) (long time.Duration) {
 	e.mu.Lock()
