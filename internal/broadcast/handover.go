@@ -13,8 +13,8 @@ import (
 	"millrace/internal/media/window"
 )
 
-// A broadcast changes nodes when its encoder comes to another one, and by nothing else: that node asks this one to hand
-// it over. What was received is stored then, and the other node goes on behind it.
+// A broadcast changes nodes when its encoder comes to another one, or when its own node is gone (orphans.go). In the
+// first case that node asks this one to hand it over: what was received is stored, and the other one goes on behind it.
 
 const (
 	// stillHere is for how long an encoder that is connected may be silent without losing its place to one that has

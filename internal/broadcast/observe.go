@@ -12,8 +12,8 @@ import (
 const (
 	// lookEvery is how often a node looks at the rows of all its broadcasts, in one statement.
 	lookEvery = time.Second
-	// searchEvery is how often it looks for broadcasts that nobody leads, and searchOthersEvery how often where viewers
-	// of this node may be waiting for one of another node.
+	// searchEvery is how often it looks for broadcasts that nobody leads, and searchOthersEvery how often where
+	// other nodes can be asked.
 	searchEvery, searchOthersEvery = 2500 * time.Millisecond, time.Second
 	// strayAfter is how long a broadcast that this process leads, by its row, may have nobody here that does.
 	strayAfter = 15 * time.Second

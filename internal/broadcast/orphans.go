@@ -69,7 +69,12 @@ func (sr *search) look(ctx context.Context, starting bool) error {
 			return err
 		}
 	}
-	for _, o := range sr.chosen(ctx, orphans) {
+	chosen, at := sr.chosen(ctx, orphans), svc.opt.Now()
+	for _, o := range chosen {
+		if o.Unlocked && svc.opt.Now().Sub(at) >= searchOthersEvery { // its process may be back: the next look knows
+			sr.left[o.Writer()] = true
+			continue
+		}
 		if svc.broadcasts.leads(o.ID) && o.Owner == svc.opt.Owner {
 			continue
 		}

@@ -114,6 +114,47 @@ func TestTakenUpForSlate(t *testing.T) {
 	}
 }
 
+// TestLooksAgain: a node that takes long to take up one broadcast looks again before the next one. The process that
+// had both may be back by then, and has what was not stored.
+func TestLooksAgain(t *testing.T) {
+	t.Parallel()
+	run(t, func(w *world) {
+		x, nodes := w.wired("a", "b")
+		both := []live.Stream{w.stream(slateOf(live.Low)), w.stream(slateOf(live.Low))}
+		for _, s := range both {
+			nodes[0].publish(s.StreamKey).send(7 * time.Second)
+		}
+		nodes[0].kill()
+		nodes[1].power.slow.Store(&slowness{call: all, long: 300 * time.Millisecond})
+		taken := func() (n int) {
+			for _, s := range both {
+				if w.row(s.ID).Node != "a" {
+					n++
+				}
+			}
+			return n
+		}
+		for killed := time.Now(); taken() == 0; {
+			if time.Since(killed) > live.OrphanedAfter {
+				t.Fatal("none was taken up")
+			}
+			w.wait(50 * time.Millisecond)
+		}
+		x.cut.Store(true) // its machine does not refuse connections any more
+		w.wait(4 * time.Second)
+		if n := taken(); n != 1 {
+			t.Errorf("%d were taken up", n)
+		}
+		nodes[1].power.slow.Store(nil)
+		x.cut.Store(false)
+		w.wait(live.OrphanedAfter)
+		for _, s := range both {
+			w.must(w.streams.Complete(w.ctx, env, s.ID, time.Now()))
+		}
+		w.wait(10 * time.Second)
+	})
+}
+
 // TestSlateAfterDeath shows slate at the next node from where the dead one ended, as if its encoder had left: nothing
 // is missing between them, in the playlist or the recording, and the encoder goes on behind it at a third node.
 func TestSlateAfterDeath(t *testing.T) {

@@ -86,7 +86,7 @@ func (r *registry) all() []*broadcast {
 	return slices.Collect(maps.Values(r.current))
 }
 
-// open notes that an admission may begin a stream's broadcast, until what it returns is called.
+// open notes that an admission, or a look for orphans, may begin a stream's broadcast, until what it returns is called.
 func (r *registry) open(s id.LiveStream) (opened func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *registry) open(s id.LiveStream) (opened func()) {
 	}
 }
 
-// begun waits until no admission is about to begin a stream's broadcast.
+// begun waits until nobody is about to begin a stream's broadcast.
 func (r *registry) begun(ctx context.Context, s id.LiveStream) {
 	for {
 		r.mu.Lock()

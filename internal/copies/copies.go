@@ -227,7 +227,10 @@ func (s *Service) askedZone(ctx context.Context, n *node.Node) chan struct{} {
 			return
 		}
 		if len(s.zones) > 4096 {
-			clear(s.zones)
+			maps.DeleteFunc(s.zones, func(o live.Owner, _ string) bool { // those that copy stay chosen
+				l := s.links[o.Node]
+				return l == nil || l.run != o.Run
+			})
 		}
 		s.zones[who] = zone
 		s.lookAgain()

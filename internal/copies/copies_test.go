@@ -592,9 +592,18 @@ func TestFullNodeRefusesOneBroadcast(t *testing.T) {
 		if s := a.Stats(); s.Copied != 1 || s.Refused > 2 {
 			t.Errorf("when there is a place again: %+v", s)
 		}
+		w = write(t, a, "later")
+		time.Sleep(3 * time.Minute) // the other copies are of a node that has not been heard of since
+		w.part(100)
+		time.Sleep(time.Second)
+		if s := b.Stats(); s.Kept != 1000 || a.Stats().Copied != 2 {
+			t.Errorf("when others were not heard of for minutes: %+v, there %+v", a.Stats(), s)
+		}
 		f.lose("a")
-		if data, _, found := got(t, b, "next"); !found || len(data) != 5*100 {
-			t.Errorf("found %v, %d bytes", found, len(data))
+		for m, size := range map[id.Media]int{"next": 500, "later": 100} {
+			if data, _, found := got(t, b, m); !found || len(data) != size {
+				t.Errorf("%s: found %v, %d bytes", m, found, len(data))
+			}
 		}
 	})
 }

@@ -211,7 +211,7 @@ func (s *Store) frame(from *sender, data []byte) (rest []byte, whole bool, err e
 func (s *Store) begin(m id.Media, from *sender, generation int64) error {
 	k := s.kept[m]
 	if k == nil {
-		if len(s.kept) >= mostCopies {
+		if len(s.kept) >= mostCopies && !s.makeRoom() {
 			return &fullError{m}
 		}
 		k = &kept{}
@@ -229,6 +229,23 @@ func (s *Store) begin(m id.Media, from *sender, generation int64) error {
 	k.heard = s.opt.Now()
 	s.bound(k)
 	return nil
+}
+
+// makeRoom forgets the copy that was not heard of for longest, if that is as long as what was left is kept: its next
+// writer has asked for it. Called with the lock.
+func (s *Store) makeRoom() bool {
+	var oldest id.Media
+	for m, k := range s.kept {
+		if oldest == "" || k.heard.Before(s.kept[oldest].heard) {
+			oldest = m
+		}
+	}
+	k := s.kept[oldest]
+	if k == nil || s.opt.Now().Sub(k.heard) < leftFor {
+		return false
+	}
+	s.forget(oldest, k)
+	return true
 }
 
 // add adds a record to what there is of a process. Earlier ones had the same segments: what is stored of them needs no

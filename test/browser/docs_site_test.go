@@ -77,7 +77,8 @@ func docsSearch(t *testing.T, p *browser.Page, name string) {
 		t.Errorf("%s: the search leads to %s first", name, first)
 	}
 	p.Click(t, "#found a")
-	p.Await(t, name+" found", `location.hash !== '' && document.querySelector(location.hash) !== null`, 10*time.Second)
+	p.Await(t, name+" found", `location.hash !== '' && document.querySelector(location.hash) !== null && `+
+		`document.readyState === 'complete'`, 10*time.Second) // with its style sheets
 	p.Eval(t, isDark, &before)
 	if before != dark {
 		t.Errorf("%s: the colours are forgotten", name)

@@ -214,7 +214,8 @@ type Broadcasts interface {
 	// waiting), within the window, it continues the same one (resumed: the returned stream's ActiveAsset is not
 	// newAsset); so it does within AfterDeath when the owner is dead that had the encoder, and, whatever the
 	// window, when that encoder is silent (events disconnected, connected). A broadcast that is about to be ended is
-	// fault.Conflict. Sets Owner, Generation (the same where the process leads the broadcast already), Protocol, StartedAt; clears DisconnectedAt.
+	// fault.Conflict. Sets Owner, Generation (the same where the process leads the broadcast already), Protocol,
+	// StartedAt; clears DisconnectedAt.
 	// It is an ElsewhereError, and nothing has changed, when the broadcast is that of another living node which Asked
 	// does not name. A node whose row is valid still is dead, too, when Refused names its writer and the lock on its
 	// name is free.
